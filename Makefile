@@ -29,7 +29,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint format stubs operations bench budgets bench-peers bench-loops bench-matmul sanitize docs clean
+.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint format stubs operations bench budgets bench-peers bench-loops bench-matmul sanitize loom docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -63,6 +63,10 @@ search: $(VENV)/.test ## the random searches of tests/robustness, an hour each: 
 
 array-api: $(VENV)/.test ## the public suite of the array API standard, from a checkout: make array-api SUITE=/path/to/array-api-tests
 	@$(BIN)/python tools/array_api.py "$(SUITE)"
+
+loom: ## the team of threads under loom: every order of its events
+	@echo "==> loom"
+	@RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release --manifest-path tests/loom/Cargo.toml --target-dir target/loom
 
 sanitize: $(VENV)/.test ## tests of files, capsules, buffers and indices in a build with the address sanitizer
 	@echo "==> address sanitizer"

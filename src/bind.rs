@@ -19,9 +19,8 @@ use std::sync::Arc;
 pub type Below<'a> = SmallVec<[&'a Array; 4]>;
 
 /// The one walk over the inputs of an operation: puts the arrays below them in `arrays`, and returns which
-/// are on the outermost tape. `None` where more can be meant than to run a kernel and to record it: a
-/// transform is in force, an interpreter other than the outermost tape owns an input, one is complex, or
-/// somebody looks at values.
+/// are on the outermost tape. `None` if the fast path does not apply: a transform is active, an input belongs
+/// to another interpreter or is complex, or values are watched (anomaly detection, counting).
 #[inline(always)]
 fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>) -> Option<Needs> {
     if !interp::is_plain() || debug::modes().touches(Modes::WATCHED) {

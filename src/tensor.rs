@@ -133,7 +133,7 @@ impl Tensor {
     }
 
     /// Whether both have the same shape.
-    #[inline]
+    #[inline(always)]
     pub fn same_shape(&self, other: &Tensor) -> bool {
         match (self, other) {
             (Tensor::Array(a), Tensor::Array(b)) => a.same_shape(b),

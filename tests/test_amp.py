@@ -175,7 +175,11 @@ def test_every_elementwise_function_has_its_precision(low):
     assert sorted(name for name, row in rows.items() if row["precision"] == "F32") == IN_FLOAT32
     arguments = {"clamp": {"min": 0.0, "max": 1.0}, "clamp_min": {"min": 0.0}, "clamp_max": {"max": 1.0}}
     arguments["polygamma"] = {"n": 1}
-    arguments |= {"elu": {"alpha": 1.0, "scale": 1.0}, "celu": {"alpha": 1.0}, "leaky_relu": {"negative_slope": 0.1}}
+    arguments |= {
+        "elu": {"alpha": 1.0, "scale": 1.0},
+        "celu": {"alpha": 1.0},
+        "leaky_relu": {"negative_slope": 0.1},
+    }
     arguments |= {"softshrink": {"lambd": 0.2}, "hardshrink": {"lambd": 0.2}}
     methods = {
         "elu": "_elu",

@@ -57,13 +57,48 @@ impl Array {
 
     /// Returns a contiguous view of the whole of `buf`.
     pub fn from_buffer(buf: Buffer, shape: Shape, dtype: DType) -> Result<Array> {
+        if shape.numel() * dtype.size() > buf.bytes() {
+            return Err(Error::shape(format!(
+                "internal: shape {shape} in a buffer of {} bytes",
+                buf.bytes()
+            )));
+        }
         let strides = shape.strides();
-        Array::strided(buf, shape, &strides[..shape.rank()], 0, dtype)
+        // SAFETY: row-major, from the start, and not longer than the buffer.
+        unsafe { Array::strided_unchecked(buf, shape, &strides[..shape.rank()], 0, dtype) }
     }
 
-    /// Returns a view with explicit strides and offset, in elements. The caller promises that it stays inside
-    /// `buf`.
+    /// Returns a view with explicit strides and offset, in elements; an internal error for one that reaches
+    /// beyond `buf`.
     pub fn strided(
+        buf: Buffer,
+        shape: Shape,
+        strides: &[isize],
+        offset: usize,
+        dtype: DType,
+    ) -> Result<Array> {
+        let (mut low, mut high) = (offset as isize, offset as isize);
+        for (d, &stride) in shape.iter().zip(strides) {
+            let reach = (d as isize - 1).saturating_mul(stride);
+            low = low.saturating_add(reach.min(0));
+            high = high.saturating_add(reach.max(0));
+        }
+        let end = high.saturating_add(1).saturating_mul(dtype.size() as isize);
+        if shape.numel() > 0 && (low < 0 || end > buf.bytes() as isize) {
+            return Err(Error::shape(format!(
+                "internal: {dtype} elements {low} to {high} of a buffer of {} bytes",
+                buf.bytes()
+            )));
+        }
+        // SAFETY: checked just now.
+        unsafe { Array::strided_unchecked(buf, shape, strides, offset, dtype) }
+    }
+
+    /// [`Array::strided`] without the check.
+    ///
+    /// # Safety
+    /// The view stays inside `buf`, or nobody reads or writes its elements.
+    pub unsafe fn strided_unchecked(
         buf: Buffer,
         shape: Shape,
         strides: &[isize],
@@ -224,15 +259,18 @@ impl Array {
         Ok(unsafe { std::slice::from_raw_parts(self.ptr::<T>(), self.numel()) })
     }
 
-    /// Returns the elements of a contiguous CPU array for writing. The caller promises that nobody reads them
-    /// meanwhile.
+    /// Returns the elements of a contiguous CPU array for writing; an internal error for any other array, and
+    /// for one whose memory has another handle.
     #[inline]
     pub fn slice_mut<T: Element>(&mut self) -> Result<&mut [T]> {
         self.check_slice::<T>()?;
+        if !self.is_alone() {
+            return Err(self.shared());
+        }
         if self.numel() == 0 {
             return Ok(&mut []);
         }
-        // SAFETY: as in `slice`; the exclusive borrow and the caller's promise rule out other accesses.
+        // SAFETY: as in `slice`; this is the only handle to the memory, and it is borrowed.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.ptr::<T>(), self.numel()) })
     }
 
@@ -242,6 +280,11 @@ impl Array {
             return Ok(());
         }
         Err(self.bad_slice(T::DTYPE))
+    }
+
+    #[cold]
+    fn shared(&self) -> Error {
+        Error::value(format!("internal: the memory of {self:?} is to be written, and is shared"))
     }
 
     #[cold]

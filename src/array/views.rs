@@ -5,7 +5,14 @@ use crate::array::shape::{MAX_RANK, Shape};
 use crate::error::{Error, Result};
 
 impl Array {
-    /// Returns a view of the same buffer with this shape, strides and offset.
+    /// [`Array::with_layout`] where the view is known to stay inside the buffer.
+    fn view(&self, shape: Shape, strides: &[isize], offset: usize) -> Result<Array> {
+        // SAFETY: the callers' views are of elements of this one.
+        unsafe { Array::strided_unchecked(self.buf.clone(), shape, strides, offset, self.dtype) }
+    }
+
+    /// Returns a view of the same buffer with this shape, strides and offset; an internal error for one that
+    /// reaches beyond it.
     pub fn with_layout(&self, shape: Shape, strides: &[isize], offset: usize) -> Result<Array> {
         Array::strided(self.buf.clone(), shape, strides, offset, self.dtype)
     }
@@ -54,7 +61,7 @@ impl Array {
                 return Err(self.bad_expand(shape));
             }
         }
-        self.with_layout(*shape, &strides[..shape.rank()], self.offset())
+        self.view(*shape, &strides[..shape.rank()], self.offset())
     }
 
     #[cold]
@@ -86,17 +93,17 @@ impl Array {
         if !inside {
             return Err(self.outside(lengths));
         }
-        self.with_layout(*lengths, &strides[..self.rank()], offset as usize)
+        self.view(*lengths, &strides[..self.rank()], offset as usize)
     }
 
     /// Returns the same elements with another shape, without a copy; `None` if the layout does not allow it.
     pub fn reshape_view(&self, shape: &Shape) -> Option<Array> {
         if self.is_contiguous() {
             let strides = shape.strides();
-            return self.with_layout(*shape, &strides[..shape.rank()], self.offset()).ok();
+            return self.view(*shape, &strides[..shape.rank()], self.offset()).ok();
         }
         let strides = reshape_strides(self, shape)?;
-        self.with_layout(*shape, &strides[..shape.rank()], self.offset()).ok()
+        self.view(*shape, &strides[..shape.rank()], self.offset()).ok()
     }
 }
 

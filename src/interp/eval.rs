@@ -31,7 +31,7 @@ pub fn run(op: &Op, x: &[&Array]) -> Result<Tensors> {
     Ok(tensors)
 }
 
-/// Runs `op` where somebody looks: at values, at costs, or at what becomes of a zero cotangent.
+/// Runs `op` with anomaly detection, cost counting or IEEE gradients on.
 #[cold]
 fn watched(op: &Op, x: &[&Array], modes: Modes) -> Result<Arrays> {
     let outputs = {

@@ -47,8 +47,8 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     Ok(attach(at, outputs, node))
 }
 
-/// Whether the tape `at` records `op` itself: not a composition in its place, nor a function with rules of
-/// its own, nor nothing; and nobody looks at values.
+/// Whether the fast path applies: the tape records, `op` has its own reverse rule and is no custom function,
+/// and no debugging mode is on.
 #[inline]
 pub fn records(at: &Interp, op: &Op) -> bool {
     if !at.records() || debug::modes() != Modes(0) {

@@ -1,8 +1,9 @@
 //! `Real`: the number type that every elementwise rule is generic over.
 //!
 //! A rule such as `g * (1.0 - y * y)` is written once and instantiated in several ways:
-//! * with [`crate::math::lane::F32`] or `F64` it is the body of a CPU loop,
+//! * with lanes (`src/math/lane.rs`, `src/cpu/pointwise/vector.rs`) it is the body of a CPU loop,
 //! * with [`crate::ops::pointwise::sym::Sym`] it is a sequence of recorded tensor operations,
+//! * with [`crate::ops::pointwise::jet::Jet`] over one of these it is its own derivative along a direction,
 //! * with `gpu::shader::wgsl::Expr` it is the text of a WGSL shader body,
 //!
 //! and for documentation, in `src/ops/pointwise/reading/`: with `Text` it is the formula as text, with

@@ -363,6 +363,6 @@ pub enum Precision {
     F32,
     /// Whatever the inputs have; mixed inputs promote.
     Any,
-    /// That of the row, for operations which stand for all rows of the tables: `Fun::precision`.
+    /// That of the row, for operations which stand for all rows of the tables: its column.
     Row,
 }

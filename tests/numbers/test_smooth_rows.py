@@ -177,6 +177,16 @@ def test_logit_around_one_half(dtype: str) -> None:
         )
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_hard_activations_just_above_their_lower_bound(dtype: str) -> None:
+    for distance in (1e-7, 1e-4, 0.5):
+        x = float(np.dtype(dtype).type(-3 + distance))
+        tolerance = 4 * np.finfo(dtype).eps
+        point = wg.tensor(x, dtype=getattr(wg, dtype))
+        np.testing.assert_allclose(F.hardsigmoid(point).item(), (x + 3) / 6, rtol=tolerance)
+        np.testing.assert_allclose(F.hardswish(point).item(), x * (x + 3) / 6, rtol=tolerance)
+
+
 def test_digamma_next_to_its_pole() -> None:
     single = wg.tensor([-1e-45, 1e-45, -5.9e-39, 5.9e-39, -1e-20, -0.0, 0.0])
     inverse = -1.0 / single.double()

@@ -50,11 +50,15 @@ impl<O> Columns<'_, O> {
     }
 }
 
-/// Runs `op` on all columns of a tile of this width.
-pub fn run<'a, T: Scalar, O>(op: &'a O, width: usize)
+/// Runs `op` on all columns of a tile of this width, a multiple of [`LANE`].
+///
+/// # Safety
+/// The tiles and the vectors per column of `op` have `width` columns, and nobody else uses what it writes.
+pub unsafe fn run<'a, T: Scalar, O>(op: &'a O, width: usize)
 where
     Columns<'a, O>: Body<T, Output = ()>,
 {
+    debug_assert_eq!(width % LANE, 0);
     T::run(Columns { op, width });
 }
 

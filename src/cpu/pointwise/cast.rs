@@ -20,17 +20,21 @@ pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
 fn converted(x: &Array, dtype: DType) -> Result<Array> {
     let from = x.dtype();
     if from.compute() == dtype {
-        return into_fresh(&[x], dtype, widen_kernel, (&raw const from).cast(), false);
+        // SAFETY: the rule names the dtype that is widened.
+        return unsafe { into_fresh(&[x], dtype, widen_kernel, (&raw const from).cast(), false) };
     }
     if dtype.compute() == from {
-        return into_fresh(&[x], dtype, narrow_kernel, (&raw const dtype).cast(), false);
+        // SAFETY: the rule names the dtype of the result.
+        return unsafe { into_fresh(&[x], dtype, narrow_kernel, (&raw const dtype).cast(), false) };
     }
     match (from, dtype) {
         (DType::Bool, DType::U8 | DType::I8) => {
-            return into_fresh(&[x], dtype, cast_kernel::<bool, u8>, std::ptr::null(), false);
+            // SAFETY: both have elements of one byte; the kernel has no rule.
+            return unsafe { into_fresh(&[x], dtype, cast_kernel::<bool, u8>, std::ptr::null(), false) };
         }
         (DType::U8 | DType::I8, DType::Bool) => {
-            return into_fresh(&[x], dtype, cast_kernel::<u8, bool>, std::ptr::null(), false);
+            // SAFETY: both have elements of one byte; the kernel has no rule.
+            return unsafe { into_fresh(&[x], dtype, cast_kernel::<u8, bool>, std::ptr::null(), false) };
         }
         _ => {}
     }
@@ -44,7 +48,8 @@ fn converted(x: &Array, dtype: DType) -> Result<Array> {
         DType::F64 if twice => odd_kernel::<f64>,
         from => dispatch_computed!(from, A => dispatch_computed!(dtype, B => cast_kernel::<A, B>)),
     };
-    into_fresh(&[x], dtype, kernel, std::ptr::null(), true)
+    // SAFETY: the kernel was chosen by both dtypes and has no rule.
+    unsafe { into_fresh(&[x], dtype, kernel, std::ptr::null(), true) }
 }
 
 /// Converts the elements to the dtype that kernels compute `x` in, in row-major order.

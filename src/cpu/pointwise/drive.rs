@@ -18,8 +18,8 @@ use crate::error::Result;
 use plan::Plan;
 use std::mem::MaybeUninit;
 
-/// A loop over `n` elements: `(rule, operands, output, n)`. The output overlaps no operand, except that it
-/// may be one if [`Job::overwrites`].
+/// A loop over `n` elements: `(rule, operands, output, n)`. The output is one of the operands or
+/// overlaps none.
 pub type Kernel = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
 
 /// Elements of a tile; an operand's tile of eight-byte elements is 8 KiB.
@@ -49,21 +49,31 @@ impl Tile {
 
 /// One elementwise loop: a kernel with its rule, over operands that broadcast to `out`.
 pub struct Job<'a> {
-    /// The loop.
-    pub kernel: Kernel,
-    /// The rule that the kernel was compiled for.
-    pub rule: *const u8,
-    /// The operands, at most seven.
-    pub x: &'a [&'a Array],
-    /// The contiguous result.
-    pub out: &'a Array,
-    /// Whether the kernel computes, in the dtypes of [`DType::compute`], and does not only move bits.
-    pub computes: bool,
-    /// Whether the kernel's output may be one of its operands.
-    pub overwrites: bool,
+    kernel: Kernel,
+    rule: *const u8,
+    x: &'a [&'a Array],
+    out: &'a Array,
+    computes: bool,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    /// A loop into `out`, which is contiguous, over at most seven operands. `computes` says that the kernel
+    /// computes, in the dtypes of [`DType::compute`], and does not only move bits.
+    ///
+    /// # Safety
+    /// The kernel is for operands and results of these dtypes, or what they compute in, and for `rule`, which
+    /// outlives the job.
+    #[inline(always)]
+    pub unsafe fn new(
+        kernel: Kernel,
+        rule: *const u8,
+        x: &'a [&'a Array],
+        out: &'a Array,
+        computes: bool,
+    ) -> Job<'a> {
+        Job { kernel, rule, x, out, computes }
+    }
+
     /// Whether an operand must be widened or the output narrowed.
     #[inline(always)]
     fn widens(&self) -> bool {
@@ -74,7 +84,7 @@ impl Job<'_> {
     pub fn run_dense(&self) {
         let n = self.out.numel();
         if n >= 2 * GRAIN || self.widens() {
-            return self.run_nest([false; MAX_OPERANDS]);
+            return self.run_nest(false);
         }
         let mut pointers = [std::ptr::null(); MAX_OPERANDS];
         for (slot, a) in pointers.iter_mut().zip(self.x) {
@@ -114,7 +124,7 @@ impl Job<'_> {
     /// Runs the loop into an output that nothing else refers to.
     pub fn run(&self) -> Result<()> {
         if !self.x.iter().any(|a| crosses(a, self.out)) {
-            self.run_nest([false; MAX_OPERANDS]);
+            self.run_nest(false);
             return Ok(());
         }
         // A blocked copy of a transposed operand is faster than reading it element by element.
@@ -123,26 +133,26 @@ impl Job<'_> {
         };
         let x = self.x.iter().map(straight).collect::<Result<Vec<Array>>>()?;
         let x: Vec<&Array> = x.iter().collect();
-        Job { x: &x, ..*self }.run_nest([false; MAX_OPERANDS]);
+        Job { x: &x, ..*self }.run_nest(false);
         Ok(())
     }
 
     /// Runs the loop into an output that may be, or overlap, an operand.
     pub fn run_in_place(&self) -> Result<()> {
-        let mut aliased = [false; MAX_OPERANDS];
+        let mut in_place = false;
         let mut x: Vec<Array> = Vec::with_capacity(self.x.len());
-        for (slot, &a) in aliased.iter_mut().zip(self.x) {
+        for &a in self.x {
             let same = a.shape() == self.out.shape() && a.is_contiguous() && start(a) == start(self.out);
-            *slot = same;
+            in_place |= same;
             x.push(if !same && overlaps(a, self.out) { super::copy::duplicate(a)? } else { a.clone() });
         }
         let x: Vec<&Array> = x.iter().collect();
-        Job { x: &x, ..*self }.run_nest(aliased);
+        Job { x: &x, ..*self }.run_nest(in_place);
         Ok(())
     }
 
-    fn run_nest(&self, aliased: [bool; MAX_OPERANDS]) {
-        let plan = Plan::new(self, aliased);
+    fn run_nest(&self, in_place: bool) {
+        let plan = Plan::new(self, in_place);
         let n = self.out.numel();
         parallel_for(n, GRAIN, |range| plan.chunk(range.start, range.end));
     }

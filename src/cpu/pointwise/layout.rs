@@ -29,7 +29,16 @@ pub fn common_dtype(x: &[&Array]) -> Result<DType> {
 
 /// Returns the result dtype of an elementwise rule: that of the operands, or the half dtype where halves are
 /// mixed with float32.
+#[inline(always)]
 pub fn rule_dtype(x: &[&Array]) -> Result<DType> {
+    match x {
+        [first, others @ ..] if others.iter().all(|a| a.dtype() == first.dtype()) => Ok(first.dtype()),
+        _ => mixed_dtype(x),
+    }
+}
+
+/// [`rule_dtype`] of operands that differ.
+fn mixed_dtype(x: &[&Array]) -> Result<DType> {
     DType::of_rule(x.iter().map(|a| a.dtype())).map_or_else(|| common_dtype(x), Ok)
 }
 

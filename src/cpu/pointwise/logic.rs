@@ -13,7 +13,8 @@ use crate::error::Result;
 /// Returns where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as in IEEE 754.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     let kernel: Kernel = dispatch_computed!(common_dtype(&[x, y])?, T => compare_kernel::<T>);
-    into_fresh(&[x, y], DType::Bool, kernel, (&raw const relation).cast(), true)
+    // SAFETY: the kernel was chosen by the common dtype, and its rule is a relation.
+    unsafe { into_fresh(&[x, y], DType::Bool, kernel, (&raw const relation).cast(), true) }
 }
 
 /// Returns `x` where `mask` is true, else `y`; `x` and `y` have one dtype (any), all three broadcast.
@@ -30,20 +31,22 @@ pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
         // Larger elements do not fit into a tile.
         _ => return Err(wrong_dtype("select", dtype)),
     };
-    into_fresh(&[mask, x, y], dtype, kernel, std::ptr::null(), false)
+    // SAFETY: the kernel was chosen by the size of the elements and has no rule.
+    unsafe { into_fresh(&[mask, x, y], dtype, kernel, std::ptr::null(), false) }
 }
 
 /// Returns a function of bool arrays: of two, `not` of one.
 pub fn logical(logic: Logic, x: &[&Array]) -> Result<Array> {
-    match (common_dtype(x)?, x) {
-        (DType::Bool, [x]) => {
+    match (common_dtype(x)?, logic, x) {
+        (DType::Bool, Logic::Not, [x]) => {
             let all = Array::full(broadcast(&[])?, 1.0, DType::Bool)?;
             logical(Logic::Xor, &[x, &all])
         }
-        (DType::Bool, [x, y]) => {
-            into_fresh(&[x, y], DType::Bool, logical_kernel, (&raw const logic).cast(), false)
+        (DType::Bool, Logic::And | Logic::Or | Logic::Xor, [x, y]) => {
+            // SAFETY: the operands are bool, and the rule is a function of these.
+            unsafe { into_fresh(&[x, y], DType::Bool, logical_kernel, (&raw const logic).cast(), false) }
         }
-        (other, _) => Err(wrong_dtype("logic", other)),
+        (other, ..) => Err(wrong_dtype("logic", other)),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::{MAX_RANK, Shape};
 use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::cpu::run::threads::GRAIN;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::math::real::{Pointwise, PointwiseInt};
 use loops::{float_kernel, int_kernel};
 use smallvec::SmallVec;
@@ -22,25 +22,61 @@ use smallvec::SmallVec;
 /// Applies `rule` to float operands, elementwise. Halves are computed in `f32`.
 #[inline]
 pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Result<Array> {
+    on_cpu(&x)?;
     let dtype = rule_dtype(&x)?;
     let kernel = float_kernel::<N, P>(dtype)?;
-    into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true)
+    // SAFETY: the kernel was chosen by the dtype, for a rule of this type.
+    unsafe { into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true) }
+}
+
+/// Raises unless all operands are on the CPU.
+#[inline(always)]
+fn on_cpu(x: &[&Array]) -> Result<()> {
+    for a in x {
+        if a.device() != Device::Cpu {
+            return Err(elsewhere(a));
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn elsewhere(a: &Array) -> Error {
+    Error::device(format!("internal: {a:?} given to a loop on the cpu"))
 }
 
 /// Computes `out = rule(x)` in place; `out` may be one of the operands or overlap them. The operands
 /// broadcast to `out`.
-pub fn pointwise_into<const N: usize, P: Pointwise<N>>(out: &Array, x: [&Array; N], rule: P) -> Result<()> {
+///
+/// # Safety
+/// Nobody reads or writes the memory of `out` meanwhile, nor holds a slice of it.
+pub unsafe fn pointwise_into<const N: usize, P: Pointwise<N>>(
+    out: &Array,
+    x: [&Array; N],
+    rule: P,
+) -> Result<()> {
+    on_cpu(&[out])?;
+    on_cpu(&x)?;
     let kernel = float_kernel::<N, P>(rule_dtype(&x)?)?;
-    into_existing(out, &x, kernel, (&raw const rule).cast(), true)
+    // SAFETY: the kernel was chosen by the dtype of the rule, which `into_existing` compares with that of
+    // `out`.
+    unsafe { into_existing(out, &x, kernel, (&raw const rule).cast()) }
 }
 
 /// Computes `total += g` if both are dense, of one shape and dtype, and small enough for one thread; returns
 /// whether it did. Gradients are summed this way, so a loop without a plan pays.
-pub fn add_small(total: &Array, g: &Array) -> Result<bool> {
+///
+/// # Safety
+/// As for [`pointwise_into`].
+pub unsafe fn add_small(total: &Array, g: &Array) -> Result<bool> {
     let n = total.numel();
     let fits = n < 2 * GRAIN && total.same_shape(g) && total.is_contiguous() && g.is_contiguous();
-    if !fits || total.dtype() != g.dtype() || total.device() != Device::Cpu || total.buffer().same(g.buffer())
-    {
+    let here = total.device() == Device::Cpu && g.device() == Device::Cpu;
+    if !fits || !here || total.dtype() != g.dtype() {
+        return Ok(false);
+    }
+    let ((start, end), (from, to)) = (total.buffer().span(), g.buffer().span());
+    if start < to && from < end {
         return Ok(false);
     }
     match total.dtype() {
@@ -76,11 +112,16 @@ impl<T: Copy + std::ops::Add<Output = T>> PlainBody for AddTo<T> {
 pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
     let dtype = common_dtype(&x)?;
     let kernel = int_kernel::<N, P>(dtype)?;
-    into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true)
+    // SAFETY: the kernel was chosen by the dtype, for a rule of this type.
+    unsafe { into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true) }
 }
 
 /// Runs a kernel into a fresh array of the operands' common shape.
-pub(crate) fn into_fresh(
+///
+/// # Safety
+/// The kernel is for operands of these dtypes and a result of `dtype`, or what they compute in, and for
+/// `rule`.
+pub(crate) unsafe fn into_fresh(
     x: &[&Array],
     dtype: DType,
     kernel: Kernel,
@@ -91,24 +132,28 @@ pub(crate) fn into_fresh(
         && let Some(out) = first.matching(others, dtype)
     {
         let out = out?;
-        Job { kernel, rule, x, out: &out, computes, overwrites: false }.run_dense();
+        // SAFETY: guaranteed by the caller.
+        unsafe { Job::new(kernel, rule, x, &out, computes) }.run_dense();
         return Ok(out);
     }
     if let Some(whole) = beside_single(x)
         && let Some(out) = whole.matching(&[], dtype)
     {
         let out = out?;
-        let job = Job { kernel, rule, x, out: &out, computes, overwrites: false };
+        // SAFETY: as above.
+        let job = unsafe { Job::new(kernel, rule, x, &out, computes) };
         return if job.run_small() { Ok(out) } else { job.run().map(|()| out) };
     }
     let shape = broadcast(x)?;
     if let Some(order) = permuted(x, &shape) {
         let x = x.iter().map(|a| a.expand(&shape)?.permute(&order)).collect::<Result<Vec<Array>>>()?;
         let x: Vec<&Array> = x.iter().collect();
-        return into_fresh(&x, dtype, kernel, rule, computes)?.permute(&inverse(&order));
+        // SAFETY: as above.
+        return unsafe { into_fresh(&x, dtype, kernel, rule, computes) }?.permute(&inverse(&order));
     }
     let out = Array::empty(shape, dtype, Device::Cpu)?;
-    Job { kernel, rule, x, out: &out, computes, overwrites: false }.run()?;
+    // SAFETY: as above.
+    unsafe { Job::new(kernel, rule, x, &out, computes) }.run()?;
     Ok(out)
 }
 
@@ -143,21 +188,27 @@ fn beside_single<'a>(x: &[&'a Array]) -> Option<&'a Array> {
 }
 
 /// Runs a kernel that computes into an existing array of any layout.
-fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const u8, overwrites: bool) -> Result<()> {
+///
+/// # Safety
+/// As for [`into_fresh`].
+unsafe fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const u8) -> Result<()> {
     if out.dtype() != rule_dtype(x)? {
         return Err(wrong_dtype("in-place map", out.dtype()));
     }
     let shape = out.shape();
     let fits = broadcast(x)?.broadcast(&shape) == Some(shape);
     if out.is_contiguous() && fits {
-        return Job { kernel, rule, x, out, computes: true, overwrites }.run_in_place();
+        // SAFETY: guaranteed by the caller.
+        return unsafe { Job::new(kernel, rule, x, out, true) }.run_in_place();
     }
     if fits && let Some(order) = permuted(&[out], &shape) {
         let x = x.iter().map(|a| a.expand(&shape)?.permute(&order)).collect::<Result<Vec<Array>>>()?;
         let x: Vec<&Array> = x.iter().collect();
-        return into_existing(&out.permute(&order)?, &x, kernel, rule, overwrites);
+        // SAFETY: as above.
+        return unsafe { into_existing(&out.permute(&order)?, &x, kernel, rule) };
     }
-    super::copy::copy_into(out, &into_fresh(x, out.dtype(), kernel, rule, true)?)
+    // SAFETY: as above.
+    super::copy::copy_into(out, &unsafe { into_fresh(x, out.dtype(), kernel, rule, true) }?)
 }
 
 #[cfg(test)]
@@ -237,12 +288,14 @@ mod tests {
         for dtype in FLOATS {
             let x = sample(&[40, 40], dtype)?;
             let (before, permuted) = (values(&x), x.permute(&[1, 0])?);
-            pointwise_into(&x, [&x, &permuted], Affine(1.0))?;
+            // SAFETY: nobody else knows this memory.
+            unsafe { pointwise_into(&x, [&x, &permuted], Affine(1.0))? };
             for (i, got) in values(&x).iter().enumerate() {
                 assert_eq!(*got, rounded(before[i] + before[i % 40 * 40 + i / 40], dtype));
             }
             let before = values(&permuted);
-            pointwise_into(&permuted, [&permuted, &permuted], Affine(1.0))?;
+            // SAFETY: as above.
+            unsafe { pointwise_into(&permuted, [&permuted, &permuted], Affine(1.0))? };
             let doubled: Vec<f64> = before.iter().map(|v| 2.0 * v).collect();
             assert_eq!(values(&permuted), doubled);
         }

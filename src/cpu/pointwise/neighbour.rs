@@ -74,7 +74,8 @@ pub fn next_after(x: &Array, y: &Array) -> Result<Array> {
     macro_rules! run {
         ($t:ty, $infinity:expr) => {{
             let infinity: $t = $infinity;
-            into_fresh(&[x, y], x.dtype(), next_kernel::<$t>, (&raw const infinity).cast(), false)
+            // SAFETY: the operands have numbers of this format, the bits of which are a `$t`.
+            unsafe { into_fresh(&[x, y], x.dtype(), next_kernel::<$t>, (&raw const infinity).cast(), false) }
         }};
     }
     match common_dtype(&[x, y])? {

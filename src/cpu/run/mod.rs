@@ -2,6 +2,7 @@
 
 pub mod isa;
 pub(crate) mod many;
+pub(crate) mod primitives;
 pub(crate) mod scratch;
 pub(crate) mod stream;
 pub(crate) mod team;

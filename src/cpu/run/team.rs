@@ -5,15 +5,13 @@
 //! closed and does not join, so the caller never waits for a helper that has not begun, which may take
 //! milliseconds on a busy machine.
 
+use super::primitives::{
+    AtomicBool, AtomicPtr, AtomicU64, Builder, Ordering, POLLS, Patience, TURNS, Thread, fence, park,
+    spin_loop, yield_now,
+};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};
 use std::sync::{Mutex, OnceLock};
-use std::thread::Thread;
-use std::time::{Duration, Instant};
-
-/// How long a helper polls for the next loop before it sleeps.
-const PATIENCE: Duration = Duration::from_micros(50);
 
 /// The bit of `state` that says whether helpers may still join the loop. The bits below it count the helpers
 /// that joined, the bits above it are the number of the loop.
@@ -49,22 +47,32 @@ pub struct Team {
 impl Team {
     /// Builds a team of `threads` threads, including the caller; `None` if a thread cannot be spawned.
     pub fn build(process: u32, threads: usize) -> Option<&'static Team> {
-        let helper = |_| Helper { asleep: AtomicBool::new(false), thread: OnceLock::new() };
-        let team: &'static Team = Box::leak(Box::new(Team {
-            process,
-            threads,
-            next: AtomicPtr::default(),
-            busy: AtomicBool::new(false),
-            state: AtomicU64::new(0),
-            job: AtomicPtr::default(),
-            helpers: (1..threads).map(helper).collect(),
-        }));
-        for (i, helper) in team.helpers.iter().enumerate() {
-            let builder = std::thread::Builder::new().name(format!("wengert-{i}"));
-            let handle = builder.spawn(move || team.help(helper)).ok()?;
-            let _ = helper.thread.set(handle.thread().clone());
+        let team: &'static Team = Box::leak(Box::new(Team::new(process, threads)));
+        for i in 0..team.helpers.len() {
+            let builder = Builder::new().name(format!("wengert-{i}"));
+            let handle = builder.spawn(move || team.help(i)).ok()?;
+            team.enrol(i, handle.thread().clone());
         }
         Some(team)
+    }
+
+    /// A team whose helpers have no threads yet.
+    pub fn new(process: u32, threads: usize) -> Team {
+        let helper = |_| Helper { asleep: AtomicBool::new(false), thread: OnceLock::new() };
+        Team {
+            process,
+            threads,
+            next: AtomicPtr::new(std::ptr::null_mut()),
+            busy: AtomicBool::new(false),
+            state: AtomicU64::new(0),
+            job: AtomicPtr::new(std::ptr::null_mut()),
+            helpers: (1..threads).map(helper).collect(),
+        }
+    }
+
+    /// Tells the team which thread helper `i` is.
+    pub fn enrol(&self, i: usize, thread: Thread) {
+        let _ = self.helpers[i].thread.set(thread);
     }
 
     /// Calls `work` on the caller and on up to `helpers` other threads; returns when all that began are done.
@@ -93,24 +101,30 @@ impl Team {
         true
     }
 
-    /// The main loop of a helper.
-    fn help(&self, me: &Helper) {
+    /// The thread of helper `i`.
+    fn help(&self, i: usize) {
         let mut last = 0;
         loop {
-            let open = self.wait(me, last);
-            last = open >> 32;
-            if self.state.compare_exchange(open, open + 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
-                // Another helper joined, which changes the state, or the loop is closed: check again.
-                last = last.wrapping_sub(1);
-                continue;
-            }
-            // SAFETY: `Closing` keeps the caller, and so the job, until all helpers that joined have left.
-            let job = unsafe { &*self.job.load(Ordering::Relaxed) };
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
-                *job.panic.lock().unwrap_or_else(|e| e.into_inner()) = Some(panic);
-            }
-            self.state.fetch_sub(1, Ordering::Release);
+            last = self.serve(i, last);
         }
+    }
+
+    /// Waits for a loop with a number other than `last`, and joins it unless it was closed meanwhile; returns
+    /// the number of the loop that is done with.
+    pub fn serve(&self, i: usize, last: u64) -> u64 {
+        let open = self.wait(&self.helpers[i], last);
+        let number = open >> 32;
+        if self.state.compare_exchange(open, open + 1, Ordering::AcqRel, Ordering::Relaxed).is_err() {
+            // Another helper joined, which changes the state, or the loop is closed: check again.
+            return number.wrapping_sub(1);
+        }
+        // SAFETY: `Closing` keeps the caller, and so the job, until all helpers that joined have left.
+        let job = unsafe { &*self.job.load(Ordering::Relaxed) };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(job.work)) {
+            *job.panic.lock().unwrap_or_else(|e| e.into_inner()) = Some(panic);
+        }
+        self.state.fetch_sub(1, Ordering::Release);
+        number
     }
 
     /// Waits for an open loop with a number other than `last`; returns the state.
@@ -118,19 +132,19 @@ impl Team {
         let fresh = || Some(self.state.load(Ordering::Acquire)).filter(|&s| s & OPEN != 0 && s >> 32 != last);
         let mut since = None;
         loop {
-            for _ in 0..64 {
+            for _ in 0..POLLS {
                 if let Some(state) = fresh() {
                     return state;
                 }
-                std::hint::spin_loop();
+                spin_loop();
             }
-            if since.get_or_insert_with(Instant::now).elapsed() < PATIENCE {
+            if !since.get_or_insert_with(Patience::new).is_over() {
                 continue;
             }
             me.asleep.store(true, Ordering::Relaxed);
             fence(Ordering::SeqCst);
             while me.asleep.load(Ordering::Relaxed) && fresh().is_none() {
-                std::thread::park();
+                park();
             }
             me.asleep.store(false, Ordering::Relaxed);
             since = None;
@@ -148,16 +162,17 @@ impl Drop for Closing<'_> {
         let mut turns = 0;
         while state.load(Ordering::Acquire) & JOINED != 0 {
             turns += 1;
-            if turns < 4096 { std::hint::spin_loop() } else { std::thread::yield_now() }
+            if turns < TURNS { spin_loop() } else { yield_now() }
         }
         self.0.busy.store(false, Ordering::Release);
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
 
     #[test]
     fn helpers_come_and_go() {

@@ -26,7 +26,7 @@ macro_rules! binary_table {
             /// Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch.
             Pow pow(x, y) = x.pow(y),
                 [(g, x, y) => g * zero_guard(g, power_slope(x, y)),
-                 (g, x, o) => exponent_slope(x, o, g)], F32, Cheap, (x.pow(y)), Two(Number::pow);
+                 (g, x, o) => exponent_slope(x, o, g)], F32, Costly, (x.pow(y)), Two(Number::pow);
             /// Larger of two values; at a tie each gets half of the gradient.
             Maximum maximum(x, y) = R::select(x.gt(y) | x.ne(x), x, y),
                 [(g, x, y) => half_tie(x, y, g), (g, x, y) => half_tie(y, x, g)],
@@ -79,12 +79,12 @@ macro_rules! binary_table {
             /// and 0 where that is not finite. Integers give a float.
             Xlogy xlogy(x, y) = x * logged(x, y, 0.0).log(),
                 [(g, x, y) => g * logged(x, y, 0.0).log(), (g, x, y) => g * unless_unmet(x, y, 0.0)],
-                F32, Cheap, float, Two(Number::xlogy);
+                F32, Costly, float, Two(Number::xlogy);
             /// `x * log(1 + y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the
             /// logarithm, and 0 where that is not finite. Integers give a float.
             Xlog1py xlog1py(x, y) = x * logged(x, y, 1.0).log1p(),
                 [(g, x, y) => g * logged(x, y, 1.0).log1p(), (g, x, y) => g * unless_unmet(x, y, 1.0)],
-                F32, Cheap, float, Two(Number::xlog1py);
+                F32, Costly, float, Two(Number::xlog1py);
             /// Step at zero: 0 below, `y` at zero, 1 above.
             Heaviside heaviside(x, y) = R::select(x.eq(R::lit(0.0)), y,
                 R::select(x.lt(R::lit(0.0)), R::lit(0.0), R::select(x.eq(x), R::lit(1.0), x))),

@@ -21,9 +21,10 @@ pub use crate::ops::pointwise::operand::{Operand, binary};
 
 struct Run<'a> {
     x: &'a [&'a Array],
-    /// The row, for its name: looked up where it is needed, which is not on the CPU.
+    /// The row, for its name and its kind.
     fun: Fun,
-    /// Which of the row's functions it is: 0 for the value.
+    /// Which of the row's functions it is: 0 for the value, `1 + i` for the partial for input `i`, `129 + i`
+    /// for how that changes.
     #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
     rule: u8,
     /// The row's attributes.
@@ -57,11 +58,18 @@ struct RunOver<'a> {
 impl Visit for RunOver<'_> {
     type Out = Result<()>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<()> {
-        crate::cpu::pointwise::map::pointwise_into(self.out, operands::<N>(self.run.fun, self.run.x)?, rule)
+        // SAFETY: the caller of `eval_over` guarantees it.
+        unsafe {
+            crate::cpu::pointwise::map::pointwise_into(
+                self.out,
+                operands::<N>(self.run.fun, self.run.x)?,
+                rule,
+            )
+        }
     }
 }
 
-/// The constant factor of a derivative that reads the cotangent alone: what it makes of 1.
+/// The constant factor of a partial that reads the cotangent alone: its value for a cotangent of 1.
 struct Factor;
 
 impl Visit for Factor {
@@ -83,7 +91,10 @@ pub struct Map {
 impl Map {
     /// Computes the row for floats on the CPU and writes the result to `out`, which may be one of the
     /// operands or overlap them. They broadcast to its shape and have its dtype.
-    pub fn eval_over(&self, out: &Array, x: &[&Array]) -> Result<()> {
+    ///
+    /// # Safety
+    /// Nobody reads or writes the memory of `out` meanwhile, nor holds a slice of it.
+    pub unsafe fn eval_over(&self, out: &Array, x: &[&Array]) -> Result<()> {
         self.fun.value(self.p.get(), RunOver { out, run: Run { x, fun: self.fun, rule: 0, p: self.p } })
     }
 }
@@ -120,6 +131,7 @@ impl Elementwise for Map {
             let factor = self.fun.partial(wrt, self.p.get(), Factor).transpose()?;
             return match factor {
                 None => Ok(None),
+                Some(0.0) => g.zeros_like().map(Some),
                 Some(1.0) => Ok(Some(g.clone())),
                 Some(-1.0) => g.neg().map(Some),
                 Some(factor) => g.mul(factor).map(Some),
@@ -142,10 +154,16 @@ impl Elementwise for Map {
 }
 
 /// `total += g`, for the accumulation of gradients: floats of the same shape and dtype on the CPU.
-pub fn add_in_place(total: &Array, g: &Array) -> Result<()> {
-    if crate::cpu::pointwise::map::add_small(total, g)? {
+///
+/// # Safety
+/// Nobody reads or writes the memory of `total` meanwhile, nor holds a slice of it.
+pub unsafe fn add_in_place(total: &Array, g: &Array) -> Result<()> {
+    // SAFETY: guaranteed by the caller.
+    if unsafe { crate::cpu::pointwise::map::add_small(total, g)? } {
         return Ok(());
     }
     let p = [0.0; 2];
-    crate::cpu::pointwise::map::pointwise_into(total, [total, g], pointwise_rule!(p; [x, y] => x + y))
+    let plus = pointwise_rule!(p; [x, y] => x + y);
+    // SAFETY: as above.
+    unsafe { crate::cpu::pointwise::map::pointwise_into(total, [total, g], plus) }
 }

@@ -212,7 +212,7 @@ rule! {
 rule! {
     /// The derivative `d` that the cotangent `g` is multiplied with; 0 where `g` is 0 and `d` infinite or
     /// NaN. Replacing the factor instead of the product keeps the product's own derivative wherever `d` is
-    /// finite. Under `ieee_gradients` it is `d` itself.
+    /// at most 3e38. Under `ieee_gradients` it is `d` itself.
     pub fn zero_guard(g, d) if R::short_circuits() {
         R::select(g.eq(R::lit(0.0)) & !(d.abs().le(R::lit(3e38))), R::lit(0.0), d)
     } else {

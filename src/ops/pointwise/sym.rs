@@ -6,6 +6,7 @@
 //!
 //! Every rule is compiled for it, so what an operation does is never inlined.
 
+use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::math::lane::F64Fma;
 use crate::math::real::{Pointwise, Real};
@@ -30,6 +31,8 @@ enum Value {
 struct Arena {
     values: Vec<Value>,
     error: Option<Error>,
+    /// The dtype of the first tensor of the reading, for tensors of literals.
+    dtype: Option<DType>,
 }
 
 thread_local! {
@@ -94,11 +97,15 @@ pub fn record<const K: usize>(x: &[Tensor], formula: impl FnOnce(&[Sym]) -> [Sym
 
 /// What `f` makes of tensors as numbers of a rule, or the first error on the way.
 fn reading<'a, T>(x: impl Iterator<Item = &'a Tensor>, f: impl FnOnce(&[Sym]) -> T) -> Result<T> {
-    let (start, outer) = ARENA.with_borrow_mut(|a| (a.values.len(), a.error.take()));
+    let mut x = x.peekable();
+    let dtype = x.peek().map(|x| x.dtype());
+    let (start, outer, before) =
+        ARENA.with_borrow_mut(|a| (a.values.len(), a.error.take(), std::mem::replace(&mut a.dtype, dtype)));
     let inputs: SmallVec<[Sym; 4]> = x.map(|x| Sym(put(Value::Tensor(x.clone())))).collect();
     let out = f(&inputs);
     let error = ARENA.with_borrow_mut(|a| {
         a.values.truncate(start);
+        a.dtype = before;
         std::mem::replace(&mut a.error, outer)
     });
     error.map_or(Ok(out), Err)
@@ -286,7 +293,7 @@ impl Real for Sym {
         let (yes, no) = (get(yes.0), get(no.0));
         let dtype = match (&yes, &no) {
             (Value::Tensor(t), _) | (_, Value::Tensor(t)) => t.dtype(),
-            _ => crate::array::dtype::DType::F32,
+            _ => ARENA.with_borrow(|a| a.dtype).unwrap_or(DType::F32),
         };
         let tensor = |v: Value| match v {
             Value::Tensor(t) => Ok(t),

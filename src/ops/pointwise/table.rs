@@ -41,9 +41,9 @@ impl Arg {
 
 /// Something that can be done with any row of any table.
 pub trait Visit {
-    /// What comes of it.
+    /// The result.
     type Out;
-    /// Does it.
+    /// Called with the rule.
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Self::Out;
 }
 
@@ -69,8 +69,8 @@ pub enum Complex {
     Real(fn(Number) -> Sym),
     /// A function of one number.
     One(fn(Number) -> Number),
-    /// A function of one number whose derivative reads the output: where it is recorded, the parts that the
-    /// composition reads are those of a copy, so that the operand may be written later.
+    /// As `One`, but a recorded operand is copied first: the derivative of the row reads the output, so the
+    /// operand may be written later, while that of the composition reads the operand's parts.
     Fresh(fn(Number) -> Number),
     /// A function of two numbers.
     Two(fn(Number, Number) -> Number),
@@ -90,9 +90,9 @@ pub struct Columns {
 
 /// Something that can be done with the formula of a row for integers.
 pub trait VisitInt {
-    /// What comes of it.
+    /// The result.
     type Out;
-    /// Does it.
+    /// Called with the rule.
     fn visit<const N: usize, P: PointwiseInt<N>>(self, rule: P) -> Self::Out;
 }
 

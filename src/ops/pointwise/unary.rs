@@ -4,7 +4,7 @@
 //! integers, complex;` where `x` is the input, `o` the output and `g` the cotangent (or, in forward mode, the
 //! tangent: the Jacobian is diagonal). What the derivative reads is what the tape keeps. `[]` means that the
 //! derivative is zero. Functions with attributes (a bound, a slope) stand in the second table: `p.a()` and
-//! `p.b()`; their methods are written by hand in `operand.rs`.
+//! `p.b()`; their methods are written by hand in `operand.rs` and `src/py/tensor/parametric.rs`.
 //!
 //! The columns after the derivatives:
 //! * precision under autocast: `F32`, or `Any`, that of the input. `F32` have the functions that grow or
@@ -14,10 +14,13 @@
 //! * complex numbers: a [`Complex`].
 //!
 //! From a row come the CPU and GPU kernels, the fused VJP kernel, the recorded derivative for higher orders,
-//! the Rust and Python methods, the type stub and the documentation. The other half of adding a function is
-//! its record in `tests/op_samples.py`. Formulas: any table of derivatives; singular points follow PyTorch,
-//! but a cotangent of 0 stays 0 there (`zero_guard`), so that a branch which `where` did not take cannot
-//! spoil a gradient.
+//! the documentation and, without attributes, the Rust and Python methods and the type stub. The other half
+//! of adding a function is its record in `tests/op_samples.py`.
+//!
+//! Formulas are in any table of derivatives; `docs/formulas.md` lists the singular points. A cotangent of 0
+//! stays 0 there, so that a branch which `where` did not take cannot spoil a gradient: fused kernels see to
+//! it, and a slope that is infinite or NaN somewhere says `zero_guard` or `divisor`, for the recorded
+//! derivative.
 
 use crate::ops::complex::number::Number;
 use crate::ops::pointwise::formulas::{
@@ -112,7 +115,7 @@ macro_rules! unary_table {
                 F32, Costly, float, Undefined;
             /// Distribution function of the standard normal distribution.
             Ndtr ndtr(x) = x.ndtr(), [(g, x) => g * normal_pdf(x)], Any, Costly, float, Undefined;
-            /// Logarithm of the size of the gamma function.
+            /// Logarithm of the absolute value of the gamma function.
             Lgamma lgamma(x) = x.lgamma(), [(g, x) => g * zero_guard(g, x.digamma())],
                 Any, Costly, float, Undefined;
             /// Digamma function, the derivative of `lgamma`; NaN at negative integers.
@@ -164,11 +167,11 @@ macro_rules! unary_table {
                 R::select(x.lt(R::lit(0.0)), x, R::lit(0.0)) - (-x.abs()).exp().log1p(),
                 [(g, x) => g * (-x).sigmoid()], Any, Costly, float, Undefined;
             /// `clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6.
-            Hardsigmoid hardsigmoid(x) = within(x / 6.0 + 0.5, R::lit(0.0), R::lit(1.0)),
+            Hardsigmoid hardsigmoid(x) = within(x + 3.0, R::lit(0.0), R::lit(6.0)) / 6.0,
                 [(g, x) => R::select(x.abs().le(R::lit(3.0)), g / 6.0, R::lit(0.0))],
                 Any, Cheap, float, Undefined;
             /// `x clamp(x / 6 + 1/2, 0, 1)` (Howard et al. 2019).
-            Hardswish hardswish(x) = x * within(x / 6.0 + 0.5, R::lit(0.0), R::lit(1.0)),
+            Hardswish hardswish(x) = x * (within(x + 3.0, R::lit(0.0), R::lit(6.0)) / 6.0),
                 [(g, x) => g * R::select(
                     x.lt(R::lit(-3.0)),
                     R::lit(0.0),
@@ -216,8 +219,11 @@ macro_rules! parametric_table {
             LeakyRelu leaky_relu(x) = R::select(x.gt(R::lit(0.0)), x, x * p.a()),
                 [(g, x) => R::select(x.gt(R::lit(0.0)), g, g * p.a())], Any, Cheap, float, Undefined;
             /// `x` moved towards 0 by an attribute, and 0 within it: the proximal map of `l |x|`.
-            Softshrink softshrink(x) =
-                R::select(x.gt(p.a()), x - p.a(), R::select(x.lt(-p.a()), x + p.a(), x - x)),
+            Softshrink softshrink(x) = R::select(
+                    x.gt(p.a()),
+                    x - p.a(),
+                    R::select(x.lt(-p.a()), x + p.a(), R::select(x.eq(x), R::lit(0.0), x))
+                ),
                 [(g, x) => R::select(x.abs().le(p.a()), R::lit(0.0), g)], Any, Cheap, float, Undefined;
             /// `x` where its size exceeds an attribute, else 0.
             Hardshrink hardshrink(x) = R::select(x.abs().le(p.a()), R::lit(0.0), x),

@@ -202,7 +202,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 @of_tensors
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """`x` moved towards 0 by `lambd`, and 0 within it: the proximal map of `lambd |x|`."""
-    if lambd < 0:
+    if not lambd >= 0:
         raise ValueError(f"softshrink: lambd must not be negative, got {lambd}")
     return input._softshrink(lambd)
 

@@ -28,8 +28,6 @@ struct Source {
     size: usize,
     /// The dtype to widen from, if the kernel computes in a wider one.
     narrow: Option<DType>,
-    /// Whether the output is written to the operand's memory, and the kernel may not overwrite operands.
-    aliased: bool,
 }
 
 /// How a job over operands of any layout runs: in segments, each operand fed according to its layout.
@@ -51,16 +49,11 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(job: &Job, aliased: [bool; MAX_OPERANDS]) -> Plan {
+    pub(super) fn new(job: &Job, in_place: bool) -> Plan {
         let nest = Nest::new(&job.out.shape(), job.x);
         let wide = |dtype| Some(dtype).filter(|&d| job.computes && is_narrow(d));
-        let unused = Source {
-            feed: Feed::Flat,
-            base: Shared::new(std::ptr::null_mut()),
-            size: 0,
-            narrow: None,
-            aliased: false,
-        };
+        let unused =
+            Source { feed: Feed::Flat, base: Shared::new(std::ptr::null_mut()), size: 0, narrow: None };
         let mut sources = [unused; MAX_OPERANDS];
         for (k, a) in job.x.iter().enumerate() {
             let feed = match () {
@@ -70,19 +63,17 @@ impl Plan {
                 _ => Feed::Strided,
             };
             let (base, size) = (Shared::new(start(a)), a.dtype().size());
-            let aliased = aliased[k] && !job.overwrites;
-            sources[k] = Source { feed, base, size, narrow: wide(a.dtype()), aliased };
+            sources[k] = Source { feed, base, size, narrow: wide(a.dtype()) };
         }
         let used = &sources[..job.x.len()];
         let out_narrow = wide(job.out.dtype());
-        let direct = out_narrow.is_none()
-            && used.iter().all(|s| s.feed == Feed::Flat && s.narrow.is_none() && !s.aliased);
+        let direct = out_narrow.is_none() && used.iter().all(|s| s.feed == Feed::Flat && s.narrow.is_none());
         let repeated = used.iter().any(|s| s.feed == Feed::Repeated);
         let bytes = |s: &Source, a: &Array| if s.feed == Feed::Flat { a.numel() * s.size } else { 0 };
         let read: usize = used.iter().zip(job.x).map(|(s, a)| bytes(s, a)).sum();
-        // An aliased output was just read, so its lines are in the cache already. Narrowed results are
-        // streamed from the upper half of a tile, which eight-byte elements do not leave free.
-        let streamed = !aliased.contains(&true)
+        // An output that is an operand was just read, so its lines are in the cache already. Narrowed results
+        // are streamed from the upper half of a tile, which eight-byte elements do not leave free.
+        let streamed = !in_place
             && out_narrow.is_none_or(|d| d.compute().size() == 4)
             && stream::pays(read + job.out.numel() * job.out.dtype().size());
         Plan {
@@ -130,8 +121,8 @@ impl Plan {
             for k in (0..self.count).filter(|&k| self.sources[k].feed != Feed::Single) {
                 pointers[k] = self.feed(k, at, n, &mut tiles[k]);
             }
-            // SAFETY: every pointer holds `n` elements of the kernel's types; the output has `n` from `at` on
-            // and overlaps none of them.
+            // SAFETY: every pointer holds `n` elements of the kernel's types; the output has `n` from `at`
+            // on, and is one of them or overlaps none.
             unsafe {
                 self.segment(&pointers, self.out.get().wrapping_add(at * self.out_size), n, &mut result)
             };
@@ -145,7 +136,8 @@ impl Plan {
     /// Runs the kernel over one segment.
     ///
     /// # Safety
-    /// Every pointer holds `n` elements of the kernel's types; `out` is writable for `n` and overlaps none.
+    /// Every pointer holds `n` elements of the kernel's types; `out` is writable for `n`, and is one of
+    /// them or overlaps none.
     unsafe fn segment(&self, x: &[*const u8; MAX_OPERANDS], out: *mut u8, n: usize, tile: &mut Tile) {
         // SAFETY: guaranteed by the caller; a tile can hold `n <= TILE` elements, and narrow ones in its
         // upper half while their wide ones are in the lower one.
@@ -182,10 +174,6 @@ impl Plan {
         unsafe {
             if let Some(dtype) = s.narrow {
                 widen(dtype, from, tile.ptr(), n);
-                return tile.ptr();
-            }
-            if s.aliased {
-                std::ptr::copy_nonoverlapping(from, tile.ptr(), n * s.size);
                 return tile.ptr();
             }
         }

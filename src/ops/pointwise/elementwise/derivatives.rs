@@ -8,10 +8,10 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::math::real::{Pointwise, Real};
-use crate::op::align;
 use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
 use crate::ops::one;
 use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::compare::aligned;
 use crate::ops::pointwise::sym;
 use crate::ops::pointwise::table::{Arg, Fun, Params, Slope, Visit};
 use crate::ops::pointwise::unary::Unary;
@@ -252,8 +252,8 @@ impl Composite for MapVjpJvp {
             && t.axis.is_some()
             && at.iter().all(|operand| operand.axis.is_none())
         {
-            // Many tangents at one point: as above. A tangent of 0 stays 0 where the slope is not finite, for
-            // which the derivative of the exponential is the product.
+            // Many tangents at one point: as above. A tangent of 0 stays 0 where the slope is not finite: the
+            // VJP of `exp` is the product with that guard.
             let one = t.value.scalar_like(1.0)?;
             let inputs: SmallVec<[&Tensor; 8]> =
                 at.iter().map(|operand| &operand.value).chain([&one]).collect();
@@ -285,11 +285,4 @@ fn read(x: &[&Tensor], visit: impl FnOnce(Read) -> Result<Tensor>) -> Result<Ten
     let out = visit(Read(x))?;
     let shape = x.iter().try_fold(Shape::SCALAR, |shape, x| shape.broadcast(&x.shape()));
     out.expand(&shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?)
-}
-
-/// Runs an elementwise operation on operands whose batch axes stand in front.
-fn aligned<O: Kernel + Into<crate::op::Op>>(op: O, x: &[Batched]) -> Result<BatchedOutputs> {
-    let aligned = align(x)?;
-    let refs: SmallVec<[&Tensor; 8]> = aligned.iter().collect();
-    Ok(smallvec![(crate::bind::bind1(op, &refs)?, Some(0))])
 }

@@ -143,7 +143,7 @@ macro_rules! define_table {
                 match self { $($kind::$name => stringify!($method),)* }
             }
 
-            /// The first line of the documentation.
+            /// The documentation.
             pub fn doc(self) -> &'static str {
                 match self { $($kind::$name => concat!($($doc, "\n"),*).trim_ascii(),)* }
             }
