@@ -826,7 +826,7 @@ class Tensor:
     def less_equal_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`le`, in place."""
     def lgamma(self, /) -> Tensor:
-        """Logarithm of the size of the gamma function."""
+        """Logarithm of the absolute value of the gamma function."""
     def lgamma_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`lgamma`, in place."""
     def linear_recurrence(self, /, decay: Any, dim: _Dims = ..., reverse: Any = False, *, axis: _Dims = None) -> Tensor:
@@ -1567,9 +1567,9 @@ def _op_entries() -> Any:
 def _op_formulas() -> Any:
     """What the documentation tells of every row of the tables: name, number of inputs, value and partials as formulas (None where one is zero), its precision under autocast, what each partial reads, and the floating point operations of value and partials."""
 def _optim_adam(group: Any, state: Any, decoupled: Any) -> Any:
-    """One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their number of steps and moments."""
+    """One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their number of steps and moments. Returns false as [`_optim_sgd`] does."""
 def _optim_sgd(group: Any, state: Any) -> Any:
-    """One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`."""
+    """One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`. Returns false, having done nothing, inside forward mode and batches, where a value is no memory."""
 def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:
     """The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right, top, ...)."""
 def _pinv(x: Any, absolute: Any, relative: Any) -> Any:

@@ -229,6 +229,9 @@ pub fn level() -> Tag {
 
 /// Whether a forward mode or a batch is in force: values are not memory there, and sharing goes by objects.
 pub fn replaces_values() -> bool {
+    if is_plain() {
+        return false;
+    }
     let current = current();
     let mut at = &current;
     while !at.plain {

@@ -1,4 +1,4 @@
-"""Rows of the tables on a GPU: NaN, whose comparisons its compiler may leave out, and attributes, which are parameters."""
+"""Rows of the tables on a GPU: NaN, whose comparisons a compiler may leave out, and attributes, its parameters."""
 
 import math
 
@@ -25,3 +25,21 @@ def test_a_changed_attribute_compiles_no_kernel() -> None:
         if beta == 2.0:
             compiled = wg.gpu.memory_stats()["pipelines_created"]
     assert wg.gpu.memory_stats()["pipelines_created"] == compiled
+
+
+def test_remainders_are_exact() -> None:
+    rng = np.random.default_rng(0)
+    x, y = (rng.integers(0, 2**32, 20_000, dtype=np.uint32).view(np.float32) for _ in range(2))
+    near = rng.normal(size=5000).astype(np.float32)
+    x, y = np.concatenate([x, near * 100]), np.concatenate([y, near[::-1]])
+    known = np.isfinite(x) & np.isfinite(y) & (np.abs(x) > 1e-30) & (np.abs(y) > 1e-30)
+    x, y = x[known], y[known]
+    want = np.fmod(x, y)
+    normal = (want == 0) | (np.abs(want) > 1e-37)
+    found = wg.fmod(wg.tensor(x, device="gpu"), wg.tensor(y, device="gpu")).cpu().numpy()
+    np.testing.assert_array_equal(found[normal], want[normal])
+    one, tenth = wg.tensor(1.0, device="gpu"), wg.tensor(0.1, device="gpu")
+    assert (one // tenth).item() == 9.0
+    assert (one % tenth).item() == np.remainder(np.float32(1), np.float32(0.1))
+    assert wg.fmod(wg.tensor([math.inf, 1.0, -0.0, 3.0], device="gpu"), 0.0).isnan().all()
+    assert wg.fmod(wg.tensor([5.0, -5.0], device="gpu"), math.inf).tolist() == [5.0, -5.0]

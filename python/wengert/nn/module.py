@@ -66,6 +66,15 @@ class Module(Hookable, Walking, StateDict):
             _hooks={},
         )
 
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Gives a subclass that has a `__getattr__` one to ask. Others have none: it would make the attributes of all
+        modules slower.
+        """
+        super().__init_subclass__(**kwargs)
+        if "__getattr__" in cls.__dict__ and cls.__name__ != "_Delegating":
+            others = [base for base in cls.__bases__ if base is not Module]
+            cls.__bases__ = (*others, _Delegating)
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the layer computes; every subclass defines it."""
         raise NotImplementedError(
@@ -113,19 +122,6 @@ class Module(Hookable, Walking, StateDict):
         object.__delattr__(self, name)
         for kind in _KINDS:
             self.__dict__.get(kind, {}).pop(name, None)
-
-    def __getattr__(self, name: str) -> Any:
-        """Called for what is nowhere else;
-        a subclass that delegates may ask it for parameters and modules.
-        """
-        own = self.__dict__
-        if name in own:
-            return own[name]
-        held: Any = getattr(type(self), name, None)
-        if hasattr(held, "__get__"):
-            # A property that raised an AttributeError of its own, which tells more.
-            return held.__get__(self, type(self))
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __copy__(self) -> Self:
         """A module with the same parameters, buffers and modules, and with registries of its own."""
@@ -331,6 +327,23 @@ class Module(Hookable, Walking, StateDict):
         lines = extra.split("\n") if extra else []
         below = [f"({name}): {self.__dict__[name]!r}" for name in self._module_names]
         return tree_text(type(self).__name__, lines, below)
+
+
+class _Delegating(Module):
+    """A base of modules that define `__getattr__`."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is nowhere else;
+        a subclass that delegates may ask it for parameters and modules.
+        """
+        own = self.__dict__
+        if name in own:
+            return own[name]
+        held: Any = getattr(type(self), name, None)
+        if hasattr(held, "__get__"):
+            # A property that raised an AttributeError of its own, which tells more.
+            return held.__get__(self, type(self))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
 
 def tree_text(name: str, lines: list[str], below: list[str]) -> str:

@@ -63,9 +63,8 @@ class Adam(Optimizer):
 
     def _update(self, group: dict[str, Any]) -> None:
         decoupled = bool(group["decoupled_weight_decay"])
-        if _core._replaces_values():
-            return composed.adam(group, self.state, decoupled)
-        _core._optim_adam(group, self.state, decoupled)
+        if not _core._optim_adam(group, self.state, decoupled):
+            composed.adam(group, self.state, decoupled)
 
 
 class AdamW(Adam):

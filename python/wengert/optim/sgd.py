@@ -59,6 +59,5 @@ class SGD(Optimizer):
             raise ValueError(f"SGD: momentum must not be negative, got {group['momentum']}")
 
     def _update(self, group: dict[str, Any]) -> None:
-        if _core._replaces_values():
-            return composed.sgd(group, self.state)
-        _core._optim_sgd(group, self.state)
+        if not _core._optim_sgd(group, self.state):
+            composed.sgd(group, self.state)

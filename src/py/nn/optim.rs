@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use crate::array::buffer::Device;
+use crate::interp;
 use crate::optim::{self, Adam, Rule, Sgd, Slot};
 use crate::py::args::{members, run};
 use crate::py::tensor::view::value;
@@ -160,22 +161,35 @@ macro_rules! settings {
 }
 
 /// One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to
-/// dictionaries with their `momentum_buffer`.
+/// dictionaries with their `momentum_buffer`. Returns false, having done nothing, inside forward mode and
+/// batches, where a value is no memory.
 #[pyfunction]
-fn _optim_sgd<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>) -> PyResult<()> {
+fn _optim_sgd<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>) -> PyResult<bool> {
+    if interp::replaces_values() {
+        return Ok(false);
+    }
     settings!(
         group; number lr, number momentum, number dampening, number weight_decay, flag nesterov, flag maximize
     );
     let names: &[_] = if momentum != 0.0 { &["momentum_buffer"] } else { &[] };
     let rule = Rule::Sgd(Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize });
     let step = |_: &Bound<'py, PyDict>, is_new| Ok(if is_new { 1 } else { 2 });
-    Group::new(group, state, names, step)?.step(state, &rule)
+    Group::new(group, state, names, step)?.step(state, &rule)?;
+    Ok(true)
 }
 
 /// One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient.
-/// `state` maps parameters to dictionaries with their number of steps and moments.
+/// `state` maps parameters to dictionaries with their number of steps and moments. Returns false as
+/// [`_optim_sgd`] does.
 #[pyfunction]
-fn _optim_adam<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>, decoupled: bool) -> PyResult<()> {
+fn _optim_adam<'py>(
+    group: &Bound<'py, PyDict>,
+    state: &Bound<'py, PyDict>,
+    decoupled: bool,
+) -> PyResult<bool> {
+    if interp::replaces_values() {
+        return Ok(false);
+    }
     settings!(group; number lr, number eps, number weight_decay, flag amsgrad, flag maximize);
     let betas = setting(group, intern!(group.py(), "betas"))?;
     let (beta1, beta2) = (betas.get_item(0)?.extract()?, betas.get_item(1)?.extract()?);
@@ -187,7 +201,8 @@ fn _optim_adam<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>, deco
         Some(n) => Ok(n.extract::<i32>()? + 1),
         None => Ok(1),
     };
-    Group::new(group, state, names, step)?.step(state, &rule)
+    Group::new(group, state, names, step)?.step(state, &rule)?;
+    Ok(true)
 }
 
 /// The gradients of those parameters that have one.

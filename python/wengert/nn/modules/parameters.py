@@ -16,6 +16,8 @@ __all__ = ["ParameterDict", "ParameterList"]
 class _Holder(Module):
     """Values under names: tensors become parameters."""
 
+    _names: dict[str, None]
+
     def __init__(self) -> None:
         """Holds nothing."""
         super().__init__()

@@ -1,7 +1,8 @@
 //! The WGSL library: functions named `w_...` that generated and hand-written shaders call.
 //!
-//! Those of one or two numbers are the functions of `src/math/mod.rs`, translated by [`Expr`]. Two are files
-//! of `shaders/lib/`: `w_ne`, which must read bits, and `w_turns`, which has branches and two results.
+//! Those of one or two numbers are the functions of `src/math/mod.rs`, translated by [`Expr`]. Three are files
+//! of `shaders/lib/`: `w_ne`, which must read bits, `w_turns`, which has branches and two results, and `w_fmod`,
+//! which has a loop.
 
 use super::{Expr, math, write};
 
@@ -48,6 +49,7 @@ mod formulas {
 
 const NE: &str = include_str!("../../../../shaders/lib/ne.wgsl");
 const TURNS: &str = include_str!("../../../../shaders/lib/turns.wgsl");
+const FMOD: &str = include_str!("../../../../shaders/lib/fmod.wgsl");
 
 /// Returns the text of one library function, and the names of those that it calls.
 fn one(name: &str) -> (String, Vec<&'static str>) {
@@ -66,7 +68,7 @@ fn one(name: &str) -> (String, Vec<&'static str>) {
         "ne" => (NE.to_owned(), Vec::new()),
         "turns" => (TURNS.to_owned(), Vec::new()),
         "pow" => write("w_pow", &["x", "y"], &|v| math::pow(v[0], v[1])),
-        "fmod" => write("w_fmod", &["x", "y"], &|v| math::fmod(v[0], v[1])),
+        "fmod" => (FMOD.to_owned(), Vec::new()),
         // An unknown function has no text; naga reports its name at the call.
         _ => (String::new(), Vec::new()),
     }
