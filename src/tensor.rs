@@ -55,7 +55,7 @@ pub enum Payload {
     Taped {
         /// The value.
         primal: Tensor,
-        /// The tape entry that made it.
+        /// The node that made it.
         node: Handle,
         /// Which of the node's outputs it is.
         index: u32,
@@ -199,7 +199,7 @@ impl Tensor {
         matches!(self, Tensor::Traced(t) if t.tag == tag)
     }
 
-    /// This value as output `index` of an entry of the tape `tag`.
+    /// This value as output `index` of a node of the tape `tag`.
     #[inline(always)]
     pub fn on_tape(self, tag: Tag, node: Handle, index: u32) -> Tensor {
         let memory = Arc::new(MaybeUninit::<Traced>::uninit());
@@ -214,7 +214,7 @@ impl Tensor {
         }
     }
 
-    /// The tape entry that made this tensor, if it is recorded.
+    /// The node that made this tensor, if it is recorded.
     pub fn edge(&self) -> Option<Edge> {
         match &self.traced()?.payload {
             Payload::Taped { node, index, .. } => Some(Edge { node: node.node().clone(), index: *index }),

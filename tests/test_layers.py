@@ -255,3 +255,18 @@ def test_every_layer_says_what_it_is() -> None:
     for name, axes in itertools.product(("AdaptiveMaxPool", "MaxUnpool", "LPPool"), (1, 2, 3)):
         layer = getattr(nn, f"{name}{axes}d")(*(2,) * (2 if name == "LPPool" else 1))
         assert repr(layer).startswith(f"{name}{axes}d(")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda x: F.softshrink(x, "a"), "softshrink: lambd must be a number, got str"),
+        (lambda x: F.leaky_relu(x, "a"), "leaky_relu: negative_slope must be a number, got str"),
+        (lambda x: F.celu(x, wg.ones(2)), "celu: alpha must be a number, got Tensor"),
+        (lambda x: F.hardtanh(x, None, 2.0), "hardtanh: min_val must be a number, got NoneType"),
+        (lambda x: F.softshrink(x, float("nan")), "softshrink: lambd must not be negative, got nan"),
+    ],
+)
+def test_attributes_that_are_no_numbers(call, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        call(wg.ones(2))

@@ -5,6 +5,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Iterable
+from numbers import Real
 from typing import Any, NoReturn, ParamSpec, TypeGuard, TypeVar
 
 from wengert import _core
@@ -23,6 +24,7 @@ __all__ = [
 ]
 
 P = ParamSpec("P")
+NUMBERS_OR_NONE = (float | None, int | None)
 R = TypeVar("R")
 
 
@@ -164,7 +166,7 @@ def no_tensor(function: str, name: str, value: Any) -> TypeError:
 
 
 def of_tensors(function: Callable[P, R]) -> Callable[P, R]:
-    """A function whose arguments annotated as tensors must be tensors.
+    """A function whose arguments annotated as tensors must be tensors, and those annotated as numbers numbers.
 
     Nothing is looked at unless the call fails: then an argument of another type is named as the reason. The wrapper
     costs 0.1 us, so functions of one short call check for themselves.
@@ -174,7 +176,7 @@ def of_tensors(function: Callable[P, R]) -> Callable[P, R]:
     def checked(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return function(*args, **kwargs)
-        except (AttributeError, TypeError) as error:
+        except (AttributeError, TypeError, RuntimeError) as error:
             _blame(function, error, args, kwargs)
 
     return checked
@@ -190,4 +192,9 @@ def _blame(function: Callable[..., Any], error: Exception, args: Any, kwargs: di
         is_wanted = annotation is Tensor or (annotation == Tensor | None and value is not None)
         if is_wanted and not isinstance(value, Tensor) and value is not error:
             raise no_tensor(function.__name__, name, value) from None
+        is_number = annotation in (float, int) or (annotation in NUMBERS_OR_NONE and value is not None)
+        if is_number and not isinstance(value, Real) and value is not error:
+            raise TypeError(
+                f"{function.__name__}: {name} must be a number, got {type(value).__name__}"
+            ) from None
     raise error

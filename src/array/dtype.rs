@@ -260,6 +260,15 @@ impl DType {
         Err(self.misfit(&value))
     }
 
+    /// The number of this type next to `value`, where it is a half; any other type keeps the digits.
+    pub fn nearest_half(self, value: f64) -> f64 {
+        match self {
+            DType::F16 => half::f16::from_f64(value).to_f64(),
+            DType::BF16 => half::bf16::from_f64(value).to_f64(),
+            _ => value,
+        }
+    }
+
     /// Raises if this is an integer dtype that cannot represent the integer part of `value`, a float given
     /// by the user.
     #[inline]

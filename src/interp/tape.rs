@@ -1,4 +1,4 @@
-//! Reverse mode: runs the operation one level down and writes a tape entry.
+//! Reverse mode: runs the operation one level down and writes a node.
 
 use crate::array::Array;
 use crate::bind::bind_at;
@@ -42,7 +42,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         return Ok(outputs);
     }
     let primal = |i: usize| primals[i].clone();
-    let node = entry(at, op.clone(), inputs, needs, primal, &outputs)?;
+    let node = node_of(at, op.clone(), inputs, needs, primal, &outputs)?;
     debug::recorded(&node, mark);
     Ok(attach(at, outputs, node))
 }
@@ -82,13 +82,13 @@ pub fn record(at: &Interp, op: Op, inputs: &[&Tensor], primals: &[&Array], needs
         return Ok(out);
     }
     let primal = |i: usize| primals[i].clone().into();
-    let node = entry(at, op, inputs, needs, primal, std::slice::from_ref(&out))?;
+    let node = node_of(at, op, inputs, needs, primal, std::slice::from_ref(&out))?;
     Ok(out.on_tape(at.tag, Handle::new(node), 0))
 }
 
-/// A tape entry of `op`, with what its reverse rule will read: inputs, as `primal` gives them, and outputs.
+/// The node of `op`, with what its reverse rule will read: inputs, as `primal` gives them, and outputs.
 #[inline(always)]
-fn entry(
+fn node_of(
     at: &Interp,
     op: Op,
     inputs: &[&Tensor],

@@ -177,6 +177,17 @@ def test_logit_around_one_half(dtype: str) -> None:
         )
 
 
+@pytest.mark.parametrize("dtype", [wg.float16, wg.bfloat16])
+@pytest.mark.parametrize("bound", [0.1, 0.3, 0.7, 1 / 3])
+def test_bounds_of_halves_are_halves(dtype: wg.dtype, bound: float) -> None:
+    x = wg.tensor(bound, dtype=dtype)
+    assert wg.grad(lambda x: x.clamp(bound, 2.0))(x).item() == 1.0
+    assert wg.grad(lambda x: x.clamp(-1.0, bound))(x).item() == 1.0
+    assert F.hardshrink(x, bound).item() == 0.0
+    assert F.softshrink(x, bound).item() == 0.0
+    assert wg.grad(lambda x: F.softshrink(x, bound))(x).item() == 0.0
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_hard_activations_just_above_their_lower_bound(dtype: str) -> None:
     for distance in (1e-7, 1e-4, 0.5):

@@ -281,6 +281,10 @@ impl Tensor {
         self.map(Map { fun: Fun::Parametric(fun), p: p.into() })
     }
 
+    /// [`Tensor::parametric`] where the attributes are bounds: halves meet those that they can be.
+    pub fn bounded(&self, fun: Parametric, bounds: [f64; 2]) -> Result<Tensor> {
+        self.parametric(fun, bounds.map(|bound| self.dtype().nearest_half(bound)))
+    }
     fn map(&self, op: Map) -> Result<Tensor> {
         let keeps_integers = || op.fun.columns().has_integers;
         match self.dtype().category() {
@@ -316,9 +320,9 @@ impl Tensor {
             return self.mul(0.0)?.add(f64::NAN);
         }
         match (min, max) {
-            (Some(low), Some(high)) => self.parametric(Parametric::Clamp, [low.min(high), high]),
-            (Some(low), None) => self.parametric(Parametric::ClampMin, [low, 0.0]),
-            (None, high) => self.parametric(Parametric::ClampMax, [high.unwrap_or(f64::INFINITY), 0.0]),
+            (Some(low), Some(high)) => self.bounded(Parametric::Clamp, [low.min(high), high]),
+            (Some(low), None) => self.bounded(Parametric::ClampMin, [low, 0.0]),
+            (None, high) => self.bounded(Parametric::ClampMax, [high.unwrap_or(f64::INFINITY), 0.0]),
         }
     }
 

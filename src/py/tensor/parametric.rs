@@ -18,17 +18,17 @@ impl PyTensor {
 
     /// `x` moved towards 0 by `lambd`, and 0 within it.
     fn _softshrink(&self, py: Python<'_>, lambd: f64) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.parametric(Parametric::Softshrink, [lambd, 0.0]))
+        self.apply(py, |x| x.bounded(Parametric::Softshrink, [lambd, 0.0]))
     }
 
     /// `x` where `|x| > lambd`, else 0.
     fn _hardshrink(&self, py: Python<'_>, lambd: f64) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.parametric(Parametric::Hardshrink, [lambd, 0.0]))
+        self.apply(py, |x| x.bounded(Parametric::Hardshrink, [lambd, 0.0]))
     }
 
     /// `log(x / (1 - x))` of `x` limited to `[low, high]`.
     fn _logit(&self, py: Python<'_>, low: f64, high: f64) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.parametric(Parametric::Logit, [low, high]))
+        self.apply(py, |x| x.bounded(Parametric::Logit, [low, high]))
     }
 
     /// Exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`.

@@ -111,6 +111,29 @@ mod tests {
     use crate::gpu::shader::wgsl::with_library;
     use crate::math::real::Real;
 
+    /// The text of a rule's function.
+    struct Print;
+
+    impl crate::ops::pointwise::table::Visit for Print {
+        type Out = String;
+        fn visit<const N: usize, P: crate::math::real::Pointwise<N>>(self, rule: P) -> String {
+            let names = &["x", "y", "z", "w"][..N];
+            write("op", names, &|x| rule.apply(std::array::from_fn(|i| x[i]))).0
+        }
+    }
+
+    /// Kernels of one row and other attributes are one kernel, unless `Fun::counts` says that they are not.
+    #[test]
+    fn attributes_are_no_part_of_the_text() {
+        for fun in crate::ops::pointwise::table::all() {
+            let texts = |p| {
+                let partials = (0..2).filter_map(move |i| fun.partial(i, p, Print));
+                partials.chain([fun.value(p, Print)]).collect::<Vec<String>>()
+            };
+            assert_eq!(texts([2.0, 3.0]) != texts([5.0, 7.0]), fun.counts(), "{}", fun.name());
+        }
+    }
+
     /// Panics with naga's message unless `text` is valid WGSL.
     fn check(text: &str) {
         let module = match naga::front::wgsl::parse_str(text) {
