@@ -264,9 +264,18 @@ def test_every_layer_says_what_it_is() -> None:
         (lambda x: F.leaky_relu(x, "a"), "leaky_relu: negative_slope must be a number, got str"),
         (lambda x: F.celu(x, wg.ones(2)), "celu: alpha must be a number, got Tensor"),
         (lambda x: F.hardtanh(x, None, 2.0), "hardtanh: min_val must be a number, got NoneType"),
+        (lambda x: wg.logit(x, "a"), "logit: eps must be a number, got str"),
         (lambda x: F.softshrink(x, float("nan")), "softshrink: lambd must not be negative, got nan"),
     ],
 )
 def test_attributes_that_are_no_numbers(call, message):
     with pytest.raises((TypeError, ValueError), match=message):
         call(wg.ones(2))
+
+
+@pytest.mark.parametrize("name", ["leaky_relu", "elu", "threshold"])
+def test_a_leaf_that_cannot_be_written_is_told_by_the_name_that_was_called(name):
+    leaf = wg.ones(2, requires_grad=True)
+    settings = (0.0, 1.0) if name == "threshold" else ()
+    with pytest.raises(RuntimeError, match=rf"^{name}_: a leaf .* or write x = {name}\(x\)$"):
+        getattr(F, name)(leaf, *settings, inplace=True)

@@ -2826,8 +2826,8 @@ fn w_pow(x: f32, y: f32) -> f32 {
     let v186 = select(v182, v33, v185);
     return v186;
 }
-// `w_fmod(x, y)` is the remainder of `x / y` with the sign of `x`, exactly: long division of the mantissas, one
-// bit at a time, which needs neither a fused multiply-add nor a quotient that a float holds.
+// `w_fmod(x, y)` is the remainder of `x / y` with the sign of `x`, exactly: long division of the mantissas,
+// one bit at a time, which needs neither a fused multiply-add nor a quotient that a float holds.
 fn w_mantissa(bits: u32) -> vec2<u32> {
     let exponent = (bits >> 23u) & 0xffu;
     let rest = bits & 0x7fffffu;
@@ -2852,6 +2852,8 @@ fn w_fmod(x: f32, y: f32) -> f32 {
     if (rest == 0u) { return bitcast<f32>(sign); }
     let shift = countLeadingZeros(rest) - 8u;
     rest <<= shift;
-    if (low.y > shift + 32u) { return bitcast<f32>(sign | ((low.y - shift - 32u) << 23u) | (rest & 0x7fffffu)); }
+    if (low.y > shift + 32u) {
+        return bitcast<f32>(sign | ((low.y - shift - 32u) << 23u) | (rest & 0x7fffffu));
+    }
     return bitcast<f32>(sign | (rest >> (shift + 33u - low.y)));
 }

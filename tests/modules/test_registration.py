@@ -3,6 +3,9 @@ and how modules print.
 """
 
 import math
+import subprocess
+import sys
+from typing import Generic, TypeVar
 
 import pytest
 import wengert as wg
@@ -82,6 +85,33 @@ def test_wrappers_delegate():
     assert wrapped.weight is wrapped.inner.weight
     with pytest.raises(AttributeError, match="'Linear' object has no attribute 'nothing'"):
         _ = wrapped.nothing
+
+
+def test_generic_wrappers_and_wrappers_of_wrappers_delegate():
+    content = TypeVar("content")
+
+    class Wrapper(nn.Module, Generic[content]):
+        def __init__(self, inner):
+            super().__init__()
+            self.inner = inner
+
+        def __getattr__(self, name):
+            try:
+                return super().__getattr__(name)
+            except AttributeError:
+                return getattr(super().__getattr__("inner"), name)
+
+    class Outer(Wrapper[int]):
+        def __getattr__(self, name):
+            return super().__getattr__(name)
+
+    assert Outer(nn.Linear(3, 2)).in_features == 3
+
+
+def test_modules_have_no_slow_attributes():
+    program = "from wengert import nn; assert not hasattr(nn.Linear, '__getattr__'); nn.Linear(2, 2).nothing"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stderr.splitlines()[-1] == "AttributeError: 'Linear' object has no attribute 'nothing'"
 
 
 def test_an_error_in_a_property_is_not_hidden():

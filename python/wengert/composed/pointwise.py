@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import of_tensors, operand
 from wengert._core import Tensor
 from wengert._precision import in_float32, in_widest, rounding_once
 
@@ -129,6 +129,7 @@ def logaddexp2(input: Tensor, other: Any) -> Tensor:
 
 
 @method
+@of_tensors
 @in_float32
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
     """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`.

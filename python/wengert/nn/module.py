@@ -67,13 +67,13 @@ class Module(Hookable, Walking, StateDict):
         )
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Gives a subclass that has a `__getattr__` one to ask. Others have none: it would make the attributes of all
-        modules slower.
+        """Gives `Module` a `__getattr__` as soon as a subclass has one that may ask it.
+
+        Programs without such a class have none, because it makes every attribute of every module slower.
         """
         super().__init_subclass__(**kwargs)
-        if "__getattr__" in cls.__dict__ and cls.__name__ != "_Delegating":
-            others = [base for base in cls.__bases__ if base is not Module]
-            cls.__bases__ = (*others, _Delegating)
+        if "__getattr__" in cls.__dict__:
+            Module.__getattr__ = _missing  # type: ignore[attr-defined]
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the layer computes; every subclass defines it."""
@@ -329,21 +329,18 @@ class Module(Hookable, Walking, StateDict):
         return tree_text(type(self).__name__, lines, below)
 
 
-class _Delegating(Module):
-    """A base of modules that define `__getattr__`."""
-
-    def __getattr__(self, name: str) -> Any:
-        """Called for what is nowhere else;
-        a subclass that delegates may ask it for parameters and modules.
-        """
-        own = self.__dict__
-        if name in own:
-            return own[name]
-        held: Any = getattr(type(self), name, None)
-        if hasattr(held, "__get__"):
-            # A property that raised an AttributeError of its own, which tells more.
-            return held.__get__(self, type(self))
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+def _missing(module: Module, name: str) -> Any:
+    """`Module.__getattr__`: called for what is nowhere else;
+    a subclass that delegates may ask it for parameters and modules.
+    """
+    own = module.__dict__
+    if name in own:
+        return own[name]
+    held: Any = getattr(type(module), name, None)
+    if hasattr(held, "__get__"):
+        # A property that raised an AttributeError of its own, which tells more.
+        return held.__get__(module, type(module))
+    raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}", name=name, obj=module)
 
 
 def tree_text(name: str, lines: list[str], below: list[str]) -> str:

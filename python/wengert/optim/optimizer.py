@@ -290,7 +290,10 @@ class Optimizer:
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes, without the `step` that runs hooks, which is made anew."""
-        return {key: value for key, value in self.__dict__.items() if key != "step"}
+        state = self.__dict__.copy()
+        if getattr(state.get("step"), "__wrapped__", None) is type(self).step:
+            del state["step"]
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes over attributes, from a pickle or a state dict;

@@ -1,5 +1,5 @@
-//! The team of threads under loom, which runs a model once for every order of its events: no job is read after
-//! its caller has gone on, no part of a loop is lost, a panic arrives, and nobody waits for ever.
+//! The team of threads under loom, which runs a model once for every order of its events: no job is read
+//! after its caller has gone on, no part of a loop is lost, and nobody waits for ever.
 #![cfg(test)]
 
 /// Loom's primitives under the names of `src/cpu/run/primitives.rs`.
@@ -36,8 +36,8 @@ use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::thread;
 use team::Team;
 
-/// Runs `caller`, which runs `loops` loops, beside helpers. A last loop ends when all of them have joined: one
-/// that was not woken would let it wait for ever.
+/// Runs `caller`, which runs `loops` loops, beside helpers. A last loop ends when all of them have joined:
+/// one that was not woken would let it wait for ever.
 fn model(helpers: usize, loops: u64, preemptions: usize, caller: fn(&Team)) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(preemptions);

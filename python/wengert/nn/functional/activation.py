@@ -185,6 +185,9 @@ def _above(input: Tensor, threshold: float, value: float) -> Tensor:
     return input.masked_fill(input <= threshold, value)
 
 
+_above.__name__ = "threshold"
+
+
 @of_tensors
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`x` where it exceeds `threshold` (or is NaN), else `value`."""

@@ -27,4 +27,10 @@ def written(input: Tensor, function: Callable[..., Tensor], *settings: Any) -> T
             f"{name}_: the result is {out.dtype} and cannot be stored in a {input.dtype} tensor; write "
             f"x = {name}(x)"
         )
-    return input.copy_(out)
+    try:
+        return input.copy_(out)
+    except RuntimeError as error:
+        # The error of the write, about the function that was called.
+        name = function.__name__
+        text = str(error).replace("copy_:", f"{name}_:").replace("x = x.copy(...)", f"x = {name}(x)")
+        raise type(error)(text) from None
