@@ -273,9 +273,11 @@ def test_attributes_that_are_no_numbers(call, message):
         call(wg.ones(2))
 
 
-@pytest.mark.parametrize("name", ["leaky_relu", "elu", "threshold"])
+@pytest.mark.parametrize(
+    "name", ["leaky_relu", "elu", "threshold", "relu6", "dropout", "dropout1d", "alpha_dropout"]
+)
 def test_a_leaf_that_cannot_be_written_is_told_by_the_name_that_was_called(name):
-    leaf = wg.ones(2, requires_grad=True)
-    settings = (0.0, 1.0) if name == "threshold" else ()
+    leaf = wg.ones(2, 2, requires_grad=True)
+    settings = {"threshold": (0.0, 1.0), "alpha_dropout": (0.5, True)}.get(name, ())
     with pytest.raises(RuntimeError, match=rf"^{name}_: a leaf .* or write x = {name}\(x\)$"):
         getattr(F, name)(leaf, *settings, inplace=True)

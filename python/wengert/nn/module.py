@@ -66,15 +66,6 @@ class Module(Hookable, Walking, StateDict):
             _hooks={},
         )
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Gives `Module` a `__getattr__` as soon as a subclass has one that may ask it.
-
-        Programs without such a class have none, because it makes every attribute of every module slower.
-        """
-        super().__init_subclass__(**kwargs)
-        if "__getattr__" in cls.__dict__:
-            Module.__getattr__ = _missing  # type: ignore[attr-defined]
-
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the layer computes; every subclass defines it."""
         raise NotImplementedError(
@@ -122,6 +113,26 @@ class Module(Hookable, Walking, StateDict):
         object.__delattr__(self, name)
         for kind in _KINDS:
             self.__dict__.get(kind, {}).pop(name, None)
+
+    def __getattr__(self, name: str) -> Any:
+        """Called for what is nowhere else;
+        a subclass that delegates may ask it for parameters and modules.
+        """
+        own = self.__dict__
+        if name in own:
+            return own[name]
+        for cls in type(self).__mro__:
+            held = cls.__dict__.get(name)
+            if hasattr(held, "__get__"):
+                # A property that raised an AttributeError of its own, which tells more.
+                return held.__get__(self, type(self))
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Takes over attributes, from a copy or a pickle. Copying looks for it in an object that is empty yet, which a
+        subclass that delegates could not be asked.
+        """
+        self.__dict__.update(state)
 
     def __copy__(self) -> Self:
         """A module with the same parameters, buffers and modules, and with registries of its own."""
@@ -327,20 +338,6 @@ class Module(Hookable, Walking, StateDict):
         lines = extra.split("\n") if extra else []
         below = [f"({name}): {self.__dict__[name]!r}" for name in self._module_names]
         return tree_text(type(self).__name__, lines, below)
-
-
-def _missing(module: Module, name: str) -> Any:
-    """`Module.__getattr__`: called for what is nowhere else;
-    a subclass that delegates may ask it for parameters and modules.
-    """
-    own = module.__dict__
-    if name in own:
-        return own[name]
-    held: Any = getattr(type(module), name, None)
-    if hasattr(held, "__get__"):
-        # A property that raised an AttributeError of its own, which tells more.
-        return held.__get__(module, type(module))
-    raise AttributeError(f"{type(module).__name__!r} object has no attribute {name!r}", name=name, obj=module)
 
 
 def tree_text(name: str, lines: list[str], below: list[str]) -> str:

@@ -5,7 +5,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from numbers import Real
-from types import MethodType
 from typing import Any
 
 import wengert as wg
@@ -16,6 +15,18 @@ from wengert._core import Tensor
 from ..nn.hooks import RemovableHandle
 
 __all__ = ["Optimizer"]
+
+
+def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
+    """A `step` around which the optimiser's hooks run."""
+
+    @wraps(step)
+    def hooked(self: "Optimizer", *args: Any, **kwargs: Any) -> Any:
+        if (self._pre_hooks or self._post_hooks) and not self._is_stepping:
+            return self._between_hooks(step, args, kwargs)
+        return step(self, *args, **kwargs)
+
+    return hooked
 
 
 class Optimizer:
@@ -56,6 +67,14 @@ class Optimizer:
     defaults: dict[str, Any]
     # Whether `_update` is nothing but calls of fused kernels, which no tape sees.
     _records_nothing = False
+    # Whether hooks are already running around a step, which calls that of its base class.
+    _is_stepping = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Makes hooks run around a `step` that the subclass defines."""
+        super().__init_subclass__(**kwargs)
+        if "step" in cls.__dict__:
+            cls.step = _with_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         """Makes the parameter groups."""
@@ -175,6 +194,7 @@ class Optimizer:
     def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no _update")
 
+    @_with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates every parameter that has a gradient.
 
@@ -194,18 +214,6 @@ class Optimizer:
                     self._update(group)
         return loss
 
-    def _run_hooks(self) -> None:
-        """Makes `step` of this object run its hooks: an optimiser without any does not look for them."""
-        if "step" in self.__dict__:
-            return
-        step = type(self).step
-
-        @wraps(step)
-        def hooked(optimizer: "Optimizer", *args: Any, **kwargs: Any) -> Any:
-            return optimizer._between_hooks(step, args, kwargs)
-
-        self.__dict__["step"] = MethodType(hooked, self)
-
     def _between_hooks(self, step: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Takes a step with the hooks around it."""
         args = (self, *args)
@@ -219,7 +227,11 @@ class Optimizer:
                     f"got {type(changed).__name__}"
                 )
             args, kwargs = changed
-        out = step(*args, **kwargs)
+        self._is_stepping = True
+        try:
+            out = step(*args, **kwargs)
+        finally:
+            self._is_stepping = False
         for hook in tuple(self._post_hooks.values()):
             hook(self, args, kwargs)
         return out
@@ -235,12 +247,10 @@ class Optimizer:
         `args` begins with the optimiser; what `step` was given by keyword is in `kwargs`. A hook may return other
         `(args, kwargs)`.
         """
-        self._run_hooks()
         return RemovableHandle.add(self._pre_hooks, hook)
 
     def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(optimizer, args, kwargs)` after each step."""
-        self._run_hooks()
         return RemovableHandle.add(self._post_hooks, hook)
 
     def state_dict(self) -> dict[str, Any]:
@@ -289,19 +299,18 @@ class Optimizer:
         self.__setstate__({"state": state, "param_groups": self.param_groups})
 
     def __getstate__(self) -> dict[str, Any]:
-        """The attributes, without the `step` that runs hooks, which is made anew."""
-        state = self.__dict__.copy()
-        if getattr(state.get("step"), "__wrapped__", None) is type(self).step:
-            del state["step"]
-        return state
+        """The attributes without the hooks, which belong to this object alone."""
+        return {
+            key: value for key, value in self.__dict__.items() if key not in ("_pre_hooks", "_post_hooks")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes over attributes, from a pickle or a state dict;
         a subclass may add settings that are missing there.
         """
         self.__dict__.update(state)
-        if self._pre_hooks or self._post_hooks:
-            self._run_hooks()
+        self.__dict__.setdefault("_pre_hooks", {})
+        self.__dict__.setdefault("_post_hooks", {})
 
     def __repr__(self) -> str:
         """The settings of each group."""

@@ -28,7 +28,7 @@ impl PyTensor {
 
     /// `log(x / (1 - x))` of `x` limited to `[low, high]`.
     fn _logit(&self, py: Python<'_>, low: f64, high: f64) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.bounded(Parametric::Logit, [low, high]))
+        self.apply(py, |x| x.parametric(Parametric::Logit, [low, high]))
     }
 
     /// Exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`.

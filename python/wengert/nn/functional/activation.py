@@ -26,14 +26,14 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 @of_tensors
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """`min(max(x, 0), 6)`."""
-    return hardtanh(input, 0.0, 6.0, inplace)
+    return written("relu6", input, relu6) if inplace else hardtanh(input, 0.0, 6.0)
 
 
 @of_tensors
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """`x` where positive, else `negative_slope * x` (Maas et al. 2013). Saves the input."""
     if inplace:
-        return written(input, leaky_relu, negative_slope)
+        return written("leaky_relu", input, leaky_relu, negative_slope)
     return input._leaky_relu(negative_slope)
 
 
@@ -60,7 +60,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     Its derivative at 0 is `alpha`. Saves the input.
     """
     if inplace:
-        return written(input, elu, alpha)
+        return written("elu", input, elu, alpha)
     return input._elu(alpha, 1.0)
 
 
@@ -70,7 +70,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     if alpha == 0:
         raise ValueError("celu: alpha must not be 0")
     if inplace:
-        return written(input, celu, alpha)
+        return written("celu", input, celu, alpha)
     return input._celu(alpha)
 
 
@@ -78,7 +78,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """Scaled ELU with the fixed point of Klambauer et al. 2017. Saves the input."""
     if inplace:
-        return written(input, selu)
+        return written("selu", input, selu)
     alpha, scale = 1.6732632423543772, 1.0507009873554805
     return input._elu(alpha, scale)
 
@@ -164,7 +164,7 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
     if not input.dtype.is_differentiable:
         min_val, max_val = int(min_val), int(max_val)
     if inplace:
-        return written(input, hardtanh, min_val, max_val)
+        return written("hardtanh", input, hardtanh, min_val, max_val)
     return input.clamp(min_val, max_val)
 
 
@@ -185,14 +185,11 @@ def _above(input: Tensor, threshold: float, value: float) -> Tensor:
     return input.masked_fill(input <= threshold, value)
 
 
-_above.__name__ = "threshold"
-
-
 @of_tensors
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`x` where it exceeds `threshold` (or is NaN), else `value`."""
     if inplace:
-        return written(input, _above, threshold, value)
+        return written("threshold", input, _above, threshold, value)
     return _above(input, threshold, value)
 
 
@@ -224,7 +221,7 @@ def rrelu(
     if not lower <= upper:
         raise ValueError(f"rrelu: lower must not exceed upper, got {lower} and {upper}")
     if inplace:
-        return written(input, rrelu, lower, upper, training)
+        return written("rrelu", input, rrelu, lower, upper, training)
     if not training:
         return leaky_relu(input, (lower + upper) / 2)
     slope = wg.rand_like(input) * (upper - lower) + lower

@@ -53,7 +53,7 @@ def _dropped(
         raise ValueError(f"{name}: p is a probability between 0 and 1, got {p}")
     if not training or p == 0.0:
         return input
-    return written(input, drop, shape, p) if inplace else drop(input, shape, p)
+    return written(name, input, drop, shape, p) if inplace else drop(input, shape, p)
 
 
 @of_tensors

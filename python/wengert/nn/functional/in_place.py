@@ -12,8 +12,8 @@ from wengert._core import Tensor
 __all__ = ["written"]
 
 
-def written(input: Tensor, function: Callable[..., Tensor], *settings: Any) -> Tensor:
-    """Writes `function(input, *settings)` into `input`, which is returned.
+def written(name: str, input: Tensor, function: Callable[..., Tensor], *settings: Any) -> Tensor:
+    """Writes `function(input, *settings)` into `input`, which is returned; `name` is that of the public function.
 
     Raises:
         RuntimeError: for a leaf that requires a gradient, and for elements that share memory.
@@ -22,7 +22,6 @@ def written(input: Tensor, function: Callable[..., Tensor], *settings: Any) -> T
     # The derivative may read the input, so it is computed from a copy.
     out = function(input.clone(), *settings)
     if out.dtype != input.dtype and not input.dtype.is_floating_point:
-        name = function.__name__
         raise TypeError(
             f"{name}_: the result is {out.dtype} and cannot be stored in a {input.dtype} tensor; write "
             f"x = {name}(x)"
@@ -31,6 +30,5 @@ def written(input: Tensor, function: Callable[..., Tensor], *settings: Any) -> T
         return input.copy_(out)
     except RuntimeError as error:
         # The error of the write, about the function that was called.
-        name = function.__name__
         text = str(error).replace("copy_:", f"{name}_:").replace("x = x.copy(...)", f"x = {name}(x)")
         raise type(error)(text) from None

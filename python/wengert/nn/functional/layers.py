@@ -98,7 +98,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         raise ValueError(f"dropout: p is a probability between 0 and 1, got {p}")
     if not training or p == 0.0:
         return input
-    return written(input, _core._dropout, p) if inplace else _core._dropout(input, p)
+    return written("dropout", input, _core._dropout, p) if inplace else _core._dropout(input, p)
 
 
 @of_tensors
