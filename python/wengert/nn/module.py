@@ -122,7 +122,7 @@ class Module(Hookable, Walking, StateDict):
         if name in own:
             return own[name]
         for cls in type(self).__mro__:
-            held = cls.__dict__.get(name)
+            held: Any = cls.__dict__.get(name)
             if hasattr(held, "__get__"):
                 # A property that raised an AttributeError of its own, which tells more.
                 return held.__get__(self, type(self))
