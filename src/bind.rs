@@ -6,10 +6,12 @@
 //! kernels. Read next: `src/interp/mod.rs`.
 
 use crate::array::Array;
+use crate::array::writers;
 use crate::error::Result;
 use crate::interp::{self, Interp, Kind, ROOT_TAG, autocast, batch, dual, eval, staged, tape};
 use crate::op::{Kernel, Needs, Op, no_output};
 use crate::ops::custom;
+use crate::tape::saving;
 use crate::tensor::{Tensor, Tensors};
 use crate::watch::debug::{self, Modes};
 use smallvec::SmallVec;
@@ -71,6 +73,19 @@ pub fn bind1<O: Kernel + Into<Op>>(op: O, inputs: &[&Tensor]) -> Result<Tensor> 
         Some(needs) if needs.is_empty() => eval::run_one(&op, &arrays),
         found => bind_one(op.into(), inputs, &arrays, found),
     }
+}
+
+/// Runs `op` on arrays and writes its outputs into `out`, memory that exists: the way of every write in place.
+/// `writer` is the name by which errors of others that read the memory will call the write.
+pub fn bind_into<O>(op: &O, inputs: &[&Array], out: &[&Array], writer: &str) -> Result<()>
+where
+    O: Kernel + Clone + Into<Op>,
+{
+    out.iter().copied().try_for_each(saving::before_write)?;
+    eval::run_into(op, inputs, out)?;
+    let writer = writers::number(writer);
+    out.iter().for_each(|memory| memory.buffer().written_as(writer));
+    Ok(())
 }
 
 /// [`bind_current`] for an operation with one output.

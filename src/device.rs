@@ -78,6 +78,18 @@ impl Array {
         Array::from_buffer(buffer, shape, dtype)
     }
 
+    /// Copies into a new contiguous array on the same device.
+    pub fn copied(&self) -> Result<Array> {
+        let out = Array::empty(self.shape(), self.dtype(), self.device())?;
+        out.assign(self)?;
+        Ok(out)
+    }
+
+    /// Writes the elements of `from`, of this shape, dtype and device, into this memory.
+    pub(crate) fn assign(&self, from: &Array) -> Result<()> {
+        on_device!(self, copy::copy_into(self, from))
+    }
+
     /// A copy on `device`; the array itself if it is there already.
     pub fn to_device(&self, device: Device) -> Result<Array> {
         match (self.device(), device) {

@@ -65,6 +65,33 @@ pub fn run_one(op: &impl Kernel, x: &[&Array]) -> Result<Tensor> {
     op.eval_one(x).map(Tensor::Array)
 }
 
+/// Runs `op` and writes its outputs into `out`, memory that exists; see [`Kernel::eval_into`].
+#[inline]
+pub fn run_into<O: Kernel + Clone + Into<Op>>(op: &O, x: &[&Array], out: &[&Array]) -> Result<()> {
+    let modes = debug::modes();
+    if modes.touches(Modes::WATCHED) {
+        watched_into(&op.clone().into(), x, out, modes)
+    } else {
+        op.eval_into(x, out)
+    }
+}
+
+/// [`watched`] for [`run_into`].
+#[cold]
+fn watched_into(op: &Op, x: &[&Array], out: &[&Array], modes: Modes) -> Result<()> {
+    let quiet = debug::suspend(Modes::VALUES.and(Modes::COUNT));
+    op.eval_into(x, out)?;
+    drop(quiet);
+    if modes.has(Modes::COUNT) {
+        let y: Arrays = out.iter().map(|&y| y.clone()).collect();
+        match op.flops(x, &y) {
+            0 => {}
+            flops => cost::ran(op.name(), flops),
+        }
+    }
+    Ok(())
+}
+
 /// Raises unless all operands are on one device.
 #[inline(always)]
 fn check_devices(op: &impl Kernel, x: &[&Array]) -> Result<()> {

@@ -193,6 +193,9 @@ macro_rules! ops {
             fn eval_one(&self, x: &[&Array]) -> Result<Array> {
                 match self { $(Op::$name(op) => op.eval_one(x),)* }
             }
+            fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+                match self { $(Op::$name(op) => op.eval_into(x, out),)* }
+            }
         }
     };
 }

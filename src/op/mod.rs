@@ -19,9 +19,11 @@
 //!
 //! Read next: `src/op/list.rs`.
 
+mod given;
 mod list;
 mod needs;
 
+pub use given::Given;
 pub use list::{Entry, Op};
 pub use needs::{Needs, Saves};
 
@@ -80,6 +82,11 @@ pub trait Kernel {
     #[inline]
     fn eval_one(&self, x: &[&Array]) -> Result<Array> {
         self.eval(x)?.pop().ok_or_else(no_output)
+    }
+    /// Runs and stores the outputs in `out`, memory of their shapes, dtypes and device. An array of `out` may
+    /// be one of the inputs, which then changes.
+    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        self.eval(x)?.iter().zip(out).try_for_each(|(y, out)| out.assign(y))
     }
 }
 

@@ -90,14 +90,6 @@ pub fn ran(op: &'static str, flops: u64) {
     });
 }
 
-/// Counts the sum of two gradients of `elements` elements.
-#[inline]
-pub fn accumulated(elements: usize) {
-    if modes().has(Modes::COUNT) {
-        ran("add", elements as u64);
-    }
-}
-
 /// Stores that the running module recorded the node with this sequence number.
 pub fn recorded(seq: u64) {
     HERE.with_borrow_mut(|here| {

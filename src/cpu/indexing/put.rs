@@ -21,8 +21,7 @@ const WIDE: usize = 32;
 const STRETCHES: usize = 64;
 
 /// Memory viewed as adjacent rows of equal width.
-#[derive(Clone, Copy)]
-pub struct Table {
+struct Table {
     start: Shared<u8>,
     count: usize,
     width: usize,
@@ -30,7 +29,7 @@ pub struct Table {
 
 impl Table {
     /// Views the elements of a contiguous array as rows.
-    pub fn of(array: &Array, width: usize) -> Table {
+    fn of(array: &Array, width: usize) -> Table {
         let start = array.buffer().ptr().wrapping_add(array.offset() * array.dtype().size());
         Table { start: Shared::new(start), count: array.numel() / width.max(1), width }
     }
@@ -41,17 +40,6 @@ impl Table {
         let (own, other) = (self.start.get() as usize, array.buffer().ptr() as usize + array.offset() * size);
         other < own + self.count * self.width * size && own < other + array.numel() * size
     }
-
-    /// Returns the number of elements of a row.
-    pub fn width(&self) -> usize {
-        self.width
-    }
-
-    /// Views the whole buffer of an array as rows, whichever part of it the array is.
-    pub fn beneath(array: &Array, width: usize) -> Table {
-        let count = array.buffer().bytes() / array.dtype().size() / width.max(1);
-        Table { start: Shared::new(array.buffer().ptr()), count, width }
-    }
 }
 
 /// Whether [`rows`] adds in this dtype: halves are better summed in float32 first, and bools are not added.
@@ -59,9 +47,10 @@ pub fn adds(dtype: DType) -> bool {
     !matches!(dtype, DType::Bool | DType::F16 | DType::BF16)
 }
 
-/// Writes the rows of `value`, `[n, width]`, to the rows of the table that `index`, `[n]`, selects, in order:
-/// the last write wins, or with `add` all are added to the table.
-pub fn rows(to: &Table, value: &Array, index: &Array, add: bool) -> Result<()> {
+/// Writes the `n` rows of `width` elements of `value` to the rows of `to`, a contiguous array, that `index`,
+/// `[n]`, selects, in order: the last write wins, or with `add` all are added.
+pub fn rows(to: &Array, width: usize, value: &Array, index: &Array, add: bool) -> Result<()> {
+    let to = &Table::of(to, width);
     let rows = positions(index, to.count)?;
     let value = contiguous(value)?;
     if value.numel() == 0 {

@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::{Category, DType};
+use crate::cpu::indexing::put;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::align;
@@ -94,6 +95,14 @@ impl Kernel for Select {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], logic::select(x[0], x[1], x[2])))
+    }
+    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        let (mask, value, to) = (x[0], x[1], out[0]);
+        if std::ptr::eq(x[2], to) && value.numel() == 1 && to.device() == Device::Cpu {
+            // One number over some elements, at the cost of reading the mask.
+            return put::fill_where(to, &mask.expand(&to.shape())?, value);
+        }
+        to.assign(&self.eval_one(x)?)
     }
     fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
         0

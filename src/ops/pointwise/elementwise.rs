@@ -6,13 +6,16 @@ mod derivatives;
 pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
 use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::cpu::pointwise::map::{add_small, pointwise_into};
 use crate::error::{Error, Result};
 use crate::math::lane::F64;
 use crate::math::real::Pointwise;
 use crate::op::{Arrays, Elementwise, Kernel, Reads, Saves};
 use crate::ops::one;
+use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::integer::eval_int;
-use crate::ops::pointwise::table::{Arg, Fun, Params, Visit, pointwise_rule};
+use crate::ops::pointwise::table::{Arg, Fun, Params, Visit};
 use crate::tensor::Tensor;
 use crate::watch::cost;
 use smallvec::SmallVec;
@@ -49,23 +52,18 @@ impl Visit for Run<'_> {
     }
 }
 
-/// Runs a row over memory that exists; see [`Map::eval_over`].
-struct RunOver<'a> {
+/// Runs a row for floats on the CPU into memory of their dtype.
+struct RunInto<'a> {
     out: &'a Array,
     run: Run<'a>,
 }
 
-impl Visit for RunOver<'_> {
+impl Visit for RunInto<'_> {
     type Out = Result<()>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<()> {
-        // SAFETY: the caller of `eval_over` guarantees it.
-        unsafe {
-            crate::cpu::pointwise::map::pointwise_into(
-                self.out,
-                operands::<N>(self.run.fun, self.run.x)?,
-                rule,
-            )
-        }
+        let x = operands::<N>(self.run.fun, self.run.x)?;
+        // SAFETY: no slice of an array outlives an operation, and callers order their writes.
+        unsafe { pointwise_into(self.out, x, rule) }
     }
 }
 
@@ -89,13 +87,13 @@ pub struct Map {
 }
 
 impl Map {
-    /// Computes the row for floats on the CPU and writes the result to `out`, which may be one of the
-    /// operands or overlap them. They broadcast to its shape and have its dtype.
-    ///
-    /// # Safety
-    /// Nobody reads or writes the memory of `out` meanwhile, nor holds a slice of it.
-    pub unsafe fn eval_over(&self, out: &Array, x: &[&Array]) -> Result<()> {
-        self.fun.value(self.p.get(), RunOver { out, run: Run { x, fun: self.fun, rule: 0, p: self.p } })
+    /// The sum of two operands.
+    pub const ADD: Map = Map { fun: Fun::Binary(Binary::Add), p: Params::ZERO };
+
+    /// Whether the row can be computed right into the memory of `out`.
+    fn fits(&self, x: &[&Array], out: &Array) -> bool {
+        let own = |x: &&Array| x.dtype() == out.dtype() && x.device() == Device::Cpu;
+        out.dtype().is_float() && out.device() == Device::Cpu && x.iter().all(own)
     }
 }
 
@@ -113,6 +111,17 @@ impl Kernel for Map {
             return eval_int(self, x);
         }
         self.fun.value(self.p.get(), Run { x, fun: self.fun, rule: 0, p: self.p })
+    }
+    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        if !self.fits(x, out[0]) {
+            return out[0].assign(&self.eval_one(x)?);
+        }
+        // SAFETY: no slice of an array outlives an operation, and callers order their writes.
+        if *self == Map::ADD && std::ptr::eq(x[0], out[0]) && unsafe { add_small(out[0], x[1])? } {
+            return Ok(());
+        }
+        self.fun
+            .value(self.p.get(), RunInto { out: out[0], run: Run { x, fun: self.fun, rule: 0, p: self.p } })
     }
     /// As its row says, per output.
     fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
@@ -151,19 +160,4 @@ impl Elementwise for Map {
         let op = MapVjp { fun: self.fun, wrt: wrt as u8, p: self.p };
         crate::bind::bind1(op, &inputs).map(Some)
     }
-}
-
-/// `total += g`, for the accumulation of gradients: floats of the same shape and dtype on the CPU.
-///
-/// # Safety
-/// Nobody reads or writes the memory of `total` meanwhile, nor holds a slice of it.
-pub unsafe fn add_in_place(total: &Array, g: &Array) -> Result<()> {
-    // SAFETY: guaranteed by the caller.
-    if unsafe { crate::cpu::pointwise::map::add_small(total, g)? } {
-        return Ok(());
-    }
-    let p = [0.0; 2];
-    let plus = pointwise_rule!(p; [x, y] => x + y);
-    // SAFETY: as above.
-    unsafe { crate::cpu::pointwise::map::pointwise_into(total, [total, g], plus) }
 }

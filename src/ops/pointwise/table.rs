@@ -194,6 +194,9 @@ impl From<[f64; 2]> for Params {
     }
 }
 impl Params {
+    /// Two zeros.
+    pub const ZERO: Params = Params([0; 2]);
+
     /// The attributes.
     pub fn get(self) -> [f64; 2] {
         self.0.map(f64::from_bits)

@@ -2,7 +2,6 @@
 
 use crate::array::Array;
 use crate::array::shape::{Shape, normalize_axis};
-use crate::device::on_device;
 use crate::error::{Error, Named, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
 use crate::ops::views::region::Region;
@@ -35,7 +34,7 @@ impl Kernel for Cat {
         for part in x {
             region.lengths = part.shape();
             let target = out.slice_view(&region.starts, &region.steps, &region.lengths)?;
-            on_device!(part, copy::copy_into(&target, part))?;
+            target.assign(part)?;
             region.starts[axis] += part.dim(axis);
         }
         Ok(smallvec![out])

@@ -8,11 +8,10 @@ use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
 use crate::ops::one;
-use crate::ops::writes::alone::Memory;
+use crate::ops::writes::donated::{Donated, based};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
-use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A strided part: its element `i` is element `offset + sum(strides * i)` of the whole in row-major order.
@@ -154,7 +153,7 @@ impl Kernel for AsStridedTranspose {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let out = Array::empty(self.shape, x[0].dtype(), x[0].device())?;
         on_device!(x[0], create::fill(&out, 0.0))?;
-        on_device!(x[0], copy::copy_into(&self.part.view(&out)?, x[0]))?;
+        self.part.view(&out)?.assign(x[0])?;
         Ok(smallvec![out])
     }
     fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
@@ -223,37 +222,8 @@ impl Linear for Diagonal {
 pub struct Put {
     /// The part; it does not overlap itself.
     pub part: Arc<Part>,
-}
-
-thread_local! {
-    /// Arrays that the next [`Put`] (or `PutRows`) on each may write in place instead of copying.
-    static DESTINATIONS: RefCell<Option<Memory>> = const { RefCell::new(None) };
-}
-
-/// Runs `f`, in which the first [`Put`] (or `PutRows`) on each array of `memory` writes it in place.
-pub fn with_destinations<T>(memory: Memory, f: impl FnOnce() -> T) -> T {
-    struct Restore;
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            DESTINATIONS.take();
-        }
-    }
-    let _restore = Restore;
-    DESTINATIONS.set(Some(memory));
-    f()
-}
-
-/// Returns `x` itself, to be written in place, if it is a contiguous [`with_destinations`] target; else a
-/// copy.
-pub(crate) fn destination(x: &Array) -> Result<Array> {
-    let same = |d: &Array| {
-        d.buffer().same(x.buffer()) && d.offset() == x.offset() && d.numel() == x.numel() && x.is_contiguous()
-    };
-    let take = |all: &mut Memory| all.iter().position(same).map(|i| all.swap_remove(i));
-    match DESTINATIONS.with_borrow_mut(|all| all.as_mut().and_then(take)) {
-        Some(_) => Ok(x.clone()),
-        None => x.copied(),
-    }
+    /// Memory that need not be copied.
+    pub over: Donated,
 }
 
 impl Kernel for Put {
@@ -261,9 +231,13 @@ impl Kernel for Put {
         "put"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = destination(x[0])?;
-        on_device!(x[1], copy::copy_into(&self.part.view(&out)?, x[1]))?;
+        let out = self.over.base(x[0])?;
+        self.part.view(&out)?.assign(x[1])?;
         Ok(smallvec![out])
+    }
+    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        based(x[0], out[0])?;
+        self.part.view(out[0])?.assign(x[1])
     }
     fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
         0
@@ -283,7 +257,8 @@ impl Linear for Put {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (whole, value) = (x[0].materialized(size)?, x[1].materialized(size)?);
         let part = Arc::new(self.part.batched(size, whole.numel() / size.max(1))?);
-        Ok(smallvec![(crate::bind::bind1(Put { part }, &[&whole, &value])?, Some(0))])
+        let over = self.over.clone();
+        Ok(smallvec![(crate::bind::bind1(Put { part, over }, &[&whole, &value])?, Some(0))])
     }
 }
 
@@ -313,6 +288,11 @@ impl Tensor {
 
     /// Returns this tensor with a strided part replaced by `value`, which has its shape and this dtype.
     pub fn put(&self, part: &Part, value: &Tensor) -> Result<Tensor> {
-        crate::bind::bind1(Put { part: Arc::new(*part) }, &[self, value])
+        self.put_over(part, value, Donated::default())
+    }
+
+    /// [`Tensor::put`], in place where this tensor's memory is `over`.
+    pub fn put_over(&self, part: &Part, value: &Tensor, over: Donated) -> Result<Tensor> {
+        crate::bind::bind1(Put { part: Arc::new(*part), over }, &[self, value])
     }
 }

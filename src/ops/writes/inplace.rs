@@ -13,19 +13,20 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
-use crate::bind;
-use crate::cpu::indexing::put::{self, Table};
-use crate::device::on_device;
+use crate::bind::{self, bind_into};
 use crate::error::{Error, Result};
 use crate::interp::{self, is_grad_enabled};
 use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::compare::Select;
 use crate::ops::pointwise::elementwise::{Map, Operand};
 use crate::ops::pointwise::table::{Fun, Params};
-use crate::ops::views::strided::{Part, with_destinations};
+use crate::ops::views::cast::Contiguous;
+use crate::ops::views::strided::Part;
 use crate::ops::writes::alone;
+use crate::ops::writes::donated::{Donated, donating};
 use crate::ops::writes::history::{self, Keep};
-use crate::ops::writes::rows::Rows;
+use crate::ops::writes::rows::{PutRows, Rows};
 use crate::ops::writes::writable::{
     check_leaf, check_outside_inference, check_writable, shared_elements, shares_elements,
 };
@@ -165,10 +166,7 @@ pub fn row_over(fun: Fun, target: &Tensor, other: Option<Operand>) -> Result<boo
         return Ok(false);
     }
     check_writable(fun.name(), arrays[0])?;
-    saving::before_write(arrays[0])?;
-    // SAFETY: the tensor that is written is borrowed for the write, and no slice outlives an operation.
-    unsafe { Map { fun, p: Params::default() }.eval_over(arrays[0], &arrays)? };
-    arrays[0].buffer().written_by(fun.name());
+    bind_into(&Map { fun, p: Params::ZERO }, &arrays, &[arrays[0]], fun.name())?;
     Ok(true)
 }
 
@@ -181,7 +179,7 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
     }
     let value = storable(op, target, &part.shape, value)?;
     let (Some(memory), Some(new)) = (target.concrete(), value.concrete()) else {
-        return replacing(target, || put(target, part, &value)).map(Some);
+        return replacing(target, |over| put(target, part, &value, over)).map(Some);
     };
     if part.shape.numel() == 0 {
         return Ok(None);
@@ -197,13 +195,13 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
         store(op, memory, &part.view(memory)?, new)?;
         return Ok(None);
     }
-    put_over(op, memory, || target.put(part, &value)).map(Some)
+    over(op, memory, |over| target.put_over(part, &value, over)).map(Some)
 }
 
 /// Runs `f`, which writes a part of `memory` or of a copy of it. Returns its result over `memory`.
-fn put_over(op: &str, memory: &Array, f: impl FnOnce() -> Result<Tensor>) -> Result<Tensor> {
+fn over(op: &str, memory: &Array, f: impl FnOnce(Donated) -> Result<Tensor>) -> Result<Tensor> {
     saving::before_write(memory)?;
-    let next = with_destinations(smallvec![memory.clone()], f)?;
+    let next = donating(smallvec![memory.clone()], f)?;
     match next.concrete() {
         Some(written) if written.buffer().same(memory.buffer()) => memory.buffer().written_by(op),
         Some(written) => store(op, memory, memory, written)?,
@@ -218,18 +216,18 @@ pub fn exchange_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> R
         return Err(shared_elements(op, &part.shape));
     }
     let value = storable(op, target, &part.shape, value)?;
-    put(target, part, &value).map(Some)
+    put(target, part, &value, Donated::default()).map(Some)
 }
 
 /// Returns `target` with `value` in a part of it, and with the history that is kept.
-fn put(target: &Tensor, part: &Part, value: &Tensor) -> Result<Tensor> {
-    history::kept(target, &target.put(part, value)?, Keep::Unrecorded)
+fn put(target: &Tensor, part: &Part, value: &Tensor, over: Donated) -> Result<Tensor> {
+    history::kept(target, &target.put_over(part, value, over)?, Keep::Unrecorded)
 }
 
 /// Runs `f`, which writes a part of `target`, a value that it replaces. Memory to which only the tensor
 /// object and the caller refer is written in place.
-fn replacing<T>(target: &Tensor, f: impl FnOnce() -> T) -> T {
-    with_destinations(alone::memory(target, 2), f)
+fn replacing<T>(target: &Tensor, f: impl FnOnce(Donated) -> T) -> T {
+    donating(alone::memory(target, 2), f)
 }
 
 /// [`write_part`] for rows; if `add`, adds `value` to them.
@@ -243,7 +241,7 @@ pub fn write_rows(
     let value = storable(op, target, &rows.shape, value)?;
     let (Some(memory), Some(new), Some(index)) = (target.concrete(), value.concrete(), rows.index.concrete())
     else {
-        return replacing(target, || put_rows(target, rows, &value, add)).map(Some);
+        return replacing(target, |over| put_rows(target, rows, &value, add, over)).map(Some);
     };
     check_writable(op, memory)?;
     if !memory.is_contiguous() {
@@ -253,16 +251,16 @@ pub fn write_rows(
     }
     keep_outputs(target, memory)?;
     if !is_recorded(target, &value) && memory.device() == Device::Cpu {
-        store_rows(op, memory, &Table::of(memory, rows.width), new, index, add)?;
+        store_rows(op, memory, (memory, rows.width), new, index, add)?;
         return Ok(None);
     }
-    let next = put_over(op, memory, || target.put_rows(rows, &value, add))?;
+    let next = over(op, memory, |over| target.put_rows_over(rows, &value, add, over))?;
     Ok(is_recorded(target, &value).then_some(next))
 }
 
 /// [`put`] for rows.
-fn put_rows(target: &Tensor, rows: &Rows, value: &Tensor, add: bool) -> Result<Tensor> {
-    history::kept(target, &target.put_rows(rows, value, add)?, Keep::Unrecorded)
+fn put_rows(target: &Tensor, rows: &Rows, value: &Tensor, add: bool, over: Donated) -> Result<Tensor> {
+    history::kept(target, &target.put_rows_over(rows, value, add, over)?, Keep::Unrecorded)
 }
 
 /// [`write_rows`] in the manner of [`exchange`].
@@ -274,26 +272,21 @@ pub fn exchange_rows(
     add: bool,
 ) -> Result<Option<Tensor>> {
     let value = storable(op, target, &rows.shape, value)?;
-    put_rows(target, rows, &value, add).map(Some)
+    put_rows(target, rows, &value, add, Donated::default()).map(Some)
 }
 
-/// Writes `new` to rows of a table over the memory of `memory`, or adds it there, and bumps the version.
+/// Writes `new` to the rows of `width` elements of `table`, contiguous memory under `memory`, or adds it there.
 pub fn store_rows(
     op: &str,
     memory: &Array,
-    table: &Table,
+    (table, width): (&Array, usize),
     new: &Array,
     index: &Array,
     add: bool,
 ) -> Result<()> {
     check_writable(op, memory)?;
-    saving::before_write(memory)?;
-    let new = crate::cpu::pointwise::copy::contiguous(new)?;
-    let width = table.width();
-    let wide = Shape::new(&[new.numel() / width.max(1), width])?;
-    put::rows(table, &new.with_layout(wide, &[width as isize, 1], new.offset())?, index, add)?;
-    memory.buffer().written_by(op);
-    Ok(())
+    let put = PutRows { width: width as u64, add, over: Donated::default() };
+    bind_into(&put, &[table, new, index], &[table], op)
 }
 
 /// Writes one element to the elements of `target` where `mask` holds. Returns false, having done nothing,
@@ -308,9 +301,7 @@ pub fn fill_where(op: &str, target: &Tensor, mask: &Tensor, value: &Tensor) -> R
         return Ok(false);
     }
     check_writable(op, to)?;
-    saving::before_write(to)?;
-    put::fill_where(to, &mask.expand(&to.shape())?, value)?;
-    to.buffer().written_by(op);
+    bind_into(&Select, &[mask, value, to], &[to], op)?;
     Ok(true)
 }
 
@@ -318,8 +309,5 @@ pub fn fill_where(op: &str, target: &Tensor, mask: &Tensor, value: &Tensor) -> R
 pub fn store(op: &str, memory: &Array, target: &Array, new: &Array) -> Result<()> {
     check_outside_inference(op, memory)?;
     check_writable(op, target)?;
-    saving::before_write(memory)?;
-    on_device!(target, copy::copy_into(target, new))?;
-    memory.buffer().written_by(op);
-    Ok(())
+    bind_into(&Contiguous, &[new], &[target], op)
 }

@@ -9,14 +9,15 @@ use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::cpu::indexing::gather::positions;
-use crate::cpu::indexing::put::{self, Table, offsets, sums, sums_of_parts};
+use crate::cpu::indexing::put::{self, offsets, sums, sums_of_parts};
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, Linear, Needs, Saves};
 use crate::ops::indexing::index::index_from_front;
 use crate::ops::indexing::{check_index, index_shape};
 use crate::ops::one;
 use crate::ops::pointwise::operand::Operand;
-use crate::ops::views::strided::{Part, destination};
+use crate::ops::views::strided::Part;
+use crate::ops::writes::donated::{Donated, based};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use crate::watch::cost;
@@ -24,12 +25,14 @@ use smallvec::smallvec;
 
 /// The first input with rows replaced by those of the second, or with these added. Inputs: x (any shape),
 /// value `[n, width]`, index `[n]`, all on the CPU. Where indices repeat, the last one wins.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct PutRows {
     /// The number of elements of a row.
     pub width: u64,
     /// Whether the rows are added to x instead of replacing.
     pub add: bool,
+    /// Memory that need not be copied.
+    pub over: Donated,
 }
 
 impl Kernel for PutRows {
@@ -37,9 +40,13 @@ impl Kernel for PutRows {
         "put_rows"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        let out = destination(x[0])?;
-        put::rows(&Table::of(&out, self.width as usize), x[1], x[2], self.add)?;
+        let out = self.over.base(x[0])?;
+        put::rows(&out, self.width as usize, x[1], x[2], self.add)?;
         one!(Ok(out))
+    }
+    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        based(x[0], out[0])?;
+        put::rows(out[0], self.width as usize, x[1], x[2], self.add)
     }
     /// One per added element.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
@@ -61,7 +68,7 @@ impl Linear for PutRows {
         }
         if wrt == 0 {
             let zeros = Tensor::zeros(Shape::new(&[index.numel(), width])?, g.dtype(), g.device())?;
-            return crate::bind::bind1(*self, &[g, &zeros, index]);
+            return crate::bind::bind1(self.clone(), &[g, &zeros, index]);
         }
         let table = Shape::new(&[g.numel() / width.max(1), width])?;
         let taken = g.reshape(&table)?.take(index, 0)?;
@@ -76,7 +83,7 @@ impl Linear for PutRows {
         let rows = whole.numel() / size.max(1) / (self.width as usize).max(1);
         let starts = Tensor::arange(0.0, rows as f64, size, DType::I64, Device::Cpu)?.unsqueeze(1)?;
         let index = index.add(&starts)?.flatten(0, 1)?;
-        Ok(smallvec![(crate::bind::bind1(*self, &[&whole, &value.flatten(0, 1)?, &index])?, Some(0))])
+        Ok(smallvec![(crate::bind::bind1(self.clone(), &[&whole, &value.flatten(0, 1)?, &index])?, Some(0))])
     }
 }
 
@@ -276,6 +283,11 @@ impl Tensor {
     /// Returns this tensor with rows replaced by those of `value`, which has the shape `rows.shape`, or with
     /// these added.
     pub fn put_rows(&self, rows: &Rows, value: &Tensor, add: bool) -> Result<Tensor> {
+        self.put_rows_over(rows, value, add, Donated::default())
+    }
+
+    /// [`Tensor::put_rows`], in place where this tensor's memory is `over`.
+    pub fn put_rows_over(&self, rows: &Rows, value: &Tensor, add: bool, over: Donated) -> Result<Tensor> {
         if rows.shape.numel() == 0 {
             return self.with_nothing_of(value);
         }
@@ -283,7 +295,7 @@ impl Tensor {
         if self.device() != Device::Cpu {
             return self.put_rows_composed(rows, &table, add);
         }
-        let op = PutRows { width: rows.width as u64, add };
+        let op = PutRows { width: rows.width as u64, add, over };
         crate::bind::bind1(op, &[self, &table, &rows.index])
     }
 

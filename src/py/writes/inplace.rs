@@ -3,7 +3,6 @@
 
 use crate::array::buffer::Device;
 use crate::array::shape::Shape;
-use crate::cpu::indexing::put::Table;
 use crate::error::Result;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::Fun;
@@ -170,8 +169,11 @@ pub fn overwrite_rows(
         if let (Tensor::Array(index), Tensor::Array(new)) = (&rows.index, &value)
             && new.device() == Device::Cpu
         {
-            let table = Table::beneath(target, rows.width);
-            let write = || inplace::store_rows(name, target, &table, new, index, add);
+            // All of the memory, whichever part of it the target is.
+            let count = target.buffer().bytes() / target.dtype().size() / rows.width.max(1);
+            let shape = Shape::new(&[count, rows.width])?;
+            let table = target.with_layout(shape, &[rows.width as isize, 1], 0)?;
+            let write = || inplace::store_rows(name, target, (&table, rows.width), new, index, add);
             return run(py, new.numel(), write);
         }
     }

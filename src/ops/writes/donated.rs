@@ -1,0 +1,54 @@
+//! Memory that an operation may write instead of a copy of it, because its caller gives it away.
+
+use crate::array::Array;
+use crate::error::Result;
+use crate::op::Given;
+use crate::ops::writes::alone::Memory;
+use crate::process::sync::lock;
+use std::sync::{Arc, Mutex};
+
+/// Arrays that an operation, or the operations that its rules make of it, may write in place: each once, and
+/// only during [`donating`]. Nothing by default.
+#[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
+pub struct Donated(Given<Option<Arc<Mutex<Memory>>>>);
+
+/// Runs `f`, which gets the right to write each array of `memory` once.
+pub fn donating<T>(memory: Memory, f: impl FnOnce(Donated) -> T) -> T {
+    struct End(Donated);
+    impl Drop for End {
+        fn drop(&mut self) {
+            // The tape may keep the operation.
+            if let Some(all) = &self.0.0.0 {
+                lock(all).clear();
+            }
+        }
+    }
+    let all = End(Donated(Given((!memory.is_empty()).then(|| Arc::new(Mutex::new(memory))))));
+    f(all.0.clone())
+}
+
+impl Donated {
+    /// What an operation that changes `x` writes: `x` itself if it was donated, else a copy of it.
+    pub fn base(&self, x: &Array) -> Result<Array> {
+        let same = |d: &Array| {
+            d.buffer().same(x.buffer())
+                && d.offset() == x.offset()
+                && d.numel() == x.numel()
+                && x.is_contiguous()
+        };
+        if let Given(Some(all)) = &self.0 {
+            let mut all = lock(all);
+            if let Some(at) = all.iter().position(same) {
+                all.swap_remove(at);
+                return Ok(x.clone());
+            }
+        }
+        x.copied()
+    }
+}
+
+/// Makes `out` equal to `x`, of which it may be the memory.
+pub fn based(x: &Array, out: &Array) -> Result<()> {
+    let same = out.buffer().same(x.buffer()) && out.offset() == x.offset() && out.same_layout(x);
+    if same { Ok(()) } else { out.assign(x) }
+}
