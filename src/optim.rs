@@ -1,14 +1,16 @@
-//! Optimiser steps and gradient scaling on lists of arrays: one kernel call for all parameters of a group.
-//!
-//! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
+//! Optimiser steps and gradient scaling on lists of arrays: one operation of `src/ops/updates.rs` for all that
+//! lie on one device.
 
 pub(crate) use crate::arguments::optim::Slot;
 pub use crate::arguments::optim::{Adam, Rule, Sgd};
 use crate::array::Array;
 use crate::array::buffer::Device;
-use crate::device::on_device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::bind::bind_into;
 use crate::error::{Error, Result};
-use crate::tape::saving;
+use crate::op::AtCall;
+use crate::ops::updates::{Rescale, Unscale, Update};
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
 
@@ -48,9 +50,8 @@ impl Optimizer {
             };
             let mut state: SmallVec<[Array; 4]> = smallvec![param.clone()];
             for _ in 0..buffers {
-                let zeros = Array::empty(param.shape(), param.dtype(), param.device())?;
-                on_device!(zeros, create::fill(&zeros, 0.0))?;
-                state.push(zeros);
+                let zeros = Tensor::zeros(param.shape(), param.dtype(), param.device())?;
+                state.push(zeros.array("Optimizer")?.clone());
             }
             Ok(state)
         };
@@ -69,10 +70,14 @@ impl Optimizer {
             return Err(Error::value(format!("Optimizer: {found} gradients for {expected} parameters")));
         }
         let step_number = self.steps + 1;
-        let slot = |(state, g): (&SmallVec<[Array; 4]>, &Tensor)| {
-            Ok(Slot { state: state.clone(), grad: g.array("Optimizer")?.clone(), step: step_number })
-        };
-        let slots = self.states.iter().zip(gradients).map(slot).collect::<Result<Vec<Slot>>>()?;
+        let mut slots = Vec::new();
+        for (state, g) in self.states.iter().zip(gradients) {
+            slots.push(Slot {
+                state: state.iter().collect(),
+                grad: g.array("Optimizer")?,
+                step: step_number,
+            });
+        }
         step(&slots, &self.rule)?;
         self.steps = step_number;
         Ok(())
@@ -93,7 +98,7 @@ fn check(slot: &Slot, rule: &Rule) -> Result<()> {
             param.dtype()
         )));
     }
-    let others = slot.state[1..].iter().chain([&slot.grad]);
+    let others = slot.state[1..].iter().copied().chain([slot.grad]);
     match others.into_iter().find(|a| a.shape() != param.shape() || a.device() != param.device()) {
         Some(a) => Err(Error::shape(format!(
             "{}: a gradient or state is {a:?}, expected shape {} on {} as its parameter{}",
@@ -109,7 +114,6 @@ fn check(slot: &Slot, rule: &Rule) -> Result<()> {
 /// One step on every parameter, in place: one kernel call for all that lie on one device.
 pub(crate) fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
     slots.iter().try_for_each(|s| check(s, rule))?;
-    slots.iter().flat_map(|s| &s.state).try_for_each(saving::before_write)?;
     let device = |s: &Slot| s.param().device();
     let mut devices: SmallVec<[Device; 2]> = SmallVec::new();
     for slot in slots {
@@ -124,22 +128,27 @@ pub(crate) fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
                 together.push(slot);
             }
         }
-        let Some(&first) = together.first() else { continue };
         if are_entangled(&together) {
             // Each sees what those before it wrote, as in a loop.
-            together.iter().try_for_each(|&s| on_device!(s.param(), optim::step(&[s], rule)))?;
+            together.iter().try_for_each(|&s| update(&[s], rule))?;
         } else {
-            on_device!(first.param(), optim::step(&together, rule))?;
+            update(&together, rule)?;
         }
     }
-    written(slots.iter().flat_map(|s| &s.state), rule.name());
     Ok(())
 }
 
-/// Notes what `writer` wrote.
-fn written<'a>(arrays: impl Iterator<Item = &'a Array>, writer: &str) {
-    let writer = crate::array::writers::number(writer);
-    arrays.for_each(|a| a.buffer().written_as(writer));
+/// One operation for parameters that lie on one device and share no memory.
+fn update(slots: &[&Slot], rule: &Rule) -> Result<()> {
+    let mut x: SmallVec<[&Array; 64]> = SmallVec::new();
+    let mut out: SmallVec<[&Array; 64]> = SmallVec::new();
+    for slot in slots {
+        x.extend_from_slice(&slot.state);
+        x.push(slot.grad);
+        out.extend_from_slice(&slot.state);
+    }
+    let steps = AtCall(slots.iter().map(|s| s.step).collect());
+    bind_into(&Update { rule: *rule, steps }, &x, &out, rule.name())
 }
 
 /// Whether two slots share memory that one of them writes: tied weights under two names, or a gradient that
@@ -147,7 +156,7 @@ fn written<'a>(arrays: impl Iterator<Item = &'a Array>, writer: &str) {
 fn are_entangled(slots: &[&Slot]) -> bool {
     let mut spans: SmallVec<[(usize, usize, usize, bool); 128]> = SmallVec::new();
     for (i, slot) in slots.iter().enumerate() {
-        for (array, written) in slot.state.iter().map(|a| (a, true)).chain([(&slot.grad, false)]) {
+        for (array, written) in slot.state.iter().map(|&a| (a, true)).chain([(slot.grad, false)]) {
             let (start, end) = array.buffer().span();
             spans.push((start, end, i, written));
         }
@@ -172,28 +181,19 @@ fn are_entangled(slots: &[&Slot]) -> bool {
 }
 
 /// Multiplies all gradients, which lie on one device, by `factor`, in place, and returns whether any element
-/// was infinite or NaN before.
-pub(crate) fn unscale(grads: &[&Array], factor: f64) -> Result<bool> {
-    let Some(first) = grads.first() else { return Ok(false) };
-    grads.iter().copied().try_for_each(saving::before_write)?;
-    let found = on_device!(first, optim::unscale_check(grads, factor))?;
-    written(grads.iter().copied(), "unscale");
+/// was infinite or NaN before: an int32 of 0 or 1 there.
+pub(crate) fn unscale(grads: &[&Array], factor: f64) -> Result<Tensor> {
+    let device = grads.first().map_or(Device::Cpu, |g| g.device());
+    let found = Tensor::full(Shape::SCALAR, 0.0, DType::I32, device)?;
+    let out: SmallVec<[&Array; 64]> = grads.iter().copied().chain(found.concrete()).collect();
+    bind_into(&Unscale { factor: AtCall(factor) }, grads, &out, "unscale")?;
+    drop(out);
     Ok(found)
-}
-
-/// The root of the sum of the squares of all elements of arrays on one device, a 0-d array there: float64 if
-/// one of them is, float32 otherwise.
-pub(crate) fn norm(arrays: &[&Array]) -> Result<Array> {
-    let Some(first) = arrays.first() else {
-        return Err(Error::value("norm: at least one array expected, got none"));
-    };
-    on_device!(first, optim::norm(arrays))
 }
 
 /// Multiplies arrays on one device by a number that lies there too, in place.
 pub(crate) fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
-    arrays.iter().copied().try_for_each(saving::before_write)?;
-    on_device!(factor, optim::scale(arrays, factor))?;
-    written(arrays.iter().copied(), "clip_grad_norm");
-    Ok(())
+    let mut x: SmallVec<[&Array; 64]> = SmallVec::from_slice(arrays);
+    x.push(factor);
+    bind_into(&Rescale, &x, arrays, "clip_grad_norm")
 }

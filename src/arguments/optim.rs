@@ -88,18 +88,18 @@ impl Rule {
 
 /// A parameter, with the arrays that its step reads and writes.
 #[derive(Clone)]
-pub struct Slot {
+pub struct Slot<'a> {
     /// The parameter, then its state; all are written.
-    pub state: SmallVec<[Array; 4]>,
+    pub state: SmallVec<[&'a Array; 4]>,
     /// The gradient.
-    pub grad: Array,
+    pub grad: &'a Array,
     /// The number of the parameter's step, from 1. In step 1 of SGD the momentum is the gradient itself.
     pub step: i32,
 }
 
-impl Slot {
+impl<'a> Slot<'a> {
     /// The parameter.
-    pub fn param(&self) -> &Array {
-        &self.state[0]
+    pub fn param(&self) -> &'a Array {
+        self.state[0]
     }
 }

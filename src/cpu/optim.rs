@@ -6,6 +6,7 @@ use crate::arguments::optim::{Adam, Rule, Sgd, Slot};
 use crate::array::Array;
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
+use crate::cpu::create::fill;
 use crate::cpu::pointwise::copy::{cast, copy_into, duplicate};
 use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::cpu::run::many::Row;
@@ -60,21 +61,21 @@ impl Copies {
 }
 
 /// Whether `x` shares no memory with `others`.
-fn is_alone(x: &Array, others: &[Array]) -> bool {
+fn is_alone(x: &Array, others: &[&Array]) -> bool {
     let (start, end) = x.buffer().span();
     others.iter().map(|o| o.buffer().span()).all(|(s, e)| e <= start || end <= s)
 }
 
 /// Applies `body` to all `slots` whose parameters compute in the precision of `T`, as one loop.
-fn sweep<T: Element>(slots: &[&Slot], body: &impl Step<T>) -> Result<()> {
+fn sweep<T: Element>(slots: &[Slot], body: &impl Step<T>) -> Result<()> {
     let mut copies = Copies::default();
     let mut items: Vec<Wide<T>> = Vec::with_capacity(slots.len());
     for slot in slots.iter().filter(|s| s.param().dtype().compute() == T::DTYPE) {
         let mut state = SmallVec::new();
-        for (i, x) in slot.state.iter().enumerate() {
+        for (i, &x) in slot.state.iter().enumerate() {
             state.push(copies.written(x, T::DTYPE, is_alone(x, &slot.state[..i]))?);
         }
-        let grad = copies.read(&slot.grad, T::DTYPE, is_alone(&slot.grad, &slot.state))?;
+        let grad = copies.read(slot.grad, T::DTYPE, is_alone(slot.grad, &slot.state))?;
         items.push(Wide { state, grad, length: slot.param().numel(), step: slot.step });
     }
     Row::new(items.iter().map(|item| item.length)).for_each(|i, range| {
@@ -182,8 +183,8 @@ step!(Adam, |this, step, state, grad, Float| {
 });
 
 /// Applies one step of `rule`, in place, to parameters that share no memory.
-pub fn step(slots: &[&Slot], rule: &Rule) -> Result<()> {
-    fn both(slots: &[&Slot], body: &(impl Step<f32> + Step<f64>)) -> Result<()> {
+pub fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
+    fn both(slots: &[Slot], body: &(impl Step<f32> + Step<f64>)) -> Result<()> {
         sweep::<f32>(slots, body)?;
         sweep::<f64>(slots, body)
     }
@@ -274,8 +275,14 @@ fn scale_all<T: Gradient>(arrays: &[&Array], factor: f64) -> Result<bool> {
     Ok(found.into_inner())
 }
 
+/// Multiplies every array by `factor`, in place; writes to `found`, an int32, whether any element was infinite
+/// or NaN.
+pub fn unscale(arrays: &[&Array], factor: f64, found: &Array) -> Result<()> {
+    fill(found, f64::from(scaled(arrays, factor)?))
+}
+
 /// Multiplies every array by `factor`, in place; returns whether any element was infinite or NaN.
-pub fn unscale_check(arrays: &[&Array], factor: f64) -> Result<bool> {
+fn scaled(arrays: &[&Array], factor: f64) -> Result<bool> {
     let mut found = false;
     for wave in distinct(arrays) {
         found |= scale_all::<f32>(&wave, factor)? | scale_all::<f64>(&wave, factor)?;
@@ -303,7 +310,7 @@ fn distinct<'a>(arrays: &[&'a Array]) -> Vec<Vec<&'a Array>> {
 
 /// Multiplies every array by the number `factor`, in place.
 pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
-    unscale_check(arrays, factor.item()?).map(|_| ())
+    scaled(arrays, factor.item()?).map(|_| ())
 }
 
 /// Returns the root of the sum of squares of all elements of all arrays. It accumulates in float64, where no

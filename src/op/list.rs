@@ -355,6 +355,16 @@ ops! {
     RealFft(ops::fft::RealFft): Linear, F32, Undefined;
     /// Random numbers from a seed and a position in its stream.
     Random(ops::random::Random): Discrete, Any, Undefined;
+    /// A new tensor: one number, a range, an identity.
+    Create(ops::create::Create): Discrete, Any, Direct;
+    /// A step of an optimiser on many parameters.
+    Update(ops::updates::Update): Discrete, Any, Undefined;
+    /// Gradients times a number, and whether one was not finite.
+    Unscale(ops::updates::Unscale): Discrete, Any, Undefined;
+    /// Tensors times a number that lies on their device.
+    Rescale(ops::updates::Rescale): Discrete, Any, Undefined;
+    /// The norm of all elements of several tensors.
+    TotalNorm(ops::updates::TotalNorm): Discrete, Any, Undefined;
     /// A function with rules of the user's own.
     Custom(ops::custom::Custom): General, Any, Direct;
 }

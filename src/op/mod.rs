@@ -19,11 +19,11 @@
 //!
 //! Read next: `src/op/list.rs`.
 
-mod given;
+mod at_call;
 mod list;
 mod needs;
 
-pub use given::Given;
+pub use at_call::AtCall;
 pub use list::{Entry, Op};
 pub use needs::{Needs, Saves};
 

@@ -1,17 +1,84 @@
-//! New tensors: constants, ranges, identities. They depend on no input, so they need no rule and no
-//! interpreter.
+//! New tensors: constants, ranges, identities. They are operations without inputs.
 
+use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
+use crate::bind::bind1;
 use crate::device::create_on;
 use crate::error::{Error, Result};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
+use crate::ops::one;
+use crate::ops::pointwise::table::Params;
 use crate::tensor::Tensor;
+use smallvec::smallvec;
+
+/// What a new tensor holds.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Content {
+    /// One number everywhere, the first of the numbers.
+    Full,
+    /// `a, a + b, a + 2 b, ...` for the numbers `a` and `b`.
+    Range,
+    /// Evenly spaced from the first number to the second, both included.
+    Between,
+    /// Ones on the main diagonal of a matrix, zeros elsewhere.
+    Identity,
+}
+
+/// A new tensor.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Create {
+    /// What it holds.
+    pub content: Content,
+    /// Two numbers that the content depends on.
+    pub numbers: Params,
+    /// Its shape: of one axis for both kinds of ranges, of two for the identity.
+    pub shape: Shape,
+    /// Its dtype.
+    pub dtype: DType,
+    /// Its device.
+    pub device: Device,
+}
+
+impl Kernel for Create {
+    fn name(&self) -> &'static str {
+        match self.content {
+            Content::Full => "full",
+            Content::Range => "arange",
+            Content::Between => "linspace",
+            Content::Identity => "eye",
+        }
+    }
+    fn eval(&self, _x: &[&Array]) -> Result<Arrays> {
+        let Create { content, numbers, shape, dtype, device } = *self;
+        let ([a, b], at) = (numbers.get(), |i: usize| shape.at(i));
+        one!(match content {
+            Content::Full => create_on!(device, create::full(shape, a, dtype)),
+            Content::Range => create_on!(device, create::arange(a, b, at(0), dtype)),
+            Content::Between => create_on!(device, create::linspace(a, b, at(0), dtype)),
+            Content::Identity => create_on!(device, create::eye(at(0), at(1), 0, dtype)),
+        })
+    }
+    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+        0
+    }
+}
+
+impl Discrete for Create {
+    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+        Ok(smallvec![(bind1(*self, &[])?, None)])
+    }
+}
+
+fn create(content: Content, numbers: [f64; 2], shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
+    bind1(Create { content, numbers: numbers.into(), shape, dtype, device }, &[])
+}
 
 impl Tensor {
     /// A tensor filled with `value`.
     pub fn full(shape: Shape, value: f64, dtype: DType, device: Device) -> Result<Tensor> {
-        Ok(create_on!(device, create::full(shape, value, dtype))?.into())
+        create(Content::Full, [value, 0.0], shape, dtype, device)
     }
 
     /// A tensor of zeros.
@@ -36,17 +103,17 @@ impl Tensor {
 
     /// `n` numbers: `start, start + step, ...`
     pub fn arange(start: f64, step: f64, n: usize, dtype: DType, device: Device) -> Result<Tensor> {
-        Ok(create_on!(device, create::arange(start, step, n, dtype))?.into())
+        create(Content::Range, [start, step], Shape::new(&[n])?, dtype, device)
     }
 
     /// `n` evenly spaced numbers from `start` to `stop`, both included.
     pub fn linspace(start: f64, stop: f64, n: usize, dtype: DType, device: Device) -> Result<Tensor> {
-        Ok(create_on!(device, create::linspace(start, stop, n, dtype))?.into())
+        create(Content::Between, [start, stop], Shape::new(&[n])?, dtype, device)
     }
 
     /// Ones on the main diagonal of a matrix, zeros elsewhere.
     pub fn eye(rows: usize, columns: usize, dtype: DType, device: Device) -> Result<Tensor> {
-        Ok(create_on!(device, create::eye(rows, columns, 0, dtype))?.into())
+        create(Content::Identity, [0.0; 2], Shape::new(&[rows, columns])?, dtype, device)
     }
 }
 

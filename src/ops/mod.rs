@@ -12,6 +12,7 @@ pub mod nn;
 pub mod pointwise;
 pub mod random;
 pub mod reduce;
+pub mod updates;
 pub mod views;
 pub mod writes;
 

@@ -8,7 +8,7 @@ use crate::array::shape::Shape;
 use crate::device::create_on;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Randomness, Tag, batch};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
+use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Discrete, Kernel};
 use crate::ops::one;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -53,7 +53,7 @@ pub struct Random {
     /// Device of the result.
     pub device: Device,
     /// The stream and the position in it.
-    pub state: State,
+    pub state: AtCall<State>,
 }
 
 impl Kernel for Random {
@@ -61,7 +61,7 @@ impl Kernel for Random {
         self.distribution.name()
     }
     fn eval(&self, _x: &[&Array]) -> Result<Arrays> {
-        let Random { distribution, shape, dtype, state: State { seed, offset }, device } = *self;
+        let Random { distribution, shape, dtype, state: AtCall(State { seed, offset }), device } = *self;
         one!(match distribution {
             Distribution::Uniform => create_on!(device, random::uniform(shape, dtype, seed, offset)),
             Distribution::Normal => create_on!(device, random::normal(shape, dtype, seed, offset)),
@@ -89,7 +89,7 @@ fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) 
     let levels = own_numbers(distribution.name())?;
     let shape = batched(&shape, &levels)?;
     let words = shape.numel() as u64 * if wide { 2 } else { 1 };
-    let state = random::take(words.div_ceil(4));
+    let state = AtCall(random::take(words.div_ceil(4)));
     Ok(spread(crate::bind::bind1(Random { distribution, shape, dtype, device, state }, &[])?, &levels))
 }
 
@@ -98,7 +98,8 @@ fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) 
 pub fn uniform_at(shape: Shape, state: State, since: Tag, device: Device) -> Result<Tensor> {
     let levels = own_levels(since);
     let shape = batched(&shape, &levels)?;
-    let random = Random { distribution: Distribution::Uniform, shape, dtype: DType::F32, device, state };
+    let (distribution, dtype, state) = (Distribution::Uniform, DType::F32, AtCall(state));
+    let random = Random { distribution, shape, dtype, device, state };
     Ok(spread(crate::bind::bind1(random, &[])?, &levels))
 }
 

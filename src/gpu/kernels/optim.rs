@@ -13,7 +13,7 @@ use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
 use crate::error::Result;
-use crate::gpu::{download, scalar};
+use crate::gpu::scalar;
 use crate::math::real::{Pointwise, Real};
 use smallvec::SmallVec;
 
@@ -30,13 +30,14 @@ fn flat_gradient(g: &Array) -> Result<Array> {
 
 /// Performs one step of `rule`, in place, on parameters that share no memory: one dispatch per dtype of
 /// gradients, or more if the GPU has too few bindings for all parameters.
-pub fn step(slots: &[&Slot], rule: &Rule) -> Result<()> {
+pub fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
     step_by(slots, rule, usize::MAX)
 }
 
 /// [`step`] with at most `most` parameters per dispatch.
-pub(super) fn step_by(slots: &[&Slot], rule: &Rule, most: usize) -> Result<()> {
-    let flat: Vec<Slot> = slots.iter().map(|s| flat_slot(s)).collect::<Result<_>>()?;
+pub(super) fn step_by(slots: &[Slot], rule: &Rule, most: usize) -> Result<()> {
+    let flat: Vec<Flat> = slots.iter().map(Flat::of).collect::<Result<_>>()?;
+    let flat: Vec<Slot> = flat.iter().map(Flat::slot).collect();
     let mut rest: SmallVec<[&Slot; 32]> = flat.iter().filter(|s| s.param().numel() > 0).collect();
     while let Some(dtype) = rest.first().map(|s| s.grad.dtype()) {
         let together: SmallVec<[&Slot; 32]> =
@@ -48,25 +49,34 @@ pub(super) fn step_by(slots: &[&Slot], rule: &Rule, most: usize) -> Result<()> {
         }
     }
     let pairs = slots.iter().zip(&flat).flat_map(|(slot, flat)| slot.state.iter().zip(&flat.state));
-    for (x, moved) in pairs.filter(|(x, _)| !is_flat(x)) {
+    for (&x, &moved) in pairs.filter(|(x, _)| !is_flat(x)) {
         copy_into(x, &cast(moved, x.dtype())?)?;
     }
     Ok(())
 }
 
-/// Returns the slot with copies of those arrays that kernels cannot take as they are.
-fn flat_slot(slot: &Slot) -> Result<Slot> {
-    let flat = |x: &Array| if is_flat(x) { Ok(x.clone()) } else { convert(x, DType::F32) };
-    Ok(Slot {
-        state: slot.state.iter().map(flat).collect::<Result<_>>()?,
-        grad: flat_gradient(&slot.grad)?,
-        step: slot.step,
-    })
+/// The arrays of a slot, copied where kernels cannot take them as they are.
+struct Flat {
+    state: SmallVec<[Array; 4]>,
+    grad: Array,
+    step: i32,
+}
+
+impl Flat {
+    fn of(slot: &Slot) -> Result<Flat> {
+        let flat = |x: &&Array| if is_flat(x) { Ok((*x).clone()) } else { convert(x, DType::F32) };
+        let state = slot.state.iter().map(flat).collect::<Result<_>>()?;
+        Ok(Flat { state, grad: flat_gradient(slot.grad)?, step: slot.step })
+    }
+
+    fn slot(&self) -> Slot<'_> {
+        Slot { state: self.state.iter().collect(), grad: &self.grad, step: self.step }
+    }
 }
 
 /// The entry of a slot: its gradient, then its state.
-fn entry(slot: &Slot, words: [u32; 2]) -> Entry<'_> {
-    let buffers = [&slot.grad].into_iter().chain(&slot.state).map(Array::buffer).collect();
+fn entry<'a>(slot: &Slot<'a>, words: [u32; 2]) -> Entry<'a> {
+    let buffers = [slot.grad].iter().chain(&slot.state).map(|x| x.buffer()).collect();
     Entry { buffers, count: slot.param().numel(), words }
 }
 
@@ -210,11 +220,10 @@ pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
     scale_by(arrays, factor, &unread)
 }
 
-/// Multiplies every array by `factor`, in place. Returns whether any element was infinite or NaN.
-pub fn unscale_check(arrays: &[&Array], factor: f64) -> Result<bool> {
-    let index = index_of(arrays[0])?;
-    let found = super::create::full(index, Shape::new(&[1])?, 0.0, DType::I32)?;
+/// Multiplies every array by `factor`, in place; writes to `found`, an int32, whether any element was infinite
+/// or NaN.
+pub fn unscale(arrays: &[&Array], factor: f64, found: &Array) -> Result<()> {
+    super::create::fill(found, 0.0)?;
     // The factor is passed as data: as text, each new value would compile a kernel.
-    scale_by(arrays, &scalar(index, factor, DType::F32)?, &found)?;
-    Ok(download(&found)?.slice::<i32>()? != [0])
+    scale_by(arrays, &scalar(index_of(found)?, factor, DType::F32)?, found)
 }

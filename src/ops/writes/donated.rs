@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::error::Result;
-use crate::op::Given;
+use crate::op::AtCall;
 use crate::ops::writes::alone::Memory;
 use crate::process::sync::lock;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 /// Arrays that an operation, or the operations that its rules make of it, may write in place: each once, and
 /// only during [`donating`]. Nothing by default.
 #[derive(Clone, Default, PartialEq, Eq, Hash, Debug)]
-pub struct Donated(Given<Option<Arc<Mutex<Memory>>>>);
+pub struct Donated(AtCall<Option<Arc<Mutex<Memory>>>>);
 
 /// Runs `f`, which gets the right to write each array of `memory` once.
 pub fn donating<T>(memory: Memory, f: impl FnOnce(Donated) -> T) -> T {
@@ -23,7 +23,7 @@ pub fn donating<T>(memory: Memory, f: impl FnOnce(Donated) -> T) -> T {
             }
         }
     }
-    let all = End(Donated(Given((!memory.is_empty()).then(|| Arc::new(Mutex::new(memory))))));
+    let all = End(Donated(AtCall((!memory.is_empty()).then(|| Arc::new(Mutex::new(memory))))));
     f(all.0.clone())
 }
 
@@ -36,7 +36,7 @@ impl Donated {
                 && d.numel() == x.numel()
                 && x.is_contiguous()
         };
-        if let Given(Some(all)) = &self.0 {
+        if let AtCall(Some(all)) = &self.0 {
             let mut all = lock(all);
             if let Some(at) = all.iter().position(same) {
                 all.swap_remove(at);

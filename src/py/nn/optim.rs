@@ -2,7 +2,9 @@
 
 use crate::array::Array;
 use crate::array::buffer::Device;
+use crate::bind::bind1;
 use crate::interp;
+use crate::ops::updates::TotalNorm;
 use crate::optim::{self, Adam, Rule, Sgd, Slot};
 use crate::py::args::{members, run};
 use crate::py::tensor::view::value;
@@ -13,6 +15,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyString};
+use smallvec::{SmallVec, smallvec};
 
 /// Tensors without their histories.
 struct Values(Vec<Tensor>);
@@ -68,9 +71,22 @@ fn array(t: &Tensor) -> PyResult<Array> {
     Ok(if array.dtype().is_complex() { array.as_real()? } else { array.clone() })
 }
 
+/// The arrays of a [`Slot`].
+struct Held {
+    state: SmallVec<[Array; 4]>,
+    grad: Array,
+    step: i32,
+}
+
+impl Held {
+    fn slot(&self) -> Slot<'_> {
+        Slot { state: self.state.iter().collect(), grad: &self.grad, step: self.step }
+    }
+}
+
 /// The parameters of a group that have gradients, and their optimiser state.
 struct Group<'py> {
-    slots: Vec<Slot>,
+    slots: Vec<Held>,
     entries: Vec<Bound<'py, PyDict>>,
     /// Parameters without state so far, each with its index in `entries`.
     added: Vec<(Bound<'py, PyTensor>, usize)>,
@@ -95,7 +111,7 @@ impl<'py> Group<'py> {
             let param = param.cast::<PyTensor>()?;
             let t = value(param)?;
             let Some(grad) = gradient(&t) else { continue };
-            let mut slot = Slot { state: [array(&t)?].into_iter().collect(), grad: array(&grad)?, step: 1 };
+            let mut slot = Held { state: smallvec![array(&t)?], grad: array(&grad)?, step: 1 };
             // A rule without state adds no state, as in PyTorch.
             if !names.is_empty() {
                 let entry = match state.get_item(param)? {
@@ -128,7 +144,8 @@ impl<'py> Group<'py> {
     /// Takes the step and stores the new state in `state`.
     fn step(self, state: &Bound<'py, PyDict>, rule: &Rule) -> PyResult<()> {
         let py = state.py();
-        run(py, elements(self.slots.iter().map(Slot::param)), || optim::step(&self.slots, rule))?;
+        let slots: SmallVec<[Slot; 16]> = self.slots.iter().map(Held::slot).collect();
+        run(py, elements(slots.iter().map(Slot::param)), || optim::step(&slots, rule))?;
         if let Rule::Adam(_) = rule {
             for (entry, slot) in self.entries.iter().zip(&self.slots) {
                 entry.set_item("step", slot.step)?;
@@ -241,7 +258,8 @@ fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<bool> {
     };
     let mut found = false;
     for Together { arrays, .. } in groups {
-        found |= run(py, elements(arrays.iter().copied()), || optim::unscale(&arrays, factor))?;
+        found |=
+            run(py, elements(arrays.iter().copied()), || optim::unscale(&arrays, factor)?.item())? != 0.0;
     }
     Ok(found)
 }
@@ -252,7 +270,9 @@ fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<bool> {
 fn _norms(py: Python<'_>, tensors: Values) -> PyResult<Option<Vec<Py<PyTensor>>>> {
     let Some(groups) = tensors.by_device() else { return Ok(None) };
     let norm_of = |arrays: &[&Array]| {
-        wrap(py, run(py, elements(arrays.iter().copied()), || optim::norm(arrays))?.into())
+        let held: Vec<Tensor> = arrays.iter().map(|&x| x.clone().into()).collect();
+        let held: Vec<&Tensor> = held.iter().collect();
+        wrap(py, run(py, elements(arrays.iter().copied()), || bind1(TotalNorm, &held))?)
     };
     groups.iter().map(|Together { arrays, .. }| norm_of(arrays)).collect::<PyResult<_>>().map(Some)
 }
@@ -265,8 +285,11 @@ fn _scale(py: Python<'_>, tensors: Values, factor: &Bound<'_, PyTensor>) -> PyRe
     let (Some(groups), Some(factor)) = (tensors.by_device(), factor.concrete()) else {
         return Ok(false);
     };
+    let factor = Tensor::from(factor.clone());
     for Together { device, arrays } in groups {
-        run(py, elements(arrays.iter().copied()), || optim::scale(&arrays, &factor.to_device(device)?))?;
+        run(py, elements(arrays.iter().copied()), || {
+            optim::scale(&arrays, factor.to_device(device)?.array("clip_grad_norm")?)
+        })?;
     }
     Ok(true)
 }

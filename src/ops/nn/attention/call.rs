@@ -4,6 +4,7 @@ use super::{Attention, Dropout, Settings};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
+use crate::op::AtCall;
 use crate::ops::pointwise::operand::{join, promote};
 use crate::ops::random;
 use crate::tensor::Tensor;
@@ -208,7 +209,8 @@ fn attend(
     if options.dropout > 0.0 {
         let count = (batch.numel() * queries) as u64 * keys as u64;
         let (state, since) = random::reserve(CALL, count)?;
-        dropout = Some(Dropout { state, shared: 0, since, own: random::own_levels(since).len() });
+        dropout =
+            Some(Dropout { state: AtCall(state), shared: 0, since, own: random::own_levels(since).len() });
         q = random::in_own_batches(&q)?;
     }
     let depth = q.shape().at(rank - 1) as f64;

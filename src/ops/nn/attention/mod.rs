@@ -31,7 +31,7 @@ use crate::cpu::attention as kernels;
 use crate::device::on_device;
 use crate::error::Result;
 use crate::interp::Tag;
-use crate::op::{Arrays, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
+use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
 use crate::ops::pointwise::table::Params;
 use crate::ops::random;
 use crate::tape::node::Vjp;
@@ -59,7 +59,7 @@ pub struct Settings {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Dropout {
     /// The stream and the position in it.
-    pub state: State,
+    pub state: AtCall<State>,
     /// The batch axes (bit `i` for axis `i`) along which all elements share their numbers.
     pub shared: u16,
     /// The youngest batch level when the numbers were reserved; levels that begin later share the numbers.
@@ -77,7 +77,7 @@ impl Settings {
     fn kernel(&self) -> kernels::Settings {
         let dropout = self.dropout.map(|d| kernels::Dropout {
             p: self.numbers.get()[1],
-            state: d.state,
+            state: d.state.0,
             shared: d.shared,
         });
         kernels::Settings { scale: self.scale(), causal: self.causal, dropout }

@@ -6,16 +6,16 @@ use std::hash::{Hash, Hasher};
 /// learning rate, memory to write. All are equal and hash alike, so that what is kept for an operation (a
 /// compiled kernel, a step of a program) serves every call of it.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Given<T>(pub T);
+pub struct AtCall<T>(pub T);
 
-impl<T> PartialEq for Given<T> {
-    fn eq(&self, _other: &Given<T>) -> bool {
+impl<T> PartialEq for AtCall<T> {
+    fn eq(&self, _other: &AtCall<T>) -> bool {
         true
     }
 }
 
-impl<T> Eq for Given<T> {}
+impl<T> Eq for AtCall<T> {}
 
-impl<T> Hash for Given<T> {
+impl<T> Hash for AtCall<T> {
     fn hash<H: Hasher>(&self, _state: &mut H) {}
 }

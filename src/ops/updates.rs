@@ -1,0 +1,194 @@
+//! What a training step does to many tensors at once, one kernel call each: steps of optimisers, unscaling and
+//! clipping of gradients. All are written in place ([`Kernel::eval_into`]), and no tape sees them.
+//!
+//! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
+
+use crate::arguments::optim::{Rule, Slot};
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
+use crate::device::on_device;
+use crate::error::{Error, Result};
+use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Discrete, Kernel};
+use crate::ops::one;
+use crate::ops::writes::donated::based;
+use crate::watch::cost;
+use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+/// A step of an optimiser on parameters of one device. Inputs, for each parameter: the parameter, its state,
+/// its gradient. Outputs: all of them but the gradients, changed.
+#[derive(Clone, Debug)]
+pub struct Update {
+    /// The update rule. Its formula is what the operation is; its numbers are given.
+    pub rule: Rule,
+    /// The number of the step of each parameter, from 1.
+    pub steps: AtCall<Arc<[i32]>>,
+}
+
+impl Update {
+    /// Which of the formulas of the rule.
+    fn formula(&self) -> (bool, [bool; 3]) {
+        match self.rule {
+            Rule::Sgd(s) => (false, [s.momentum != 0.0, s.nesterov, s.maximize]),
+            Rule::Adam(a) => (true, [a.decoupled, false, a.maximize]),
+        }
+    }
+
+    /// The number of inputs of each parameter.
+    fn width(&self, x: &[&Array]) -> usize {
+        x.len() / self.steps.0.len().max(1)
+    }
+}
+
+impl PartialEq for Update {
+    fn eq(&self, other: &Update) -> bool {
+        self.formula() == other.formula()
+    }
+}
+
+impl Eq for Update {}
+
+impl Hash for Update {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.formula().hash(state);
+    }
+}
+
+impl Kernel for Update {
+    fn name(&self) -> &'static str {
+        self.rule.name()
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let width = self.width(x);
+        let written = x.iter().enumerate().filter(|(i, _)| i % width + 1 < width);
+        let out: Arrays = written.map(|(_, x)| x.copied()).collect::<Result<_>>()?;
+        self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
+        Ok(out)
+    }
+    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        let width = self.width(x);
+        let mut slots: SmallVec<[Slot; 16]> = SmallVec::new();
+        for ((x, out), &step) in x.chunks(width).zip(out.chunks(width - 1)).zip(&*self.steps.0) {
+            x.iter().zip(out).try_for_each(|(x, out)| based(x, out))?;
+            slots.push(Slot { state: SmallVec::from_slice(out), grad: x[width - 1], step });
+        }
+        let Some(first) = slots.first() else { return Ok(()) };
+        on_device!(first.param(), optim::step(&slots, &self.rule))
+    }
+    /// Per element: two and two more for momentum, or twelve for Adam.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let each = match self.rule {
+            Rule::Sgd(s) => {
+                if s.momentum == 0.0 {
+                    2
+                } else {
+                    4
+                }
+            }
+            Rule::Adam(_) => 12,
+        };
+        x.chunks(self.width(x).max(1)).map(|x| cost::each(&x[..1], each)).sum()
+    }
+}
+
+impl Discrete for Update {
+    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+        Err(in_batch(self.name()))
+    }
+}
+
+#[cold]
+fn in_batch(name: &str) -> Error {
+    Error::unsupported(format!("{name}: one call for many tensors has no batched form; compose it of others"))
+}
+
+/// Gradients of one device times a number. Outputs: these, and whether any element was infinite or NaN before,
+/// a 0-d int32 of 0 or 1 there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Unscale {
+    /// The factor.
+    pub factor: AtCall<f64>,
+}
+
+impl Kernel for Unscale {
+    fn name(&self) -> &'static str {
+        "unscale"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let mut out: Arrays = x.iter().map(|x| x.copied()).collect::<Result<_>>()?;
+        out.push(Array::empty(Shape::SCALAR, DType::I32, x[0].device())?);
+        self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
+        Ok(out)
+    }
+    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        let (found, grads) = out.split_last().ok_or_else(crate::op::no_output)?;
+        x.iter().zip(grads).try_for_each(|(x, out)| based(x, out))?;
+        on_device!(found, optim::unscale(grads, self.factor.0, found))
+    }
+    /// One per element.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        x.iter().map(|x| x.numel() as u64).sum()
+    }
+}
+
+impl Discrete for Unscale {
+    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+        Err(in_batch(self.name()))
+    }
+}
+
+/// Tensors of one device times a number, which is the last input, a 0-d tensor there.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Rescale;
+
+impl Kernel for Rescale {
+    fn name(&self) -> &'static str {
+        "clip_grad_norm"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let out: Arrays = x[..x.len() - 1].iter().map(|x| x.copied()).collect::<Result<_>>()?;
+        self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
+        Ok(out)
+    }
+    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        let factor = x[x.len() - 1];
+        x.iter().zip(out).try_for_each(|(x, out)| based(x, out))?;
+        on_device!(factor, optim::scale(out, factor))
+    }
+    /// One per element.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        x[..x.len() - 1].iter().map(|x| x.numel() as u64).sum()
+    }
+}
+
+impl Discrete for Rescale {
+    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+        Err(in_batch(self.name()))
+    }
+}
+
+/// The root of the sum of the squares of all elements of tensors of one device, a 0-d tensor there: float64 if
+/// one of them is, float32 otherwise.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct TotalNorm;
+
+impl Kernel for TotalNorm {
+    fn name(&self) -> &'static str {
+        "total_norm"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_device!(x[0], optim::norm(x)))
+    }
+    /// Two per element.
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        x.iter().map(|x| 2 * x.numel() as u64).sum()
+    }
+}
+
+impl Discrete for TotalNorm {
+    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+        Err(in_batch(self.name()))
+    }
+}
