@@ -1,7 +1,7 @@
 //! Optimiser steps and gradient scaling on lists of arrays: one operation of `src/ops/updates.rs` for all that
 //! lie on one device.
 
-pub(crate) use crate::arguments::optim::Slot;
+use crate::arguments::optim::Slot;
 pub use crate::arguments::optim::{Adam, Rule, Sgd};
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -184,11 +184,11 @@ fn are_entangled(slots: &[&Slot]) -> bool {
 /// was infinite or NaN before: an int32 of 0 or 1 there.
 pub(crate) fn unscale(grads: &[&Array], factor: f64) -> Result<Tensor> {
     let device = grads.first().map_or(Device::Cpu, |g| g.device());
-    let found = Tensor::full(Shape::SCALAR, 0.0, DType::I32, device)?;
-    let out: SmallVec<[&Array; 64]> = grads.iter().copied().chain(found.concrete()).collect();
+    let found = Array::empty(Shape::SCALAR, DType::I32, device)?;
+    let out: SmallVec<[&Array; 64]> = grads.iter().copied().chain([&found]).collect();
     bind_into(&Unscale { factor: AtCall(factor) }, grads, &out, "unscale")?;
     drop(out);
-    Ok(found)
+    Ok(found.into())
 }
 
 /// Multiplies arrays on one device by a number that lies there too, in place.

@@ -50,7 +50,9 @@ def check(sample: OpSample, values: list[Array], case: Case, got: object, dtype:
 
 
 def test_every_compiled_operation_has_a_record() -> None:
-    covered = {row for sample in SAMPLES for row in sample.rows} | INTERNAL | {"Random"}
+    # What has no derivative and is no method: its values are compared where it is used.
+    underived = {"Random", "Create", "Update", "Unscale", "Rescale", "TotalNorm"}
+    covered = {row for sample in SAMPLES for row in sample.rows} | INTERNAL | underived
     kinds = {name for name, _, _ in _core.op_kinds()}
     rows = {name for name, _, _ in _core.op_rows()}
     assert kinds | rows == (kinds | rows) & covered, sorted((kinds | rows) - covered)

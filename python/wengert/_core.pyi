@@ -135,6 +135,13 @@ class Pullback:
     """The backward pass of a function at a point: call it with one cotangent (or None) per output."""
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
 
+class Script:
+    """The operations of a region."""
+    def names(self, /) -> Any:
+        """The names of the operations, in order."""
+    def run(self, /, seed: Any = None, lr: Any = None, later: Any = 0) -> Any:
+        """Runs all again on the memory that was found: with random numbers of another seed, another learning rate, and so many steps later."""
+
 class Tensor:
     """A tensor: numbers of one dtype in a grid of up to eight axes, on the CPU or a GPU, with their derivatives."""
     def __new__(cls, *size: Any, data: Any = None, requires_grad: builtins.bool = False, device: _DeviceLike | None = None) -> Self: ...
@@ -1456,6 +1463,8 @@ def _backward_ids() -> Any:
     """One number for each backward that this thread is in, innermost last."""
 def _bce_with_logits(input: Any, target: Any, weight: Any, pos_weight: Any, reduction: Any) -> Any:
     """Binary cross-entropy of logits."""
+def _begin_script() -> Any:
+    """Begins to write down what this thread runs."""
 def _bundle(tensors: Any) -> Any:
     """Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients."""
 def _checkpoint(function: Any, args: Any, kwargs: Any = None) -> Any:
@@ -1486,6 +1495,8 @@ def _eigh(x: Any) -> Any:
     """Eigenvalues and eigenvectors of symmetric matrices."""
 def _empty_cache() -> Any:
     """Gives host memory that is kept for reuse back to the system."""
+def _end_script() -> Any:
+    """Ends it, and returns what ran."""
 def _entries_walked() -> Any:
     """How many entries of the tape the collections of this process have walked over, for tests of what they cost."""
 def _fail_allocations(count: Any = None, large: Any = 65536) -> Any:

@@ -103,3 +103,21 @@ impl<'a> Slot<'a> {
         self.state[0]
     }
 }
+
+/// The arrays of a [`Slot`].
+#[derive(Clone)]
+pub struct SlotArrays {
+    /// The parameter, then its state.
+    pub state: SmallVec<[Array; 4]>,
+    /// The gradient.
+    pub grad: Array,
+    /// The number of the parameter's step.
+    pub step: i32,
+}
+
+impl SlotArrays {
+    /// The slot.
+    pub fn slot(&self) -> Slot<'_> {
+        Slot { state: self.state.iter().collect(), grad: &self.grad, step: self.step }
+    }
+}

@@ -291,6 +291,11 @@ impl Buffer {
         self.header().version.load(Ordering::Relaxed)
     }
 
+    /// Sets the number of writes: for memory that nothing has saved yet.
+    pub fn set_version(&self, version: u32) {
+        self.header().version.store(version, Ordering::Relaxed);
+    }
+
     /// Records an in-place write.
     pub fn bump_version(&self) {
         self.header().version.fetch_add(1, Ordering::Relaxed);

@@ -11,7 +11,7 @@
 use crate::array::Array;
 use crate::array::random;
 use crate::error::{Error, Result};
-use crate::interp::{self, Interp, Tag};
+use crate::interp::{self, Interp, Tag, eval};
 use crate::op::Op;
 use crate::process::sync::lock;
 use crate::tape::host_ref::{self, Holder, Part};
@@ -186,7 +186,7 @@ impl SavedHook for Collect {
     fn before_write(&self, memory: &Array) -> Result<()> {
         for value in lock(&self.values).iter_mut().flatten() {
             if let Some(own) = saving::bottom(value).filter(|own| own.buffer().same(memory.buffer())) {
-                *value = over_memory(value, &own.copied()?);
+                *value = over_memory(value, &eval::copied(own)?);
             }
         }
         Ok(())

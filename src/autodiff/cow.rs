@@ -3,6 +3,7 @@
 
 use crate::array::Array;
 use crate::error::Result;
+use crate::interp::eval;
 use crate::op::Op;
 use crate::process::sync::lock;
 use crate::tape::host_ref::{Holder, Part};
@@ -55,7 +56,7 @@ impl SavedHook for CopyOnWrite {
             let Some(own) = saving::bottom(&value.0) else { continue };
             // The id of a freed buffer may be reused, and a tensor of an old version is lost already.
             if own.buffer().same(memory.buffer()) && own.buffer().version() == value.1 {
-                let copy = own.copied()?;
+                let copy = eval::copied(own)?;
                 *value = (over_memory(&value.0, &copy), copy.buffer().version());
             }
         }

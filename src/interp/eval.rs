@@ -4,13 +4,15 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::error::{Error, Result};
 use crate::interp;
-use crate::op::{Arrays, Kernel, Op};
+use crate::op::{Arrays, Kernel, Op, no_output};
 use crate::ops::custom;
 use crate::ops::pointwise::elementwise::by_parts;
+use crate::ops::views::cast::Contiguous;
 use crate::tensor::{Payload, Tensor, Tensors};
 use crate::watch::anomaly;
 use crate::watch::cost;
 use crate::watch::debug::{self, Modes};
+use crate::watch::script;
 use smallvec::SmallVec;
 
 /// Runs `op` on concrete arrays.
@@ -36,11 +38,14 @@ pub fn run(op: &Op, x: &[&Array]) -> Result<Tensors> {
 fn watched(op: &Op, x: &[&Array], modes: Modes) -> Result<Arrays> {
     let outputs = {
         // Operations that a kernel is made of are its own affair.
-        let _quiet = debug::suspend(Modes::VALUES.and(Modes::COUNT));
+        let _quiet = debug::suspend(Modes::VALUES.and(Modes::COUNT).and(Modes::SCRIPT));
         if modes.has(Modes::STRICT) { strictly(op, x)? } else { op.eval(x)? }
     };
     if modes.has(Modes::COUNT) {
         cost::ran(op.name(), op.flops(x, &outputs));
+    }
+    if modes.has(Modes::SCRIPT) {
+        script::ran(op, x, &outputs);
     }
     if modes.has(Modes::ANOMALY) {
         anomaly::ran(op, x, &outputs)?;
@@ -76,10 +81,19 @@ pub fn run_into<O: Kernel + Clone + Into<Op>>(op: &O, x: &[&Array], out: &[&Arra
     }
 }
 
+/// A copy of an array as an operation, for what has no tensor at hand.
+pub fn copied(x: &Array) -> Result<Array> {
+    let modes = debug::modes();
+    if modes.touches(Modes::WATCHED) {
+        return watched(&Contiguous.into(), &[x], modes)?.pop().ok_or_else(no_output);
+    }
+    x.copied()
+}
+
 /// [`watched`] for [`run_into`].
 #[cold]
 fn watched_into(op: &Op, x: &[&Array], out: &[&Array], modes: Modes) -> Result<()> {
-    let quiet = debug::suspend(Modes::VALUES.and(Modes::COUNT));
+    let quiet = debug::suspend(Modes::VALUES.and(Modes::COUNT).and(Modes::SCRIPT));
     op.eval_into(x, out)?;
     drop(quiet);
     if modes.has(Modes::COUNT) {
@@ -88,6 +102,9 @@ fn watched_into(op: &Op, x: &[&Array], out: &[&Array], modes: Modes) -> Result<(
             0 => {}
             flops => cost::ran(op.name(), flops),
         }
+    }
+    if modes.has(Modes::SCRIPT) {
+        script::wrote(op, x, out);
     }
     Ok(())
 }

@@ -8,7 +8,7 @@
 use crate::array::Array;
 use crate::bind::bind_at;
 use crate::error::{Error, Result};
-use crate::interp::Interp;
+use crate::interp::{Interp, eval};
 use crate::op::Op;
 use crate::process::sync::lock;
 use crate::tape::saving::{self, WriteObserver};
@@ -145,7 +145,7 @@ impl WriteObserver for Program {
             let Some(own) = saving::bottom(&constant.value) else { continue };
             // The number of a buffer that died may name another one now, and an old version is lost already.
             if own.buffer().same(memory.buffer()) && own.buffer().version() == constant.version {
-                let copy = own.copied()?;
+                let copy = eval::copied(own)?;
                 constant.value = over_memory(&constant.value, &copy);
                 constant.version = copy.buffer().version();
             }

@@ -46,6 +46,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     autograd::transform::register(m)?;
     autograd::direct::register(m)?;
     autograd::saving::register(m)?;
+    autograd::script::register(m)?;
     autograd::custom::register(m)?;
     writes::aliasing::register(m)?;
     data::device::register(m)?;

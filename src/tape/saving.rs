@@ -4,7 +4,7 @@
 
 use crate::array::Array;
 use crate::error::{Error, Result};
-use crate::interp::Tag;
+use crate::interp::{Tag, eval};
 use crate::op::Op;
 use crate::tape::host_ref::{Holder, Part};
 use crate::tape::location::{self, Location};
@@ -98,7 +98,7 @@ impl SavedTensor {
         let Store::Plain(value) = &self.store else { return Ok(None) };
         match bottom(value) {
             Some(own) if own.buffer().same(memory.buffer()) && own.buffer().version() == self.version => {
-                let copy = SavedTensor::plain(self.slot, over_memory(value, &own.copied()?));
+                let copy = SavedTensor::plain(self.slot, over_memory(value, &eval::copied(own)?));
                 Ok(Some(SavedTensor { in_reserve: self.in_reserve, ..copy }))
             }
             _ => Ok(None),
@@ -261,7 +261,7 @@ fn shielded(value: &Tensor) -> Result<Tensor> {
             own.offset() == target.offset() && own.same_layout(target) && own.dtype() == target.dtype();
         let copy = match &shield.copy {
             Some(copy) if whole => copy.clone(),
-            _ => own.copied()?,
+            _ => eval::copied(own)?,
         };
         if whole {
             shield.copy = Some(copy.clone());

@@ -3,3 +3,4 @@
 pub mod anomaly;
 pub mod cost;
 pub mod debug;
+pub mod script;

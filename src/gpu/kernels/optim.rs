@@ -8,7 +8,7 @@ use super::many::{Entry, Family, Role, reads, writes};
 use super::map;
 use super::params::Params;
 use super::reduce;
-use crate::arguments::optim::{Adam, Rule, Sgd, Slot};
+use crate::arguments::optim::{Adam, Rule, Sgd, Slot, SlotArrays};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
@@ -36,8 +36,8 @@ pub fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
 
 /// [`step`] with at most `most` parameters per dispatch.
 pub(super) fn step_by(slots: &[Slot], rule: &Rule, most: usize) -> Result<()> {
-    let flat: Vec<Flat> = slots.iter().map(Flat::of).collect::<Result<_>>()?;
-    let flat: Vec<Slot> = flat.iter().map(Flat::slot).collect();
+    let flat: Vec<SlotArrays> = slots.iter().map(flat_arrays).collect::<Result<_>>()?;
+    let flat: Vec<Slot> = flat.iter().map(SlotArrays::slot).collect();
     let mut rest: SmallVec<[&Slot; 32]> = flat.iter().filter(|s| s.param().numel() > 0).collect();
     while let Some(dtype) = rest.first().map(|s| s.grad.dtype()) {
         let together: SmallVec<[&Slot; 32]> =
@@ -56,22 +56,10 @@ pub(super) fn step_by(slots: &[Slot], rule: &Rule, most: usize) -> Result<()> {
 }
 
 /// The arrays of a slot, copied where kernels cannot take them as they are.
-struct Flat {
-    state: SmallVec<[Array; 4]>,
-    grad: Array,
-    step: i32,
-}
-
-impl Flat {
-    fn of(slot: &Slot) -> Result<Flat> {
-        let flat = |x: &&Array| if is_flat(x) { Ok((*x).clone()) } else { convert(x, DType::F32) };
-        let state = slot.state.iter().map(flat).collect::<Result<_>>()?;
-        Ok(Flat { state, grad: flat_gradient(slot.grad)?, step: slot.step })
-    }
-
-    fn slot(&self) -> Slot<'_> {
-        Slot { state: self.state.iter().collect(), grad: &self.grad, step: self.step }
-    }
+fn flat_arrays(slot: &Slot) -> Result<SlotArrays> {
+    let flat = |x: &&Array| if is_flat(x) { Ok((*x).clone()) } else { convert(x, DType::F32) };
+    let state = slot.state.iter().map(flat).collect::<Result<_>>()?;
+    Ok(SlotArrays { state, grad: flat_gradient(slot.grad)?, step: slot.step })
 }
 
 /// The entry of a slot: its gradient, then its state.

@@ -4,7 +4,8 @@
 //! of place and returns the tensor that the caller then uses instead of the written one. The operation saves
 //! copies of the old value ([`shielding`]), so that a chain of in-place operations has the right gradient;
 //! any other saved tensor of the old value detects the write by the version. Plain float arrays skip this:
-//! [`row_over`] computes a row of the tables directly over the old value. A write into a view is a function
+//! [`row_over`] computes a row of the tables directly over the old value. Memory is written by operations alone
+//! ([`bind_into`]). A write into a view is a function
 //! of the whole tensor, `Put` ([`write_part`]). Inside `vmap` and `jvp`, where a tensor is not memory, the
 //! value replaces the target (`src/ops/writes/history.rs`); memory without another owner is written in place
 //! (`src/ops/writes/alone.rs`), so there, too, the cost is that of the part written.
@@ -15,7 +16,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::bind::{self, bind_into};
 use crate::error::{Error, Result};
-use crate::interp::{self, is_grad_enabled};
+use crate::interp::{self, eval, is_grad_enabled};
 use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::compare::Select;
@@ -121,7 +122,9 @@ pub fn exchange(op: &str, target: &Tensor, value: Tensor) -> Result<Tensor> {
 fn replaced(target: &Tensor, value: Tensor) -> Result<Tensor> {
     let value = match saving::bottom(&value) {
         // The value becomes the target, so its memory must not be shared.
-        Some(new) if value.concrete().is_some() || !new.is_alone() => over_memory(&value, &new.copied()?),
+        Some(new) if value.concrete().is_some() || !new.is_alone() => {
+            over_memory(&value, &eval::copied(new)?)
+        }
         _ => value,
     };
     if history::is_recorded(target) && !history::is_recorded(&value) {

@@ -21,6 +21,7 @@ use crate::ops::writes::donated::{Donated, based};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use crate::watch::cost;
+use crate::watch::debug::{self, Modes};
 use smallvec::smallvec;
 
 /// The first input with rows replaced by those of the second, or with these added. Inputs: x (any shape),
@@ -219,7 +220,8 @@ impl Places {
         }
         self.indexed.iter_mut().for_each(|i| i.stride /= width as isize);
         self.offset /= width;
-        let index = if self.indexed.iter().all(|i| i.index.concrete().is_some()) {
+        let is_known = self.indexed.iter().all(|i| i.index.concrete().is_some());
+        let index = if is_known && !debug::modes().has(Modes::SCRIPT) {
             self.numbers()?.into()
         } else {
             self.composed()?

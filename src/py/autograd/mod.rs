@@ -11,6 +11,7 @@ pub(crate) mod levels;
 pub(crate) mod location;
 pub(crate) mod node;
 pub(crate) mod saving;
+pub(crate) mod script;
 pub(crate) mod transform;
 
 use crate::autodiff::backward::{self, Options};

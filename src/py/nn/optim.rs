@@ -1,11 +1,12 @@
 //! Optimiser steps and gradient scaling for `wengert.optim` and `wengert.amp`, one call per parameter group.
 
+use crate::arguments::optim::{Slot, SlotArrays};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::bind::bind1;
 use crate::interp;
 use crate::ops::updates::TotalNorm;
-use crate::optim::{self, Adam, Rule, Sgd, Slot};
+use crate::optim::{self, Adam, Rule, Sgd};
 use crate::py::args::{members, run};
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, leaf, wrap};
@@ -71,22 +72,9 @@ fn array(t: &Tensor) -> PyResult<Array> {
     Ok(if array.dtype().is_complex() { array.as_real()? } else { array.clone() })
 }
 
-/// The arrays of a [`Slot`].
-struct Held {
-    state: SmallVec<[Array; 4]>,
-    grad: Array,
-    step: i32,
-}
-
-impl Held {
-    fn slot(&self) -> Slot<'_> {
-        Slot { state: self.state.iter().collect(), grad: &self.grad, step: self.step }
-    }
-}
-
 /// The parameters of a group that have gradients, and their optimiser state.
 struct Group<'py> {
-    slots: Vec<Held>,
+    slots: Vec<SlotArrays>,
     entries: Vec<Bound<'py, PyDict>>,
     /// Parameters without state so far, each with its index in `entries`.
     added: Vec<(Bound<'py, PyTensor>, usize)>,
@@ -111,7 +99,7 @@ impl<'py> Group<'py> {
             let param = param.cast::<PyTensor>()?;
             let t = value(param)?;
             let Some(grad) = gradient(&t) else { continue };
-            let mut slot = Held { state: smallvec![array(&t)?], grad: array(&grad)?, step: 1 };
+            let mut slot = SlotArrays { state: smallvec![array(&t)?], grad: array(&grad)?, step: 1 };
             // A rule without state adds no state, as in PyTorch.
             if !names.is_empty() {
                 let entry = match state.get_item(param)? {
@@ -144,7 +132,7 @@ impl<'py> Group<'py> {
     /// Takes the step and stores the new state in `state`.
     fn step(self, state: &Bound<'py, PyDict>, rule: &Rule) -> PyResult<()> {
         let py = state.py();
-        let slots: SmallVec<[Slot; 16]> = self.slots.iter().map(Held::slot).collect();
+        let slots: SmallVec<[Slot; 16]> = self.slots.iter().map(SlotArrays::slot).collect();
         run(py, elements(slots.iter().map(Slot::param)), || optim::step(&slots, rule))?;
         if let Rule::Adam(_) = rule {
             for (entry, slot) in self.entries.iter().zip(&self.slots) {

@@ -15,7 +15,7 @@
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
-use crate::interp::{self, Tag};
+use crate::interp::{self, Tag, eval};
 use crate::ops::views::strided::Part;
 use crate::ops::writes::alone;
 use crate::ops::writes::history::{self, Keep};
@@ -135,7 +135,7 @@ fn renewed(py: Python<'_>, t: &Tensor, view: &View) -> PyResult<Option<(Tensor, 
         let numbers = interp::no_grad(|| counted(&spaced(root)?.detach(), complex)?.as_strided(&part))?;
         // A value that is not memory must not change when the root's memory does.
         let numbers = match numbers.concrete() {
-            Some(memory) if t.concrete().is_none() => memory.copied()?.into(),
+            Some(memory) if t.concrete().is_none() => eval::copied(memory)?.into(),
             _ => numbers,
         };
         return Ok(Some((history::kept(t, &numbers, Keep::All)?, epoch)));

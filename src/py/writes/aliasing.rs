@@ -2,7 +2,7 @@
 //! rules.
 
 use crate::error::{Error, Result};
-use crate::interp;
+use crate::interp::{self, eval};
 use crate::ops::views::strided::Part;
 use crate::ops::writes::inplace::{is_recorded, recorded_part};
 use crate::ops::writes::writable::check_leaf;
@@ -68,7 +68,7 @@ pub fn shared(x: &[Tensor], y: &[Tensor], dirty: &[usize]) -> Vec<bool> {
 /// Copies the memory of a gradient if it is shared with a tensor that the rule read.
 pub fn apart(g: Tensor, saved: &[Tensor]) -> Result<Tensor> {
     match saving::bottom(&g) {
-        Some(memory) if saved.iter().any(|s| same(s, &g)) => Ok(over_memory(&g, &memory.copied()?)),
+        Some(memory) if saved.iter().any(|s| same(s, &g)) => Ok(over_memory(&g, &eval::copied(memory)?)),
         _ => Ok(g),
     }
 }
