@@ -75,8 +75,8 @@ pub fn bind1<O: Kernel + Into<Op>>(op: O, inputs: &[&Tensor]) -> Result<Tensor> 
     }
 }
 
-/// Runs `op` on arrays and writes its outputs into `out`, memory that exists: the way of every write in place.
-/// `writer` is the name by which errors of others that read the memory will call the write.
+/// Runs `op` on arrays and writes its outputs into `out`, memory that exists: the way of every write in
+/// place. `writer` is the name by which errors of others that read the memory will call the write.
 pub fn bind_into<O>(op: &O, inputs: &[&Array], out: &[&Array], writer: &str) -> Result<()>
 where
     O: Kernel + Clone + Into<Op>,

@@ -1,5 +1,5 @@
-//! Optimiser steps and gradient scaling on lists of arrays: one operation of `src/ops/updates.rs` for all that
-//! lie on one device.
+//! Optimiser steps and gradient scaling on lists of arrays: one operation of `src/ops/updates.rs` for all
+//! that lie on one device.
 
 use crate::arguments::optim::Slot;
 pub use crate::arguments::optim::{Adam, Rule, Sgd};

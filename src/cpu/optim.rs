@@ -275,8 +275,8 @@ fn scale_all<T: Gradient>(arrays: &[&Array], factor: f64) -> Result<bool> {
     Ok(found.into_inner())
 }
 
-/// Multiplies every array by `factor`, in place; writes to `found`, an int32, whether any element was infinite
-/// or NaN.
+/// Multiplies every array by `factor`, in place; writes to `found`, an int32, whether any element was
+/// infinite or NaN.
 pub fn unscale(arrays: &[&Array], factor: f64, found: &Array) -> Result<()> {
     fill(found, f64::from(scaled(arrays, factor)?))
 }

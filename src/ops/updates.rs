@@ -1,5 +1,5 @@
-//! What a training step does to many tensors at once, one kernel call each: steps of optimisers, unscaling and
-//! clipping of gradients. All are written in place ([`Kernel::eval_into`]), and no tape sees them.
+//! What a training step does to many tensors at once, one kernel call each: steps of optimisers, unscaling
+//! and clipping of gradients. All are written in place ([`Kernel::eval_into`]), and no tape sees them.
 //!
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
@@ -104,8 +104,8 @@ fn in_batch(name: &str) -> Error {
     Error::unsupported(format!("{name}: one call for many tensors has no batched form; compose it of others"))
 }
 
-/// Gradients of one device times a number. Outputs: these, and whether any element was infinite or NaN before,
-/// a 0-d int32 of 0 or 1 there.
+/// Gradients of one device times a number. Outputs: these, and whether any element was infinite or NaN
+/// before, a 0-d int32 of 0 or 1 there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Unscale {
     /// The factor.
@@ -169,8 +169,8 @@ impl Discrete for Rescale {
     }
 }
 
-/// The root of the sum of the squares of all elements of tensors of one device, a 0-d tensor there: float64 if
-/// one of them is, float32 otherwise.
+/// The root of the sum of the squares of all elements of tensors of one device, a 0-d tensor there: float64
+/// if one of them is, float32 otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TotalNorm;
 

@@ -1,8 +1,8 @@
 //! Writes down every operation that runs on arrays, and runs the list again.
 //!
-//! A script holds what passed `bind` during a region and nothing else, so running it again does what the region
-//! did if, and only if, all that made or changed a value was an operation. What is no part of an operation
-//! ([`crate::op::AtCall`]) may be given anew.
+//! A script holds what passed `bind` during a region and nothing else, so running it again does what the
+//! region did if, and only if, all that made or changed a value was an operation. What is no part of an
+//! operation ([`crate::op::AtCall`]) may be given anew.
 //!
 //! Writing is a mode of a thread (`Modes::SCRIPT`); without it, nothing of this file runs.
 

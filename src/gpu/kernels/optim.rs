@@ -208,8 +208,8 @@ pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
     scale_by(arrays, factor, &unread)
 }
 
-/// Multiplies every array by `factor`, in place; writes to `found`, an int32, whether any element was infinite
-/// or NaN.
+/// Multiplies every array by `factor`, in place; writes to `found`, an int32, whether any element was
+/// infinite or NaN.
 pub fn unscale(arrays: &[&Array], factor: f64, found: &Array) -> Result<()> {
     super::create::fill(found, 0.0)?;
     // The factor is passed as data: as text, each new value would compile a kernel.

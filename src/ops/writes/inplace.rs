@@ -4,10 +4,10 @@
 //! of place and returns the tensor that the caller then uses instead of the written one. The operation saves
 //! copies of the old value ([`shielding`]), so that a chain of in-place operations has the right gradient;
 //! any other saved tensor of the old value detects the write by the version. Plain float arrays skip this:
-//! [`row_over`] computes a row of the tables directly over the old value. Memory is written by operations alone
-//! ([`bind_into`]). A write into a view is a function
-//! of the whole tensor, `Put` ([`write_part`]). Inside `vmap` and `jvp`, where a tensor is not memory, the
-//! value replaces the target (`src/ops/writes/history.rs`); memory without another owner is written in place
+//! [`row_over`] computes a row of the tables directly over the old value. Memory is written by operations
+//! alone ([`bind_into`]). A write into a view is a function of the whole tensor, `Put` ([`write_part`]).
+//! Inside `vmap` and `jvp`, where a tensor is not memory, the value replaces the target
+//! (`src/ops/writes/history.rs`); memory without another owner is written in place
 //! (`src/ops/writes/alone.rs`), so there, too, the cost is that of the part written.
 
 use crate::array::Array;
@@ -278,7 +278,8 @@ pub fn exchange_rows(
     put_rows(target, rows, &value, add, Donated::default()).map(Some)
 }
 
-/// Writes `new` to the rows of `width` elements of `table`, contiguous memory under `memory`, or adds it there.
+/// Writes `new` to the rows of `width` elements of `table`, contiguous memory under `memory`, or adds it
+/// there.
 pub fn store_rows(
     op: &str,
     memory: &Array,

@@ -3,6 +3,7 @@
 use crate::op::Op;
 use crate::ops::nn::attention::Settings;
 use crate::optim::Rule;
+use crate::py::detach::Detach;
 use crate::watch::script::{self, Script};
 use pyo3::prelude::*;
 
@@ -29,8 +30,8 @@ impl PyScript {
         self.0.names()
     }
 
-    /// Runs all again on the memory that was found: with random numbers of another seed, another learning rate,
-    /// and so many steps later.
+    /// Runs all again on the memory that was found: with random numbers of another seed, another learning
+    /// rate, and so many steps later.
     #[pyo3(signature = (seed=None, lr=None, later=0))]
     fn run(&self, py: Python<'_>, seed: Option<u64>, lr: Option<f64>, later: i32) -> PyResult<()> {
         let with_seed = |settings: &mut Settings| {
@@ -51,7 +52,7 @@ impl PyScript {
             }
             _ => {}
         };
-        Ok(py.detach(|| self.0.run(change))?)
+        Ok(py.detached(|| self.0.run(change))?)
     }
 }
 
