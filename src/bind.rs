@@ -22,10 +22,10 @@ pub type Below<'a> = SmallVec<[&'a Array; 4]>;
 
 /// The one walk over the inputs of an operation: puts the arrays below them in `arrays`, and returns which
 /// are on the outermost tape. `None` if the fast path does not apply: a transform is active, an input belongs
-/// to another interpreter or is complex, or values are watched (anomaly detection, counting).
+/// to another interpreter or is complex, or a mode of `watched` is on.
 #[inline(always)]
-fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>) -> Option<Needs> {
-    if !interp::is_plain() || debug::modes().touches(Modes::WATCHED) {
+fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>, watched: Modes) -> Option<Needs> {
+    if !interp::is_plain() || debug::modes().touches(watched) {
         return None;
     }
     let mut needs = Needs::default();
@@ -50,7 +50,8 @@ fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>) -> Option<Needs> {
 #[inline(always)]
 pub fn plain<'a>(inputs: &[&'a Tensor]) -> Option<Below<'a>> {
     let mut arrays = Below::new();
-    look(inputs, &mut arrays)?.is_empty().then_some(arrays)
+    // A script sees what is written into memory.
+    look(inputs, &mut arrays, Modes::WATCHED.without(Modes::SCRIPT))?.is_empty().then_some(arrays)
 }
 
 /// Runs `op` on `inputs` under the current chain of interpreters.
@@ -58,7 +59,7 @@ pub fn plain<'a>(inputs: &[&'a Tensor]) -> Option<Below<'a>> {
 pub fn bind(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
     let op = op.into();
     let mut arrays = Below::new();
-    match look(inputs, &mut arrays) {
+    match look(inputs, &mut arrays, Modes::WATCHED) {
         Some(needs) if needs.is_empty() => eval::run(&op, &arrays),
         _ => bind_current(&op, inputs),
     }
@@ -69,22 +70,22 @@ pub fn bind(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
 #[inline]
 pub fn bind1<O: Kernel + Into<Op>>(op: O, inputs: &[&Tensor]) -> Result<Tensor> {
     let mut arrays = Below::new();
-    match look(inputs, &mut arrays) {
+    match look(inputs, &mut arrays, Modes::WATCHED) {
         Some(needs) if needs.is_empty() => eval::run_one(&op, &arrays),
         found => bind_one(op.into(), inputs, &arrays, found),
     }
 }
 
 /// Runs `op` on arrays and writes its outputs into `out`, memory that exists: the way of every write in
-/// place. `writer` is the name by which errors of others that read the memory will call the write.
+/// place. `writer` names the write in later errors about this memory.
 pub fn bind_into<O>(op: &O, inputs: &[&Array], out: &[&Array], writer: &str) -> Result<()>
 where
     O: Kernel + Clone + Into<Op>,
 {
     out.iter().copied().try_for_each(saving::before_write)?;
     eval::run_into(op, inputs, out)?;
-    let writer = writers::number(writer);
-    out.iter().for_each(|memory| memory.buffer().written_as(writer));
+    let number = writers::number(writer);
+    out.iter().for_each(|memory| memory.buffer().written_as(number));
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Optimiser steps and gradient scaling on lists of arrays: one operation of `src/ops/updates.rs` for all
 //! that lie on one device.
 
-use crate::arguments::optim::Slot;
 pub use crate::arguments::optim::{Adam, Rule, Sgd};
+use crate::arguments::optim::{Slot, slots};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
@@ -70,15 +70,13 @@ impl Optimizer {
             return Err(Error::value(format!("Optimizer: {found} gradients for {expected} parameters")));
         }
         let step_number = self.steps + 1;
-        let mut slots = Vec::new();
+        let mut arrays = Vec::new();
+        let width = self.states.first().map_or(1, |state| state.len() + 1);
         for (state, g) in self.states.iter().zip(gradients) {
-            slots.push(Slot {
-                state: state.iter().collect(),
-                grad: g.array("Optimizer")?,
-                step: step_number,
-            });
+            arrays.extend(state);
+            arrays.push(g.array("Optimizer")?);
         }
-        step(&slots, &self.rule)?;
+        step(&arrays, width, &vec![step_number; gradients.len()], &self.rule)?;
         self.steps = step_number;
         Ok(())
     }
@@ -111,55 +109,63 @@ fn check(slot: &Slot, rule: &Rule) -> Result<()> {
     }
 }
 
-/// One step on every parameter, in place: one kernel call for all that lie on one device.
-pub(crate) fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
-    slots.iter().try_for_each(|s| check(s, rule))?;
-    let device = |s: &Slot| s.param().device();
+/// One step on every parameter, in place: one kernel call for all that lie on one device. `arrays` and
+/// `width` are those of [`slots`]; `steps` has one number for each parameter.
+pub(crate) fn step(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule) -> Result<()> {
+    let Some(first) = arrays.first() else { return Ok(()) };
+    let mut together = true;
+    for slot in slots(arrays, width, steps) {
+        check(&slot, rule)?;
+        together &= slot.param().device() == first.device();
+    }
+    if together {
+        return step_on_device(arrays, width, steps, rule);
+    }
     let mut devices: SmallVec<[Device; 2]> = SmallVec::new();
-    for slot in slots {
-        if !devices.contains(&device(slot)) {
-            devices.push(device(slot));
+    for x in arrays {
+        if !devices.contains(&x.device()) {
+            devices.push(x.device());
         }
     }
-    for one in devices {
-        let mut together: SmallVec<[&Slot; 32]> = SmallVec::new();
-        for slot in slots {
-            if device(slot) == one {
-                together.push(slot);
-            }
-        }
-        if are_entangled(&together) {
-            // Each sees what those before it wrote, as in a loop.
-            together.iter().try_for_each(|&s| update(&[s], rule))?;
-        } else {
-            update(&together, rule)?;
-        }
+    for device in devices {
+        let here = |slot: &Slot| slot.param().device() == device;
+        let own: Vec<i32> = slots(arrays, width, steps).filter(here).map(|slot| slot.step).collect();
+        let arrays: Vec<&Array> = arrays.iter().copied().filter(|x| x.device() == device).collect();
+        step_on_device(&arrays, width, &own, rule)?;
     }
     Ok(())
 }
 
-/// One operation for parameters that lie on one device and share no memory.
-fn update(slots: &[&Slot], rule: &Rule) -> Result<()> {
-    let mut x: SmallVec<[&Array; 64]> = SmallVec::new();
-    let mut out: SmallVec<[&Array; 64]> = SmallVec::new();
-    for slot in slots {
-        x.extend_from_slice(&slot.state);
-        x.push(slot.grad);
-        out.extend_from_slice(&slot.state);
+/// [`step`] for arrays on one device.
+fn step_on_device(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule) -> Result<()> {
+    if are_entangled(arrays, width) {
+        // Each sees what those before it wrote, as in a loop.
+        let mut each = arrays.chunks_exact(width).zip(steps);
+        return each.try_for_each(|(arrays, step)| update(arrays, width, std::slice::from_ref(step), rule));
     }
-    let steps = AtCall(slots.iter().map(|s| s.step).collect());
-    bind_into(&Update { rule: *rule, steps }, &x, &out, rule.name())
+    let same = steps.iter().all(|step| *step == steps[0]);
+    update(arrays, width, if same { &steps[..1] } else { steps }, rule)
+}
+
+/// One operation for parameters that lie on one device and share no memory.
+fn update(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule) -> Result<()> {
+    let mut out: SmallVec<[&Array; 64]> = SmallVec::new();
+    for (i, &x) in arrays.iter().enumerate() {
+        if i % width + 1 < width {
+            out.push(x);
+        }
+    }
+    let op = Update { rule: *rule, width: width as u32, steps: AtCall(SmallVec::from_slice(steps)) };
+    bind_into(&op, arrays, &out, rule.name())
 }
 
 /// Whether two slots share memory that one of them writes: tied weights under two names, or a gradient that
 /// is another parameter.
-fn are_entangled(slots: &[&Slot]) -> bool {
+fn are_entangled(arrays: &[&Array], width: usize) -> bool {
     let mut spans: SmallVec<[(usize, usize, usize, bool); 128]> = SmallVec::new();
-    for (i, slot) in slots.iter().enumerate() {
-        for (array, written) in slot.state.iter().map(|&a| (a, true)).chain([(slot.grad, false)]) {
-            let (start, end) = array.buffer().span();
-            spans.push((start, end, i, written));
-        }
+    for (i, array) in arrays.iter().enumerate() {
+        let (start, end) = array.buffer().span();
+        spans.push((start, end, i / width, i % width + 1 < width));
     }
     spans.sort_unstable_by_key(|s| s.0);
     // Runs of spans that touch each other.

@@ -369,3 +369,8 @@ def test_a_linear_map_that_makes_nan() -> None:
         assert push(wg.ones(2)).tolist() == [0.25, -0.5]
     _, push = wg.linearize(lambda x: x.sqrt(), x)
     assert math.isnan(push(wg.ones(2))[1].item())
+
+
+def test_numbers_that_the_program_asks_for_are_no_anomaly():
+    with wg.autograd.detect_anomaly(forward=True):
+        assert wg.full((2, 2), -math.inf).triu(1)[0, 1].item() == -math.inf

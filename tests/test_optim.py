@@ -1,5 +1,6 @@
 """Optimisers against the published formulas in NumPy. The schedules are in `test_schedules.py`."""
 
+import copy
 import math
 
 import numpy as np
@@ -362,6 +363,16 @@ def test_validation():
         optim.LBFGS([p], line_search_fn="armijo")
     with pytest.raises(ValueError, match="LBFGS: one group of parameters expected, got 2"):
         optim.LBFGS([{"params": [p]}, {"params": [nn.Parameter(wg.ones(1))]}])
+
+
+def test_a_copy_made_during_a_step_is_not_in_one():
+    p = wg.ones(1, requires_grad=True)
+    optimizer, copies, seen = wg.optim.SGD([p], lr=0.1), [], []
+    optimizer.register_step_pre_hook(lambda *_: None)
+    optimizer.step(lambda: (copies.append(copy.deepcopy(optimizer)), 1.0)[1])
+    copies[0].register_step_pre_hook(lambda *_: seen.append("before"))
+    copies[0].step()
+    assert seen == ["before"]
 
 
 def test_closure_and_hooks():

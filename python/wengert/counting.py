@@ -6,8 +6,8 @@ checkpoint that runs again) is counted, with the shapes that it really has, batc
 What counts: additions, subtractions, multiplications, divisions and elementary functions (`exp`, `sqrt`, `tanh`, …) of
 one element count one each, of whatever dtype. Changes of sign, comparisons, selections, roundings, random numbers and
 moving data count nothing. The count is that of the formula: a product of matrices is `2 m n k`, a convolution two for
-each product of its window, padding included, attention the composition's, causal or not. The fused steps of optimisers
-are no operations and are not counted.
+each product of its window, padding included, attention the composition's, causal or not. Writes in place are counted
+like what makes a new value; for a fused step of an optimiser see `Update` in the list of operations.
 """
 
 import threading

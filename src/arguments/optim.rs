@@ -1,7 +1,6 @@
 //! Arguments of an optimiser step: the update rule, and the arrays that it reads and writes.
 
 use crate::array::Array;
-use smallvec::SmallVec;
 
 /// The hyperparameters of stochastic gradient descent (Robbins and Monro 1951; momentum: Polyak 1964,
 /// Nesterov 1983). By default a learning rate of 0.001 and nothing else.
@@ -87,10 +86,10 @@ impl Rule {
 }
 
 /// A parameter, with the arrays that its step reads and writes.
-#[derive(Clone)]
+#[derive(Clone, Copy)]
 pub struct Slot<'a> {
     /// The parameter, then its state; all are written.
-    pub state: SmallVec<[&'a Array; 4]>,
+    pub state: &'a [&'a Array],
     /// The gradient.
     pub grad: &'a Array,
     /// The number of the parameter's step, from 1. In step 1 of SGD the momentum is the gradient itself.
@@ -104,20 +103,14 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// The arrays of a [`Slot`].
-#[derive(Clone)]
-pub struct SlotArrays {
-    /// The parameter, then its state.
-    pub state: SmallVec<[Array; 4]>,
-    /// The gradient.
-    pub grad: Array,
-    /// The number of the parameter's step.
-    pub step: i32,
-}
-
-impl SlotArrays {
-    /// The slot.
-    pub fn slot(&self) -> Slot<'_> {
-        Slot { state: self.state.iter().collect(), grad: &self.grad, step: self.step }
-    }
+/// The slots of parameters of one rule. `arrays` lists each parameter, its state and its gradient, `width`
+/// arrays in all, one parameter after the other; `steps` has one number for each, or one for all.
+pub fn slots<'a>(arrays: &'a [&'a Array], width: usize, steps: &'a [i32]) -> impl Iterator<Item = Slot<'a>> {
+    let step = move |i: usize| steps[if steps.len() == 1 { 0 } else { i }];
+    let slot = move |(i, x): (usize, &'a [&'a Array])| Slot {
+        state: &x[..width - 1],
+        grad: x[width - 1],
+        step: step(i),
+    };
+    arrays.chunks_exact(width).enumerate().map(slot)
 }

@@ -291,9 +291,15 @@ impl Buffer {
         self.header().version.load(Ordering::Relaxed)
     }
 
-    /// Sets the number of writes: for memory that nothing has saved yet.
+    /// Sets the number of writes of memory that was made just now, by an operation in a script
+    /// (`src/watch/script.rs`): nothing may have saved it yet.
     pub fn set_version(&self, version: u32) {
         self.header().version.store(version, Ordering::Relaxed);
+    }
+
+    /// [`Buffer::version`] of the memory that this one is an alias of; its own if it is none.
+    pub fn root_version(&self) -> u32 {
+        self.owner::<Alias>().map_or(self, |alias| &alias.0).version()
     }
 
     /// Records an in-place write.

@@ -229,6 +229,16 @@ impl Array {
         true
     }
 
+    /// Whether both are the same elements of the same memory, in the same order.
+    #[inline]
+    pub fn is(&self, other: &Array) -> bool {
+        std::ptr::eq(self, other)
+            || (self.buf.same(&other.buf)
+                && self.offset() == other.offset()
+                && self.dtype == other.dtype
+                && self.same_layout(other))
+    }
+
     /// Whether this handle is the only one to its memory, and no outside owner shares it.
     #[inline]
     pub fn is_alone(&self) -> bool {

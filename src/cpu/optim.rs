@@ -75,7 +75,7 @@ fn sweep<T: Element>(slots: &[Slot], body: &impl Step<T>) -> Result<()> {
         for (i, &x) in slot.state.iter().enumerate() {
             state.push(copies.written(x, T::DTYPE, is_alone(x, &slot.state[..i]))?);
         }
-        let grad = copies.read(slot.grad, T::DTYPE, is_alone(slot.grad, &slot.state))?;
+        let grad = copies.read(slot.grad, T::DTYPE, is_alone(slot.grad, slot.state))?;
         items.push(Wide { state, grad, length: slot.param().numel(), step: slot.step });
     }
     Row::new(items.iter().map(|item| item.length)).for_each(|i, range| {

@@ -2,9 +2,9 @@
 
 use std::hash::{Hash, Hasher};
 
-/// A value that is given at a call and is no part of what the operation is: the position of random numbers, a
-/// learning rate, memory to write. All are equal and hash alike, so that what is kept for an operation (a
-/// compiled kernel, a step of a program) serves every call of it.
+/// A value that is given at a call and is no part of what the operation is: the position of random numbers,
+/// the number of a step, memory to write. All are equal and hash alike, so that what is kept for an operation
+/// (a compiled kernel, a step of a program) serves every call of it.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct AtCall<T>(pub T);
 

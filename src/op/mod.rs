@@ -83,8 +83,9 @@ pub trait Kernel {
     fn eval_one(&self, x: &[&Array]) -> Result<Array> {
         self.eval(x)?.pop().ok_or_else(no_output)
     }
-    /// Runs and stores the outputs in `out`, memory of their shapes, dtypes and device. An array of `out` may
-    /// be one of the inputs, which then changes.
+    /// Runs and stores the outputs in `out`, memory of their shapes, dtypes and device. An input may be one
+    /// of them, which then changes; otherwise no input overlaps an output where the operation does not say
+    /// so. Outputs do not overlap each other, and nobody else reads or writes them meanwhile.
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         self.eval(x)?.iter().zip(out).try_for_each(|(y, out)| out.assign(y))
     }

@@ -3,7 +3,7 @@
 //!
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
-use crate::arguments::optim::{Rule, Slot};
+use crate::arguments::optim::{Rule, Slot, slots};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
@@ -15,7 +15,6 @@ use crate::ops::writes::donated::based;
 use crate::watch::cost;
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 
 /// A step of an optimiser on parameters of one device. Inputs, for each parameter: the parameter, its state,
 /// its gradient. Outputs: all of them but the gradients, changed.
@@ -23,22 +22,19 @@ use std::sync::Arc;
 pub struct Update {
     /// The update rule. Its formula is what the operation is; its numbers are given.
     pub rule: Rule,
-    /// The number of the step of each parameter, from 1.
-    pub steps: AtCall<Arc<[i32]>>,
+    /// The number of inputs of each parameter.
+    pub width: u32,
+    /// The number of the step of each parameter, from 1, or that of all.
+    pub steps: AtCall<SmallVec<[i32; 4]>>,
 }
 
 impl Update {
     /// Which of the formulas of the rule.
-    fn formula(&self) -> (bool, [bool; 3]) {
+    fn formula(&self) -> (u32, bool, [bool; 3]) {
         match self.rule {
-            Rule::Sgd(s) => (false, [s.momentum != 0.0, s.nesterov, s.maximize]),
-            Rule::Adam(a) => (true, [a.decoupled, false, a.maximize]),
+            Rule::Sgd(s) => (self.width, false, [s.momentum != 0.0, s.nesterov, s.maximize]),
+            Rule::Adam(a) => (self.width, true, [a.decoupled, false, a.maximize]),
         }
-    }
-
-    /// The number of inputs of each parameter.
-    fn width(&self, x: &[&Array]) -> usize {
-        x.len() / self.steps.0.len().max(1)
     }
 }
 
@@ -61,19 +57,22 @@ impl Kernel for Update {
         self.rule.name()
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        let width = self.width(x);
+        let width = self.width as usize;
         let written = x.iter().enumerate().filter(|(i, _)| i % width + 1 < width);
         let out: Arrays = written.map(|(_, x)| x.copied()).collect::<Result<_>>()?;
         self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
         Ok(out)
     }
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
-        let width = self.width(x);
-        let mut slots: SmallVec<[Slot; 16]> = SmallVec::new();
-        for ((x, out), &step) in x.chunks(width).zip(out.chunks(width - 1)).zip(&*self.steps.0) {
-            x.iter().zip(out).try_for_each(|(x, out)| based(x, out))?;
-            slots.push(Slot { state: SmallVec::from_slice(out), grad: x[width - 1], step });
+        let width = self.width as usize;
+        let mut arrays: SmallVec<[&Array; 64]> = SmallVec::from_slice(x);
+        for (arrays, out) in arrays.chunks_exact_mut(width).zip(out.chunks_exact(width - 1)) {
+            for (x, &out) in arrays.iter_mut().zip(out) {
+                based(x, out)?;
+                *x = out;
+            }
         }
+        let slots: SmallVec<[Slot; 32]> = slots(&arrays, width, &self.steps.0).collect();
         let Some(first) = slots.first() else { return Ok(()) };
         on_device!(first.param(), optim::step(&slots, &self.rule))
     }
@@ -89,7 +88,7 @@ impl Kernel for Update {
             }
             Rule::Adam(_) => 12,
         };
-        x.chunks(self.width(x).max(1)).map(|x| cost::each(&x[..1], each)).sum()
+        x.chunks(self.width as usize).map(|x| cost::each(&x[..1], each)).sum()
     }
 }
 

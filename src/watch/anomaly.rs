@@ -70,6 +70,10 @@ pub fn attach(seq: u64, mark: usize) {
 /// Checks the outputs of a kernel. Called after every kernel while forward values are checked.
 #[cold]
 pub fn ran(op: &Op, inputs: &[&Array], outputs: &[Array]) -> Result<()> {
+    if inputs.is_empty() {
+        // The program asked for these numbers.
+        return Ok(());
+    }
     for y in outputs {
         let out = level(y)?;
         if out == 0 {

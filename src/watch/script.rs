@@ -16,9 +16,12 @@ use crate::watch::debug::{Modes, modes, set_modes};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// Versions that memory made during a script begins with, this many apart: they tell it from other memory at
-/// the same address, before or after it.
+/// Memory made during a script begins with a version of its own, a multiple of this: it tells the memory from
+/// other memory at the same address, before or after it.
 const VERSIONS: u32 = 1 << 12;
+
+/// So much memory has versions of its own.
+const MOST: usize = u32::MAX as usize / VERSIONS as usize;
 
 /// How an array lies in the memory with this number.
 struct View {
@@ -42,10 +45,10 @@ struct Step {
 #[derive(Default)]
 pub struct Script {
     steps: Vec<Step>,
-    /// Memory that existed before, or was made by no operation: a number, data from outside. `None` is memory
-    /// that a step makes.
+    /// Memory that existed before, or was made by no operation: a number, data from outside; it lives as long
+    /// as the script. `None` is memory that a step makes.
     memory: Vec<Option<Buffer>>,
-    /// The number of the memory at an address, and its first version.
+    /// The number of the memory at an address, and the version in which it was last seen.
     known: FxHashMap<usize, (usize, u32)>,
 }
 
@@ -116,14 +119,21 @@ impl Script {
     }
 
     fn view(&mut self, x: &Array) -> View {
-        let known = self.known.get(&x.buffer().id()).filter(|(memory, first)| {
-            self.memory[*memory].is_some() || x.buffer().version().wrapping_sub(*first) < VERSIONS
+        let (id, version) = (x.buffer().id(), x.buffer().root_version());
+        let seen = self.known.get_mut(&id).filter(|(memory, last)| {
+            self.memory[*memory].is_some() || version.wrapping_sub(*last) < VERSIONS
         });
-        let memory = known.map(|(memory, _)| *memory).unwrap_or_else(|| {
-            self.known.insert(x.buffer().id(), (self.memory.len(), 0));
-            self.memory.push(Some(x.buffer().clone()));
-            self.memory.len() - 1
-        });
+        let memory = match seen {
+            Some((memory, last)) => {
+                *last = version;
+                *memory
+            }
+            None => {
+                self.known.insert(id, (self.memory.len(), version));
+                self.memory.push(Some(x.buffer().clone()));
+                self.memory.len() - 1
+            }
+        };
         View { memory, shape: x.shape(), strides: x.strides(), offset: x.offset(), dtype: x.dtype() }
     }
 
@@ -132,8 +142,12 @@ impl Script {
         self.steps.iter().map(|step| step.op.name()).collect()
     }
 
-    /// Runs all operations again, each as `change` leaves it, on the memory that they found and wrote.
+    /// Runs all operations again on the memory that they read and wrote, each after `change` has edited a
+    /// copy of it.
     pub fn run(&self, change: impl Fn(&mut Op)) -> Result<()> {
+        if self.memory.len() > MOST {
+            return Err(Error::value(format!("internal: a script of more than {MOST} pieces of memory")));
+        }
         let mut memory = self.memory.clone();
         let arrays = |memory: &[Option<Buffer>], views: &[View]| -> Result<Vec<Array>> {
             views.iter().map(|view| view.of(memory)).collect()

@@ -123,7 +123,7 @@ class Module(Hookable, Walking, StateDict):
             return own[name]
         for cls in type(self).__mro__:
             held: Any = cls.__dict__.get(name)
-            if hasattr(held, "__get__"):
+            if held is not None and hasattr(held, "__get__"):
                 # A property that raised an AttributeError of its own, which tells more.
                 return held.__get__(self, type(self))
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)

@@ -299,10 +299,9 @@ class Optimizer:
         self.__setstate__({"state": state, "param_groups": self.param_groups})
 
     def __getstate__(self) -> dict[str, Any]:
-        """The attributes without the hooks, which belong to this object alone."""
-        return {
-            key: value for key, value in self.__dict__.items() if key not in ("_pre_hooks", "_post_hooks")
-        }
+        """The attributes without the hooks, which belong to this object alone, as does a step that is running."""
+        own = ("_pre_hooks", "_post_hooks", "_is_stepping")
+        return {key: value for key, value in self.__dict__.items() if key not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Takes over attributes, from a pickle or a state dict;

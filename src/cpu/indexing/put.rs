@@ -11,7 +11,7 @@ use crate::cpu::pointwise::copy::{cast, contiguous};
 use crate::cpu::pointwise::layout::overlaps;
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch_width;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// Minimum number of elements for which rows are written by several threads.
 const MANY: usize = 4 * GRAIN;
@@ -50,6 +50,11 @@ pub fn adds(dtype: DType) -> bool {
 /// Writes the `n` rows of `width` elements of `value` to the rows of `to`, a contiguous array, that `index`,
 /// `[n]`, selects, in order: the last write wins, or with `add` all are added.
 pub fn rows(to: &Array, width: usize, value: &Array, index: &Array, add: bool) -> Result<()> {
+    if !to.is_contiguous() {
+        return Err(Error::value(format!(
+            "internal: rows of {to:?}, which is not contiguous, are to be written"
+        )));
+    }
     let to = &Table::of(to, width);
     let rows = positions(index, to.count)?;
     let value = contiguous(value)?;

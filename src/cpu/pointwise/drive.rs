@@ -81,6 +81,7 @@ impl<'a> Job<'a> {
     }
 
     /// Runs the loop over contiguous operands of the output's shape.
+    #[inline]
     pub fn run_dense(&self) {
         let n = self.out.numel();
         if n >= 2 * GRAIN || self.widens() {

@@ -8,7 +8,7 @@ use super::many::{Entry, Family, Role, reads, writes};
 use super::map;
 use super::params::Params;
 use super::reduce;
-use crate::arguments::optim::{Adam, Rule, Sgd, Slot, SlotArrays};
+use crate::arguments::optim::{Adam, Rule, Sgd, Slot, slots as all_slots};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
@@ -36,8 +36,18 @@ pub fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
 
 /// [`step`] with at most `most` parameters per dispatch.
 pub(super) fn step_by(slots: &[Slot], rule: &Rule, most: usize) -> Result<()> {
-    let flat: Vec<SlotArrays> = slots.iter().map(flat_arrays).collect::<Result<_>>()?;
-    let flat: Vec<Slot> = flat.iter().map(SlotArrays::slot).collect();
+    let width = slots.first().map_or(1, |slot| slot.state.len() + 1);
+    // Copies of what kernels cannot take as it is.
+    let mut arrays: Vec<Array> = Vec::new();
+    for slot in slots {
+        for x in slot.state {
+            arrays.push(if is_flat(x) { (*x).clone() } else { convert(x, DType::F32)? });
+        }
+        arrays.push(flat_gradient(slot.grad)?);
+    }
+    let (arrays, steps): (Vec<&Array>, Vec<i32>) =
+        (arrays.iter().collect(), slots.iter().map(|s| s.step).collect());
+    let flat: Vec<Slot> = all_slots(&arrays, width, &steps).collect();
     let mut rest: SmallVec<[&Slot; 32]> = flat.iter().filter(|s| s.param().numel() > 0).collect();
     while let Some(dtype) = rest.first().map(|s| s.grad.dtype()) {
         let together: SmallVec<[&Slot; 32]> =
@@ -48,23 +58,16 @@ pub(super) fn step_by(slots: &[Slot], rule: &Rule, most: usize) -> Result<()> {
             Rule::Adam(a) => adam(&together, dtype, a, most)?,
         }
     }
-    let pairs = slots.iter().zip(&flat).flat_map(|(slot, flat)| slot.state.iter().zip(&flat.state));
+    let pairs = slots.iter().zip(&flat).flat_map(|(slot, flat)| slot.state.iter().zip(flat.state));
     for (&x, &moved) in pairs.filter(|(x, _)| !is_flat(x)) {
         copy_into(x, &cast(moved, x.dtype())?)?;
     }
     Ok(())
 }
 
-/// The arrays of a slot, copied where kernels cannot take them as they are.
-fn flat_arrays(slot: &Slot) -> Result<SlotArrays> {
-    let flat = |x: &&Array| if is_flat(x) { Ok((*x).clone()) } else { convert(x, DType::F32) };
-    let state = slot.state.iter().map(flat).collect::<Result<_>>()?;
-    Ok(SlotArrays { state, grad: flat_gradient(slot.grad)?, step: slot.step })
-}
-
 /// The entry of a slot: its gradient, then its state.
 fn entry<'a>(slot: &Slot<'a>, words: [u32; 2]) -> Entry<'a> {
-    let buffers = [slot.grad].iter().chain(&slot.state).map(|x| x.buffer()).collect();
+    let buffers = [slot.grad].iter().chain(slot.state).map(|x| x.buffer()).collect();
     Entry { buffers, count: slot.param().numel(), words }
 }
 

@@ -13,6 +13,7 @@ use crate::ops::reduce::index_type;
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 use crate::watch::cost;
+use crate::watch::debug::{self, Modes};
 use smallvec::smallvec;
 
 /// How the losses of the elements are reduced to the result.
@@ -204,7 +205,9 @@ fn row_weights(index: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
 
 /// The number of rows that count, if the targets can be read on the CPU without waiting for a device.
 fn counted(index: &Tensor, ignore: i64) -> Option<usize> {
-    let targets = index.concrete().filter(|a| a.device() == Device::Cpu)?;
+    // A script must not depend on the values it was written with.
+    let can_read = |a: &&Array| a.device() == Device::Cpu && !debug::modes().has(Modes::SCRIPT);
+    let targets = index.concrete().filter(can_read)?;
     match targets.dtype() {
         DType::I64 => Some(targets.slice::<i64>().ok()?.iter().filter(|&&t| t != ignore).count()),
         DType::I32 => Some(targets.slice::<i32>().ok()?.iter().filter(|&&t| i64::from(t) != ignore).count()),

@@ -98,7 +98,7 @@ impl Kernel for Select {
     }
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         let (mask, value, to) = (x[0], x[1], out[0]);
-        if std::ptr::eq(x[2], to) && value.numel() == 1 && to.device() == Device::Cpu {
+        if x[2].is(to) && value.numel() == 1 && to.device() == Device::Cpu {
             // One number over some elements, at the cost of reading the mask.
             return put::fill_where(to, &mask.expand(&to.shape())?, value);
         }

@@ -62,7 +62,7 @@ impl Visit for RunInto<'_> {
     type Out = Result<()>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<()> {
         let x = operands::<N>(self.run.fun, self.run.x)?;
-        // SAFETY: no slice of an array outlives an operation, and callers order their writes.
+        // SAFETY: as `Kernel::eval_into` demands, nobody else reads or writes `out` meanwhile.
         unsafe { pointwise_into(self.out, x, rule) }
     }
 }
@@ -112,16 +112,18 @@ impl Kernel for Map {
         }
         self.fun.value(self.p.get(), Run { x, fun: self.fun, rule: 0, p: self.p })
     }
+    #[inline]
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
-        if !self.fits(x, out[0]) {
-            return out[0].assign(&self.eval_one(x)?);
-        }
-        // SAFETY: no slice of an array outlives an operation, and callers order their writes.
-        if *self == Map::ADD && std::ptr::eq(x[0], out[0]) && unsafe { add_small(out[0], x[1])? } {
+        let out = out[0];
+        let adds = self.fun == Fun::Binary(Binary::Add) && x[0].is(out);
+        // SAFETY: as `Kernel::eval_into` demands, nobody else reads or writes `out` meanwhile.
+        if adds && unsafe { add_small(out, x[1])? } {
             return Ok(());
         }
-        self.fun
-            .value(self.p.get(), RunInto { out: out[0], run: Run { x, fun: self.fun, rule: 0, p: self.p } })
+        if !self.fits(x, out) {
+            return out.assign(&self.eval_one(x)?);
+        }
+        self.fun.value(self.p.get(), RunInto { out, run: Run { x, fun: self.fun, rule: 0, p: self.p } })
     }
     /// As its row says, per output.
     fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {

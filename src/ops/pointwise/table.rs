@@ -166,6 +166,7 @@ impl Fun {
         }
     }
     /// Does `v` with the row's derivative for input `wrt`; `None` where it is zero.
+    #[inline(always)]
     pub fn partial<V: Visit>(self, wrt: usize, p: [f64; 2], v: V) -> Option<V::Out> {
         match self {
             Fun::Unary(f) => f.partial(wrt, p, v),

@@ -6,6 +6,7 @@ use crate::cpu::pointwise::copy::contiguous;
 use crate::error::{Error, Result};
 use crate::ops::pointwise::compare::Logic;
 use crate::tensor::{Payload, Tensor};
+use crate::watch::debug::{self, Modes};
 
 impl Tensor {
     /// Applies `f` to the values in the dtype of accumulation, and rounds its result once to their own dtype.
@@ -140,7 +141,7 @@ fn has_lost(total: &Tensor) -> Result<bool> {
         Tensor::Traced(t) if matches!(t.payload, Payload::Staged { .. }) => return Ok(false),
         Tensor::Traced(t) => return has_lost(t.inner()),
     };
-    if array.device() != Device::Cpu || array.dtype() != DType::F32 {
+    if array.device() != Device::Cpu || array.dtype() != DType::F32 || debug::modes().has(Modes::SCRIPT) {
         return Ok(false);
     }
     let least = f32::MIN_POSITIVE / f32::EPSILON;

@@ -1,14 +1,15 @@
 //! In-place writes: they store through strides and bump the version of the buffer.
 //!
-//! A write never changes a tape node and computes nothing: [`write()`] stores a value that was computed out
-//! of place and returns the tensor that the caller then uses instead of the written one. The operation saves
-//! copies of the old value ([`shielding`]), so that a chain of in-place operations has the right gradient;
-//! any other saved tensor of the old value detects the write by the version. Plain float arrays skip this:
-//! [`row_over`] computes a row of the tables directly over the old value. Memory is written by operations
-//! alone ([`bind_into`]). A write into a view is a function of the whole tensor, `Put` ([`write_part`]).
-//! Inside `vmap` and `jvp`, where a tensor is not memory, the value replaces the target
-//! (`src/ops/writes/history.rs`); memory without another owner is written in place
-//! (`src/ops/writes/alone.rs`), so there, too, the cost is that of the part written.
+//! A write never changes a tape node: [`write()`] stores a value that was computed out of place and returns
+//! the tensor that the caller then uses instead of the written one. The operation saves copies of the old
+//! value ([`shielding`]), so that a chain of in-place operations has the right gradient; any other saved
+//! tensor of the old value detects the write by the version. For plain float arrays [`row_over`] computes a
+//! row of the tables right in the memory of the old value. A write into a view is a function of the whole
+//! tensor, `Put` ([`write_part`]). Inside `vmap` and `jvp`, where a tensor is not memory, the value replaces
+//! the target (`src/ops/writes/history.rs`); memory without another owner is written in place
+//! (`src/ops/writes/alone.rs`), so there, too, the cost is that of the part written. Memory is written by
+//! operations alone: by [`bind_into`], or, where a tape records the write, by `Put` and `PutRows`, which get
+//! the memory as `Donated` ([`write_over`]).
 
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -198,11 +199,11 @@ pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Resu
         store(op, memory, &part.view(memory)?, new)?;
         return Ok(None);
     }
-    over(op, memory, |over| target.put_over(part, &value, over)).map(Some)
+    write_over(op, memory, |over| target.put_over(part, &value, over)).map(Some)
 }
 
 /// Runs `f`, which writes a part of `memory` or of a copy of it. Returns its result over `memory`.
-fn over(op: &str, memory: &Array, f: impl FnOnce(Donated) -> Result<Tensor>) -> Result<Tensor> {
+fn write_over(op: &str, memory: &Array, f: impl FnOnce(Donated) -> Result<Tensor>) -> Result<Tensor> {
     saving::before_write(memory)?;
     let next = donating(smallvec![memory.clone()], f)?;
     match next.concrete() {
@@ -257,7 +258,7 @@ pub fn write_rows(
         store_rows(op, memory, (memory, rows.width), new, index, add)?;
         return Ok(None);
     }
-    let next = over(op, memory, |over| target.put_rows_over(rows, &value, add, over))?;
+    let next = write_over(op, memory, |over| target.put_rows_over(rows, &value, add, over))?;
     Ok(is_recorded(target, &value).then_some(next))
 }
 

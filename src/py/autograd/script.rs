@@ -44,7 +44,7 @@ impl PyScript {
             Op::Attention(op) => with_seed(&mut op.settings),
             Op::AttentionVjp(op) => with_seed(&mut op.settings),
             Op::Update(update) => {
-                update.steps.0 = update.steps.0.iter().map(|step| step + later).collect();
+                update.steps.0.iter_mut().for_each(|step| *step += later);
                 match &mut update.rule {
                     Rule::Sgd(sgd) => sgd.lr = lr.unwrap_or(sgd.lr),
                     Rule::Adam(adam) => adam.lr = lr.unwrap_or(adam.lr),

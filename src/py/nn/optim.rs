@@ -1,6 +1,5 @@
 //! Optimiser steps and gradient scaling for `wengert.optim` and `wengert.amp`, one call per parameter group.
 
-use crate::arguments::optim::{Slot, SlotArrays};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::bind::bind1;
@@ -16,7 +15,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyInt, PyString};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// Tensors without their histories.
 struct Values(Vec<Tensor>);
@@ -74,11 +73,14 @@ fn array(t: &Tensor) -> PyResult<Array> {
 
 /// The parameters of a group that have gradients, and their optimiser state.
 struct Group<'py> {
-    slots: Vec<SlotArrays>,
+    /// The parameter, its state and its gradient, one parameter after the other.
+    arrays: Vec<Array>,
+    /// The number of the step of each parameter.
+    steps: Vec<i32>,
     entries: Vec<Bound<'py, PyDict>>,
     /// Parameters without state so far, each with its index in `entries`.
     added: Vec<(Bound<'py, PyTensor>, usize)>,
-    /// New state: index in `slots`, name, value.
+    /// New state: index in `entries`, name, value.
     fresh: Vec<(usize, &'static str, Tensor)>,
 }
 
@@ -92,14 +94,21 @@ impl<'py> Group<'py> {
         step: impl Fn(&Bound<'py, PyDict>, bool) -> PyResult<i32>,
     ) -> PyResult<Group<'py>> {
         let params = setting(group, intern!(group.py(), "params"))?;
-        let slots = Vec::with_capacity(params.len()?);
-        let mut out = Group { slots, entries: Vec::new(), added: Vec::new(), fresh: Vec::new() };
+        let count = params.len()?;
+        let mut out = Group {
+            arrays: Vec::with_capacity(count * (names.len() + 2)),
+            steps: Vec::with_capacity(count),
+            entries: Vec::new(),
+            added: Vec::new(),
+            fresh: Vec::new(),
+        };
         for param in params.try_iter()? {
             let param = param?;
             let param = param.cast::<PyTensor>()?;
             let t = value(param)?;
             let Some(grad) = gradient(&t) else { continue };
-            let mut slot = SlotArrays { state: smallvec![array(&t)?], grad: array(&grad)?, step: 1 };
+            let mut number = 1;
+            out.arrays.push(array(&t)?);
             // A rule without state adds no state, as in PyTorch.
             if !names.is_empty() {
                 let entry = match state.get_item(param)? {
@@ -112,19 +121,20 @@ impl<'py> Group<'py> {
                 let mut is_new = false;
                 for name in names {
                     match entry.get_item(name)?.filter(|x| !x.is_none()) {
-                        Some(x) => slot.state.push(array(&value(x.cast::<PyTensor>()?)?)?),
+                        Some(x) => out.arrays.push(array(&value(x.cast::<PyTensor>()?)?)?),
                         None => {
                             let zeros = Tensor::zeros(t.shape(), t.dtype(), t.device())?;
-                            slot.state.push(array(&zeros)?);
-                            out.fresh.push((out.slots.len(), name, zeros));
+                            out.arrays.push(array(&zeros)?);
+                            out.fresh.push((out.entries.len(), name, zeros));
                             is_new = true;
                         }
                     }
                 }
-                slot.step = step(&entry, is_new)?;
+                number = step(&entry, is_new)?;
                 out.entries.push(entry);
             }
-            out.slots.push(slot);
+            out.arrays.push(array(&grad)?);
+            out.steps.push(number);
         }
         Ok(out)
     }
@@ -132,11 +142,13 @@ impl<'py> Group<'py> {
     /// Takes the step and stores the new state in `state`.
     fn step(self, state: &Bound<'py, PyDict>, rule: &Rule) -> PyResult<()> {
         let py = state.py();
-        let slots: SmallVec<[Slot; 16]> = self.slots.iter().map(SlotArrays::slot).collect();
-        run(py, elements(slots.iter().map(Slot::param)), || optim::step(&slots, rule))?;
+        let arrays: SmallVec<[&Array; 64]> = self.arrays.iter().collect();
+        let width = arrays.len() / self.steps.len().max(1);
+        let count = elements(arrays.chunks(width.max(1)).map(|x| x[0]));
+        run(py, count, || optim::step(&arrays, width, &self.steps, rule))?;
         if let Rule::Adam(_) = rule {
-            for (entry, slot) in self.entries.iter().zip(&self.slots) {
-                entry.set_item("step", slot.step)?;
+            for (entry, number) in self.entries.iter().zip(&self.steps) {
+                entry.set_item("step", number)?;
             }
         }
         for (i, name, value) in self.fresh {

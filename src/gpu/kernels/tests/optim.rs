@@ -3,13 +3,13 @@
 use super::super::{create, optim};
 use super::families::{assert_close, floats, noise, on_gpu};
 use super::{host, serial};
-use crate::arguments::optim::{Adam, Rule, Sgd, SlotArrays};
+use crate::arguments::optim::{Adam, Rule, Sgd, Slot, slots};
+use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::cpu;
 use crate::error::Result;
 use crate::gpu;
-use smallvec::smallvec;
 
 #[test]
 #[ignore = "needs a GPU adapter"]
@@ -29,8 +29,7 @@ fn optimiser_steps() -> Result<()> {
         decoupled: true,
         ..Default::default()
     };
-    let slot = SlotArrays { state: smallvec![x.clone(), zeros()?, zeros()?], grad: g.clone(), step: 1 };
-    optim::step(&[slot.slot()], &Rule::Adam(a))?;
+    optim::step(&[Slot { state: &[&x, &zeros()?, &zeros()?], grad: &g, step: 1 }], &Rule::Adam(a))?;
     let expected: Vec<f64> = start
         .iter()
         .zip(&gs)
@@ -41,8 +40,7 @@ fn optimiser_steps() -> Result<()> {
     let s = Sgd { lr: 0.5, momentum: 0.9, ..Default::default() };
     let before = floats(&h)?;
     let buffer = zeros()?;
-    let slot = SlotArrays { state: smallvec![h.clone(), buffer.clone()], grad: g.clone(), step: 1 };
-    optim::step(&[slot.slot()], &Rule::Sgd(s))?;
+    optim::step(&[Slot { state: &[&h, &buffer], grad: &g, step: 1 }], &Rule::Sgd(s))?;
     let expected: Vec<f64> = before.iter().zip(&gs).map(|(x, g)| x - 0.5 * g).collect();
     assert_close(&floats(&h)?, &expected, 5e-3, "sgd");
     assert_close(&floats(&buffer)?, &gs, 1e-6, "momentum");
@@ -74,20 +72,21 @@ fn norms_and_factors() -> Result<()> {
 
 /// Lengths below and above a workgroup's, and 0.
 const LENGTHS: [usize; 6] = [5, 1024, 0, 3000, 1, 1025];
+/// The number of the step of each.
+const STEPS: [i32; 6] = [1, 2, 3, 4, 5, 6];
 
-/// One parameter per length with `states` states, the `k`th in step `k`; on the GPU or the CPU.
-fn slots(states: usize, on_gpu: bool) -> Result<Vec<SlotArrays>> {
-    let slot = |k: usize, n: usize| {
-        let at = |seed: usize| {
+/// The arrays of one parameter per length with `states` states; on the GPU or the CPU.
+fn arrays(states: usize, on_gpu: bool) -> Result<Vec<Array>> {
+    let mut all = Vec::new();
+    for (k, n) in LENGTHS.into_iter().enumerate() {
+        for seed in (0..=states).chain([9]) {
             // The state is not negative, as second moments are.
             let values: Vec<f32> = noise(n, (seed * 100 + k) as u32).iter().map(|v| v.abs()).collect();
             let x = host(&values, &[n])?;
-            if on_gpu { gpu::upload(&x, 0) } else { Ok(x) }
-        };
-        let state = (0..=states).map(at).collect::<Result<_>>()?;
-        Ok(SlotArrays { state, grad: at(9)?, step: 1 + k as i32 })
-    };
-    LENGTHS.into_iter().enumerate().map(|(k, n)| slot(k, n)).collect()
+            all.push(if on_gpu { gpu::upload(&x, 0)? } else { x });
+        }
+    }
+    Ok(all)
 }
 
 #[test]
@@ -103,19 +102,19 @@ fn many_parameters_take_one_dispatch() -> Result<()> {
         (3, Rule::Adam(Adam { decoupled: true, ..adam })),
     ];
     for (states, rule) in rules {
-        let expected = slots(states, false)?;
-        cpu::optim::step(&expected.iter().map(SlotArrays::slot).collect::<Vec<_>>(), &rule)?;
+        let expected = arrays(states, false)?;
+        let expected: Vec<&Array> = expected.iter().collect();
+        cpu::optim::step(&slots(&expected, states + 2, &STEPS).collect::<Vec<_>>(), &rule)?;
         // Five parameters are not empty.
         for (most, dispatches) in [(usize::MAX, 1), (2, 3), (1, 5)] {
-            let found = slots(states, true)?;
+            let found = arrays(states, true)?;
+            let found: Vec<&Array> = found.iter().collect();
             let before = gpu::stats(0)?.dispatches;
-            optim::step_by(&found.iter().map(SlotArrays::slot).collect::<Vec<_>>(), &rule, most)?;
+            optim::step_by(&slots(&found, states + 2, &STEPS).collect::<Vec<_>>(), &rule, most)?;
             assert_eq!(gpu::stats(0)?.dispatches - before, dispatches, "{rule:?} by {most}");
-            for (found, expected) in found.iter().zip(&expected) {
-                for (x, y) in found.state.iter().zip(&expected.state) {
-                    let y: Vec<f64> = y.slice::<f32>()?.iter().map(|&v| f64::from(v)).collect();
-                    assert_close(&floats(x)?, &y, 1e-5, &format!("{rule:?} by {most}"));
-                }
+            for (x, y) in found.iter().zip(&expected) {
+                let y: Vec<f64> = y.slice::<f32>()?.iter().map(|&v| f64::from(v)).collect();
+                assert_close(&floats(x)?, &y, 1e-5, &format!("{rule:?} by {most}"));
             }
         }
     }

@@ -209,8 +209,12 @@ fn attend(
     if options.dropout > 0.0 {
         let count = (batch.numel() * queries) as u64 * keys as u64;
         let (state, since) = random::reserve(CALL, count)?;
-        dropout =
-            Some(Dropout { state: AtCall(state), shared: 0, since, own: random::own_levels(since).len() });
+        dropout = Some(Dropout {
+            state: AtCall(state),
+            shared: 0,
+            since: AtCall(since),
+            own: random::own_levels(since).len(),
+        });
         q = random::in_own_batches(&q)?;
     }
     let depth = q.shape().at(rank - 1) as f64;

@@ -132,7 +132,7 @@ fn keep(scores: &Tensor, settings: &Settings) -> Result<Option<Tensor>> {
         if i + 2 < shape.rank() && dropout.shared >> i & 1 == 1 { 1 } else { d }
     };
     let dims: Vec<usize> = shape.iter().enumerate().map(own).collect();
-    let uniform = random::uniform_at(Shape::new(&dims)?, dropout.state.0, dropout.since, scores.device())?;
+    let uniform = random::uniform_at(Shape::new(&dims)?, dropout.state.0, dropout.since.0, scores.device())?;
     let factor = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
     uniform.ge(p)?.cast(scores.dtype())?.mul(factor).map(Some)
 }

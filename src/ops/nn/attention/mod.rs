@@ -63,7 +63,7 @@ pub struct Dropout {
     /// The batch axes (bit `i` for axis `i`) along which all elements share their numbers.
     pub shared: u16,
     /// The youngest batch level when the numbers were reserved; levels that begin later share the numbers.
-    pub since: Tag,
+    pub since: AtCall<Tag>,
     /// How many levels up to `since`, not yet among the axes, have separate numbers per example.
     pub own: usize,
 }
@@ -88,7 +88,7 @@ impl Settings {
     /// cotangents and tangents began after the numbers were reserved, and share them.
     fn batched(mut self) -> Settings {
         if let Some(dropout) = &mut self.dropout {
-            let left = random::own_levels(dropout.since).len();
+            let left = random::own_levels(dropout.since.0).len();
             dropout.shared = dropout.shared << 1 | u16::from(left == dropout.own);
             dropout.own = left;
         }
