@@ -142,6 +142,7 @@ fn output(at: &Interp, primal: Tensor, node: Arc<Node>, index: u32) -> Tensor {
 }
 
 /// Runs the reverse rule of a recorded operation.
+#[inline(always)]
 pub fn pull_back(op: &Op, context: &Vjp, g: &[Option<Tensor>]) -> Result<crate::op::Grads> {
     let grads = op.vjp(context, g);
     if grads.is_ok() {

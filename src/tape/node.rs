@@ -23,7 +23,7 @@ use crate::tape::saving::SavedTensor;
 use crate::tensor::{Aval, Tensor};
 use crate::watch::debug;
 use smallvec::SmallVec;
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
@@ -98,7 +98,8 @@ pub struct Node {
     pub outputs: SmallVec<[Aval; 1]>,
     /// The location that recorded it, if locations were kept.
     pub location: Option<Location>,
-    hooks: OnceLock<Box<Hooks>>,
+    /// Taken out when the node is dropped, so that nothing is left to drop.
+    hooks: ManuallyDrop<OnceLock<Box<Hooks>>>,
 }
 
 static SEQ: AtomicU64 = AtomicU64::new(0);
@@ -133,7 +134,7 @@ impl NewNode {
             (&raw mut (*at).edges).write(Edges::new());
             (&raw mut (*at).outputs).write(SmallVec::new());
             (&raw mut (*at).location).write(debug::location());
-            (&raw mut (*at).hooks).write(OnceLock::new());
+            (&raw mut (*at).hooks).write(ManuallyDrop::new(OnceLock::new()));
             let node = memory.assume_init();
             // What forgets a field does not compile.
             let Node { seq: _, tag: _, origin: _, edges: _, outputs: _, location: _, hooks: _ } = &*node;

@@ -247,7 +247,7 @@ impl Walk<'_> {
     }
 
     /// Applies a reverse rule, through the debugging tools if there are any.
-    #[inline]
+    #[inline(always)]
     fn pull(&mut self, op: &Op, context: &Vjp, g: &Slots) -> Result<Grads> {
         match &mut self.tools {
             None => tape::pull_back(op, context, g),

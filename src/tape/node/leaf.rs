@@ -5,6 +5,7 @@ use crate::interp::Tag;
 use crate::process::sync::lock;
 use crate::tensor::{Aval, Tensor};
 use crate::watch::debug;
+use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
@@ -22,7 +23,7 @@ impl Node {
             edges: Edges::new(),
             outputs: smallvec::smallvec![aval],
             location: debug::location(),
-            hooks: OnceLock::new(),
+            hooks: ManuallyDrop::new(OnceLock::new()),
         }
     }
 
