@@ -7,12 +7,13 @@
 
 use crate::array::Array;
 use crate::array::writers;
-use crate::error::Result;
-use crate::interp::{self, Interp, Kind, ROOT_TAG, autocast, batch, dual, eval, staged, tape};
-use crate::op::{Kernel, Needs, Op, no_output};
+use crate::error::{Error, Result};
+use crate::interp::eval::{self, New};
+use crate::interp::{self, Interp, Kind, ROOT_TAG, autocast, batch, dual, staged, tape};
+use crate::op::{Needs, Op, Operation, Outputs};
 use crate::ops::custom;
 use crate::tape::saving;
-use crate::tensor::{Tensor, Tensors};
+use crate::tensor::{Payload, Tensor, Tensors};
 use crate::watch::debug::{self, Modes};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -21,11 +22,11 @@ use std::sync::Arc;
 pub type Below<'a> = SmallVec<[&'a Array; 4]>;
 
 /// The one walk over the inputs of an operation: puts the arrays below them in `arrays`, and returns which
-/// are on the outermost tape. `None` if the fast path does not apply: a transform is active, an input belongs
-/// to another interpreter or is complex, or a mode of `watched` is on.
+/// are on the outermost tape. `None` if a transform is active, or an input belongs to another interpreter or
+/// is complex.
 #[inline(always)]
-fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>, watched: Modes) -> Option<Needs> {
-    if !interp::is_plain() || debug::modes().touches(watched) {
+fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>) -> Option<Needs> {
+    if !interp::is_plain() {
         return None;
     }
     let mut needs = Needs::default();
@@ -46,69 +47,54 @@ fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>, watched: Modes) -> Op
     Some(needs)
 }
 
-/// The inputs as arrays where only kernels can be meant, and nothing is on a tape.
+/// The inputs as arrays where only kernels can be meant, nothing is on a tape, and nobody but a script, which
+/// sees writes, looks at values.
 #[inline(always)]
 pub fn plain<'a>(inputs: &[&'a Tensor]) -> Option<Below<'a>> {
-    let mut arrays = Below::new();
-    // A script sees what is written into memory.
-    look(inputs, &mut arrays, Modes::WATCHED.without(Modes::SCRIPT))?.is_empty().then_some(arrays)
-}
-
-/// Runs `op` on `inputs` under the current chain of interpreters.
-#[inline]
-pub fn bind(op: impl Into<Op>, inputs: &[&Tensor]) -> Result<Tensors> {
-    let op = op.into();
-    let mut arrays = Below::new();
-    match look(inputs, &mut arrays, Modes::WATCHED) {
-        Some(needs) if needs.is_empty() => eval::run(&op, &arrays),
-        _ => bind_current(&op, inputs),
+    if debug::modes().touches(Modes::WATCHED.without(Modes::SCRIPT)) {
+        return None;
     }
+    let mut arrays = Below::new();
+    look(inputs, &mut arrays)?.is_empty().then_some(arrays)
 }
 
-/// [`bind`] for an operation with one output. On plain arrays its kernel runs right here: the operation
-/// becomes an [`Op`], and the output a list, only where an interpreter wants to see them.
+/// Runs `op` on `inputs` under the current chain of interpreters. On plain arrays its kernel runs right here:
+/// the operation becomes an [`Op`], and the output a list, only where an interpreter wants to see them.
 #[inline]
-pub fn bind1<O: Kernel + Into<Op>>(op: O, inputs: &[&Tensor]) -> Result<Tensor> {
+pub fn bind<O: Operation>(op: O, inputs: &[&Tensor]) -> Result<O::Out> {
     let mut arrays = Below::new();
-    match look(inputs, &mut arrays, Modes::WATCHED) {
-        Some(needs) if needs.is_empty() => eval::run_one(&op, &arrays),
-        found => bind_one(op.into(), inputs, &arrays, found),
+    match look(inputs, &mut arrays) {
+        Some(needs) if needs.is_empty() => eval::run(&op, &arrays, New::OUTPUTS),
+        found => bind_traced(op.into(), inputs, &arrays, found),
     }
 }
 
 /// Runs `op` on arrays and writes its outputs into `out`, memory that exists: the way of every write in
 /// place. `writer` names the write in later errors about this memory.
-pub fn bind_into<O>(op: &O, inputs: &[&Array], out: &[&Array], writer: &str) -> Result<()>
-where
-    O: Kernel + Clone + Into<Op>,
-{
+pub fn bind_into<O: Operation>(op: &O, inputs: &[&Array], out: &[&Array], writer: &str) -> Result<()> {
     out.iter().copied().try_for_each(saving::before_write)?;
-    eval::run_into(op, inputs, out)?;
+    eval::run(op, inputs, out)?;
     let number = writers::number(writer);
     out.iter().for_each(|memory| memory.buffer().written_as(number));
     Ok(())
 }
 
-/// [`bind_current`] for an operation with one output.
-fn bind_one(op: Op, inputs: &[&Tensor], arrays: &[&Array], found: Option<Needs>) -> Result<Tensor> {
+/// Runs `op` where [`look`] `found` that it may mean more than its kernel: on the outermost tape alone, or as
+/// the innermost interpreter of this thread understands it. On complex inputs it is what it means for their
+/// parts.
+fn bind_traced<Y: Outputs>(op: Op, inputs: &[&Tensor], arrays: &[&Array], found: Option<Needs>) -> Result<Y> {
     if let Some(needs) = found
         && let Some(at) = interp::outermost()
         && tape::records(at, &op)
     {
         return tape::record(at, op, inputs, arrays, needs);
     }
-    bind_current(&op, inputs)?.pop().ok_or_else(no_output)
-}
-
-/// Runs `op` as the innermost interpreter of this thread understands it; on complex inputs, what it means for
-/// their parts.
-fn bind_current(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     if inputs.iter().any(|x| x.dtype().is_complex())
         && let Some(out) = op.lower(inputs)?
     {
-        return Ok(out);
+        return Y::from_list(out);
     }
-    interp::with_current(|at| bind_at(at, op, inputs))
+    Y::from_list(interp::with_current(|at| bind_at(at, &op, inputs))?)
 }
 
 /// Runs `op` as the interpreter `at` understands it.
@@ -133,6 +119,28 @@ pub fn bind_at(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         Kind::Staged => staged::process(at, op, inputs),
         Kind::Batch { size, .. } => batch::process(at, size, op, inputs),
         Kind::Autocast(dtype) => autocast::process(at, dtype, op, inputs),
-        Kind::Eval => eval::process(op, inputs),
+        Kind::Eval => eval::run(op, &concrete(op, inputs)?, New::OUTPUTS),
     }
+}
+
+/// The inputs as arrays, which they all must be at the end of the chain.
+fn concrete<'a>(op: &Op, inputs: &[&'a Tensor]) -> Result<Below<'a>> {
+    let array = |x: &&'a Tensor| match x {
+        Tensor::Array(array) => Ok(array),
+        Tensor::Traced(t) => Err(custom::calls::closure(t.tag).unwrap_or_else(|| {
+            let transform = match t.payload {
+                Payload::Taped { .. } => "grad or vjp",
+                Payload::Dual { .. } => "jvp",
+                Payload::Batched { .. } => "vmap",
+                Payload::Staged { .. } => "linearize",
+            };
+            Error::autodiff(format!(
+                "{}: an operand of shape {} was made inside a {transform} that has ended or runs on another \
+                 thread; return it from the transformed function instead of keeping it elsewhere",
+                op.name(),
+                t.aval.shape
+            ))
+        })),
+    };
+    inputs.iter().map(array).collect()
 }

@@ -13,7 +13,7 @@ pub mod autodiff {
     pub use crate::autodiff::transform::{batching, vmap};
 }
 
-pub use crate::bind::{bind, bind1};
+pub use crate::bind::bind;
 
 pub mod cpu {
     pub use crate::arguments::logic::Relation;

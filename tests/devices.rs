@@ -90,7 +90,7 @@ fn every_elementwise_operation() -> Result<()> {
 /// A row of the tables with attributes that are right for it.
 fn apply(fun: Fun, x: &[Tensor]) -> Result<Tensor> {
     let op = elementwise::Map { fun, p: [0.3, 0.7].into() };
-    wengert::internals::bind1(op, &x.iter().collect::<Vec<_>>())
+    wengert::internals::bind(op, &x.iter().collect::<Vec<_>>())
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn integer_rules() -> Result<()> {
         let inputs = if matches!(fun, Fun::Binary(_)) { vec![&x, &y] } else { vec![&x] };
         let p: [f64; 2] = [-2.0, 3.0];
         let run =
-            |inputs: &[&Tensor]| wengert::internals::bind1(elementwise::Map { fun, p: p.into() }, inputs);
+            |inputs: &[&Tensor]| wengert::internals::bind(elementwise::Map { fun, p: p.into() }, inputs);
         let Ok(expected) = run(&inputs) else { continue };
         let on_gpu: Vec<Tensor> = inputs.iter().map(|x| x.to_device(GPU)).collect::<Result<_>>()?;
         let got = run(&on_gpu.iter().collect::<Vec<_>>())?;

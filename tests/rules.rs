@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 use wengert::Tensor;
-use wengert::internals::bind1;
+use wengert::internals::bind;
 use wengert::internals::op::{Class, Op};
 use wengert::internals::ops::Binary;
 use wengert::internals::ops::Map;
@@ -41,7 +41,7 @@ fn attributes(fun: Fun) -> [f64; 2] {
 
 fn apply(fun: Fun, x: &[Tensor]) -> Result<Tensor> {
     let refs: Vec<&Tensor> = x.iter().collect();
-    bind1(Map { fun, p: attributes(fun).into() }, &refs)
+    bind(Map { fun, p: attributes(fun).into() }, &refs)
 }
 
 /// The derivative along input `wrt`, by central differences.

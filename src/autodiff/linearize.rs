@@ -8,6 +8,7 @@
 
 use crate::autodiff::owned::HolderWalk;
 use crate::autodiff::transform::{jvp, unwrap_to_level};
+use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::interp::staged::{Constant, List, Program, Source, Step};
 use crate::interp::{self, Kind};
@@ -156,7 +157,7 @@ impl Linear {
         let inputs: SmallVec<[&Tensor; 4]> =
             step.inputs.iter().map(|&source| self.find(source, values, name)).collect::<Result<_>>()?;
         match &step.op {
-            Some(op) => crate::bind::bind(op.clone(), &inputs),
+            Some(op) => bind(op.clone(), &inputs),
             None => Ok(inputs.iter().map(|x| x.detach()).collect()),
         }
     }

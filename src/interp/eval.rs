@@ -4,106 +4,131 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::error::{Error, Result};
 use crate::interp;
-use crate::op::{Arrays, Kernel, Op, no_output};
-use crate::ops::custom;
+use crate::op::{Arrays, Kernel, Op, Operation, Outputs};
 use crate::ops::pointwise::elementwise::by_parts;
 use crate::ops::views::cast::Contiguous;
-use crate::tensor::{Payload, Tensor, Tensors};
+use crate::tensor::Tensor;
 use crate::watch::anomaly;
 use crate::watch::cost;
 use crate::watch::debug::{self, Modes};
 use crate::watch::script;
-use smallvec::SmallVec;
+use std::marker::PhantomData;
 
-/// Runs `op` on concrete arrays.
-#[inline]
-pub fn run(op: &Op, x: &[&Array]) -> Result<Tensors> {
+/// Where the outputs of an operation go.
+pub trait Destination: Copy {
+    /// What is returned.
+    type Out;
+    /// Whether the outputs are written into memory that exists.
+    const IS_MEMORY: bool;
+    /// Runs `op` on `x`.
+    fn fill(self, op: &impl Kernel, x: &[&Array]) -> Result<Self::Out>;
+    /// The outputs, given what [`Destination::fill`] returned.
+    fn outputs(self, filled: &Self::Out) -> Arrays;
+}
+
+/// New tensors.
+pub struct New<Y>(PhantomData<Y>);
+
+impl<Y> New<Y> {
+    /// The only value.
+    pub const OUTPUTS: New<Y> = New(PhantomData);
+}
+
+impl<Y> Clone for New<Y> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<Y> Copy for New<Y> {}
+
+impl<Y: Outputs> Destination for New<Y> {
+    type Out = Y;
+    const IS_MEMORY: bool = false;
+
+    #[inline(always)]
+    fn fill(self, op: &impl Kernel, x: &[&Array]) -> Result<Y> {
+        Y::eval(op, x)
+    }
+    fn outputs(self, filled: &Y) -> Arrays {
+        filled.list().iter().filter_map(Tensor::concrete).cloned().collect()
+    }
+}
+
+impl Destination for &[&Array] {
+    type Out = ();
+    const IS_MEMORY: bool = true;
+
+    #[inline(always)]
+    fn fill(self, op: &impl Kernel, x: &[&Array]) -> Result<()> {
+        op.eval_into(x, self)
+    }
+    fn outputs(self, (): &()) -> Arrays {
+        self.iter().map(|&y| y.clone()).collect()
+    }
+}
+
+/// Runs `op` on concrete arrays: whatever runs, runs here.
+#[inline(always)]
+pub fn run<O: Operation, D: Destination>(op: &O, x: &[&Array], to: D) -> Result<D::Out> {
     check_devices(op, x)?;
     let modes = debug::modes();
-    let mut outputs = if modes.touches(Modes::WATCHED) { watched(op, x, modes)? } else { op.eval(x)? };
-    let mut tensors = Tensors::new();
-    if outputs.len() == 1 {
-        // Nearly always; moving one value needs no iterator.
-        if let Some(only) = outputs.pop() {
-            tensors.push(Tensor::Array(only));
-        }
-    } else {
-        tensors.extend(outputs.into_iter().map(Tensor::Array));
+    if modes.touches(Modes::WATCHED) {
+        return watched(&op.clone().into(), x, to, modes);
     }
-    Ok(tensors)
+    to.fill(op, x)
 }
 
 /// Runs `op` with anomaly detection, cost counting, IEEE gradients or a script on.
 #[cold]
-fn watched(op: &Op, x: &[&Array], modes: Modes) -> Result<Arrays> {
-    let outputs = {
+fn watched<D: Destination>(op: &Op, x: &[&Array], to: D, modes: Modes) -> Result<D::Out> {
+    let filled = {
         // Operations that a kernel is made of are its own affair.
         let _quiet = debug::suspend(Modes::VALUES.and(Modes::COUNT).and(Modes::SCRIPT));
-        if modes.has(Modes::STRICT) { strictly(op, x)? } else { op.eval(x)? }
+        if modes.has(Modes::STRICT) { to.fill(&ByFormula(op), x) } else { to.fill(op, x) }?
     };
+    let outputs = to.outputs(&filled);
     if modes.has(Modes::COUNT) {
         cost::ran(op.name(), op.flops(x, &outputs));
     }
     if modes.has(Modes::SCRIPT) {
-        script::ran(op, x, &outputs);
+        let note = if D::IS_MEMORY { script::wrote } else { script::ran };
+        note(op, x, &outputs);
     }
-    if modes.has(Modes::ANOMALY) {
+    if modes.has(Modes::ANOMALY) && !D::IS_MEMORY {
         anomaly::ran(op, x, &outputs)?;
     }
-    Ok(outputs)
+    Ok(filled)
 }
 
-/// A fused partial derivative as the operations of its formula, which then follow IEEE arithmetic.
-fn strictly(op: &Op, x: &[&Array]) -> Result<Arrays> {
-    let _guard = interp::evaluating();
-    match op {
-        Op::MapVjp(partial) => by_parts(partial, x),
-        Op::MapVjpJvp(partial) => by_parts(partial, x),
-        _ => op.eval(x),
+/// An operation, whose fused partial derivative runs as the operations of its formula: these follow IEEE
+/// arithmetic.
+struct ByFormula<'a>(&'a Op);
+
+impl Kernel for ByFormula<'_> {
+    fn name(&self) -> &'static str {
+        self.0.name()
     }
-}
-
-/// [`run`] for an operation with one output, while nobody looks at values.
-#[inline(always)]
-pub fn run_one(op: &impl Kernel, x: &[&Array]) -> Result<Tensor> {
-    check_devices(op, x)?;
-    op.eval_one(x).map(Tensor::Array)
-}
-
-/// Runs `op` and writes its outputs into `out`, memory that exists; see [`Kernel::eval_into`].
-#[inline]
-pub fn run_into<O: Kernel + Clone + Into<Op>>(op: &O, x: &[&Array], out: &[&Array]) -> Result<()> {
-    let modes = debug::modes();
-    if modes.touches(Modes::WATCHED) {
-        watched_into(&op.clone().into(), x, out, modes)
-    } else {
-        op.eval_into(x, out)
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        let _guard = interp::evaluating();
+        match self.0 {
+            Op::MapVjp(partial) => by_parts(partial, x),
+            Op::MapVjpJvp(partial) => by_parts(partial, x),
+            op => op.eval(x),
+        }
+    }
+    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        self.0.eval_into(x, out)
+    }
+    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+        self.0.flops(x, y)
     }
 }
 
 /// A copy of an array as an operation, for what has no tensor at hand.
 pub fn copied(x: &Array) -> Result<Array> {
-    let modes = debug::modes();
-    if modes.touches(Modes::WATCHED) {
-        return watched(&Contiguous.into(), &[x], modes)?.pop().ok_or_else(no_output);
-    }
-    x.copied()
-}
-
-/// [`watched`] for [`run_into`].
-#[cold]
-fn watched_into(op: &Op, x: &[&Array], out: &[&Array], modes: Modes) -> Result<()> {
-    let quiet = debug::suspend(Modes::VALUES.and(Modes::COUNT).and(Modes::SCRIPT));
-    op.eval_into(x, out)?;
-    drop(quiet);
-    if modes.has(Modes::COUNT) {
-        let y: Arrays = out.iter().map(|&y| y.clone()).collect();
-        cost::ran(op.name(), op.flops(x, &y));
-    }
-    if modes.has(Modes::SCRIPT) {
-        script::wrote(op, x, out);
-    }
-    Ok(())
+    let copy = run(&Contiguous, &[x], New::<Tensor>::OUTPUTS)?;
+    copy.array("clone").cloned()
 }
 
 /// Raises unless all operands are on one device.
@@ -117,43 +142,6 @@ fn check_devices(op: &impl Kernel, x: &[&Array]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Runs `op` on tensors that must all be concrete by now.
-pub fn process(op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
-    let mut arrays: SmallVec<[&Array; 4]> = SmallVec::new();
-    for x in inputs {
-        match x {
-            Tensor::Array(a) => arrays.push(a),
-            Tensor::Traced(t) => {
-                if let Some(error) = custom::calls::closure(t.tag) {
-                    return Err(error);
-                }
-                let transform = match t.payload {
-                    Payload::Taped { .. } => "grad or vjp",
-                    Payload::Dual { .. } => "jvp",
-                    Payload::Batched { .. } => "vmap",
-                    Payload::Staged { .. } => "linearize",
-                };
-                return Err(Error::autodiff(format!(
-                    "{}: an operand of shape {} was made inside a {transform} that has ended or \
-                     runs on another thread; return it from the transformed function instead of keeping it \
-                     elsewhere",
-                    op.name(),
-                    t.aval.shape
-                )));
-            }
-        }
-    }
-    if let Op::Map(map) = op
-        && !debug::modes().touches(Modes::WATCHED)
-    {
-        // Most of what is recorded has one output, which need not go through a list of arrays.
-        let mut outputs = Tensors::new();
-        outputs.push(run_one(map, &arrays)?);
-        return Ok(outputs);
-    }
-    run(op, &arrays)
 }
 
 /// Raises where operands lie on different devices; numbers without axes on the CPU lie everywhere.

@@ -3,8 +3,9 @@
 use crate::array::Array;
 use crate::bind::bind_at;
 use crate::error::Result;
-use crate::interp::{self, Interp, Tag, eval};
-use crate::op::{Class, Needs, Op, Saves};
+use crate::interp::eval::{self, New};
+use crate::interp::{self, Interp, Tag};
+use crate::op::{Class, Needs, Op, Outputs, Saves};
 use crate::tape::location;
 use crate::tape::node::{Edge, Handle, NewNode, Node, Slot, Vjp};
 use crate::tape::saving;
@@ -44,7 +45,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     let primal = |i: usize| primals[i].clone();
     let node = node_of(at, op.clone(), inputs, needs, primal, &outputs)?;
     debug::recorded(&node, mark);
-    Ok(attach(at, outputs, node))
+    Ok(outputs.on_tape(at, node))
 }
 
 /// Whether the fast path applies: the tape records, `op` has its own reverse rule and is no custom function,
@@ -73,17 +74,22 @@ pub fn taped(tag: Tag, x: &Tensor) -> Option<(&Tensor, &Handle, u32)> {
     }
 }
 
-/// [`process`] for an operation with one output that the tape [`records`], on the arrays `primals` below
-/// `inputs`.
+/// [`process`] for an operation that the tape [`records`], on the arrays `primals` below `inputs`.
 #[inline]
-pub fn record(at: &Interp, op: Op, inputs: &[&Tensor], primals: &[&Array], needs: Needs) -> Result<Tensor> {
-    let out = eval::run_one(&op, primals)?;
-    if !out.dtype().is_differentiable() {
+pub fn record<Y: Outputs>(
+    at: &Interp,
+    op: Op,
+    inputs: &[&Tensor],
+    primals: &[&Array],
+    needs: Needs,
+) -> Result<Y> {
+    let out: Y = eval::run(&op, primals, New::OUTPUTS)?;
+    if !out.list().iter().any(|y| y.dtype().is_differentiable()) {
         return Ok(out);
     }
     let primal = |i: usize| primals[i].clone().into();
-    let node = node_of(at, op, inputs, needs, primal, std::slice::from_ref(&out))?;
-    Ok(out.on_tape(at.tag, Handle::new(node), 0))
+    let node = node_of(at, op, inputs, needs, primal, out.list())?;
+    Ok(out.on_tape(at, node))
 }
 
 /// The node of `op`, with what its reverse rule will read: inputs, as `primal` gives them, and outputs.
@@ -121,20 +127,9 @@ fn node_of(
     Ok(node.finished())
 }
 
-/// Makes `outputs` the outputs of `node`; those without derivatives stay as they are.
-pub fn attach(at: &Interp, mut outputs: Tensors, node: Arc<Node>) -> Tensors {
-    if outputs.len() == 1
-        && let Some(only) = outputs.pop()
-    {
-        outputs.push(output(at, only, node, 0));
-        return outputs;
-    }
-    outputs.into_iter().enumerate().map(|(i, y)| output(at, y, node.clone(), i as u32)).collect()
-}
-
 /// Makes `primal` output `index` of `node`, if it can have derivatives.
 #[inline]
-fn output(at: &Interp, primal: Tensor, node: Arc<Node>, index: u32) -> Tensor {
+pub fn output(at: &Interp, primal: Tensor, node: Arc<Node>, index: u32) -> Tensor {
     if !primal.dtype().is_differentiable() {
         return primal;
     }

@@ -6,6 +6,8 @@
 //! either kind, or has a kernel of its own for them; `Parts` where it runs on the leading axes of the pairs
 //! of its first input; `Lowered` where it has a composition of operations on the parts; else `Undefined`.
 //!
+//! An operation returns one tensor; `-> Tensors` where it has several outputs.
+//!
 //! Read next: `src/bind.rs`, then `src/interp/`.
 
 use super::*;
@@ -78,6 +80,16 @@ macro_rules! lower {
     };
 }
 
+/// The type of what an operation returns.
+macro_rules! output {
+    () => {
+        Tensor
+    };
+    ($out:ident) => {
+        $out
+    };
+}
+
 fn one_output(y: Tensor) -> Result<Option<Tensors>> {
     Ok(Some(smallvec![y]))
 }
@@ -97,7 +109,8 @@ pub struct Entry {
 }
 
 macro_rules! ops {
-    ($($(#[doc = $doc:literal])* $name:ident($ty:ty): $class:ident, $precision:ident, $complex:ident;)*) => {
+    ($($(#[doc = $doc:literal])* $name:ident($ty:ty): $class:ident, $precision:ident, $complex:ident
+        $(-> $out:ident)?;)*) => {
         /// An operation with its attributes. Its inputs stand outside.
         #[derive(Clone, PartialEq, Eq, Hash, Debug)]
         pub enum Op { $($(#[doc = $doc])* $name($ty),)* }
@@ -106,6 +119,14 @@ macro_rules! ops {
             #[inline(always)]
             fn from(op: $ty) -> Op { Op::$name(op) }
         })*
+
+        $(impl Operation for $ty {
+            type Out = output!($($out)?);
+        })*
+
+        impl Operation for Op {
+            type Out = Tensors;
+        }
 
         impl Op {
             /// The public name.
@@ -230,7 +251,7 @@ ops! {
     /// Product of complex numbers.
     ComplexProduct(ops::complex::ComplexProduct): Bilinear, Any, Direct;
     /// Copies of several tensors, as one entry of the tape.
-    Bundle(ops::views::bundle::Bundle): General, Any, Direct;
+    Bundle(ops::views::bundle::Bundle): General, Any, Direct -> Tensors;
     /// Sum over axes.
     Sum(ops::reduce::Sum): Linear, F32, Parts;
     /// Arithmetic mean over axes.
@@ -264,15 +285,15 @@ ops! {
     /// Matrix product.
     Matmul(ops::contract::matmul::Matmul): Bilinear, Low, Lowered;
     /// `act(x W' + b)`: a layer.
-    Affine(ops::contract::linear::Affine): Composite, Low, Undefined;
+    Affine(ops::contract::linear::Affine): Composite, Low, Undefined -> Tensors;
     /// The gradients of a layer's input, weight and bias.
-    AffineVjp(ops::contract::linear::AffineVjp): Composite, Low, Undefined;
+    AffineVjp(ops::contract::linear::AffineVjp): Composite, Low, Undefined -> Tensors;
     /// Convolution, and the two functions that it is transposed to.
     Conv(ops::contract::conv::Conv): Bilinear, Low, Undefined;
     /// Convolution plus a number for each output channel.
     ConvBias(ops::contract::conv::ConvBias): Composite, Low, Undefined;
     /// Maximum of every window, and its place.
-    MaxPool(ops::contract::pool::MaxPool): General, Any, Undefined;
+    MaxPool(ops::contract::pool::MaxPool): General, Any, Undefined -> Tensors;
     /// Same elements, other shape.
     Reshape(ops::views::view::Reshape): Linear, Any, Direct;
     /// Axes in another order.
@@ -312,17 +333,17 @@ ops! {
     /// The VJP (and JVP) of softmax in one pass.
     SoftmaxVjp(ops::nn::norm::SoftmaxVjp): Composite, F32, Undefined;
     /// Layer normalisation over trailing axes.
-    LayerNorm(ops::nn::norm::LayerNorm): Composite, F32, Undefined;
+    LayerNorm(ops::nn::norm::LayerNorm): Composite, F32, Undefined -> Tensors;
     /// The VJP of layer normalisation.
-    LayerNormVjp(ops::nn::norm::LayerNormVjp): Composite, F32, Undefined;
+    LayerNormVjp(ops::nn::norm::LayerNormVjp): Composite, F32, Undefined -> Tensors;
     /// Scaled dot product attention.
-    Attention(ops::nn::attention::Attention): Composite, Low, Undefined;
+    Attention(ops::nn::attention::Attention): Composite, Low, Undefined -> Tensors;
     /// The gradients of attention, of first or second order.
-    AttentionVjp(ops::nn::attention::AttentionVjp): Composite, Any, Undefined;
+    AttentionVjp(ops::nn::attention::AttentionVjp): Composite, Any, Undefined -> Tensors;
     /// The tangent of attention.
-    AttentionJvp(ops::nn::attention::AttentionJvp): Composite, Any, Undefined;
+    AttentionJvp(ops::nn::attention::AttentionJvp): Composite, Any, Undefined -> Tensors;
     /// Cross-entropy of logits and class indices, per row.
-    CrossEntropy(ops::nn::loss::CrossEntropy): Composite, F32, Undefined;
+    CrossEntropy(ops::nn::loss::CrossEntropy): Composite, F32, Undefined -> Tensors;
     /// Softmax minus target, times the row's cotangent.
     CrossEntropyVjp(ops::nn::loss::CrossEntropyVjp): Composite, F32, Undefined;
     /// The Cholesky factor of self-adjoint matrices.
@@ -330,17 +351,17 @@ ops! {
     /// Systems of equations with a triangular matrix.
     TriangularSolve(ops::linalg::triangular::TriangularSolve): General, F32, Direct;
     /// LU factorisation with row exchanges.
-    Lu(ops::linalg::lu::Lu): General, F32, Direct;
+    Lu(ops::linalg::lu::Lu): General, F32, Direct -> Tensors;
     /// Systems of equations, from the factors of their matrix.
     Solve(ops::linalg::lu::Solve): General, F32, Direct;
     /// QR factorisation.
-    Qr(ops::linalg::qr::Qr): General, F32, Direct;
+    Qr(ops::linalg::qr::Qr): General, F32, Direct -> Tensors;
     /// Eigenvalues and eigenvectors of self-adjoint matrices.
-    Eigh(ops::linalg::spectral::Eigh): General, F32, Direct;
+    Eigh(ops::linalg::spectral::Eigh): General, F32, Direct -> Tensors;
     /// Eigenvalues and eigenvectors of any square matrices.
-    Eig(ops::linalg::eig::Eig): General, F32, Direct;
+    Eig(ops::linalg::eig::Eig): General, F32, Direct -> Tensors;
     /// Singular values and vectors.
-    Svd(ops::linalg::spectral::Svd): General, F32, Direct;
+    Svd(ops::linalg::spectral::Svd): General, F32, Direct -> Tensors;
     /// The determinant.
     Det(ops::linalg::functions::Det): General, F32, Direct;
     /// The matrix of cofactors: the gradient of the determinant.
@@ -358,13 +379,13 @@ ops! {
     /// A new tensor: one number, a range, an identity.
     Create(ops::create::Create): Discrete, Any, Direct;
     /// A step of an optimiser on many parameters.
-    Update(ops::updates::Update): Discrete, Any, Undefined;
+    Update(ops::updates::Update): Discrete, Any, Undefined -> Tensors;
     /// Gradients times a number, and whether one was not finite.
-    Unscale(ops::updates::Unscale): Discrete, Any, Undefined;
+    Unscale(ops::updates::Unscale): Discrete, Any, Undefined -> Tensors;
     /// Tensors times a number that lies on their device.
-    Rescale(ops::updates::Rescale): Discrete, Any, Undefined;
+    Rescale(ops::updates::Rescale): Discrete, Any, Undefined -> Tensors;
     /// The norm of all elements of several tensors.
     TotalNorm(ops::updates::TotalNorm): Discrete, Any, Undefined;
     /// A function with rules of the user's own.
-    Custom(ops::custom::Custom): General, Any, Direct;
+    Custom(ops::custom::Custom): General, Any, Direct -> Tensors;
 }

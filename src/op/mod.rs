@@ -22,13 +22,16 @@
 mod at_call;
 mod list;
 mod needs;
+mod outputs;
 
 pub use at_call::AtCall;
 pub use list::{Entry, Op};
 pub use needs::{Needs, Saves};
+pub use outputs::{Operation, Outputs};
 
 use crate::array::Array;
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
@@ -106,7 +109,7 @@ pub struct Reads<'a> {
 }
 
 /// Functions with a diagonal Jacobian; operands broadcast.
-pub trait Elementwise: Kernel + Clone + Into<Op> {
+pub trait Elementwise: Operation<Out = Tensor> {
     /// What [`Elementwise::partial`] reads for input `wrt`.
     fn reads(&self, wrt: usize) -> Saves;
     /// `g * d out / d x_wrt`; `None` where the derivative is zero everywhere.
@@ -159,8 +162,7 @@ pub trait Elementwise: Kernel + Clone + Into<Op> {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let aligned = align(x)?;
         let refs: SmallVec<[&Tensor; 4]> = aligned.iter().collect();
-        let out = crate::bind::bind(self.clone(), &refs)?;
-        Ok(out.into_iter().map(|y| (y, Some(0))).collect())
+        Ok(smallvec![(bind(self.clone(), &refs)?, Some(0))])
     }
 }
 
@@ -183,7 +185,7 @@ pub fn align(x: &[Batched]) -> Result<SmallVec<[Tensor; 4]>> {
 
 /// Functions that are linear in all their floating point inputs together; other inputs (indices) are
 /// constants.
-pub trait Linear: Kernel + Clone + Into<Op> {
+pub trait Linear: Operation {
     /// The transpose in words or as a formula of the cotangent `g`, for the documentation.
     const TRANSPOSE: &'static str;
 
@@ -220,12 +222,12 @@ pub trait Linear: Kernel + Clone + Into<Op> {
             });
         }
         let refs: SmallVec<[&Tensor; 4]> = moved.iter().collect();
-        Ok(crate::bind::bind(self.tangent(), &refs)?.into_iter().map(Some).collect())
+        Ok(bind(self.tangent(), &refs)?.into_iter().map(Some).collect())
     }
 }
 
 /// Functions of two inputs, linear in each.
-pub trait Bilinear: Kernel + Clone + Into<Op> {
+pub trait Bilinear: Operation<Out = Tensor> {
     /// Both transposes as formulas of the cotangent `g` and the inputs `x`, `y`, for the documentation.
     const TRANSPOSES: [&'static str; 2];
 
@@ -249,8 +251,8 @@ pub trait Bilinear: Kernel + Clone + Into<Op> {
     }
     /// Forward rule: the product rule.
     fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let left = t[0].as_ref().map(|t| crate::bind::bind1(self.clone(), &[t, x[1]])).transpose()?;
-        let right = t[1].as_ref().map(|t| crate::bind::bind1(self.clone(), &[x[0], t])).transpose()?;
+        let left = t[0].as_ref().map(|t| bind(self.clone(), &[t, x[1]])).transpose()?;
+        let right = t[1].as_ref().map(|t| bind(self.clone(), &[x[0], t])).transpose()?;
         Ok(smallvec![match (left, right) {
             (Some(a), Some(b)) => Some(a.add(&b)?),
             (a, b) => a.or(b),
@@ -259,7 +261,7 @@ pub trait Bilinear: Kernel + Clone + Into<Op> {
 }
 
 /// Functions whose rules are all written out.
-pub trait General: Kernel + Clone + Into<Op> {
+pub trait General: Operation {
     /// The reverse rule as a formula of the cotangent `g`, the inputs and the output `o`, for the
     /// documentation.
     const VJP: &'static str;
@@ -292,7 +294,7 @@ pub struct Own {
 
 /// Fused kernels that equal a composition of other operations. Every interpreter but `eval` sees the
 /// composition, unless the operation has an own rule; so a fused kernel needs no derivatives of its own.
-pub trait Composite: Kernel + Clone + Into<Op> {
+pub trait Composite: Operation {
     /// The reverse rule as a formula, for the documentation; [`BY_PARTS`] where the composition has it.
     const VJP: &'static str;
     /// The forward rule.
@@ -328,7 +330,7 @@ fn missing(name: &str, rule: &str) -> Error {
 }
 
 /// Functions with integer or truth values, or none at all of the inputs' derivatives.
-pub trait Discrete: Kernel + Clone + Into<Op> {
+pub trait Discrete: Operation {
     /// Batching rule.
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs>;
     /// Nothing is kept.

@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
-use crate::bind::bind1;
+use crate::bind::bind;
 use crate::device::create_on;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
@@ -67,12 +67,12 @@ impl Kernel for Create {
 
 impl Discrete for Create {
     fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind1(*self, &[])?, None)])
+        Ok(smallvec![(bind(*self, &[])?, None)])
     }
 }
 
 fn create(content: Content, numbers: [f64; 2], shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
-    bind1(Create { content, numbers: numbers.into(), shape, dtype, device }, &[])
+    bind(Create { content, numbers: numbers.into(), shape, dtype, device }, &[])
 }
 
 impl Tensor {

@@ -9,6 +9,7 @@
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
+use crate::bind::bind;
 use crate::cpu::fft::Half;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
@@ -58,11 +59,11 @@ impl Linear for Fft {
     const TRANSPOSE: &'static str = "the transform of g with the other sign";
 
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(Fft { inverse: !self.inverse, ..*self }, &[g])
+        bind(Fft { inverse: !self.inverse, ..*self }, &[g])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = Fft { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -117,11 +118,11 @@ impl Linear for RealFft {
     const TRANSPOSE: &'static str = "the transform of g the other way, with the other sign";
 
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(RealFft { back: !self.back, inverse: !self.inverse, ..*self }, &[g])
+        bind(RealFft { back: !self.back, inverse: !self.inverse, ..*self }, &[g])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = RealFft { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -156,7 +157,7 @@ impl Tensor {
         let name = if inverse { "ifft" } else { "fft" };
         let axis = axis_of_pairs(name, self, axis)?;
         check_dtype(name, "parts", self)?;
-        crate::bind::bind1(Fft { axis: axis as u8, inverse, scale: [scale, 0.0].into() }, &[self])
+        bind(Fft { axis: axis as u8, inverse, scale: [scale, 0.0].into() }, &[self])
     }
 
     /// The first half, `n / 2 + 1` pairs along a new last axis, of the transform along `axis` of `n` real
@@ -168,10 +169,7 @@ impl Tensor {
         if n == 0 {
             return Err(Error::value("rfft: a length of at least 1 expected, got 0"));
         }
-        crate::bind::bind1(
-            RealFft { back: false, axis: axis as u8, inverse, doubled: false, n, scale },
-            &[self],
-        )
+        bind(RealFft { back: false, axis: axis as u8, inverse, doubled: false, n, scale }, &[self])
     }
 
     /// The `n` real numbers, times `scale`, whose transform along `axis` begins with these `n / 2 + 1` pairs.
@@ -185,9 +183,6 @@ impl Tensor {
             )));
         }
         let scale = [scale, 0.0].into();
-        crate::bind::bind1(
-            RealFft { back: true, axis: axis as u8, inverse, doubled: true, n: n as u32, scale },
-            &[self],
-        )
+        bind(RealFft { back: true, axis: axis as u8, inverse, doubled: true, n: n as u32, scale }, &[self])
     }
 }

@@ -5,6 +5,7 @@ use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::random::{self, State};
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::device::create_on;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Randomness, Tag, batch};
@@ -76,7 +77,7 @@ impl Kernel for Random {
 
 impl Discrete for Random {
     fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(crate::bind::bind1(*self, &[])?, None)])
+        Ok(smallvec![(bind(*self, &[])?, None)])
     }
 }
 
@@ -90,7 +91,7 @@ fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) 
     let shape = batched(&shape, &levels)?;
     let words = shape.numel() as u64 * if wide { 2 } else { 1 };
     let state = AtCall(random::take(words.div_ceil(4)));
-    Ok(spread(crate::bind::bind1(Random { distribution, shape, dtype, device, state }, &[])?, &levels))
+    Ok(spread(bind(Random { distribution, shape, dtype, device, state }, &[])?, &levels))
 }
 
 /// Uniform float32 numbers on `[0, 1)` of this shape, from `state` on: those that [`reserve`] reserved with
@@ -100,7 +101,7 @@ pub fn uniform_at(shape: Shape, state: State, since: Tag, device: Device) -> Res
     let shape = batched(&shape, &levels)?;
     let (distribution, dtype, state) = (Distribution::Uniform, DType::F32, AtCall(state));
     let random = Random { distribution, shape, dtype, device, state };
-    Ok(spread(crate::bind::bind1(random, &[])?, &levels))
+    Ok(spread(bind(random, &[])?, &levels))
 }
 
 /// Reserves `count` float32 numbers, per example for batch levels that want separate numbers. Returns their

@@ -73,26 +73,26 @@ pub fn ran(op: &Op, x: &[&Array], outputs: &[Array]) {
     let shares = |y: &Array| x.iter().any(|x| x.buffer().same(y.buffer()));
     let written = matches!(op, Op::Put(_) | Op::PutRows(_)) && outputs.iter().any(shares);
     if written {
-        return wrote(op, x, &outputs.iter().collect::<Vec<_>>());
+        return wrote(op, x, outputs);
     }
     if outputs.iter().all(shares) && !outputs.is_empty() {
         // A view: where its elements lie says it all.
         return;
     }
     with(|script| {
-        let inputs = script.views(x);
+        let inputs = script.views(x.iter().copied());
         for y in outputs.iter().filter(|y| !shares(y)) {
             script.made(y);
         }
-        let outputs = script.views(&outputs.iter().collect::<Vec<_>>());
+        let outputs = script.views(outputs);
         script.steps.push(Step { op: op.clone(), inputs, outputs, into: false });
     });
 }
 
 /// Writes down that `op` of the arrays `x` was written into `out`.
-pub fn wrote(op: &Op, x: &[&Array], out: &[&Array]) {
+pub fn wrote(op: &Op, x: &[&Array], out: &[Array]) {
     with(|script| {
-        let (inputs, outputs) = (script.views(x), script.views(out));
+        let (inputs, outputs) = (script.views(x.iter().copied()), script.views(out));
         script.steps.push(Step { op: op.clone(), inputs, outputs, into: true });
     });
 }
@@ -114,8 +114,8 @@ impl Script {
         self.memory.push(None);
     }
 
-    fn views(&mut self, arrays: &[&Array]) -> Vec<View> {
-        arrays.iter().map(|x| self.view(x)).collect()
+    fn views<'a>(&mut self, arrays: impl IntoIterator<Item = &'a Array>) -> Vec<View> {
+        arrays.into_iter().map(|x| self.view(x)).collect()
     }
 
     fn view(&mut self, x: &Array) -> View {

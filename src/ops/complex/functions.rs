@@ -5,6 +5,7 @@
 use super::number::{Number, read, read_real};
 use super::product::multiply;
 use super::{Lower, undefined};
+use crate::bind::bind;
 use crate::error::Result;
 use crate::math::real::Real;
 use crate::ops::pointwise::elementwise::Map;
@@ -22,8 +23,7 @@ impl Lower for Map {
             Complex::Undefined => Err(undefined(self.fun.name(), x)),
             Complex::Parts => {
                 let parts = x.iter().map(|x| x.view_as_real()).collect::<Result<SmallVec<[Tensor; 2]>>>()?;
-                crate::bind::bind1(*self, &parts.iter().collect::<SmallVec<[&Tensor; 2]>>())?
-                    .view_as_complex()
+                bind(*self, &parts.iter().collect::<SmallVec<[&Tensor; 2]>>())?.view_as_complex()
             }
             Complex::Product => multiply(x[0], x[x.len() - 1]),
             Complex::Real(f) => read_real(x, f),

@@ -16,8 +16,9 @@ mod product;
 
 use crate::arguments::logic::Relation;
 use crate::array::Array;
+use crate::bind::bind;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Composite, Kernel, Linear, Op, no_output};
+use crate::op::{Arrays, Batched, BatchedOutputs, Composite, Kernel, Linear, Operation, no_output};
 use crate::ops::contract::matmul::Matmul;
 use crate::ops::indexing::index::{ScatterAdd, TakeAdd};
 use crate::ops::one;
@@ -56,7 +57,7 @@ impl Linear for ViewAsReal {
         g.view_as_complex()
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].value])?, x[0].axis)])
+        Ok(smallvec![(bind(*self, &[&x[0].value])?, x[0].axis)])
     }
 }
 
@@ -90,7 +91,7 @@ impl Linear for ViewAsComplex {
         g.view_as_real()
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -124,7 +125,7 @@ impl Lower for ScatterAdd {
 impl Lower for Select {
     fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
         let (mask, a, b) = (x[0].unsqueeze(-1)?, x[1].view_as_real()?, x[2].view_as_real()?);
-        crate::bind::bind1(Select, &[&mask, &a, &b])?.view_as_complex()
+        bind(Select, &[&mask, &a, &b])?.view_as_complex()
     }
 }
 
@@ -141,11 +142,11 @@ impl Lower for Prod {
 }
 
 /// Runs a linear operation on the leading axes of the pairs of its first input.
-pub fn paired(op: impl Kernel + Into<Op>, x: &[&Tensor]) -> Result<Tensor> {
+pub fn paired(op: impl Operation<Out = Tensor>, x: &[&Tensor]) -> Result<Tensor> {
     let pairs = x[0].view_as_real()?;
     let mut inputs: smallvec::SmallVec<[&Tensor; 2]> = x.into();
     inputs[0] = &pairs;
-    crate::bind::bind1(op, &inputs)?.view_as_complex()
+    bind(op, &inputs)?.view_as_complex()
 }
 
 impl Lower for Compare {
@@ -162,7 +163,7 @@ impl Lower for Compare {
             }
         };
         let (re, im) = (x.0.compare(&y.0, self.relation)?, x.1.compare(&y.1, self.relation)?);
-        crate::bind::bind1(Logical { logic }, &[&re, &im])
+        bind(Logical { logic }, &[&re, &im])
     }
 }
 
@@ -170,7 +171,7 @@ impl Lower for Matmul {
     /// `(A + iB)(C + iD)`, by four real products.
     fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
         let (a, b, c, d) = (x[0].real()?, x[0].imag()?, x[1].real()?, x[1].imag()?);
-        let product = |x: &Tensor, y: &Tensor| crate::bind::bind1(*self, &[x, y]);
+        let product = |x: &Tensor, y: &Tensor| bind(*self, &[x, y]);
         let re = product(&a, &c)?.sub(&product(&b, &d)?)?;
         join(&re, &product(&a, &d)?.add(&product(&b, &c)?)?)
     }

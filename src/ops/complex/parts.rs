@@ -4,6 +4,7 @@ use super::{ViewAsComplex, ViewAsReal};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
+use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::tensor::Tensor;
 
@@ -95,7 +96,7 @@ impl Tensor {
                 self.dtype()
             )));
         }
-        crate::bind::bind1(ViewAsReal, &[self])
+        bind(ViewAsReal, &[self])
     }
 
     /// Makes complex numbers of the pairs along the last axis; a view if the pairs are adjacent.
@@ -115,7 +116,7 @@ impl Tensor {
             )));
         }
         match self.dtype() {
-            DType::F32 | DType::F64 => crate::bind::bind1(ViewAsComplex, &[self]),
+            DType::F32 | DType::F64 => bind(ViewAsComplex, &[self]),
             other => Err(Error::dtype(format!(
                 "view_as_complex: a float32 or float64 tensor expected, got {other}; convert with .float() \
                  first"

@@ -1,7 +1,7 @@
 //! The product of complex numbers.
 
 use crate::array::Array;
-use crate::bind::bind1;
+use crate::bind::bind;
 use crate::cpu::pointwise::complex::{Gate, product};
 use crate::error::{Error, Result};
 use crate::op::align;
@@ -31,13 +31,13 @@ impl ComplexProduct {
     fn broadcast(self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let shape = x.shape().broadcast(&y.shape());
         let shape = shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?;
-        bind1(self, &[&x.expand(&shape)?, &y.expand(&shape)?])
+        bind(self, &[&x.expand(&shape)?, &y.expand(&shape)?])
     }
 
     /// A product with a cotangent or tangent, the operand that `gate` names.
     fn of_slope(conjugate: bool, gate: Gate, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let gate = if debug::modes().has(Modes::STRICT) { Gate::Open } else { gate };
-        bind1(ComplexProduct { conjugate, gate }, &[x, y])
+        bind(ComplexProduct { conjugate, gate }, &[x, y])
     }
 }
 

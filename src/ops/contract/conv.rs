@@ -10,6 +10,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::shape::Shape;
 use crate::array::window::Window;
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::Result;
 use crate::op::{
@@ -110,16 +111,16 @@ impl Bilinear for Conv {
 
     fn transpose_left(&self, g: &Tensor, y: &Tensor, _c: &Vjp) -> Result<Tensor> {
         match self.gives {
-            Member::Y => crate::bind::bind1(self.by(Member::X), &[g, y]),
-            Member::X => crate::bind::bind1(self.by(Member::Y), &[g, y]),
-            Member::W => crate::bind::bind1(self.by(Member::X), &[y, g]),
+            Member::Y => bind(self.by(Member::X), &[g, y]),
+            Member::X => bind(self.by(Member::Y), &[g, y]),
+            Member::W => bind(self.by(Member::X), &[y, g]),
         }
     }
     fn transpose_right(&self, g: &Tensor, x: &Tensor, _c: &Vjp) -> Result<Tensor> {
         match self.gives {
-            Member::Y => crate::bind::bind1(self.by(Member::W), &[x, g]),
-            Member::X => crate::bind::bind1(self.by(Member::W), &[g, x]),
-            Member::W => crate::bind::bind1(self.by(Member::Y), &[x, g]),
+            Member::Y => bind(self.by(Member::W), &[x, g]),
+            Member::X => bind(self.by(Member::W), &[g, x]),
+            Member::W => bind(self.by(Member::Y), &[x, g]),
         }
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
@@ -140,7 +141,7 @@ impl Bilinear for Conv {
         let (a, b) = (operand(&x[0], left)?, operand(&x[1], right)?);
         let groups_now = if along == Along::Groups { groups * size } else { groups };
         let op = Conv { groups: groups_now as u32, ..self.clone() };
-        let out = crate::bind::bind1(op, &[&a, &b])?;
+        let out = bind(op, &[&a, &b])?;
         Ok(smallvec![(unfold(&out, along.place(result, groups), size)?, Some(0))])
     }
 }
@@ -176,7 +177,7 @@ impl Composite for ConvBias {
     const JVP: &'static str = BY_PARTS;
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
-        let out = crate::bind::bind1(self.conv.clone(), &[x[0], x[1]])?;
+        let out = bind(self.conv.clone(), &[x[0], x[1]])?;
         one!(out.add(&per_channel(x[2], self.conv.window.rank)?))
     }
     fn own(&self) -> Own {

@@ -3,6 +3,7 @@
 
 use crate::array::shape::Shape;
 use crate::array::window::{AXES, Window};
+use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::ops::contract::conv::{Conv, ConvBias, Member, per_channel};
 use crate::ops::pointwise::operand::promote;
@@ -198,12 +199,12 @@ impl Tensor {
         }
         let conv = Conv { gives: Member::Y, groups: groups as u32, window: Arc::new(window) };
         let out = match bias {
-            None => crate::bind::bind1(conv, &[&x, &w])?,
+            None => bind(conv, &[&x, &w])?,
             Some(bias) => {
                 check_bias(op, bias, outputs)?;
                 let same = crate::interp::autocasting() || bias.dtype() == x.dtype();
                 let bias = if same { bias.clone() } else { bias.cast(x.dtype())? };
-                crate::bind::bind1(ConvBias { conv }, &[&x, &w, &bias])?
+                bind(ConvBias { conv }, &[&x, &w, &bias])?
             }
         };
         if single { out.select_index(0, 0) } else { Ok(out) }
@@ -258,7 +259,7 @@ impl Tensor {
             window.input[axis] = length;
         }
         let op_x = Conv { gives: Member::X, groups: groups as u32, window: Arc::new(window) };
-        let mut out = crate::bind::bind1(op_x, &[&x, &w])?;
+        let mut out = bind(op_x, &[&x, &w])?;
         if let Some(bias) = bias {
             check_bias(op, bias, out.shape().at(1))?;
             out = out.add(&per_channel(&bias.cast(out.dtype())?, options.rank)?)?;

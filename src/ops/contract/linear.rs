@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
+use crate::bind::bind;
 use crate::cpu::product::epilogue::{Activation, Epilogue};
 use crate::device::on_device;
 use crate::error::{Error, Result};
@@ -146,9 +147,7 @@ impl Composite for Affine {
         let first = g.first().and_then(Option::as_ref);
         // The pre-activation is an output too, so an outer tape may send a cotangent for it.
         let direct = match (first, g.get(1).and_then(Option::as_ref), self.act.zip(at)) {
-            (Some(g), Some(more), Some((act, at))) => {
-                Some(crate::bind::bind1(map_vjp(act), &[g, at])?.add(more)?)
-            }
+            (Some(g), Some(more), Some((act, at))) => Some(bind(map_vjp(act), &[g, at])?.add(more)?),
             (None, Some(more), _) => Some(more.clone()),
             _ => None,
         };
@@ -162,7 +161,7 @@ impl Composite for Affine {
         if wants[1] {
             inputs.push(c.input(0)?);
         }
-        let mut found = crate::bind::bind(AffineVjp { act, wants }, &inputs)?.into_iter();
+        let mut found = bind(AffineVjp { act, wants }, &inputs)?.into_iter();
         Ok(wants.iter().map(|&wanted| if wanted { found.next() } else { None }).collect())
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
@@ -170,7 +169,7 @@ impl Composite for Affine {
             let value = x[0].front()?;
             let inputs: SmallVec<[&Tensor; 4]> =
                 std::iter::once(&value).chain(x[1..].iter().map(|operand| &operand.value)).collect();
-            return Ok(crate::bind::bind(*self, &inputs)?.into_iter().map(|y| (y, Some(0))).collect());
+            return Ok(bind(*self, &inputs)?.into_iter().map(|y| (y, Some(0))).collect());
         }
         // Each element of the batch has its own layer: merge the rows, then multiply as a batch of matrices.
         let batched = x[0].axis.is_some() as usize;
@@ -256,7 +255,7 @@ impl Composite for AffineVjp {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let [at, weight, value] = self.named(x);
         let g = match (self.act, at) {
-            (Some(act), Some(at)) => crate::bind::bind1(map_vjp(act), &[x[0], at])?,
+            (Some(act), Some(at)) => bind(map_vjp(act), &[x[0], at])?,
             _ => x[0].clone(),
         };
         let columns = g.shape().at(g.rank() - 1);
@@ -307,7 +306,7 @@ impl Tensor {
         }
         let op = Affine { bias: bias.is_some(), act };
         let inputs: SmallVec<[&Tensor; 4]> = [self, weight].into_iter().chain(bias).collect();
-        let mut out = crate::bind::bind(op, &inputs)?;
+        let mut out = bind(op, &inputs)?;
         Ok(out.swap_remove(0))
     }
 

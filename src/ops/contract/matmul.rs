@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Bilinear, Kernel};
@@ -73,7 +74,7 @@ pub const MATRICES: Matmul = Matmul { left: Form::Plain, right: Form::Plain };
 
 /// The product of two operands in these forms.
 pub fn product(x: &Tensor, left: Form, y: &Tensor, right: Form) -> Result<Tensor> {
-    crate::bind::bind1(Matmul { left, right }, &[x, y])
+    bind(Matmul { left, right }, &[x, y])
 }
 
 impl Matmul {

@@ -4,6 +4,7 @@ use crate::array::buffer::{Device, with_capacity};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::array::window::{AXES, Window};
+use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::ops::contract::convolve::per_axis;
 use crate::ops::indexing::index::TakeAdd;
@@ -114,7 +115,7 @@ impl Tensor {
         let shape = Shape::new(&[&planes[..], &[padded]].concat())?;
         let op = TakeAdd { axis: rank as u8 - 1, shape };
         let index = places(&window, self.device())?;
-        let out = crate::bind::bind1(op, &[&self.reshape(&Shape::new(&dims)?)?, &index])?;
+        let out = bind(op, &[&self.reshape(&Shape::new(&dims)?)?, &index])?;
         let out = out.reshape(&Shape::new(&[&planes[..], &[window.input[1], window.input[2]]].concat())?)?;
         out.narrow(-2, top, size[0])?.narrow(-1, left, size[1])
     }

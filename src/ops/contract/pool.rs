@@ -8,6 +8,7 @@ use crate::array::Array;
 use crate::array::buffer::filled;
 use crate::array::shape::Shape;
 use crate::array::window::{AXES, Window};
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
@@ -60,18 +61,18 @@ impl General for MaxPool {
         let (shape, flat) = (c.aval(0)?.shape, self.flat(&g.shape())?);
         let op = ScatterAdd { axis: flat.rank() as u8 - 1, shape: self.flat(&shape)? };
         let index = c.output(1)?.reshape(&flat)?;
-        Ok(smallvec![Some(crate::bind::bind1(op, &[&g.reshape(&flat)?, &index])?.reshape(&shape)?)])
+        Ok(smallvec![Some(bind(op, &[&g.reshape(&flat)?, &index])?.reshape(&shape)?)])
     }
     fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let Some(t) = &t[0] else { return Ok(smallvec![None, None]) };
         let (shape, from) = (y[0].shape(), self.flat(&t.shape())?);
         let index = y[1].reshape(&self.flat(&shape)?)?;
         let op = Gather { axis: from.rank() as u8 - 1 };
-        let moved = crate::bind::bind1(op, &[&t.reshape(&from)?, &index])?;
+        let moved = bind(op, &[&t.reshape(&from)?, &index])?;
         Ok(smallvec![Some(moved.reshape(&shape)?), None])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let out = crate::bind::bind(self.clone(), &[&x[0].front()?])?;
+        let out = bind(self.clone(), &[&x[0].front()?])?;
         Ok(out.into_iter().map(|y| (y, Some(0))).collect())
     }
 }
@@ -200,7 +201,7 @@ impl Tensor {
                 window.padding[axis]
             )));
         }
-        let mut out = crate::bind::bind(MaxPool { window: Arc::new(window) }, &[self])?;
+        let mut out = bind(MaxPool { window: Arc::new(window) }, &[self])?;
         match (out.pop(), out.pop()) {
             (Some(index), Some(y)) => Ok((y, index)),
             _ => Err(Error::value("internal: max_pool returned fewer than two outputs")),
@@ -237,7 +238,7 @@ impl Tensor {
         let weight = Tensor::full(window.shape(&[1, 1], &window.kernel)?, weight, dtype, device)?;
         let planes = wide.reshape(&window.shape(&[front.numel(), 1], &window.input)?)?;
         let op = Conv { gives: Member::Y, groups: 1, window: Arc::new(window) };
-        let mut out = crate::bind::bind1(op, &[&planes, &weight])?;
+        let mut out = bind(op, &[&planes, &weight])?;
         if number.is_none() {
             for (axis, counts) in each.iter().enumerate().skip(AXES - rank) {
                 let shares: Vec<f64> = counts.iter().map(|&n| 1.0 / n as f64).collect();

@@ -8,6 +8,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Needs, Saves};
@@ -44,7 +45,7 @@ impl Linear for Take {
         Saves::input(1)
     }
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(TakeAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
+        bind(TakeAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (value, index) = (x[0].front()?, x[1].front()?);
@@ -52,17 +53,17 @@ impl Linear for Take {
         match (x[0].axis, x[1].axis) {
             (_, None) => {
                 let op = Take { axis: self.axis + 1 };
-                Ok(smallvec![(crate::bind::bind1(op, &[&value, &index])?, Some(0))])
+                Ok(smallvec![(bind(op, &[&value, &index])?, Some(0))])
             }
             // The index axes, the batch axis first, replace the taken axis.
-            (None, _) => Ok(smallvec![(crate::bind::bind1(*self, &[&value, &index])?, Some(axis))]),
+            (None, _) => Ok(smallvec![(bind(*self, &[&value, &index])?, Some(axis))]),
             (Some(_), Some(_)) => {
                 // Merge the batch into the taken axis; each batch element indexes its own range of rows.
                 let rows = value.move_axis(axis + 1, 1)?;
                 let n = rows.shape().at(1);
                 let merged = rows.flatten(0, 1)?;
                 let index = offset_index(&index, size, n)?;
-                let out = crate::bind::bind1(Take { axis: 0 }, &[&merged, &index])?;
+                let out = bind(Take { axis: 0 }, &[&merged, &index])?;
                 // [batch, index.., rest..] -> [batch, before.., index.., after..]
                 let count = index.rank() - 1;
                 let mut order: Vec<i64> = vec![0];
@@ -122,14 +123,14 @@ impl Linear for TakeAdd {
         Saves::input(1)
     }
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(Take { axis: self.axis }, &[g, c.input(1)?])
+        bind(Take { axis: self.axis }, &[g, c.input(1)?])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let axis = self.axis as usize;
         let g = x[0].materialized(size)?;
         if x[1].axis.is_none() {
             let op = TakeAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? };
-            return Ok(smallvec![(crate::bind::bind1(op, &[&g, &x[1].value])?, Some(0))]);
+            return Ok(smallvec![(bind(op, &[&g, &x[1].value])?, Some(0))]);
         }
         let n = self.shape.at(axis);
         let index = offset_index(&x[1].front()?, size, n)?;
@@ -141,7 +142,7 @@ impl Linear for TakeAdd {
         order.extend((1 + axis + count..g.rank()).map(|i| i as i64));
         let rest = self.shape.removed(axis);
         let op = TakeAdd { axis: 0, shape: rest.inserted(0, size * n)? };
-        let out = crate::bind::bind1(op, &[&g.permute(&order)?, &index])?;
+        let out = bind(op, &[&g.permute(&order)?, &index])?;
         let out = out.reshape(&rest.inserted(0, n)?.inserted(0, size)?)?;
         Ok(smallvec![(out.move_axis(1, 1 + axis)?, Some(0))])
     }
@@ -173,11 +174,11 @@ impl Linear for Gather {
         Saves::input(1)
     }
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(ScatterAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
+        bind(ScatterAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (value, index) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(crate::bind::bind1(Gather { axis: self.axis + 1 }, &[&value, &index])?, Some(0))])
+        Ok(smallvec![(bind(Gather { axis: self.axis + 1 }, &[&value, &index])?, Some(0))])
     }
 }
 
@@ -210,12 +211,12 @@ impl Linear for ScatterAdd {
         Saves::input(1)
     }
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(Gather { axis: self.axis }, &[g, c.input(1)?])
+        bind(Gather { axis: self.axis }, &[g, c.input(1)?])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (g, index) = (x[0].materialized(size)?, x[1].materialized(size)?);
         let op = ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? };
-        Ok(smallvec![(crate::bind::bind1(op, &[&g, &index])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&g, &index])?, Some(0))])
     }
 }
 

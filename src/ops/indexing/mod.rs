@@ -6,6 +6,7 @@ pub mod index;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::ops::indexing::index::{Gather, ScatterAdd, Take, TakeAdd, index_from_front};
 use crate::ops::views::strided::Part;
@@ -64,7 +65,7 @@ impl Tensor {
         if self.rank() + index.rank() > crate::array::shape::MAX_RANK + 1 {
             return Err(Error::shape("take: the result would have more than 8 axes"));
         }
-        crate::bind::bind1(Take { axis }, &[self, index])
+        bind(Take { axis }, &[self, index])
     }
 
     /// Selects one element per index along `axis`. `index` has as many axes, no longer than this tensor's on
@@ -86,7 +87,7 @@ impl Tensor {
                 self.shape()
             )));
         }
-        crate::bind::bind1(Gather { axis: i as u8 }, &[self, index])
+        bind(Gather { axis: i as u8 }, &[self, index])
     }
 
     /// Checks the arguments of a `scatter_add`; returns its axis.
@@ -137,7 +138,7 @@ impl Tensor {
             let rows = Rows::of_scatter(&Part::whole(&own.shape()), own.numel(), i, index)?;
             return own.put_rows(&rows, &part, true);
         }
-        own.add(&crate::bind::bind1(ScatterAdd { axis: i as u8, shape: self.shape() }, &[&part, index])?)
+        own.add(&bind(ScatterAdd { axis: i as u8, shape: self.shape() }, &[&part, index])?)
     }
 
     /// NumPy's advanced indexing: `indices[k]` indexes axis `k`, `None` keeps it whole. The index tensors
@@ -197,7 +198,7 @@ impl Tensor {
             return self.put_rows(&rows, &source, true);
         }
         let op = TakeAdd { axis: axis as u8, shape: self.shape() };
-        self.add(&crate::bind::bind1(op, &[&source, &index])?)
+        self.add(&bind(op, &[&source, &index])?)
     }
 }
 

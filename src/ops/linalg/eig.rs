@@ -5,6 +5,7 @@ use super::{
     adjoint_times, check_square, diagonal, in_front, on_cpu, sides, times, times_adjoint, total, two,
 };
 use crate::array::Array;
+use crate::bind::bind;
 use crate::cpu::linalg;
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
@@ -83,6 +84,6 @@ impl Tensor {
     /// complex.
     pub fn eig(&self) -> Result<(Tensor, Tensor)> {
         check_square("eig", self)?;
-        two(crate::bind::bind(Eig { real: !self.dtype().is_complex() }, &[self])?)
+        two(bind(Eig { real: !self.dtype().is_complex() }, &[self])?)
     }
 }

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::bind::bind;
 use crate::cpu::linalg::{self, Cutoff};
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
@@ -45,12 +46,12 @@ impl General for Det {
     }
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
-        let slope = crate::bind::bind1(Cofactor, &[c.input(0)?])?;
+        let slope = bind(Cofactor, &[c.input(0)?])?;
         Ok(smallvec![Some(slope.conj()?.mul(&g.unsqueeze(-1)?.unsqueeze(-1)?)?)])
     }
     fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let Some(t) = &t[0] else { return Ok(smallvec![None]) };
-        let slope = crate::bind::bind1(Cofactor, &[x[0]])?;
+        let slope = bind(Cofactor, &[x[0]])?;
         Ok(smallvec![Some(slope.mul(t)?.sum(Some(&[-2, -1]), false)?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
@@ -89,7 +90,7 @@ impl Cofactor {
         let turn = times(&u, &vh)?;
         // The sign of a real determinant is constant; the phase of a complex one is not.
         let turn = if turn.dtype().is_complex() { turn } else { turn.detach() };
-        let sign = crate::bind::bind1(Det, &[&turn])?.sign()?;
+        let sign = bind(Det, &[&turn])?.sign()?;
         let inner = times_adjoint(&adjoint_times(&u, t)?, &vh)?;
         let others = Cofactor::all_but_two(&s)?;
         let own = others.mul(&inner.main_diagonal()?.unsqueeze(-2)?)?.sum(Some(&[-1]), false)?;
@@ -211,7 +212,7 @@ impl MatrixExp {
         let n = sides(a).0;
         let top = cat(&[a.clone(), e.clone()], -1)?;
         let bottom = cat(&[a.zeros_like()?, a.clone()], -1)?;
-        let both = crate::bind::bind1(MatrixExp, &[&cat(&[top, bottom], -2)?])?;
+        let both = bind(MatrixExp, &[&cat(&[top, bottom], -2)?])?;
         both.narrow(-2, 0, n)?.narrow(-1, n, n)
     }
 }
@@ -240,19 +241,19 @@ impl Tensor {
     /// The determinant.
     pub fn det(&self) -> Result<Tensor> {
         check_square("det", self)?;
-        crate::bind::bind1(Det, &[self])
+        bind(Det, &[self])
     }
 
     /// The Moore-Penrose inverse; singular values of at most `absolute`, or `relative` times the largest,
     /// count as zero.
     pub fn pinv(&self, absolute: f64, relative: f64) -> Result<Tensor> {
         check_matrix("pinv", self)?;
-        crate::bind::bind1(Pinv { cutoff: [absolute, relative].into() }, &[self])
+        bind(Pinv { cutoff: [absolute, relative].into() }, &[self])
     }
 
     /// The exponential of square matrices.
     pub fn matrix_exp(&self) -> Result<Tensor> {
         check_square("matrix_exp", self)?;
-        crate::bind::bind1(MatrixExp, &[self])
+        bind(MatrixExp, &[self])
     }
 }

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::bind::bind;
 use crate::cpu::linalg;
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
@@ -83,12 +84,12 @@ impl General for Lu {
         let left = substituted(&adjoint(&l)?, &middle, true, true)?;
         let moved = substituted_right(&adjoint(&u)?, &left, false, false)?;
         let back = ScatterAdd { axis: moved.rank() as u8 - 2, shape: moved.shape() };
-        Ok(smallvec![Some(crate::bind::bind1(back, &[&moved, &rows(order, &moved)?])?)])
+        Ok(smallvec![Some(bind(back, &[&moved, &rows(order, &moved)?])?)])
     }
     fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let Some(t) = t[0].as_ref().filter(|t| t.numel() > 0) else { return Ok(smallvec![None, None, None]) };
         let (l, u) = (square_lower(&y[0])?, square_upper(&y[0])?);
-        let moved = crate::bind::bind1(Gather { axis: t.rank() as u8 - 2 }, &[t, &rows(&y[1], t)?])?;
+        let moved = bind(Gather { axis: t.rank() as u8 - 2 }, &[t, &rows(&y[1], t)?])?;
         let middle = substituted_right(&u, &substituted(&l, &moved, false, true)?, true, false)?;
         let (low, high) = (below(&middle)?, upper(&middle)?);
         let dl = low.add(&times(&below(&l)?, &low)?)?;
@@ -136,7 +137,7 @@ impl General for Solve {
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
         let back = Solve { adjoint: !self.adjoint, ..*self };
-        let gb = crate::bind::bind1(back, &[c.input(0)?, g, c.input(2)?, c.input(3)?])?;
+        let gb = bind(back, &[c.input(0)?, g, c.input(2)?, c.input(3)?])?;
         let ga = match (c.needs(0), self.adjoint) {
             (false, _) => None,
             (true, false) => Some(times_adjoint(&gb, c.output(0)?)?.neg()?),
@@ -152,7 +153,7 @@ impl General for Solve {
         });
         let right = super::total([t[1].clone(), moved.transpose()?])?;
         let Some(right) = right else { return Ok(smallvec![None]) };
-        Ok(smallvec![Some(crate::bind::bind1(*self, &[x[0], &right, x[2], x[3]])?)])
+        Ok(smallvec![Some(bind(*self, &[x[0], &right, x[2], x[3]])?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         side_by_side(*self, x, size, 1)
@@ -168,7 +169,7 @@ impl Tensor {
     /// `L` and `U` in one matrix, the order of the rows, and the exchanges that produce it; see [`Lu`].
     pub fn lu(&self) -> Result<(Tensor, Tensor, Tensor)> {
         check_matrix("lu", self)?;
-        three(crate::bind::bind(Lu, &[self])?)
+        three(bind(Lu, &[self])?)
     }
 
     /// `X` with `A X = B`, where `A` is this matrix, or with `A' X = B` if `adjoint`. The batches broadcast.
@@ -178,7 +179,7 @@ impl Tensor {
         let (factors, order, _) = exact_factors(self)?;
         let order = order.expand(&a.shape().removed(a.rank() - 1))?;
         let op = Solve { adjoint, inverse: false };
-        crate::bind::bind1(op, &[&a, &b, &factors.expand(&a.shape())?, &order])
+        bind(op, &[&a, &b, &factors.expand(&a.shape())?, &order])
     }
 
     /// The inverse.
@@ -188,6 +189,6 @@ impl Tensor {
         let n = sides(self).0;
         let eye = Tensor::eye(n, n, self.dtype(), self.device())?;
         let eye = eye.expand(&with_sides(&self.shape(), n, n))?;
-        crate::bind::bind1(Solve { adjoint: false, inverse: true }, &[self, &eye, &factors, &order])
+        bind(Solve { adjoint: false, inverse: true }, &[self, &eye, &factors, &order])
     }
 }

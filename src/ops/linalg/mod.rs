@@ -26,6 +26,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::op::{Batched, BatchedOutputs, Kernel, Op};
 use crate::ops::contract::matmul::{Form, product};
@@ -184,7 +185,7 @@ fn in_front(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<BatchedOutp
         _ => x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?,
     };
     let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
-    Ok(crate::bind::bind(op, &refs)?.into_iter().map(|y| (y, Some(0))).collect())
+    Ok(bind(op.into(), &refs)?.into_iter().map(|y| (y, Some(0))).collect())
 }
 
 /// Batches systems of equations, whose right-hand sides are input `rhs`: if the whole batch shares the
@@ -201,7 +202,7 @@ fn side_by_side(op: impl Into<Op>, x: &[Batched], size: usize, rhs: usize) -> Re
     let wide = moved.reshape(&parted.removed(rank - 1).with(rank - 2, columns))?;
     let refs: SmallVec<[&Tensor; 4]> =
         x.iter().enumerate().map(|(i, operand)| if i == rhs { &wide } else { &operand.value }).collect();
-    let out = crate::bind::bind(op, &refs)?;
+    let out = bind(op.into(), &refs)?;
     out.into_iter().map(|y| Ok((y.reshape(&parted)?, Some(rank - 2)))).collect()
 }
 

@@ -6,6 +6,7 @@ use super::{
     two, upper,
 };
 use crate::array::Array;
+use crate::bind::bind;
 use crate::cpu::linalg;
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
@@ -108,7 +109,7 @@ impl Tensor {
         check_matrix("qr", self)?;
         let (m, n) = sides(self);
         if m >= n {
-            return two(crate::bind::bind(Qr { complete }, &[self])?);
+            return two(bind(Qr { complete }, &[self])?);
         }
         // The first columns determine Q.
         let (q, r) = self.narrow(-1, 0, m)?.qr(complete)?;

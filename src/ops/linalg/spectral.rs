@@ -12,6 +12,7 @@ use super::{
 };
 use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::bind::bind;
 use crate::cpu::linalg;
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
@@ -205,13 +206,13 @@ impl Tensor {
     /// triangle is read.
     pub fn eigh(&self) -> Result<(Tensor, Tensor)> {
         check_square("eigh", self)?;
-        two(crate::bind::bind(Eigh, &[self])?)
+        two(bind(Eigh, &[self])?)
     }
 
     /// `U`, the singular values in descending order, and `V'`: columns, values and rows as many as the
     /// shorter side.
     pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
         check_matrix("svd", self)?;
-        three(crate::bind::bind(Svd, &[self])?)
+        three(bind(Svd, &[self])?)
     }
 }

@@ -5,6 +5,7 @@ use super::{
     times_adjoint, together,
 };
 use crate::array::Array;
+use crate::bind::bind;
 use crate::cpu::linalg::{self, Triangle};
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
@@ -23,7 +24,7 @@ pub struct TriangularSolve {
 
 /// The solution of `T X = B`.
 pub fn substituted(t: &Tensor, b: &Tensor, upper: bool, unit: bool) -> Result<Tensor> {
-    crate::bind::bind1(TriangularSolve { triangle: Triangle { upper, unit } }, &[t, b])
+    bind(TriangularSolve { triangle: Triangle { upper, unit } }, &[t, b])
 }
 
 /// The solution of `X T = B`.
@@ -77,7 +78,7 @@ impl General for TriangularSolve {
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let moved = t[0].as_ref().map(|t| times(&self.masked(t)?, &y[0])?.neg()).transpose()?;
         let Some(right) = super::total([t[1].clone(), moved])? else { return Ok(smallvec![None]) };
-        Ok(smallvec![Some(crate::bind::bind1(*self, &[x[0], &right])?)])
+        Ok(smallvec![Some(bind(*self, &[x[0], &right])?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         side_by_side(*self, x, size, 1)
@@ -137,7 +138,7 @@ impl Tensor {
     /// triangle is read.
     pub fn cholesky(&self) -> Result<Tensor> {
         check_square("cholesky", self)?;
-        crate::bind::bind1(Cholesky, &[self])
+        bind(Cholesky, &[self])
     }
 
     /// `X` with `T X = B` for the upper or lower triangle `T` of this matrix, with ones on its diagonal if

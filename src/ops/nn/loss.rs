@@ -5,6 +5,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
@@ -99,13 +100,13 @@ impl Composite for CrossEntropy {
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
         let op = CrossEntropyVjp { ignore: self.ignore };
-        let dx = crate::bind::bind1(op, &[g, c.input(0)?, c.input(1)?, c.output(1)?])?;
+        let dx = bind(op, &[g, c.input(0)?, c.input(1)?, c.output(1)?])?;
         Ok(smallvec![Some(dx), None])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (logits, target) = (x[0].materialized(size)?, x[1].materialized(size)?);
         let rows = target.shape();
-        let out = crate::bind::bind(*self, &[&logits.flatten(0, 1)?, &target.flatten(0, 1)?])?;
+        let out = bind(*self, &[&logits.flatten(0, 1)?, &target.flatten(0, 1)?])?;
         out.iter().map(|y| Ok((y.reshape(&rows)?, Some(0)))).collect()
     }
 }
@@ -168,7 +169,7 @@ pub fn cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOpti
         return soft_cross_entropy(logits, target, options);
     }
     let (rows, index, shape) = rows_of("cross_entropy", logits, target)?;
-    let out = crate::bind::bind(CrossEntropy { ignore: options.ignore }, &[&rows, &index])?;
+    let out = bind(CrossEntropy { ignore: options.ignore }, &[&rows, &index])?;
     let mut loss = out[0].clone();
     if options.smoothing > 0.0 {
         // (1 - s) * (lse - x_t) + s * mean_c (lse - x_c), with class weights inside the mean.

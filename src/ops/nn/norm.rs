@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::{Shape, normalize_axis};
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::align;
@@ -48,16 +49,16 @@ impl General for Softmax {
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
         let op = SoftmaxVjp { log: self.log, forward: false };
-        Ok(smallvec![Some(crate::bind::bind1(op, &[g, c.output(0)?])?)])
+        Ok(smallvec![Some(bind(op, &[g, c.output(0)?])?)])
     }
     fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let Some(t) = &t[0] else { return Ok(smallvec![None]) };
         // Softmax's Jacobian is symmetric; log-softmax's is not.
         let op = SoftmaxVjp { log: self.log, forward: self.log };
-        Ok(smallvec![Some(crate::bind::bind1(op, &[t, &y[0]])?)])
+        Ok(smallvec![Some(bind(op, &[t, &y[0]])?)])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -108,7 +109,7 @@ impl Composite for SoftmaxVjp {
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (g, y) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(crate::bind::bind1(*self, &[&g, &y])?, Some(0))])
+        Ok(smallvec![(bind(*self, &[&g, &y])?, Some(0))])
     }
 }
 
@@ -181,18 +182,18 @@ impl Composite for LayerNorm {
         if self.affine {
             inputs.push(c.input(1)?);
         }
-        Ok(crate::bind::bind(op, &inputs)?.into_iter().map(Some).collect())
+        Ok(bind(op, &inputs)?.into_iter().map(Some).collect())
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let batched = |operand: Option<&Batched>| operand.is_some_and(|l| l.axis.is_some());
         if !batched(x.get(1)) && !batched(x.get(2)) {
             let refs: Vec<Tensor> = x.iter().map(Batched::front).collect::<Result<_>>()?;
             let refs: Vec<&Tensor> = refs.iter().collect();
-            return Ok(crate::bind::bind(*self, &refs)?.into_iter().map(|y| (y, Some(0))).collect());
+            return Ok(bind(*self, &refs)?.into_iter().map(|y| (y, Some(0))).collect());
         }
         // Each element of the batch has its own weight or bias: normalise all together, then scale.
         let plain = LayerNorm { affine: false, ..*self };
-        let mut out = crate::bind::bind(plain, &[&x[0].materialized(size)?])?;
+        let mut out = bind(plain, &[&x[0].materialized(size)?])?;
         let scaled = Batched { value: out[0].clone(), axis: Some(0) };
         let operands = align(&[scaled, x[1].clone(), x[2].clone()])?;
         out[0] = operands[0].mul(&operands[1])?.add(&operands[2])?;
@@ -272,10 +273,10 @@ impl Tensor {
         let i = x.shape().axis(axis, op.name())?;
         let last = x.rank() - 1;
         if i == last {
-            return crate::bind::bind1(op, &[&x]);
+            return bind(op, &[&x]);
         }
         let (i, last) = (i as i64, last as i64);
-        crate::bind::bind1(op, &[&x.transpose(i, last)?])?.transpose(i, last)?.contiguous()
+        bind(op, &[&x.transpose(i, last)?])?.transpose(i, last)?.contiguous()
     }
 
     /// `exp(x) / sum(exp(x))` along `axis`.
@@ -317,7 +318,7 @@ impl Tensor {
         let affine = weight.is_some() || bias.is_some();
         let op = LayerNorm { axes: shape.len() as u8, affine, eps: [eps, 0.0].into() };
         let out = match (weight, bias) {
-            (None, None) => crate::bind::bind(op, &[&x])?,
+            (None, None) => bind(op, &[&x])?,
             (w, b) => {
                 let one = x.aval();
                 let w = w.cloned().map_or_else(|| Tensor::full(wanted, 1.0, one.dtype, one.device), Ok)?;
@@ -326,7 +327,7 @@ impl Tensor {
                 let wide =
                     crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
                 let dtype = if wide { DType::F32 } else { promote(&x, &w) };
-                let mut out = crate::bind::bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?;
+                let mut out = bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?;
                 if !wide {
                     out[0] = out[0].cast(x.dtype())?;
                 }

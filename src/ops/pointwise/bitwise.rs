@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use crate::array::dtype::{Category, DType};
+use crate::bind::bind;
 use crate::device::pointwise_int;
 use crate::error::{Error, Named, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
@@ -102,10 +103,8 @@ pub fn bitwise(fun: Bits, x: Operand, y: Operand) -> Result<Tensor> {
     check_dtype(fun.name(), dtype, fun.logic().is_some())?;
     let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
     match fun.logic() {
-        Some(logic) if dtype == DType::Bool => {
-            crate::bind::bind1(Logical { logic }, &[&x, &y]).named(fun.name())
-        }
-        _ => crate::bind::bind1(Bitwise { fun }, &[&x, &y]),
+        Some(logic) if dtype == DType::Bool => bind(Logical { logic }, &[&x, &y]).named(fun.name()),
+        _ => bind(Bitwise { fun }, &[&x, &y]),
     }
 }
 
@@ -132,6 +131,6 @@ impl Tensor {
         }
         // -1 - x, in every dtype.
         let ones = self.scalar_like(0.0)?.sub(1_i64)?;
-        crate::bind::bind1(Bitwise { fun: Bits::Xor }, &[self, &ones])
+        bind(Bitwise { fun: Bits::Xor }, &[self, &ones])
     }
 }

@@ -3,6 +3,7 @@
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::{Category, DType};
+use crate::bind::bind;
 use crate::cpu::indexing::put;
 use crate::device::on_device;
 use crate::error::{Error, Result};
@@ -79,10 +80,10 @@ impl Discrete for Logical {
 }
 
 /// A function of elements on operands whose batch axes stand in front.
-pub(crate) fn aligned(op: impl Kernel + Into<crate::op::Op>, x: &[Batched]) -> Result<BatchedOutputs> {
+pub(crate) fn aligned(op: impl crate::op::Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
     let values = align(x)?;
     let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
-    Ok(smallvec![(crate::bind::bind1(op, &refs)?, Some(0))])
+    Ok(smallvec![(bind(op, &refs)?, Some(0))])
 }
 
 /// `where(mask, x, y)`: linear in `x` and `y`. Inputs: mask (bool), x, y.
@@ -182,7 +183,7 @@ impl Tensor {
         if let Operand::Tensor(other) = other {
             check_broadcast(op.name(), self, other)?;
             let (dtype, device) = (promote(self, other), meeting(&[self, other]).device());
-            return crate::bind::bind1(op, &[&join(self, dtype, device)?, &join(other, dtype, device)?]);
+            return bind(op, &[&join(self, dtype, device)?, &join(other, dtype, device)?]);
         }
         let dtype = other.result_type(self);
         let whole = if self.dtype().is_integer() { self.dtype() } else { dtype };
@@ -192,14 +193,14 @@ impl Tensor {
             return self.cast(whole)?.compare_integer(other, relation);
         }
         let other = other.among_floats();
-        crate::bind::bind1(op, &[&self.cast(dtype)?, &other.to_tensor(dtype, self)?])
+        bind(op, &[&self.cast(dtype)?, &other.to_tensor(dtype, self)?])
     }
 
     /// A comparison of integers with one of any size, which their dtype need not hold.
     pub fn compare_integer(&self, other: i128, relation: Relation) -> Result<Tensor> {
         let (least, most) = self.dtype().range();
         if (least..=most).contains(&other) {
-            return crate::bind::bind1(Compare { relation }, &[self, &self.integer_like(other)?]);
+            return bind(Compare { relation }, &[self, &self.integer_like(other)?]);
         }
         let holds = match relation {
             Relation::Lt | Relation::Le => other > most,
@@ -215,12 +216,12 @@ impl Tensor {
         let op = Logical { logic };
         check_broadcast(op.name(), self, other)?;
         let device = meeting(&[self, other]).device();
-        crate::bind::bind1(op, &[&join(self, DType::Bool, device)?, &join(other, DType::Bool, device)?])
+        bind(op, &[&join(self, DType::Bool, device)?, &join(other, DType::Bool, device)?])
     }
 
     /// Negation of truth values.
     pub fn logical_not(&self) -> Result<Tensor> {
-        crate::bind::bind1(Logical { logic: Logic::Not }, &[&self.cast(DType::Bool)?])
+        bind(Logical { logic: Logic::Not }, &[&self.cast(DType::Bool)?])
     }
 
     /// `x` where this mask holds, `y` elsewhere; all three broadcast. No gradient flows through what is not
@@ -245,7 +246,7 @@ impl Tensor {
         check_broadcast("where", &mask, &x)?;
         check_broadcast("where", &mask, &y)?;
         check_broadcast("where", &x, &y)?;
-        crate::bind::bind1(Select, &[&mask, &x, &y])
+        bind(Select, &[&mask, &x, &y])
     }
 
     /// Where `|x - y| <= atol + rtol * |y|`. Differences of integers are exact.

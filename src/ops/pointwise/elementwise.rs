@@ -7,6 +7,7 @@ pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
 use crate::array::Array;
 use crate::array::buffer::Device;
+use crate::bind::bind;
 use crate::cpu::pointwise::map::{add_small, pointwise_into};
 use crate::error::{Error, Result};
 use crate::math::lane::F64;
@@ -160,6 +161,6 @@ impl Elementwise for Map {
                 .push(value.ok_or_else(|| Error::value("internal: a derivative reads what was not saved"))?);
         }
         let op = MapVjp { fun: self.fun, wrt: wrt as u8, p: self.p };
-        crate::bind::bind1(op, &inputs).map(Some)
+        bind(op, &inputs).map(Some)
     }
 }

@@ -1,6 +1,7 @@
 //! The next floating point number towards another.
 
 use crate::array::Array;
+use crate::bind::bind;
 use crate::device::on_host;
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
@@ -37,6 +38,6 @@ impl Tensor {
         check_broadcast("nextafter", self, other)?;
         let dtype = promote(self, other).to_float();
         let device = meeting(&[self, other]).device();
-        crate::bind::bind1(NextAfter, &[&join(self, dtype, device)?, &join(other, dtype, device)?])
+        bind(NextAfter, &[&join(self, dtype, device)?, &join(other, dtype, device)?])
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::array::buffer::Device;
 use crate::array::dtype::{Category, DType};
+use crate::bind::bind;
 use crate::error::{Error, Named, Result};
 use crate::interp::eval;
 use crate::ops::pointwise::binary::{Binary, binary_table};
@@ -210,7 +211,7 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
                 if !a.same_shape(b) {
                     check_different(fun.name(), a, b)?;
                 }
-                return crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[a, b]);
+                return bind(Map { fun: Fun::Binary(fun), p: Params::default() }, &[a, b]);
             }
             check_broadcast(fun.name(), a, b)?;
             promote(a, b)
@@ -231,7 +232,7 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
         };
         if let Some(logic) = logic {
             let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
-            return crate::bind::bind1(Logical { logic }, &[&x, &y]).named(fun.name());
+            return bind(Logical { logic }, &[&x, &y]).named(fun.name());
         }
         if let (Operand::Tensor(a), Operand::Tensor(b)) = (&x, &y) {
             // Before they become integers, of which each device has its own.
@@ -249,7 +250,7 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
         dtype = dtype.to_float();
     }
     let (x, y) = (x.to_rule_input(dtype, like)?, y.to_rule_input(dtype, like)?);
-    crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&x, &y])
+    bind(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&x, &y])
 }
 
 /// Raises unless the shapes broadcast.
@@ -288,8 +289,8 @@ impl Tensor {
     fn map(&self, op: Map) -> Result<Tensor> {
         let keeps_integers = || op.fun.columns().has_integers;
         match self.dtype().category() {
-            Category::Float | Category::Complex => crate::bind::bind1(op, &[self]),
-            Category::Int if keeps_integers() => crate::bind::bind1(op, &[self]),
+            Category::Float | Category::Complex => bind(op, &[self]),
+            Category::Int if keeps_integers() => bind(op, &[self]),
             Category::Bool if op.fun == Fun::Unary(Unary::Neg) => {
                 Err(Error::dtype("neg: not defined for bool tensors; use ~ or logical_not"))
             }
@@ -297,9 +298,9 @@ impl Tensor {
             Category::Bool if op.fun == Fun::Unary(Unary::Sign) => self.copied(),
             Category::Bool if keeps_integers() => {
                 let integer = if self.device() == Device::Cpu { DType::I64 } else { DType::I32 };
-                crate::bind::bind1(op, &[&self.cast(integer)?])
+                bind(op, &[&self.cast(integer)?])
             }
-            _ => crate::bind::bind1(op, &[&self.cast(DType::F32)?]),
+            _ => bind(op, &[&self.cast(DType::F32)?]),
         }
     }
 
@@ -347,7 +348,7 @@ impl Tensor {
         for (bound, fun) in [(low, Binary::Maximum), (high, Binary::Minimum)] {
             let Some(bound) = bound.map(|v| v.clamp(least, most)) else { continue };
             let bound = self.integer_like(bound)?;
-            out = crate::bind::bind1(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&out, &bound])?;
+            out = bind(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&out, &bound])?;
         }
         Ok(out)
     }

@@ -7,6 +7,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
@@ -88,11 +89,11 @@ impl Linear for Mean {
 
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let Mean { axes, keepdim } = *self;
-        crate::bind::bind1(Spread { axes, keepdim, shape: c.aval(0)?.shape, mean: true }, &[g])
+        bind(Spread { axes, keepdim, shape: c.aval(0)?.shape, mean: true }, &[g])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = Mean { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -126,13 +127,13 @@ impl Linear for Spread {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         let Spread { axes, keepdim, .. } = *self;
         if self.mean {
-            return crate::bind::bind1(Mean { axes, keepdim }, &[g]);
+            return bind(Mean { axes, keepdim }, &[g]);
         }
-        crate::bind::bind1(Sum { axes, keepdim }, &[g])
+        bind(Sum { axes, keepdim }, &[g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let op = Spread { axes: self.axes.shifted(), shape: self.shape.inserted(0, size)?, ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -143,6 +144,6 @@ impl Tensor {
             self.check_float("mean")?;
         }
         let axes = self.shape().axes(axes, "mean")?;
-        crate::bind::bind1(Mean { axes, keepdim }, &[self])
+        bind(Mean { axes, keepdim }, &[self])
     }
 }

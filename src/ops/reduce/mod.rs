@@ -12,6 +12,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape, normalize_axis};
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{
@@ -58,13 +59,13 @@ impl Linear for Sum {
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = Sum { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
 /// Broadcasts a reduced tensor back over the axes it lost.
 fn spread(g: &Tensor, axes: Axes, keepdim: bool, shape: &Shape) -> Result<Tensor> {
-    crate::bind::bind1(Spread { axes, keepdim, shape: *shape, mean: false }, &[g])
+    bind(Spread { axes, keepdim, shape: *shape, mean: false }, &[g])
 }
 
 /// Product over axes. On the CPU, bools and integers of less than 64 bits give int64.
@@ -103,7 +104,7 @@ impl Composite for Prod {
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = Prod { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -121,7 +122,7 @@ impl Prod {
         let mut factors = x.permute(&order)?.reshape(&outer.inserted(outer.rank(), n)?)?;
         if n == 0 {
             // The empty sum: formally depends on x.
-            return crate::bind::bind1(Sum { axes: self.axes, keepdim: self.keepdim }, &[x])?.add(1.0);
+            return bind(Sum { axes: self.axes, keepdim: self.keepdim }, &[x])?.add(1.0);
         }
         while n > 1 {
             let half = n / 2;
@@ -158,7 +159,7 @@ impl Extremum {
             hit = hit.logical(&x.ne(x)?, crate::ops::pointwise::compare::Logic::Or)?;
         }
         let hit = hit.cast(x.dtype().accumulator())?;
-        let ties = crate::bind::bind1(Sum { axes: self.axes, keepdim: true }, &[&hit])?;
+        let ties = bind(Sum { axes: self.axes, keepdim: true }, &[&hit])?;
         hit.div(&ties)?.cast(x.dtype())
     }
 }
@@ -194,11 +195,11 @@ impl General for Extremum {
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let Some(t) = &t[0] else { return Ok(smallvec![None]) };
         let moved = t.mul(&self.shares(x[0], &y[0])?)?;
-        Ok(smallvec![Some(crate::bind::bind1(Sum { axes: self.axes, keepdim: self.keepdim }, &[&moved])?)])
+        Ok(smallvec![Some(bind(Sum { axes: self.axes, keepdim: self.keepdim }, &[&moved])?)])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = Extremum { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -233,7 +234,7 @@ impl Kernel for ArgExtremum {
 impl Discrete for ArgExtremum {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = ArgExtremum { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -261,7 +262,7 @@ impl Tensor {
     /// Sum over `axes` (all when `None`). Integers and bools are summed as int64, uint64 as uint64.
     pub fn sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "sum")?;
-        crate::bind::bind1(Sum { axes, keepdim }, &[&self.summand()?])
+        bind(Sum { axes, keepdim }, &[&self.summand()?])
     }
 
     /// Sums over the axes along which `shape` was broadcast to this tensor's shape.
@@ -277,9 +278,9 @@ impl Tensor {
         let axes: Axes =
             (0..own.rank()).filter(|&i| i < lead || (shape.at(i - lead) == 1 && own.at(i) != 1)).collect();
         if axes == Axes::first(lead) {
-            return crate::bind::bind1(Sum { axes, keepdim: false }, &[self]);
+            return bind(Sum { axes, keepdim: false }, &[self]);
         }
-        crate::bind::bind1(Sum { axes, keepdim: true }, &[self])?.reshape(shape)
+        bind(Sum { axes, keepdim: true }, &[self])?.reshape(shape)
     }
 
     /// Makes this constant a function of `x` with derivative zero: adds the empty sum of elements of `x`.
@@ -293,7 +294,7 @@ impl Tensor {
     /// Product over `axes` (all when `None`).
     pub fn prod(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "prod")?;
-        crate::bind::bind1(Prod { axes, keepdim }, &[&self.summand()?])
+        bind(Prod { axes, keepdim }, &[&self.summand()?])
     }
 
     fn extremum(&self, axes: Option<&[i64]>, keepdim: bool, largest: bool) -> Result<Tensor> {
@@ -305,7 +306,7 @@ impl Tensor {
                 self.shape()
             )));
         }
-        crate::bind::bind1(Extremum { axes, keepdim, largest }, &[self])
+        bind(Extremum { axes, keepdim, largest }, &[self])
     }
 
     /// Maximum over `axes` (all when `None`); ties share the gradient evenly.
@@ -336,7 +337,7 @@ impl Tensor {
         }
         let whole = x.rank() != self.rank();
         let op = ArgExtremum { axis: axis as u8, keepdim: keepdim && !whole, largest };
-        let out = crate::bind::bind1(op, &[x])?;
+        let out = bind(op, &[x])?;
         if whole && keepdim {
             return out.reshape(&self.shape().reduced(Axes::first(self.rank()), true));
         }

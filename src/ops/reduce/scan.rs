@@ -6,6 +6,7 @@
 
 use crate::array::Array;
 use crate::array::shape::normalize_axis;
+use crate::bind::bind;
 use crate::device::{on_device, on_host};
 use crate::error::{Error, Result};
 use crate::op::{
@@ -60,11 +61,11 @@ impl Linear for CumSum {
     const TRANSPOSE: &'static str = "the cumulative sum of g from the other end";
 
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(CumSum { reverse: !self.reverse, ..*self }, &[g])
+        bind(CumSum { reverse: !self.reverse, ..*self }, &[g])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = CumSum { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -100,7 +101,7 @@ impl Composite for CumProd {
         }
         one!(x[0].accumulated(|x| {
             let start = after(&x.narrow(axis, 0, 1)?, self.axis as usize, length - 1)?;
-            crate::bind::bind1(Recurrence { axis: self.axis, reverse: false }, &[x, &start])
+            bind(Recurrence { axis: self.axis, reverse: false }, &[x, &start])
         }))
     }
     fn own(&self) -> Own {
@@ -108,7 +109,7 @@ impl Composite for CumProd {
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = CumProd { axis: self.axis + 1 };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -179,7 +180,7 @@ impl General for Recurrence {
         // Each step passes its cotangent to the previous one, times its decay.
         let decay = moved_by_one(c.input(0)?, self.axis as usize, self.reverse)?;
         let back = Recurrence { reverse: !self.reverse, ..*self };
-        let total = crate::bind::bind1(back, &[&decay, g])?;
+        let total = bind(back, &[&decay, g])?;
         let decays = if c.needs(0) { Some(total.mul(&self.before(c.output(0)?)?)?) } else { None };
         Ok(smallvec![decays, Some(total)])
     }
@@ -194,12 +195,12 @@ impl General for Recurrence {
             (None, Some(b)) => b.clone(),
             (None, None) => return Ok(smallvec![None]),
         };
-        Ok(smallvec![Some(crate::bind::bind1(*self, &[x[0], &term])?)])
+        Ok(smallvec![Some(bind(*self, &[x[0], &term])?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let op = Recurrence { axis: self.axis + 1, ..*self };
         let (decay, term) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(crate::bind::bind1(op, &[&decay, &term])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&decay, &term])?, Some(0))])
     }
 }
 
@@ -232,7 +233,7 @@ impl Kernel for ArgScan {
 impl Discrete for ArgScan {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = ArgScan { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -244,7 +245,7 @@ impl Tensor {
             return self.widened()?.copied();
         }
         let axis = self.shape().axis(axis, "cumsum")? as u8;
-        crate::bind::bind1(CumSum { axis, reverse: false }, &[&self.widened()?])
+        bind(CumSum { axis, reverse: false }, &[&self.widened()?])
     }
 
     /// Cumulative product along `axis`. Its gradient is exact at zeros.
@@ -254,7 +255,7 @@ impl Tensor {
             return self.widened()?.copied();
         }
         let axis = self.shape().axis(axis, "cumprod")? as u8;
-        crate::bind::bind1(CumProd { axis }, &[&self.widened()?])
+        bind(CumProd { axis }, &[&self.widened()?])
     }
 
     /// `s[i] = decay[i] * s[i-1] + self[i]` along `axis`, or from the back with `reverse`. The two broadcast.
@@ -277,7 +278,7 @@ impl Tensor {
         })?;
         let axis = shape.axis(axis, "linear_recurrence")? as u8;
         let (decay, x) = (decay.cast(dtype)?.expand(&shape)?, self.cast(dtype)?.expand(&shape)?);
-        crate::bind::bind1(Recurrence { axis, reverse }, &[&decay, &x])
+        bind(Recurrence { axis, reverse }, &[&decay, &x])
     }
 
     fn running(&self, axis: i64, largest: bool) -> Result<(Tensor, Tensor)> {
@@ -288,7 +289,7 @@ impl Tensor {
             return Ok((value.reshape(&self.shape())?, index.reshape(&self.shape())?));
         }
         let axis = self.shape().axis(axis, name)?;
-        let index = crate::bind::bind1(ArgScan { axis: axis as u8, largest }, &[self])?;
+        let index = bind(ArgScan { axis: axis as u8, largest }, &[self])?;
         Ok((self.gather(axis as i64, &index)?, index))
     }
 

@@ -4,6 +4,7 @@
 //! are gathers, selections and sums at the indices found here.
 
 use crate::array::Array;
+use crate::bind::bind;
 use crate::device::on_host;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
@@ -33,7 +34,7 @@ impl Kernel for SearchSorted {
 impl Discrete for SearchSorted {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (sorted, values) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(crate::bind::bind1(*self, &[&sorted, &values])?, Some(0))])
+        Ok(smallvec![(bind(*self, &[&sorted, &values])?, Some(0))])
     }
 }
 
@@ -62,7 +63,7 @@ impl Kernel for ScatterLast {
 impl Discrete for ScatterLast {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = ScatterLast { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -98,7 +99,7 @@ impl Discrete for ScatterExtreme {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let op = ScatterExtreme { axis: self.axis + 1, ..*self };
         let x: Vec<Tensor> = x.iter().map(|x| x.materialized(size)).collect::<Result<_>>()?;
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0], &x[1], &x[2]])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0], &x[1], &x[2]])?, Some(0))])
     }
 }
 
@@ -113,7 +114,7 @@ impl Tensor {
         let op = SearchSorted { right };
         if own.rank() == 1 {
             let flat = given.reshape(&crate::array::shape::Shape::new(&[values.numel()])?)?;
-            return crate::bind::bind1(op, &[&sorted, &flat])?.reshape(&of);
+            return bind(op, &[&sorted, &flat])?.reshape(&of);
         }
         if own.rank() == 0 || own.rank() != of.rank() || lead(&own) != lead(&of) {
             return Err(Error::shape(format!(
@@ -121,7 +122,7 @@ impl Tensor {
                  axis, or the same shape but for the last axis"
             )));
         }
-        crate::bind::bind1(op, &[&sorted, &given])
+        bind(op, &[&sorted, &given])
     }
 
     /// For each of `length` positions along `axis`, the last element of this index that selects it, or -1.
@@ -130,7 +131,7 @@ impl Tensor {
         let axis = self.shape().axis(axis, "scatter")? as u8;
         let length = u32::try_from(length)
             .map_err(|_| Error::value(format!("scatter: an axis of length {length} is too long")))?;
-        crate::bind::bind1(ScatterLast { axis, length }, &[self])
+        bind(ScatterLast { axis, length }, &[self])
     }
 
     /// Returns the larger (or smaller) of this tensor and the elements of `x` that `index` scatters along
@@ -138,6 +139,6 @@ impl Tensor {
     pub fn scatter_extreme(&self, axis: i64, index: &Tensor, x: &Tensor, largest: bool) -> Result<Tensor> {
         crate::ops::indexing::check_index("scatter_reduce", index)?;
         let axis = self.shape().axis(axis, "scatter_reduce")? as u8;
-        crate::bind::bind1(ScatterExtreme { axis, largest }, &[self, index, &x.cast(self.dtype())?])
+        bind(ScatterExtreme { axis, largest }, &[self, index, &x.cast(self.dtype())?])
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::array::Array;
 use crate::array::shape::normalize_axis;
+use crate::bind::bind;
 use crate::device::on_host;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
@@ -40,7 +41,7 @@ impl Kernel for ArgSort {
 impl Discrete for ArgSort {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = ArgSort { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -56,7 +57,7 @@ impl Tensor {
             )));
         }
         let op = ArgSort { axis: axis as u8, descending, count: count as u32 };
-        crate::bind::bind1(op, &[self])
+        bind(op, &[self])
     }
 
     /// Returns the indices that sort `axis`; equal elements keep their order, NaN counts as the largest.

@@ -4,6 +4,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Axes;
+use crate::bind::bind;
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
 use crate::ops::one;
@@ -37,17 +38,17 @@ impl Kernel for CountNonzero {
 impl Discrete for CountNonzero {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let op = CountNonzero { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
 impl Tensor {
     fn counted_nonzero(&self, axes: Axes, keepdim: bool) -> Result<Tensor> {
         if self.device() == Device::Cpu {
-            return crate::bind::bind1(CountNonzero { axes, keepdim }, &[self]);
+            return bind(CountNonzero { axes, keepdim }, &[self]);
         }
         let truth = self.cast(DType::Bool)?.cast(index_type(self.device()))?;
-        crate::bind::bind1(Sum { axes, keepdim }, &[&truth])
+        bind(Sum { axes, keepdim }, &[&truth])
     }
 
     /// Whether this is a bool tensor on the CPU, whose extremes have kernels.
@@ -64,7 +65,7 @@ impl Tensor {
     pub fn any(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "any")?;
         if self.is_truth() {
-            return crate::bind::bind1(Extremum { axes, keepdim, largest: true }, &[self]);
+            return bind(Extremum { axes, keepdim, largest: true }, &[self]);
         }
         self.counted_nonzero(axes, keepdim)?.ne(0i64)
     }
@@ -73,7 +74,7 @@ impl Tensor {
     pub fn all(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         let axes = self.shape().axes(axes, "all")?;
         if self.is_truth() && self.numel() > 0 {
-            return crate::bind::bind1(Extremum { axes, keepdim, largest: false }, &[self]);
+            return bind(Extremum { axes, keepdim, largest: false }, &[self]);
         }
         let count: usize = axes.iter().map(|i| self.shape().at(i)).product();
         self.counted_nonzero(axes, keepdim)?.eq(count as i64)

@@ -2,6 +2,7 @@
 //! `nn.Module` puts one bundle before and one after a layer that has backward hooks.
 
 use crate::array::Array;
+use crate::bind::bind;
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
 use crate::tape::node::Vjp;
@@ -38,7 +39,7 @@ impl General for Bundle {
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let values: Vec<&Tensor> = x.iter().map(|operand| &operand.value).collect();
-        let out = crate::bind::bind(*self, &values)?;
+        let out = bind(*self, &values)?;
         Ok(out.into_iter().zip(x).map(|(y, operand)| (y, operand.axis)).collect())
     }
 }
@@ -47,6 +48,6 @@ impl Tensor {
     /// Returns copies of these tensors, recorded as the outputs of one operation.
     pub fn bundle(tensors: &[Tensor]) -> Result<Tensors> {
         let refs: Vec<&Tensor> = tensors.iter().collect();
-        crate::bind::bind(Bundle, &refs)
+        bind(Bundle, &refs)
     }
 }

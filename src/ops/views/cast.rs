@@ -3,17 +3,18 @@
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Op};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Operation};
 use crate::ops::one;
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
 
 /// Batches a unary operation that leaves the batch axis in its position.
-fn in_place_axis(op: impl Kernel + Into<Op>, x: &[Batched]) -> Result<BatchedOutputs> {
-    Ok(smallvec![(crate::bind::bind1(op, &[&x[0].value])?, x[0].axis)])
+fn in_place_axis(op: impl Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
+    Ok(smallvec![(bind(op, &[&x[0].value])?, x[0].axis)])
 }
 
 /// Conversion to another dtype. Float to integer truncates toward zero.
@@ -115,7 +116,7 @@ impl Tensor {
         if dtype.is_complex() {
             return crate::ops::complex::cast(self, dtype);
         }
-        crate::bind::bind1(Cast { dtype }, &[self])
+        bind(Cast { dtype }, &[self])
     }
 
     /// Copies to `device`; returns the tensor itself if it is there.
@@ -123,12 +124,12 @@ impl Tensor {
         if self.device() == device {
             return Ok(self.clone());
         }
-        crate::bind::bind1(Transfer { device }, &[self])
+        bind(Transfer { device }, &[self])
     }
 
     /// Returns a new copy, through which gradients flow.
     pub fn copied(&self) -> Result<Tensor> {
-        crate::bind::bind1(Contiguous, &[self])
+        bind(Contiguous, &[self])
     }
 
     /// Returns the tensor in row-major order: itself if it is so already.

@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use crate::array::shape::{Shape, normalize_axis};
+use crate::bind::bind;
 use crate::error::{Error, Named, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
 use crate::ops::views::region::Region;
@@ -53,7 +54,7 @@ impl Linear for Cat {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let parts = x.iter().map(|l| l.materialized(size)).collect::<Result<Vec<Tensor>>>()?;
         let refs: Vec<&Tensor> = parts.iter().collect();
-        Ok(smallvec![(crate::bind::bind1(Cat { axis: self.axis + 1, ..self.clone() }, &refs)?, Some(0))])
+        Ok(smallvec![(bind(Cat { axis: self.axis + 1, ..self.clone() }, &refs)?, Some(0))])
     }
 }
 
@@ -97,7 +98,7 @@ pub fn cat(parts: &[Tensor], axis: i64) -> Result<Tensor> {
     }
     let lengths = parts.iter().map(|p| p.shape().at(i)).collect();
     let refs: Vec<&Tensor> = parts.iter().collect();
-    crate::bind::bind1(Cat { axis: i as u8, lengths }, &refs)
+    bind(Cat { axis: i as u8, lengths }, &refs)
 }
 
 /// Stacks tensors of one shape along a new axis.

@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Op};
@@ -74,11 +75,11 @@ impl Linear for Slice {
 
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let shape = c.aval(0)?.shape;
-        crate::bind::bind1(Unslice { region: self.region.clone(), shape, fill: Params::default() }, &[g])
+        bind(Unslice { region: self.region.clone(), shape, fill: Params::default() }, &[g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let op = Slice { region: Arc::new(self.region.batched(size)?) };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -113,12 +114,12 @@ impl Linear for Unslice {
         Unslice { fill: Params::default(), ..self.clone() }.into()
     }
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(Slice { region: self.region.clone() }, &[g])
+        bind(Slice { region: self.region.clone() }, &[g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let region = Arc::new(self.region.batched(size)?);
         let op = Unslice { region, shape: self.shape.inserted(0, size)?, fill: self.fill };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -147,10 +148,10 @@ impl Linear for Triangle {
     const TRANSPOSE: &'static str = "the same triangle of g";
 
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(*self, &[g])
+        bind(*self, &[g])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -160,7 +161,7 @@ impl Tensor {
         if region.is_whole(&self.shape()) {
             return Ok(self.clone());
         }
-        crate::bind::bind1(Slice { region: Arc::new(region) }, &[self])
+        bind(Slice { region: Arc::new(region) }, &[self])
     }
 
     /// Returns `length` elements from `start` along `axis`, as a view.
@@ -231,10 +232,7 @@ impl Tensor {
         if out == part.shape() {
             return Ok(part);
         }
-        crate::bind::bind1(
-            Unslice { region: Arc::new(place), shape: out, fill: [value, 0.0].into() },
-            &[&part],
-        )
+        bind(Unslice { region: Arc::new(place), shape: out, fill: [value, 0.0].into() }, &[&part])
     }
 
     /// Returns the lower (`upper = false`) or upper triangle of the last two axes, zero elsewhere.
@@ -245,6 +243,6 @@ impl Tensor {
                 self.shape()
             )));
         }
-        crate::bind::bind1(Triangle { diagonal, upper }, &[self])
+        bind(Triangle { diagonal, upper }, &[self])
     }
 }

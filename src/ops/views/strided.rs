@@ -4,6 +4,7 @@
 
 use crate::array::Array;
 use crate::array::shape::{Axes, MAX_RANK, Shape};
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
@@ -128,12 +129,12 @@ impl Linear for AsStrided {
             g = g.sum(Some(&axes), true)?;
             part.shape = g.shape();
         }
-        crate::bind::bind1(AsStridedTranspose { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
+        bind(AsStridedTranspose { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let x = x[0].front()?;
         let part = Arc::new(self.part.batched(size, x.numel() / size.max(1))?);
-        Ok(smallvec![(crate::bind::bind1(AsStrided { part }, &[&x])?, Some(0))])
+        Ok(smallvec![(bind(AsStrided { part }, &[&x])?, Some(0))])
     }
 }
 
@@ -165,12 +166,12 @@ impl Linear for AsStridedTranspose {
     const TRANSPOSE: &'static str = "the part of g where x was placed";
 
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        crate::bind::bind1(AsStrided { part: self.part.clone() }, &[g])
+        bind(AsStrided { part: self.part.clone() }, &[g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let part = Arc::new(self.part.batched(size, self.shape.numel())?);
         let op = AsStridedTranspose { part, shape: self.shape.inserted(0, size)? };
-        Ok(smallvec![(crate::bind::bind1(op, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -210,10 +211,10 @@ impl Linear for Diagonal {
         let own = whole.strides();
         let (shape, strides) = Diagonal::of(&whole, |i| own[i]);
         let part = Arc::new(Part { shape, strides, offset: 0 });
-        crate::bind::bind1(AsStridedTranspose { part, shape: whole }, &[g])
+        bind(AsStridedTranspose { part, shape: whole }, &[g])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -249,16 +250,16 @@ impl Linear for Put {
 
     fn transpose(&self, wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         if wrt == 1 {
-            return crate::bind::bind1(AsStrided { part: self.part.clone() }, &[g]);
+            return bind(AsStrided { part: self.part.clone() }, &[g]);
         }
         let zeros = Tensor::zeros(self.part.shape, g.dtype(), g.device())?;
-        crate::bind::bind1(self.clone(), &[g, &zeros])
+        bind(self.clone(), &[g, &zeros])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (whole, value) = (x[0].materialized(size)?, x[1].materialized(size)?);
         let part = Arc::new(self.part.batched(size, whole.numel() / size.max(1))?);
         let over = self.over.clone();
-        Ok(smallvec![(crate::bind::bind1(Put { part, over }, &[&whole, &value])?, Some(0))])
+        Ok(smallvec![(bind(Put { part, over }, &[&whole, &value])?, Some(0))])
     }
 }
 
@@ -268,22 +269,22 @@ impl Tensor {
         if *part == Part::whole(&self.shape()) {
             return Ok(self.clone());
         }
-        crate::bind::bind1(AsStrided { part: Arc::new(*part) }, &[self])
+        bind(AsStrided { part: Arc::new(*part) }, &[self])
     }
 
     /// Returns zeros of this shape with this tensor in a part that does not overlap itself.
     pub fn scatter_part(&self, part: &Part, shape: Shape) -> Result<Tensor> {
-        crate::bind::bind1(AsStridedTranspose { part: Arc::new(*part), shape }, &[self])
+        bind(AsStridedTranspose { part: Arc::new(*part), shape }, &[self])
     }
 
     /// Returns the same value as the output of a new operation, so that it has its own node of the tape.
     pub fn renamed(&self) -> Result<Tensor> {
-        crate::bind::bind1(AsStrided { part: Arc::new(Part::whole(&self.shape())) }, &[self])
+        bind(AsStrided { part: Arc::new(Part::whole(&self.shape())) }, &[self])
     }
 
     /// Returns the main diagonal of the last two axes, which have equal length, as a view.
     pub fn main_diagonal(&self) -> Result<Tensor> {
-        crate::bind::bind1(Diagonal, &[self])
+        bind(Diagonal, &[self])
     }
 
     /// Returns this tensor with a strided part replaced by `value`, which has its shape and this dtype.
@@ -293,6 +294,6 @@ impl Tensor {
 
     /// [`Tensor::put`], in place where this tensor's memory is `over`.
     pub fn put_over(&self, part: &Part, value: &Tensor, over: Donated) -> Result<Tensor> {
-        crate::bind::bind1(Put { part: Arc::new(*part), over }, &[self, value])
+        bind(Put { part: Arc::new(*part), over }, &[self, value])
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 use crate::array::shape::{MAX_RANK, Shape, normalize_axis};
+use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
 use crate::ops::one;
@@ -78,7 +79,7 @@ impl Linear for Permute {
         for (i, &o) in self.order[..g.rank()].iter().enumerate() {
             inverse[o as usize] = i as u8;
         }
-        crate::bind::bind1(Permute { order: inverse }, &[g])
+        bind(Permute { order: inverse }, &[g])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let value = x[0].front()?;
@@ -86,7 +87,7 @@ impl Linear for Permute {
         for (slot, &axis) in order[1..value.rank()].iter_mut().zip(&self.order) {
             *slot = axis + 1;
         }
-        Ok(smallvec![(crate::bind::bind1(Permute { order }, &[&value])?, Some(0))])
+        Ok(smallvec![(bind(Permute { order }, &[&value])?, Some(0))])
     }
 }
 
@@ -140,7 +141,7 @@ impl Tensor {
                 shape.numel()
             )));
         }
-        crate::bind::bind1(Reshape { shape: *shape }, &[self])
+        bind(Reshape { shape: *shape }, &[self])
     }
 
     /// Permutes the axes; negative axes count from the end.
@@ -161,7 +162,7 @@ impl Tensor {
             }
             *slot = i as u8;
         }
-        crate::bind::bind1(Permute { order: resolved }, &[self])
+        bind(Permute { order: resolved }, &[self])
     }
 
     /// Swaps two axes.
@@ -173,7 +174,7 @@ impl Tensor {
         let mut order = [0u8; MAX_RANK];
         (0..self.rank()).for_each(|i| order[i] = i as u8);
         order.swap(a, b);
-        crate::bind::bind1(Permute { order }, &[self])
+        bind(Permute { order }, &[self])
     }
 
     /// Moves axis `from` to position `to`; the others keep their order.
@@ -198,7 +199,7 @@ impl Tensor {
                 self.shape()
             )));
         }
-        crate::bind::bind1(Expand { shape: *shape }, &[self])
+        bind(Expand { shape: *shape }, &[self])
     }
 
     /// Removes the axes in `axes` that have length 1 (all such axes when `None`).

@@ -8,6 +8,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::cpu::indexing::gather::positions;
 use crate::cpu::indexing::put::{self, offsets, sums, sums_of_parts};
 use crate::error::Result;
@@ -69,14 +70,14 @@ impl Linear for PutRows {
         }
         if wrt == 0 {
             let zeros = Tensor::zeros(Shape::new(&[index.numel(), width])?, g.dtype(), g.device())?;
-            return crate::bind::bind1(self.clone(), &[g, &zeros, index]);
+            return bind(self.clone(), &[g, &zeros, index]);
         }
         let table = Shape::new(&[g.numel() / width.max(1), width])?;
         let taken = g.reshape(&table)?.take(index, 0)?;
         if self.add {
             return Ok(taken);
         }
-        crate::bind::bind1(IsLast, &[index])?.unsqueeze(1)?.select(&taken, 0.0)
+        bind(IsLast, &[index])?.unsqueeze(1)?.select(&taken, 0.0)
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (whole, value) = (x[0].materialized(size)?, x[1].materialized(size)?);
@@ -84,7 +85,7 @@ impl Linear for PutRows {
         let rows = whole.numel() / size.max(1) / (self.width as usize).max(1);
         let starts = Tensor::arange(0.0, rows as f64, size, DType::I64, Device::Cpu)?.unsqueeze(1)?;
         let index = index.add(&starts)?.flatten(0, 1)?;
-        Ok(smallvec![(crate::bind::bind1(self.clone(), &[&whole, &value.flatten(0, 1)?, &index])?, Some(0))])
+        Ok(smallvec![(bind(self.clone(), &[&whole, &value.flatten(0, 1)?, &index])?, Some(0))])
     }
 }
 
@@ -106,7 +107,7 @@ impl Kernel for IsLast {
 
 impl Discrete for IsLast {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(crate::bind::bind1(*self, &[&x[0].front()?])?, Some(0))])
+        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
     }
 }
 
@@ -298,7 +299,7 @@ impl Tensor {
             return self.put_rows_composed(rows, &table, add);
         }
         let op = PutRows { width: rows.width as u64, add, over };
-        crate::bind::bind1(op, &[self, &table, &rows.index])
+        bind(op, &[self, &table, &rows.index])
     }
 
     /// Returns a copy that also depends on `other`, of which it reads no element: that derivative is zero.

@@ -2,7 +2,7 @@
 
 use crate::array::Array;
 use crate::array::buffer::Device;
-use crate::bind::bind1;
+use crate::bind::bind;
 use crate::interp;
 use crate::ops::updates::TotalNorm;
 use crate::optim::{self, Adam, Rule, Sgd};
@@ -272,7 +272,7 @@ fn _norms(py: Python<'_>, tensors: Values) -> PyResult<Option<Vec<Py<PyTensor>>>
     let norm_of = |arrays: &[&Array]| {
         let held: Vec<Tensor> = arrays.iter().map(|&x| x.clone().into()).collect();
         let held: Vec<&Tensor> = held.iter().collect();
-        wrap(py, run(py, elements(arrays.iter().copied()), || bind1(TotalNorm, &held))?)
+        wrap(py, run(py, elements(arrays.iter().copied()), || bind(TotalNorm, &held))?)
     };
     groups.iter().map(|Together { arrays, .. }| norm_of(arrays)).collect::<PyResult<_>>().map(Some)
 }

@@ -2,6 +2,7 @@
 
 use super::{AttentionJvp, Given, NAME, Reader, Scores, Settings, Which, batched, compose, every};
 use crate::array::Array;
+use crate::bind::bind;
 use crate::cpu::attention as kernels;
 use crate::device::on_device;
 use crate::error::Result;
@@ -56,12 +57,12 @@ impl AttentionVjp {
     ) -> Result<(Tensors, Tensors)> {
         let settings = self.settings;
         let mut inputs: Vec<&Tensor> = x.iter().chain(t).copied().collect();
-        let moved = crate::bind::bind(AttentionJvp { settings, has_tangent }, &inputs[1..])?;
+        let moved = bind(AttentionJvp { settings, has_tangent }, &inputs[1..])?;
         if wanted == Which::default() {
             return Ok((Tensors::new(), moved));
         }
         inputs.extend(&moved);
-        let out = crate::bind::bind(AttentionVjp { settings, wanted, second: Some(has_tangent) }, &inputs)?;
+        let out = bind(AttentionVjp { settings, wanted, second: Some(has_tangent) }, &inputs)?;
         drop(inputs);
         Ok((out, moved))
     }
@@ -134,7 +135,7 @@ impl Composite for AttentionVjp {
             Some(tg) => {
                 let mut inputs: SmallVec<[&Tensor; 7]> = SmallVec::from_slice(x);
                 inputs[0] = tg;
-                Some(crate::bind::bind(*self, &inputs)?)
+                Some(bind(*self, &inputs)?)
             }
             None => None,
         };

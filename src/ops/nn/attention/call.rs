@@ -3,6 +3,7 @@
 use super::{Attention, Dropout, Settings};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::op::AtCall;
 use crate::ops::pointwise::operand::{join, promote};
@@ -223,6 +224,6 @@ fn attend(
     let settings = Settings { numbers, causal: options.causal, masked: mask.is_some(), dropout };
     let mut inputs = vec![&q, &k, &v];
     inputs.extend(&mask);
-    let out = crate::bind::bind(Attention { settings }, &inputs)?;
+    let out = bind(Attention { settings }, &inputs)?;
     out.into_iter().next().ok_or_else(super::missing_input)
 }

@@ -27,6 +27,7 @@ pub use tangent::AttentionJvp;
 
 use crate::array::Array;
 use crate::array::random::State;
+use crate::bind::bind;
 use crate::cpu::attention as kernels;
 use crate::device::on_device;
 use crate::error::Result;
@@ -210,7 +211,7 @@ impl Scores {
 fn batched(op: impl Into<crate::op::Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
     let x: Vec<Tensor> = x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?;
     let refs: Vec<&Tensor> = x.iter().collect();
-    Ok(crate::bind::bind(op, &refs)?.into_iter().map(|y| (y, Some(0))).collect())
+    Ok(bind(op.into(), &refs)?.into_iter().map(|y| (y, Some(0))).collect())
 }
 
 /// Saves all inputs.
@@ -268,7 +269,7 @@ impl Composite for Attention {
         if self.settings.masked {
             x.push(c.input(3)?);
         }
-        let grads = wanted.spread(crate::bind::bind(op, &x)?);
+        let grads = wanted.spread(bind(op, &x)?);
         Ok(grads.into_iter().take(c.inputs()).collect())
     }
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
@@ -277,7 +278,7 @@ impl Composite for Attention {
         let mut inputs: SmallVec<[&Tensor; 10]> = smallvec![x[0], x[1], x[2], &y[0], &y[1]];
         inputs.extend(x.get(3).copied());
         inputs.extend(t.iter().flatten());
-        let out = crate::bind::bind(op, &inputs)?;
+        let out = bind(op, &inputs)?;
         Ok(smallvec![out.first().cloned(), None])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {

@@ -2,6 +2,7 @@
 
 use super::{AttentionVjp, Given, NAME, Reader, Scores, Settings, Which, batched, compose, every};
 use crate::array::Array;
+use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::Result;
 use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
@@ -80,7 +81,7 @@ impl Composite for AttentionJvp {
         if wanted != Which::default() {
             let mut x = vec![g];
             x.extend(&inputs[..first]);
-            let out = crate::bind::bind(AttentionVjp { settings, wanted, second: None }, &x)?;
+            let out = bind(AttentionVjp { settings, wanted, second: None }, &x)?;
             places.iter().zip(out).for_each(|(&(at, _), y)| grads[at] = Some(y));
         }
         // The mask follows the two outputs.
@@ -90,8 +91,7 @@ impl Composite for AttentionJvp {
             let mut x = vec![g];
             x.extend(&inputs);
             x.extend([c.output(0)?, c.output(1)?]);
-            let out =
-                crate::bind::bind(AttentionVjp { settings, wanted, second: Some(self.has_tangent) }, &x)?;
+            let out = bind(AttentionVjp { settings, wanted, second: Some(self.has_tangent) }, &x)?;
             wanted.iter().zip(out).for_each(|(i, y)| grads[place(i)] = Some(y));
         }
         Ok(grads)

@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
+use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::math::real::{Pointwise, Real};
 use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
@@ -122,12 +123,12 @@ impl Composite for MapVjp {
             } else if i == 0 {
                 inputs.push(h);
                 inputs.extend(reads.iter().copied());
-                Some(crate::bind::bind1(*self, &inputs)?)
+                Some(bind(*self, &inputs)?)
             } else {
                 inputs.push(c.input(0)?);
                 inputs.extend(reads.iter().copied());
                 inputs.push(h);
-                Some(crate::bind::bind1(MapVjpJvp { of: *self, moves: 1 << (i - 1) }, &inputs)?)
+                Some(bind(MapVjpJvp { of: *self, moves: 1 << (i - 1) }, &inputs)?)
             });
         }
         Ok(grads)
@@ -138,13 +139,13 @@ impl Composite for MapVjp {
         if let Some(t) = &t[0] {
             let mut inputs: SmallVec<[&Tensor; 4]> = x.iter().copied().collect();
             inputs[0] = t;
-            total = Some(crate::bind::bind1(*self, &inputs)?);
+            total = Some(bind(*self, &inputs)?);
         }
         if t[1..].iter().any(Option::is_some) {
             let moves = t[1..].iter().enumerate().fold(0, |set, (i, t)| set | (t.is_some() as u8) << i);
             let inputs: SmallVec<[&Tensor; 8]> =
                 x.iter().copied().chain(t[1..].iter().filter_map(Option::as_ref)).collect();
-            let moved = crate::bind::bind1(MapVjpJvp { of: *self, moves }, &inputs)?;
+            let moved = bind(MapVjpJvp { of: *self, moves }, &inputs)?;
             total = Some(match total {
                 Some(total) => total.add(&moved)?,
                 None => moved,
@@ -161,7 +162,7 @@ impl Composite for MapVjp {
             let one = x[0].value.scalar_like(1.0)?;
             let at: SmallVec<[&Tensor; 4]> =
                 std::iter::once(&one).chain(x[1..].iter().map(|operand| &operand.value)).collect();
-            let slope = crate::bind::bind1(*self, &at)?;
+            let slope = bind(*self, &at)?;
             let times = MapVjp { fun: Fun::Binary(Binary::Mul), wrt: 0, p: Params::default() };
             return aligned(times, &[x[0].clone(), Batched { value: slope, axis: None }]);
         }
@@ -257,7 +258,7 @@ impl Composite for MapVjpJvp {
             let one = t.value.scalar_like(1.0)?;
             let inputs: SmallVec<[&Tensor; 8]> =
                 at.iter().map(|operand| &operand.value).chain([&one]).collect();
-            let slope = crate::bind::bind1(*self, &inputs)?;
+            let slope = bind(*self, &inputs)?;
             let times = MapVjp { fun: Fun::Unary(Unary::Exp), wrt: 0, p: Params::default() };
             return aligned(times, &[t.clone(), Batched { value: slope, axis: None }]);
         }
