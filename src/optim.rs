@@ -76,7 +76,7 @@ impl Optimizer {
             arrays.extend(state);
             arrays.push(g.array("Optimizer")?);
         }
-        step(&arrays, width, &vec![step_number; gradients.len()], &self.rule)?;
+        step(&arrays, width, &vec![step_number; gradients.len()], &self.rule, None)?;
         self.steps = step_number;
         Ok(())
     }
@@ -110,8 +110,15 @@ fn check(slot: &Slot, rule: &Rule) -> Result<()> {
 }
 
 /// One step on every parameter, in place: one kernel call for all that lie on one device. `arrays` and
-/// `width` are those of [`slots`]; `steps` has one number for each parameter.
-pub(crate) fn step(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule) -> Result<()> {
+/// `width` are those of [`slots`]; `steps` has one number for each parameter. Nothing changes if `found`, a 0-d
+/// int32, is given and is not 0.
+pub(crate) fn step(
+    arrays: &[&Array],
+    width: usize,
+    steps: &[i32],
+    rule: &Rule,
+    found: Option<&Tensor>,
+) -> Result<()> {
     let Some(first) = arrays.first() else { return Ok(()) };
     let mut together = true;
     for slot in slots(arrays, width, steps) {
@@ -119,7 +126,7 @@ pub(crate) fn step(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule) 
         together &= slot.param().device() == first.device();
     }
     if together {
-        return step_on_device(arrays, width, steps, rule);
+        return step_on_device(arrays, width, steps, rule, found);
     }
     let mut devices: SmallVec<[Device; 2]> = SmallVec::new();
     for x in arrays {
@@ -131,32 +138,45 @@ pub(crate) fn step(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule) 
         let here = |slot: &Slot| slot.param().device() == device;
         let own: Vec<i32> = slots(arrays, width, steps).filter(here).map(|slot| slot.step).collect();
         let arrays: Vec<&Array> = arrays.iter().copied().filter(|x| x.device() == device).collect();
-        step_on_device(&arrays, width, &own, rule)?;
+        step_on_device(&arrays, width, &own, rule, found)?;
     }
     Ok(())
 }
 
 /// [`step`] for arrays on one device.
-fn step_on_device(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule) -> Result<()> {
+fn step_on_device(
+    arrays: &[&Array],
+    width: usize,
+    steps: &[i32],
+    rule: &Rule,
+    found: Option<&Tensor>,
+) -> Result<()> {
+    let found = found.map(|found| found.to_device(arrays[0].device())).transpose()?;
+    let found = found.as_ref().map(|found| found.array(rule.name())).transpose()?;
     if are_entangled(arrays, width) {
         // Each sees what those before it wrote, as in a loop.
         let mut each = arrays.chunks_exact(width).zip(steps);
-        return each.try_for_each(|(arrays, step)| update(arrays, width, std::slice::from_ref(step), rule));
+        return each
+            .try_for_each(|(arrays, step)| update(arrays, width, std::slice::from_ref(step), rule, found));
     }
     let same = steps.iter().all(|step| *step == steps[0]);
-    update(arrays, width, if same { &steps[..1] } else { steps }, rule)
+    update(arrays, width, if same { &steps[..1] } else { steps }, rule, found)
 }
 
 /// One operation for parameters that lie on one device and share no memory.
-fn update(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule) -> Result<()> {
+fn update(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule, found: Option<&Array>) -> Result<()> {
     let mut out: SmallVec<[&Array; 64]> = SmallVec::new();
     for (i, &x) in arrays.iter().enumerate() {
         if i % width + 1 < width {
             out.push(x);
         }
     }
-    let op = Update { rule: *rule, width: width as u32, steps: AtCall(SmallVec::from_slice(steps)) };
-    bind_into(&op, arrays, &out, rule.name())
+    let steps = AtCall(SmallVec::from_slice(steps));
+    let op = Update { rule: *rule, width: width as u32, guarded: found.is_some(), steps };
+    match found {
+        Some(found) => bind_into(&op, &[arrays, &[found]].concat(), &out, rule.name()),
+        None => bind_into(&op, arrays, &out, rule.name()),
+    }
 }
 
 /// Whether two slots share memory that one of them writes: tied weights under two names, or a gradient that

@@ -72,6 +72,54 @@ def test_growth_backoff_and_skipped_steps():
     assert scaler.get_scale() == 2.0
 
 
+RULES = {
+    "SGD": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.5),
+    "SGD, Nesterov": lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True),
+    "AdamW": lambda p: optim.AdamW(p, lr=0.1, amsgrad=True),
+    "Adagrad": lambda p: optim.Adagrad(p, lr=0.1),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("hooks", [False, True])
+def test_a_skipped_step_leaves_no_trace(rule, hooks):
+    """Steps with overflows in between equal the good steps alone, bit for bit."""
+    results = []
+    for factors in ([math.inf, 1.0, math.nan, math.nan, 2.0, 3.0], [1.0, 2.0, 3.0]):
+        p = nn.Parameter(wg.tensor([1.0, -2.0, 3.0]))
+        optimizer = RULES[rule]([p])
+        calls = []
+        if hooks:
+            optimizer.register_step_post_hook(lambda *_: calls.append(None))  # noqa: B023
+        # A power of two scales without rounding.
+        scaler = GradScaler(init_scale=2.0**10)
+        for factor in factors:
+            step(scaler, optimizer, p, factor)
+        state = [
+            x.tolist() if isinstance(x, wg.Tensor) else x
+            for entry in optimizer.state.values()
+            for x in entry.values()
+        ]
+        results.append((p.tolist(), state, len(calls)))
+    assert results[0] == results[1]
+    assert results[0][2] == (3 if hooks else 0)
+
+
+def test_an_update_of_ones_own_does_not_run_on_overflow():
+    class Counting(optim.SGD):
+        count = 0
+
+        def _update(self, group):
+            super()._update(group)
+            self.count += 1
+
+    p = nn.Parameter(wg.zeros(2))
+    optimizer, scaler = Counting([p], lr=1.0), GradScaler(init_scale=8.0)
+    for factor in (1.0, math.inf, 1.0):
+        step(scaler, optimizer, p, factor)
+    assert (optimizer.count, p.tolist()) == (2, [-2, -2])
+
+
 def test_unscale_before_clipping():
     p = nn.Parameter(wg.zeros(2))
     optimizer, scaler = optim.SGD([p], lr=1.0), GradScaler()

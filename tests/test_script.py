@@ -1,5 +1,7 @@
 """Every value passes the one door: running the recorded operations of a training step again gives the same bits."""
 
+import math
+
 import numpy as np
 import pytest
 import wengert as wg
@@ -47,15 +49,17 @@ class Training:
         with wg.no_grad():
             self.loss.copy_(loss)
 
+    def state(self):
+        """The tensors of the optimiser."""
+        entries = self.optimizer.state.values()
+        return [x for entry in entries for x in entry.values() if isinstance(x, wg.Tensor)]
+
     def memory(self):
         """Everything that a step changes."""
-        state = [
-            x for entry in self.optimizer.state.values() for x in entry.values() if isinstance(x, wg.Tensor)
-        ]
         return [
             self.loss,
             *self.model.parameters(),
-            *state,
+            *self.state(),
             *self.average.parameters(),
             *self.average.buffers(),
         ]
@@ -102,6 +106,18 @@ def test_a_step_is_run_again_with_other_numbers(recorded):
     wg.manual_seed(7)
     training.step()
     assert replayed == training.bits() != after
+
+
+def test_a_step_is_left_out_where_the_rerun_overflows(recorded):
+    training, before, script, _ = recorded
+    training.set_to(before)
+    with wg.no_grad():
+        next(training.model.parameters()).view(-1)[0] = math.inf
+    kept = [*training.model.parameters(), *training.state()]
+    held = [x.detach().numpy().tobytes() for x in kept]
+    script.run()
+    assert training.loss.isnan()
+    assert [x.detach().numpy().tobytes() for x in kept] == held
 
 
 def where(x, y, index):

@@ -3,7 +3,7 @@ gradients from vanishing (Micikevicius et al. 2018). bfloat16 has float32's rang
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import wengert as wg
@@ -60,9 +60,10 @@ class GradScaler:
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval, self._growth_tracker = growth_interval, 0
         self._scaled = False
-        # Per optimiser of this iteration: whether a gradient overflowed, and whether it has stepped.
-        self._found: dict[int, bool] = {}
-        self._stepped: set[int] = set()
+        # Per optimiser of this iteration: whether a gradient overflowed, a 0-d int32 where the gradients lie; and
+        # what restores its state of before the step.
+        self._found: dict[int, Tensor] = {}
+        self._stepped: dict[int, Callable[[], None] | None] = {}
 
     def is_enabled(self) -> bool:
         """Whether the scaler does anything."""
@@ -151,6 +152,9 @@ class GradScaler:
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
         """`optimizer.step(*args, **kwargs)`, left out if a gradient overflowed; returns its result,
         or None.
+
+        Where a step is nothing but fused kernels (SGD and Adam without hooks), the device leaves it out, and
+        the program does not wait for the gradients; `update` then takes back what counts the step.
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -165,13 +169,21 @@ class GradScaler:
             )
         if id(optimizer) not in self._found:
             self.unscale_(optimizer)
-        self._stepped.add(id(optimizer))
-        return None if self._found[id(optimizer)] else optimizer.step(*args, **kwargs)
+        found = self._found[id(optimizer)]
+        plain = not args and not kwargs and isinstance(optimizer, Optimizer)
+        restore = self._stepped[id(optimizer)] = optimizer._step_unless(found) if plain else None
+        return None if restore or found else optimizer.step(*args, **kwargs)
 
     def update(self, new_scale: float | Tensor | None = None) -> None:
         """Adapts the factor, or sets it; ends the iteration."""
         if not self._enabled:
             return
+        overflowed = False
+        for key, found in self._found.items():
+            if found:
+                overflowed = True
+                if restore := self._stepped.get(key):
+                    restore()
         if new_scale is not None:
             value = float(new_scale)
             if not value > 0.0 or math.isinf(value):
@@ -181,7 +193,7 @@ class GradScaler:
             raise RuntimeError(
                 "GradScaler: update() before any step() or unscale_(); the order is scale, step, update"
             )
-        elif any(self._found.values()):
+        elif overflowed:
             self._scale *= self._backoff_factor
             self._growth_tracker = 0
         else:

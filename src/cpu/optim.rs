@@ -182,8 +182,13 @@ step!(Adam, |this, step, state, grad, Float| {
     }
 });
 
-/// Applies one step of `rule`, in place, to parameters that share no memory.
-pub fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
+/// Applies one step of `rule`, in place, to parameters that share no memory; none if `found` is not 0.
+pub fn step(slots: &[Slot], rule: &Rule, found: Option<&Array>) -> Result<()> {
+    if let Some(found) = found
+        && found.item()? != 0.0
+    {
+        return Ok(());
+    }
     fn both(slots: &[Slot], body: &(impl Step<f32> + Step<f64>)) -> Result<()> {
         sweep::<f32>(slots, body)?;
         sweep::<f64>(slots, body)

@@ -17,23 +17,34 @@ use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
 /// A step of an optimiser on parameters of one device. Inputs, for each parameter: the parameter, its state,
-/// its gradient. Outputs: all of them but the gradients, changed.
+/// its gradient; if `guarded`, last a 0-d int32, and nothing changes unless it is 0. Outputs: all of the
+/// parameters and their state, changed.
 #[derive(Clone, Debug)]
 pub struct Update {
     /// The update rule. Its formula is what the operation is; its numbers are given.
     pub rule: Rule,
     /// The number of inputs of each parameter.
     pub width: u32,
+    /// Whether an input decides on the device if the step is taken.
+    pub guarded: bool,
     /// The number of the step of each parameter, from 1, or that of all.
     pub steps: AtCall<SmallVec<[i32; 4]>>,
 }
 
 impl Update {
     /// Which of the formulas of the rule.
-    fn formula(&self) -> (u32, bool, [bool; 3]) {
+    fn formula(&self) -> (u32, bool, bool, [bool; 3]) {
         match self.rule {
-            Rule::Sgd(s) => (self.width, false, [s.momentum != 0.0, s.nesterov, s.maximize]),
-            Rule::Adam(a) => (self.width, true, [a.decoupled, false, a.maximize]),
+            Rule::Sgd(s) => (self.width, self.guarded, false, [s.momentum != 0.0, s.nesterov, s.maximize]),
+            Rule::Adam(a) => (self.width, self.guarded, true, [a.decoupled, false, a.maximize]),
+        }
+    }
+
+    /// The inputs of the parameters, and the guard.
+    fn split<'x, 'a>(&self, x: &'x [&'a Array]) -> (&'x [&'a Array], Option<&'a Array>) {
+        match x {
+            [x @ .., found] if self.guarded => (x, Some(found)),
+            _ => (x, None),
         }
     }
 }
@@ -58,13 +69,14 @@ impl Kernel for Update {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let width = self.width as usize;
-        let written = x.iter().enumerate().filter(|(i, _)| i % width + 1 < width);
+        let written = self.split(x).0.iter().enumerate().filter(|(i, _)| i % width + 1 < width);
         let out: Arrays = written.map(|(_, x)| x.copied()).collect::<Result<_>>()?;
         self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
         Ok(out)
     }
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         let width = self.width as usize;
+        let (x, found) = self.split(x);
         let mut arrays: SmallVec<[&Array; 64]> = SmallVec::from_slice(x);
         for (arrays, out) in arrays.chunks_exact_mut(width).zip(out.chunks_exact(width - 1)) {
             for (x, &out) in arrays.iter_mut().zip(out) {
@@ -74,7 +86,7 @@ impl Kernel for Update {
         }
         let slots: SmallVec<[Slot; 32]> = slots(&arrays, width, &self.steps.0).collect();
         let Some(first) = slots.first() else { return Ok(()) };
-        on_device!(first.param(), optim::step(&slots, &self.rule))
+        on_device!(first.param(), optim::step(&slots, &self.rule, found))
     }
     /// Per element: two and two more for momentum, or twelve for Adam.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
@@ -88,7 +100,7 @@ impl Kernel for Update {
             }
             Rule::Adam(_) => 12,
         };
-        x.chunks(self.width as usize).map(|x| cost::each(&x[..1], each)).sum()
+        self.split(x).0.chunks(self.width as usize).map(|x| cost::each(&x[..1], each)).sum()
     }
 }
 

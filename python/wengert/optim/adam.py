@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wengert import _core
+from wengert._core import Tensor
 
 from . import composed
 from .optimizer import Optimizer
@@ -64,6 +65,11 @@ class Adam(Optimizer):
     def _update(self, group: dict[str, Any]) -> None:
         decoupled = bool(group["decoupled_weight_decay"])
         if not _core._optim_adam(group, self.state, decoupled):
+            composed.adam(group, self.state, decoupled)
+
+    def _update_unless(self, group: dict[str, Any], found: Tensor) -> None:
+        decoupled = bool(group["decoupled_weight_decay"])
+        if not _core._optim_adam(group, self.state, decoupled, found) and not found:
             composed.adam(group, self.state, decoupled)
 
 

@@ -67,6 +67,8 @@ class Optimizer:
     defaults: dict[str, Any]
     # Whether `_update` is nothing but calls of fused kernels, which no tape sees.
     _records_nothing = False
+    # A function of the optimiser, a group and a 0-d int32: takes the step of `_update` where that is 0.
+    _update_unless: Callable[[Any, dict[str, Any], Tensor], None] | None = None
     # Whether hooks are already running around a step, which calls that of its base class.
     _is_stepping = False
 
@@ -213,6 +215,34 @@ class Optimizer:
                 for group in self.param_groups:
                     self._update(group)
         return loss
+
+    def _step_unless(self, found: Tensor) -> Callable[[], None] | None:
+        """Takes a step where `found` is 0, which the device decides. Returns a function that restores the state
+        of before, for where it was not; None, and nothing done, if a step is more than its fused kernels.
+        """
+        cls = type(self)
+        fused = next((base for base in cls.__mro__ if "_update_unless" in base.__dict__), Optimizer)
+        if (
+            self._pre_hooks
+            or self._post_hooks
+            or fused._update_unless is None
+            or (cls.step, cls._update) != (Optimizer.step, fused._update)
+            or {"step", "_update"} & self.__dict__.keys()
+        ):
+            return None
+        before = {param: dict(entry) for param, entry in self.state.items()}
+        for group in self.param_groups:
+            fused._update_unless(self, group, found)
+
+        def restore() -> None:
+            for param in list(self.state):
+                if param in before:
+                    self.state[param].clear()
+                    self.state[param].update(before[param])
+                else:
+                    del self.state[param]
+
+        return restore
 
     def _between_hooks(self, step: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
         """Takes a step with the hooks around it."""

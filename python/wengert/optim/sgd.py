@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from wengert import _core
+from wengert._core import Tensor
 
 from . import composed
 from .optimizer import Optimizer
@@ -60,4 +61,8 @@ class SGD(Optimizer):
 
     def _update(self, group: dict[str, Any]) -> None:
         if not _core._optim_sgd(group, self.state):
+            composed.sgd(group, self.state)
+
+    def _update_unless(self, group: dict[str, Any], found: Tensor) -> None:
+        if not _core._optim_sgd(group, self.state, found) and not found:
             composed.sgd(group, self.state)

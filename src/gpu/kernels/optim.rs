@@ -30,7 +30,12 @@ fn flat_gradient(g: &Array) -> Result<Array> {
 
 /// Performs one step of `rule`, in place, on parameters that share no memory: one dispatch per dtype of
 /// gradients, or more if the GPU has too few bindings for all parameters.
-pub fn step(slots: &[Slot], rule: &Rule) -> Result<()> {
+pub fn step(slots: &[Slot], rule: &Rule, found: Option<&Array>) -> Result<()> {
+    if let Some(found) = found
+        && found.item()? != 0.0
+    {
+        return Ok(());
+    }
     step_by(slots, rule, usize::MAX)
 }
 

@@ -2,6 +2,8 @@
 
 use crate::array::Array;
 use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::bind::bind;
 use crate::interp;
 use crate::ops::updates::TotalNorm;
@@ -140,12 +142,12 @@ impl<'py> Group<'py> {
     }
 
     /// Takes the step and stores the new state in `state`.
-    fn step(self, state: &Bound<'py, PyDict>, rule: &Rule) -> PyResult<()> {
+    fn step(self, state: &Bound<'py, PyDict>, rule: &Rule, found: Option<Tensor>) -> PyResult<()> {
         let py = state.py();
         let arrays: SmallVec<[&Array; 64]> = self.arrays.iter().collect();
         let width = arrays.len() / self.steps.len().max(1);
         let count = elements(arrays.chunks(width.max(1)).map(|x| x[0]));
-        run(py, count, || optim::step(&arrays, width, &self.steps, rule))?;
+        run(py, count, || optim::step(&arrays, width, &self.steps, rule, found.as_ref()))?;
         if let Rule::Adam(_) = rule {
             for (entry, number) in self.entries.iter().zip(&self.steps) {
                 entry.set_item("step", number)?;
@@ -179,9 +181,15 @@ macro_rules! settings {
 
 /// One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to
 /// dictionaries with their `momentum_buffer`. Returns false, having done nothing, inside forward mode and
-/// batches, where a value is no memory.
+/// batches, where a value is no memory. No parameter and no state changes unless `found`, a 0-d int32 on some
+/// device, is 0.
 #[pyfunction]
-fn _optim_sgd<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>) -> PyResult<bool> {
+#[pyo3(signature = (group, state, found=None))]
+fn _optim_sgd<'py>(
+    group: &Bound<'py, PyDict>,
+    state: &Bound<'py, PyDict>,
+    found: Option<&Bound<'py, PyTensor>>,
+) -> PyResult<bool> {
     if interp::replaces_values() {
         return Ok(false);
     }
@@ -191,18 +199,20 @@ fn _optim_sgd<'py>(group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>) -> Py
     let names: &[_] = if momentum != 0.0 { &["momentum_buffer"] } else { &[] };
     let rule = Rule::Sgd(Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize });
     let step = |_: &Bound<'py, PyDict>, is_new| Ok(if is_new { 1 } else { 2 });
-    Group::new(group, state, names, step)?.step(state, &rule)?;
+    Group::new(group, state, names, step)?.step(state, &rule, found.map(value).transpose()?)?;
     Ok(true)
 }
 
 /// One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient.
-/// `state` maps parameters to dictionaries with their number of steps and moments. Returns false as
-/// [`_optim_sgd`] does.
+/// `state` maps parameters to dictionaries with their number of steps and moments. `found` and the result are
+/// those of [`_optim_sgd`].
 #[pyfunction]
+#[pyo3(signature = (group, state, decoupled, found=None))]
 fn _optim_adam<'py>(
     group: &Bound<'py, PyDict>,
     state: &Bound<'py, PyDict>,
     decoupled: bool,
+    found: Option<&Bound<'py, PyTensor>>,
 ) -> PyResult<bool> {
     if interp::replaces_values() {
         return Ok(false);
@@ -218,7 +228,7 @@ fn _optim_adam<'py>(
         Some(n) => Ok(n.extract::<i32>()? + 1),
         None => Ok(1),
     };
-    Group::new(group, state, names, step)?.step(state, &rule)?;
+    Group::new(group, state, names, step)?.step(state, &rule, found.map(value).transpose()?)?;
     Ok(true)
 }
 
@@ -248,20 +258,24 @@ fn _clear_gradients(params: &Bound<'_, PyAny>, set_to_none: bool) -> PyResult<()
     Ok(())
 }
 
-/// Multiplies all gradients by `factor`, in place, and says whether any element was infinite or NaN.
+/// Multiplies all gradients by `factor`, in place. Returns whether any element was infinite or NaN, a 0-d int32
+/// of 0 or 1 on the device of the first gradient.
 #[pyfunction]
-fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<bool> {
+fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<Py<PyTensor>> {
     let Some(groups) = grads.by_device() else {
         return Err(crate::py::error::type_error(
             "GradScaler: gradients must be plain floating point tensors; unscale outside of vmap and jvp",
         ));
     };
-    let mut found = false;
+    let mut found: Option<Tensor> = None;
     for Together { arrays, .. } in groups {
-        found |=
-            run(py, elements(arrays.iter().copied()), || optim::unscale(&arrays, factor)?.item())? != 0.0;
+        let here = run(py, elements(arrays.iter().copied()), || optim::unscale(&arrays, factor))?;
+        found = Some(match found {
+            Some(found) => run(py, 1, || found.maximum(&here.to_device(found.device())?))?,
+            None => here,
+        });
     }
-    Ok(found)
+    wrap(py, found.map_or_else(|| Tensor::zeros(Shape::SCALAR, DType::I32, Device::Cpu), Ok)?)
 }
 
 /// The norms of all elements of the tensors of each device, 0-d tensors there; None if one is no plain
