@@ -1440,7 +1440,7 @@ class ShapeError(ValueError, RuntimeError):
 def _adaptive_avg_pool(rank: Any, input: Any, sizes: Any) -> Any:
     """Averages of windows that divide each of the last `rank` axes into so many parts."""
 def _amp_unscale(grads: Any, factor: Any) -> Any:
-    """Multiplies all gradients by `factor`, in place, and says whether any element was infinite or NaN."""
+    """Multiplies all gradients by `factor`, in place. Returns whether any element was infinite or NaN, a 0-d int32 of 0 or 1 on the device of the first gradient."""
 def _anomaly_clear() -> Any:
     """Forgets them."""
 def _anomaly_notes() -> Any:
@@ -1577,10 +1577,10 @@ def _op_entries() -> Any:
     """What the documentation tells of every kind of operation: name, documentation, class, precision, and its reverse and forward rules as formulas."""
 def _op_formulas() -> Any:
     """What the documentation tells of every row of the tables: name, number of inputs, value and partials as formulas (None where one is zero), its precision under autocast, what each partial reads, and the floating point operations of value and partials."""
-def _optim_adam(group: Any, state: Any, decoupled: Any) -> Any:
-    """One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their number of steps and moments. Returns false as [`_optim_sgd`] does."""
-def _optim_sgd(group: Any, state: Any) -> Any:
-    """One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`. Returns false, having done nothing, inside forward mode and batches, where a value is no memory."""
+def _optim_adam(group: Any, state: Any, decoupled: Any, found: Any = None) -> Any:
+    """One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their number of steps and moments. `found` and the result are those of [`_optim_sgd`]."""
+def _optim_sgd(group: Any, state: Any, found: Any = None) -> Any:
+    """One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`. Returns false, having done nothing, inside forward mode and batches, where a value is no memory. No parameter and no state changes unless `found`, a 0-d int32 on some device, is 0."""
 def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:
     """The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right, top, ...)."""
 def _pinv(x: Any, absolute: Any, relative: Any) -> Any:

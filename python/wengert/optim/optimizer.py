@@ -67,8 +67,6 @@ class Optimizer:
     defaults: dict[str, Any]
     # Whether `_update` is nothing but calls of fused kernels, which no tape sees.
     _records_nothing = False
-    # A function of the optimiser, a group and a 0-d int32: takes the step of `_update` where that is 0.
-    _update_unless: Callable[[Any, dict[str, Any], Tensor], None] | None = None
     # Whether hooks are already running around a step, which calls that of its base class.
     _is_stepping = False
 
@@ -196,6 +194,10 @@ class Optimizer:
     def _update(self, group: dict[str, Any]) -> None:
         raise NotImplementedError(f"{type(self).__name__} has no _update")
 
+    def _update_unless(self, group: dict[str, Any], found: Tensor) -> None:
+        """`_update` where `found`, a 0-d int32, is 0, which fused kernels look at."""
+        raise NotImplementedError(f"{type(self).__name__} has no _update_unless")
+
     @_with_hooks
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates every parameter that has a gradient.
@@ -221,11 +223,11 @@ class Optimizer:
         of before, for where it was not; None, and nothing done, if a step is more than its fused kernels.
         """
         cls = type(self)
-        fused = next((base for base in cls.__mro__ if "_update_unless" in base.__dict__), Optimizer)
+        fused: type[Optimizer] = next(base for base in cls.__mro__ if "_update_unless" in base.__dict__)
         if (
             self._pre_hooks
             or self._post_hooks
-            or fused._update_unless is None
+            or fused is Optimizer
             or (cls.step, cls._update) != (Optimizer.step, fused._update)
             or {"step", "_update"} & self.__dict__.keys()
         ):
