@@ -21,8 +21,24 @@ __all__ = [
 
 _IDS = itertools.count()
 
-#: From the kind of hook to the hooks of that kind in the order in which they run.
-Registry = dict[str, dict[int, "Hook"]]
+#: The kinds of hooks that have been registered in this process. While there are none, a call of a module need not
+#: look for its own.
+SEEN: set[str] = set()
+
+
+class Registry(dict[str, dict[int, "Hook"]]):
+    """From the kind of hook to the hooks of that kind in the order in which they run."""
+
+    def __setitem__(self, kind: str, hooks: dict[int, "Hook"]) -> None:
+        """Enters the hooks of a kind; copies and pickles do so too."""
+        SEEN.add(kind)
+        super().__setitem__(kind, hooks)
+
+    def of(self, kind: str) -> dict[int, "Hook"]:
+        """The hooks of a kind, made on first use."""
+        if kind not in self:
+            self[kind] = {}
+        return self[kind]
 
 
 class Hook(NamedTuple):
@@ -69,7 +85,7 @@ class _KindHandle(RemovableHandle):
     """Removes a hook, and its kind with the last hook of that kind: a registry without hooks is empty."""
 
     def __init__(self, registry: Registry, kind: str, key: int) -> None:
-        super().__init__(registry.setdefault(kind, {}), key)
+        super().__init__(registry.of(kind), key)
         self._kinds = registry
         self._kind = kind
 
@@ -85,11 +101,11 @@ def add(registry: Registry, kind: str, hook: Hook, prepend: bool = False) -> Rem
         raise TypeError(
             f"a {kind} hook is a function, got {type(hook.call).__name__}; pass something that can be called"
         )
-    return _KindHandle(registry, kind, RemovableHandle.add(registry.setdefault(kind, {}), hook, prepend)._key)
+    return _KindHandle(registry, kind, RemovableHandle.add(registry.of(kind), hook, prepend)._key)
 
 
 #: The hooks of all modules.
-EVERYWHERE: Registry = {}
+EVERYWHERE = Registry()
 
 
 def hooks_of(registry: Registry, kind: str) -> Iterator[tuple[int, Hook]]:

@@ -17,7 +17,7 @@ from wengert._core import Tensor
 
 from .calling import call_with_hooks
 from .hookable import Hookable
-from .hooks import EVERYWHERE, Registry
+from .hooks import EVERYWHERE, SEEN, Registry
 from .moving import destination, move
 from .parameter import Parameter
 from .state import StateDict
@@ -63,7 +63,7 @@ class Module(Hookable, Walking, StateDict):
             _parameter_names={},
             _buffer_names={},
             _module_names={},
-            _hooks={},
+            _hooks=Registry(),
         )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
@@ -74,7 +74,8 @@ class Module(Hookable, Walking, StateDict):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs `forward`, with the hooks around it."""
-        if not self._hooks and not EVERYWHERE:
+        # A set is asked sooner than an attribute.
+        if not SEEN or not (self._hooks or EVERYWHERE):
             return self.forward(*args, **kwargs)
         return call_with_hooks(self, self._hooks, args, kwargs)
 
@@ -140,7 +141,9 @@ class Module(Hookable, Walking, StateDict):
         made.__dict__.update(self.__dict__)
         for kind in _KINDS:
             made.__dict__[kind] = copy.copy(self.__dict__[kind])
-        made.__dict__["_hooks"] = {kind: dict(hooks) for kind, hooks in self._hooks.items()}
+        made.__dict__["_hooks"] = Registry()
+        for kind, hooks in self._hooks.items():
+            made._hooks[kind] = dict(hooks)
         return made
 
     def _check_new(self, kind: str, name: Any) -> None:

@@ -24,6 +24,8 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def hooked(self: "Optimizer", *args: Any, **kwargs: Any) -> Any:
         if (self._pre_hooks or self._post_hooks) and not self._is_stepping:
             return self._between_hooks(step, args, kwargs)
+        if not args and not kwargs:
+            return step(self)
         return step(self, *args, **kwargs)
 
     return hooked
