@@ -14,6 +14,9 @@ DOCS_BIN := $(abspath $(DOCS_VENV))/bin
 export PYO3_PYTHON := $(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# Modules without kernels, foreign code or devices.
+PURE := array:: process:: tape:: interp:: watch:: autodiff::queue
+
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md \
     $(shell find src shaders python -type f ! -name '*.pyc' ! -name '*.so' 2>/dev/null)
 TOOLS := $(VENV)/.tools
@@ -29,7 +32,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint format stubs operations bench budgets bench-peers bench-loops bench-matmul sanitize loom docs clean
+.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint format stubs operations bench budgets bench-peers bench-loops bench-matmul sanitize loom memcheck docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +70,12 @@ array-api: $(VENV)/.test ## the public suite of the array API standard, from a c
 loom: ## the team of threads under loom: every order of its events
 	@echo "==> loom"
 	@RUSTFLAGS="--cfg loom" cargo test --quiet --locked --release --manifest-path tests/loom/Cargo.toml --target-dir target/loom
+
+# The binary of the unit tests runs under valgrind; nothing is compiled for it.
+HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p' | tr 'a-z-' 'A-Z_')
+memcheck: ## the unit tests of buffers, blocks, shapes and nodes under valgrind: reads of what is freed, out of bounds or unset
+	@echo "==> valgrind"
+	@CARGO_TARGET_$(HOST)_RUNNER="valgrind -q --error-exitcode=9" cargo test --quiet --locked --lib -- $(PURE)
 
 sanitize: $(VENV)/.test ## tests of files, capsules, buffers and indices in a build with the address sanitizer
 	@echo "==> address sanitizer"

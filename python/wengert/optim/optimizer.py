@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from numbers import Real
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import wengert as wg
 from wengert import _core
@@ -16,6 +16,9 @@ from ..nn.hooks import RemovableHandle
 
 __all__ = ["Optimizer"]
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A `step` around which the optimiser's hooks run."""
@@ -24,11 +27,25 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     def hooked(self: "Optimizer", *args: Any, **kwargs: Any) -> Any:
         if (self._pre_hooks or self._post_hooks) and not self._is_stepping:
             return self._between_hooks(step, args, kwargs)
-        if not args and not kwargs:
-            return step(self)
         return step(self, *args, **kwargs)
 
     return hooked
+
+
+def _as_declared(declared: Callable[P, R]) -> Callable[[Callable[..., Any]], Callable[P, R]]:
+    """Gives a function the name, documentation and signature of another, whose arguments it takes."""
+
+    def decorate(f: Callable[..., Any]) -> Callable[P, R]:
+        return wraps(declared, assigned=("__doc__", "__annotations__"))(f)
+
+    return decorate
+
+
+def _only(keyword: Any, *args: Any) -> Any:
+    """The closure, given by position."""
+    if len(args) > 1 or keyword is not None:
+        raise TypeError(f"Optimizer.step: one closure expected, got {len(args) + (keyword is not None)}")
+    return args[0]
 
 
 class Optimizer:
@@ -200,13 +217,20 @@ class Optimizer:
         """`_update` where `found`, a 0-d int32, is 0, which fused kernels look at."""
         raise NotImplementedError(f"{type(self).__name__} has no _update_unless")
 
-    @_with_hooks
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+    def _declared(self, closure: Callable[[], Any] | None = None) -> Any:
         """Updates every parameter that has a gradient.
 
         Args:
             closure: computes the loss anew, with gradients; its value is returned.
         """
+
+    # Hooks are told how the closure was given. A wrapper like that of subclasses would take a tenth of a small step.
+    @_as_declared(_declared)
+    def step(self, *args: Any, closure: Any = None) -> Any:
+        if (self._pre_hooks or self._post_hooks) and not self._is_stepping:
+            return self._between_hooks(Optimizer.step, args, {} if closure is None else {"closure": closure})
+        if args:
+            closure = _only(closure, *args)
         loss = None
         if closure is not None:
             with wg.enable_grad():
