@@ -62,9 +62,11 @@ class _Numbered(Module):
         return iter(self._items())
 
     def _name(self, index: int) -> str:
-        if not -len(self) <= index < len(self):
-            raise IndexError(f"{type(self).__name__}: index {index} is outside its {len(self)} modules")
-        return next(islice(self._module_names, index % len(self), None))
+        names = self._module_names
+        count = len(names)
+        if not -count <= index < count:
+            raise IndexError(f"{type(self).__name__}: index {index} is outside its {count} modules")
+        return next(islice(names, index % count, None))
 
     def __getitem__(self, index: Any) -> Any:
         """One module, or for a slice a container of the same type."""
