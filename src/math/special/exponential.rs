@@ -1,6 +1,7 @@
 //! Exponentials and logarithms to other bases, hyperbolic functions, the logistic function, and the tangent.
 
-use super::{Precision, exp_times, exponent_and_rest, log_ends, odd_series, series, tables};
+use super::tables::Tables;
+use super::{Precision, exp_times, exponent_and_rest, log_ends, odd_series, series};
 use crate::math::{Lane, with_sign_of};
 
 /// `2^x`.
@@ -85,7 +86,7 @@ pub fn silu<P: Precision, L: Lane>(x: L, logistic: L) -> L {
 /// The tangent of `r + n * pi/2` for `|r| <= pi/4`, in single precision.
 #[inline(always)]
 pub fn tan<L: Lane>(x: L, (r, n): (L, L::Int)) -> L {
-    let near = odd_series(r, &tables::single::TAN);
+    let near = odd_series(r, <f32 as Tables>::TAN);
     let reciprocal = L::lit(-1.0) / near;
     let value = L::select(L::int_eq(n & L::int(1), L::int(0)), near, reciprocal);
     L::select(x.eq(L::lit(0.0)), x, value)
