@@ -46,9 +46,14 @@ pub trait Lane: Real {
     /// Number of stored bits of the mantissa: 23 or 52.
     const MANTISSA: usize;
     /// The stored exponent of 1.
-    const BIAS: i64;
+    const BIAS: i64 = if Self::MANTISSA == 23 { 127 } else { 1023 };
     /// The sign bit.
-    const SIGN: i64;
+    const SIGN: i64 = if Self::MANTISSA == 23 { i32::MIN as i64 } else { i64::MIN };
+    /// A number whose sum with a small one has the nearest integer as its last bits, and the bits of it.
+    const MAGIC: (f64, i64) = (
+        (3_u64 << (Self::MANTISSA - 1)) as f64,
+        (Self::BIAS + Self::MANTISSA as i64) << Self::MANTISSA | 1 << (Self::MANTISSA - 1),
+    );
     /// The integer constant `value`, or its lower half.
     fn int(value: i64) -> Self::Int;
     /// `a == b`.
@@ -58,17 +63,30 @@ pub trait Lane: Real {
     /// Returns the float with these bits.
     fn from_bits(bits: Self::Int) -> Self;
     /// Returns the float nearest to a small integer.
-    fn from_int(value: Self::Int) -> Self;
+    #[inline(always)]
+    fn from_int(value: Self::Int) -> Self {
+        from_small_int(value)
+    }
     /// Returns the nearest integer, as a float and as an integer. Valid for `|self| < 2^22` (`2^51` in double
-    /// precision), arbitrary elsewhere.
-    fn nearest_int(self) -> (Self, Self::Int);
+    /// precision), arbitrary elsewhere. A cast to integers saturates, so loops would not vectorise.
+    #[inline(always)]
+    fn nearest_int(self) -> (Self, Self::Int) {
+        let sum = self + Self::MAGIC.0;
+        (sum - Self::MAGIC.0, sum.bits() - Self::int(Self::MAGIC.1))
+    }
     /// The constant with these bits, which may be an infinity or NaN; `self` hides it from compilers that
     /// reject such constants.
-    fn special(self, bits: u32) -> Self;
+    #[inline(always)]
+    fn special(self, bits: u32) -> Self {
+        Self::lit(f64::from(f32::from_bits(bits)))
+    }
     /// `self * factor + term`, rounded once where that is fast and twice elsewhere.
     fn mul_add(self, factor: Self, term: Self) -> Self;
     /// `self - a * b` for a product of at most 23 bits, which is exact; compilers may not reassociate it.
-    fn minus_product(self, a: Self, b: Self) -> Self;
+    #[inline(always)]
+    fn minus_product(self, a: Self, b: Self) -> Self {
+        a.mul_add(-b, self)
+    }
     /// `self` limited to `[low, high]`; NaN stays NaN.
     #[inline(always)]
     fn clamp(self, low: f64, high: f64) -> Self {
@@ -78,8 +96,7 @@ pub trait Lane: Real {
     /// `self * 2^n`, rounded once, for `n = turns` between twice the smallest and twice the largest exponent.
     #[inline(always)]
     fn scale(self, _turns: Self, n: Self::Int) -> Self {
-        let half = n >> 1;
-        self * power_of_two::<Self>(half) * power_of_two::<Self>(n - half)
+        scaled(self, n)
     }
     /// Whether the mask may be true somewhere. False only saves work for rare arguments. Lanes that prefer
     /// not to branch return true.
@@ -159,6 +176,20 @@ pub(crate) fn polynomial<L: Lane, const N: usize>(x: L, coefficients: &[f64; N])
 #[inline(always)]
 pub(crate) fn power_of_two<L: Lane>(n: L::Int) -> L {
     L::from_bits((n + L::int(L::BIAS)) << L::MANTISSA)
+}
+
+/// `x * 2^n`, rounded once, for `n` between twice the smallest and twice the largest exponent.
+#[inline(always)]
+pub(crate) fn scaled<L: Lane>(x: L, n: L::Int) -> L {
+    let half = n >> 1;
+    x * power_of_two::<L>(half) * power_of_two::<L>(n - half)
+}
+
+/// The float nearest to a small integer, as `nearest_int` backwards: not every vector unit converts 64-bit
+/// integers.
+#[inline(always)]
+pub(crate) fn from_small_int<L: Lane>(n: L::Int) -> L {
+    L::from_bits(n + L::int(L::MAGIC.1)) - L::MAGIC.0
 }
 
 /// `exp(r) - 1 - r` for `|r| <= log(2)/2`.
