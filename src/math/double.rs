@@ -7,15 +7,13 @@
 //! Largest errors in units in the last place, against 40-digit arithmetic, are in `benches/results/ulp.md`;
 //! `tools/ulp.py` measures them. The coefficients come from `tools/fit_math.py`.
 //!
-//! Read next: `src/math/double/angle.rs`; `src/math/double/power.rs`, which needs more than double precision.
+//! Read next: `src/math/double/angle.rs`; `src/math/power.rs`, which needs more than double precision.
 
 mod angle;
-mod power;
 
 pub use angle::{cos, sin, tan};
-pub use power::pow;
 
-use super::{INFINITY, NAN, polynomial, power_of_two, with_sign_of};
+use super::{INFINITY, log_edges, polynomial, power_of_two, split, with_sign_of};
 use crate::math::wide::Wide;
 
 /// A lane of doubles.
@@ -119,14 +117,6 @@ pub fn tanh<L: Double>(x: L) -> L {
     with_sign_of(L::select(size.ge(L::lit(18.7)), end, value), x)
 }
 
-/// `(e, m)` with `x = m * 2^e` and `m` in `[sqrt(1/2), sqrt(2))`, for normal `x > 0`.
-#[inline(always)]
-fn split<L: Double>(x: L) -> (L, L) {
-    let offset = x.bits() - L::int(ROOT_HALF);
-    let m = L::from_bits((offset & L::int(0x000f_ffff_ffff_ffff)) + L::int(ROOT_HALF));
-    (L::from_int(offset >> 52), m)
-}
-
 /// `log(1 + f) + e * log(2)` for `1 + f` in `[sqrt(1/2), sqrt(2))`: with `s = f / (2 + f)`, the logarithm is
 /// `2 atanh(s) = f - (f^2/2 - s (f^2/2 + rest))`.
 #[inline(always)]
@@ -139,27 +129,18 @@ fn log_sum<L: Double>(f: L, e: L) -> L {
     e.mul_add(L::lit(LN2_HIGH), f - (half - low))
 }
 
-/// `result` for `0 < x < infinity`, elsewhere the special values of a logarithm of `x`.
-#[inline(always)]
-fn log_edges<L: Double>(x: L, result: L) -> L {
-    let infinity = x.special(INFINITY);
-    let result = L::select(x.lt(infinity), result, x);
-    let result = L::select(x.eq(L::lit(0.0)), -infinity, result);
-    L::select(x.lt(L::lit(0.0)), x.special(NAN), result)
-}
-
 /// Natural logarithm.
 #[inline(always)]
 pub fn log<L: Double>(x: L) -> L {
     let ordinary = x.ge(L::lit(f64::MIN_POSITIVE)) & x.lt(x.special(INFINITY));
-    let (e, m) = split(x);
-    let result = log_sum(m - 1.0, e);
+    let (e, m) = split::<f64, L>(x);
+    let result = log_sum(m - 1.0, L::from_int(e));
     if !L::may_hold(!ordinary) {
         return result;
     }
     // Subnormal numbers are scaled by 2^54 first.
-    let (e, m) = split(x * 18_014_398_509_481_984.0);
-    let small = log_sum(m - 1.0, e - 54.0);
+    let (e, m) = split::<f64, L>(x * 18_014_398_509_481_984.0);
+    let small = log_sum(m - 1.0, L::from_int(e) - 54.0);
     let result = L::select(x.lt(L::lit(f64::MIN_POSITIVE)), small, result);
     log_edges(x, result)
 }

@@ -15,26 +15,6 @@ use crate::math::{self, Lane};
 use std::num::Wrapping;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// An `f32` for loops compiled without fused multiply-adds.
-#[repr(transparent)]
-#[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
-pub struct F32(pub f32);
-
-/// An `f32` for loops compiled with fused multiply-adds.
-#[repr(transparent)]
-#[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
-pub struct F32Fma(pub f32);
-
-/// An `f64` for loops compiled without fused multiply-adds.
-#[repr(transparent)]
-#[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
-pub struct F64(pub f64);
-
-/// An `f64` for loops compiled with fused multiply-adds.
-#[repr(transparent)]
-#[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
-pub struct F64Fma(pub f64);
-
 /// Defines methods that are one expression each.
 macro_rules! methods {
     ($($name:ident($($arg:tt)*) -> $out:ty = $body:expr;)*) => {$(
@@ -44,6 +24,7 @@ macro_rules! methods {
         }
     )*};
 }
+pub(crate) use methods;
 
 /// Implements operators of a lane: lane with lane, lane with literal, literal with lane.
 macro_rules! operators {
@@ -65,14 +46,20 @@ macro_rules! operators {
     )*};
 }
 
-/// Implements a lane: its float and the integer of that size, the number of bits of the mantissa, whether it
+/// Defines a lane: its float and the integer of that size, the number of bits of the mantissa, whether it
 /// branches around rare arguments (loops without branches are vectorised), and its functions for rounding and
 /// for a product plus a term.
 macro_rules! lane {
     (
+        $(#[$doc:meta])*
         $lane:ident($float:ident, $int:ident), $mantissa:literal, branches $branches:literal,
         $floor:path, $round:path, $mul_add:path
     ) => {
+        $(#[$doc])*
+        #[repr(transparent)]
+        #[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
+        pub struct $lane(pub $float);
+
         operators!($lane($float): Add add, Sub sub, Mul mul, Div div);
         impl Neg for $lane {
             type Output = $lane;
@@ -146,10 +133,22 @@ macro_rules! lane {
     };
 }
 
-lane!(F32(f32, i32), 23, branches false, added_floor, added_round, imitated_f32);
-lane!(F32Fma(f32, i32), 23, branches false, f32::floor, f32::round_ties_even, f32::mul_add);
-lane!(F64(f64, i64), 52, branches true, f64::floor, f64::round_ties_even, imitated_f64);
-lane!(F64Fma(f64, i64), 52, branches true, f64::floor, f64::round_ties_even, f64::mul_add);
+lane! {
+    /// An `f32` for loops compiled without fused multiply-adds.
+    F32(f32, i32), 23, branches false, added_floor, added_round, imitated_f32
+}
+lane! {
+    /// An `f32` for loops compiled with fused multiply-adds.
+    F32Fma(f32, i32), 23, branches false, f32::floor, f32::round_ties_even, f32::mul_add
+}
+lane! {
+    /// An `f64` for loops compiled without fused multiply-adds.
+    F64(f64, i64), 52, branches true, f64::floor, f64::round_ties_even, imitated_f64
+}
+lane! {
+    /// An `f64` for loops compiled with fused multiply-adds.
+    F64Fma(f64, i64), 52, branches true, f64::floor, f64::round_ties_even, f64::mul_add
+}
 
 /// The nearest integer without an instruction for it (x86-64's baseline would call the C library): adding and
 /// subtracting `2^(mantissa bits)` rounds, and larger numbers are integers already.

@@ -26,10 +26,10 @@ pub mod wide;
 pub use functions::Functions;
 pub(crate) use functions::through_functions;
 pub use pow::pow;
-pub use power::pow as table_pow;
 pub use tanh::tanh as table_tanh;
 
 use crate::math::real::Real;
+use special::Precision;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Shl, Shr, Sub};
 
 /// A [`Real`] with access to its bits.
@@ -246,9 +246,10 @@ pub fn expm1<L: Lane>(x: L) -> L {
 
 /// `(e, m)` with `x = m * 2^e` and `m` in `[sqrt(1/2), sqrt(2))`, for normal `x > 0`.
 #[inline(always)]
-pub(crate) fn split<L: Lane>(x: L) -> (L::Int, L) {
-    let offset = x.bits() - L::int(ROOT_HALF);
-    (offset >> 23, L::from_bits((offset & L::int(0x007f_ffff)) + L::int(ROOT_HALF)))
+pub(crate) fn split<P: Precision, L: Lane>(x: L) -> (L::Int, L) {
+    let offset = x.bits() - L::int(P::ROOT_HALF);
+    let e = offset >> L::MANTISSA;
+    (e, L::from_bits((offset & L::int((1 << L::MANTISSA) - 1)) + L::int(P::ROOT_HALF)))
 }
 
 /// `log(1 + f) + e * log(2)` for `1 + f` in `[sqrt(1/2), sqrt(2))`.
@@ -261,7 +262,7 @@ fn log_sum<L: Lane>(f: L, e: L) -> L {
 
 /// `result` for `0 < x < infinity`, elsewhere the special values of a logarithm of `x`.
 #[inline(always)]
-fn log_edges<L: Lane>(x: L, result: L) -> L {
+pub(crate) fn log_edges<L: Lane>(x: L, result: L) -> L {
     let infinity = x.special(INFINITY);
     let result = L::select(x.lt(infinity), result, x);
     let result = L::select(x.eq(L::lit(0.0)), -infinity, result);
@@ -272,7 +273,7 @@ fn log_edges<L: Lane>(x: L, result: L) -> L {
 #[inline(always)]
 pub fn log<L: Lane>(x: L) -> L {
     let (x_normal, shift) = normal(x);
-    let (e, m) = split(x_normal);
+    let (e, m) = split::<f32, L>(x_normal);
     log_edges(x, log_sum(m - 1.0, L::from_int(e) - shift))
 }
 
@@ -288,7 +289,7 @@ pub(crate) fn normal<L: Lane>(x: L) -> (L, L) {
 #[inline(always)]
 pub fn log1p<L: Lane>(x: L) -> L {
     let sum = x + 1.0;
-    let (e, m) = split(sum);
+    let (e, m) = split::<f32, L>(sum);
     let shrink = power_of_two::<L>(L::int(0) - e);
     let exact = x.mul_add(shrink, shrink - 1.0);
     let f = L::select(x.lt(L::lit(16_777_216.0)), exact, m - 1.0);

@@ -20,7 +20,7 @@ pub use exponential::{cosh, exact_sigmoid, exp2, log2, log10, sigmoid, silu, sin
 pub use gamma::{digamma, lgamma, polygamma};
 pub use normal::{double_erfinv, erfc, erfinv, gelu, ndtr};
 
-use super::{INFINITY, Lane, NAN};
+use super::Lane;
 
 /// The constants and tables of a precision; `src/math/special/tables.rs` has more tables.
 pub trait Precision: tables::Tables {
@@ -187,15 +187,6 @@ fn exponent_and_rest<P: Precision, L: Lane>(x: L) -> (L, L) {
     let mantissa = (offset & L::int((1 << L::MANTISSA) - 1)) + L::int(P::ROOT_HALF);
     let e = L::from_int(offset >> L::MANTISSA) - L::select(small, L::lit(P::LIFT[1]), L::lit(0.0));
     (e, L::from_bits(mantissa) - 1.0)
-}
-
-/// `result`, a logarithm, for `0 < x < infinity`, elsewhere its special values.
-#[inline(always)]
-fn log_ends<L: Lane>(x: L, result: L) -> L {
-    let infinity = x.special(INFINITY);
-    let result = L::select(x.lt(infinity), result, x);
-    let result = L::select(x.eq(L::lit(0.0)), -infinity, result);
-    L::select(x.lt(L::lit(0.0)), x.special(NAN), result)
 }
 
 /// `x^2 = high + low`, where `high` holds the leading bits and `low` the rest; computed from halves of the
