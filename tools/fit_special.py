@@ -294,7 +294,7 @@ def row(table, columns):
     """A table as a row of the file: its meaning, its name, its coefficients in both precisions."""
     meaning = table.meaning[0].upper() + table.meaning[1:]
     lists = [", ".join(map(repr, coefficients)) for coefficients in columns]
-    texts = [fill(f"[{text}]", 110, initial_indent=" " * 8, subsequent_indent=" " * 9) for text in lists]
+    texts = [fill(f"[{text}]", 109, initial_indent=" " * 8, subsequent_indent=" " * 9) for text in lists]
     return f"    /// {meaning}.\n    {table.name}:\n" + ",\n".join(texts) + ";\n"
 
 

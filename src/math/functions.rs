@@ -111,8 +111,8 @@ macro_rules! functions {
                 silu(x) = special::silu::<$float, L>(x, special::exact_sigmoid(x));
                 fmod(x, y) = remainder(x, y, |[x, y]| x % y);
             );
-            functions!(@shared $float: exp2 log2 log10 asin acos atan sinh cosh asinh acosh atanh erfc ndtr gelu);
-            functions!(@shared $float: lgamma digamma i0 i0e i1 i1e);
+            functions!(@shared $float: exp2 log2 log10 asin acos atan sinh cosh asinh acosh atanh);
+            functions!(@shared $float: erfc ndtr gelu lgamma digamma i0 i0e i1 i1e);
             #[inline(always)]
             fn polygamma<L: Wide<Number = Self>>(x: L, order: usize) -> L {
                 let everywhere = L::lit(0.0).eq(L::lit(0.0));

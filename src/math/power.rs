@@ -10,7 +10,7 @@ use crate::math::wide::Wide;
 
 /// The constants and polynomials of a precision.
 pub trait Powers: Precision + Copy + 'static {
-    /// Centres `c` of 16 parts of the mantissas from `sqrt(1/2)` to `sqrt(2)`; 1 for the part that contains it.
+    /// Centres `c` of 16 parts of the mantissas from `sqrt(1/2)` to `sqrt(2)`; 1 for the part with 1 inside.
     const CENTRE: &'static [Self; 16];
     /// `log2(c)`, rounded to so few bits that adding an exponent is exact.
     const LOG2_HIGH: &'static [Self; 16];
