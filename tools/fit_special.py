@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 
 from fit_math import remez, single
 from mpmath import mp, mpf
@@ -22,6 +23,24 @@ HEAD = """\
 //! Written by `python tools/fit_special.py`: change that, not this.
 
 #![allow(clippy::approx_constant, reason = "the first coefficient of a sine of half turns is one")]
+
+/// Declares the tables, and defines them: the coefficients for `f32`, then those for `f64`.
+macro_rules! tables {
+    ($($(#[$doc:meta])* $name:ident: $single:expr, $double:expr;)*) => {
+        /// The tables of a precision.
+        pub trait Tables {
+            $($(#[$doc])* const $name: &'static [f64];)*
+        }
+        impl Tables for f32 {
+            $(const $name: &'static [f64] = &$single;)*
+        }
+        impl Tables for f64 {
+            $(const $name: &'static [f64] = &$double;)*
+        }
+    };
+}
+
+tables! {
 """
 
 
@@ -29,7 +48,7 @@ HEAD = """\
 class Table:
     """What is fitted: the function, what makes an error of it relative, interval and degree in each precision.
 
-    A degree of None: no table.
+    A degree of None: an empty table.
     """
 
     name: str
@@ -271,29 +290,28 @@ def fitted(table, precision):
     return [float(c) for c in best], left(best)
 
 
-def constant(table, coefficients):
-    """A table as Rust."""
-    lines = [
-        f"    /// {table.meaning[0].upper() + table.meaning[1:] if table.meaning[0] != '`' else table.meaning}."
-    ]
-    lines.append(f"    pub const {table.name}: [f64; {len(coefficients)}] = [")
-    lines += [f"        {c!r}," for c in coefficients]
-    return "\n".join([*lines, "    ];"])
+def row(table, columns):
+    """A table as a row of the file: its meaning, its name, its coefficients in both precisions."""
+    meaning = table.meaning[0].upper() + table.meaning[1:]
+    lists = [", ".join(map(repr, coefficients)) for coefficients in columns]
+    texts = [fill(f"[{text}]", 109, initial_indent=" " * 8, subsequent_indent=" " * 9) for text in lists]
+    return f"    /// {meaning}.\n    {table.name}:\n" + ",\n".join(texts) + ";\n"
 
 
 def main():
     """Fit everything and write the file."""
-    parts = [HEAD]
-    for precision, name in enumerate(("single", "double")):
-        parts.append(f"/// For {name} precision.\npub mod {name} {{")
-        for table in tables(precision):
+    text = HEAD
+    for pair in zip(tables(0), tables(1), strict=True):
+        columns = []
+        for precision, table in enumerate(pair):
+            columns.append([])
             if table.degrees[precision] is None:
                 continue
-            coefficients, error = fitted(table, precision)
-            print(f"{name} {table.name}: 2^{float(mp.log(error, 2)):.1f}", file=sys.stderr, flush=True)
-            parts.append(constant(table, coefficients))
-        parts.append("}\n")
-    TARGET.write_text("\n".join(parts))
+            columns[-1], error = fitted(table, precision)
+            name = f"{('single', 'double')[precision]} {table.name}"
+            print(f"{name}: 2^{float(mp.log(error, 2)):.1f}", file=sys.stderr, flush=True)
+        text += row(table, columns)
+    TARGET.write_text(text + "}\n")
 
 
 if __name__ == "__main__":

@@ -7,15 +7,13 @@
 //! Largest errors in units in the last place, against 40-digit arithmetic, are in `benches/results/ulp.md`;
 //! `tools/ulp.py` measures them. The coefficients come from `tools/fit_math.py`.
 //!
-//! Read next: `src/math/double/angle.rs`; `src/math/double/power.rs`, which needs more than double precision.
+//! Read next: `src/math/double/angle.rs`; `src/math/power.rs`, which needs more than double precision.
 
 mod angle;
-mod power;
 
 pub use angle::{cos, sin, tan};
-pub use power::pow;
 
-use super::{INFINITY, NAN, polynomial, power_of_two, with_sign_of};
+use super::{INFINITY, log_edges, polynomial, power_of_two, split, with_sign_of};
 use crate::math::wide::Wide;
 
 /// A lane of doubles.
@@ -33,26 +31,14 @@ const BELOW_ONE: f64 = 1.0 - f64::EPSILON / 2.0;
 pub(super) const ROOT_HALF: i64 = 0x3fe6_a09e_667f_3bcd;
 /// `(exp(r) - 1 - r) / r^2` on `|r| <= log(2)/2`.
 pub(super) const EXP: [f64; 10] = [
-    0.5000000000000013,
-    0.166666666666667,
-    0.04166666666651491,
-    0.00833333333330725,
-    0.0013888888947160018,
-    0.0001984126991732002,
-    2.480148978239534e-05,
-    2.7557216331091683e-06,
-    2.763134074582445e-07,
+    0.5000000000000013, 0.166666666666667, 0.04166666666651491, 0.00833333333330725, 0.0013888888947160018,
+    0.0001984126991732002, 2.480148978239534e-05, 2.7557216331091683e-06, 2.763134074582445e-07,
     2.511785877443642e-08,
 ];
 /// `(2 atanh(s) - 2 s) / s^3` in `s^2`, `|s| <= 0.1716`.
 pub(super) const LOG: [f64; 7] = [
-    0.6666666666666735,
-    0.39999999999409336,
-    0.2857142874369247,
-    0.22222198428193157,
-    0.18183572402351536,
-    0.1531383082711078,
-    0.14798273045161936,
+    0.6666666666666735, 0.39999999999409336, 0.2857142874369247, 0.22222198428193157, 0.18183572402351536,
+    0.1531383082711078, 0.14798273045161936,
 ];
 
 /// `(turns, n, r, low)` with `x = n log(2) + r + low`, `|r| <= log(2)/2` and the rounding error `low` of `r`.
@@ -119,14 +105,6 @@ pub fn tanh<L: Double>(x: L) -> L {
     with_sign_of(L::select(size.ge(L::lit(18.7)), end, value), x)
 }
 
-/// `(e, m)` with `x = m * 2^e` and `m` in `[sqrt(1/2), sqrt(2))`, for normal `x > 0`.
-#[inline(always)]
-fn split<L: Double>(x: L) -> (L, L) {
-    let offset = x.bits() - L::int(ROOT_HALF);
-    let m = L::from_bits((offset & L::int(0x000f_ffff_ffff_ffff)) + L::int(ROOT_HALF));
-    (L::from_int(offset >> 52), m)
-}
-
 /// `log(1 + f) + e * log(2)` for `1 + f` in `[sqrt(1/2), sqrt(2))`: with `s = f / (2 + f)`, the logarithm is
 /// `2 atanh(s) = f - (f^2/2 - s (f^2/2 + rest))`.
 #[inline(always)]
@@ -139,27 +117,18 @@ fn log_sum<L: Double>(f: L, e: L) -> L {
     e.mul_add(L::lit(LN2_HIGH), f - (half - low))
 }
 
-/// `result` for `0 < x < infinity`, elsewhere the special values of a logarithm of `x`.
-#[inline(always)]
-fn log_edges<L: Double>(x: L, result: L) -> L {
-    let infinity = x.special(INFINITY);
-    let result = L::select(x.lt(infinity), result, x);
-    let result = L::select(x.eq(L::lit(0.0)), -infinity, result);
-    L::select(x.lt(L::lit(0.0)), x.special(NAN), result)
-}
-
 /// Natural logarithm.
 #[inline(always)]
 pub fn log<L: Double>(x: L) -> L {
     let ordinary = x.ge(L::lit(f64::MIN_POSITIVE)) & x.lt(x.special(INFINITY));
-    let (e, m) = split(x);
-    let result = log_sum(m - 1.0, e);
+    let (e, m) = split::<f64, L>(x);
+    let result = log_sum(m - 1.0, L::from_int(e));
     if !L::may_hold(!ordinary) {
         return result;
     }
     // Subnormal numbers are scaled by 2^54 first.
-    let (e, m) = split(x * 18_014_398_509_481_984.0);
-    let small = log_sum(m - 1.0, e - 54.0);
+    let (e, m) = split::<f64, L>(x * 18_014_398_509_481_984.0);
+    let small = log_sum(m - 1.0, L::from_int(e) - 54.0);
     let result = L::select(x.lt(L::lit(f64::MIN_POSITIVE)), small, result);
     log_edges(x, result)
 }
@@ -207,52 +176,22 @@ pub fn erf<L: Double>(x: L) -> L {
 
 /// `(erf(x) - x) / x` in `x^2`, `|x| <= 0.85`.
 pub(super) const ERF: [f64; 12] = [
-    0.1283791670955126,
-    -0.3761263890318374,
-    0.11283791670954658,
-    -0.02686617064501153,
-    0.005223977623853908,
-    -0.0008548326898857166,
-    0.0001205532677093735,
-    -1.4925445950265615e-05,
-    1.6457608094406058e-06,
-    -1.6299793978798798e-07,
-    1.4185510826029903e-08,
-    -8.826996532297013e-10,
+    0.1283791670955126, -0.3761263890318374, 0.11283791670954658, -0.02686617064501153, 0.005223977623853908,
+    -0.0008548326898857166, 0.0001205532677093735, -1.4925445950265615e-05, 1.6457608094406058e-06,
+    -1.6299793978798798e-07, 1.4185510826029903e-08, -8.826996532297013e-10,
 ];
 /// `log(1 - erf(x))` in `x - 1.5`, `0.84 <= x <= 2.26`.
 const ERF_MIDDLE: [f64; 17] = [
-    -3.3844920895515527,
-    -3.5088008017795276,
-    -0.892640330615037,
-    -0.025824140633644656,
-    0.006006746386453582,
-    -0.0012572166868156393,
-    0.00021596330486785986,
-    -2.2473688218286623e-05,
-    -2.646834631457231e-06,
-    2.37084175741253e-06,
-    -8.187608575299358e-07,
-    1.925795351839131e-07,
-    -2.7870691187683015e-08,
-    -1.0154253120715424e-09,
-    2.4001278031670287e-09,
-    -1.0605427769288944e-09,
+    -3.3844920895515527, -3.5088008017795276, -0.892640330615037, -0.025824140633644656,
+    0.006006746386453582, -0.0012572166868156393, 0.00021596330486785986, -2.2473688218286623e-05,
+    -2.646834631457231e-06, 2.37084175741253e-06, -8.187608575299358e-07, 1.925795351839131e-07,
+    -2.7870691187683015e-08, -1.0154253120715424e-09, 2.4001278031670287e-09, -1.0605427769288944e-09,
     2.5920838529642355e-10,
 ];
 /// `log(1 - erf(x))` in `x - 3`, `2.24 <= x <= 6`.
 const ERF_TAIL: [f64; 13] = [
-    -10.720363041981118,
-    -6.303753689003068,
-    -0.9573942187996036,
-    -0.007411891796637655,
-    0.0013533104036524642,
-    -0.00024569218128401015,
-    4.3081955498416706e-05,
-    -7.115119634725845e-06,
-    1.0691567493605703e-06,
-    -1.3692224045170235e-07,
-    1.1545803529301331e-08,
-    1.2643251311592108e-09,
+    -10.720363041981118, -6.303753689003068, -0.9573942187996036, -0.007411891796637655,
+    0.0013533104036524642, -0.00024569218128401015, 4.3081955498416706e-05, -7.115119634725845e-06,
+    1.0691567493605703e-06, -1.3692224045170235e-07, 1.1545803529301331e-08, 1.2643251311592108e-09,
     -6.439917838954831e-10,
 ];

@@ -5,7 +5,7 @@
 //! the WGSL library, and recorded rules to the table row of the function. A new function needs a line here,
 //! its formula and its row in `src/ops/pointwise/unary.rs`.
 
-use super::{double, special, table_pow, table_tanh, turns};
+use super::{double, power, special, table_tanh, turns};
 use crate::math::lane::F64Fma;
 use crate::math::wide::Wide;
 
@@ -101,15 +101,18 @@ macro_rules! declare {
 }
 primitives!(declare);
 
+/// Implements the functions of a precision: its own, and those that have one formula for both.
 macro_rules! functions {
     ($float:ty: $($name:ident($($x:ident),*) = $body:expr;)*) => {
         impl Functions for $float {
-            $(
-                #[inline(always)]
-                fn $name<L: Wide<Number = Self>>($($x: L),*) -> L {
-                    $body
-                }
-            )*
+            functions!(@own
+                $($name($($x),*) = $body;)*
+                sigmoid(x) = special::exact_sigmoid(x);
+                silu(x) = special::silu::<$float, L>(x, special::exact_sigmoid(x));
+                fmod(x, y) = remainder(x, y, |[x, y]| x % y);
+            );
+            functions!(@shared $float: exp2 log2 log10 asin acos atan sinh cosh asinh acosh atanh);
+            functions!(@shared $float: erfc ndtr gelu lgamma digamma i0 i0e i1 i1e);
             #[inline(always)]
             fn polygamma<L: Wide<Number = Self>>(x: L, order: usize) -> L {
                 let everywhere = L::lit(0.0).eq(L::lit(0.0));
@@ -118,80 +121,43 @@ macro_rules! functions {
             }
         }
     };
+    (@shared $float:ty: $($name:ident)*) => {
+        functions!(@own $($name(x) = special::$name::<$float, L>(x);)*);
+    };
+    (@own $($name:ident($($x:ident),*) = $body:expr;)*) => {$(
+        #[inline(always)]
+        fn $name<L: Wide<Number = Self>>($($x: L),*) -> L {
+            $body
+        }
+    )*};
 }
 
 functions! { f32:
     exp(x) = super::exp(x);
     expm1(x) = super::expm1(x);
-    exp2(x) = special::exp2::<f32, L>(x);
     log(x) = super::log(x);
     log1p(x) = super::log1p(x);
-    log2(x) = special::log2::<f32, L>(x);
-    log10(x) = special::log10::<f32, L>(x);
     sin(x) = super::sin(x, turns::quarters(x));
     cos(x) = super::cos(turns::quarters(x));
     tan(x) = special::tan(x, turns::quarters(x));
-    asin(x) = special::asin::<f32, L>(x);
-    acos(x) = special::acos::<f32, L>(x);
-    atan(x) = special::atan::<f32, L>(x);
-    sinh(x) = special::sinh::<f32, L>(x);
-    cosh(x) = special::cosh::<f32, L>(x);
     tanh(x) = table_tanh(x);
-    asinh(x) = special::asinh::<f32, L>(x);
-    acosh(x) = special::acosh::<f32, L>(x);
-    atanh(x) = special::atanh::<f32, L>(x);
-    sigmoid(x) = special::exact_sigmoid(x);
-    silu(x) = special::silu::<f32, L>(x, special::exact_sigmoid(x));
     erf(x) = super::erf(x);
-    erfc(x) = special::erfc::<f32, L>(x);
     erfinv(x) = special::erfinv::<f32, L>(x);
-    ndtr(x) = special::ndtr::<f32, L>(x);
-    gelu(x) = special::gelu::<f32, L>(x);
-    lgamma(x) = special::lgamma::<f32, L>(x);
-    digamma(x) = special::digamma::<f32, L>(x);
-    i0(x) = special::i0::<f32, L>(x);
-    i0e(x) = special::i0e::<f32, L>(x);
-    i1(x) = special::i1::<f32, L>(x);
-    i1e(x) = special::i1e::<f32, L>(x);
-    pow(x, y) = table_pow(x, y);
-    fmod(x, y) = remainder(x, y, |[x, y]| x % y);
+    pow(x, y) = power::pow::<f32, L>(x, y);
 }
 
 functions! { f64:
     exp(x) = double::exp(x);
     expm1(x) = double::expm1(x);
-    exp2(x) = special::exp2::<f64, L>(x);
     log(x) = double::log(x);
     log1p(x) = double::log1p(x);
-    log2(x) = special::log2::<f64, L>(x);
-    log10(x) = special::log10::<f64, L>(x);
     sin(x) = double::sin(x);
     cos(x) = double::cos(x);
     tan(x) = double::tan(x);
-    asin(x) = special::asin::<f64, L>(x);
-    acos(x) = special::acos::<f64, L>(x);
-    atan(x) = special::atan::<f64, L>(x);
-    sinh(x) = special::sinh::<f64, L>(x);
-    cosh(x) = special::cosh::<f64, L>(x);
     tanh(x) = double::tanh(x);
-    asinh(x) = special::asinh::<f64, L>(x);
-    acosh(x) = special::acosh::<f64, L>(x);
-    atanh(x) = special::atanh::<f64, L>(x);
-    sigmoid(x) = special::exact_sigmoid(x);
-    silu(x) = special::silu::<f64, L>(x, special::exact_sigmoid(x));
     erf(x) = double::erf(x);
-    erfc(x) = special::erfc::<f64, L>(x);
     erfinv(x) = special::double_erfinv(x);
-    ndtr(x) = special::ndtr::<f64, L>(x);
-    gelu(x) = special::gelu::<f64, L>(x);
-    lgamma(x) = special::lgamma::<f64, L>(x);
-    digamma(x) = special::digamma::<f64, L>(x);
-    i0(x) = special::i0::<f64, L>(x);
-    i0e(x) = special::i0e::<f64, L>(x);
-    i1(x) = special::i1::<f64, L>(x);
-    i1e(x) = special::i1e::<f64, L>(x);
-    pow(x, y) = double::pow(x, y);
-    fmod(x, y) = remainder(x, y, |[x, y]| x % y);
+    pow(x, y) = power::pow::<f64, L>(x, y);
 }
 
 /// The derivative of order `n` of the digamma function at one number. It has no vector version: few programs
@@ -213,30 +179,17 @@ fn remainder<L: Wide>(x: L, y: L, scalar: fn([L::Number; 2]) -> L::Number) -> L 
 /// Implements the methods of [`Real`](crate::math::real::Real) that are library functions of `$number`.
 macro_rules! through_functions {
     ($number:ty) => {
-        $crate::math::functions::primitives!($crate::math::functions::through, $number);
-        #[inline(always)]
-        fn pow(self, exponent: Self) -> Self {
-            <$number as $crate::math::Functions>::pow(self, exponent)
+        $crate::math::functions::primitives!($crate::math::functions::through_functions, $number);
+        $crate::math::lane::methods! {
+            pow(self, y: Self) -> Self = <$number as $crate::math::Functions>::pow(self, y);
+            fmod(self, y: Self) -> Self = <$number as $crate::math::Functions>::fmod(self, y);
+            polygamma(self, n: usize) -> Self = <$number as $crate::math::Functions>::polygamma(self, n);
         }
-        #[inline(always)]
-        fn fmod(self, divisor: Self) -> Self {
-            <$number as $crate::math::Functions>::fmod(self, divisor)
-        }
-        #[inline(always)]
-        fn polygamma(self, order: usize) -> Self {
-            <$number as $crate::math::Functions>::polygamma(self, order)
+    };
+    ($number:ty; $(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
+        $crate::math::lane::methods! {
+            $($name(self) -> Self = <$number as $crate::math::Functions>::$name(self);)*
         }
     };
 }
 pub(crate) use through_functions;
-
-/// Implements the primitive functions among them.
-macro_rules! through {
-    ($number:ty; $(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
-        #[inline(always)]
-        fn $name(self) -> Self {
-            <$number as $crate::math::Functions>::$name(self)
-        }
-    )*};
-}
-pub(crate) use through;

@@ -10,243 +10,162 @@
 //! Read next: `src/math/mod.rs`, the polynomials of the `f32` lanes.
 
 use crate::math::real::Real;
+use crate::math::wide::Wide;
 use crate::math::{self, Lane};
 use std::num::Wrapping;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// An `f32` for loops compiled without fused multiply-adds.
-#[repr(transparent)]
-#[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
-pub struct F32(pub f32);
+/// Defines methods that are one expression each.
+macro_rules! methods {
+    ($($name:ident($($arg:tt)*) -> $out:ty = $body:expr;)*) => {$(
+        #[inline(always)]
+        fn $name($($arg)*) -> $out {
+            $body
+        }
+    )*};
+}
+pub(crate) use methods;
 
-/// An `f32` for loops compiled with fused multiply-adds.
-#[repr(transparent)]
-#[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
-pub struct F32Fma(pub f32);
-
-/// An `f64` for loops compiled without fused multiply-adds.
-#[repr(transparent)]
-#[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
-pub struct F64(pub f64);
-
-/// An `f64` for loops compiled with fused multiply-adds.
-#[repr(transparent)]
-#[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
-pub struct F64Fma(pub f64);
-
-/// Implements one operator of a lane: lane with lane, lane with literal, literal with lane.
-macro_rules! operator {
-    ($lane:ident, $float:ty, $trait:ident, $method:ident) => {
+/// Implements operators of a lane: lane with lane, lane with literal, literal with lane.
+macro_rules! operators {
+    ($lane:ident($float:ty): $($trait:ident $method:ident),*) => {$(
         impl $trait for $lane {
             type Output = $lane;
-            #[inline(always)]
-            fn $method(self, other: $lane) -> $lane {
-                $lane($trait::$method(self.0, other.0))
-            }
+            methods! { $method(self, other: $lane) -> $lane = $lane($trait::$method(self.0, other.0)); }
         }
         impl $trait<f64> for $lane {
             type Output = $lane;
-            #[inline(always)]
-            fn $method(self, other: f64) -> $lane {
-                $lane($trait::$method(self.0, other as $float))
-            }
+            methods! { $method(self, other: f64) -> $lane = $lane($trait::$method(self.0, other as $float)); }
         }
         impl $trait<$lane> for f64 {
             type Output = $lane;
-            #[inline(always)]
-            fn $method(self, other: $lane) -> $lane {
-                $lane($trait::$method(self as $float, other.0))
+            methods! {
+                $method(self, other: $lane) -> $lane = $lane($trait::$method(self as $float, other.0));
             }
         }
-    };
+    )*};
 }
 
-/// Implements the operators of a lane.
-macro_rules! operators {
-    ($lane:ident, $float:ty) => {
-        operator!($lane, $float, Add, add);
-        operator!($lane, $float, Sub, sub);
-        operator!($lane, $float, Mul, mul);
-        operator!($lane, $float, Div, div);
+/// Defines a lane: its float and the integer of that size, the number of bits of the mantissa, whether it
+/// branches around rare arguments (loops without branches are vectorised), and its functions for rounding and
+/// for a product plus a term.
+macro_rules! lane {
+    (
+        $(#[$doc:meta])*
+        $lane:ident($float:ident, $int:ident), $mantissa:literal, branches $branches:literal,
+        $floor:path, $round:path, $mul_add:path
+    ) => {
+        $(#[$doc])*
+        #[repr(transparent)]
+        #[derive(Copy, Clone, Debug, Default, PartialEq, PartialOrd)]
+        pub struct $lane(pub $float);
+
+        operators!($lane($float): Add add, Sub sub, Mul mul, Div div);
         impl Neg for $lane {
             type Output = $lane;
-            #[inline(always)]
-            fn neg(self) -> $lane {
-                $lane(-self.0)
+            methods! { neg(self) -> $lane = $lane(-self.0); }
+        }
+        impl Real for $lane {
+            type Mask = bool;
+            methods! {
+                lit(value: f64) -> $lane = $lane(value as $float);
+                select(mask: bool, yes: $lane, no: $lane) -> $lane = if mask { yes } else { no };
+                lt(self, other: $lane) -> bool = self.0 < other.0;
+                le(self, other: $lane) -> bool = self.0 <= other.0;
+                eq(self, other: $lane) -> bool = self.0 == other.0;
+                ne(self, other: $lane) -> bool = self.0 != other.0;
+                abs(self) -> $lane = $lane(self.0.abs());
+                sqrt(self) -> $lane = $lane(self.0.sqrt());
+                floor(self) -> $lane = $lane($floor(self.0));
+                round(self) -> $lane = $lane($round(self.0));
             }
+            math::through_functions!($float);
         }
-    };
-}
-
-/// Implements the part of `Real` that is the same for every float: constants, selection, comparison, root.
-macro_rules! plain_methods {
-    ($lane:ident, $float:ty) => {
-        type Mask = bool;
-        #[inline(always)]
-        fn lit(value: f64) -> $lane {
-            $lane(value as $float)
-        }
-        #[inline(always)]
-        fn select(mask: bool, yes: $lane, no: $lane) -> $lane {
-            if mask { yes } else { no }
-        }
-        #[inline(always)]
-        fn lt(self, other: $lane) -> bool {
-            self.0 < other.0
-        }
-        #[inline(always)]
-        fn le(self, other: $lane) -> bool {
-            self.0 <= other.0
-        }
-        #[inline(always)]
-        fn eq(self, other: $lane) -> bool {
-            self.0 == other.0
-        }
-        #[inline(always)]
-        fn ne(self, other: $lane) -> bool {
-            self.0 != other.0
-        }
-        #[inline(always)]
-        fn abs(self) -> $lane {
-            $lane(self.0.abs())
-        }
-        #[inline(always)]
-        fn sqrt(self) -> $lane {
-            $lane(self.0.sqrt())
-        }
-    };
-}
-
-/// Implements rounding with the processor's instructions.
-macro_rules! native_rounding {
-    ($lane:ident) => {
-        #[inline(always)]
-        fn floor(self) -> $lane {
-            $lane(self.0.floor())
-        }
-        #[inline(always)]
-        fn round(self) -> $lane {
-            $lane(self.0.round_ties_even())
-        }
-    };
-}
-
-/// Implements rounding without instructions for it (x86-64's baseline would call the C library): adding and
-/// subtracting `2^(mantissa bits)` rounds, and larger numbers are integers already.
-macro_rules! added_rounding {
-    ($lane:ident, $edge:expr) => {
-        #[inline(always)]
-        fn floor(self) -> $lane {
-            let nearest = self.round();
-            $lane(if nearest.0 > self.0 { nearest.0 - 1.0 } else { nearest.0 })
-        }
-        #[inline(always)]
-        fn round(self) -> $lane {
-            let size = self.0.abs();
-            let rounded = ((size + $edge) - $edge).copysign(self.0);
-            $lane(if size < $edge { rounded } else { self.0 })
-        }
-    };
-}
-
-/// Implements `Lane` for a lane with integers `$int`, which rounds to integers with `$magic`.
-macro_rules! bits {
-    (
-        $lane:ident, $float:ident, $int:ident, $mantissa:literal, $bias:literal, $magic:literal,
-        $branches:literal, $mul_add:expr
-    ) => {
         impl Lane for $lane {
             type Int = Wrapping<$int>;
             const MANTISSA: usize = $mantissa;
-            const BIAS: i64 = $bias;
-            const SIGN: i64 = $int::MIN as i64;
+            methods! {
+                int(value: i64) -> Wrapping<$int> = Wrapping(value as $int);
+                int_eq(a: Wrapping<$int>, b: Wrapping<$int>) -> bool = a == b;
+                bits(self) -> Wrapping<$int> = Wrapping(self.0.to_bits() as $int);
+                from_bits(bits: Wrapping<$int>) -> $lane = $lane($float::from_bits(bits.0 as _));
+                mul_add(self, x: $lane, term: $lane) -> $lane = $lane($mul_add(self.0, x.0, term.0));
+                may_hold(mask: bool) -> bool = mask | !$branches;
+            }
+        }
+        impl Wide for $lane {
+            type Number = $float;
+            const WIDTH: usize = 1;
             #[inline(always)]
-            fn int(value: i64) -> Wrapping<$int> {
-                Wrapping(value as $int)
+            unsafe fn load(from: *const $float) -> $lane {
+                // SAFETY: guaranteed by the caller.
+                $lane(unsafe { *from })
             }
             #[inline(always)]
-            fn int_eq(a: Wrapping<$int>, b: Wrapping<$int>) -> bool {
-                a == b
+            unsafe fn store(self, to: *mut $float) {
+                // SAFETY: guaranteed by the caller.
+                unsafe { *to = self.0 }
             }
             #[inline(always)]
-            fn bits(self) -> Wrapping<$int> {
-                Wrapping(self.0.to_bits() as $int)
+            unsafe fn load_part(_from: *const $float, _count: usize) -> $lane {
+                $lane(0.0)
             }
             #[inline(always)]
-            fn from_bits(bits: Wrapping<$int>) -> $lane {
-                $lane($float::from_bits(bits.0 as _))
+            unsafe fn store_part(self, _to: *mut $float, _count: usize) {}
+            #[inline(always)]
+            fn replace<const N: usize>(
+                self,
+                mask: bool,
+                x: [$lane; N],
+                f: fn([$float; N]) -> $float,
+            ) -> $lane {
+                if $branches && !mask {
+                    return self;
+                }
+                let value = f(x.map(|x| x.0));
+                $lane(if mask { value } else { self.0 })
             }
             #[inline(always)]
-            fn from_int(value: Wrapping<$int>) -> $lane {
-                // Not every vector unit converts 64-bit integers; this is `nearest_int` backwards.
-                const MAGIC: $float = $magic;
-                $lane($float::from_bits(MAGIC.to_bits().wrapping_add(value.0 as _)) - MAGIC)
-            }
-            #[inline(always)]
-            fn nearest_int(self) -> ($lane, Wrapping<$int>) {
-                // A cast to integers saturates, so loops would not vectorise; the low bits of the sum are the
-                // integer.
-                const MAGIC: $float = $magic;
-                let sum = self.0 + MAGIC;
-                ($lane(sum - MAGIC), Wrapping(sum.to_bits() as $int) - Wrapping(MAGIC.to_bits() as $int))
-            }
-            #[inline(always)]
-            fn special(self, bits: u32) -> $lane {
-                $lane(f32::from_bits(bits) as $float)
-            }
-            #[inline(always)]
-            fn mul_add(self, factor: $lane, term: $lane) -> $lane {
-                let product_sum: fn($float, $float, $float) -> $float = $mul_add;
-                $lane(product_sum(self.0, factor.0, term.0))
-            }
-            #[inline(always)]
-            fn minus_product(self, a: $lane, b: $lane) -> $lane {
-                a.mul_add(-b, self)
-            }
-            #[inline(always)]
-            fn may_hold(mask: bool) -> bool {
-                mask | !$branches
+            fn lookup(index: Self::Int, table: &[$float; 16]) -> $lane {
+                $lane(table[index.0 as usize & 15])
             }
         }
     };
 }
 
-/// Implements `Real` for an `f32` lane. It has no branches, so that the compiler can vectorise its loops.
-macro_rules! single {
-    ($lane:ident, $rounding:tt, $mul_add:expr) => {
-        operators!($lane, f32);
-        impl Real for $lane {
-            plain_methods!($lane, f32);
-            single!(@$rounding $lane);
-            math::through_functions!(f32);
-        }
-        bits!($lane, f32, i32, 23, 127, 12_582_912.0, false, $mul_add);
-    };
-    (@native $lane:ident) => {
-        native_rounding!($lane);
-    };
-    (@added $lane:ident) => {
-        added_rounding!($lane, 8_388_608.0);
-    };
+lane! {
+    /// An `f32` for loops compiled without fused multiply-adds.
+    F32(f32, i32), 23, branches false, added_floor, added_round, imitated_f32
+}
+lane! {
+    /// An `f32` for loops compiled with fused multiply-adds.
+    F32Fma(f32, i32), 23, branches false, f32::floor, f32::round_ties_even, f32::mul_add
+}
+lane! {
+    /// An `f64` for loops compiled without fused multiply-adds.
+    F64(f64, i64), 52, branches true, f64::floor, f64::round_ties_even, imitated_f64
+}
+lane! {
+    /// An `f64` for loops compiled with fused multiply-adds.
+    F64Fma(f64, i64), 52, branches true, f64::floor, f64::round_ties_even, f64::mul_add
 }
 
-/// Implements `Real` for an `f64` lane, with branches around rare arguments.
-macro_rules! double {
-    ($lane:ident, $mul_add:expr) => {
-        operators!($lane, f64);
-        impl Real for $lane {
-            plain_methods!($lane, f64);
-            native_rounding!($lane);
-            math::through_functions!(f64);
-        }
-        bits!($lane, f64, i64, 52, 1023, 6_755_399_441_055_744.0, true, $mul_add);
-    };
+/// The nearest integer without an instruction for it (x86-64's baseline would call the C library): adding and
+/// subtracting `2^(mantissa bits)` rounds, and larger numbers are integers already.
+#[inline(always)]
+fn added_round(x: f32) -> f32 {
+    const EDGE: f32 = 8_388_608.0;
+    let size = x.abs();
+    let rounded = ((size + EDGE) - EDGE).copysign(x);
+    if size < EDGE { rounded } else { x }
 }
 
-single!(F32, added, imitated_f32);
-single!(F32Fma, native, f32::mul_add);
-double!(F64, imitated_f64);
-double!(F64Fma, f64::mul_add);
+/// The largest integer that is not above `x`, likewise.
+#[inline(always)]
+fn added_floor(x: f32) -> f32 {
+    let nearest = added_round(x);
+    if nearest > x { nearest - 1.0 } else { nearest }
+}
 
 /// Rounds to odd: `sum` is the number nearest to the exact value and `lost` the rest. A number rounded to odd
 /// can be rounded to fewer bits as if it were exact (S. Boldo and G. Melquiond, 2008).

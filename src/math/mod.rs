@@ -26,10 +26,10 @@ pub mod wide;
 pub use functions::Functions;
 pub(crate) use functions::through_functions;
 pub use pow::pow;
-pub use power::pow as table_pow;
 pub use tanh::tanh as table_tanh;
 
 use crate::math::real::Real;
+use special::Precision;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Shl, Shr, Sub};
 
 /// A [`Real`] with access to its bits.
@@ -46,9 +46,14 @@ pub trait Lane: Real {
     /// Number of stored bits of the mantissa: 23 or 52.
     const MANTISSA: usize;
     /// The stored exponent of 1.
-    const BIAS: i64;
+    const BIAS: i64 = if Self::MANTISSA == 23 { 127 } else { 1023 };
     /// The sign bit.
-    const SIGN: i64;
+    const SIGN: i64 = if Self::MANTISSA == 23 { i32::MIN as i64 } else { i64::MIN };
+    /// A number whose sum with a small one has the nearest integer as its last bits, and the bits of it.
+    const MAGIC: (f64, i64) = (
+        (3_u64 << (Self::MANTISSA - 1)) as f64,
+        (Self::BIAS + Self::MANTISSA as i64) << Self::MANTISSA | 1 << (Self::MANTISSA - 1),
+    );
     /// The integer constant `value`, or its lower half.
     fn int(value: i64) -> Self::Int;
     /// `a == b`.
@@ -58,17 +63,30 @@ pub trait Lane: Real {
     /// Returns the float with these bits.
     fn from_bits(bits: Self::Int) -> Self;
     /// Returns the float nearest to a small integer.
-    fn from_int(value: Self::Int) -> Self;
+    #[inline(always)]
+    fn from_int(value: Self::Int) -> Self {
+        from_small_int(value)
+    }
     /// Returns the nearest integer, as a float and as an integer. Valid for `|self| < 2^22` (`2^51` in double
-    /// precision), arbitrary elsewhere.
-    fn nearest_int(self) -> (Self, Self::Int);
+    /// precision), arbitrary elsewhere. A cast to integers saturates, so loops would not vectorise.
+    #[inline(always)]
+    fn nearest_int(self) -> (Self, Self::Int) {
+        let sum = self + Self::MAGIC.0;
+        (sum - Self::MAGIC.0, sum.bits() - Self::int(Self::MAGIC.1))
+    }
     /// The constant with these bits, which may be an infinity or NaN; `self` hides it from compilers that
     /// reject such constants.
-    fn special(self, bits: u32) -> Self;
+    #[inline(always)]
+    fn special(self, bits: u32) -> Self {
+        Self::lit(f64::from(f32::from_bits(bits)))
+    }
     /// `self * factor + term`, rounded once where that is fast and twice elsewhere.
     fn mul_add(self, factor: Self, term: Self) -> Self;
     /// `self - a * b` for a product of at most 23 bits, which is exact; compilers may not reassociate it.
-    fn minus_product(self, a: Self, b: Self) -> Self;
+    #[inline(always)]
+    fn minus_product(self, a: Self, b: Self) -> Self {
+        a.mul_add(-b, self)
+    }
     /// `self` limited to `[low, high]`; NaN stays NaN.
     #[inline(always)]
     fn clamp(self, low: f64, high: f64) -> Self {
@@ -78,8 +96,7 @@ pub trait Lane: Real {
     /// `self * 2^n`, rounded once, for `n = turns` between twice the smallest and twice the largest exponent.
     #[inline(always)]
     fn scale(self, _turns: Self, n: Self::Int) -> Self {
-        let half = n >> 1;
-        self * power_of_two::<Self>(half) * power_of_two::<Self>(n - half)
+        scaled(self, n)
     }
     /// Whether the mask may be true somewhere. False only saves work for rare arguments. Lanes that prefer
     /// not to branch return true.
@@ -106,15 +123,8 @@ const LN2_LOW: f64 = 1.428_606_820_309_417_2e-6;
 const EXP: [f64; 6] = [0.5, 0.1666663587, 0.04166651145, 0.008341504261, 0.001393054379, 0.000150530308];
 /// `(log(1 + f) - f + f^2/2) / f^3` for `1 + f` in `[sqrt(1/2), sqrt(2)]`.
 const LOG: [f64; 9] = [
-    0.3333331347,
-    -0.2500016689,
-    0.2000222206,
-    -0.1665937304,
-    0.1420963556,
-    -0.1254956424,
-    0.1210798621,
-    -0.1091762334,
-    0.05343395099,
+    0.3333331347, -0.2500016689, 0.2000222206, -0.1665937304, 0.1420963556, -0.1254956424, 0.1210798621,
+    -0.1091762334, 0.05343395099,
 ];
 /// `(sin(r) - r) / r^3` in `r^2`, `|r| <= pi/4`.
 const SIN: [f64; 3] = [-0.1666665524, 0.00833218731, -0.0001951789745];
@@ -125,23 +135,12 @@ const TANH: [f64; 6] =
     [-0.3333333135, 0.1333322078, -0.05394817889, 0.02170689404, -0.008190013468, 0.002152683912];
 /// `(erf(x) - x) / x` in `x^2`, `|x| <= 0.95`.
 const ERF: [f64; 7] = [
-    0.1283791661,
-    -0.3761262894,
-    0.1128362566,
-    -0.0268557407,
-    0.005192460492,
-    -0.0008050804026,
+    0.1283791661, -0.3761262894, 0.1128362566, -0.0268557407, 0.005192460492, -0.0008050804026,
     8.002774848e-5,
 ];
 /// `log(1 - erf(x)) / x`, `0.94 <= x <= 3.93`.
 const ERF_TAIL: [f64; 8] = [
-    -1.12856245,
-    -0.6355761886,
-    -0.1053571254,
-    0.02277284674,
-    -0.00299067935,
-    7.134229236e-5,
-    4.133715629e-5,
+    -1.12856245, -0.6355761886, -0.1053571254, 0.02277284674, -0.00299067935, 7.134229236e-5, 4.133715629e-5,
     -4.591642664e-6,
 ];
 
@@ -159,6 +158,20 @@ pub(crate) fn polynomial<L: Lane, const N: usize>(x: L, coefficients: &[f64; N])
 #[inline(always)]
 pub(crate) fn power_of_two<L: Lane>(n: L::Int) -> L {
     L::from_bits((n + L::int(L::BIAS)) << L::MANTISSA)
+}
+
+/// `x * 2^n`, rounded once, for `n` between twice the smallest and twice the largest exponent.
+#[inline(always)]
+pub(crate) fn scaled<L: Lane>(x: L, n: L::Int) -> L {
+    let half = n >> 1;
+    x * power_of_two::<L>(half) * power_of_two::<L>(n - half)
+}
+
+/// The float nearest to a small integer, as `nearest_int` backwards: not every vector unit converts 64-bit
+/// integers.
+#[inline(always)]
+pub(crate) fn from_small_int<L: Lane>(n: L::Int) -> L {
+    L::from_bits(n + L::int(L::MAGIC.1)) - L::MAGIC.0
 }
 
 /// `exp(r) - 1 - r` for `|r| <= log(2)/2`.
@@ -215,9 +228,10 @@ pub fn expm1<L: Lane>(x: L) -> L {
 
 /// `(e, m)` with `x = m * 2^e` and `m` in `[sqrt(1/2), sqrt(2))`, for normal `x > 0`.
 #[inline(always)]
-pub(crate) fn split<L: Lane>(x: L) -> (L::Int, L) {
-    let offset = x.bits() - L::int(ROOT_HALF);
-    (offset >> 23, L::from_bits((offset & L::int(0x007f_ffff)) + L::int(ROOT_HALF)))
+pub(crate) fn split<P: Precision, L: Lane>(x: L) -> (L::Int, L) {
+    let offset = x.bits() - L::int(P::ROOT_HALF);
+    let e = offset >> L::MANTISSA;
+    (e, L::from_bits((offset & L::int((1 << L::MANTISSA) - 1)) + L::int(P::ROOT_HALF)))
 }
 
 /// `log(1 + f) + e * log(2)` for `1 + f` in `[sqrt(1/2), sqrt(2))`.
@@ -230,7 +244,7 @@ fn log_sum<L: Lane>(f: L, e: L) -> L {
 
 /// `result` for `0 < x < infinity`, elsewhere the special values of a logarithm of `x`.
 #[inline(always)]
-fn log_edges<L: Lane>(x: L, result: L) -> L {
+pub(crate) fn log_edges<L: Lane>(x: L, result: L) -> L {
     let infinity = x.special(INFINITY);
     let result = L::select(x.lt(infinity), result, x);
     let result = L::select(x.eq(L::lit(0.0)), -infinity, result);
@@ -241,7 +255,7 @@ fn log_edges<L: Lane>(x: L, result: L) -> L {
 #[inline(always)]
 pub fn log<L: Lane>(x: L) -> L {
     let (x_normal, shift) = normal(x);
-    let (e, m) = split(x_normal);
+    let (e, m) = split::<f32, L>(x_normal);
     log_edges(x, log_sum(m - 1.0, L::from_int(e) - shift))
 }
 
@@ -257,7 +271,7 @@ pub(crate) fn normal<L: Lane>(x: L) -> (L, L) {
 #[inline(always)]
 pub fn log1p<L: Lane>(x: L) -> L {
     let sum = x + 1.0;
-    let (e, m) = split(sum);
+    let (e, m) = split::<f32, L>(sum);
     let shrink = power_of_two::<L>(L::int(0) - e);
     let exact = x.mul_add(shrink, shrink - 1.0);
     let f = L::select(x.lt(L::lit(16_777_216.0)), exact, m - 1.0);

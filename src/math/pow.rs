@@ -35,7 +35,7 @@ fn high<L: Lane>(x: L) -> L {
 #[inline(always)]
 fn log2_double<L: Lane>(x: L) -> (L, L) {
     let (x, shift) = normal(x);
-    let (e, m) = split(x);
+    let (e, m) = split::<f32, L>(x);
     let e = L::from_int(e) - shift;
     let (below, above) = (m.lt(L::lit(0.890_625)), m.gt(L::lit(1.125)));
     let choose = |low: f64, high: f64, middle: f64| {

@@ -20,10 +20,10 @@ pub use exponential::{cosh, exact_sigmoid, exp2, log2, log10, sigmoid, silu, sin
 pub use gamma::{digamma, lgamma, polygamma};
 pub use normal::{double_erfinv, erfc, erfinv, gelu, ndtr};
 
-use super::{INFINITY, Lane, NAN};
+use super::Lane;
 
-/// The constants and tables of a precision.
-pub trait Precision {
+/// The constants and tables of a precision; `src/math/special/tables.rs` has more tables.
+pub trait Precision: tables::Tables {
     /// The leading bits of `log(2)`, few enough that products with exponents are exact.
     const LN2_HIGH: f64;
     /// `log(2) - LN2_HIGH`.
@@ -74,57 +74,8 @@ pub trait Precision {
     const EXP: &'static [f64];
     /// `(erf(x) - x) / x` in `x^2` near 0.
     const ERF: &'static [f64];
-    /// Arc sine; `src/math/special/tables.rs` says what this table and the following ones hold.
-    const ASIN: &'static [f64];
-    /// Arc tangent.
-    const ATAN: &'static [f64];
-    /// Inverse hyperbolic tangent.
-    const ATANH: &'static [f64];
-    /// Inverse hyperbolic sine.
-    const ASINH: &'static [f64];
-    /// Inverse hyperbolic cosine.
-    const ACOSH: &'static [f64];
-    /// Hyperbolic sine.
-    const SINH: &'static [f64];
-    /// `sin(pi r)`.
-    const SIN_PI: &'static [f64];
-    /// Scaled complement of the error function.
-    const ERFCX: &'static [f64];
-    /// Inverse error function.
-    const ERFINV: &'static [f64];
-    /// Inverse error function near its ends.
-    const ERFINV_TAIL: &'static [f64];
-    /// Logarithm of the gamma function around 1.
-    const LGAMMA_ONE: &'static [f64];
-    /// Logarithm of the gamma function around 2.
-    const LGAMMA_TWO: &'static [f64];
-    /// Logarithm of the gamma function for large arguments.
-    const STIRLING: &'static [f64];
-    /// Digamma function.
-    const DIGAMMA: &'static [f64];
-    /// Digamma function for large arguments.
-    const DIGAMMA_REST: &'static [f64];
-    /// Modified Bessel function of order 0.
-    const I0: &'static [f64];
-    /// Modified Bessel function of order 1.
-    const I1: &'static [f64];
-    /// Modified Bessel function of order 0 for large arguments.
-    const I0_FAR: &'static [f64];
-    /// Modified Bessel function of order 1 for large arguments.
-    const I1_FAR: &'static [f64];
     /// `log(1 + f)` for `1 + f` in `[sqrt(1/2), sqrt(2))`.
     fn log_near_one<L: Lane>(f: L) -> L;
-}
-
-/// Defines the tables of one precision.
-macro_rules! from_tables {
-    ($precision:ident: $($name:ident),*) => {
-        $(const $name: &'static [f64] = &tables::$precision::$name;)*
-    };
-    ($precision:ident) => {
-        from_tables!($precision: ASIN, ATAN, ATANH, ASINH, ACOSH, SINH, SIN_PI, ERFCX, ERFINV, ERFINV_TAIL,
-            LGAMMA_ONE, LGAMMA_TWO, STIRLING, DIGAMMA, DIGAMMA_REST, I0, I1, I0_FAR, I1_FAR);
-    };
 }
 
 impl Precision for f32 {
@@ -151,7 +102,6 @@ impl Precision for f32 {
     const ZETA_TERMS: usize = 8;
     const EXP: &'static [f64] = &super::EXP;
     const ERF: &'static [f64] = &super::ERF;
-    from_tables!(single);
     #[inline(always)]
     fn log_near_one<L: Lane>(f: L) -> L {
         let square = f * f;
@@ -183,7 +133,6 @@ impl Precision for f64 {
     const ZETA_TERMS: usize = 12;
     const EXP: &'static [f64] = &super::double::EXP;
     const ERF: &'static [f64] = &super::double::ERF;
-    from_tables!(double);
     #[inline(always)]
     fn log_near_one<L: Lane>(f: L) -> L {
         let s = f / (f + 2.0);
@@ -238,15 +187,6 @@ fn exponent_and_rest<P: Precision, L: Lane>(x: L) -> (L, L) {
     let mantissa = (offset & L::int((1 << L::MANTISSA) - 1)) + L::int(P::ROOT_HALF);
     let e = L::from_int(offset >> L::MANTISSA) - L::select(small, L::lit(P::LIFT[1]), L::lit(0.0));
     (e, L::from_bits(mantissa) - 1.0)
-}
-
-/// `result`, a logarithm, for `0 < x < infinity`, elsewhere its special values.
-#[inline(always)]
-fn log_ends<L: Lane>(x: L, result: L) -> L {
-    let infinity = x.special(INFINITY);
-    let result = L::select(x.lt(infinity), result, x);
-    let result = L::select(x.eq(L::lit(0.0)), -infinity, result);
-    L::select(x.lt(L::lit(0.0)), x.special(NAN), result)
 }
 
 /// `x^2 = high + low`, where `high` holds the leading bits and `low` the rest; computed from halves of the

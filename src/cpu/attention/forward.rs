@@ -110,13 +110,9 @@ unsafe fn forward_block<T: Number>(
     let (transposed, scores, out) = (buffers.q.ptr(), buffers.scores.ptr(), buffers.out.ptr());
     // SAFETY: `buffers` was made for this problem; the caller guarantees the results (`# Safety`).
     unsafe {
-        p.q.at(&block.at).skipping(block.query).transpose_into(
-            transposed,
-            block.queries,
-            width,
-            p.depth,
-            scale,
-        );
+        p.q.at(&block.at)
+            .skipping(block.query)
+            .transpose_into(transposed, block.queries, width, p.depth, scale);
         top.part(0, width).fill(T::from_f64(f64::NEG_INFINITY));
         sum.part(0, width).fill(T::default());
         for tile in p.tiles(block) {
@@ -214,13 +210,9 @@ unsafe fn tangent_block<T: Number>(
     let (scores, moved, out) = (buffers.scores.ptr(), buffers.moved.ptr(), buffers.out.ptr());
     // SAFETY: `buffers` was made for this problem; the caller guarantees the results (`# Safety`).
     unsafe {
-        p.q.at(&block.at).skipping(block.query).transpose_into(
-            transposed,
-            block.queries,
-            width,
-            p.depth,
-            scale,
-        );
+        p.q.at(&block.at)
+            .skipping(block.query)
+            .transpose_into(transposed, block.queries, width, p.depth, scale);
         if let Some(tq) = &t.q {
             let tq = tq.at(&block.at).skipping(block.query);
             tq.transpose_into(transposed_tangent, block.queries, width, p.depth, scale);

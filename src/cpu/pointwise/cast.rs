@@ -1,12 +1,12 @@
 //! Conversions between dtypes.
 
 use super::copy::contiguous;
-use super::drive::Kernel;
+use super::drive::{Kernel, kernel};
 use super::map::into_fresh;
 use super::narrow::{narrow, widen};
 use crate::array::Array;
 use crate::array::dtype::{DType, Element};
-use crate::cpu::run::isa::{PlainBody, run_widest};
+use crate::cpu::run::isa::run_widest;
 use crate::dispatch_computed;
 use crate::error::Result;
 
@@ -19,37 +19,34 @@ pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
 /// Converts the elements to another dtype; the result has the layout of `x` if that is dense.
 fn converted(x: &Array, dtype: DType) -> Result<Array> {
     let from = x.dtype();
-    if from.compute() == dtype {
-        // SAFETY: the rule names the dtype that is widened.
-        return unsafe { into_fresh(&[x], dtype, widen_kernel, (&raw const from).cast(), false) };
-    }
-    if dtype.compute() == from {
-        // SAFETY: the rule names the dtype of the result.
-        return unsafe { into_fresh(&[x], dtype, narrow_kernel, (&raw const dtype).cast(), false) };
-    }
-    match (from, dtype) {
-        (DType::Bool, DType::U8 | DType::I8) => {
-            // SAFETY: both have elements of one byte; the kernel has no rule.
-            return unsafe { into_fresh(&[x], dtype, cast_kernel::<bool, u8>, std::ptr::null(), false) };
+    let is_half = dtype.is_float() && dtype.compute() != dtype;
+    let (mut rule, mut computes) = (std::ptr::null(), false);
+    let kernel: Kernel = match (from, dtype) {
+        _ if from.compute() == dtype => {
+            rule = &raw const from;
+            widen_kernel
         }
-        (DType::U8 | DType::I8, DType::Bool) => {
-            // SAFETY: both have elements of one byte; the kernel has no rule.
-            return unsafe { into_fresh(&[x], dtype, cast_kernel::<u8, bool>, std::ptr::null(), false) };
+        _ if dtype.compute() == from => {
+            rule = &raw const dtype;
+            narrow_kernel
         }
-        _ => {}
-    }
-    // The driver widens and narrows. Dtypes wider than `f32` are first rounded to odd on the way to halves,
-    // so that they are not rounded twice.
-    let twice = dtype.is_float() && dtype.compute() != dtype;
-    let kernel: Kernel = match from.compute() {
-        DType::I32 if twice => odd_kernel::<i32>,
-        DType::I64 if twice => odd_kernel::<i64>,
-        DType::U64 if twice => odd_kernel::<u64>,
-        DType::F64 if twice => odd_kernel::<f64>,
-        from => dispatch_computed!(from, A => dispatch_computed!(dtype, B => cast_kernel::<A, B>)),
+        (DType::Bool, DType::U8 | DType::I8) => cast_kernel::<bool, u8>,
+        (DType::U8 | DType::I8, DType::Bool) => cast_kernel::<u8, bool>,
+        _ => {
+            // The driver widens and narrows. Dtypes wider than `f32` are first rounded to odd on the way to
+            // halves, so that they are not rounded twice.
+            computes = true;
+            match from.compute() {
+                DType::I32 if is_half => odd_kernel::<i32>,
+                DType::I64 if is_half => odd_kernel::<i64>,
+                DType::U64 if is_half => odd_kernel::<u64>,
+                DType::F64 if is_half => odd_kernel::<f64>,
+                from => dispatch_computed!(from, A => dispatch_computed!(dtype, B => cast_kernel::<A, B>)),
+            }
+        }
     };
-    // SAFETY: the kernel was chosen by both dtypes and has no rule.
-    unsafe { into_fresh(&[x], dtype, kernel, std::ptr::null(), true) }
+    // SAFETY: the kernel was chosen by both dtypes, and its rule, if it has one, is the narrow one of them.
+    unsafe { into_fresh(&[x], dtype, kernel, rule.cast(), computes) }
 }
 
 /// Converts the elements to the dtype that kernels compute `x` in, in row-major order.
@@ -69,13 +66,9 @@ unsafe fn narrow_kernel(to: *const u8, x: *const *const u8, out: *mut u8, n: usi
     unsafe { narrow(*to.cast::<DType>(), *x, out, n) }
 }
 
-struct Cast<'a, A, B>(&'a [A], &'a mut [B]);
-
-impl<A: Element, B: Element> PlainBody for Cast<'_, A, B> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        for (y, &x) in self.1.iter_mut().zip(self.0) {
+kernel! {
+    fn cast_kernel<A: Element, B: Element>(; x: A; out: B) by run_widest {
+        for (y, &x) in out.iter_mut().zip(x) {
             *y = match (A::DTYPE, B::DTYPE) {
                 (DType::U64, DType::F32 | DType::F64) => B::from_f64(rounded_once::<B>(x.to_i64() as u64)),
                 (from, DType::I32) if from.is_float() => B::from_i64(truncated_i32(x.to_f64()).into()),
@@ -124,16 +117,6 @@ fn rounded_once<B: Element>(value: u64) -> f64 {
     ((value - lost) | (((lost != 0) as u64) << 11)) as f64
 }
 
-unsafe fn cast_kernel<A: Element, B: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
-    // SAFETY: `Job` calls a kernel with the operands it was made for.
-    run_widest(unsafe {
-        Cast(
-            std::slice::from_raw_parts((*x).cast::<A>(), n),
-            std::slice::from_raw_parts_mut(out.cast::<B>(), n),
-        )
-    });
-}
-
 /// Rounds `value` to an `f32` whose last bit is set if `value` lies between two: rounding that again, to a
 /// shorter type, equals rounding once.
 #[inline(always)]
@@ -144,13 +127,9 @@ fn round_to_odd(value: f64) -> f32 {
     f32::from_bits(below | ((back != value) & !value.is_nan()) as u32)
 }
 
-struct Odd<'a, A>(&'a [A], &'a mut [f32]);
-
-impl<A: Element> PlainBody for Odd<'_, A> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        for (y, &x) in self.1.iter_mut().zip(self.0) {
+kernel! {
+    fn odd_kernel<A: Element>(; x: A; out: f32) by run_widest {
+        for (y, &x) in out.iter_mut().zip(x) {
             *y = round_to_odd(match A::DTYPE {
                 DType::U64 => rounded_once::<f32>(x.to_i64() as u64),
                 DType::I64 => {
@@ -161,16 +140,6 @@ impl<A: Element> PlainBody for Odd<'_, A> {
             });
         }
     }
-}
-
-unsafe fn odd_kernel<A: Element>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
-    // SAFETY: `Job` calls a kernel with the operands it was made for.
-    run_widest(unsafe {
-        Odd(
-            std::slice::from_raw_parts((*x).cast::<A>(), n),
-            std::slice::from_raw_parts_mut(out.cast::<f32>(), n),
-        )
-    });
 }
 
 #[cfg(test)]

@@ -22,6 +22,49 @@ use std::mem::MaybeUninit;
 /// overlaps none.
 pub type Kernel = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
 
+/// Defines a [`Kernel`] as a loop over slices: `fn name<types>(rule; operands; output) by launcher { loop }`.
+macro_rules! kernel {
+    (
+        $(#[$doc:meta])*
+        fn $name:ident$(<$($t:ident: $bound:path),*>)?(
+            $($rule:ident: $of:ty)?; $($x:ident: $from:ty),*; $out:ident: $to:ty
+        ) by $run:ident $body:block
+    ) => {
+        $(#[$doc])*
+        unsafe fn $name$(<$($t: $bound),*>)?(
+            _rule: *const u8,
+            mut operand: *const *const u8,
+            out: *mut u8,
+            n: usize,
+        ) {
+            struct Slices<'a$(, $($t),*)?> {
+                $($rule: $of,)?
+                $($x: &'a [$from],)*
+                $out: &'a mut [$to],
+            }
+            impl$(<$($t: $bound),*>)? $crate::cpu::run::isa::PlainBody for Slices<'_$(, $($t),*)?> {
+                type Output = ();
+                #[inline(always)]
+                fn run(self) {
+                    let Slices { $($rule,)? $($x,)* $out } = self;
+                    $body
+                }
+            }
+            // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
+            $run(unsafe {
+                $(
+                    let $x = std::slice::from_raw_parts((*operand).cast::<$from>(), n);
+                    operand = operand.wrapping_add(1);
+                )*
+                let _ = operand;
+                let $out = std::slice::from_raw_parts_mut(out.cast::<$to>(), n);
+                Slices { $($rule: *_rule.cast::<$of>(),)? $($x,)* $out }
+            });
+        }
+    };
+}
+pub(crate) use kernel;
+
 /// Elements of a tile; an operand's tile of eight-byte elements is 8 KiB.
 const TILE: usize = 1024;
 /// Maximum number of operands of a loop without a plan.

@@ -1,34 +1,25 @@
 //! The integer types that kernels compute in: `i32`, `i64` and `u64`, wrapping. Narrower ones are widened.
 
+use crate::math::lane::methods;
 use crate::math::real::Integer;
 
 macro_rules! integer {
     ($($t:ty, $signed:expr;)*) => {
-        $(impl Integer for $t {
-            #[inline(always)]
-            #[allow(unused_comparisons)]
-            fn abs(self) -> Self {
-                if self < 0 { (0 as $t).wrapping_sub(self) } else { self }
+        $(#[allow(unused_comparisons)]
+        impl Integer for $t {
+            methods! {
+                lit(value: i64) -> Self = value as $t;
+                abs(self) -> Self = if self < 0 { self.wrapping_neg() } else { self };
+                sign(self) -> Self = ((self > 0) as $t).wrapping_sub((self < 0) as $t);
+                add(self, other: Self) -> Self = self.wrapping_add(other);
+                sub(self, other: Self) -> Self = self.wrapping_sub(other);
+                mul(self, other: Self) -> Self = self.wrapping_mul(other);
+                fmod(self, divisor: Self) -> Self = if divisor == 0 { 0 } else { self.wrapping_rem(divisor) };
+                and(self, other: Self) -> Self = self & other;
+                or(self, other: Self) -> Self = self | other;
+                xor(self, other: Self) -> Self = self ^ other;
             }
             #[inline(always)]
-            #[allow(unused_comparisons)]
-            fn sign(self) -> Self {
-                ((self > 0) as $t).wrapping_sub((self < 0) as $t)
-            }
-            #[inline(always)]
-            fn add(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn sub(self, other: Self) -> Self {
-                self.wrapping_sub(other)
-            }
-            #[inline(always)]
-            fn mul(self, other: Self) -> Self {
-                self.wrapping_mul(other)
-            }
-            #[inline(always)]
-            #[allow(unused_comparisons)]
             fn floor_div(self, other: Self) -> Self {
                 if other == 0 {
                     return 0;
@@ -38,7 +29,6 @@ macro_rules! integer {
                 if !exact && (self < 0) != (other < 0) { quotient.wrapping_sub(1) } else { quotient }
             }
             #[inline(always)]
-            #[allow(unused_comparisons)]
             fn remainder(self, other: Self) -> Self {
                 if other == 0 {
                     return 0;
@@ -47,7 +37,6 @@ macro_rules! integer {
                 if rest != 0 && (rest < 0) != (other < 0) { rest.wrapping_add(other) } else { rest }
             }
             #[inline(always)]
-            #[allow(unused_comparisons)]
             fn pow(self, exponent: Self) -> Self {
                 if exponent < 0 {
                     let odd = exponent & 1 == 1;
@@ -69,46 +58,23 @@ macro_rules! integer {
                 product
             }
             #[inline(always)]
-            fn lit(value: i64) -> Self {
-                value as $t
-            }
-            #[inline(always)]
-            fn fmod(self, divisor: Self) -> Self {
-                if divisor == 0 { 0 } else { self.wrapping_rem(divisor) }
-            }
-            #[inline(always)]
-            fn and(self, other: Self) -> Self {
-                self & other
-            }
-            #[inline(always)]
-            fn or(self, other: Self) -> Self {
-                self | other
-            }
-            #[inline(always)]
-            fn xor(self, other: Self) -> Self {
-                self ^ other
-            }
-            #[inline(always)]
-            #[allow(unused_comparisons)]
             fn shl(self, count: Self) -> Self {
                 let inside = count >= 0 && (count as u64) < u64::from(<$t>::BITS);
                 if inside { self.wrapping_shl(count as u32) } else { 0 }
             }
             #[inline(always)]
-            #[allow(unused_comparisons)]
             fn shr(self, count: Self) -> Self {
                 let inside = count >= 0 && (count as u64) < u64::from(<$t>::BITS);
                 let sign = if self < 0 { (0 as $t).wrapping_sub(1) } else { 0 };
                 if inside { self.wrapping_shr(count as u32) } else { sign }
             }
             #[inline(always)]
-            #[allow(unused_comparisons)]
             fn gcd(self, other: Self) -> Self {
                 let (mut x, mut y) = (self, other);
                 while y != 0 {
                     (x, y) = (y, x.wrapping_rem(y));
                 }
-                if x < 0 { (0 as $t).wrapping_sub(x) } else { x }
+                Integer::abs(x)
             }
         })*
     };

@@ -1,12 +1,12 @@
 //! Comparison, selection and logic: kernels with bool operands or results.
 
-use super::drive::Kernel;
+use super::drive::{Kernel, kernel};
 use super::layout::{broadcast, common_dtype, wrong_dtype};
 use super::map::into_fresh;
 use crate::arguments::logic::{Logic, Relation};
 use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::cpu::run::isa::{PlainBody, run_plain};
+use crate::array::dtype::{DType, Element};
+use crate::cpu::run::isa::run_plain;
 use crate::dispatch_computed;
 use crate::error::Result;
 
@@ -50,18 +50,8 @@ pub fn logical(logic: Logic, x: &[&Array]) -> Result<Array> {
     }
 }
 
-struct Compare<'a, T> {
-    relation: Relation,
-    x: &'a [T],
-    y: &'a [T],
-    out: &'a mut [bool],
-}
-
-impl<T: PartialOrd + Copy> PlainBody for Compare<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let Compare { relation, x, y, out } = self;
+kernel! {
+    fn compare_kernel<T: Element>(relation: Relation; x: T, y: T; out: bool) by run_plain {
         macro_rules! each {
             ($op:tt) => {
                 for ((o, a), b) in out.iter_mut().zip(x).zip(y) {
@@ -78,19 +68,6 @@ impl<T: PartialOrd + Copy> PlainBody for Compare<'_, T> {
             Relation::Ge => each!(>=),
         }
     }
-}
-
-unsafe fn compare_kernel<T: PartialOrd + Copy>(rule: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
-    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
-    let body = unsafe {
-        Compare {
-            relation: *rule.cast(),
-            x: std::slice::from_raw_parts((*x).cast::<T>(), n),
-            y: std::slice::from_raw_parts((*x.add(1)).cast::<T>(), n),
-            out: std::slice::from_raw_parts_mut(out.cast(), n),
-        }
-    };
-    run_plain(body);
 }
 
 /// An element as plain bits, for selection without branches.
@@ -113,43 +90,16 @@ macro_rules! bits {
 
 bits!(u8 u16 u32 u64);
 
-struct Select<'a, T> {
-    mask: &'a [u8],
-    x: &'a [T],
-    y: &'a [T],
-    out: &'a mut [T],
-}
-
-impl<T: Bits> PlainBody for Select<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        for (((o, &m), &a), &b) in self.out.iter_mut().zip(self.mask).zip(self.x).zip(self.y) {
+kernel! {
+    fn select_kernel<T: Bits>(; mask: u8, x: T, y: T; out: T) by run_plain {
+        for (((o, &m), &a), &b) in out.iter_mut().zip(mask).zip(x).zip(y) {
             *o = T::blend(m, a, b);
         }
     }
 }
 
-unsafe fn select_kernel<T: Bits>(_: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
-    // SAFETY: `Job` calls a kernel with the operands it was made for.
-    let body = unsafe {
-        Select {
-            mask: std::slice::from_raw_parts(*x, n),
-            x: std::slice::from_raw_parts((*x.add(1)).cast::<T>(), n),
-            y: std::slice::from_raw_parts((*x.add(2)).cast::<T>(), n),
-            out: std::slice::from_raw_parts_mut(out.cast(), n),
-        }
-    };
-    run_plain(body);
-}
-
-struct Logical<'a>(Logic, &'a [u8], &'a [u8], &'a mut [u8]);
-
-impl PlainBody for Logical<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        let Logical(logic, x, y, out) = self;
+kernel! {
+    fn logical_kernel(logic: Logic; x: u8, y: u8; out: u8) by run_plain {
         let each = out.iter_mut().zip(x).zip(y);
         match logic {
             Logic::And => each.for_each(|((o, a), b)| *o = a & b),
@@ -157,15 +107,6 @@ impl PlainBody for Logical<'_> {
             Logic::Xor | Logic::Not => each.for_each(|((o, a), b)| *o = a ^ b),
         }
     }
-}
-
-unsafe fn logical_kernel(rule: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
-    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
-    let body = unsafe {
-        let (a, b) = (std::slice::from_raw_parts(*x, n), std::slice::from_raw_parts(*x.add(1), n));
-        Logical(*rule.cast(), a, b, std::slice::from_raw_parts_mut(out, n))
-    };
-    run_plain(body);
 }
 
 #[cfg(test)]

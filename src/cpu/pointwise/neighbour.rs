@@ -1,10 +1,11 @@
 //! `nextafter`, on the bits of floats: in every format, the next larger magnitude is the next integer.
 
+use super::drive::kernel;
 use super::layout::{common_dtype, wrong_dtype};
 use super::map::into_fresh;
 use crate::array::Array;
 use crate::array::dtype::DType;
-use crate::cpu::run::isa::{PlainBody, run_plain};
+use crate::cpu::run::isa::run_plain;
 use crate::error::Result;
 
 /// The bits of a float format.
@@ -39,34 +40,12 @@ macro_rules! format {
 
 format!(u16 u32 u64);
 
-struct Next<'a, T> {
-    infinity: T,
-    x: &'a [T],
-    y: &'a [T],
-    out: &'a mut [T],
-}
-
-impl<T: Format> PlainBody for Next<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn run(self) {
-        for ((o, &x), &y) in self.out.iter_mut().zip(self.x).zip(self.y) {
-            *o = T::next(x, y, self.infinity);
+kernel! {
+    fn next_kernel<T: Format>(infinity: T; x: T, y: T; out: T) by run_plain {
+        for ((o, &x), &y) in out.iter_mut().zip(x).zip(y) {
+            *o = T::next(x, y, infinity);
         }
     }
-}
-
-unsafe fn next_kernel<T: Format>(infinity: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
-    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
-    let body = unsafe {
-        Next {
-            infinity: *infinity.cast::<T>(),
-            x: std::slice::from_raw_parts((*x).cast::<T>(), n),
-            y: std::slice::from_raw_parts((*x.add(1)).cast::<T>(), n),
-            out: std::slice::from_raw_parts_mut(out.cast(), n),
-        }
-    };
-    run_plain(body);
 }
 
 /// Returns the next number after each of `x` towards `y`, for broadcast floats of one dtype.

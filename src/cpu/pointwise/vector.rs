@@ -6,20 +6,23 @@
 //! ([`may_hold`](crate::math::Lane::may_hold)) and use instructions that no scalar code compiles to, and the
 //! end of a slice is a masked load, not a second loop. Results have the same bits as those of a scalar lane.
 //!
-//! Read next: `src/cpu/pointwise/vector/registers.rs`, the lane over any table of instructions.
+//! Read next: `src/cpu/pointwise/vector/registers.rs`, the table of instructions and the lane over it.
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+mod lane;
 #[cfg(target_arch = "x86_64")]
-mod avx512;
 mod registers;
 
-use crate::cpu::run::isa::{Isa, isa};
-use crate::math::lane::{F32, F32Fma, F64, F64Fma};
+use crate::cpu::run::isa::{Isa, PlainBody, isa, run_on};
+use crate::math::lane as scalar;
 use crate::math::real::Pointwise;
 use crate::math::wide::Wide;
+use std::marker::PhantomData;
 #[cfg(target_arch = "x86_64")]
-use registers::Vector;
+use {
+    lane::Vector,
+    registers::{Avx2, Avx512},
+};
 
 /// A loop over numbers of type `T`, compiled once for each instruction set.
 pub trait Loop<T> {
@@ -34,11 +37,64 @@ pub trait Loop<T> {
 
 /// A float that loops run over.
 pub trait Number: Copy + 'static {
+    /// The lane of the widest registers.
+    type Widest: Wide<Number = Self>;
+    /// The lane of other instruction sets with fused multiply-adds.
+    type Fused: Wide<Number = Self>;
+    /// The lane of those without.
+    type Plain: Wide<Number = Self>;
     /// Runs `body` with the widest lanes of an instruction set.
     ///
     /// # Safety
     /// The contract of `body`, and the processor has the set.
-    unsafe fn run<B: Loop<Self>>(isa: Isa, body: B);
+    #[inline(always)]
+    unsafe fn run<B: Loop<Self>>(isa: Isa, body: B) {
+        let body = InLanes(body, PhantomData::<Self>);
+        // SAFETY: guaranteed by the caller.
+        unsafe { if B::IS_WIDEST { run_on::<true, _>(isa, body) } else { run_on::<false, _>(isa, body) } }
+    }
+}
+
+macro_rules! number {
+    ($($float:ty: $widest:ty, $fused:ty, $plain:ty;)*) => {
+        $(impl Number for $float {
+            type Widest = $widest;
+            type Fused = $fused;
+            type Plain = $plain;
+        })*
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+number! {
+    f32: Vector<Avx512<f32>>, Vector<Avx2<f32>>, scalar::F32;
+    f64: Vector<Avx512<f64>>, Vector<Avx2<f64>>, scalar::F64;
+}
+#[cfg(not(target_arch = "x86_64"))]
+number! {
+    f32: scalar::F32Fma, scalar::F32Fma, scalar::F32;
+    f64: scalar::F64Fma, scalar::F64Fma, scalar::F64;
+}
+
+struct InLanes<T, B>(B, PhantomData<T>);
+
+impl<T: Number, B: Loop<T>> PlainBody for InLanes<T, B> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        // SAFETY: `Number::run`'s caller keeps the contract of the loop.
+        unsafe { self.0.run::<T::Plain>() }
+    }
+    #[inline(always)]
+    fn run_fused(self) {
+        // SAFETY: as above.
+        unsafe { self.0.run::<T::Fused>() }
+    }
+    #[inline(always)]
+    fn run_widest(self) {
+        // SAFETY: as above.
+        unsafe { self.0.run::<T::Widest>() }
+    }
 }
 
 /// Computes `out[i] = rule(x[0][i], x[1][i], ...)` for `i < n`.
@@ -122,103 +178,4 @@ impl<const N: usize, P: Pointwise<N>, T: Number> Loop<T> for Map<N, P, T> {
             }
         }
     }
-}
-
-macro_rules! number {
-    ($float:ty, $scalar:ty, $fused:ty, $avx2:ty, $avx512:ty) => {
-        impl Number for $float {
-            #[cfg(target_arch = "x86_64")]
-            #[inline(always)]
-            unsafe fn run<B: Loop<$float>>(isa: Isa, body: B) {
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-                unsafe fn avx512<B: Loop<$float>>(body: B) {
-                    // SAFETY: guaranteed by the caller.
-                    unsafe { body.run::<$avx512>() }
-                }
-                #[target_feature(enable = "avx2,fma,f16c")]
-                unsafe fn avx2<B: Loop<$float>>(body: B) {
-                    // SAFETY: guaranteed by the caller.
-                    unsafe { body.run::<$avx2>() }
-                }
-                #[inline(never)]
-                unsafe fn baseline<B: Loop<$float>>(body: B) {
-                    // SAFETY: guaranteed by the caller.
-                    unsafe { body.run::<$scalar>() }
-                }
-                // SAFETY: guaranteed by the caller.
-                unsafe {
-                    match isa {
-                        Isa::Avx512 if B::IS_WIDEST => avx512(body),
-                        Isa::Avx512 | Isa::Avx2 => avx2(body),
-                        Isa::Baseline => baseline(body),
-                    }
-                }
-            }
-            #[cfg(target_arch = "aarch64")]
-            #[inline(always)]
-            unsafe fn run<B: Loop<$float>>(_isa: Isa, body: B) {
-                // SAFETY: guaranteed by the caller.
-                unsafe { body.run::<$fused>() }
-            }
-            #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-            #[inline(always)]
-            unsafe fn run<B: Loop<$float>>(_isa: Isa, body: B) {
-                // SAFETY: guaranteed by the caller.
-                unsafe { body.run::<$scalar>() }
-            }
-        }
-    };
-}
-
-number!(f32, F32, F32Fma, Vector<avx2::Single>, Vector<avx512::Single>);
-number!(f64, F64, F64Fma, Vector<avx2::Double>, Vector<avx512::Double>);
-
-macro_rules! scalar_loops {
-    ($($lane:ident $float:ty, branches $branches:literal;)*) => {$(
-        impl Wide for $lane {
-            type Number = $float;
-            const WIDTH: usize = 1;
-            #[inline(always)]
-            unsafe fn load(from: *const $float) -> $lane {
-                // SAFETY: guaranteed by the caller.
-                $lane(unsafe { *from })
-            }
-            #[inline(always)]
-            unsafe fn store(self, to: *mut $float) {
-                // SAFETY: guaranteed by the caller.
-                unsafe { *to = self.0 }
-            }
-            #[inline(always)]
-            unsafe fn load_part(_from: *const $float, _count: usize) -> $lane {
-                $lane(0.0)
-            }
-            #[inline(always)]
-            unsafe fn store_part(self, _to: *mut $float, _count: usize) {}
-            #[inline(always)]
-            fn replace<const N: usize>(
-                self,
-                mask: bool,
-                x: [$lane; N],
-                f: fn([$float; N]) -> $float,
-            ) -> $lane {
-                // Single precision computes both, so that loops stay free of branches.
-                if $branches {
-                    return if mask { $lane(f(x.map(|x| x.0))) } else { self };
-                }
-                let value = f(x.map(|x| x.0));
-                $lane(if mask { value } else { self.0 })
-            }
-            #[inline(always)]
-            fn lookup(index: Self::Int, table: &[$float; 16]) -> $lane {
-                $lane(table[index.0 as usize & 15])
-            }
-        }
-    )*};
-}
-
-scalar_loops! {
-    F32 f32, branches false;
-    F32Fma f32, branches false;
-    F64 f64, branches true;
-    F64Fma f64, branches true;
 }

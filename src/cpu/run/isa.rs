@@ -1,12 +1,14 @@
 //! The instruction sets that loops are compiled for, and the one function that chooses between them.
 //!
 //! A kernel is a [`Body`]: a struct of its arguments with an `#[inline(always)]` method. [`Scalar::run`]
-//! inlines it into one function per instruction set, so that the compiler vectorises the same source three
-//! times. The processor is queried once; `WENGERT_ISA=baseline|avx2|avx512` lowers the choice, for tests.
+//! inlines it into one function per instruction set ([`run_on`]), so that the compiler vectorises the same
+//! source three times. The processor is queried once; `WENGERT_ISA=baseline|avx2|avx512` lowers the choice,
+//! for tests.
 
 use crate::array::dtype::Element;
 use crate::math::lane::{F32, F32Fma, F64, F64Fma};
 use crate::math::real::Real;
+use std::marker::PhantomData;
 use std::sync::OnceLock;
 
 /// An instruction set that loops are compiled for.
@@ -58,16 +60,43 @@ pub trait Body<T> {
 
 /// A float that loops run over in lanes.
 pub trait Scalar: Element {
+    /// The lane of instruction sets with fused multiply-adds.
+    type Fused: Lane<Float = Self>;
+    /// The lane of those without.
+    type Plain: Lane<Float = Self>;
     /// Runs `body` compiled for the best instruction set.
-    fn run<B: Body<Self>>(body: B) -> B::Output;
+    #[inline(always)]
+    fn run<B: Body<Self>>(body: B) -> B::Output {
+        run_widest(InLanes(body, PhantomData::<Self>))
+    }
+}
+
+impl Scalar for f32 {
+    type Fused = F32Fma;
+    type Plain = F32;
+}
+
+impl Scalar for f64 {
+    type Fused = F64Fma;
+    type Plain = F64;
 }
 
 /// A loop without the arithmetic of rules: integers, conversions.
-pub trait PlainBody {
+pub trait PlainBody: Sized {
     /// The result of the loop.
     type Output;
     /// Runs the loop. Implementations are `#[inline(always)]` and call only such functions.
     fn run(self) -> Self::Output;
+    /// [`PlainBody::run`] with fused multiply-adds.
+    #[inline(always)]
+    fn run_fused(self) -> Self::Output {
+        self.run()
+    }
+    /// [`PlainBody::run`] with the registers of AVX-512.
+    #[inline(always)]
+    fn run_widest(self) -> Self::Output {
+        self.run_fused()
+    }
 }
 
 /// Returns the best instruction set of this processor, or a lower one that the environment asks for.
@@ -105,93 +134,67 @@ fn detect() -> Isa {
     Isa::Baseline
 }
 
-macro_rules! scalar {
-    ($float:ty, $plain:ty, $fused:ty) => {
-        impl Scalar for $float {
-            #[cfg(target_arch = "x86_64")]
-            #[inline(always)]
-            fn run<B: Body<$float>>(body: B) -> B::Output {
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-                fn avx512<B: Body<$float>>(body: B) -> B::Output {
-                    body.run::<$fused>()
-                }
-                #[target_feature(enable = "avx2,fma,f16c")]
-                fn avx2<B: Body<$float>>(body: B) -> B::Output {
-                    body.run::<$fused>()
-                }
-                #[inline(never)]
-                fn baseline<B: Body<$float>>(body: B) -> B::Output {
-                    body.run::<$plain>()
-                }
-                match isa() {
-                    // SAFETY: `isa` found these features on this processor.
-                    Isa::Avx512 => unsafe { avx512(body) },
-                    // SAFETY: as above.
-                    Isa::Avx2 => unsafe { avx2(body) },
-                    Isa::Baseline => baseline(body),
-                }
-            }
-
-            #[cfg(not(target_arch = "x86_64"))]
-            #[inline(always)]
-            fn run<B: Body<$float>>(body: B) -> B::Output {
-                // AArch64 has fused multiply-adds in its baseline.
-                #[cfg(target_arch = "aarch64")]
-                return body.run::<$fused>();
-                #[cfg(not(target_arch = "aarch64"))]
-                body.run::<$plain>()
+/// Runs `body` compiled for an instruction set, AVX-512 only if `WIDEST`.
+///
+/// # Safety
+/// The processor has the set.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
+pub unsafe fn run_on<const WIDEST: bool, B: PlainBody>(isa: Isa, body: B) -> B::Output {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
+        fn avx512<B: PlainBody>(body: B) -> B::Output {
+            body.run_widest()
+        }
+        #[target_feature(enable = "avx2,fma,f16c")]
+        fn avx2<B: PlainBody>(body: B) -> B::Output {
+            body.run_fused()
+        }
+        #[inline(never)]
+        fn baseline<B: PlainBody>(body: B) -> B::Output {
+            body.run()
+        }
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            match isa {
+                Isa::Avx512 if WIDEST => avx512(body),
+                Isa::Avx512 | Isa::Avx2 => avx2(body),
+                Isa::Baseline => baseline(body),
             }
         }
-    };
+    }
+    // AArch64 has fused multiply-adds in its baseline.
+    #[cfg(target_arch = "aarch64")]
+    return body.run_fused();
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    body.run()
 }
 
-scalar!(f32, F32, F32Fma);
-scalar!(f64, F64, F64Fma);
+struct InLanes<T, B>(B, PhantomData<T>);
+
+impl<T: Scalar, B: Body<T>> PlainBody for InLanes<T, B> {
+    type Output = B::Output;
+    #[inline(always)]
+    fn run(self) -> B::Output {
+        self.0.run::<T::Plain>()
+    }
+    #[inline(always)]
+    fn run_fused(self) -> B::Output {
+        self.0.run::<T::Fused>()
+    }
+}
 
 /// Runs `body` compiled for AVX2 or for the baseline: a third copy would not pay here.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn run_plain<B: PlainBody>(body: B) -> B::Output {
-    #[target_feature(enable = "avx2,fma,f16c")]
-    fn avx2<B: PlainBody>(body: B) -> B::Output {
-        body.run()
-    }
-    #[inline(never)]
-    fn baseline<B: PlainBody>(body: B) -> B::Output {
-        body.run()
-    }
-    match isa() {
-        Isa::Baseline => baseline(body),
-        // SAFETY: `isa` found these features on this processor.
-        _ => unsafe { avx2(body) },
-    }
+    // SAFETY: `isa` found the set on this processor.
+    unsafe { run_on::<false, B>(isa(), body) }
 }
 
 /// Runs `body` compiled for AVX-512, too: for loops that wider registers speed up, not memory alone.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn run_widest<B: PlainBody>(body: B) -> B::Output {
-    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")]
-    fn avx512<B: PlainBody>(body: B) -> B::Output {
-        body.run()
-    }
-    match isa() {
-        // SAFETY: `isa` found these features on this processor.
-        Isa::Avx512 => unsafe { avx512(body) },
-        _ => run_plain(body),
-    }
-}
-
-/// Runs `body` compiled for this target.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub fn run_widest<B: PlainBody>(body: B) -> B::Output {
-    body.run()
-}
-
-/// Runs `body` compiled for this target.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub fn run_plain<B: PlainBody>(body: B) -> B::Output {
-    body.run()
+    // SAFETY: `isa` found the set on this processor.
+    unsafe { run_on::<true, B>(isa(), body) }
 }

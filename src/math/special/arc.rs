@@ -1,8 +1,8 @@
 //! Inverse trigonometric and hyperbolic functions: odd polynomials near 0, and elsewhere a reduction to them
 //! or a logarithm.
 
-use super::{Precision, log_ends, log_parts, odd_series, series};
-use crate::math::{INFINITY, Lane, NAN, with_sign_of};
+use super::{Precision, log_parts, odd_series, series};
+use crate::math::{INFINITY, Lane, NAN, log_edges, with_sign_of};
 
 /// `(s, low)` with `sqrt(t) = s + low`.
 #[inline(always)]
@@ -65,7 +65,7 @@ pub fn atanh<P: Precision, L: Lane>(x: L) -> L {
     let near = odd_series(size, P::ATANH);
     let ratio = (L::lit(1.0) + size) / (L::lit(1.0) - size);
     let (high, low) = log_parts::<P, L>(ratio);
-    let far = log_ends(ratio, high + low) * 0.5;
+    let far = log_edges(ratio, high + low) * 0.5;
     with_sign_of(L::select(size.lt(L::lit(0.5)), near, far), x)
 }
 
@@ -80,7 +80,7 @@ fn log_of_sum<P: Precision, L: Lane>(x: L, w: L) -> L {
     let lost = (bottom - (sum - top)) / sum;
     let (high, low) = log_parts::<P, L>(sum);
     let doubled = L::select(large, L::lit(std::f64::consts::LN_2), L::lit(0.0));
-    log_ends(sum, high + (low + (lost + doubled)))
+    log_edges(sum, high + (low + (lost + doubled)))
 }
 
 /// Inverse hyperbolic sine: beyond 1, `log(x + sqrt(x^2 + 1))`.

@@ -1,7 +1,8 @@
 //! Exponentials and logarithms to other bases, hyperbolic functions, the logistic function, and the tangent.
 
-use super::{Precision, exp_times, exponent_and_rest, log_ends, odd_series, series, tables};
-use crate::math::{Lane, with_sign_of};
+use super::tables::Tables;
+use super::{Precision, exp_times, exponent_and_rest, odd_series, series};
+use crate::math::{Lane, log_edges, with_sign_of};
 
 /// `2^x`.
 #[inline(always)]
@@ -16,7 +17,7 @@ pub fn exp2<P: Precision, L: Lane>(x: L) -> L {
 #[inline(always)]
 pub fn log2<P: Precision, L: Lane>(x: L) -> L {
     let (e, f) = exponent_and_rest::<P, L>(x);
-    log_ends(x, P::log_near_one(f).mul_add(L::lit(std::f64::consts::LOG2_E), e))
+    log_edges(x, P::log_near_one(f).mul_add(L::lit(std::f64::consts::LOG2_E), e))
 }
 
 /// Logarithm to base 10; that of a power of ten is exact.
@@ -24,7 +25,7 @@ pub fn log2<P: Precision, L: Lane>(x: L) -> L {
 pub fn log10<P: Precision, L: Lane>(x: L) -> L {
     let (e, f) = exponent_and_rest::<P, L>(x);
     let low = P::log_near_one(f).mul_add(L::lit(std::f64::consts::LOG10_E), e * P::LOG10_2_LOW);
-    log_ends(x, e * P::LOG10_2_HIGH + low)
+    log_edges(x, e * P::LOG10_2_HIGH + low)
 }
 
 /// `exp(size) / 2`, which is finite for slightly larger arguments than the exponential.
@@ -85,7 +86,7 @@ pub fn silu<P: Precision, L: Lane>(x: L, logistic: L) -> L {
 /// The tangent of `r + n * pi/2` for `|r| <= pi/4`, in single precision.
 #[inline(always)]
 pub fn tan<L: Lane>(x: L, (r, n): (L, L::Int)) -> L {
-    let near = odd_series(r, &tables::single::TAN);
+    let near = odd_series(r, <f32 as Tables>::TAN);
     let reciprocal = L::lit(-1.0) / near;
     let value = L::select(L::int_eq(n & L::int(1), L::int(0)), near, reciprocal);
     L::select(x.eq(L::lit(0.0)), x, value)

@@ -220,9 +220,7 @@ impl Kernel for ArgScan {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_host(x, |x| crate::cpu::reduce::recurrence::running_extreme(
-            x[0],
-            self.axis as usize,
-            self.largest
+            x[0], self.axis as usize, self.largest
         )))
     }
     fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {

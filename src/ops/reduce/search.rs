@@ -83,11 +83,7 @@ impl Kernel for ScatterExtreme {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let axis = self.axis as usize;
         one!(on_host(x, |x| crate::cpu::reduce::search::scatter_extreme(
-            x[0],
-            x[1],
-            x[2],
-            axis,
-            self.largest
+            x[0], x[1], x[2], axis, self.largest
         )))
     }
     fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {

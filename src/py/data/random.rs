@@ -174,16 +174,7 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
     }
     add!(
-        rand,
-        rand_like,
-        randn,
-        randn_like,
-        randint,
-        randperm,
-        normal,
-        manual_seed,
-        _seed,
-        get_rng_state,
+        rand, rand_like, randn, randn_like, randint, randperm, normal, manual_seed, _seed, get_rng_state,
         set_rng_state
     );
     Ok(())

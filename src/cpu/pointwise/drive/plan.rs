@@ -103,14 +103,9 @@ impl Plan {
         for k in (0..self.count).filter(|&k| self.sources[k].feed == Feed::Single) {
             pointers[k] = self.gather(k, 0, TILE.min(to - from), true, &mut tiles[k]);
         }
+        let all = self.nest.dims[..self.nest.rank].iter().product();
         for k in (0..self.count).filter(|&k| self.sources[k].feed == Feed::Repeated) {
-            self.gather(
-                k,
-                0,
-                TILE.min(self.nest.dims[..self.nest.rank].iter().product()),
-                false,
-                &mut tiles[k],
-            );
+            self.gather(k, 0, TILE.min(all), false, &mut tiles[k]);
         }
         let mut at = from;
         while at < to {

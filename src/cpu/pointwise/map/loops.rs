@@ -27,29 +27,6 @@ pub(crate) fn int_kernel<const N: usize, P: PointwiseInt<N>>(dtype: DType) -> Re
     }
 }
 
-/// Typed operands and output of one kernel call.
-struct Span<'a, const N: usize, P, T, U> {
-    rule: &'a P,
-    x: [*const T; N],
-    out: &'a mut [U],
-}
-
-/// # Safety
-/// The pointers are those of a [`Kernel`] call for rule `P`, operands of `T` and an output of `U`.
-#[inline(always)]
-unsafe fn span<'a, const N: usize, P, T, U>(
-    rule: *const u8,
-    x: *const *const u8,
-    out: *mut u8,
-    n: usize,
-) -> Span<'a, N, P, T, U> {
-    // SAFETY: guaranteed by the caller.
-    unsafe {
-        let x = each(&[x.cast::<[*const T; N]>()], 0)[0];
-        Span { rule: &*rule.cast(), x, out: std::slice::from_raw_parts_mut(out.cast(), n) }
-    }
-}
-
 /// Returns element `i` of every operand. A loop, not `from_fn`: a closure that is not inlined is compiled
 /// without its caller's instruction set, and then the loop around it is not vectorised.
 ///
@@ -68,17 +45,20 @@ unsafe fn each<const N: usize, T: Copy>(x: &[*const T; N], i: usize) -> [T; N] {
     all
 }
 
-/// The loop of an integer rule; a type of its own because the element type is generic.
-struct IntSpan<'a, const N: usize, P, I>(Span<'a, N, P, I, I>);
+/// The loop of an integer rule over operands as long as the output.
+struct IntLoop<'a, const N: usize, P, I> {
+    rule: &'a P,
+    x: [*const I; N],
+    out: &'a mut [I],
+}
 
-impl<const N: usize, P: PointwiseInt<N>, I: Integer> PlainBody for IntSpan<'_, N, P, I> {
+impl<const N: usize, P: PointwiseInt<N>, I: Integer> PlainBody for IntLoop<'_, N, P, I> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let span = self.0;
-        for i in 0..span.out.len() {
+        for i in 0..self.out.len() {
             // SAFETY: every operand has as many elements as the output.
-            span.out[i] = span.rule.apply(unsafe { each(&span.x, i) });
+            self.out[i] = self.rule.apply(unsafe { each(&self.x, i) });
         }
     }
 }
@@ -103,5 +83,8 @@ unsafe fn map_int<const N: usize, P: PointwiseInt<N>, I: Integer>(
     n: usize,
 ) {
     // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
-    run_plain(IntSpan(unsafe { span::<N, P, I, I>(rule, x, out, n) }))
+    run_plain(unsafe {
+        let out = std::slice::from_raw_parts_mut(out.cast::<I>(), n);
+        IntLoop { rule: &*rule.cast::<P>(), x: *x.cast::<[*const I; N]>(), out }
+    });
 }
