@@ -17,8 +17,8 @@ use std::ops::Range;
 
 /// An operation on every row, with the lanes of `T`.
 pub trait RowOp<T>: Sync {
-    /// Processes the rows of `range`. Implementations are `#[inline(always)]`.
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>);
+    /// Processes a row. Implementations are `#[inline(always)]`.
+    fn row<L: Wide<Number = T>>(&self, row: usize);
 }
 
 /// A float type whose rows can be looped over.
@@ -46,7 +46,9 @@ struct Launch<'a, O>(&'a O, Range<usize>);
 impl<T: RowFloat, O: RowOp<T>> Loop<T> for Launch<'_, O> {
     #[inline(always)]
     unsafe fn run<L: Wide<Number = T>>(self) {
-        self.0.rows::<L>(self.1);
+        for row in self.1 {
+            self.0.row::<L>(row);
+        }
     }
 }
 

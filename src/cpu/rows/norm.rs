@@ -16,7 +16,6 @@ use crate::cpu::rows::{Access, Part, RowFloat, RowOp, Whole, across, each_row, s
 use crate::cpu::run::threads::Shared;
 use crate::error::Result;
 use crate::math::wide::Wide;
-use std::ops::Range;
 
 /// Returns `x` in row-major order, in the dtype that kernels compute in.
 pub(crate) fn wide(x: &Array) -> Result<Array> {
@@ -72,27 +71,25 @@ struct Softmax<T> {
 
 impl<T: RowFloat> RowOp<T> for Softmax<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
+    fn row<L: Wide<Number = T>>(&self, row: usize) {
         let n = self.n;
-        for row in range {
-            // SAFETY: both arrays have this row, and it belongs to this range alone.
-            unsafe {
-                let (x, y) = (self.x.get().add(row * n).cast_const(), self.y.get().add(row * n));
-                let top: L = L::lit(T::largest(std::slice::from_raw_parts(x, n)).to_f64());
-                let mut sum = L::lit(0.0);
-                if self.log {
-                    across!(L, n, i, v => sum = sum + v.keep((v.load::<L>(x.add(i)) - top).exp()));
-                    let shift = L::lit(sum_of(sum)).log();
-                    across!(L, n, i, v => v.store(v.load::<L>(x.add(i)) - top - shift, y.add(i)));
-                } else {
-                    across!(L, n, i, v => {
-                        let power = v.keep((v.load::<L>(x.add(i)) - top).exp());
-                        v.store(power, y.add(i));
-                        sum = sum + power;
-                    });
-                    let scale = L::lit(sum_of(sum).recip());
-                    across!(L, n, i, v => v.store(v.load::<L>(y.add(i)) * scale, y.add(i)));
-                }
+        // SAFETY: both arrays have this row, and it belongs to this call alone.
+        unsafe {
+            let (x, y) = (self.x.get().add(row * n).cast_const(), self.y.get().add(row * n));
+            let top: L = L::lit(T::largest(std::slice::from_raw_parts(x, n)).to_f64());
+            let mut sum = L::lit(0.0);
+            if self.log {
+                across!(L, n, i, v => sum = sum + v.keep((v.load::<L>(x.add(i)) - top).exp()));
+                let shift = L::lit(sum_of(sum)).log();
+                across!(L, n, i, v => v.store(v.load::<L>(x.add(i)) - top - shift, y.add(i)));
+            } else {
+                across!(L, n, i, v => {
+                    let power = v.keep((v.load::<L>(x.add(i)) - top).exp());
+                    v.store(power, y.add(i));
+                    sum = sum + power;
+                });
+                let scale = L::lit(sum_of(sum).recip());
+                across!(L, n, i, v => v.store(v.load::<L>(y.add(i)) * scale, y.add(i)));
             }
         }
     }
@@ -119,26 +116,24 @@ struct SoftmaxVjp<T> {
 
 impl<T: RowFloat> RowOp<T> for SoftmaxVjp<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
+    fn row<L: Wide<Number = T>>(&self, row: usize) {
         let n = self.n;
-        for row in range {
-            // SAFETY: all arrays have this row, and it belongs to this range alone.
-            unsafe {
-                let (g, y) = (self.g.get().add(row * n).cast_const(), self.y.get().add(row * n).cast_const());
-                let dx = self.dx.get().add(row * n);
-                if self.log {
-                    let sum = L::lit(total!(L, n, i, v => v.load::<L>(g.add(i))));
-                    across!(L, n, i, v => {
-                        let (g, y) = (v.load::<L>(g.add(i)), v.load::<L>(y.add(i)));
-                        v.store(g - y.exp() * sum, dx.add(i));
-                    });
-                } else {
-                    let sum = L::lit(total!(L, n, i, v => v.load::<L>(g.add(i)) * v.load::<L>(y.add(i))));
-                    across!(L, n, i, v => {
-                        let (g, y) = (v.load::<L>(g.add(i)), v.load::<L>(y.add(i)));
-                        v.store(y * (g - sum), dx.add(i));
-                    });
-                }
+        // SAFETY: all arrays have this row, and it belongs to this call alone.
+        unsafe {
+            let (g, y) = (self.g.get().add(row * n).cast_const(), self.y.get().add(row * n).cast_const());
+            let dx = self.dx.get().add(row * n);
+            if self.log {
+                let sum = L::lit(total!(L, n, i, v => v.load::<L>(g.add(i))));
+                across!(L, n, i, v => {
+                    let (g, y) = (v.load::<L>(g.add(i)), v.load::<L>(y.add(i)));
+                    v.store(g - y.exp() * sum, dx.add(i));
+                });
+            } else {
+                let sum = L::lit(total!(L, n, i, v => v.load::<L>(g.add(i)) * v.load::<L>(y.add(i))));
+                across!(L, n, i, v => {
+                    let (g, y) = (v.load::<L>(g.add(i)), v.load::<L>(y.add(i)));
+                    v.store(y * (g - sum), dx.add(i));
+                });
             }
         }
     }
