@@ -60,7 +60,34 @@ struct Header {
     /// The header this one aliases, or itself.
     root: *const Header,
     /// The owner of foreign memory: a NumPy array, a GPU allocation, an [`Alias`]. `None` for cached memory.
-    owner: Option<Box<dyn Any + Send + Sync>>,
+    owner: Option<Owner>,
+}
+
+/// What keeps foreign memory alive.
+type Owner = Box<dyn Any + Send + Sync>;
+
+impl Header {
+    /// Returns the header of a new buffer. The caller sets `class`, of cached memory, and `root`.
+    #[inline(always)]
+    fn new(data: *mut u8, bytes: usize, device: Device, marks: Marks, owner: Option<Owner>) -> Header {
+        let Marks { inference, born: (born_high, born_low) } = marks;
+        let (refs, version, writer) = (AtomicUsize::new(1), AtomicU32::new(0), AtomicU16::new(0));
+        let (class, root) = (0, std::ptr::null());
+        Header {
+            refs,
+            data,
+            bytes,
+            version,
+            writer,
+            class,
+            device,
+            inference,
+            born_high,
+            born_low,
+            root,
+            owner,
+        }
+    }
 }
 
 const HEADER: usize = std::mem::size_of::<Header>();
@@ -156,53 +183,23 @@ impl Buffer {
             Some(header) => header,
             None => CACHE.make(class, bytes)?,
         };
-        let Marks { inference, born } = MARKS.get();
         // SAFETY: the cache handed out `header`, a block of this class, to this call alone.
         unsafe {
-            header.as_ptr().write(Header {
-                refs: AtomicUsize::new(1),
-                data: header.as_ptr().cast::<u8>().add(HEADER),
-                bytes,
-                version: AtomicU32::new(0),
-                writer: AtomicU16::new(0),
-                class,
-                device: Device::Cpu,
-                inference,
-                born_high: born.0,
-                born_low: born.1,
-                root: header.as_ptr(),
-                owner: None,
-            });
+            let data = header.as_ptr().cast::<u8>().add(HEADER);
+            header.as_ptr().write(Header::new(data, bytes, Device::Cpu, MARKS.get(), None));
+            (*header.as_ptr()).class = class;
+            (*header.as_ptr()).root = header.as_ptr();
         }
         Ok(Buffer(header))
     }
 
     /// Wraps memory that `owner` keeps alive; `data` is null for memory that the host cannot address.
-    pub fn foreign(data: *mut u8, bytes: usize, device: Device, owner: Box<dyn Any + Send + Sync>) -> Buffer {
+    pub fn foreign(data: *mut u8, bytes: usize, device: Device, owner: Owner) -> Buffer {
         Buffer::owned(data, bytes, device, MARKS.get(), owner)
     }
 
-    fn owned(
-        data: *mut u8,
-        bytes: usize,
-        device: Device,
-        Marks { inference, born }: Marks,
-        owner: Box<dyn Any + Send + Sync>,
-    ) -> Buffer {
-        let header = Box::leak(Box::new(Header {
-            refs: AtomicUsize::new(1),
-            data,
-            bytes,
-            version: AtomicU32::new(0),
-            writer: AtomicU16::new(0),
-            class: 0,
-            device,
-            inference,
-            born_high: born.0,
-            born_low: born.1,
-            root: std::ptr::null(),
-            owner: Some(owner),
-        }));
+    fn owned(data: *mut u8, bytes: usize, device: Device, marks: Marks, owner: Owner) -> Buffer {
+        let header = Box::leak(Box::new(Header::new(data, bytes, device, marks, Some(owner))));
         header.root = header;
         Buffer(NonNull::from(header))
     }
