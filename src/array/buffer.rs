@@ -15,7 +15,7 @@ pub use counts::{live_bytes, peak_bytes, reset_peak};
 pub use fallible::{collect_at_most, filled, grow, lengthen, with_capacity, with_reserve};
 
 use crate::error::Result;
-use cache::{CACHE, class_of};
+use cache::class_of;
 use std::any::{Any, TypeId};
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -179,9 +179,9 @@ impl Buffer {
     /// Allocates at least `bytes` bytes of uninitialised host memory.
     pub fn alloc(bytes: usize) -> Result<Buffer> {
         let class = class_of(bytes);
-        let header = match CACHE.take(class, bytes) {
+        let header = match cache::take(class, bytes) {
             Some(header) => header,
-            None => CACHE.make(class, bytes)?,
+            None => cache::make(class, bytes)?,
         };
         // SAFETY: the cache handed out `header`, a block of this class, to this call alone.
         unsafe {
@@ -348,7 +348,7 @@ fn release(header: NonNull<Header>) {
         drop(unsafe { Box::from_raw(header.as_ptr()) });
         return;
     }
-    CACHE.put(h.class, h.bytes, header);
+    cache::put(h.class, h.bytes, header);
 }
 
 #[cfg(test)]

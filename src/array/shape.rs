@@ -144,6 +144,17 @@ impl Shape {
         Some(out)
     }
 
+    /// The coordinates of the element with row-major index `flat`.
+    pub fn coordinates(&self, mut flat: usize) -> [usize; MAX_RANK] {
+        let mut at = [0; MAX_RANK];
+        for i in (1..self.rank()).rev() {
+            at[i] = flat % self.at(i);
+            flat /= self.at(i);
+        }
+        at[0] = flat;
+        at
+    }
+
     /// Row-major strides in elements.
     pub fn strides(&self) -> [isize; MAX_RANK] {
         let mut strides = [0; MAX_RANK];
@@ -251,10 +262,7 @@ impl Axes {
 
 impl FromIterator<usize> for Axes {
     fn from_iter<I: IntoIterator<Item = usize>>(axes: I) -> Axes {
-        axes.into_iter().fold(Axes::default(), |mut set, a| {
-            set.insert(a);
-            set
-        })
+        Axes(axes.into_iter().fold(0, |set, axis| set | 1 << axis))
     }
 }
 

@@ -69,14 +69,6 @@ impl Array {
         Error::shape(format!("expand: shape {} cannot be broadcast to {shape}", self.shape()))
     }
 
-    #[cold]
-    fn outside(&self, lengths: &Shape) -> Error {
-        Error::shape(format!(
-            "internal: a slice of shape {lengths} reaches beyond a tensor of shape {}",
-            self.shape()
-        ))
-    }
-
     /// Returns the view of indices `start + step * i`, for `i < length`, on every axis.
     pub fn slice_view(&self, starts: &[usize], steps: &[isize], lengths: &Shape) -> Result<Array> {
         let mut inside = lengths.rank() == self.rank();
@@ -91,18 +83,17 @@ impl Array {
             strides[i] = self.stride(i) * steps[i];
         }
         if !inside {
-            return Err(self.outside(lengths));
+            return Err(Error::shape(format!(
+                "internal: a slice of shape {lengths} reaches beyond a tensor of shape {}",
+                self.shape()
+            )));
         }
         self.view(*lengths, &strides[..self.rank()], offset as usize)
     }
 
     /// Returns the same elements with another shape, without a copy; `None` if the layout does not allow it.
     pub fn reshape_view(&self, shape: &Shape) -> Option<Array> {
-        if self.is_contiguous() {
-            let strides = shape.strides();
-            return self.view(*shape, &strides[..shape.rank()], self.offset()).ok();
-        }
-        let strides = reshape_strides(self, shape)?;
+        let strides = if self.is_contiguous() { shape.strides() } else { reshape_strides(self, shape)? };
         self.view(*shape, &strides[..shape.rank()], self.offset()).ok()
     }
 }
@@ -130,11 +121,7 @@ fn reshape_strides(array: &Array, shape: &Shape) -> Option<[isize; MAX_RANK]> {
                 have *= old.get(i)?.0;
             } else {
                 j += 1;
-                want *= if j < shape.rank() {
-                    shape.at(j)
-                } else {
-                    return None;
-                };
+                want *= shape.iter().nth(j)?;
             }
         }
         for k in first_old..i {
