@@ -60,12 +60,7 @@ impl Failure {
         if batch.rank() == 0 {
             return Error::linalg(format!("{name}: the matrix {what}"));
         }
-        let mut index = vec![0; batch.rank()];
-        let mut rest = at;
-        for axis in (0..batch.rank()).rev() {
-            index[axis] = rest % batch.at(axis);
-            rest /= batch.at(axis);
-        }
+        let index = &batch.coordinates(at)[..batch.rank()];
         Error::linalg(format!("{name}: matrix {index:?} of the batch {what}"))
     }
 }

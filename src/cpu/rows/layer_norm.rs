@@ -4,7 +4,6 @@
 
 use super::norm::{fresh, start, wide, wide_as, with_float};
 use crate::array::Array;
-use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
 use crate::cpu::pointwise::copy::cast;
 use crate::cpu::reduce::sum;
@@ -208,6 +207,7 @@ pub fn layer_norm_vjp(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::dtype::DType;
     use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, shape, values};
 
     #[test]

@@ -39,13 +39,7 @@ pub(crate) fn fresh(shape: Shape, dtype: DType) -> Result<Array> {
 /// Runs an expression with `$t` bound to `f32` or `f64`.
 macro_rules! with_float {
     ($dtype:expr, $t:ident => $body:expr) => {
-        if $dtype == DType::F64 {
-            type $t = f64;
-            $body
-        } else {
-            type $t = f32;
-            $body
-        }
+        $crate::dispatch!(@ $dtype, $t, $body; $crate::array::dtype::DType::F64 => f64, _ => f32)
     };
 }
 
