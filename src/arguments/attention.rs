@@ -17,8 +17,7 @@ pub struct Settings {
     pub dropout: Option<Dropout>,
 }
 
-/// Dropout of weights: random number `(b * queries + i) * keys + j` of a stream decides about weight `(i, j)`
-/// of batch element `b`.
+/// Dropout: random number `(b * queries + i) * keys + j` decides about weight `(i, j)` of batch element `b`.
 #[derive(Clone, Copy)]
 pub struct Dropout {
     /// The probability of dropping a weight.
@@ -30,8 +29,7 @@ pub struct Dropout {
 }
 
 /// The operands. Queries `[..., L, E]` have the full batch shape. Keys `[..., S, E]` and values `[..., S, V]`
-/// share a batch shape, whose axes of length 1 broadcast to the queries. The mask broadcasts to
-/// `[..., L, S]`.
+/// share one, whose axes of length 1 broadcast to the queries. The mask broadcasts to `[..., L, S]`.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
     /// Queries.

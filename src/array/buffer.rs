@@ -70,7 +70,9 @@ impl Header {
     /// Returns the header of a new buffer. The caller sets `class`, of cached memory, and `root`.
     #[inline(always)]
     fn new(data: *mut u8, bytes: usize, device: Device, marks: Marks, owner: Option<Owner>) -> Header {
-        let Marks { inference, born: (born_high, born_low) } = marks;
+        let Marks { inference, born } = marks;
+        // 48 bits suffice for the number of transforms in a process.
+        let (born_high, born_low) = ((born >> 32) as u16, born as u32);
         let (refs, version, writer) = (AtomicUsize::new(1), AtomicU32::new(0), AtomicU16::new(0));
         let (class, root) = (0, std::ptr::null());
         Header {
@@ -100,12 +102,12 @@ struct Alias(Buffer);
 #[derive(Clone, Copy)]
 struct Marks {
     inference: bool,
-    /// The tag of the youngest transform that the thread is in: upper and lower bits.
-    born: (u16, u32),
+    /// The tag of the youngest transform that the thread is in.
+    born: u64,
 }
 
 thread_local! {
-    static MARKS: Cell<Marks> = const { Cell::new(Marks { inference: false, born: (0, 0) }) };
+    static MARKS: Cell<Marks> = const { Cell::new(Marks { inference: false, born: 0 }) };
 }
 
 /// Sets whether memory that this thread allocates is marked as made in inference mode; returns the old value.
@@ -115,30 +117,18 @@ pub fn set_inference(on: bool) -> bool {
     marks.inference
 }
 
-/// Splits a tag for a header; 48 bits suffice for the number of transforms in a process.
-fn halves(born: u64) -> (u16, u32) {
-    ((born >> 32) as u16, born as u32)
-}
-
-fn joined((high, low): (u16, u32)) -> u64 {
-    u64::from(high) << 32 | u64::from(low)
-}
-
 /// Marks memory that this thread allocates with the tag of a transform (larger is younger), unless a younger
 /// one is in force; returns the tag to restore.
 pub fn enter_transform(tag: u64) -> u64 {
     let marks = MARKS.get();
-    let before = joined(marks.born);
-    if tag > before {
-        MARKS.set(Marks { born: halves(tag), ..marks });
-    }
-    before
+    MARKS.set(Marks { born: tag.max(marks.born), ..marks });
+    marks.born
 }
 
 /// Restores the tag that [`enter_transform`] returned.
 pub fn leave_transform(before: u64) {
     // `try_with`: a region that was never left may be dropped while its thread ends.
-    let _ = MARKS.try_with(|marks| marks.set(Marks { born: halves(before), ..marks.get() }));
+    let _ = MARKS.try_with(|marks| marks.set(Marks { born: before, ..marks.get() }));
 }
 
 /// Runs `f` with inference mode off for allocations: its memory outlives inference mode.
@@ -209,7 +199,7 @@ impl Buffer {
         let whole = self.owner::<Alias>().map_or(self, |alias| &alias.0).clone();
         let root = whole.0.as_ptr();
         let h = self.header();
-        let marks = Marks { inference: h.inference, born: (h.born_high, h.born_low) };
+        let marks = Marks { inference: h.inference, born: self.born() };
         let mut alias = Buffer::owned(h.data, h.bytes, h.device, marks, Box::new(Alias(whole)));
         // SAFETY: `Buffer::owned` just made this header, and `alias` is its only handle.
         unsafe { alias.0.as_mut() }.root = root;
@@ -257,7 +247,7 @@ impl Buffer {
 
     /// The tag of the youngest transform in which the memory was made; 0 outside of all transforms.
     pub fn born(&self) -> u64 {
-        joined((self.header().born_high, self.header().born_low))
+        u64::from(self.header().born_high) << 32 | u64::from(self.header().born_low)
     }
 
     /// Whether this handle is the only one, and not an alias.

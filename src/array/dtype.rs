@@ -264,8 +264,7 @@ impl DType {
         }
     }
 
-    /// Raises if this is an integer dtype that cannot represent the integer part of `value`, a float given
-    /// by the user.
+    /// [`DType::check_fits`] for the integer part of `value`, a float given by the user.
     #[inline]
     pub fn check_fits_float(self, value: f64) -> Result<()> {
         let (low, high) = self.range();

@@ -68,8 +68,7 @@ impl Array {
         unsafe { Array::strided_unchecked(buf, shape, &strides[..shape.rank()], 0, dtype) }
     }
 
-    /// Returns a view with explicit strides and offset, in elements; an internal error for one that reaches
-    /// beyond `buf`.
+    /// Returns a view with strides and offset in elements; an internal error if it reaches beyond `buf`.
     pub fn strided(
         buf: Buffer,
         shape: Shape,

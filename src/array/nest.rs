@@ -34,8 +34,7 @@ impl Nest {
         nest
     }
 
-    /// Like [`Nest::new`], with the axes in the memory order of the first operand: for loops whose order is
-    /// free.
+    /// [`Nest::new`] with the axes in the memory order of the first operand, for loops whose order is free.
     pub fn in_memory_order(shape: &Shape, operands: &[&Array]) -> Nest {
         let step = |axis: usize| steps(shape, &operands[..1], axis)[0].unsigned_abs();
         let mut axes: SmallVec<[_; MAX_RANK]> = (0..shape.rank()).map(|axis| (step(axis), axis)).collect();

@@ -17,8 +17,7 @@ impl Shape {
     /// The shape of a scalar.
     pub const SCALAR: Shape = Shape { dims: [0; MAX_RANK], rank: 0 };
 
-    /// Returns a shape of these lengths; raises beyond [`MAX_RANK`] axes, 2^32 - 1 elements in one axis, or
-    /// 2^63 elements.
+    /// Returns a shape; raises beyond [`MAX_RANK`] axes, 2^32 - 1 elements in one axis, or 2^63 elements.
     pub fn new(dims: &[usize]) -> Result<Shape> {
         if dims.len() > MAX_RANK {
             return Err(Error::shape(format!(

@@ -11,8 +11,7 @@ impl Array {
         unsafe { Array::strided_unchecked(self.buf.clone(), shape, strides, offset, self.dtype) }
     }
 
-    /// Returns a view of the same buffer with this shape, strides and offset; an internal error for one that
-    /// reaches beyond it.
+    /// Returns a view of the same buffer with this layout; an internal error if it reaches beyond it.
     pub fn with_layout(&self, shape: Shape, strides: &[isize], offset: usize) -> Result<Array> {
         Array::strided(self.buf.clone(), shape, strides, offset, self.dtype)
     }
@@ -98,8 +97,7 @@ impl Array {
     }
 }
 
-/// Returns strides under which `array` has shape `shape`. Matches groups of axes that merge or split, from
-/// the left.
+/// Returns strides under which `array` has this shape: from the left, groups of axes merge or split.
 fn reshape_strides(array: &Array, shape: &Shape) -> Option<[isize; MAX_RANK]> {
     let mut out = [0isize; MAX_RANK];
     if array.numel() == 0 {

@@ -252,7 +252,7 @@ fn scale_all<T: Gradient>(arrays: &[&Array], factor: f64) -> Result<bool> {
     let (row, starts) = gather::<T>(arrays, &mut copies, true)?;
     let found = AtomicBool::new(false);
     row.for_each(|i, range| {
-        // SAFETY: `gather` made the arrays contiguous, `distinct` kept their memory apart; parts are disjoint.
+        // SAFETY: `gather` made the arrays contiguous, `distinct` keeps them apart; parts are disjoint.
         if T::scale(unsafe { starts[i].part(range.start, range.len()) }, factor) {
             found.store(true, Ordering::Relaxed);
         }
@@ -261,8 +261,7 @@ fn scale_all<T: Gradient>(arrays: &[&Array], factor: f64) -> Result<bool> {
     Ok(found.into_inner())
 }
 
-/// Multiplies every array by `factor`, in place; writes to `found`, an int32, whether any element was
-/// infinite or NaN.
+/// Multiplies every array in place; writes to `found`, an int32, whether any element was infinite or NaN.
 pub fn unscale(arrays: &[&Array], factor: f64, found: &Array) -> Result<()> {
     fill(found, f64::from(scaled(arrays, factor)?))
 }
@@ -299,8 +298,7 @@ pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
     scaled(arrays, factor.item()?).map(|_| ())
 }
 
-/// Returns the root of the sum of squares of all elements of all arrays. It accumulates in float64, where no
-/// square of a float32 overflows.
+/// Returns the root of the sum of all squares, added in float64, where no square of a float32 overflows.
 pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let is_double = arrays.iter().any(|x| x.dtype() == DType::F64);
     let total = squares_of::<f32>(arrays)? + squares_of::<f64>(arrays)?;

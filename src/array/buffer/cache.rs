@@ -55,8 +55,7 @@ fn advise(block: NonNull<Header>, layout: Layout) {
     #[cfg(target_os = "linux")]
     if layout.align() == HUGE_PAGE {
         let whole = layout.size() / HUGE_PAGE * HUGE_PAGE;
-        // SAFETY: `whole` bytes from the block's start lie inside it; the advice changes no contents, and a
-        // refusal has no effect.
+        // SAFETY: these bytes lie inside the block; the advice changes no contents, a refusal has no effect.
         unsafe { libc::madvise(block.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]

@@ -69,9 +69,9 @@ macro_rules! dispatch {
             DType::C64 => $crate::array::complex::Complex<f32>,
             DType::C128 => $crate::array::complex::Complex<f64>)
     }};
-    (@ $value:expr, $t:ident, $body:expr; $($pattern:pat => $element:ty),* $(; $other:ident => $else:expr)?) => {
+    (@ $value:expr, $t:ident, $body:expr; $($case:pat => $element:ty),* $(; $other:ident => $else:expr)?) => {
         match $value {
-            $($pattern => {
+            $($case => {
                 type $t = $element;
                 $body
             })*

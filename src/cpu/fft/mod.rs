@@ -1,5 +1,4 @@
-//! Discrete Fourier transforms along one axis: of complex numbers, stored as pairs along the last axis, and
-//! of real numbers.
+//! Discrete Fourier transforms along one axis: of complex numbers, pairs along the last axis, and of reals.
 //!
 //! `rustfft` and `realfft` transform single lines, in the dtype of the input; this module batches the lines.
 //! Contiguous lines are transformed directly. Along another axis a few adjacent lines at a time are gathered,
@@ -167,8 +166,7 @@ fn beside<L: Lines>(
             let (block, first) = (piece / groups, piece % groups * width);
             let count = width.min(after - first);
             let (given, found) = (&mut given[..count * n], &mut found[..count * m]);
-            // SAFETY: `all` checked the lengths, so the lines are inside the arrays; those of pieces are
-            // disjoint.
+            // SAFETY: `all` checked that the lines are inside the arrays; those of pieces are disjoint.
             unsafe {
                 let from = from.as_ptr().add(block * n * after + first);
                 transpose_panel(given.as_mut_ptr(), n as isize, from, after as isize, count, n);

@@ -250,8 +250,7 @@ pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Resu
     Ok(out)
 }
 
-/// Adds elements of `g` into cleared `sums`. Each chunk owns some blocks before the axis or, if blocks are
-/// few, a stretch of the axis.
+/// Adds elements of `g` into cleared `sums`. A chunk owns blocks before the axis or, if few, a stretch of it.
 fn add_each<T: Element + Default>(
     g: &Array,
     sums: &mut Array,

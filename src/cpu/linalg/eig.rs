@@ -57,8 +57,7 @@ const LIFTED: i32 = 200;
 
 /// Returns the power of two that makes this magnitude large. `faer` replaces divisors that are small relative
 /// to the matrix. Some are products of two differences of eigenvalues, which it compares like one difference,
-/// so that eigenvalues below 1e-8 of the matrix would get wrong vectors. Far above 1 such products are never
-/// small.
+/// so that eigenvalues below 1e-8 of the matrix would get wrong vectors. Far above 1, products are not small.
 fn lift(magnitude: f64) -> f64 {
     match magnitude {
         0.0 => 1.0,

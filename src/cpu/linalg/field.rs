@@ -172,7 +172,7 @@ impl<S: Stored> Output<S> {
     #[allow(clippy::mut_from_ref, reason = "each matrix is written by one piece of the loop over the batch")]
     pub fn matrix(&self, i: usize) -> &mut [S] {
         let size = self.size * S::PARTS;
-        // SAFETY: the array has this matrix, and `Matrices::each` calls its kernel once per matrix, so none is shared.
+        // SAFETY: the array has this matrix, and `Matrices::each` calls its kernel once per matrix.
         bytemuck::cast_slice_mut(unsafe { self.to.part(i * size, size) })
     }
 

@@ -34,8 +34,7 @@ fn det_of<T: Field>(x: &Array) -> Result<Array> {
 /// Ratio of the smallest to the largest pivot above which a matrix is inverted rather than decomposed.
 const SAFE: f64 = 1e-4;
 
-/// Returns the matrix of cofactors of every matrix, the derivative of its determinant; also for singular
-/// matrices.
+/// Returns the cofactors of every matrix, the derivative of its determinant, also where it is singular.
 pub fn cofactor(x: &Array) -> Result<Array> {
     in_field!(x, cofactor_of(x))
 }
@@ -64,8 +63,7 @@ fn cofactors<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Result<Mat
     let sizes = (0..n).map(|i| factors.packed[(i, i)].size());
     let (least, most) = sizes.fold((f64::INFINITY, 0.0f64), |(l, m), v| (l.min(v), m.max(v)));
     let det = factors.det();
-    // A determinant that overflows or loses digits says nothing about the cofactors, which have a factor
-    // less.
+    // A determinant that overflows or loses digits says nothing about cofactors, which have a factor less.
     let told = (1e-290..=f64::MAX).contains(&det.size());
     if n > 0 && told && least > SAFE * most {
         let mut solved = Mat::identity(n, n);

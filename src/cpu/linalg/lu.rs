@@ -51,8 +51,7 @@ impl<T: Field> Factors<T> {
         (0..self.depth()).find(|&k| self.packed[(k, k)] == T::zero_impl())
     }
 
-    /// Factors a matrix with a pivot that has no reciprocal: `faer` multiplies by reciprocals. Leaves a
-    /// column without a pivot as it is.
+    /// Factors a matrix with a pivot whose reciprocal, which `faer` uses, overflows; skips columns of zeros.
     fn factor_singular(&mut self, a: MatRef<'_, T>) {
         let (lu, (m, n)) = (&mut self.packed, a.shape());
         lu.copy_from(a);
@@ -115,8 +114,7 @@ impl<T: Field> Factors<T> {
     }
 }
 
-/// Returns `L` and `U` in one matrix; for each of its rows, its row of `x`; the exchanges as LAPACK counts
-/// them, from 1.
+/// Returns `L` and `U` in one matrix; for each of its rows, its row of `x`; LAPACK's exchanges, from 1.
 pub fn lu(x: &Array) -> Result<[Array; 3]> {
     in_field!(x, lu_of(x))
 }

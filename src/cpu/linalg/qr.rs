@@ -13,8 +13,7 @@ use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, re
 use faer::prelude::*;
 use faer::{Conj, Par, Spec};
 
-/// Returns `Q`, with as many columns as the shorter side or square if `complete`, and the matching `R`, with
-/// a real diagonal.
+/// Returns `Q`, as wide as the shorter side or square if `complete`, and `R`, with a real diagonal.
 pub fn qr(x: &Array, complete: bool) -> Result<[Array; 2]> {
     in_field!(x, qr_of(x, complete))
 }

@@ -1,5 +1,4 @@
-//! Tests of the factorisations at sizes on both sides of a block, and of equal bits for any number of
-//! threads.
+//! Tests of the factorisations at sizes on both sides of a block, and with any number of threads.
 
 use super::*;
 use crate::array::Array;

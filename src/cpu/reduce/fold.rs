@@ -20,7 +20,7 @@ pub enum Rare {
 pub trait Fold<T: Copy>: Send + Sync + 'static {
     /// The type in which blocks are combined.
     type Wide: Copy + Send + Sync;
-    /// Number of elements that are folded in their own type before they are combined in a wider one, if it is.
+    /// Number of elements that are folded in their own type before they are combined in a wider one.
     const BLOCK: usize = if size_of::<Self::Wide>() > size_of::<T>() { 1024 } else { usize::MAX };
     /// Which of its loops are compiled once.
     const RARE: Rare = Rare::Never;

@@ -46,8 +46,7 @@ pub fn counted(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     widened::<Sum>(x, axes, keepdim)
 }
 
-/// Returns the product over `axes`, as int64 for bools and integers of less than 64 bits. Integers wrap, 1
-/// for no elements.
+/// Returns the product over `axes`, as int64 for bools and narrower integers, which wrap; 1 for no elements.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     widened::<Prod>(x, axes, keepdim)
 }

@@ -25,8 +25,7 @@ pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
     modular(x, |x| cumulate::<Prod, Prod>(x, axis, false))
 }
 
-/// The total of a row may be combined from those of its blocks unless those might overflow: those of `f32`
-/// may if `single_splits`.
+/// Totals of blocks are combined where they cannot overflow; `single_splits`: those of `f32` cannot.
 fn cumulate<F, D>(x: &Array, axis: usize, single_splits: bool) -> Result<Array>
 where
     F: Fold<i32> + Fold<i64> + Fold<f32>,

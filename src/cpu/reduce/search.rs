@@ -62,7 +62,8 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
         for (i, (&place, &new)) in places.iter().zip(x).enumerate() {
             let mut at = index.coordinates(i);
             at[axis] = place;
-            let old = &mut to[at.iter().zip(&strides).map(|(&i, &stride)| i * stride as usize).sum::<usize>()];
+            let at = at.iter().zip(&strides).map(|(&i, &stride)| i * stride as usize).sum::<usize>();
+            let old = &mut to[at];
             #[allow(clippy::bool_comparison)]
             let better = if largest { new > *old } else { new < *old };
             #[allow(clippy::eq_op)]

@@ -4,7 +4,7 @@ use super::norm::{fresh, start, wide, wide_as, with_float};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::cpu::pointwise::copy::cast;
-use crate::cpu::rows::{Access, Part, RowFloat, RowOp, Whole, across, all_of, each_row, first_of, sum_of};
+use crate::cpu::rows::{Access, RowFloat, RowOp, across, all_of, each_row, first_of, sum_of};
 use crate::cpu::run::threads::Shared;
 use crate::error::{Error, Result};
 use crate::math::wide::Wide;

@@ -7,9 +7,7 @@ use crate::array::Array;
 use crate::array::shape::{Axes, Shape};
 use crate::cpu::pointwise::copy::cast;
 use crate::cpu::reduce::sum;
-use crate::cpu::rows::{
-    Access, Part, RowFloat, RowOp, Whole, across, all_of, each_row, launch, sum_of, total,
-};
+use crate::cpu::rows::{Access, RowFloat, RowOp, across, all_of, each_row, launch, sum_of, total};
 use crate::cpu::run::threads::{Shared, parallel_for};
 use crate::error::Result;
 use crate::math::wide::Wide;
@@ -140,8 +138,7 @@ impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
                     v.store(v.load::<L>(for_bias.add(i)) + g, for_bias.add(i));
                 });
             }
-            // An element of the cotangent of the normalised row. Its mean and its product with the row
-            // come first.
+            // An element of the cotangent of the normalised row.
             macro_rules! cotangent {
                 ($i:ident, $v:ident) => {
                     match weight {

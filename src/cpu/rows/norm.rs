@@ -1,5 +1,4 @@
-//! Row kernels: softmax and its backward kernel, and helpers shared with layer normalisation and
-//! cross-entropy.
+//! Softmax and its backward kernel, and helpers shared with layer normalisation and cross-entropy.
 //!
 //! A row stays in the L1 cache between its passes. Halves are widened before and rounded after. Read next:
 //! `src/cpu/rows/mod.rs`, the loops over rows.
@@ -12,7 +11,7 @@ use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::{cast, contiguous};
 use crate::cpu::pointwise::layout::wrong_dtype;
-use crate::cpu::rows::{Access, Part, RowFloat, RowOp, Whole, across, each_row, sum_of, total};
+use crate::cpu::rows::{Access, RowFloat, RowOp, across, each_row, sum_of, total};
 use crate::cpu::run::threads::Shared;
 use crate::error::Result;
 use crate::math::wide::Wide;
