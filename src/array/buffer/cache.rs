@@ -226,13 +226,11 @@ pub(crate) fn put(class: u8, bytes: usize, header: NonNull<Header>) {
         }
         keep
     });
-    match kept {
-        Ok(true) => {}
-        Ok(false) => free(class, header),
-        Err(_) => {
-            add_without_thread(-(bytes as i64));
-            free(class, header);
-        }
+    if kept.is_err() {
+        add_without_thread(-(bytes as i64));
+    }
+    if kept != Ok(true) {
+        free(class, header);
     }
 }
 

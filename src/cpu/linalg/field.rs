@@ -200,17 +200,8 @@ impl<T: Field> Output<T> {
 
 /// Returns the largest magnitude, or `None` if an element is not finite.
 pub fn magnitude<T: Field>(a: MatRef<'_, T>) -> Option<f64> {
-    let mut most = 0.0f64;
-    for i in 0..a.nrows() {
-        for j in 0..a.ncols() {
-            let size = a[(i, j)].size();
-            if !size.is_finite() {
-                return None;
-            }
-            most = most.max(size);
-        }
-    }
-    Some(most)
+    let mut sizes = (0..a.nrows()).flat_map(|i| (0..a.ncols()).map(move |j| a[(i, j)].size()));
+    sizes.try_fold(0.0f64, |most, size| size.is_finite().then(|| most.max(size)))
 }
 
 /// Returns a power of two that scales this magnitude to about 1 where its square would overflow or underflow.

@@ -210,12 +210,9 @@ mod tests {
                     for i in 0..v.len() {
                         let first = i / after % length == 0;
                         let tolerance = if dtype == DType::F16 { 0.02 } else { 1e-5 };
-                        let (sum, product) =
-                            (if first { 0.0 } else { s[i - after] }, if first { 1.0 } else { p[i - after] });
-                        assert!(
-                            (s[i] - sum - v[i]).abs() < tolerance
-                                && (p[i] - product * v[i]).abs() < tolerance
-                        );
+                        let (sum, product) = if first { (0.0, 1.0) } else { (s[i - after], p[i - after]) };
+                        let near = |got: f64, want: f64| (got - want).abs() < tolerance;
+                        assert!(near(s[i] - sum, v[i]) && near(p[i], product * v[i]));
                     }
                 }
             }
