@@ -17,8 +17,7 @@ pub struct Settings {
     pub dropout: Option<Dropout>,
 }
 
-/// Dropout of weights: random number `(b * queries + i) * keys + j` of a stream decides about weight `(i, j)`
-/// of batch element `b`.
+/// Dropout: random number `(b * queries + i) * keys + j` decides about weight `(i, j)` of batch element `b`.
 #[derive(Clone, Copy)]
 pub struct Dropout {
     /// The probability of dropping a weight.
@@ -30,8 +29,7 @@ pub struct Dropout {
 }
 
 /// The operands. Queries `[..., L, E]` have the full batch shape. Keys `[..., S, E]` and values `[..., S, V]`
-/// share a batch shape, whose axes of length 1 broadcast to the queries. The mask broadcasts to
-/// `[..., L, S]`.
+/// share one, whose axes of length 1 broadcast to the queries. The mask broadcasts to `[..., L, S]`.
 #[derive(Clone, Copy)]
 pub struct Inputs<'a> {
     /// Queries.
@@ -55,18 +53,24 @@ pub struct Known<'a> {
     pub log_sum: &'a Array,
 }
 
-/// The tangents of the operands that have one.
+/// A value for each operand.
 #[derive(Clone, Copy, Default)]
-pub struct Tangents<'a> {
+pub struct Each<T> {
     /// Of the queries.
-    pub q: Option<&'a Array>,
+    pub q: T,
     /// Of the keys.
-    pub k: Option<&'a Array>,
+    pub k: T,
     /// Of the values.
-    pub v: Option<&'a Array>,
+    pub v: T,
     /// Of an added mask.
-    pub mask: Option<&'a Array>,
+    pub mask: T,
 }
+
+/// The tangents of the operands that have one.
+pub type Tangents<'a> = Each<Option<&'a Array>>;
+
+/// Which gradients are wanted.
+pub type Wanted = Each<bool>;
 
 /// The additional arguments of a second derivative.
 #[derive(Clone, Copy)]
@@ -77,19 +81,6 @@ pub struct OutputTangents<'a> {
     pub out: &'a Array,
     /// The mean of the scores' tangents under the attention weights, `[..., L, 1]`.
     pub mean: &'a Array,
-}
-
-/// Which gradients are wanted.
-#[derive(Clone, Copy)]
-pub struct Wanted {
-    /// Of the queries.
-    pub q: bool,
-    /// Of the keys.
-    pub k: bool,
-    /// Of the values.
-    pub v: bool,
-    /// Of an added mask.
-    pub mask: bool,
 }
 
 /// Allocates an uninitialised array of `shape` and `dtype` with the memory order of the axes of `like` (of

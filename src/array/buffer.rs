@@ -15,7 +15,7 @@ pub use counts::{live_bytes, peak_bytes, reset_peak};
 pub use fallible::{collect_at_most, filled, grow, lengthen, with_capacity, with_reserve};
 
 use crate::error::Result;
-use cache::{CACHE, class_of};
+use cache::class_of;
 use std::any::{Any, TypeId};
 use std::cell::Cell;
 use std::ptr::NonNull;
@@ -60,7 +60,36 @@ struct Header {
     /// The header this one aliases, or itself.
     root: *const Header,
     /// The owner of foreign memory: a NumPy array, a GPU allocation, an [`Alias`]. `None` for cached memory.
-    owner: Option<Box<dyn Any + Send + Sync>>,
+    owner: Option<Owner>,
+}
+
+/// What keeps foreign memory alive.
+type Owner = Box<dyn Any + Send + Sync>;
+
+impl Header {
+    /// Returns the header of a new buffer. The caller sets `class`, of cached memory, and `root`.
+    #[inline(always)]
+    fn new(data: *mut u8, bytes: usize, device: Device, marks: Marks, owner: Option<Owner>) -> Header {
+        let Marks { inference, born } = marks;
+        // 48 bits suffice for the number of transforms in a process.
+        let (born_high, born_low) = ((born >> 32) as u16, born as u32);
+        let (refs, version, writer) = (AtomicUsize::new(1), AtomicU32::new(0), AtomicU16::new(0));
+        let (class, root) = (0, std::ptr::null());
+        Header {
+            refs,
+            data,
+            bytes,
+            version,
+            writer,
+            class,
+            device,
+            inference,
+            born_high,
+            born_low,
+            root,
+            owner,
+        }
+    }
 }
 
 const HEADER: usize = std::mem::size_of::<Header>();
@@ -73,12 +102,12 @@ struct Alias(Buffer);
 #[derive(Clone, Copy)]
 struct Marks {
     inference: bool,
-    /// The tag of the youngest transform that the thread is in: upper and lower bits.
-    born: (u16, u32),
+    /// The tag of the youngest transform that the thread is in.
+    born: u64,
 }
 
 thread_local! {
-    static MARKS: Cell<Marks> = const { Cell::new(Marks { inference: false, born: (0, 0) }) };
+    static MARKS: Cell<Marks> = const { Cell::new(Marks { inference: false, born: 0 }) };
 }
 
 /// Sets whether memory that this thread allocates is marked as made in inference mode; returns the old value.
@@ -88,30 +117,18 @@ pub fn set_inference(on: bool) -> bool {
     marks.inference
 }
 
-/// Splits a tag for a header; 48 bits suffice for the number of transforms in a process.
-fn halves(born: u64) -> (u16, u32) {
-    ((born >> 32) as u16, born as u32)
-}
-
-fn joined((high, low): (u16, u32)) -> u64 {
-    u64::from(high) << 32 | u64::from(low)
-}
-
 /// Marks memory that this thread allocates with the tag of a transform (larger is younger), unless a younger
 /// one is in force; returns the tag to restore.
 pub fn enter_transform(tag: u64) -> u64 {
     let marks = MARKS.get();
-    let before = joined(marks.born);
-    if tag > before {
-        MARKS.set(Marks { born: halves(tag), ..marks });
-    }
-    before
+    MARKS.set(Marks { born: tag.max(marks.born), ..marks });
+    marks.born
 }
 
 /// Restores the tag that [`enter_transform`] returned.
 pub fn leave_transform(before: u64) {
     // `try_with`: a region that was never left may be dropped while its thread ends.
-    let _ = MARKS.try_with(|marks| marks.set(Marks { born: halves(before), ..marks.get() }));
+    let _ = MARKS.try_with(|marks| marks.set(Marks { born: before, ..marks.get() }));
 }
 
 /// Runs `f` with inference mode off for allocations: its memory outlives inference mode.
@@ -152,57 +169,27 @@ impl Buffer {
     /// Allocates at least `bytes` bytes of uninitialised host memory.
     pub fn alloc(bytes: usize) -> Result<Buffer> {
         let class = class_of(bytes);
-        let header = match CACHE.take(class, bytes) {
+        let header = match cache::take(class, bytes) {
             Some(header) => header,
-            None => CACHE.make(class, bytes)?,
+            None => cache::make(class, bytes)?,
         };
-        let Marks { inference, born } = MARKS.get();
         // SAFETY: the cache handed out `header`, a block of this class, to this call alone.
         unsafe {
-            header.as_ptr().write(Header {
-                refs: AtomicUsize::new(1),
-                data: header.as_ptr().cast::<u8>().add(HEADER),
-                bytes,
-                version: AtomicU32::new(0),
-                writer: AtomicU16::new(0),
-                class,
-                device: Device::Cpu,
-                inference,
-                born_high: born.0,
-                born_low: born.1,
-                root: header.as_ptr(),
-                owner: None,
-            });
+            let data = header.as_ptr().cast::<u8>().add(HEADER);
+            header.as_ptr().write(Header::new(data, bytes, Device::Cpu, MARKS.get(), None));
+            (*header.as_ptr()).class = class;
+            (*header.as_ptr()).root = header.as_ptr();
         }
         Ok(Buffer(header))
     }
 
     /// Wraps memory that `owner` keeps alive; `data` is null for memory that the host cannot address.
-    pub fn foreign(data: *mut u8, bytes: usize, device: Device, owner: Box<dyn Any + Send + Sync>) -> Buffer {
+    pub fn foreign(data: *mut u8, bytes: usize, device: Device, owner: Owner) -> Buffer {
         Buffer::owned(data, bytes, device, MARKS.get(), owner)
     }
 
-    fn owned(
-        data: *mut u8,
-        bytes: usize,
-        device: Device,
-        Marks { inference, born }: Marks,
-        owner: Box<dyn Any + Send + Sync>,
-    ) -> Buffer {
-        let header = Box::leak(Box::new(Header {
-            refs: AtomicUsize::new(1),
-            data,
-            bytes,
-            version: AtomicU32::new(0),
-            writer: AtomicU16::new(0),
-            class: 0,
-            device,
-            inference,
-            born_high: born.0,
-            born_low: born.1,
-            root: std::ptr::null(),
-            owner: Some(owner),
-        }));
+    fn owned(data: *mut u8, bytes: usize, device: Device, marks: Marks, owner: Owner) -> Buffer {
+        let header = Box::leak(Box::new(Header::new(data, bytes, device, marks, Some(owner))));
         header.root = header;
         Buffer(NonNull::from(header))
     }
@@ -212,7 +199,7 @@ impl Buffer {
         let whole = self.owner::<Alias>().map_or(self, |alias| &alias.0).clone();
         let root = whole.0.as_ptr();
         let h = self.header();
-        let marks = Marks { inference: h.inference, born: (h.born_high, h.born_low) };
+        let marks = Marks { inference: h.inference, born: self.born() };
         let mut alias = Buffer::owned(h.data, h.bytes, h.device, marks, Box::new(Alias(whole)));
         // SAFETY: `Buffer::owned` just made this header, and `alias` is its only handle.
         unsafe { alias.0.as_mut() }.root = root;
@@ -260,7 +247,7 @@ impl Buffer {
 
     /// The tag of the youngest transform in which the memory was made; 0 outside of all transforms.
     pub fn born(&self) -> u64 {
-        joined((self.header().born_high, self.header().born_low))
+        u64::from(self.header().born_high) << 32 | u64::from(self.header().born_low)
     }
 
     /// Whether this handle is the only one, and not an alias.
@@ -351,7 +338,7 @@ fn release(header: NonNull<Header>) {
         drop(unsafe { Box::from_raw(header.as_ptr()) });
         return;
     }
-    CACHE.put(h.class, h.bytes, header);
+    cache::put(h.class, h.bytes, header);
 }
 
 #[cfg(test)]

@@ -42,12 +42,7 @@ impl Array {
     /// are contiguous and of one shape. The fast path of elementwise operations: no shape is computed.
     #[inline]
     pub fn matching(&self, others: &[&Array], dtype: DType) -> Option<Result<Array>> {
-        for other in others {
-            if !other.same_layout(self) {
-                return None;
-            }
-        }
-        if !self.is_contiguous() {
+        if !others.iter().all(|other| other.same_layout(self)) || !self.is_contiguous() {
             return None;
         }
         let (dims, strides, rank) = (self.dims, self.strides, self.rank);
@@ -68,8 +63,7 @@ impl Array {
         unsafe { Array::strided_unchecked(buf, shape, &strides[..shape.rank()], 0, dtype) }
     }
 
-    /// Returns a view with explicit strides and offset, in elements; an internal error for one that reaches
-    /// beyond `buf`.
+    /// Returns a view with strides and offset in elements; an internal error if it reaches beyond `buf`.
     pub fn strided(
         buf: Buffer,
         shape: Shape,

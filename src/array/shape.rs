@@ -17,8 +17,7 @@ impl Shape {
     /// The shape of a scalar.
     pub const SCALAR: Shape = Shape { dims: [0; MAX_RANK], rank: 0 };
 
-    /// Returns a shape of these lengths; raises beyond [`MAX_RANK`] axes, 2^32 - 1 elements in one axis, or
-    /// 2^63 elements.
+    /// Returns a shape; raises beyond [`MAX_RANK`] axes, 2^32 - 1 elements in one axis, or 2^63 elements.
     pub fn new(dims: &[usize]) -> Result<Shape> {
         if dims.len() > MAX_RANK {
             return Err(Error::shape(format!(
@@ -144,6 +143,17 @@ impl Shape {
         Some(out)
     }
 
+    /// The coordinates of the element with row-major index `flat`.
+    pub fn coordinates(&self, mut flat: usize) -> [usize; MAX_RANK] {
+        let mut at = [0; MAX_RANK];
+        for i in (1..self.rank()).rev() {
+            at[i] = flat % self.at(i);
+            flat /= self.at(i);
+        }
+        at[0] = flat;
+        at
+    }
+
     /// Row-major strides in elements.
     pub fn strides(&self) -> [isize; MAX_RANK] {
         let mut strides = [0; MAX_RANK];
@@ -251,10 +261,7 @@ impl Axes {
 
 impl FromIterator<usize> for Axes {
     fn from_iter<I: IntoIterator<Item = usize>>(axes: I) -> Axes {
-        axes.into_iter().fold(Axes::default(), |mut set, a| {
-            set.insert(a);
-            set
-        })
+        Axes(axes.into_iter().fold(0, |set, axis| set | 1 << axis))
     }
 }
 

@@ -11,8 +11,7 @@ impl Array {
         unsafe { Array::strided_unchecked(self.buf.clone(), shape, strides, offset, self.dtype) }
     }
 
-    /// Returns a view of the same buffer with this shape, strides and offset; an internal error for one that
-    /// reaches beyond it.
+    /// Returns a view of the same buffer with this layout; an internal error if it reaches beyond it.
     pub fn with_layout(&self, shape: Shape, strides: &[isize], offset: usize) -> Result<Array> {
         Array::strided(self.buf.clone(), shape, strides, offset, self.dtype)
     }
@@ -69,14 +68,6 @@ impl Array {
         Error::shape(format!("expand: shape {} cannot be broadcast to {shape}", self.shape()))
     }
 
-    #[cold]
-    fn outside(&self, lengths: &Shape) -> Error {
-        Error::shape(format!(
-            "internal: a slice of shape {lengths} reaches beyond a tensor of shape {}",
-            self.shape()
-        ))
-    }
-
     /// Returns the view of indices `start + step * i`, for `i < length`, on every axis.
     pub fn slice_view(&self, starts: &[usize], steps: &[isize], lengths: &Shape) -> Result<Array> {
         let mut inside = lengths.rank() == self.rank();
@@ -91,24 +82,22 @@ impl Array {
             strides[i] = self.stride(i) * steps[i];
         }
         if !inside {
-            return Err(self.outside(lengths));
+            return Err(Error::shape(format!(
+                "internal: a slice of shape {lengths} reaches beyond a tensor of shape {}",
+                self.shape()
+            )));
         }
         self.view(*lengths, &strides[..self.rank()], offset as usize)
     }
 
     /// Returns the same elements with another shape, without a copy; `None` if the layout does not allow it.
     pub fn reshape_view(&self, shape: &Shape) -> Option<Array> {
-        if self.is_contiguous() {
-            let strides = shape.strides();
-            return self.view(*shape, &strides[..shape.rank()], self.offset()).ok();
-        }
-        let strides = reshape_strides(self, shape)?;
+        let strides = if self.is_contiguous() { shape.strides() } else { reshape_strides(self, shape)? };
         self.view(*shape, &strides[..shape.rank()], self.offset()).ok()
     }
 }
 
-/// Returns strides under which `array` has shape `shape`. Matches groups of axes that merge or split, from
-/// the left.
+/// Returns strides under which `array` has this shape: from the left, groups of axes merge or split.
 fn reshape_strides(array: &Array, shape: &Shape) -> Option<[isize; MAX_RANK]> {
     let mut out = [0isize; MAX_RANK];
     if array.numel() == 0 {
@@ -130,11 +119,7 @@ fn reshape_strides(array: &Array, shape: &Shape) -> Option<[isize; MAX_RANK]> {
                 have *= old.get(i)?.0;
             } else {
                 j += 1;
-                want *= if j < shape.rank() {
-                    shape.at(j)
-                } else {
-                    return None;
-                };
+                want *= shape.iter().nth(j)?;
             }
         }
         for k in first_old..i {

@@ -40,13 +40,13 @@ pub fn linspace(start: f64, stop: f64, n: usize, dtype: DType) -> Result<Array> 
 
 /// Returns a matrix with ones where `column - row == diagonal`, zeros elsewhere.
 pub fn eye(rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Result<Array> {
-    let out = Array::full(Shape::new(&[rows, columns])?, 0.0, dtype)?;
+    let mut out = Array::full(Shape::new(&[rows, columns])?, 0.0, dtype)?;
     dispatch!(dtype, T => {
+        let to = out.slice_mut::<T>()?;
         for row in 0..rows {
             let column = row as i64 + diagonal;
             if (0..columns as i64).contains(&column) {
-                // SAFETY: the index is inside the matrix, which is not shared yet.
-                unsafe { *out.ptr::<T>().add(row * columns + column as usize) = T::from_f64(1.0) };
+                to[row * columns + column as usize] = T::from_f64(1.0);
             }
         }
     });

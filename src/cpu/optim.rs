@@ -23,40 +23,26 @@ struct Wide<T> {
     step: i32,
 }
 
-/// Copies of the arrays that a loop cannot use directly: results are copied back from `moved`, while `kept`
-/// only keeps copies of gradients alive.
+/// Contiguous copies of arrays that a loop cannot use directly, and the arrays that they are copied back to.
 #[derive(Default)]
-struct Copies {
-    moved: Vec<(Array, Array)>,
-    kept: Vec<Array>,
-}
+struct Copies(Vec<(Array, Option<Array>)>);
 
 impl Copies {
-    /// Returns the start of `x`, or of a contiguous copy in dtype `wide` if the loop cannot use `x` directly.
-    fn written<T: Element>(&mut self, x: &Array, wide: DType, is_alone: bool) -> Result<Shared<T>> {
-        if x.dtype() == wide && x.is_contiguous() && is_alone {
+    /// Returns the start of `x`, or of a copy in the precision of `T`, which is copied back if it is written.
+    fn start<T: Element>(&mut self, x: &Array, is_alone: bool, is_written: bool) -> Result<Shared<T>> {
+        if x.dtype() == T::DTYPE && x.is_contiguous() && is_alone {
             return Ok(Shared::new(x.ptr::<T>()));
         }
-        let copy = if x.dtype() == wide { duplicate(x)? } else { cast(x, wide)? };
+        let copy = if x.dtype() == T::DTYPE { duplicate(x)? } else { cast(x, T::DTYPE)? };
         let start = Shared::new(copy.ptr::<T>());
-        self.moved.push((x.clone(), copy));
-        Ok(start)
-    }
-
-    /// Like `written`, for an array that is only read.
-    fn read<T: Element>(&mut self, x: &Array, wide: DType, is_alone: bool) -> Result<Shared<T>> {
-        if x.dtype() == wide && x.is_contiguous() && is_alone {
-            return Ok(Shared::new(x.ptr::<T>()));
-        }
-        let copy = if x.dtype() == wide { duplicate(x)? } else { cast(x, wide)? };
-        let start = Shared::new(copy.ptr::<T>());
-        self.kept.push(copy);
+        self.0.push((copy, is_written.then(|| x.clone())));
         Ok(start)
     }
 
     /// Copies the results into the original arrays.
     fn write_back(self) -> Result<()> {
-        self.moved.iter().try_for_each(|(x, copy)| copy_into(x, &cast(copy, x.dtype())?))
+        let written = self.0.iter().filter_map(|(copy, to)| Some((copy, to.as_ref()?)));
+        written.into_iter().try_for_each(|(copy, to)| copy_into(to, &cast(copy, to.dtype())?))
     }
 }
 
@@ -73,9 +59,9 @@ fn sweep<T: Element>(slots: &[Slot], body: &impl Step<T>) -> Result<()> {
     for slot in slots.iter().filter(|s| s.param().dtype().compute() == T::DTYPE) {
         let mut state = SmallVec::new();
         for (i, &x) in slot.state.iter().enumerate() {
-            state.push(copies.written(x, T::DTYPE, is_alone(x, &slot.state[..i]))?);
+            state.push(copies.start(x, is_alone(x, &slot.state[..i]), true)?);
         }
-        let grad = copies.read(slot.grad, T::DTYPE, is_alone(slot.grad, slot.state))?;
+        let grad = copies.start(slot.grad, is_alone(slot.grad, slot.state), false)?;
         items.push(Wide { state, grad, length: slot.param().numel(), step: slot.step });
     }
     Row::new(items.iter().map(|item| item.length)).for_each(|i, range| {
@@ -254,24 +240,24 @@ macro_rules! gradient {
 }
 gradient!(f32 0x7f80_0000, f64 0x7ff0_0000_0000_0000);
 
-/// Returns the arrays that compute in the precision of `T` as a row, and the start of each from `place`.
+/// Returns the arrays that compute in the precision of `T` as a row, and the start of each or of its copy.
 fn gather<T: Element>(
     arrays: &[&Array],
-    mut place: impl FnMut(&Array) -> Result<Shared<T>>,
+    copies: &mut Copies,
+    are_written: bool,
 ) -> Result<(Row, Vec<Shared<T>>)> {
     let wide: Vec<&Array> = arrays.iter().copied().filter(|x| x.dtype().compute() == T::DTYPE).collect();
-    let starts = wide.iter().map(|x| place(x)).collect::<Result<_>>()?;
+    let starts = wide.iter().map(|x| copies.start(x, true, are_written)).collect::<Result<_>>()?;
     Ok((Row::new(wide.iter().map(|x| x.numel())), starts))
 }
 
 /// Multiplies the arrays that compute in the precision of `T`, in one loop; whether one was not finite.
 fn scale_all<T: Gradient>(arrays: &[&Array], factor: f64) -> Result<bool> {
     let mut copies = Copies::default();
-    let (row, starts) = gather(arrays, |x| copies.written::<T>(x, T::DTYPE, true))?;
+    let (row, starts) = gather::<T>(arrays, &mut copies, true)?;
     let found = AtomicBool::new(false);
     row.for_each(|i, range| {
-        // SAFETY: `written` made the arrays contiguous, `distinct` kept their memory apart; parts are
-        // disjoint.
+        // SAFETY: `gather` made the arrays contiguous, `distinct` keeps them apart; parts are disjoint.
         if T::scale(unsafe { starts[i].part(range.start, range.len()) }, factor) {
             found.store(true, Ordering::Relaxed);
         }
@@ -280,8 +266,7 @@ fn scale_all<T: Gradient>(arrays: &[&Array], factor: f64) -> Result<bool> {
     Ok(found.into_inner())
 }
 
-/// Multiplies every array by `factor`, in place; writes to `found`, an int32, whether any element was
-/// infinite or NaN.
+/// Multiplies every array in place; writes to `found`, an int32, whether any element was infinite or NaN.
 pub fn unscale(arrays: &[&Array], factor: f64, found: &Array) -> Result<()> {
     fill(found, f64::from(scaled(arrays, factor)?))
 }
@@ -318,8 +303,7 @@ pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
     scaled(arrays, factor.item()?).map(|_| ())
 }
 
-/// Returns the root of the sum of squares of all elements of all arrays. It accumulates in float64, where no
-/// square of a float32 overflows.
+/// Returns the root of the sum of all squares, added in float64, where no square of a float32 overflows.
 pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let is_double = arrays.iter().any(|x| x.dtype() == DType::F64);
     let total = squares_of::<f32>(arrays)? + squares_of::<f64>(arrays)?;
@@ -328,7 +312,7 @@ pub fn norm(arrays: &[&Array]) -> Result<Array> {
 
 fn squares_of<T: Gradient>(arrays: &[&Array]) -> Result<f64> {
     let mut copies = Copies::default();
-    let (row, starts) = gather(arrays, |x| copies.read::<T>(x, T::DTYPE, true))?;
-    // SAFETY: `read` made the arrays contiguous, and nothing writes them.
+    let (row, starts) = gather::<T>(arrays, &mut copies, false)?;
+    // SAFETY: `gather` made the arrays contiguous, and nothing writes them.
     Ok(row.sum(|i, range| T::squares(unsafe { starts[i].view(range.start, range.len()) })))
 }

@@ -55,8 +55,7 @@ fn advise(block: NonNull<Header>, layout: Layout) {
     #[cfg(target_os = "linux")]
     if layout.align() == HUGE_PAGE {
         let whole = layout.size() / HUGE_PAGE * HUGE_PAGE;
-        // SAFETY: `whole` bytes from the block's start lie inside it; the advice changes no contents, and a
-        // refusal has no effect.
+        // SAFETY: these bytes lie inside the block; the advice changes no contents, a refusal has no effect.
         unsafe { libc::madvise(block.as_ptr().cast(), whole, libc::MADV_HUGEPAGE) };
     }
     #[cfg(not(target_os = "linux"))]
@@ -128,10 +127,6 @@ struct Blocks(Vec<Vec<NonNull<Header>>>);
 unsafe impl Send for Blocks {}
 
 impl Blocks {
-    const fn new() -> Blocks {
-        Blocks(Vec::new())
-    }
-
     #[inline]
     fn class(&mut self, class: u8) -> &mut Vec<NonNull<Header>> {
         if self.0.is_empty() {
@@ -173,9 +168,9 @@ impl Drop for Local {
 }
 
 thread_local! {
-    static LOCAL: Local = Local { blocks: RefCell::new(Blocks::new()), counts: Counts::register() };
+    static LOCAL: Local = Local { blocks: RefCell::new(Blocks(Vec::new())), counts: Counts::register() };
 }
-static LARGE_BLOCKS: Mutex<Blocks> = Mutex::new(Blocks::new());
+static LARGE_BLOCKS: Mutex<Blocks> = Mutex::new(Blocks(Vec::new()));
 
 /// Guard of the locked cache of large blocks and memory counts.
 pub(crate) struct CacheLock(#[allow(dead_code)] (MutexGuard<'static, Blocks>, CountsLock));
@@ -185,66 +180,57 @@ pub(crate) fn lock_cache() -> CacheLock {
     CacheLock((lock(&LARGE_BLOCKS), lock_counts()))
 }
 
-pub(crate) static CACHE: Cache = Cache;
+/// Takes a cached block of this class, if there is one, and counts the `bytes` of its tensor.
+#[inline]
+pub(crate) fn take(class: u8, bytes: usize) -> Option<NonNull<Header>> {
+    LOCAL
+        .try_with(|local| {
+            let header = match class as usize >= SMALL {
+                true => take_large(class)?,
+                false => {
+                    let header = local.blocks.borrow_mut().class(class).pop()?;
+                    local.counts.add_reused(block_bytes(class));
+                    header
+                }
+            };
+            local.counts.add_live(bytes as i64);
+            Some(header)
+        })
+        .unwrap_or(None)
+}
 
-/// Free lists: per thread for small blocks, shared for large ones.
-pub(crate) struct Cache;
-
-impl Cache {
-    /// Takes a cached block of this class, if there is one, and counts the `bytes` of its tensor.
-    #[inline]
-    pub(crate) fn take(&self, class: u8, bytes: usize) -> Option<NonNull<Header>> {
-        LOCAL
-            .try_with(|local| {
-                let header = match class as usize >= SMALL {
-                    true => take_large(class)?,
-                    false => {
-                        let header = local.blocks.borrow_mut().class(class).pop()?;
-                        local.counts.add_reused(block_bytes(class));
-                        header
-                    }
-                };
-                local.counts.add_live(bytes as i64);
-                Some(header)
-            })
-            .unwrap_or(None)
+/// Allocates a block of this class, and counts the `bytes` of its tensor.
+#[cold]
+pub(crate) fn make(class: u8, bytes: usize) -> Result<NonNull<Header>> {
+    let header = fresh(class, bytes)?;
+    if LOCAL.try_with(|local| local.counts.add_live(bytes as i64)).is_err() {
+        add_without_thread(bytes as i64);
     }
+    Ok(header)
+}
 
-    /// Allocates a block of this class, and counts the `bytes` of its tensor.
-    #[cold]
-    pub(crate) fn make(&self, class: u8, bytes: usize) -> Result<NonNull<Header>> {
-        let header = fresh(class, bytes)?;
-        if LOCAL.try_with(|local| local.counts.add_live(bytes as i64)).is_err() {
-            add_without_thread(bytes as i64);
+/// Caches or frees a block, whose tensor had `bytes` bytes.
+#[inline]
+pub(crate) fn put(class: u8, bytes: usize, header: NonNull<Header>) {
+    let kept = LOCAL.try_with(|local| {
+        local.counts.add_live(-(bytes as i64));
+        if class as usize >= SMALL {
+            return keep_large(class, header);
         }
-        Ok(header)
+        let mut blocks = local.blocks.borrow_mut();
+        let list = blocks.class(class);
+        let keep = list.len() < SMALL_KEPT.max(SMALL_KEPT_BYTES / class_bytes(class));
+        if keep {
+            list.push(header);
+            local.counts.add_cached(block_bytes(class));
+        }
+        keep
+    });
+    if kept.is_err() {
+        add_without_thread(-(bytes as i64));
     }
-
-    /// Caches or frees a block, whose tensor had `bytes` bytes.
-    #[inline]
-    pub(crate) fn put(&self, class: u8, bytes: usize, header: NonNull<Header>) {
-        let kept = LOCAL.try_with(|local| {
-            local.counts.add_live(-(bytes as i64));
-            if class as usize >= SMALL {
-                return keep_large(class, header);
-            }
-            let mut blocks = local.blocks.borrow_mut();
-            let list = blocks.class(class);
-            let keep = list.len() < SMALL_KEPT.max(SMALL_KEPT_BYTES / class_bytes(class));
-            if keep {
-                list.push(header);
-                local.counts.add_cached(block_bytes(class));
-            }
-            keep
-        });
-        match kept {
-            Ok(true) => {}
-            Ok(false) => free(class, header),
-            Err(_) => {
-                add_without_thread(-(bytes as i64));
-                free(class, header);
-            }
-        }
+    if kept != Ok(true) {
+        free(class, header);
     }
 }
 
@@ -279,14 +265,13 @@ pub fn empty_cache() {
 }
 
 /// Tells the C library to return freed memory to the system, which it keeps otherwise.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
 fn trim() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
     // SAFETY: `malloc_trim` touches only the C library's own lists, under its own locks.
-    unsafe { libc::malloc_trim(0) };
+    unsafe {
+        libc::malloc_trim(0)
+    };
 }
-
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
-fn trim() {}
 
 #[cfg(test)]
 mod tests {

@@ -1,13 +1,14 @@
 //! Rust element types, and the `dispatch!` macros that map a `DType` to its Rust type.
 
 use super::DType;
+use crate::array::complex::Complex;
 use half::{bf16, f16};
 
 /// A Rust type that a tensor can store.
 pub trait Element: Copy + Send + Sync + PartialOrd + 'static {
     /// The dtype of this type.
     const DTYPE: DType;
-    /// Converts to `f64`; exact for every value but large 64-bit integers.
+    /// Converts to `f64`; exact for every value but large 64-bit integers. Drops an imaginary part.
     fn to_f64(self) -> f64;
     /// Converts from `f64`. Floats round to nearest. Integers truncate with `as`: `i32`, `i64` and
     /// non-negative `u64` saturate, the others wrap from `i64`.
@@ -50,23 +51,31 @@ element! {
     bf16, BF16, |x| x.to_f64(), |v| bf16::from_f64(v), x.to_f32() as i64, |i| bf16::from_f64(i as f64);
     f32, F32, |x| x as f64, |v| v as f32, x as i64, |i| i as f32;
     f64, F64, |x| x, |v| v, x as i64, |i| i as f64;
+    Complex<f32>, C64, |x| x.re as f64, |v| Complex { re: v as f32, im: 0.0 }, x.re as i64,
+        |i| Complex { re: i as f32, im: 0.0 };
+    Complex<f64>, C128, |x| x.re, |v| Complex { re: v, im: 0.0 }, x.re as i64,
+        |i| Complex { re: i as f64, im: 0.0 };
 }
 
 /// Runs an expression with `$t` bound to the Rust type of `$dtype`, for every dtype.
 #[macro_export]
 macro_rules! dispatch {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        $crate::dispatch!(@$dtype, $t, $body;
-            Bool bool, U8 u8, I8 i8, U16 u16, I16 i16, U32 u32, I32 i32, U64 u64, I64 i64,
-            F16 half::f16, BF16 half::bf16, F32 f32, F64 f64,
-            C64 $crate::array::complex::Complex<f32>, C128 $crate::array::complex::Complex<f64>)
-    };
-    (@$dtype:expr, $t:ident, $body:expr; $($variant:ident $element:ty),*) => {
-        match $dtype {
-            $($crate::array::dtype::DType::$variant => {
+    ($dtype:expr, $t:ident => $body:expr) => {{
+        use $crate::array::dtype::DType;
+        $crate::dispatch!(@ $dtype, $t, $body;
+            DType::Bool => bool, DType::U8 => u8, DType::I8 => i8, DType::U16 => u16, DType::I16 => i16,
+            DType::U32 => u32, DType::I32 => i32, DType::U64 => u64, DType::I64 => i64,
+            DType::F16 => half::f16, DType::BF16 => half::bf16, DType::F32 => f32, DType::F64 => f64,
+            DType::C64 => $crate::array::complex::Complex<f32>,
+            DType::C128 => $crate::array::complex::Complex<f64>)
+    }};
+    (@ $value:expr, $t:ident, $body:expr; $($case:pat => $element:ty),* $(; $other:ident => $else:expr)?) => {
+        match $value {
+            $($case => {
                 type $t = $element;
                 $body
             })*
+            $($other => $else,)?
         }
     };
 }
@@ -75,37 +84,15 @@ macro_rules! dispatch {
 /// [`DType::compute`](crate::array::dtype::DType::compute).
 #[macro_export]
 macro_rules! dispatch_computed {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        match $dtype.compute() {
-            $crate::array::dtype::DType::Bool => {
-                type $t = bool;
-                $body
-            }
-            $crate::array::dtype::DType::I64 => {
-                type $t = i64;
-                $body
-            }
-            $crate::array::dtype::DType::U64 => {
-                type $t = u64;
-                $body
-            }
-            $crate::array::dtype::DType::F32 => {
-                type $t = f32;
-                $body
-            }
-            $crate::array::dtype::DType::F64 => {
-                type $t = f64;
-                $body
-            }
-            $crate::array::dtype::DType::I32 => {
-                type $t = i32;
-                $body
-            }
+    ($dtype:expr, $t:ident => $body:expr) => {{
+        use $crate::array::dtype::DType;
+        $crate::dispatch!(@ $dtype.compute(), $t, $body;
+            DType::Bool => bool, DType::I64 => i64, DType::U64 => u64, DType::F32 => f32, DType::F64 => f64,
+            DType::I32 => i32;
             other => {
                 return Err($crate::error::Error::dtype(format!("internal: a kernel got dtype {other}")));
-            }
-        }
-    };
+            })
+    }};
 }
 
 /// Runs an expression with `$t` bound to an integer type of `$size` bytes (`[u64; 2]` for 16), for kernels
@@ -113,27 +100,6 @@ macro_rules! dispatch_computed {
 #[macro_export]
 macro_rules! dispatch_width {
     ($size:expr, $t:ident => $body:expr) => {
-        match $size {
-            1 => {
-                type $t = u8;
-                $body
-            }
-            2 => {
-                type $t = u16;
-                $body
-            }
-            4 => {
-                type $t = u32;
-                $body
-            }
-            8 => {
-                type $t = u64;
-                $body
-            }
-            _ => {
-                type $t = [u64; 2];
-                $body
-            }
-        }
+        $crate::dispatch!(@ $size, $t, $body; 1 => u8, 2 => u16, 4 => u32, 8 => u64, _ => [u64; 2])
     };
 }

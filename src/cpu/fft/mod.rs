@@ -1,5 +1,4 @@
-//! Discrete Fourier transforms along one axis: of complex numbers, stored as pairs along the last axis, and
-//! of real numbers.
+//! Discrete Fourier transforms along one axis: of complex numbers, pairs along the last axis, and of reals.
 //!
 //! `rustfft` and `realfft` transform single lines, in the dtype of the input; this module batches the lines.
 //! Contiguous lines are transformed directly. Along another axis a few adjacent lines at a time are gathered,
@@ -15,8 +14,10 @@ pub(crate) use plans::{PlansLock, lock_plans};
 
 use crate::array::Array;
 use crate::array::buffer::{Device, filled};
-use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::{contiguous, transpose_panel};
+use crate::cpu::reduce::axis::around;
+use crate::cpu::rows::norm::with_float;
 use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
 use crate::error::{Error, Result};
 use bytemuck::Zeroable;
@@ -43,40 +44,10 @@ pub struct Half {
     pub scale: f64,
 }
 
-/// The shape around an axis: the products of the lengths of the axes before it and after it.
-#[derive(Clone, Copy)]
-struct Around {
-    before: usize,
-    after: usize,
-}
-
-impl Around {
-    fn new(x: &Array, axis: usize, end: usize) -> Around {
-        Around { before: x.shape().part(0, axis).numel(), after: x.shape().part(axis + 1, end).numel() }
-    }
-}
-
-/// Runs `$body` with `$t` bound to the type of a dtype that has transforms.
-macro_rules! of_part {
-    ($dtype:expr, $t:ident => $body:expr) => {
-        match $dtype {
-            DType::F32 => {
-                type $t = f32;
-                $body
-            }
-            DType::F64 => {
-                type $t = f64;
-                $body
-            }
-            other => Err(Error::dtype(format!("internal: fft of {other}"))),
-        }
-    };
-}
-
-/// Checks that the last axis has pairs and `axis` comes before it.
-fn check_pairs(x: &Array, axis: usize) -> Result<()> {
+/// Returns the shape of the pairs along the last axis, after which `axis` may not come.
+fn shape_of_pairs(x: &Array, axis: usize) -> Result<Shape> {
     if axis + 1 < x.rank() && x.dim(x.rank() - 1) == 2 {
-        return Ok(());
+        return Ok(x.shape().removed(x.rank() - 1));
     }
     Err(Error::shape(format!("internal: fft along axis {axis} of pairs of shape {}", x.shape())))
 }
@@ -84,43 +55,39 @@ fn check_pairs(x: &Array, axis: usize) -> Result<()> {
 /// Returns the transform along `axis` of pairs (real part, imaginary part) along the last axis, times
 /// `scale`; `inverse` negates the exponent.
 pub fn fft(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array> {
-    check_pairs(x, axis)?;
-    let around = Around::new(x, axis, x.rank() - 1);
+    let around = around(&shape_of_pairs(x, axis)?, axis);
     let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
     if out.numel() > 0 {
-        of_part!(x.dtype(), T => {
+        with_float!(x.dtype(), T => {
             let lines = Complexes::<T>::new(x.dim(axis), inverse, scale)?;
-            all(&lines, around, pairs::<T>(&contiguous(x)?)?, pairs_mut::<T>(&mut out)?)
-        })?;
+            all(&lines, around, pairs::<T>(&contiguous(x)?)?, pairs_mut::<T>(&mut out)?)?
+        });
     }
     Ok(out)
 }
 
 /// Returns the first half of the transform of real numbers along `axis`, as pairs along a new last axis.
 pub fn from_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
-    let around = Around::new(x, axis, x.rank());
     let shape = x.shape().with(axis, half.n / 2 + 1).inserted(x.rank(), 2)?;
     let mut out = Array::empty(shape, x.dtype(), Device::Cpu)?;
     if out.numel() > 0 {
-        of_part!(x.dtype(), T => {
-            let lines = FromReal::<T>::new(half)?;
-            all(&lines, around, contiguous(x)?.slice::<T>()?, pairs_mut::<T>(&mut out)?)
-        })?;
+        with_float!(x.dtype(), T => {
+            let (lines, around) = (FromReal::<T>::new(half)?, around(&x.shape(), axis));
+            all(&lines, around, contiguous(x)?.slice::<T>()?, pairs_mut::<T>(&mut out)?)?
+        });
     }
     Ok(out)
 }
 
 /// Returns the real part of the transform along `axis` of pairs, given its first half.
 pub fn to_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
-    check_pairs(x, axis)?;
-    let around = Around::new(x, axis, x.rank() - 1);
-    let shape = x.shape().with(axis, half.n).removed(x.rank() - 1);
-    let mut out = Array::empty(shape, x.dtype(), Device::Cpu)?;
+    let shape = shape_of_pairs(x, axis)?;
+    let mut out = Array::empty(shape.with(axis, half.n), x.dtype(), Device::Cpu)?;
     if out.numel() > 0 {
-        of_part!(x.dtype(), T => {
+        with_float!(x.dtype(), T => {
             let lines = ToReal::<T>::new(half)?;
-            all(&lines, around, pairs::<T>(&contiguous(x)?)?, out.slice_mut::<T>()?)
-        })?;
+            all(&lines, around(&shape, axis), pairs::<T>(&contiguous(x)?)?, out.slice_mut::<T>()?)?
+        });
     }
     Ok(out)
 }
@@ -136,9 +103,14 @@ fn pairs_mut<T: Part>(x: &mut Array) -> Result<&mut [Complex<T>]> {
 }
 
 /// Transforms all lines of `from` into `to`.
-fn all<L: Lines>(lines: &L, around: Around, from: &[L::From], to: &mut [L::To]) -> Result<()> {
+fn all<L: Lines>(
+    lines: &L,
+    (before, _, after): (usize, usize, usize),
+    from: &[L::From],
+    to: &mut [L::To],
+) -> Result<()> {
     let (n, m) = lines.lengths();
-    if from.len() != around.before * n * around.after || to.len() != around.before * m * around.after {
+    if from.len() != before * n * after || to.len() != before * m * after {
         return Err(Error::shape(format!("internal: fft of {} numbers to {}", from.len(), to.len())));
     }
     let to = Shared::new(to.as_mut_ptr());
@@ -150,14 +122,14 @@ fn all<L: Lines>(lines: &L, around: Around, from: &[L::From], to: &mut [L::To]) 
     };
     let longest = n.max(m);
     let steps = longest * (usize::BITS - longest.leading_zeros()) as usize;
-    if around.after == 1 {
-        let together = (TOGETHER / longest).clamp(1, around.before);
+    if after == 1 {
+        let together = (TOGETHER / longest).clamp(1, before);
         let grain = (GRAIN / (together * steps)).max(1);
-        try_parallel_for(around.before.div_ceil(together), grain, |range| {
+        try_parallel_for(before.div_ceil(together), grain, |range| {
             let mut scratch = filled(Complex::zeroed(), lines.scratch())?;
             for piece in range {
                 let first = piece * together;
-                let count = together.min(around.before - first);
+                let count = together.min(before - first);
                 // SAFETY: pieces have disjoint lines, and the length of `to` was checked above.
                 let to = unsafe { to.part(first * m, count * m) };
                 run(&from[first * n..][..count * n], to, &mut scratch);
@@ -165,7 +137,7 @@ fn all<L: Lines>(lines: &L, around: Around, from: &[L::From], to: &mut [L::To]) 
             Ok(())
         })?;
     } else {
-        beside(lines, around, from, to, steps, run)?;
+        beside(lines, (before, after), from, to, steps, run)?;
     }
     match failed.into_inner() {
         true => Err(Error::value("internal: fft of lines of a length that its plan is not for")),
@@ -173,20 +145,20 @@ fn all<L: Lines>(lines: &L, around: Around, from: &[L::From], to: &mut [L::To]) 
     }
 }
 
-/// Transforms adjacent lines, whose elements are `around.after` apart.
+/// Transforms adjacent lines, whose elements are `after` apart.
 fn beside<L: Lines>(
     lines: &L,
-    around: Around,
+    (before, after): (usize, usize),
     from: &[L::From],
     to: Shared<L::To>,
     steps: usize,
     run: impl Fn(&[L::From], &mut [L::To], &mut [Complex<L::Part>]) + Sync,
 ) -> Result<()> {
-    let ((n, m), after) = (lines.lengths(), around.after);
+    let (n, m) = lines.lengths();
     let width = (BESIDE / size_of::<L::From>().max(size_of::<L::To>())).max(TOGETHER / n.max(m)).min(after);
     let groups = after.div_ceil(width);
     let grain = (GRAIN / (width * steps)).max(1);
-    try_parallel_for(around.before * groups, grain, |range| {
+    try_parallel_for(before * groups, grain, |range| {
         let mut scratch = filled(Complex::zeroed(), lines.scratch())?;
         let mut given = filled(L::From::zeroed(), width * n)?;
         let mut found = filled(L::To::zeroed(), width * m)?;
@@ -194,8 +166,7 @@ fn beside<L: Lines>(
             let (block, first) = (piece / groups, piece % groups * width);
             let count = width.min(after - first);
             let (given, found) = (&mut given[..count * n], &mut found[..count * m]);
-            // SAFETY: `all` checked the lengths, so the lines are inside the arrays; those of pieces are
-            // disjoint.
+            // SAFETY: `all` checked that the lines are inside the arrays; those of pieces are disjoint.
             unsafe {
                 let from = from.as_ptr().add(block * n * after + first);
                 transpose_panel(given.as_mut_ptr(), n as isize, from, after as isize, count, n);
@@ -211,6 +182,7 @@ fn beside<L: Lines>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::dtype::DType;
     use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
     use std::f64::consts::TAU;
 

@@ -9,6 +9,7 @@ use crate::array::dtype::{DType, Element};
 use crate::array::nest::Nest;
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::{cast, contiguous, copy_into};
+use crate::cpu::reduce::axis::around;
 use crate::cpu::run::threads::{Shared, parallel_for};
 use crate::dispatch_width;
 use crate::error::{Error, Result};
@@ -51,11 +52,6 @@ pub fn positions(index: &Array, length: usize) -> Result<Vec<usize>> {
     Err(Error::index(format!("index {first} is out of range for an axis of length {length}")))
 }
 
-/// Returns the number of elements over the axes before and after `axis`.
-fn around(shape: &Shape, axis: usize) -> (usize, usize) {
-    (shape.part(0, axis).numel(), shape.part(axis + 1, shape.rank()).numel())
-}
-
 /// Returns a tensor of `fill` that contains `x`: `out[start + step * i] = x[i]` on every axis.
 pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f64) -> Result<Array> {
     let out = Array::full(*shape, fill, x.dtype())?;
@@ -65,13 +61,12 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
 
 /// Computes `out[.., i.., ..] = x[.., index[i..], ..]`: the index's axes replace `axis`.
 pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
-    let length = x.dim(axis);
-    let rows = positions(index, length)?;
+    let rows = positions(index, x.dim(axis))?;
     let mut dims = x.shape().to_vec();
     dims.splice(axis..=axis, index.shape().iter());
     let out = Array::empty(Shape::new(&dims)?, x.dtype(), Device::Cpu)?;
     let x = contiguous(x)?;
-    let (before, after) = around(&x.shape(), axis);
+    let (before, length, after) = around(&x.shape(), axis);
     let bytes = after * x.dtype().size();
     if before * rows.len() * bytes == 0 {
         return Ok(out);
@@ -91,10 +86,9 @@ pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
 /// The transpose of [`take`]: adds the rows of `g` into zeros of `shape`.
 pub fn take_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let rows = positions(index, shape.at(axis))?;
-    let (before, after) = around(shape, axis);
     let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
     let mut out = Array::empty(*shape, wide.dtype(), Device::Cpu)?;
-    let sizes = [before, shape.at(axis), after];
+    let sizes = around(shape, axis);
     match wide.dtype() {
         DType::F64 => add_rows::<f64>(&wide, &mut out, &rows, sizes, |a, b| a + b)?,
         DType::F32 => add_rows::<f32>(&wide, &mut out, &rows, sizes, |a, b| a + b)?,
@@ -130,7 +124,7 @@ fn add_rows<T: Element + Default>(
     g: &Array,
     out: &mut Array,
     rows: &[usize],
-    [before, length, after]: [usize; 3],
+    (before, length, after): (usize, usize, usize),
     add: fn(T, T) -> T,
 ) -> Result<()> {
     if before * length * after == 0 {
@@ -187,8 +181,8 @@ pub fn gather(x: &Array, index: &Array, axis: usize) -> Result<Array> {
         return Ok(out);
     }
     let x = contiguous(&x)?;
-    let (_, after) = around(&x.shape(), axis);
-    let (length, count) = (x.dim(axis), index.dim(axis));
+    let (_, length, after) = around(&x.shape(), axis);
+    let count = index.dim(axis);
     dispatch_width!(x.dtype().size(), T => {
         let start = |a: &Array| a.buffer().ptr().cast::<T>().wrapping_add(a.offset());
         // SAFETY: `x` is contiguous, with elements of this size.
@@ -240,8 +234,8 @@ pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Resu
     let part = reached(shape, &index.shape(), axis);
     let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
     let mut sums = Array::empty(part, wide.dtype(), Device::Cpu)?;
-    let (_, after) = around(&part, axis);
-    let sizes = [part.at(axis), index.dim(axis), after];
+    let (_, length, after) = around(&part, axis);
+    let sizes = [length, index.dim(axis), after];
     match wide.dtype() {
         DType::F64 => add_each::<f64>(&wide, &mut sums, &picks, sizes, |a, b| a + b)?,
         DType::F32 => add_each::<f32>(&wide, &mut sums, &picks, sizes, |a, b| a + b)?,
@@ -256,8 +250,7 @@ pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Resu
     Ok(out)
 }
 
-/// Adds elements of `g` into cleared `sums`. Each chunk owns some blocks before the axis or, if blocks are
-/// few, a stretch of the axis.
+/// Adds elements of `g` into cleared `sums`. A chunk owns blocks before the axis or, if few, a stretch of it.
 fn add_each<T: Element + Default>(
     g: &Array,
     sums: &mut Array,
@@ -299,21 +292,14 @@ fn add_each<T: Element + Default>(
 
 /// Returns the positions of true elements in row-major order: int64 `[count, rank]`.
 pub fn nonzero(mask: &Array) -> Result<Array> {
-    let mask = contiguous(mask)?;
-    let rank = mask.rank();
+    let (mask, rank) = (contiguous(mask)?, mask.rank());
     let truth = mask.slice::<bool>()?;
     let count = truth.iter().filter(|m| **m).count();
     let mut found = Array::empty(Shape::new(&[count, rank])?, DType::I64, Device::Cpu)?;
     let mut to = found.slice_mut::<i64>()?.chunks_exact_mut(rank.max(1));
     for (i, _) in truth.iter().enumerate().filter(|(_, m)| **m && rank > 0) {
         let Some(place) = to.next() else { break };
-        // Coordinates from the last axis on; the first one takes what is left.
-        let mut rest = i;
-        for k in (1..rank).rev() {
-            place[k] = (rest % mask.dim(k)) as i64;
-            rest /= mask.dim(k);
-        }
-        place[0] = rest as i64;
+        place.iter_mut().zip(mask.shape().coordinates(i)).for_each(|(to, at)| *to = at as i64);
     }
     Ok(found)
 }

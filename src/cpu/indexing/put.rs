@@ -1,5 +1,4 @@
-//! Writes to elements of an array's memory that an index or a mask selects. The cost is that of the written
-//! part.
+//! Writes to elements of an array's memory that an index or a mask selects, at the cost of the written part.
 
 use super::gather::{by_stretch, positions};
 use crate::array::Array;
@@ -33,13 +32,6 @@ impl Table {
         let start = array.buffer().ptr().wrapping_add(array.offset() * array.dtype().size());
         Table { start: Shared::new(start), count: array.numel() / width.max(1), width }
     }
-
-    /// Whether the table may share memory with a contiguous array.
-    fn holds(&self, array: &Array) -> bool {
-        let size = array.dtype().size();
-        let (own, other) = (self.start.get() as usize, array.buffer().ptr() as usize + array.offset() * size);
-        other < own + self.count * self.width * size && own < other + array.numel() * size
-    }
 }
 
 /// Whether [`rows`] adds in this dtype: halves are better summed in float32 first, and bools are not added.
@@ -55,14 +47,14 @@ pub fn rows(to: &Array, width: usize, value: &Array, index: &Array, add: bool) -
             "internal: rows of {to:?}, which is not contiguous, are to be written"
         )));
     }
-    let to = &Table::of(to, width);
-    let rows = positions(index, to.count)?;
+    let table = Table::of(to, width);
+    let rows = positions(index, table.count)?;
     let value = contiguous(value)?;
     if value.numel() == 0 {
         return Ok(());
     }
     // A value in the table's memory is copied, so that it is not overwritten while it is read.
-    let value = if to.holds(&value) { value.copied()? } else { value };
+    let (to, value) = (&table, if overlaps(to, &value) { value.copied()? } else { value });
     match (add, value.dtype()) {
         (false, dtype) => dispatch_width!(dtype.size(), T => write::<T>(to, &value, &rows, 1, |_, s| s)),
         (true, DType::F32) => write::<f32>(to, &value, &rows, 1, |t, s| t + s),

@@ -1,15 +1,46 @@
-//! Eigenvalues and eigenvectors of general square matrices.
+//! Eigenvalues and eigenvectors of self-adjoint and of general square matrices.
 
-use super::field::{Field, Matrices, magnitude, product, scale};
+use super::Failure;
+use super::field::{Field, Matrices, in_field, magnitude, product, rescale, scale};
 use super::svd::Parts;
-use super::{Failure, each};
 use crate::array::Array;
 use crate::error::Result;
 use faer::diag::Diag;
 use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::evd::{ComputeEigenvectors, EvdError, evd_cplx, evd_real, evd_scratch};
+use faer::linalg::evd::{
+    ComputeEigenvectors, EvdError, evd_cplx, evd_real, evd_scratch, self_adjoint_evd,
+    self_adjoint_evd_scratch,
+};
 use faer::prelude::*;
 use faer::{Par, Spec};
+
+/// Returns the eigenvalues in ascending order and the eigenvectors as columns; reads the lower triangle.
+pub fn eigh(x: &Array) -> Result<[Array; 2]> {
+    in_field!(x, eigh_of(x))
+}
+
+fn eigh_of<T: Field>(x: &Array) -> Result<[Array; 2]> {
+    let given = Matrices::<T>::of(x)?;
+    let n = given.n;
+    let (values, vectors) = (given.fresh::<f64>(&[n])?, given.fresh::<T>(&[n, n])?);
+    if n > 0 {
+        let memory = self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, Par::Seq, Spec::default());
+        let fresh =
+            || (Mat::<T>::zeros(n, n), Diag::<T>::zeros(n), Mat::<T>::zeros(n, n), MemBuffer::new(memory));
+        given.each("eigh", given.cost(9, 20), fresh, |(a, w, v, memory), matrix, i| {
+            a.copy_from_triangular_lower(matrix);
+            let scale = scale(magnitude(a.as_ref()).ok_or(Failure::NotFinite)?);
+            rescale(a, [scale]);
+            let stack = MemStack::new(memory);
+            self_adjoint_evd(a.as_ref(), w.as_mut(), Some(v.as_mut()), Par::Seq, stack, Spec::default())
+                .map_err(|_| Failure::NoConvergence)?;
+            values.matrix(i).iter_mut().enumerate().for_each(|(k, to)| *to = w[k].re() / scale);
+            vectors.put(i, v.as_ref());
+            Ok(())
+        })?;
+    }
+    Ok([values.finish(given.dtype)?, vectors.finish(given.dtype)?])
+}
 
 /// Returns the eigenvalues, unordered, and as columns eigenvectors of length 1 whose largest element is real;
 /// both complex. Eigenvalues of a real matrix are real or come in conjugate pairs.
@@ -26,8 +57,7 @@ const LIFTED: i32 = 200;
 
 /// Returns the power of two that makes this magnitude large. `faer` replaces divisors that are small relative
 /// to the matrix. Some are products of two differences of eigenvalues, which it compares like one difference,
-/// so that eigenvalues below 1e-8 of the matrix would get wrong vectors. Far above 1 such products are never
-/// small.
+/// so that eigenvalues below 1e-8 of the matrix would get wrong vectors. Far above 1, products are not small.
 fn lift(magnitude: f64) -> f64 {
     match magnitude {
         0.0 => 1.0,
@@ -39,18 +69,18 @@ fn lift(magnitude: f64) -> f64 {
 /// of large skew-symmetric matrices (zero diagonal) that are not small.
 fn eig_of<T: Field>(x: &Array, decompose: Decompose<T>, scales: &[fn(f64) -> f64]) -> Result<[Array; 2]> {
     let given = Matrices::<T>::of(x)?;
-    let (n, all, dtype) = (given.n, given.all()?, given.dtype.complex());
+    let (n, dtype) = (given.n, given.dtype.complex());
     let (values, vectors) = (given.fresh::<c64>(&[n])?, given.fresh::<c64>(&[n, n])?);
     if n > 0 {
         let (no, yes) = (ComputeEigenvectors::No, ComputeEigenvectors::Yes);
         let memory = evd_scratch::<T>(n, no, yes, Par::Seq, Spec::default());
         let fresh = || (Mat::<T>::zeros(n, n), Mat::<c64>::zeros(n, n), MemBuffer::new(memory));
-        each("eig", &given.batch, given.cost(25, 40), fresh, |(a, v, memory), i| {
-            let size = magnitude(all.matrix(i)).ok_or(Failure::NotFinite)?;
+        given.each("eig", given.cost(25, 40), fresh, |(a, v, memory), matrix, i| {
+            let size = magnitude(matrix).ok_or(Failure::NotFinite)?;
             let (w, mut factor) = (values.matrix(i), 1.0);
             for scale in scales {
                 factor = scale(size);
-                *a = Mat::from_fn(n, n, |r, c| all.matrix(i)[(r, c)].scaled(factor));
+                *a = Mat::from_fn(n, n, |r, c| matrix[(r, c)].scaled(factor));
                 decompose(a, w, v, memory).map_err(|_| Failure::NoConvergence)?;
                 if w.iter().all(|w| w.norm() != 0.0) {
                     break;

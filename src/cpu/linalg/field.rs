@@ -3,95 +3,67 @@
 //! Every kernel is written once for both fields. Arrays hold matrices row-major. `faer` works on columns, in
 //! memory that it aligns, so that the bits of a result cannot depend on the address of an array.
 
-use super::Cost;
+use super::{Cost, Failure};
 use crate::array::Array;
-use crate::array::buffer::Device;
+use crate::array::buffer::{Device, with_reserve};
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::cast;
-use crate::cpu::run::threads::Shared;
+use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
 use crate::error::{Error, Result};
+use crate::process::sync::lock;
 use bytemuck::Pod;
 use faer::linalg::matmul::matmul;
 use faer::prelude::*;
 use faer::traits::ComplexField;
 use faer::{Accum, Par};
 use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::Mutex;
 
 /// A number that kernels write, and the array elements that it is stored as.
 pub trait Stored: Pod + Send + Sync {
     /// Element type of the arrays that store it.
     type Part: Element + Pod;
     /// Elements per number.
-    const PARTS: usize;
+    const PARTS: usize = size_of::<Self>() / size_of::<Self::Part>();
 }
 
-impl Stored for f64 {
-    type Part = f64;
-    const PARTS: usize = 1;
+macro_rules! stored {
+    ($($number:ty: $part:ty),*) => {
+        $(impl Stored for $number {
+            type Part = $part;
+        })*
+    };
 }
-impl Stored for c64 {
-    type Part = f64;
-    const PARTS: usize = 2;
-}
-impl Stored for i32 {
-    type Part = i32;
-    const PARTS: usize = 1;
-}
-impl Stored for i64 {
-    type Part = i64;
-    const PARTS: usize = 1;
-}
+stored!(f64: f64, c64: f64, i32: i32, i64: i64);
 
 /// The numbers that factorisations compute with.
 pub trait Field: Stored<Part = f64> + ComplexField<Real = f64> {
     /// Returns the real part.
-    fn re(self) -> f64;
+    fn re(self) -> f64 {
+        Self::real_part_impl(&self)
+    }
     /// Returns the product with a real number.
-    fn scaled(self, by: f64) -> Self;
+    fn scaled(self, by: f64) -> Self {
+        Self::mul_real_impl(&self, &by)
+    }
     /// Returns the complex conjugate.
-    fn conj(self) -> Self;
+    fn conj(self) -> Self {
+        Self::conj_impl(&self)
+    }
     /// Returns the absolute value.
-    fn size(self) -> f64;
+    fn size(self) -> f64 {
+        if Self::IS_REAL { self.re().abs() } else { self.wide().norm() }
+    }
     /// Returns the same number as a complex one.
-    fn wide(self) -> c64;
-}
-
-impl Field for f64 {
-    fn re(self) -> f64 {
-        self
-    }
-    fn scaled(self, by: f64) -> f64 {
-        self * by
-    }
-    fn conj(self) -> f64 {
-        self
-    }
-    fn size(self) -> f64 {
-        self.abs()
-    }
     fn wide(self) -> c64 {
-        c64::new(self, 0.0)
+        c64::new(self.re(), Self::imag_part_impl(&self))
     }
 }
 
-impl Field for c64 {
-    fn re(self) -> f64 {
-        self.re
-    }
-    fn scaled(self, by: f64) -> c64 {
-        self * by
-    }
-    fn conj(self) -> c64 {
-        c64::new(self.re, -self.im)
-    }
-    fn size(self) -> f64 {
-        self.norm()
-    }
-    fn wide(self) -> c64 {
-        self
-    }
-}
+impl Field for f64 {}
+impl Field for c64 {}
 
 /// Calls a kernel for the field of an array's dtype.
 macro_rules! in_field {
@@ -137,36 +109,54 @@ impl<T: Field> Matrices<T> {
         })
     }
 
-    /// Returns the numbers of all matrices.
-    pub fn all(&self) -> Result<Rows<'_, T>> {
-        Ok(Rows { all: bytemuck::cast_slice(self.array.slice::<f64>()?), m: self.m, n: self.n })
+    /// Returns a function that gives matrix `i`.
+    pub fn all<'a>(&'a self) -> Result<impl Fn(usize) -> MatRef<'a, T>> {
+        let (all, m, n) = (bytemuck::cast_slice::<f64, T>(self.array.slice()?), self.m, self.n);
+        Ok(move |i| MatRef::from_row_major_slice(&all[i * m * n..(i + 1) * m * n], m, n))
+    }
+
+    /// Calls `kernel` with every matrix and its number; each chunk of the batch has its own memory, made by
+    /// `fresh`. Returns the error of the first matrix that fails.
+    pub fn each<M>(
+        &self,
+        name: &str,
+        Cost { work, bytes }: Cost,
+        fresh: impl Fn() -> M + Sync,
+        kernel: impl Fn(&mut M, MatRef<'_, T>, usize) -> Result<(), Failure> + Sync,
+    ) -> Result<()> {
+        let (all, first) = (self.all()?, Mutex::new(None::<(usize, Failure)>));
+        let piece = |range: Range<usize>| {
+            let mut memory = fresh();
+            for i in range {
+                if let Err(failure) = kernel(&mut memory, all(i), i) {
+                    let mut first = lock(&first);
+                    if first.is_none_or(|(at, _)| i < at) {
+                        *first = Some((i, failure));
+                    }
+                    return;
+                }
+            }
+        };
+        let grain = (GRAIN / work.max(1)).max(1);
+        try_parallel_for(self.batch.numel(), grain, |range| with_reserve(bytes, || piece(range)))?;
+        let first = *lock(&first);
+        first.map_or(Ok(()), |(at, failure)| Err(failure.error(name, at, &self.batch)))
     }
 
     /// Returns a new array with the batch axes and these axes after them.
     pub fn fresh<S: Stored>(&self, axes: &[usize]) -> Result<Output<S>> {
-        Output::new(&self.batch, axes)
+        let shape =
+            axes.iter().try_fold(self.batch, |shape, &length| shape.inserted(shape.rank(), length))?;
+        let shape = if S::PARTS > 1 { shape.inserted(shape.rank(), S::PARTS)? } else { shape };
+        let mut array = Array::empty(shape, S::Part::DTYPE, Device::Cpu)?;
+        let to = Shared::new(array.slice_mut::<S::Part>()?.as_mut_ptr());
+        Ok(Output { array, to, size: axes.iter().product() })
     }
 
     /// Returns the cost of a factorisation that takes `work` times the work of an elimination, and memory for
     /// `matrices` complex matrices, both as measured.
     pub fn cost(&self, work: usize, matrices: usize) -> Cost {
         Cost::new(work * self.m * self.n * self.m.min(self.n), matrices, self.m * self.n)
-    }
-}
-
-/// The numbers of matrices, one matrix after another.
-#[derive(Clone, Copy)]
-pub struct Rows<'a, T> {
-    all: &'a [T],
-    m: usize,
-    n: usize,
-}
-
-impl<'a, T: Field> Rows<'a, T> {
-    /// Returns matrix `i`.
-    pub fn matrix(&self, i: usize) -> MatRef<'a, T> {
-        let size = self.m * self.n;
-        MatRef::from_row_major_slice(&self.all[i * size..(i + 1) * size], self.m, self.n)
     }
 }
 
@@ -178,36 +168,21 @@ pub struct Output<S: Stored> {
 }
 
 impl<S: Stored> Output<S> {
-    /// Returns an array of this batch with these axes after it.
-    fn new(batch: &Shape, axes: &[usize]) -> Result<Output<S>> {
-        let mut shape = *batch;
-        for &length in axes {
-            shape = shape.inserted(shape.rank(), length)?;
-        }
-        if S::PARTS > 1 {
-            shape = shape.inserted(shape.rank(), S::PARTS)?;
-        }
-        let mut array = Array::empty(shape, S::Part::DTYPE, Device::Cpu)?;
-        let to = Shared::new(array.slice_mut::<S::Part>()?.as_mut_ptr());
-        Ok(Output { array, to, size: axes.iter().product() })
-    }
-
     /// Returns the elements of matrix `i`, for the kernel that computes it to write.
     #[allow(clippy::mut_from_ref, reason = "each matrix is written by one piece of the loop over the batch")]
     pub fn matrix(&self, i: usize) -> &mut [S] {
         let size = self.size * S::PARTS;
-        // SAFETY: the array has this matrix, and `each` calls its kernel once per matrix, so none is shared.
+        // SAFETY: the array has this matrix, and `Matrices::each` calls its kernel once per matrix.
         bytemuck::cast_slice_mut(unsafe { self.to.part(i * size, size) })
     }
 
     /// Returns the array, rounded to the dtype of the matrices, or to its real dtype for real numbers.
     pub fn finish(self, dtype: DType) -> Result<Array> {
+        let parts = cast(&self.array, dtype.real())?;
         if S::PARTS == 1 {
-            return cast(&self.array, dtype.real());
+            return Ok(parts);
         }
-        cast(&self.array, dtype.real())?
-            .as_complex()?
-            .ok_or_else(|| Error::shape("internal: pairs do not lie as such"))
+        parts.as_complex()?.ok_or_else(|| Error::shape("internal: pairs do not lie as such"))
     }
 
     /// Returns the array without rounding.
@@ -225,17 +200,8 @@ impl<T: Field> Output<T> {
 
 /// Returns the largest magnitude, or `None` if an element is not finite.
 pub fn magnitude<T: Field>(a: MatRef<'_, T>) -> Option<f64> {
-    let mut most = 0.0f64;
-    for i in 0..a.nrows() {
-        for j in 0..a.ncols() {
-            let size = a[(i, j)].size();
-            if !size.is_finite() {
-                return None;
-            }
-            most = most.max(size);
-        }
-    }
-    Some(most)
+    let mut sizes = (0..a.nrows()).flat_map(|i| (0..a.ncols()).map(move |j| a[(i, j)].size()));
+    sizes.try_fold(0.0f64, |most, size| size.is_finite().then(|| most.max(size)))
 }
 
 /// Returns a power of two that scales this magnitude to about 1 where its square would overflow or underflow.
@@ -259,15 +225,13 @@ pub fn graded<T: Field>(mut t: MatMut<'_, T>, upper: bool, b: &mut Mat<T>) -> [f
     if matrix != 1.0 {
         places().for_each(|at| t[at] = t[at].scaled(matrix));
     }
-    if right != 1.0 {
-        rescale(b, [right, 1.0]);
-    }
+    rescale(b, [right]);
     let both = matrix / right;
     if both.is_normal() { [both, 1.0] } else { [matrix, 1.0 / right] }
 }
 
 /// Multiplies a matrix by powers of two, one after the other.
-pub fn rescale<T: Field>(x: &mut Mat<T>, factors: [f64; 2]) {
+pub fn rescale<T: Field, const N: usize>(x: &mut Mat<T>, factors: [f64; N]) {
     for by in factors.into_iter().filter(|&by| by != 1.0) {
         for j in 0..x.ncols() {
             (0..x.nrows()).for_each(|i| x[(i, j)] = x[(i, j)].scaled(by));

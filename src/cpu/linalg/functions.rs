@@ -1,9 +1,9 @@
 //! Functions of matrices, computed from factorisations: determinant, cofactors, pseudoinverse, exponential.
 
+use super::Failure;
 use super::field::{Field, Matrices, in_field, product, rescale, scale};
 use super::lu::Factors;
 use super::svd::Parts;
-use super::{Failure, each};
 use crate::array::Array;
 use crate::error::Result;
 use faer::Conj;
@@ -16,15 +16,14 @@ pub fn det(x: &Array) -> Result<Array> {
 
 fn det_of<T: Field>(x: &Array) -> Result<Array> {
     let given = Matrices::<T>::of(x)?;
-    let (n, all) = (given.n, given.all()?);
+    let n = given.n;
     let out = given.fresh::<T>(&[])?;
-    each(
+    given.each(
         "det",
-        &given.batch,
         given.cost(1, 8),
         || Factors::<T>::with_shape(n, n),
-        |factors, i| {
-            factors.factor(all.matrix(i));
+        |factors, matrix, i| {
+            factors.factor(matrix);
             out.matrix(i)[0] = factors.det();
             Ok(())
         },
@@ -35,23 +34,21 @@ fn det_of<T: Field>(x: &Array) -> Result<Array> {
 /// Ratio of the smallest to the largest pivot above which a matrix is inverted rather than decomposed.
 const SAFE: f64 = 1e-4;
 
-/// Returns the matrix of cofactors of every matrix, the derivative of its determinant; also for singular
-/// matrices.
+/// Returns the cofactors of every matrix, the derivative of its determinant, also where it is singular.
 pub fn cofactor(x: &Array) -> Result<Array> {
     in_field!(x, cofactor_of(x))
 }
 
 fn cofactor_of<T: Field>(x: &Array) -> Result<Array> {
     let given = Matrices::<T>::of(x)?;
-    let (n, all) = (given.n, given.all()?);
+    let n = given.n;
     let out = given.fresh::<T>(&[n, n])?;
-    each(
+    given.each(
         "det",
-        &given.batch,
         given.cost(4, 40),
         || Factors::<T>::with_shape(n, n),
-        |factors, i| {
-            out.put(i, cofactors(all.matrix(i), factors)?.as_ref());
+        |factors, matrix, i| {
+            out.put(i, cofactors(matrix, factors)?.as_ref());
             Ok(())
         },
     )?;
@@ -66,8 +63,7 @@ fn cofactors<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Result<Mat
     let sizes = (0..n).map(|i| factors.packed[(i, i)].size());
     let (least, most) = sizes.fold((f64::INFINITY, 0.0f64), |(l, m), v| (l.min(v), m.max(v)));
     let det = factors.det();
-    // A determinant that overflows or loses digits says nothing about the cofactors, which have a factor
-    // less.
+    // A determinant that overflows or loses digits says nothing about cofactors, which have a factor less.
     let told = (1e-290..=f64::MAX).contains(&det.size());
     if n > 0 && told && least > SAFE * most {
         let mut solved = Mat::identity(n, n);
@@ -104,23 +100,21 @@ pub fn pinv(x: &Array, cutoff: Cutoff) -> Result<Array> {
 
 fn pinv_of<T: Field>(x: &Array, cutoff: Cutoff) -> Result<Array> {
     let given = Matrices::<T>::of(x)?;
-    let (m, n, all) = (given.m, given.n, given.all()?);
-    let k = m.min(n);
+    let (m, n, k) = (given.m, given.n, given.m.min(given.n));
     let out = given.fresh::<T>(&[n, m])?;
-    each(
+    given.each(
         "pinv",
-        &given.batch,
         given.cost(20, 35),
         || Parts::<T>::with_shape(m, n),
-        |parts, i| {
-            parts.decompose(all.matrix(i))?;
+        |parts, matrix, i| {
+            parts.decompose(matrix)?;
             let most = parts.s.first().copied().unwrap_or(0.0);
             let least = cutoff.absolute.max(cutoff.relative * most);
             let by = scale(most);
             let inverse = |s: f64| if s > least { 1.0 / (s * by) } else { 0.0 };
             let scaled = Mat::from_fn(n, k, |i, j| parts.v[(i, j)].scaled(inverse(parts.s[j])));
             let mut whole = product(scaled.as_ref(), parts.u.adjoint().to_owned().as_ref());
-            rescale(&mut whole, [by, 1.0]);
+            rescale(&mut whole, [by]);
             out.put(i, whole.as_ref());
             Ok(())
         },
@@ -135,15 +129,14 @@ pub fn matrix_exp(x: &Array) -> Result<Array> {
 
 fn matrix_exp_of<T: Field>(x: &Array) -> Result<Array> {
     let given = Matrices::<T>::of(x)?;
-    let (n, all) = (given.n, given.all()?);
+    let n = given.n;
     let out = given.fresh::<T>(&[n, n])?;
-    each(
+    given.each(
         "matrix_exp",
-        &given.batch,
         given.cost(12, 25),
         || Factors::<T>::with_shape(n, n),
-        |factors, i| {
-            out.put(i, exponential(all.matrix(i), factors).as_ref());
+        |factors, matrix, i| {
+            out.put(i, exponential(matrix, factors).as_ref());
             Ok(())
         },
     )?;

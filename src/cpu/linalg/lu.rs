@@ -1,7 +1,7 @@
 //! LU factorisation with row exchanges, `A[order] = L U`, and systems solved with it.
 
 use super::field::{Field, Matrices, graded, in_field, rescale, scale};
-use super::{Cost, Failure, each};
+use super::{Cost, Failure};
 use crate::array::Array;
 use crate::error::Result;
 use faer::dyn_stack::{MemBuffer, MemStack};
@@ -36,20 +36,22 @@ impl<T: Field> Factors<T> {
         let stack = MemStack::new(&mut self.memory);
         let (order, inverse) = (&mut self.order, &mut self.inverse);
         lu_in_place(self.packed.as_mut(), order, inverse, Par::Seq, stack, Spec::default());
-        let depth = self.packed.nrows().min(self.packed.ncols());
-        if (0..depth).any(|k| self.packed[(k, k)].size() < f64::MIN_POSITIVE) {
+        if (0..self.depth()).any(|k| self.packed[(k, k)].size() < f64::MIN_POSITIVE) {
             self.factor_singular(a);
         }
     }
 
-    /// Returns the index of the first zero pivot.
-    pub fn zero_pivot(&self) -> Option<usize> {
-        let depth = self.packed.nrows().min(self.packed.ncols());
-        (0..depth).find(|&k| self.packed[(k, k)] == T::zero_impl())
+    /// Returns the number of pivots.
+    fn depth(&self) -> usize {
+        self.packed.nrows().min(self.packed.ncols())
     }
 
-    /// Factors a matrix with a pivot that has no reciprocal: `faer` multiplies by reciprocals. Leaves a
-    /// column without a pivot as it is.
+    /// Returns the index of the first zero pivot.
+    pub fn zero_pivot(&self) -> Option<usize> {
+        (0..self.depth()).find(|&k| self.packed[(k, k)] == T::zero_impl())
+    }
+
+    /// Factors a matrix with a pivot whose reciprocal, which `faer` uses, overflows; skips columns of zeros.
     fn factor_singular(&mut self, a: MatRef<'_, T>) {
         let (lu, (m, n)) = (&mut self.packed, a.shape());
         lu.copy_from(a);
@@ -80,7 +82,7 @@ impl<T: Field> Factors<T> {
 
     /// Returns the row exchanges that lead to `order`: row `i` with row `exchanges[i]`, one after the other.
     fn exchanges(&self) -> impl Iterator<Item = usize> {
-        let (order, depth) = (&self.order, self.packed.nrows().min(self.packed.ncols()));
+        let (order, depth) = (&self.order, self.depth());
         let mut rows: Vec<usize> = (0..order.len()).collect();
         let mut places = rows.clone();
         order[..depth].iter().enumerate().map(move |(k, &row)| {
@@ -112,25 +114,23 @@ impl<T: Field> Factors<T> {
     }
 }
 
-/// Returns `L` and `U` in one matrix; for each of its rows, its row of `x`; the exchanges as LAPACK counts
-/// them, from 1.
+/// Returns `L` and `U` in one matrix; for each of its rows, its row of `x`; LAPACK's exchanges, from 1.
 pub fn lu(x: &Array) -> Result<[Array; 3]> {
     in_field!(x, lu_of(x))
 }
 
 fn lu_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
     let given = Matrices::<T>::of(x)?;
-    let (m, n, all) = (given.m, given.n, given.all()?);
+    let (m, n) = (given.m, given.n);
     let out = given.fresh::<T>(&[m, n])?;
     let order = given.fresh::<i64>(&[m])?;
     let exchanges = given.fresh::<i32>(&[m.min(n)])?;
-    each(
+    given.each(
         "lu",
-        &given.batch,
         given.cost(1, 8),
         || Factors::<T>::with_shape(m, n),
-        |factors, i| {
-            factors.factor(all.matrix(i));
+        |factors, matrix, i| {
+            factors.factor(matrix);
             out.put(i, factors.packed.as_ref());
             order.matrix(i).iter_mut().zip(&factors.order).for_each(|(to, &row)| *to = row as i64);
             exchanges
@@ -160,17 +160,16 @@ fn lu_solve_of<T: Field>(
     let (factors, given) = (Matrices::<T>::of(factors)?, Matrices::<T>::of(b)?);
     let order = crate::cpu::pointwise::copy::contiguous(order)?;
     let (n, columns) = (given.m, given.n);
-    let (lu, order, right) = (factors.all()?, order.slice::<i64>()?, given.all()?);
+    let (lu, order) = (factors.all()?, order.slice::<i64>()?);
     let out = given.fresh::<T>(&[n, columns])?;
     let fresh = || (Factors::<T>::with_shape(n, n), Mat::<T>::zeros(n, columns));
     let cost = Cost::new(n * n * columns, 8, n * (n + columns));
-    each(name, &given.batch, cost, fresh, |(factors, x), i| {
-        factors.packed.copy_from(lu.matrix(i));
+    given.each(name, cost, fresh, |(factors, x), b, i| {
+        factors.packed.copy_from(lu(i));
         if let Some(zero) = factors.zero_pivot() {
             return Err(Failure::Singular(zero + 1));
         }
-        let (order, b) = (&order[i * n..(i + 1) * n], right.matrix(i));
-        let rows = order.iter().map(|&row| row as usize).enumerate();
+        let rows = order[i * n..(i + 1) * n].iter().map(|&row| row as usize).enumerate();
         if adjoint {
             x.copy_from(b);
             let scales = graded(factors.packed.as_mut(), true, x);

@@ -5,12 +5,10 @@
 //! input, so that a `float32` matrix loses only that rounding. Threads share a batch matrix by matrix, which
 //! does not change a bit of the result.
 //!
-//! Read next, in `src/cpu/linalg/`: field (from arrays to matrices and back), triangular, cholesky, lu, qr,
-//! eigh, eig, svd, functions (determinant, cofactors, pseudoinverse, exponential).
+//! Read next, in `src/cpu/linalg/`: field (from arrays to matrices and back), triangular (with Cholesky's
+//! factors), lu, qr, eig, svd, functions (determinant, cofactors, pseudoinverse, exponential).
 
-mod cholesky;
 mod eig;
-mod eigh;
 mod field;
 mod functions;
 mod lu;
@@ -20,22 +18,16 @@ mod svd;
 mod tests;
 mod triangular;
 
-pub use cholesky::cholesky;
-pub use eig::eig;
-pub use eigh::eigh;
+pub use eig::{eig, eigh};
 pub use functions::{Cutoff, cofactor, det, matrix_exp, pinv};
 pub use lu::{lu, lu_solve};
 pub use qr::qr;
 pub use svd::svd;
-pub use triangular::{Triangle, triangular_solve};
+pub use triangular::{Triangle, cholesky, triangular_solve};
 
-use crate::array::buffer::with_reserve;
 use crate::array::shape::Shape;
-use crate::cpu::run::threads::{GRAIN, try_parallel_for};
-use crate::error::{Error, Result};
+use crate::error::Error;
 use faer::c64;
-use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
 
 /// Why a matrix has no factorisation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,24 +50,17 @@ impl Failure {
             Failure::NotPositive(order) => {
                 format!("is not positive definite: its leading minor of order {order} is not positive")
             }
-            Failure::Singular(pivot) => {
-                format!(
-                    "is singular: pivot {pivot} of its LU factorisation is zero; linalg.lstsq and \
-                     linalg.pinv take it"
-                )
-            }
+            Failure::Singular(pivot) => format!(
+                "is singular: pivot {pivot} of its LU factorisation is zero; linalg.lstsq and linalg.pinv \
+                 take it"
+            ),
             Failure::NotFinite => "has elements that are not finite".to_string(),
             Failure::NoConvergence => "has no factorisation that the iteration converges to".to_string(),
         };
         if batch.rank() == 0 {
             return Error::linalg(format!("{name}: the matrix {what}"));
         }
-        let mut index = vec![0; batch.rank()];
-        let mut rest = at;
-        for axis in (0..batch.rank()).rev() {
-            index[axis] = rest % batch.at(axis);
-            rest /= batch.at(axis);
-        }
+        let index = &batch.coordinates(at)[..batch.rank()];
         Error::linalg(format!("{name}: matrix {index:?} of the batch {what}"))
     }
 }
@@ -98,35 +83,5 @@ impl Cost {
     fn new(work: usize, matrices: usize, elements: usize) -> Cost {
         let blocks = if elements > SMALL { BLOCKS } else { 0 };
         Cost { work, bytes: elements.saturating_mul(matrices * size_of::<c64>()).saturating_add(blocks) }
-    }
-}
-
-/// Calls `kernel` for every matrix of a batch; each chunk of the batch has its own memory, made by `fresh`.
-/// Returns the error of the first matrix that fails.
-fn each<M>(
-    name: &str,
-    batch: &Shape,
-    Cost { work, bytes }: Cost,
-    fresh: impl Fn() -> M + Sync,
-    kernel: impl Fn(&mut M, usize) -> Result<(), Failure> + Sync,
-) -> Result<()> {
-    let first = Mutex::new(None::<(usize, Failure)>);
-    let piece = |range: Range<usize>| {
-        let mut memory = fresh();
-        for i in range {
-            if let Err(failure) = kernel(&mut memory, i) {
-                let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
-                if first.is_none_or(|(at, _)| i < at) {
-                    *first = Some((i, failure));
-                }
-                return;
-            }
-        }
-    };
-    let grain = (GRAIN / work.max(1)).max(1);
-    try_parallel_for(batch.numel(), grain, |range| with_reserve(bytes, || piece(range)))?;
-    match first.into_inner().unwrap_or_else(PoisonError::into_inner) {
-        Some((at, failure)) => Err(failure.error(name, at, batch)),
-        None => Ok(()),
     }
 }

@@ -1,7 +1,7 @@
 //! QR factorisation by Householder reflections.
 
-use super::field::{Field, Matrices, in_field, magnitude, scale};
-use super::{Cost, each};
+use super::Cost;
+use super::field::{Field, Matrices, in_field, magnitude, rescale, scale};
 use crate::array::Array;
 use crate::error::Result;
 use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
@@ -13,24 +13,23 @@ use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, re
 use faer::prelude::*;
 use faer::{Conj, Par, Spec};
 
-/// Returns `Q`, with as many columns as the shorter side or square if `complete`, and the matching `R`, with
-/// a real diagonal.
+/// Returns `Q`, as wide as the shorter side or square if `complete`, and `R`, with a real diagonal.
 pub fn qr(x: &Array, complete: bool) -> Result<[Array; 2]> {
     in_field!(x, qr_of(x, complete))
 }
 
 fn qr_of<T: Field>(x: &Array, complete: bool) -> Result<[Array; 2]> {
     let given = Matrices::<T>::of(x)?;
-    let (m, n, all) = (given.m, given.n, given.all()?);
+    let (m, n) = (given.m, given.n);
     let k = if complete { m } else { m.min(n) };
     let (q, r) = (given.fresh::<T>(&[m, k])?, given.fresh::<T>(&[k, n])?);
-    each(
+    let cost = Cost::new(2 * m * n * m.min(n), 10, m * n.max(k));
+    given.each(
         "qr",
-        &given.batch,
-        Cost::new(2 * m * n * m.min(n), 10, m * n.max(k)),
+        cost,
         || Buffers::<T>::new(m, n, k),
-        |buffers, i| {
-            buffers.factor(all.matrix(i));
+        |buffers, matrix, i| {
+            buffers.factor(matrix);
             q.put(i, buffers.q.as_ref());
             r.put(i, buffers.r.as_ref());
             Ok(())
@@ -71,9 +70,7 @@ impl<T: Field> Buffers<T> {
         let (k, n) = r.shape();
         let scale = magnitude(a).map_or(1.0, scale);
         packed.copy_from(a);
-        if scale != 1.0 {
-            *packed = Mat::from_fn(a.nrows(), n, |i, j| a[(i, j)].scaled(scale));
-        }
+        rescale(packed, [scale]);
         qr_in_place(packed.as_mut(), blocks.as_mut(), Par::Seq, MemStack::new(memory), Spec::default());
         for j in 0..n {
             let filled = (j + 1).min(k).min(packed.nrows());
@@ -92,9 +89,7 @@ impl<T: Field> Buffers<T> {
         if !T::IS_REAL {
             (0..k.min(n)).for_each(|i| self.make_real(i));
         }
-        if scale != 1.0 {
-            self.r = Mat::from_fn(k, n, |i, j| self.r[(i, j)].scaled(1.0 / scale));
-        }
+        rescale(&mut self.r, [1.0 / scale]);
     }
 
     /// Multiplies a row of `R` and a column of `Q` by opposite phases, so that the diagonal of `R` is real

@@ -1,7 +1,7 @@
 //! Singular value decomposition.
 
-use super::field::{Field, Matrices, in_field, magnitude, scale};
-use super::{Failure, each};
+use super::Failure;
+use super::field::{Field, Matrices, in_field, magnitude, rescale, scale};
 use crate::array::Array;
 use crate::error::Result;
 use faer::diag::Diag;
@@ -17,16 +17,14 @@ pub fn svd(x: &Array) -> Result<[Array; 3]> {
 
 fn svd_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
     let given = Matrices::<T>::of(x)?;
-    let (m, n, all) = (given.m, given.n, given.all()?);
-    let k = m.min(n);
+    let (m, n, k) = (given.m, given.n, given.m.min(given.n));
     let (u, s, v) = (given.fresh::<T>(&[m, k])?, given.fresh::<f64>(&[k])?, given.fresh::<T>(&[k, n])?);
-    each(
+    given.each(
         "svd",
-        &given.batch,
         given.cost(20, 35),
         || Parts::<T>::with_shape(m, n),
-        |parts, i| {
-            parts.decompose(all.matrix(i))?;
+        |parts, matrix, i| {
+            parts.decompose(matrix)?;
             u.put(i, parts.u.as_ref());
             s.matrix(i).copy_from_slice(&parts.s);
             v.put(i, parts.v.adjoint().to_owned().as_ref());
@@ -67,20 +65,10 @@ impl<T: Field> Parts<T> {
     pub fn decompose(&mut self, a: MatRef<'_, T>) -> Result<(), Failure> {
         let scale = scale(magnitude(a).ok_or(Failure::NotFinite)?);
         self.given.copy_from(a);
-        if scale != 1.0 {
-            self.given = Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)].scaled(scale));
-        }
-        let (u, v, stack) = (self.u.as_mut(), self.v.as_mut(), MemStack::new(&mut self.memory));
-        decompose(
-            self.given.as_ref(),
-            self.diagonal.as_mut(),
-            Some(u),
-            Some(v),
-            Par::Seq,
-            stack,
-            Spec::default(),
-        )
-        .map_err(|_| Failure::NoConvergence)?;
+        rescale(&mut self.given, [scale]);
+        let (a, s, stack) = (self.given.as_ref(), self.diagonal.as_mut(), MemStack::new(&mut self.memory));
+        let (u, v) = (Some(self.u.as_mut()), Some(self.v.as_mut()));
+        decompose(a, s, u, v, Par::Seq, stack, Spec::default()).map_err(|_| Failure::NoConvergence)?;
         self.s.iter_mut().enumerate().for_each(|(k, to)| *to = self.diagonal[k].re() / scale);
         Ok(())
     }

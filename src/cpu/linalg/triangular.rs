@@ -1,15 +1,46 @@
-//! Systems with a triangular matrix.
+//! Triangular matrices: the Cholesky factorisation `A = L L*`, from the lower triangle of `A`, and systems.
 
 use super::field::{Field, Matrices, graded, in_field, rescale};
-use super::{Cost, each};
+use super::{Cost, Failure};
 use crate::array::Array;
 use crate::error::Result;
-use faer::Par;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place,
     solve_unit_upper_triangular_in_place, solve_upper_triangular_in_place,
 };
 use faer::prelude::*;
+use faer::{Par, Spec};
+
+/// Returns the lower triangular factor of every matrix.
+pub fn cholesky(x: &Array) -> Result<Array> {
+    in_field!(x, cholesky_of(x))
+}
+
+fn cholesky_of<T: Field>(x: &Array) -> Result<Array> {
+    let given = Matrices::<T>::of(x)?;
+    let n = given.n;
+    let out = given.fresh::<T>(&[n, n])?;
+    let memory = cholesky_in_place_scratch::<T>(n, Par::Seq, Spec::default());
+    let fresh = || (Mat::<T>::zeros(n, n), MemBuffer::new(memory));
+    given.each("cholesky", given.cost(1, 3), fresh, |(a, memory), matrix, i| {
+        a.copy_from(matrix);
+        // The diagonal of a Hermitian matrix is real.
+        for k in 0..n {
+            a[(k, k)] = T::from_f64_impl(a[(k, k)].re());
+        }
+        let stack = MemStack::new(memory);
+        cholesky_in_place(a.as_mut(), Default::default(), Par::Seq, stack, Spec::default())
+            .map_err(|LltError::NonPositivePivot { index }| Failure::NotPositive(index + 1))?;
+        for column in 1..n {
+            a.col_mut(column).subrows_mut(0, column).fill(T::zero_impl());
+        }
+        out.put(i, a.as_ref());
+        Ok(())
+    })?;
+    out.finish(given.dtype)
+}
 
 /// Which part of a matrix is read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -29,13 +60,13 @@ pub fn triangular_solve(t: &Array, b: &Array, triangle: Triangle) -> Result<Arra
 fn solve<T: Field>(t: &Array, b: &Array, triangle: Triangle) -> Result<Array> {
     let (t, given) = (Matrices::<T>::of(t)?, Matrices::<T>::of(b)?);
     let (n, columns) = (given.m, given.n);
-    let (matrices, right) = (t.all()?, given.all()?);
+    let matrices = t.all()?;
     let out = given.fresh::<T>(&[n, columns])?;
     let fresh = || (Mat::<T>::zeros(n, n), Mat::<T>::zeros(n, columns));
     let cost = Cost::new(n * n * columns / 2, 4, n * (n + columns));
-    each("triangular_solve", &given.batch, cost, fresh, |(t, x), i| {
-        t.copy_from(matrices.matrix(i));
-        x.copy_from(right.matrix(i));
+    given.each("triangular_solve", cost, fresh, |(t, x), right, i| {
+        t.copy_from(matrices(i));
+        x.copy_from(right);
         let solve = match (triangle.upper, triangle.unit) {
             (false, false) => solve_lower_triangular_in_place,
             (false, true) => solve_unit_lower_triangular_in_place,

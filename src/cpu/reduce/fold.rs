@@ -21,7 +21,7 @@ pub trait Fold<T: Copy>: Send + Sync + 'static {
     /// The type in which blocks are combined.
     type Wide: Copy + Send + Sync;
     /// Number of elements that are folded in their own type before they are combined in a wider one.
-    const BLOCK: usize = 1024;
+    const BLOCK: usize = if size_of::<Self::Wide>() > size_of::<T>() { 1024 } else { usize::MAX };
     /// Which of its loops are compiled once.
     const RARE: Rare = Rare::Never;
     /// The result for no elements.
@@ -50,13 +50,19 @@ pub struct Max;
 /// Smallest; NaN if there is one.
 pub struct Min;
 
-/// Implements a fold that combines blocks like elements.
-macro_rules! plain {
-    ($fold:ty, $t:ty, $start:expr, |$a:ident, $b:ident| $join:expr $(, $block:path)? $(; $rare:ident)?) => {
+/// Sum of `f64` whose blocks are combined like elements.
+pub struct Running;
+
+/// Implements a fold by one operation, of elements and of blocks in the wider type.
+macro_rules! fold {
+    (
+        $fold:ident $t:ident $wide:ident, $start:expr, |$a:ident, $b:ident| $join:expr
+        $(, $block:path)? $(; $rare:ident)?
+    ) => {
+        #[allow(clippy::eq_op)] // `b != b` is the NaN test that vectorises
         impl Fold<$t> for $fold {
-            type Wide = $t;
+            type Wide = $wide;
             $(const RARE: Rare = Rare::$rare;)?
-            const BLOCK: usize = usize::MAX;
             const START: $t = $start;
             #[inline(always)]
             fn join($a: $t, $b: $t) -> $t {
@@ -67,16 +73,16 @@ macro_rules! plain {
                 $block(x)
             })?
             #[inline(always)]
-            fn widen(a: $t) -> $t {
-                a
+            fn widen(a: $t) -> $wide {
+                a as $wide
             }
             #[inline(always)]
-            fn merge(a: $t, b: $t) -> $t {
-                Self::join(a, b)
+            fn merge($a: $wide, $b: $wide) -> $wide {
+                $join
             }
             #[inline(always)]
-            fn finish(a: $t) -> $t {
-                a
+            fn finish(a: $wide) -> $t {
+                a as $t
             }
         }
     };
@@ -84,20 +90,11 @@ macro_rules! plain {
 
 macro_rules! integers {
     ($($t:ident $arithmetic:ident $order:ident;)*) => {$(
-        plain!(Sum, $t, 0, |a, b| a.wrapping_add(b); $arithmetic);
-        plain!(Prod, $t, 1, |a, b| a.wrapping_mul(b); Converted);
-        plain!(Max, $t, $t::MIN, |a, b| if b > a { b } else { a }; $order);
-        plain!(Min, $t, $t::MAX, |a, b| if b < a { b } else { a }; $order);
+        fold!(Sum $t $t, 0, |a, b| a.wrapping_add(b); $arithmetic);
+        fold!(Prod $t $t, 1, |a, b| a.wrapping_mul(b); Converted);
+        fold!(Max $t $t, $t::MIN, |a, b| if b > a { b } else { a }; $order);
+        fold!(Min $t $t, $t::MAX, |a, b| if b < a { b } else { a }; $order);
     )*};
-}
-
-#[allow(clippy::eq_op)] // `b != b` is the NaN test that vectorises
-mod floats {
-    use super::*;
-    plain!(Max, f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f32);
-    plain!(Min, f32, f32::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f32);
-    plain!(Max, f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f64);
-    plain!(Min, f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f64);
 }
 
 // Which loops are rare: of sums, then of extremes.
@@ -111,40 +108,14 @@ integers! {
     u64 Always Never;
     i64 Never Never;
 }
-plain!(Prod, f64, 1.0, |a, b| a * b, registers::prod_f64);
-
-/// Implements a fold that combines blocks of `f32` in `f64`.
-macro_rules! single {
-    ($fold:ty, $start:expr, $op:tt, $block:path) => {
-        impl Fold<f32> for $fold {
-            type Wide = f64;
-            const START: f32 = $start;
-            #[inline(always)]
-            fn join(a: f32, b: f32) -> f32 {
-                a $op b
-            }
-            #[inline(always)]
-            fn block(x: &[f32]) -> f32 {
-                $block(x)
-            }
-            #[inline(always)]
-            fn widen(a: f32) -> f64 {
-                a as f64
-            }
-            #[inline(always)]
-            fn merge(a: f64, b: f64) -> f64 {
-                a $op b
-            }
-            #[inline(always)]
-            fn finish(a: f64) -> f32 {
-                a as f32
-            }
-        }
-    };
-}
-
-single!(Sum, 0.0, +, registers::sum_f32);
-single!(Prod, 1.0, *, registers::prod_f32);
+fold!(Max f32 f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f32);
+fold!(Min f32 f32, f32::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f32);
+fold!(Max f64 f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f64);
+fold!(Min f64 f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f64);
+fold!(Sum f32 f64, 0.0, |a, b| a + b, registers::sum_f32);
+fold!(Prod f32 f64, 1.0, |a, b| a * b, registers::prod_f32);
+fold!(Prod f64 f64, 1.0, |a, b| a * b, registers::prod_f64);
+fold!(Running f64 f64, 0.0, |a, b| a + b);
 
 /// Blocks are combined with the rounding errors of the additions in a second number (Knuth's two-sum).
 impl Fold<f64> for Sum {

@@ -6,8 +6,7 @@ use super::fold::Fold;
 /// Number of short rows that are folded at a time.
 const TOGETHER: usize = 8;
 
-/// Adds `count` rows, `step` apart, to sums of columns: four rows at a time, so that the sums are read and
-/// written less often.
+/// Adds `count` rows, `step` apart, to sums of columns, four at a time, to access the sums less often.
 ///
 /// # Safety
 /// The rows exist and are as long as `sums`.

@@ -46,8 +46,7 @@ pub fn counted(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     widened::<Sum>(x, axes, keepdim)
 }
 
-/// Returns the product over `axes`, as int64 for bools and integers of less than 64 bits. Integers wrap, 1
-/// for no elements.
+/// Returns the product over `axes`, as int64 for bools and narrower integers, which wrap; 1 for no elements.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     widened::<Prod>(x, axes, keepdim)
 }
@@ -131,9 +130,11 @@ pub(super) fn folded<S: Stored<T>, T: Element, F: Fold<T>>(
 ) -> Result<Array> {
     // Bools reduced as bytes stay bools; when they are counted, they are numbers.
     let dtype = if x.dtype() == DType::Bool && T::DTYPE == DType::U8 { DType::Bool } else { T::DTYPE };
-    let mut out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
+    let out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
     if x.numel() == 0 {
-        fill_empty::<T, F>(&mut out);
+        let to = out.buffer().ptr().cast::<T>();
+        // SAFETY: the array is fresh and contiguous, with elements as large as `T`.
+        unsafe { std::slice::from_raw_parts_mut(to, out.numel()) }.fill(F::START);
     } else {
         let dense = Nest::in_memory_order(&x.shape(), &[x]);
         let copied = if dense.strides[0][dense.rank - 1] == 1 { x.clone() } else { duplicate(x)? };
@@ -145,12 +146,6 @@ pub(super) fn folded<S: Stored<T>, T: Element, F: Fold<T>>(
     }
     let shape = x.shape().reduced(axes, false);
     out.with_layout(shape, &shape.strides()[..shape.rank()], out.offset())
-}
-
-fn fill_empty<T: Element, F: Fold<T>>(out: &mut Array) {
-    let to = out.buffer().ptr().cast::<T>();
-    // SAFETY: the array is fresh and contiguous, with elements as large as `T`.
-    unsafe { std::slice::from_raw_parts_mut(to, out.numel()) }.fill(F::START);
 }
 
 #[cfg(test)]

@@ -1,7 +1,5 @@
-//! Loops that carry a state along one axis: recurrences and running extremes.
-//!
-//! The array is viewed as contiguous `[before, length, after]`. Cumulative sums and products:
-//! `src/cpu/reduce/scan.rs`.
+//! Loops that carry a state along one axis, of arrays viewed as contiguous `[before, length, after]`:
+//! recurrences and running extremes. Cumulative sums and products: `src/cpu/reduce/scan.rs`.
 
 use super::axis::around;
 use crate::array::Array;
@@ -80,7 +78,7 @@ fn lines<T: Element, S: Copy + Send + Sync>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
+    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, shape, values};
 
     #[test]
     fn recurrences_in_any_layout() -> Result<()> {
@@ -107,10 +105,7 @@ mod tests {
 
     #[test]
     fn the_extreme_so_far() -> Result<()> {
-        let x = Array::from_slice(
-            &[1.0f32, 3.0, 2.0, 3.0, f32::NAN, 9.0],
-            crate::cpu::run::testing::shape(&[6]),
-        )?;
+        let x = Array::from_slice(&[1.0f32, 3.0, 2.0, 3.0, f32::NAN, 9.0], shape(&[6]))?;
         assert_eq!(values(&running_extreme(&x, 0, true)?), [0.0, 1.0, 1.0, 3.0, 4.0, 4.0]);
         assert_eq!(values(&running_extreme(&x, 0, false)?), [0.0, 0.0, 0.0, 0.0, 4.0, 4.0]);
         for x in layouts(&[3, 7, 2], DType::I64)? {

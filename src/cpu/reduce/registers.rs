@@ -9,6 +9,32 @@
 use crate::cpu::run::isa::{Isa, isa};
 
 macro_rules! folds {
+    // Folds the lanes from each of `starts` on, as many as a register has.
+    (
+        @registers $name:ident $feature:literal, $starts:expr, $t:ty, $n:literal, $start:literal,
+        $load:ident $join:ident $store:ident
+    ) => {
+        #[cfg(target_arch = "x86_64")]
+        #[target_feature(enable = $feature)]
+        fn $name(x: &[[[$t; $n]; 4]]) -> [$t; $n] {
+            let mut out = [$start; $n];
+            for lane in $starts {
+                // SAFETY: an array is at least as long as the registers that it is loaded to.
+                unsafe {
+                    let start = $load([$start; $n].as_ptr());
+                    let (mut a, mut b, mut c, mut d) = (start, start, start, start);
+                    for group in x {
+                        a = $join(a, $load(group[0].as_ptr().add(lane)));
+                        b = $join(b, $load(group[1].as_ptr().add(lane)));
+                        c = $join(c, $load(group[2].as_ptr().add(lane)));
+                        d = $join(d, $load(group[3].as_ptr().add(lane)));
+                    }
+                    $store(out.as_mut_ptr().add(lane), $join($join(a, b), $join(c, d)));
+                }
+            }
+            out
+        }
+    };
     ($($name:ident: $t:ty, $n:literal, $start:literal $op:tt,
         [$load:ident $join:ident $store:ident],
         [$half_load:ident $half_join:ident $half_store:ident];
@@ -54,46 +80,8 @@ macro_rules! folds {
                 }
             }
 
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx512f")]
-            fn whole(x: &[[[$t; $n]; 4]]) -> [$t; $n] {
-                let mut out = [$start; $n];
-                // SAFETY: every register is loaded from an array of its length.
-                unsafe {
-                    let start = $load([$start; $n].as_ptr());
-                    let (mut a, mut b, mut c, mut d) = (start, start, start, start);
-                    for group in x {
-                        a = $join(a, $load(group[0].as_ptr()));
-                        b = $join(b, $load(group[1].as_ptr()));
-                        c = $join(c, $load(group[2].as_ptr()));
-                        d = $join(d, $load(group[3].as_ptr()));
-                    }
-                    $store(out.as_mut_ptr(), $join($join(a, b), $join(c, d)));
-                }
-                out
-            }
-
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2")]
-            fn halves(x: &[[[$t; $n]; 4]]) -> [$t; $n] {
-                let mut out = [$start; $n];
-                for half in [0, $n / 2] {
-                    // SAFETY: half an array is as long as a register.
-                    unsafe {
-                        let start = $half_load([$start; $n].as_ptr());
-                        let (mut a, mut b, mut c, mut d) = (start, start, start, start);
-                        for group in x {
-                            a = $half_join(a, $half_load(group[0].as_ptr().add(half)));
-                            b = $half_join(b, $half_load(group[1].as_ptr().add(half)));
-                            c = $half_join(c, $half_load(group[2].as_ptr().add(half)));
-                            d = $half_join(d, $half_load(group[3].as_ptr().add(half)));
-                        }
-                        let all = $half_join($half_join(a, b), $half_join(c, d));
-                        $half_store(out.as_mut_ptr().add(half), all);
-                    }
-                }
-                out
-            }
+            folds!(@registers whole "avx512f", [0], $t, $n, $start, $load $join $store);
+            folds!(@registers halves "avx2", [0, $n / 2], $t, $n, $start, $half_load $half_join $half_store);
 
             /// [`groups`] on other processors.
             pub fn plain(x: &[[[$t; $n]; 4]]) -> [$t; $n] {

@@ -4,6 +4,7 @@
 //! blocks whose totals are computed before the blocks are scanned.
 
 use super::axis::around;
+use super::fold::{Fold, Prod, Running, Sum};
 use crate::array::Array;
 use crate::array::buffer::{Device, filled};
 use crate::array::dtype::{DType, Element};
@@ -13,83 +14,29 @@ use crate::cpu::reduce::modular;
 use crate::cpu::run::isa::{PlainBody, run_widest};
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
-use std::marker::PhantomData;
-
-/// How a scan updates its running total.
-trait Step<T>: Send + Sync {
-    /// The type of the total.
-    type Total: Copy + Send + Sync;
-    /// The total of no elements.
-    const START: Self::Total;
-    /// Whether the total of a row may be combined from those of its blocks: not if those might overflow.
-    const SPLITS: bool;
-    /// Returns the total with one more element.
-    fn join(total: Self::Total, x: T) -> Self::Total;
-    /// Combines the totals of two groups of elements.
-    fn merge(a: Self::Total, b: Self::Total) -> Self::Total;
-    /// Converts the total to an element.
-    fn narrow(total: Self::Total) -> T;
-}
-
-struct Sum;
-struct Prod;
-
-macro_rules! steps {
-    ($(
-        $step:ident $t:ty, $total:ty, $start:literal, $splits:literal, |$a:ident, $b:ident| $join:expr;
-    )*) => {$(
-        impl Step<$t> for $step {
-            type Total = $total;
-            const START: $total = $start;
-            const SPLITS: bool = $splits;
-            #[inline(always)]
-            fn join($a: $total, x: $t) -> $total {
-                let $b = x as $total;
-                $join
-            }
-            #[inline(always)]
-            fn merge($a: $total, $b: $total) -> $total {
-                $join
-            }
-            #[inline(always)]
-            fn narrow(total: $total) -> $t {
-                total as $t
-            }
-        }
-    )*};
-}
-
-steps! {
-    Sum i32, i32, 0, true, |a, b| a.wrapping_add(b);
-    Sum i64, i64, 0, true, |a, b| a.wrapping_add(b);
-    Sum f32, f64, 0.0, true, |a, b| a + b;
-    Sum f64, f64, 0.0, false, |a, b| a + b;
-    Prod i32, i32, 1, true, |a, b| a.wrapping_mul(b);
-    Prod i64, i64, 1, true, |a, b| a.wrapping_mul(b);
-    Prod f32, f64, 1.0, false, |a, b| a * b;
-    Prod f64, f64, 1.0, false, |a, b| a * b;
-}
 
 /// Returns the cumulative sum along `axis`, in the dtype of `x`; floats accumulate in `f64`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
-    modular(x, |x| cumulate::<Sum>(x, axis))
+    modular(x, |x| cumulate::<Sum, Running>(x, axis, true))
 }
 
 /// Returns the cumulative product along `axis`, in the dtype of `x`; floats accumulate in `f64`.
 pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
-    modular(x, |x| cumulate::<Prod>(x, axis))
+    modular(x, |x| cumulate::<Prod, Prod>(x, axis, false))
 }
 
-fn cumulate<S>(x: &Array, axis: usize) -> Result<Array>
+/// Totals of blocks are combined where they cannot overflow; `single_splits`: those of `f32` cannot.
+fn cumulate<F, D>(x: &Array, axis: usize, single_splits: bool) -> Result<Array>
 where
-    S: Step<i32> + Step<i64> + Step<f32> + Step<f64>,
+    F: Fold<i32> + Fold<i64> + Fold<f32>,
+    D: Fold<f64>,
 {
     match x.dtype() {
-        DType::I32 => scan::<i32, S>(x, axis),
-        DType::I64 => scan::<i64, S>(x, axis),
-        DType::F32 => scan::<f32, S>(x, axis),
-        DType::F64 => scan::<f64, S>(x, axis),
-        DType::F16 | DType::BF16 => cast(&scan::<f32, S>(&computed(x)?, axis)?, x.dtype()),
+        DType::I32 => scan::<i32, F>(x, axis, true),
+        DType::I64 => scan::<i64, F>(x, axis, true),
+        DType::F32 => scan::<f32, F>(x, axis, single_splits),
+        DType::F64 => scan::<f64, D>(x, axis, false),
+        DType::F16 | DType::BF16 => cast(&scan::<f32, F>(&computed(x)?, axis, single_splits)?, x.dtype()),
         other => Err(wrong_dtype("cumulative sum or product", other)),
     }
 }
@@ -99,7 +46,7 @@ const BLOCK: usize = 4096;
 /// Number of rows, or blocks of one row, that are scanned side by side.
 const TOGETHER: usize = 8;
 
-fn scan<T: Element, S: Step<T>>(x: &Array, axis: usize) -> Result<Array> {
+fn scan<T: Element, F: Fold<T>>(x: &Array, axis: usize, splits: bool) -> Result<Array> {
     let x = contiguous(x)?;
     let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
     let (before, length, after) = around(&x.shape(), axis);
@@ -107,9 +54,9 @@ fn scan<T: Element, S: Step<T>>(x: &Array, axis: usize) -> Result<Array> {
     if x.is_empty() {
         return Ok(out);
     }
-    if S::SPLITS && after == 1 && length >= TOGETHER * BLOCK {
+    if splits && after == 1 && length >= TOGETHER * BLOCK {
         for (i, row) in x.chunks_exact(length).enumerate() {
-            scan_blocks::<T, S>(row, Shared::new(to.get().wrapping_add(i * length)))?;
+            scan_blocks::<T, F>(row, Shared::new(to.get().wrapping_add(i * length)))?;
         }
         return Ok(out);
     }
@@ -118,10 +65,10 @@ fn scan<T: Element, S: Step<T>>(x: &Array, axis: usize) -> Result<Array> {
         let out = unsafe { to.part(range.start * length * after, range.len() * length * after) };
         let x = &x[range.start * length * after..range.end * length * after];
         if after == 1 {
-            run_widest(Rows::<T, S> { x, out, length, starts: &[], step: PhantomData });
+            run_widest(Rows::<T, F> { x, out, length, starts: &[] });
         } else {
-            let totals = filled(S::START, after)?;
-            run_widest(Columns::<T, S> { x, out, totals, length, after, step: PhantomData });
+            let totals = filled(F::widen(F::START), after)?;
+            run_widest(Columns::<T, F> { x, out, totals, length, after });
         }
         Ok(())
     })?;
@@ -129,70 +76,63 @@ fn scan<T: Element, S: Step<T>>(x: &Array, axis: usize) -> Result<Array> {
 }
 
 /// Scans one long row: computes the totals of its blocks, then scans each block from the total before it.
-fn scan_blocks<T: Element, S: Step<T>>(x: &[T], to: Shared<T>) -> Result<()> {
+fn scan_blocks<T: Element, F: Fold<T>>(x: &[T], to: Shared<T>) -> Result<()> {
     let blocks = x.len().div_ceil(BLOCK);
-    let mut totals = filled(S::START, blocks)?;
+    let mut totals = filled(F::widen(F::START), blocks)?;
     let places = Shared::new(totals.as_mut_ptr());
     parallel_for(blocks, GRAIN / BLOCK, |range| {
         // SAFETY: ranges are disjoint and inside the list.
         let totals = unsafe { places.part(range.start, range.len()) };
-        run_widest(Totals::<T, S> { x: &x[range.start * BLOCK..x.len().min(range.end * BLOCK)], totals });
+        run_widest(Totals::<T, F> { x: &x[range.start * BLOCK..x.len().min(range.end * BLOCK)], totals });
     });
-    let mut running = S::START;
+    let mut running = F::widen(F::START);
     for total in &mut totals {
-        (*total, running) = (running, S::merge(running, *total));
+        (*total, running) = (running, F::merge(running, *total));
     }
     parallel_for(blocks, GRAIN / BLOCK, |range| {
         let (start, end) = (range.start * BLOCK, x.len().min(range.end * BLOCK));
         // SAFETY: ranges are disjoint and inside the output.
         let out = unsafe { to.part(start, end - start) };
-        run_widest(Rows::<T, S> {
-            x: &x[start..end],
-            out,
-            length: BLOCK,
-            starts: &totals[range],
-            step: PhantomData,
-        });
+        run_widest(Rows::<T, F> { x: &x[start..end], out, length: BLOCK, starts: &totals[range] });
     });
     Ok(())
 }
 
 /// The computation of the total of every block of `x`.
-struct Totals<'a, T, S: Step<T>> {
+struct Totals<'a, T: Copy, F: Fold<T>> {
     x: &'a [T],
-    totals: &'a mut [S::Total],
+    totals: &'a mut [F::Wide],
 }
 
-impl<T: Element, S: Step<T>> PlainBody for Totals<'_, T, S> {
+impl<T: Element, F: Fold<T>> PlainBody for Totals<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
         for (x, total) in self.x.chunks(BLOCK).zip(self.totals) {
-            let mut lanes = [S::START; TOGETHER];
+            let mut lanes = [F::widen(F::START); TOGETHER];
             let (groups, rest) = x.as_chunks::<TOGETHER>();
             for group in groups {
                 for r in 0..TOGETHER {
-                    lanes[r] = S::join(lanes[r], group[r]);
+                    lanes[r] = F::merge(lanes[r], F::widen(group[r]));
                 }
             }
-            *total = rest.iter().fold(S::START, |a, &x| S::join(a, x));
+            *total = rest.iter().fold(F::widen(F::START), |a, &x| F::merge(a, F::widen(x)));
             for lane in lanes {
-                *total = S::merge(*total, lane);
+                *total = F::merge(*total, lane);
             }
         }
     }
 }
 
 /// Rows of `length` elements (the last may be shorter), with the totals they start from, if any.
-struct Rows<'a, T, S: Step<T>> {
+struct Rows<'a, T: Copy, F: Fold<T>> {
     x: &'a [T],
     out: &'a mut [T],
     length: usize,
-    starts: &'a [S::Total],
-    step: PhantomData<S>,
+    starts: &'a [F::Wide],
 }
 
-impl<T: Element, S: Step<T>> PlainBody for Rows<'_, T, S> {
+impl<T: Element, F: Fold<T>> PlainBody for Rows<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -200,9 +140,9 @@ impl<T: Element, S: Step<T>> PlainBody for Rows<'_, T, S> {
         let (x, out) = (self.x, self.out);
         let mut row = 0;
         while row < x.len().div_ceil(n) {
-            let start = |r: usize| self.starts.get(row + r).copied().unwrap_or(S::START);
+            let start = |r: usize| self.starts.get(row + r).copied().unwrap_or(F::widen(F::START));
             if whole >= row + TOGETHER {
-                let mut totals = [S::START; TOGETHER];
+                let mut totals = [F::widen(F::START); TOGETHER];
                 for (r, total) in totals.iter_mut().enumerate() {
                     *total = start(r);
                 }
@@ -210,8 +150,8 @@ impl<T: Element, S: Step<T>> PlainBody for Rows<'_, T, S> {
                 let out = &mut out[row * n..(row + TOGETHER) * n];
                 for k in 0..n {
                     for r in 0..TOGETHER {
-                        totals[r] = S::join(totals[r], x[r * n + k]);
-                        out[r * n + k] = S::narrow(totals[r]);
+                        totals[r] = F::merge(totals[r], F::widen(x[r * n + k]));
+                        out[r * n + k] = F::finish(totals[r]);
                     }
                 }
                 row += TOGETHER;
@@ -219,8 +159,8 @@ impl<T: Element, S: Step<T>> PlainBody for Rows<'_, T, S> {
                 let mut total = start(0);
                 let end = x.len().min((row + 1) * n);
                 for (y, &x) in out[row * n..end].iter_mut().zip(&x[row * n..end]) {
-                    total = S::join(total, x);
-                    *y = S::narrow(total);
+                    total = F::merge(total, F::widen(x));
+                    *y = F::finish(total);
                 }
                 row += 1;
             }
@@ -229,27 +169,26 @@ impl<T: Element, S: Step<T>> PlainBody for Rows<'_, T, S> {
 }
 
 /// Columns: `after` running totals side by side.
-struct Columns<'a, T, S: Step<T>> {
+struct Columns<'a, T: Copy, F: Fold<T>> {
     x: &'a [T],
     out: &'a mut [T],
-    totals: Vec<S::Total>,
+    totals: Vec<F::Wide>,
     length: usize,
     after: usize,
-    step: PhantomData<S>,
 }
 
-impl<T: Element, S: Step<T>> PlainBody for Columns<'_, T, S> {
+impl<T: Element, F: Fold<T>> PlainBody for Columns<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
         let n = self.length * self.after;
         let mut totals = self.totals;
         for (x, out) in self.x.chunks_exact(n).zip(self.out.chunks_exact_mut(n)) {
-            totals.fill(S::START);
+            totals.fill(F::widen(F::START));
             for (x, out) in x.chunks_exact(self.after).zip(out.chunks_exact_mut(self.after)) {
                 for ((total, y), &x) in totals.iter_mut().zip(out).zip(x) {
-                    *total = S::join(*total, x);
-                    *y = S::narrow(*total);
+                    *total = F::merge(*total, F::widen(x));
+                    *y = F::finish(*total);
                 }
             }
         }
@@ -271,12 +210,9 @@ mod tests {
                     for i in 0..v.len() {
                         let first = i / after % length == 0;
                         let tolerance = if dtype == DType::F16 { 0.02 } else { 1e-5 };
-                        let (sum, product) =
-                            (if first { 0.0 } else { s[i - after] }, if first { 1.0 } else { p[i - after] });
-                        assert!(
-                            (s[i] - sum - v[i]).abs() < tolerance
-                                && (p[i] - product * v[i]).abs() < tolerance
-                        );
+                        let (sum, product) = if first { (0.0, 1.0) } else { (s[i - after], p[i - after]) };
+                        let near = |got: f64, want: f64| (got - want).abs() < tolerance;
+                        assert!(near(s[i] - sum, v[i]) && near(p[i], product * v[i]));
                     }
                 }
             }

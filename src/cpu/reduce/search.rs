@@ -3,7 +3,6 @@
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
-use crate::array::shape::Shape;
 use crate::cpu::indexing::gather::positions;
 use crate::cpu::pointwise::copy::{cast, computed};
 use crate::cpu::pointwise::layout::common_dtype;
@@ -57,11 +56,14 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
     let shape = init.shape();
     let places = positions(index, shape.at(axis))?;
     let (x, mut out) = (computed(x)?, computed(&init.copied()?)?);
-    let (strides, steps) = (shape.strides(), index.shape());
+    let (strides, index) = (shape.strides(), index.shape());
     dispatch_computed!(dtype, T => {
         let (x, to) = (x.slice::<T>()?, out.slice_mut::<T>()?);
         for (i, (&place, &new)) in places.iter().zip(x).enumerate() {
-            let old = &mut to[place_of(i, &steps, &strides, axis, place)];
+            let mut at = index.coordinates(i);
+            at[axis] = place;
+            let at = at.iter().zip(&strides).map(|(&i, &stride)| i * stride as usize).sum::<usize>();
+            let old = &mut to[at];
             #[allow(clippy::bool_comparison)]
             let better = if largest { new > *old } else { new < *old };
             #[allow(clippy::eq_op)]
@@ -71,17 +73,6 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
         }
     });
     cast(&out, dtype)
-}
-
-/// Returns the index of the output element that element `flat` of the index selects.
-fn place_of(flat: usize, index: &Shape, strides: &[isize], axis: usize, place: usize) -> usize {
-    let (mut rest, mut at) = (flat, 0);
-    for k in (0..index.rank()).rev() {
-        let here = if k == axis { place } else { rest % index.at(k) };
-        rest /= index.at(k);
-        at += here * strides[k] as usize;
-    }
-    at
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result
             x.dim(axis)
         )));
     }
-    let lines = contiguous(&to_end(&x, axis)?)?;
+    let lines = contiguous(&moved(&x, axis, false)?)?;
     let shape = lines.shape().with(x.rank() - 1, count);
     let mut out = Array::empty(shape, DType::I64, Device::Cpu)?;
     let to = out.slice_mut::<i64>()?;
@@ -37,25 +37,19 @@ pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result
         DType::F32 => sort_lines::<f32>(&lines, to, count, descending)?,
         _ => sort_lines::<f64>(&lines, to, count, descending)?,
     }
-    contiguous(&from_end(&out, axis)?)
+    contiguous(&moved(&out, axis, true)?)
 }
 
-/// Moves `axis` to the end.
-fn to_end(x: &Array, axis: usize) -> Result<Array> {
-    let mut order = identity();
-    order[axis..x.rank()].rotate_left(1);
+/// Moves `axis` to the end, or `back` from there.
+fn moved(x: &Array, axis: usize, back: bool) -> Result<Array> {
+    let mut order: [u8; MAX_RANK] = std::array::from_fn(|i| i as u8);
+    let part = &mut order[axis..x.rank()];
+    if back {
+        part.rotate_right(1)
+    } else {
+        part.rotate_left(1)
+    }
     x.permute(&order[..x.rank()])
-}
-
-/// The inverse of [`to_end`].
-fn from_end(x: &Array, axis: usize) -> Result<Array> {
-    let mut order = identity();
-    order[axis..x.rank()].rotate_right(1);
-    x.permute(&order[..x.rank()])
-}
-
-fn identity() -> [u8; MAX_RANK] {
-    std::array::from_fn(|i| i as u8)
 }
 
 /// An element that can be packed into one integer with its position.

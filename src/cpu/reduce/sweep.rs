@@ -14,7 +14,6 @@ use crate::cpu::run::isa::{PlainBody, run_widest};
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::error::Result;
 use half::{bf16, f16};
-use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -34,17 +33,32 @@ const PIECE: usize = 64 * 1024;
 /// A scratch buffer for one converted block.
 pub type Tile<T> = MaybeUninit<[T; BLOCK]>;
 
-/// A stored element, and how a block of them is converted to `T`.
-pub trait Stored<T>: Copy + Send + Sync + 'static {
-    /// Whether blocks must be converted.
-    const CONVERTS: bool;
+/// A stored element, and its conversion to `T`.
+pub trait Stored<T: Copy>: Copy + Send + Sync + 'static {
+    /// Whether elements must be converted; if not, they are of type `T`.
+    const CONVERTS: bool = true;
     /// Whether the loops over it run rarely ([`Rare`]).
     const IS_RARE: bool = false;
+    /// Converts an element.
+    fn to(self) -> T;
     /// Returns the `n` elements at `from`, in `tile` if they must be converted.
     ///
     /// # Safety
     /// They exist, and `n` is at most `BLOCK`.
-    unsafe fn block(from: *const Self, n: usize, tile: &mut Tile<T>) -> &[T];
+    #[inline(always)]
+    unsafe fn block(from: *const Self, n: usize, tile: &mut Tile<T>) -> &[T] {
+        // SAFETY: guaranteed by the caller; the tile can hold `n`.
+        unsafe {
+            if !Self::CONVERTS {
+                return std::slice::from_raw_parts(from.cast(), n);
+            }
+            let to = tile.as_mut_ptr().cast::<T>();
+            for i in 0..n {
+                *to.add(i) = (*from.add(i)).to();
+            }
+            std::slice::from_raw_parts(to, n)
+        }
+    }
 }
 
 macro_rules! stored {
@@ -52,13 +66,15 @@ macro_rules! stored {
         $(impl Stored<$t> for $t {
             const CONVERTS: bool = false;
             #[inline(always)]
-            unsafe fn block(from: *const $t, n: usize, _: &mut Tile<$t>) -> &[$t] {
-                // SAFETY: guaranteed by the caller.
-                unsafe { std::slice::from_raw_parts(from, n) }
+            fn to(self) -> $t {
+                self
             }
         })*
         $(impl Stored<f32> for $half {
-            const CONVERTS: bool = true;
+            #[inline(always)]
+            fn to(self) -> f32 {
+                self.to_f32()
+            }
             #[inline(always)]
             unsafe fn block(from: *const $half, n: usize, tile: &mut Tile<f32>) -> &[f32] {
                 // SAFETY: guaranteed by the caller; halves are transparent `u16`, and the tile can hold `n`.
@@ -71,17 +87,9 @@ macro_rules! stored {
             }
         })*
         $(impl Stored<i64> for $narrow {
-            const CONVERTS: bool = true;
             #[inline(always)]
-            unsafe fn block(from: *const $narrow, n: usize, tile: &mut Tile<i64>) -> &[i64] {
-                // SAFETY: guaranteed by the caller; the tile can hold `n`.
-                unsafe {
-                    let to = tile.as_mut_ptr().cast::<i64>();
-                    for i in 0..n {
-                        *to.add(i) = (*from.add(i)).into();
-                    }
-                    std::slice::from_raw_parts(to, n)
-                }
+            fn to(self) -> i64 {
+                self.into()
             }
         })*
     };
@@ -124,12 +132,11 @@ impl Plan {
         }
         kept.rank = kept.rank.max(1);
         gone.rank = gone.rank.max(1);
-        let count = |nest: &Nest| nest.dims[..nest.rank].iter().product::<usize>();
         let columns = if by_column { all.dims[last] } else { 1 };
-        let gone_count = count(&gone);
+        let gone_count = gone.numel();
         let pieces = (gone_count * columns.min(COLUMNS)).div_ceil(PIECE).max(1);
         Plan {
-            kept_count: count(&kept),
+            kept_count: kept.numel(),
             kept,
             gone,
             columns,
@@ -159,7 +166,7 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
     let work = plan.length * plan.columns.min(COLUMNS);
     parallel_for(tasks, GRAIN.div_ceil(work), |range| {
         let part =
-            Part::<S, T, F> { plan, x: x.get(), out: out.get(), partial: to.get(), range, fold: PhantomData };
+            Part::<S, T, F> { plan, x: x.get(), out: out.get(), partial: to.get(), range, piece: 0..0 };
         let is_rare = match F::RARE {
             Rare::Never => S::IS_RARE,
             Rare::Converted => S::CONVERTS,
@@ -185,22 +192,20 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
 }
 
 /// A range of tasks, numbered `(piece * kept positions + kept position) * tiles + tile`.
-struct Part<'a, S, T, F: Fold<T>>
-where
-    T: Copy,
-{
+struct Part<'a, S, T: Copy, F: Fold<T>> {
     plan: &'a Plan,
     x: *const S,
     out: *mut T,
     partial: *mut F::Wide,
     range: Range<usize>,
-    fold: PhantomData<F>,
+    /// The reduced positions of the piece at hand.
+    piece: Range<usize>,
 }
 
 impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
     type Output = ();
     #[inline(always)]
-    fn run(self) {
+    fn run(mut self) {
         let plan = self.plan;
         let mut tile = MaybeUninit::uninit();
         let per_piece = plan.kept_count * plan.tiles;
@@ -208,7 +213,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
         while task < self.range.end {
             let (p, rest) = (task / per_piece, task % per_piece);
             let end = self.range.end.min(task - rest + per_piece);
-            let piece = plan.piece(p);
+            self.piece = plan.piece(p);
             let (first, mut t) = (rest / plan.tiles, rest % plan.tiles);
             let count = (end - task + t).div_ceil(plan.tiles);
             let (mut walk, mut row) = (plan.kept.walk([0, 1], first, count), p * plan.kept_count + first);
@@ -216,7 +221,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
             // No closures: one that is not inlined is compiled without this function's instruction set.
             while let Some(([from, to], run)) = walk.step() {
                 if !plan.by_column {
-                    self.rows(self.x.wrapping_offset(from), to, row, run, &piece, &mut tile);
+                    self.rows(self.x.wrapping_offset(from), to, row, run, &mut tile);
                     (row, task) = (row + run, task + run);
                     continue;
                 }
@@ -225,9 +230,9 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
                     let (from, to) = (self.x.wrapping_offset(from + at(0)), to + at(1));
                     while t < plan.tiles && task < end {
                         if plan.columns <= NARROW {
-                            self.column_tile::<NARROW>(from, to, row, t, &piece, &mut tile);
+                            self.column_tile::<NARROW>(from, to, row, t, &mut tile);
                         } else {
-                            self.column_tile::<COLUMNS>(from, to, row, t, &piece, &mut tile);
+                            self.column_tile::<COLUMNS>(from, to, row, t, &mut tile);
                         }
                         t += 1;
                         task += 1;
@@ -255,15 +260,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
 
     /// Folds `run` consecutive outputs, each from its contiguous runs.
     #[inline(always)]
-    fn rows(
-        &self,
-        from: *const S,
-        to: isize,
-        first: usize,
-        run: usize,
-        piece: &Range<usize>,
-        tile: &mut Tile<T>,
-    ) {
+    fn rows(&self, from: *const S, to: isize, first: usize, run: usize, tile: &mut Tile<T>) {
         let plan = self.plan;
         let [step, out_step] = [0, 1].map(|k| plan.kept.strides[k][plan.kept.rank - 1]);
         let n = plan.gone_count;
@@ -289,16 +286,16 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
             return;
         }
         for i in 0..run {
-            let value = self.row(from.wrapping_offset(i as isize * step), piece, tile);
+            let value = self.row(from.wrapping_offset(i as isize * step), tile);
             self.store(first + i, to + i as isize * out_step, 0, value);
         }
     }
 
     /// Folds the contiguous runs of one output.
     #[inline(always)]
-    fn row(&self, from: *const S, piece: &Range<usize>, tile: &mut Tile<T>) -> F::Wide {
+    fn row(&self, from: *const S, tile: &mut Tile<T>) -> F::Wide {
         let mut total = F::widen(F::START);
-        let mut walk = self.plan.gone.walk([0], piece.start, piece.len());
+        let mut walk = self.plan.gone.walk([0], self.piece.start, self.piece.len());
         while let Some(([position], run)) = walk.step() {
             let mut i = 0;
             while i < run {
@@ -322,7 +319,6 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         to: isize,
         row: usize,
         t: usize,
-        piece: &Range<usize>,
         tile: &mut Tile<T>,
     ) {
         let plan = self.plan;
@@ -334,7 +330,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
         let step = plan.gone.strides[0][plan.gone.rank - 1];
         // Only adjacent rows are converted together.
         let packed = if step == n as isize { (BLOCK / n).min(DEPTH) } else { 1 };
-        let mut walk = plan.gone.walk([0], piece.start, piece.len());
+        let mut walk = plan.gone.walk([0], self.piece.start, self.piece.len());
         while let Some(([position], run)) = walk.step() {
             let mut i = 0;
             while i < run {

@@ -1,7 +1,7 @@
 //! Counts of nonzero elements, read in memory order and not copied.
 
 use super::fold::Sum;
-use super::sweep::{Stored, Tile};
+use super::sweep::Stored;
 use crate::array::Array;
 use crate::array::complex::Complex;
 use crate::array::dtype::DType;
@@ -18,19 +18,11 @@ macro_rules! truths {
             struct $name($t);
 
             impl Stored<i64> for $name {
-                const CONVERTS: bool = true;
                 const IS_RARE: bool = true;
                 #[inline(always)]
-                unsafe fn block(from: *const $name, n: usize, tile: &mut Tile<i64>) -> &[i64] {
-                    // SAFETY: guaranteed by the caller; the tile has room.
-                    unsafe {
-                        let to = tile.as_mut_ptr().cast::<i64>();
-                        for i in 0..n {
-                            let $x = (*from.add(i)).0;
-                            *to.add(i) = i64::from($holds);
-                        }
-                        std::slice::from_raw_parts(to, n)
-                    }
+                fn to(self) -> i64 {
+                    let $x = self.0;
+                    i64::from($holds)
                 }
             }
         )*

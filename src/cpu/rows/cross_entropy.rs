@@ -4,11 +4,10 @@ use super::norm::{fresh, start, wide, wide_as, with_float};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::cpu::pointwise::copy::cast;
-use crate::cpu::rows::{Access, Part, RowFloat, RowOp, Whole, across, all_of, each_row, first_of, sum_of};
+use crate::cpu::rows::{Access, RowFloat, RowOp, across, all_of, each_row, first_of, sum_of};
 use crate::cpu::run::threads::Shared;
 use crate::error::{Error, Result};
 use crate::math::wide::Wide;
-use std::ops::Range;
 
 /// Returns the targets as int64, checked against the number of classes.
 fn targets(target: &Array, classes: usize, ignore: i64) -> Result<Array> {
@@ -35,22 +34,19 @@ struct CrossEntropy<T> {
 
 impl<T: RowFloat> RowOp<T> for CrossEntropy<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
-        for row in range {
-            // SAFETY: all arrays have this row, targets were checked, and only this range has the row.
-            unsafe {
-                let x = self.x.get().add(row * self.n).cast_const();
-                let top: L = L::lit(T::largest(std::slice::from_raw_parts(x, self.n)).to_f64());
-                let mut sum = L::lit(0.0);
-                across!(L, self.n, i, v => sum = sum + v.keep((v.load::<L>(x.add(i)) - top).exp()));
-                let spread = L::lit(sum_of(sum)).log();
-                let target = *self.target.get().add(row);
-                let counted = target != self.ignore;
-                let loss =
-                    if counted { spread - (all_of::<L>(x, target as usize) - top) } else { L::lit(0.0) };
-                *self.loss.get().add(row) = first_of(loss);
-                *self.lse.get().add(row) = first_of(spread + top);
-            }
+    fn row<L: Wide<Number = T>>(&self, row: usize) {
+        // SAFETY: all arrays have this row, targets were checked, and only this call has the row.
+        unsafe {
+            let x = self.x.get().add(row * self.n).cast_const();
+            let top: L = L::lit(T::largest(std::slice::from_raw_parts(x, self.n)).to_f64());
+            let mut sum = L::lit(0.0);
+            across!(L, self.n, i, v => sum = sum + v.keep((v.load::<L>(x.add(i)) - top).exp()));
+            let spread = L::lit(sum_of(sum)).log();
+            let target = *self.target.get().add(row);
+            let counted = target != self.ignore;
+            let loss = if counted { spread - (all_of::<L>(x, target as usize) - top) } else { L::lit(0.0) };
+            *self.loss.get().add(row) = first_of(loss);
+            *self.lse.get().add(row) = first_of(spread + top);
         }
     }
 }
@@ -82,23 +78,21 @@ struct CrossEntropyVjp<T> {
 
 impl<T: RowFloat> RowOp<T> for CrossEntropyVjp<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
+    fn row<L: Wide<Number = T>>(&self, row: usize) {
         let n = self.n;
-        for row in range {
-            // SAFETY: all arrays have this row, targets were checked, and only this range has the row.
-            unsafe {
-                let (x, dx) = (self.x.get().add(row * n).cast_const(), self.dx.get().add(row * n));
-                let target = *self.target.get().add(row);
-                if target == self.ignore {
-                    std::slice::from_raw_parts_mut(dx, n).fill(T::from_f64(0.0));
-                    continue;
-                }
-                let g: L = all_of(self.g.get(), row);
-                let lse: L = all_of(self.lse.get(), row);
-                across!(L, n, i, v => v.store((v.load::<L>(x.add(i)) - lse).exp() * g, dx.add(i)));
-                let hit = dx.add(target as usize);
-                *hit = first_of(all_of::<L>(hit, 0) - g);
+        // SAFETY: all arrays have this row, targets were checked, and only this call has the row.
+        unsafe {
+            let (x, dx) = (self.x.get().add(row * n).cast_const(), self.dx.get().add(row * n));
+            let target = *self.target.get().add(row);
+            if target == self.ignore {
+                std::slice::from_raw_parts_mut(dx, n).fill(T::from_f64(0.0));
+                return;
             }
+            let g: L = all_of(self.g.get(), row);
+            let lse: L = all_of(self.lse.get(), row);
+            across!(L, n, i, v => v.store((v.load::<L>(x.add(i)) - lse).exp() * g, dx.add(i)));
+            let hit = dx.add(target as usize);
+            *hit = first_of(all_of::<L>(hit, 0) - g);
         }
     }
 }

@@ -4,17 +4,13 @@
 
 use super::norm::{fresh, start, wide, wide_as, with_float};
 use crate::array::Array;
-use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
 use crate::cpu::pointwise::copy::cast;
 use crate::cpu::reduce::sum;
-use crate::cpu::rows::{
-    Access, Part, RowFloat, RowOp, Whole, across, all_of, each_row, launch, sum_of, total,
-};
+use crate::cpu::rows::{Access, RowFloat, RowOp, across, all_of, each_row, launch, sum_of, total};
 use crate::cpu::run::threads::{Shared, parallel_for};
 use crate::error::Result;
 use crate::math::wide::Wide;
-use std::ops::Range;
 
 struct LayerNorm<T> {
     x: Shared<T>,
@@ -29,33 +25,31 @@ struct LayerNorm<T> {
 
 impl<T: RowFloat> RowOp<T> for LayerNorm<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
+    fn row<L: Wide<Number = T>>(&self, row: usize) {
         let n = self.n;
-        for row in range {
-            // SAFETY: all arrays have this row, and it belongs to this range alone.
-            unsafe {
-                let (x, y) = (self.x.get().add(row * n).cast_const(), self.y.get().add(row * n));
-                let mean = T::from_f64(share(total!(L, n, i, v => v.load::<L>(x.add(i))), n));
-                let centre = L::lit(mean.to_f64());
-                let spread = total!(L, n, i, v => {
-                    let distance = v.load::<L>(x.add(i)) - centre;
-                    distance * distance
-                });
-                let rstd = T::from_f64(inverse_deviation(share(spread, n), self.eps));
-                *self.mean.get().add(row) = mean;
-                *self.rstd.get().add(row) = rstd;
-                let scale = L::lit(rstd.to_f64());
-                across!(L, n, i, v => {
-                    let mut normal = (v.load::<L>(x.add(i)) - centre) * scale;
-                    if let Some(weight) = self.weight {
-                        normal = normal * v.load::<L>(weight.get().add(i));
-                    }
-                    if let Some(bias) = self.bias {
-                        normal = normal + v.load::<L>(bias.get().add(i));
-                    }
-                    v.store(normal, y.add(i));
-                });
-            }
+        // SAFETY: all arrays have this row, and it belongs to this call alone.
+        unsafe {
+            let (x, y) = (self.x.get().add(row * n).cast_const(), self.y.get().add(row * n));
+            let mean = T::from_f64(share(total!(L, n, i, v => v.load::<L>(x.add(i))), n));
+            let centre = L::lit(mean.to_f64());
+            let spread = total!(L, n, i, v => {
+                let distance = v.load::<L>(x.add(i)) - centre;
+                distance * distance
+            });
+            let rstd = T::from_f64(inverse_deviation(share(spread, n), self.eps));
+            *self.mean.get().add(row) = mean;
+            *self.rstd.get().add(row) = rstd;
+            let scale = L::lit(rstd.to_f64());
+            across!(L, n, i, v => {
+                let mut normal = (v.load::<L>(x.add(i)) - centre) * scale;
+                if let Some(weight) = self.weight {
+                    normal = normal * v.load::<L>(weight.get().add(i));
+                }
+                if let Some(bias) = self.bias {
+                    normal = normal + v.load::<L>(bias.get().add(i));
+                }
+                v.store(normal, y.add(i));
+            });
         }
     }
 }
@@ -125,44 +119,41 @@ struct LayerNormVjp<T> {
 
 impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
+    fn row<L: Wide<Number = T>>(&self, row: usize) {
         let n = self.n;
-        for row in range {
-            // SAFETY: all arrays have this row; only this range uses it and the sums of its piece.
-            unsafe {
-                let (g, x) = (self.g.get().add(row * n).cast_const(), self.x.get().add(row * n).cast_const());
-                let mean: L = all_of(self.mean.get(), row);
-                let rstd: L = all_of(self.rstd.get(), row);
-                let dx = self.dx.get().add(row * n);
-                let weight = self.weight.map(|weight| weight.get().cast_const());
-                if self.weight.is_some() {
-                    let for_weight = self.sums.get().add(row / self.piece * 2 * n);
-                    let for_bias = for_weight.add(n);
-                    across!(L, n, i, v => {
-                        let g = v.load::<L>(g.add(i));
-                        let normal = (v.load::<L>(x.add(i)) - mean) * rstd;
-                        v.store(v.load::<L>(for_weight.add(i)) + g * normal, for_weight.add(i));
-                        v.store(v.load::<L>(for_bias.add(i)) + g, for_bias.add(i));
-                    });
-                }
-                // An element of the cotangent of the normalised row. Its mean and its product with the row
-                // come first.
-                macro_rules! cotangent {
-                    ($i:ident, $v:ident) => {
-                        match weight {
-                            Some(weight) => $v.load::<L>(g.add($i)) * $v.load::<L>(weight.add($i)),
-                            None => $v.load::<L>(g.add($i)),
-                        }
-                    };
-                }
-                let average = L::lit(share(total!(L, n, i, v => cotangent!(i, v)), n));
-                let along = total!(L, n, i, v => cotangent!(i, v) * (v.load::<L>(x.add(i)) - mean));
-                let slope = L::lit(share(along, n)) * rstd;
+        // SAFETY: all arrays have this row; only this call uses it, and its thread the sums of its piece.
+        unsafe {
+            let (g, x) = (self.g.get().add(row * n).cast_const(), self.x.get().add(row * n).cast_const());
+            let mean: L = all_of(self.mean.get(), row);
+            let rstd: L = all_of(self.rstd.get(), row);
+            let dx = self.dx.get().add(row * n);
+            let weight = self.weight.map(|weight| weight.get().cast_const());
+            if self.weight.is_some() {
+                let for_weight = self.sums.get().add(row / self.piece * 2 * n);
+                let for_bias = for_weight.add(n);
                 across!(L, n, i, v => {
+                    let g = v.load::<L>(g.add(i));
                     let normal = (v.load::<L>(x.add(i)) - mean) * rstd;
-                    v.store((cotangent!(i, v) - average - normal * slope) * rstd, dx.add(i));
+                    v.store(v.load::<L>(for_weight.add(i)) + g * normal, for_weight.add(i));
+                    v.store(v.load::<L>(for_bias.add(i)) + g, for_bias.add(i));
                 });
             }
+            // An element of the cotangent of the normalised row.
+            macro_rules! cotangent {
+                ($i:ident, $v:ident) => {
+                    match weight {
+                        Some(weight) => $v.load::<L>(g.add($i)) * $v.load::<L>(weight.add($i)),
+                        None => $v.load::<L>(g.add($i)),
+                    }
+                };
+            }
+            let average = L::lit(share(total!(L, n, i, v => cotangent!(i, v)), n));
+            let along = total!(L, n, i, v => cotangent!(i, v) * (v.load::<L>(x.add(i)) - mean));
+            let slope = L::lit(share(along, n)) * rstd;
+            across!(L, n, i, v => {
+                let normal = (v.load::<L>(x.add(i)) - mean) * rstd;
+                v.store((cotangent!(i, v) - average - normal * slope) * rstd, dx.add(i));
+            });
         }
     }
 }
@@ -213,6 +204,7 @@ pub fn layer_norm_vjp(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::dtype::DType;
     use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, shape, values};
 
     #[test]

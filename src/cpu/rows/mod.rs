@@ -17,8 +17,8 @@ use std::ops::Range;
 
 /// An operation on every row, with the lanes of `T`.
 pub trait RowOp<T>: Sync {
-    /// Processes the rows of `range`. Implementations are `#[inline(always)]`.
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>);
+    /// Processes a row. Implementations are `#[inline(always)]`.
+    fn row<L: Wide<Number = T>>(&self, row: usize);
 }
 
 /// A float type whose rows can be looped over.
@@ -46,7 +46,9 @@ struct Launch<'a, O>(&'a O, Range<usize>);
 impl<T: RowFloat, O: RowOp<T>> Loop<T> for Launch<'_, O> {
     #[inline(always)]
     unsafe fn run<L: Wide<Number = T>>(self) {
-        self.0.rows::<L>(self.1);
+        for row in self.1 {
+            self.0.row::<L>(row);
+        }
     }
 }
 
@@ -62,64 +64,49 @@ pub fn each_row<T: RowFloat, O: RowOp<T>>(op: &O, count: usize, length: usize) {
 }
 
 /// Which numbers of a vector are inside a row: all, or the first few where the row ends.
-pub trait Access: Copy {
+#[derive(Clone, Copy)]
+pub struct Access(pub Option<usize>);
+
+impl Access {
     /// Loads the numbers at `from`; zeros after the row's end.
     ///
     /// # Safety
     /// They exist.
-    unsafe fn load<L: Wide>(self, from: *const L::Number) -> L;
+    #[inline(always)]
+    pub unsafe fn load<L: Wide>(self, from: *const L::Number) -> L {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            match self.0 {
+                None => L::load(from),
+                Some(n) => L::load_part(from, n),
+            }
+        }
+    }
+
     /// Writes the numbers inside the row to `to`.
     ///
     /// # Safety
     /// `to` is writable for them.
-    unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number);
+    #[inline(always)]
+    pub unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number) {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            match self.0 {
+                None => value.store(to),
+                Some(n) => value.store_part(to, n),
+            }
+        }
+    }
+
     /// Returns `value` with zeros after the row's end.
-    fn keep<L: Wide>(self, value: L) -> L;
-}
-
-/// A whole vector.
-#[derive(Clone, Copy)]
-pub struct Whole;
-
-impl Access for Whole {
     #[inline(always)]
-    unsafe fn load<L: Wide>(self, from: *const L::Number) -> L {
-        // SAFETY: guaranteed by the caller.
-        unsafe { L::load(from) }
-    }
-    #[inline(always)]
-    unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { value.store(to) }
-    }
-    #[inline(always)]
-    fn keep<L: Wide>(self, value: L) -> L {
-        value
-    }
-}
-
-/// The first numbers of a vector.
-#[derive(Clone, Copy)]
-pub struct Part(pub usize);
-
-impl Access for Part {
-    #[inline(always)]
-    unsafe fn load<L: Wide>(self, from: *const L::Number) -> L {
-        // SAFETY: guaranteed by the caller.
-        unsafe { L::load_part(from, self.0) }
-    }
-    #[inline(always)]
-    unsafe fn store<L: Wide>(self, value: L, to: *mut L::Number) {
-        // SAFETY: guaranteed by the caller.
-        unsafe { value.store_part(to, self.0) }
-    }
-    #[inline(always)]
-    fn keep<L: Wide>(self, value: L) -> L {
+    pub fn keep<L: Wide>(self, value: L) -> L {
+        let Some(n) = self.0 else { return value };
         let mut numbers = Numbers::<L>::new();
         // SAFETY: `numbers` can hold the widest vector.
         unsafe {
-            value.store_part(numbers.ptr(), self.0);
-            L::load_part(numbers.ptr(), self.0)
+            value.store_part(numbers.ptr(), n);
+            L::load_part(numbers.ptr(), n)
         }
     }
 }
@@ -198,12 +185,12 @@ macro_rules! across {
         let whole = n - n % <$lane>::WIDTH;
         let mut at = 0;
         while at < whole {
-            let ($i, $v) = (at, Whole);
+            let ($i, $v) = (at, Access(None));
             $body;
             at += <$lane>::WIDTH;
         }
         if whole < n {
-            let ($i, $v) = (whole, Part(n - whole));
+            let ($i, $v) = (whole, Access(Some(n - whole)));
             $body;
         }
     }};
@@ -230,13 +217,13 @@ macro_rules! total {
             at += step;
         }
         if at < n {
-            let ($i, $v) = (at, Part(n - at));
+            let ($i, $v) = (at, Access(Some(n - at)));
             b = b + $v.keep($term);
         }
         sum_of((a + b) + (c + d))
     }};
     (@term $at:expr, $i:ident, $v:ident, $term:expr) => {{
-        let ($i, $v) = ($at, Whole);
+        let ($i, $v) = ($at, Access(None));
         $term
     }};
 }

@@ -1,5 +1,4 @@
-//! Row kernels: softmax and its backward kernel, and helpers shared with layer normalisation and
-//! cross-entropy.
+//! Softmax and its backward kernel, and helpers shared with layer normalisation and cross-entropy.
 //!
 //! A row stays in the L1 cache between its passes. Halves are widened before and rounded after. Read next:
 //! `src/cpu/rows/mod.rs`, the loops over rows.
@@ -12,11 +11,10 @@ use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::{cast, contiguous};
 use crate::cpu::pointwise::layout::wrong_dtype;
-use crate::cpu::rows::{Access, Part, RowFloat, RowOp, Whole, across, each_row, sum_of, total};
+use crate::cpu::rows::{Access, RowFloat, RowOp, across, each_row, sum_of, total};
 use crate::cpu::run::threads::Shared;
 use crate::error::Result;
 use crate::math::wide::Wide;
-use std::ops::Range;
 
 /// Returns `x` in row-major order, in the dtype that kernels compute in.
 pub(crate) fn wide(x: &Array) -> Result<Array> {
@@ -40,13 +38,7 @@ pub(crate) fn fresh(shape: Shape, dtype: DType) -> Result<Array> {
 /// Runs an expression with `$t` bound to `f32` or `f64`.
 macro_rules! with_float {
     ($dtype:expr, $t:ident => $body:expr) => {
-        if $dtype == DType::F64 {
-            type $t = f64;
-            $body
-        } else {
-            type $t = f32;
-            $body
-        }
+        $crate::dispatch!(@ $dtype, $t, $body; $crate::array::dtype::DType::F64 => f64, _ => f32)
     };
 }
 
@@ -72,27 +64,25 @@ struct Softmax<T> {
 
 impl<T: RowFloat> RowOp<T> for Softmax<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
+    fn row<L: Wide<Number = T>>(&self, row: usize) {
         let n = self.n;
-        for row in range {
-            // SAFETY: both arrays have this row, and it belongs to this range alone.
-            unsafe {
-                let (x, y) = (self.x.get().add(row * n).cast_const(), self.y.get().add(row * n));
-                let top: L = L::lit(T::largest(std::slice::from_raw_parts(x, n)).to_f64());
-                let mut sum = L::lit(0.0);
-                if self.log {
-                    across!(L, n, i, v => sum = sum + v.keep((v.load::<L>(x.add(i)) - top).exp()));
-                    let shift = L::lit(sum_of(sum)).log();
-                    across!(L, n, i, v => v.store(v.load::<L>(x.add(i)) - top - shift, y.add(i)));
-                } else {
-                    across!(L, n, i, v => {
-                        let power = v.keep((v.load::<L>(x.add(i)) - top).exp());
-                        v.store(power, y.add(i));
-                        sum = sum + power;
-                    });
-                    let scale = L::lit(sum_of(sum).recip());
-                    across!(L, n, i, v => v.store(v.load::<L>(y.add(i)) * scale, y.add(i)));
-                }
+        // SAFETY: both arrays have this row, and it belongs to this call alone.
+        unsafe {
+            let (x, y) = (self.x.get().add(row * n).cast_const(), self.y.get().add(row * n));
+            let top: L = L::lit(T::largest(std::slice::from_raw_parts(x, n)).to_f64());
+            let mut sum = L::lit(0.0);
+            if self.log {
+                across!(L, n, i, v => sum = sum + v.keep((v.load::<L>(x.add(i)) - top).exp()));
+                let shift = L::lit(sum_of(sum)).log();
+                across!(L, n, i, v => v.store(v.load::<L>(x.add(i)) - top - shift, y.add(i)));
+            } else {
+                across!(L, n, i, v => {
+                    let power = v.keep((v.load::<L>(x.add(i)) - top).exp());
+                    v.store(power, y.add(i));
+                    sum = sum + power;
+                });
+                let scale = L::lit(sum_of(sum).recip());
+                across!(L, n, i, v => v.store(v.load::<L>(y.add(i)) * scale, y.add(i)));
             }
         }
     }
@@ -119,26 +109,24 @@ struct SoftmaxVjp<T> {
 
 impl<T: RowFloat> RowOp<T> for SoftmaxVjp<T> {
     #[inline(always)]
-    fn rows<L: Wide<Number = T>>(&self, range: Range<usize>) {
+    fn row<L: Wide<Number = T>>(&self, row: usize) {
         let n = self.n;
-        for row in range {
-            // SAFETY: all arrays have this row, and it belongs to this range alone.
-            unsafe {
-                let (g, y) = (self.g.get().add(row * n).cast_const(), self.y.get().add(row * n).cast_const());
-                let dx = self.dx.get().add(row * n);
-                if self.log {
-                    let sum = L::lit(total!(L, n, i, v => v.load::<L>(g.add(i))));
-                    across!(L, n, i, v => {
-                        let (g, y) = (v.load::<L>(g.add(i)), v.load::<L>(y.add(i)));
-                        v.store(g - y.exp() * sum, dx.add(i));
-                    });
-                } else {
-                    let sum = L::lit(total!(L, n, i, v => v.load::<L>(g.add(i)) * v.load::<L>(y.add(i))));
-                    across!(L, n, i, v => {
-                        let (g, y) = (v.load::<L>(g.add(i)), v.load::<L>(y.add(i)));
-                        v.store(y * (g - sum), dx.add(i));
-                    });
-                }
+        // SAFETY: all arrays have this row, and it belongs to this call alone.
+        unsafe {
+            let (g, y) = (self.g.get().add(row * n).cast_const(), self.y.get().add(row * n).cast_const());
+            let dx = self.dx.get().add(row * n);
+            if self.log {
+                let sum = L::lit(total!(L, n, i, v => v.load::<L>(g.add(i))));
+                across!(L, n, i, v => {
+                    let (g, y) = (v.load::<L>(g.add(i)), v.load::<L>(y.add(i)));
+                    v.store(g - y.exp() * sum, dx.add(i));
+                });
+            } else {
+                let sum = L::lit(total!(L, n, i, v => v.load::<L>(g.add(i)) * v.load::<L>(y.add(i))));
+                across!(L, n, i, v => {
+                    let (g, y) = (v.load::<L>(g.add(i)), v.load::<L>(y.add(i)));
+                    v.store(y * (g - sum), dx.add(i));
+                });
             }
         }
     }

@@ -3,8 +3,7 @@
 //!
 //! Small requests, such as a node of the tape, share one block per process, which is freed for the first of
 //! them that fails. Tensors cannot be allocated until the block is back, so that short memory shows where it
-//! can be reported. A library with large requests, such as that of the factorisations, runs with a reserve of
-//! its own thread ([`with`]).
+//! can be reported. Libraries with large requests, such as `faer`, run with a reserve of their own ([`with`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -49,8 +48,7 @@ unsafe fn let_go(block: *mut u8, bytes: usize) {
     }
 }
 
-/// Serves a request that the system had no memory for, by freeing a reserve and asking again; null if no
-/// reserve covers it.
+/// Serves a request that the system denied by freeing a reserve and asking again; null if none covers it.
 ///
 /// # Safety
 /// The size is not zero.
@@ -95,8 +93,7 @@ pub fn refill() -> bool {
     true
 }
 
-/// Calls `f` with a reserve of this thread for infallible requests of up to `bytes` bytes in all; `None` if
-/// that much cannot be allocated.
+/// Calls `f` with a reserve of `bytes` bytes for infallible requests of this thread; `None` without memory.
 pub fn with<R>(bytes: usize, f: impl FnOnce() -> R) -> Option<R> {
     if bytes <= LITTLE {
         return Some(f());
