@@ -4,7 +4,7 @@
 //! block of the left operand stays in the second-level cache, while all its rows are multiplied by a strip of
 //! the right operand in the first-level cache.
 
-use super::mac::Mac;
+use super::mac::Kernels;
 use super::pack::Strip;
 use super::single::{copy_transposed, transposed};
 use super::tile::Tile;
@@ -38,7 +38,7 @@ const DEPTH: usize = 2048;
 const PIECES: usize = 8;
 
 /// A product that is computed in tiles.
-pub struct Blocks<'a, M: Mac> {
+pub struct Blocks<'a, M: Kernels> {
     p: Product<'a, M::Stored, M::Out>,
     /// Whether left and right were exchanged, so that the result comes out transposed.
     swapped: bool,
@@ -54,14 +54,14 @@ pub struct Blocks<'a, M: Mac> {
 }
 
 // SAFETY: as for `Product`, whose maker guarantees that no other thread writes its memory.
-unsafe impl<M: Mac> Sync for Blocks<'_, M> {}
+unsafe impl<M: Kernels> Sync for Blocks<'_, M> {}
 
 struct Block {
     rows: Range<usize>,
     columns: Range<usize>,
 }
 
-impl<'a, M: Mac> Blocks<'a, M> {
+impl<'a, M: Kernels> Blocks<'a, M> {
     /// Plans how to compute a product, from its shape and strides alone.
     pub fn new(given: Product<'a, M::Stored, M::Out>) -> Self {
         let swapped = exchanging_pays::<M>(&given);
@@ -378,7 +378,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
 }
 
 /// Whether to compute the transposed product of the transposed operands, and transpose its result back.
-fn exchanging_pays<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
+fn exchanging_pays<M: Kernels>(p: &Product<M::Stored, M::Out>) -> bool {
     let Operand { free, depth, .. } = p.right;
     if free == 1 || p.n == 1 {
         // A narrow result with a left operand whose rows are adjacent: vectors along the rows are full.

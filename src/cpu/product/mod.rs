@@ -7,7 +7,7 @@
 //!
 //! Read next, in `src/cpu/product/`: mac (the operations of an instruction set), tile (the innermost loop),
 //! pack (operands in the order in which tiles read them), blocks (how a product is cut into tiles), thin
-//! (results of a few rows or columns), x86 and plain (the instruction sets).
+//! (results of a few rows or columns), vector and x86 (the instruction sets).
 
 mod blocks;
 pub mod epilogue;
@@ -15,7 +15,6 @@ mod inner;
 mod mac;
 pub mod matmul;
 mod pack;
-mod plain;
 mod single;
 #[cfg(test)]
 mod tests;
@@ -23,13 +22,13 @@ mod thin;
 mod tile;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
+pub mod vector;
 #[cfg(target_arch = "x86_64")]
-mod x86;
+pub mod x86;
 
 use crate::cpu::run::isa::{Isa, isa};
 use crate::error::Result;
-use mac::Mac;
-use plain::Plain;
+use mac::{Baseline, Kernels};
 
 /// One operand: element `l` of the depth in row (left) or column (right) `i` is at `i * free + l * depth`.
 #[derive(Clone, Copy)]
@@ -134,7 +133,7 @@ macro_rules! number {
                         Isa::Avx512 => run::<x86::$avx512>(p),
                         #[cfg(target_arch = "x86_64")]
                         Isa::Avx2 => run::<$avx2>(p),
-                        _ => run::<Plain<$t, $lanes>>(p),
+                        _ => run::<Baseline<$t, $lanes>>(p),
                     }
                 }
             }
@@ -146,7 +145,7 @@ number! {
     f32: F32x16, x86::F32x8, 4;
     f64: F64x8, x86::F64x4, 2;
     i32: I32x16, x86::I32x8, 4;
-    i64: I64x8, Plain<i64, 2>, 2;
+    i64: I64x8, Baseline<i64, 2>, 2;
 }
 
 /// Whether this processor supports [`multiply_bf16`].
@@ -180,7 +179,7 @@ pub unsafe fn multiply_bf16(p: &Product<u16, f32>) -> Result<()> {
 ///
 /// # Safety
 /// As for [`Number::multiply`], and the processor has the instructions.
-unsafe fn run<M: Mac>(p: &Product<M::Stored, M::Out>) -> Result<()> {
+unsafe fn run<M: Kernels>(p: &Product<M::Stored, M::Out>) -> Result<()> {
     // SAFETY: the caller guarantees operands, result and instructions.
     unsafe {
         if single::single::<M>(p) {

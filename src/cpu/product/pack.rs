@@ -5,6 +5,7 @@
 //! vectors.
 
 use super::mac::Mac;
+use super::vector::Vector;
 
 /// A strip of an operand, and the destination of its copy.
 pub struct Strip<M: Mac> {
@@ -75,7 +76,7 @@ unsafe fn transposed<M: Mac>(s: &Strip<M>, steps: usize) {
             let (lanes, deep) = ((s.lanes - i).min(M::LANES), (steps - l).min(M::LANES));
             // SAFETY: the caller guarantees the strip and the instructions of `M`.
             unsafe {
-                M::transpose(
+                M::Operands::transpose(
                     at(s, i, l * M::STEP).cast(),
                     stride,
                     lanes,
@@ -99,7 +100,7 @@ unsafe fn straight<M: Mac>(s: &Strip<M>, steps: usize) {
             // SAFETY: the caller guarantees the strip and the instructions of `M`.
             unsafe {
                 let x = M::beside(at(s, i, l * M::STEP), s.step, (s.lanes - i).min(M::LANES));
-                M::store(s.to.add(l * s.width + i), x);
+                M::Operands::store(s.to.add(l * s.width + i), x);
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Products that are one tile, and pieces of a result that must be transposed.
 
-use super::mac::Mac;
+use super::mac::Kernels;
 use super::tile::Tile;
 use super::{Piece, Product, Target};
 
@@ -9,7 +9,7 @@ use super::{Piece, Product, Target};
 ///
 /// # Safety
 /// As for [`super::Number::multiply`], and the processor has the instructions of `M`.
-pub unsafe fn single<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
+pub unsafe fn single<M: Kernels>(p: &Product<M::Stored, M::Out>) -> bool {
     let fits = p.m <= M::ROWS && p.n <= 2 * M::LANES && p.k <= 4 * M::LANES;
     let Target::Memory(out, out_row, None) = p.target else { return false };
     if !fits || p.right.free != 1 || M::STEP > 1 {
@@ -42,7 +42,7 @@ pub fn transposed<O>(piece: &Piece<O>, at: *mut O, stride: isize) -> Piece<O> {
 ///
 /// # Safety
 /// Both pieces exist.
-pub unsafe fn copy_transposed<M: Mac>(from: &Piece<M::Out>, to: &Piece<M::Out>) {
+pub unsafe fn copy_transposed<M: Kernels>(from: &Piece<M::Out>, to: &Piece<M::Out>) {
     for i in 0..to.rows {
         for j in 0..to.columns {
             // SAFETY: the caller guarantees that both pieces exist.

@@ -1,6 +1,5 @@
 //! Compares every instruction set of this processor with the definition, over shapes and layouts.
 
-use super::plain::Plain;
 use super::*;
 use crate::cpu::run::threads::set_num_threads;
 use std::fmt::Debug;
@@ -67,7 +66,7 @@ fn layout(rows: usize, columns: usize, kind: usize) -> (usize, usize, isize, isi
     }
 }
 
-fn check<M: Mac>(m: usize, k: usize, n: usize, (x, y): (usize, usize))
+fn check<M: Kernels>(m: usize, k: usize, n: usize, (x, y): (usize, usize))
 where
     (): Sample<M::Stored, M::Out>,
     M::Out: PartialEq + Debug + Send,
@@ -109,7 +108,7 @@ where
 }
 
 /// Checks shapes around the borders of vectors, tiles, strips and blocks, and layouts for each.
-fn check_all<M: Mac>()
+fn check_all<M: Kernels>()
 where
     (): Sample<M::Stored, M::Out>,
     M::Out: PartialEq + Debug + Send,
@@ -148,10 +147,10 @@ where
 
 #[test]
 fn plain_rust_multiplies() {
-    check_all::<Plain<f32, 4>>();
-    check_all::<Plain<f64, 2>>();
-    check_all::<Plain<i32, 4>>();
-    check_all::<Plain<i64, 2>>();
+    check_all::<Baseline<f32, 4>>();
+    check_all::<Baseline<f64, 2>>();
+    check_all::<Baseline<i32, 4>>();
+    check_all::<Baseline<i64, 2>>();
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! vector, vector times transposed matrix, inner products. They are bound by memory, so nothing is packed.
 
 use super::inner::Inner;
-use super::mac::Mac;
+use super::mac::Kernels;
 use super::{Operand, Piece, Product, Sink, Target};
 use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::try_parallel_for;
@@ -31,7 +31,7 @@ unsafe impl<S, O> Sync for Thin<'_, S, O> {}
 
 impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
     /// Returns `p` as a thin product, if it is one.
-    pub fn of<M: Mac<Stored = S, Out = O>>(p: &Product<'a, S, O>) -> Option<Self> {
+    pub fn of<M: Kernels<Stored = S, Out = O>>(p: &Product<'a, S, O>) -> Option<Self> {
         let straight = p.m <= ROWS && p.right.depth == 1;
         let swapped = !straight && p.n <= ROWS && p.left.depth == 1;
         if !(straight || swapped) || p.k < 2 * M::LANES * M::STEP || !p.k.is_multiple_of(M::STEP) {
@@ -46,7 +46,7 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
     ///
     /// # Safety
     /// As for [`super::Number::multiply`], and the processor has the instructions of `M`.
-    pub unsafe fn run<M: Mac<Stored = S, Out = O>>(mut self) -> Result<()> {
+    pub unsafe fn run<M: Kernels<Stored = S, Out = O>>(mut self) -> Result<()> {
         let steps = self.p.k / M::STEP;
         let body = |this: &Self| {
             try_parallel_for(this.columns.div_ceil(GROUP), WORK.div_ceil(GROUP * this.p.k), |range| {
@@ -76,7 +76,7 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
     ///
     /// # Safety
     /// As for [`Thin::run`], and no other thread computes these columns.
-    unsafe fn part<M: Mac<Stored = S, Out = O>>(&self, first: usize, columns: usize) -> Result<()> {
+    unsafe fn part<M: Kernels<Stored = S, Out = O>>(&self, first: usize, columns: usize) -> Result<()> {
         let (i, j) = if self.swapped { (first, 0) } else { (0, first) };
         let (rows, wide) = if self.swapped { (columns, self.rows) } else { (self.rows, columns) };
         match self.p.target {
@@ -101,7 +101,7 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
     ///
     /// # Safety
     /// As for [`Thin::part`], and `piece` is valid for these columns.
-    unsafe fn piece<M: Mac<Stored = S, Out = O>>(
+    unsafe fn piece<M: Kernels<Stored = S, Out = O>>(
         &self,
         first: usize,
         columns: usize,
