@@ -4,7 +4,7 @@
 //! and nothing is packed.
 
 use super::mac::{Factor, Mac, Sum};
-use super::vector::Vector;
+use super::vector::{Square, Vector};
 use std::mem::MaybeUninit;
 
 /// Operands and results of some inner products.
@@ -92,7 +92,8 @@ unsafe fn add_up<M: Mac>(vectors: *const M::Out, count: usize, to: *mut M::Out) 
     let from = transposed.as_mut_ptr().cast::<M::Out>();
     // SAFETY: the caller guarantees the vectors, and the array has capacity for `LANES` vectors.
     unsafe {
-        M::Sums::transpose(vectors.cast(), stride, count, M::LANES, from, M::LANES);
+        let square = Square { from: vectors.cast(), stride, lanes: count, steps: M::LANES };
+        M::Sums::transpose(square, from, M::LANES);
         let mut sum = M::Sums::load(from);
         for l in 1..M::LANES {
             sum = M::Sums::plus(sum, M::Sums::load(from.add(l * M::LANES)));

@@ -4,7 +4,7 @@
 use super::inner::{Inner, InnerFn, inner};
 use super::pack::{PackFn, Strip, pack};
 use super::tile::{Tile, TileFn, tile};
-use super::vector::{Plain, Vector};
+use super::vector::{Plain, Vector, inlined};
 #[cfg(target_arch = "x86_64")]
 use super::x86::*;
 
@@ -50,20 +50,10 @@ impl<V: Vector> Mac for V {
     type Sums = V;
     const STEP: usize = 1;
 
-    #[inline(always)]
-    unsafe fn mac(sum: V::Register, x: V::Register, y: V::Register) -> V::Register {
-        // SAFETY: the caller guarantees the conditions of `Mac`.
-        unsafe { V::add_product(x, y, sum) }
-    }
-    #[inline(always)]
-    unsafe fn one(from: *const V::Number, _step: isize, _single: bool) -> V::Number {
-        // SAFETY: the caller guarantees the conditions of `Mac`.
-        unsafe { *from }
-    }
-    #[inline(always)]
-    unsafe fn beside(from: *const V::Number, _step: isize, n: usize) -> V::Register {
-        // SAFETY: the caller guarantees the conditions of `Mac`.
-        unsafe { V::load_first(from, n) }
+    inlined! {
+        mac(sum: V::Register, x: V::Register, y: V::Register) -> V::Register = V::add_product(x, y, sum);
+        one(from: *const V::Number, _step: isize, _single: bool) -> V::Number = *from;
+        beside(from: *const V::Number, _step: isize, n: usize) -> V::Register = V::load_first(from, n);
     }
 }
 

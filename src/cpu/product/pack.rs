@@ -5,7 +5,7 @@
 //! vectors.
 
 use super::mac::Mac;
-use super::vector::Vector;
+use super::vector::{Square, Vector};
 
 /// A strip of an operand, and the destination of its copy.
 pub struct Strip<M: Mac> {
@@ -73,18 +73,14 @@ unsafe fn transposed<M: Mac>(s: &Strip<M>, steps: usize) {
     for l in (0..steps).step_by(M::LANES) {
         // From the last lanes to the first: stores overwrite what the one before wrote behind its lanes.
         for i in (0..s.lanes).step_by(M::LANES).rev() {
-            let (lanes, deep) = ((s.lanes - i).min(M::LANES), (steps - l).min(M::LANES));
+            let square = Square {
+                from: at(s, i, l * M::STEP).cast(),
+                stride,
+                lanes: (s.lanes - i).min(M::LANES),
+                steps: (steps - l).min(M::LANES),
+            };
             // SAFETY: the caller guarantees the strip and the instructions of `M`.
-            unsafe {
-                M::Operands::transpose(
-                    at(s, i, l * M::STEP).cast(),
-                    stride,
-                    lanes,
-                    deep,
-                    s.to.add(l * s.width + i),
-                    s.width,
-                );
-            }
+            unsafe { M::Operands::transpose(square, s.to.add(l * s.width + i), s.width) };
         }
     }
 }

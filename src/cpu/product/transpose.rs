@@ -1,7 +1,7 @@
 //! Squares of elements transposed in registers, for packing: rows are loaded, columns are stored. The
 //! shuffles are the textbook ones: pairs, then pairs of pairs, then 128-bit quarters.
 
-use super::vector::Vector;
+use super::vector::{Square, Vector};
 use super::x86::{F32x8, F32x16, F64x4, F64x8};
 use std::arch::x86_64::*;
 
@@ -9,7 +9,7 @@ use std::arch::x86_64::*;
 type Rows<V> = [<V as Vector>::Register; 16];
 
 /// Floats of which `LANES` vectors can be transposed in registers.
-pub trait Square: Vector {
+pub trait Turn: Vector {
     /// Returns the transpose of the first `LANES` vectors.
     ///
     /// # Safety
@@ -22,15 +22,9 @@ pub trait Square: Vector {
 /// # Safety
 /// As for [`Vector`].
 #[inline(always)]
-pub unsafe fn transpose<V: Square>(
-    from: *const u8,
-    stride: isize,
-    lanes: usize,
-    steps: usize,
-    to: *mut V::Number,
-    width: usize,
-) {
-    // SAFETY: the caller guarantees the instructions, the rows and the capacity of `to`.
+pub unsafe fn transpose<V: Turn>(square: Square, to: *mut V::Number, width: usize) {
+    let Square { from, stride, lanes, steps } = square;
+    // SAFETY: the caller guarantees the instructions, the lanes and the capacity of `to`.
     unsafe {
         let mut rows = [V::zero(); 16];
         for (i, row) in rows[..V::LANES].iter_mut().enumerate() {
@@ -46,7 +40,7 @@ pub unsafe fn transpose<V: Square>(
     }
 }
 
-impl Square for F32x16 {
+impl Turn for F32x16 {
     #[inline(always)]
     unsafe fn turn(mut r: Rows<Self>) -> Rows<Self> {
         // SAFETY: the caller guarantees AVX-512.
@@ -75,7 +69,7 @@ impl Square for F32x16 {
     }
 }
 
-impl Square for F64x8 {
+impl Turn for F64x8 {
     #[inline(always)]
     unsafe fn turn(mut r: Rows<Self>) -> Rows<Self> {
         // SAFETY: the caller guarantees AVX-512.
@@ -98,7 +92,7 @@ impl Square for F64x8 {
     }
 }
 
-impl Square for F32x8 {
+impl Turn for F32x8 {
     #[inline(always)]
     unsafe fn turn(mut r: Rows<Self>) -> Rows<Self> {
         // SAFETY: the caller guarantees AVX2.
@@ -123,7 +117,7 @@ impl Square for F32x8 {
     }
 }
 
-impl Square for F64x4 {
+impl Turn for F64x4 {
     #[inline(always)]
     unsafe fn turn(mut r: Rows<Self>) -> Rows<Self> {
         // SAFETY: the caller guarantees AVX2.

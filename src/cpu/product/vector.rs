@@ -37,17 +37,35 @@ pub trait Vector: Copy + 'static {
     unsafe fn plus(x: Self::Register, y: Self::Register) -> Self::Register;
     /// Returns `x y + sum`; integers wrap.
     unsafe fn add_product(x: Self::Register, y: Self::Register, sum: Self::Register) -> Self::Register;
-    /// Transposes up to `LANES x LANES` elements: `to[l * width + i] = from[i * stride + l]`, `stride` in
-    /// bytes, for `lanes` lanes and `steps` steps. Writes whole vectors, with zeros behind the lanes.
-    unsafe fn transpose(
-        from: *const u8,
-        stride: isize,
-        lanes: usize,
-        steps: usize,
-        to: *mut Self::Number,
-        width: usize,
-    );
+    /// Transposes a square: `to[l * width + i] = from[i * stride + l]`. Writes whole vectors, with zeros behind
+    /// the lanes.
+    unsafe fn transpose(square: Square, to: *mut Self::Number, width: usize);
 }
+
+/// Up to `LANES x LANES` elements.
+pub struct Square {
+    /// The first element.
+    pub from: *const u8,
+    /// Bytes from one lane to the next.
+    pub stride: isize,
+    /// Number of lanes.
+    pub lanes: usize,
+    /// Adjacent elements of a lane.
+    pub steps: usize,
+}
+
+/// Functions that become part of a loop compiled for their instructions.
+macro_rules! inlined {
+    ($($name:ident($($argument:ident: $t:ty),*) $(-> $out:ty)? = $body:expr;)*) => {
+        $(#[inline(always)]
+        #[allow(unused_unsafe, reason = "plain Rust needs it for pointers alone")]
+        unsafe fn $name($($argument: $t),*) $(-> $out)? {
+            // SAFETY: the caller guarantees the conditions of the trait.
+            unsafe { $body }
+        })*
+    };
+}
+pub(super) use inlined;
 
 /// Numbers that are multiplied and added; integers wrap.
 pub trait Arithmetic: Copy + Default + 'static {
@@ -89,61 +107,23 @@ impl<T: Arithmetic, const N: usize, const FUSED: bool> Vector for Plain<T, N, FU
     const LANES: usize = N;
     const MASKS: bool = false;
 
-    #[inline(always)]
-    unsafe fn zero() -> [T; N] {
-        [T::default(); N]
-    }
-    #[inline(always)]
-    unsafe fn splat(x: T) -> [T; N] {
-        [x; N]
-    }
-    #[inline(always)]
-    unsafe fn load(from: *const T) -> [T; N] {
-        // SAFETY: the caller guarantees the conditions of `Vector`.
-        unsafe { from.cast::<[T; N]>().read_unaligned() }
-    }
-    #[inline(always)]
-    unsafe fn load_first(from: *const T, n: usize) -> [T; N] {
-        // SAFETY: the caller guarantees the conditions of `Vector`.
-        std::array::from_fn(|i| if i < n { unsafe { *from.add(i) } } else { T::default() })
-    }
-    #[inline(always)]
-    unsafe fn store(to: *mut T, x: [T; N]) {
-        // SAFETY: the caller guarantees the conditions of `Vector`.
-        unsafe { to.cast::<[T; N]>().write_unaligned(x) }
-    }
-    #[inline(always)]
-    unsafe fn store_first(to: *mut T, x: [T; N], n: usize) {
-        for (i, &x) in x[..n].iter().enumerate() {
-            // SAFETY: the caller guarantees the conditions of `Vector`.
-            unsafe { *to.add(i) = x }
-        }
-    }
-    #[inline(always)]
-    unsafe fn plus(x: [T; N], y: [T; N]) -> [T; N] {
-        std::array::from_fn(|i| T::plus(x[i], y[i]))
-    }
-    #[inline(always)]
-    unsafe fn add_product(x: [T; N], y: [T; N], sum: [T; N]) -> [T; N] {
-        std::array::from_fn(|i| T::add_product::<FUSED>(x[i], y[i], sum[i]))
-    }
-    #[inline(always)]
-    unsafe fn transpose(
-        from: *const u8,
-        stride: isize,
-        lanes: usize,
-        steps: usize,
-        to: *mut T,
-        width: usize,
-    ) {
-        for l in 0..steps {
+    inlined! {
+        zero() -> [T; N] = [T::default(); N];
+        splat(x: T) -> [T; N] = [x; N];
+        load(from: *const T) -> [T; N] = from.cast::<[T; N]>().read_unaligned();
+        load_first(from: *const T, n: usize) -> [T; N] =
+            std::array::from_fn(|i| if i < n { *from.add(i) } else { T::default() });
+        store(to: *mut T, x: [T; N]) = to.cast::<[T; N]>().write_unaligned(x);
+        store_first(to: *mut T, x: [T; N], n: usize) =
+            x[..n].iter().enumerate().for_each(|(i, &x)| *to.add(i) = x);
+        plus(x: [T; N], y: [T; N]) -> [T; N] = std::array::from_fn(|i| T::plus(x[i], y[i]));
+        add_product(x: [T; N], y: [T; N], sum: [T; N]) -> [T; N] =
+            std::array::from_fn(|i| T::add_product::<FUSED>(x[i], y[i], sum[i]));
+        transpose(square: Square, to: *mut T, width: usize) = for l in 0..square.steps {
             for i in 0..N {
-                // SAFETY: the caller guarantees the conditions of `Vector`.
-                unsafe {
-                    let row = from.wrapping_offset(i as isize * stride).cast::<T>();
-                    *to.add(l * width + i) = if i < lanes { *row.add(l) } else { T::default() };
-                }
+                let lane = square.from.wrapping_offset(i as isize * square.stride).cast::<T>();
+                *to.add(l * width + i) = if i < square.lanes { *lane.add(l) } else { T::default() };
             }
-        }
+        };
     }
 }

@@ -2,7 +2,7 @@
 
 use super::mac::Mac;
 use super::transpose::transpose;
-use super::vector::Vector;
+use super::vector::{Square, Vector, inlined};
 use std::arch::x86_64::*;
 
 /// Implements [`Vector`]; `as` names the floats of the same size, as which elements are transposed.
@@ -22,57 +22,18 @@ macro_rules! vectors {
             type Register = $register;
             const LANES: usize = $lanes;
             const MASKS: bool = $masks;
-            #[inline(always)]
-            unsafe fn zero() -> $register {
-                // SAFETY: the caller guarantees the conditions of `Vector`.
-                unsafe { $zero() }
-            }
-            #[inline(always)]
-            unsafe fn splat(x: $t) -> $register {
-                // SAFETY: the caller guarantees the conditions of `Vector`.
-                unsafe { $splat(x) }
-            }
-            #[inline(always)]
-            unsafe fn load(from: *const $t) -> $register {
-                // SAFETY: the caller guarantees the conditions of `Vector`.
-                unsafe { $load(from.cast()) }
-            }
-            #[inline(always)]
-            unsafe fn load_first(from: *const $t, n: usize) -> $register {
-                // SAFETY: the caller guarantees the conditions of `Vector`.
-                unsafe { $load_first(from, n) }
-            }
-            #[inline(always)]
-            unsafe fn store(to: *mut $t, x: $register) {
-                // SAFETY: the caller guarantees the conditions of `Vector`.
-                unsafe { $store(to.cast(), x) }
-            }
-            #[inline(always)]
-            unsafe fn store_first(to: *mut $t, x: $register, n: usize) {
-                // SAFETY: the caller guarantees the conditions of `Vector`.
-                unsafe { $store_first(to, x, n) }
-            }
-            #[inline(always)]
-            unsafe fn plus(x: $register, y: $register) -> $register {
-                // SAFETY: the caller guarantees the conditions of `Vector`.
-                unsafe { $plus(x, y) }
-            }
-            #[inline(always)]
-            unsafe fn add_product(x: $register, y: $register, sum: $register) -> $register {
-                // SAFETY: the caller guarantees the conditions of `Vector`.
-                unsafe { $add_product(x, y, sum) }
-            }
-            #[inline(always)]
-            unsafe fn transpose(
-                from: *const u8,
-                stride: isize,
-                lanes: usize,
-                steps: usize,
-                to: *mut $t,
-                width: usize,
-            ) {
-                // SAFETY: the caller guarantees the conditions of `Vector`.
-                unsafe { transpose::<$floats>(from, stride, lanes, steps, to.cast(), width) }
+            inlined! {
+                zero() -> $register = $zero();
+                splat(x: $t) -> $register = $splat(x);
+                load(from: *const $t) -> $register = $load(from.cast());
+                load_first(from: *const $t, n: usize) -> $register = $load_first(from, n);
+                store(to: *mut $t, x: $register) = $store(to.cast(), x);
+                store_first(to: *mut $t, x: $register, n: usize) = $store_first(to, x, n);
+                plus(x: $register, y: $register) -> $register = $plus(x, y);
+                add_product(x: $register, y: $register, sum: $register) -> $register =
+                    $add_product(x, y, sum);
+                transpose(square: Square, to: *mut $t, width: usize) =
+                    transpose::<$floats>(square, to.cast(), width);
             }
         })*
     };
@@ -136,28 +97,18 @@ impl Mac for Bf16x32 {
     type Sums = F32x16;
     const STEP: usize = 2;
 
-    #[inline(always)]
-    unsafe fn mac(sum: __m512, x: __m512i, y: __m512i) -> __m512 {
-        // SAFETY: the two types differ only in name, and the caller guarantees the instruction.
-        unsafe {
+    inlined! {
+        mac(sum: __m512, x: __m512i, y: __m512i) -> __m512 = {
+            // The two types differ only in name.
             let pairs = |x| std::mem::transmute::<__m512i, __m512bh>(x);
             _mm512_dpbf16_ps(sum, pairs(x), pairs(y))
-        }
-    }
-    #[inline(always)]
-    unsafe fn one(from: *const u16, step: isize, single: bool) -> i32 {
-        // SAFETY: the caller guarantees the conditions of `Mac`.
-        let second = if single { 0 } else { unsafe { *from.offset(step) } };
-        // SAFETY: as above.
-        unsafe { (*from as u32 | (second as u32) << 16) as i32 }
-    }
-    #[inline(always)]
-    unsafe fn beside(from: *const u16, step: isize, n: usize) -> __m512i {
-        // SAFETY: the caller guarantees the conditions of `Mac`.
-        unsafe {
+        };
+        one(from: *const u16, step: isize, single: bool) -> i32 =
+            *from as i32 | if single { 0 } else { (*from.offset(step) as i32) << 16 };
+        beside(from: *const u16, step: isize, n: usize) -> __m512i = {
             let wide = |p: *const u16| _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(first(n), p.cast()));
             _mm512_or_si512(wide(from), _mm512_slli_epi32::<16>(wide(from.offset(step))))
-        }
+        };
     }
 }
 
