@@ -26,9 +26,12 @@ pub mod vector;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 
+use crate::array::dtype::Element;
 use crate::cpu::run::isa::{Isa, isa};
+use crate::cpu::run::scratch::Scratch;
 use crate::error::Result;
 use mac::{Baseline, Kernels};
+use vector::Arithmetic;
 
 /// One operand: element `l` of the depth in row (left) or column (right) `i` is at `i * free + l * depth`.
 #[derive(Clone, Copy)]
@@ -92,6 +95,24 @@ pub enum Target<'a, O> {
     Sink(&'a dyn Sink<O>),
 }
 
+/// A piece, the sink that takes it, and the memory that it lies in if its target has none.
+type Opened<'a, O> = (Piece<O>, Option<&'a dyn Sink<O>>, Scratch<O>);
+
+impl<'a, O> Target<'a, O> {
+    /// Returns the rectangle `rows x columns` at row `i` and column `j`.
+    fn piece(&self, (i, j): (usize, usize), (rows, columns): (usize, usize)) -> Result<Opened<'a, O>> {
+        let apart = if matches!(self, Target::Sink(_)) { rows * columns } else { 0 };
+        let mut memory = Scratch::new(apart)?;
+        let (at, stride, sink) = match *self {
+            Target::Memory(out, stride, sink) => {
+                (out.wrapping_offset(i as isize * stride + j as isize), stride, sink)
+            }
+            Target::Sink(sink) => (memory.ptr(), columns as isize, Some(sink)),
+        };
+        Ok((Piece { at, stride, i, j, rows, columns }, sink, memory))
+    }
+}
+
 /// A product of `m x k` by `k x n`; no length is zero.
 #[derive(Clone, Copy)]
 pub struct Product<'a, S, O> {
@@ -113,7 +134,7 @@ pub struct Product<'a, S, O> {
 unsafe impl<S, O> Sync for Product<'_, S, O> {}
 
 /// Elements that are multiplied in their own type.
-pub trait Number: Copy + Send + Sync + 'static {
+pub trait Number: Element + Arithmetic {
     /// Computes a product on as many threads as pay; fails if there is no memory to pack its operands.
     ///
     /// # Safety

@@ -1,8 +1,8 @@
-//! Products that are one tile, and pieces of a result that must be transposed.
+//! Products that are one tile.
 
 use super::mac::Kernels;
 use super::tile::Tile;
-use super::{Piece, Product, Target};
+use super::{Product, Target};
 
 /// Computes a product that is a single tile directly on its operands and result, since planning would take
 /// longer than the arithmetic. Returns whether it was a single tile.
@@ -31,25 +31,4 @@ pub unsafe fn single<M: Kernels>(p: &Product<M::Stored, M::Out>) -> bool {
     // SAFETY: the caller guarantees operands, result and instructions; the product fits the tile.
     unsafe { compute(&tile) };
     true
-}
-
-/// Returns the transposed piece, located at `at` with row stride `stride`.
-pub fn transposed<O>(piece: &Piece<O>, at: *mut O, stride: isize) -> Piece<O> {
-    Piece { at, stride, i: piece.j, j: piece.i, rows: piece.columns, columns: piece.rows }
-}
-
-/// Copies a piece to its transposed piece.
-///
-/// # Safety
-/// Both pieces exist.
-pub unsafe fn copy_transposed<M: Kernels>(from: &Piece<M::Out>, to: &Piece<M::Out>) {
-    for i in 0..to.rows {
-        for j in 0..to.columns {
-            // SAFETY: the caller guarantees that both pieces exist.
-            unsafe {
-                let at = to.at.offset(i as isize * to.stride + j as isize);
-                *at = *from.at.offset(j as isize * from.stride + i as isize);
-            }
-        }
-    }
 }

@@ -3,7 +3,7 @@
 
 use super::inner::Inner;
 use super::mac::Kernels;
-use super::{Operand, Piece, Product, Sink, Target};
+use super::{Operand, Product};
 use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::try_parallel_for;
 use crate::error::Result;
@@ -72,42 +72,16 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
         body(&self)
     }
 
-    /// Computes the columns from `first` on.
+    /// Computes the columns from `first` on, and passes them to the sink.
     ///
     /// # Safety
     /// As for [`Thin::run`], and no other thread computes these columns.
     unsafe fn part<M: Kernels<Stored = S, Out = O>>(&self, first: usize, columns: usize) -> Result<()> {
-        let (i, j) = if self.swapped { (first, 0) } else { (0, first) };
-        let (rows, wide) = if self.swapped { (columns, self.rows) } else { (self.rows, columns) };
-        match self.p.target {
-            Target::Memory(out, stride, sink) => {
-                let at = out.wrapping_offset(i as isize * stride + j as isize);
-                let piece = Piece { at, stride, i, j, rows, columns: wide };
-                // SAFETY: the caller guarantees operands and result; the piece is these columns of it.
-                unsafe { self.piece::<M>(first, columns, piece, sink) };
-                Ok(())
-            }
-            Target::Sink(sink) => {
-                let mut result = Scratch::new(rows * wide)?;
-                let piece = Piece { at: result.ptr(), stride: wide as isize, i, j, rows, columns: wide };
-                // SAFETY: the caller guarantees the operands; `result` belongs to this thread.
-                unsafe { self.piece::<M>(first, columns, piece, Some(sink)) };
-                Ok(())
-            }
-        }
-    }
-
-    /// Computes the columns from `first` on into a piece, and passes it to the sink.
-    ///
-    /// # Safety
-    /// As for [`Thin::part`], and `piece` is valid for these columns.
-    unsafe fn piece<M: Kernels<Stored = S, Out = O>>(
-        &self,
-        first: usize,
-        columns: usize,
-        piece: Piece<O>,
-        sink: Option<&dyn Sink<O>>,
-    ) {
+        let (start, shape) = match self.swapped {
+            true => ((first, 0), (columns, self.rows)),
+            false => ((0, first), (self.rows, columns)),
+        };
+        let (piece, sink, _memory) = self.p.target.piece(start, shape)?;
         let size = size_of::<S>() as isize;
         let (out_row, out_column) = if self.swapped { (1, piece.stride) } else { (piece.stride, 1) };
         let mut at = 0;
@@ -135,5 +109,6 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
             // SAFETY: the piece belongs to this thread.
             unsafe { sink.take(piece) };
         }
+        Ok(())
     }
 }
