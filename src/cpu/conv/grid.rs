@@ -94,7 +94,7 @@ impl Side {
     }
 }
 
-/// A place in a contiguous tensor `[images, channels, spatial..]`, from which images and channels are counted.
+/// A place in a contiguous tensor `[images, channels, spatial..]`, from where images and channels count.
 pub struct Place {
     /// The first image.
     pub image: usize,
@@ -179,26 +179,21 @@ impl Grid {
     /// Copies `channels` channels into the grid at `to`, with zeros around them.
     ///
     /// # Safety
-    /// `x` has the images and channels at `from`, `to` has capacity for the channels, and `V` is available.
+    /// `x` has the images and channels at `from`, `to` capacity for the channels, and `V` is available.
     #[inline(always)]
     pub unsafe fn fill<V: Vector>(&self, x: &[V::Number], from: &Place, channels: usize, to: *mut V::Number) {
-        let [z, y, x_side] = &self.sides;
+        let [nz, ny, nx] = self.sides.each_ref().map(|side| side.phases.len());
         for channel in 0..channels {
-            // SAFETY: the caller guarantees the capacity of `to`, and a region has one for all rows of all images.
-            unsafe {
-                let mut region = to.add(channel * self.channel);
-                for z_phase in 0..z.phases.len() {
-                    for y_phase in 0..y.phases.len() {
-                        for x_phase in 0..x_side.phases.len() {
-                            let mut row = region;
-                            for image in 0..self.images {
-                                let source = x.as_ptr().add(from.plane(image, channel));
-                                row = self.fill_image::<V>(source, [z_phase, y_phase, x_phase], row);
-                            }
-                            zero::<V>(row, self.region - self.images * self.image);
-                            region = region.add(self.region);
-                        }
+            for phase in 0..nz * ny * nx {
+                let phases = [phase / nx / ny, phase / nx % ny, phase % nx];
+                // SAFETY: the caller guarantees `x` and `to`; a region has capacity for all images.
+                unsafe {
+                    let mut row = to.add(channel * self.channel + phase * self.region);
+                    for image in 0..self.images {
+                        let source = x.as_ptr().add(from.plane(image, channel));
+                        row = self.fill_image::<V>(source, phases, row);
                     }
+                    zero::<V>(row, self.region - self.images * self.image);
                 }
             }
         }

@@ -22,8 +22,8 @@ pub(super) struct Tile<T> {
 }
 
 impl<T: Float> Tile<T> {
-    /// Computes `rows` rows of `VECTORS` vectors: three, or six of up to half as many rows, since few rows need
-    /// more vectors to keep all arithmetic units busy.
+    /// Computes `rows` rows of `VECTORS` vectors: of three, or of six up to half as many rows, since few rows
+    /// need more vectors to keep all arithmetic units busy.
     ///
     /// # Safety
     /// All pointers of the tile are valid for this many rows, and `V` is available.

@@ -238,8 +238,8 @@ impl<'a, M: Kernels> Blocks<'a, M> {
     /// Computes one strip of columns of a block: all its rows, over a part of the depth.
     ///
     /// # Safety
-    /// As for [`Blocks::block`]; `left` has capacity for the packed left operand, `wait` for the partial sums of the
-    /// block; `right` is the strip's right operand and its stride from step to step.
+    /// As for [`Blocks::block`]; `left` has the packed left operand, `wait` capacity for the block's partial
+    /// sums; `right` is the strip's right operand and its stride from step to step.
     unsafe fn strip(
         &self,
         block: &Block,
@@ -302,20 +302,9 @@ impl<'a, M: Kernels> Blocks<'a, M> {
             } else {
                 (self.p.left.at(rows.start, steps.start).cast(), self.p.left.free, self.p.left.depth)
             };
-            let out = piece.at.wrapping_offset((rows.start - piece.i) as isize * piece.stride);
-            let columns = piece.columns;
-            let tile = Tile {
-                k: steps.len(),
-                a,
-                a_row,
-                a_step,
-                b,
-                b_step,
-                out,
-                out_row: piece.stride,
-                columns,
-                add,
-            };
+            let (columns, out_row) = (piece.columns, piece.stride);
+            let out = piece.at.wrapping_offset((rows.start - piece.i) as isize * out_row);
+            let tile = Tile { k: steps.len(), a, a_row, a_step, b, b_step, out, out_row, columns, add };
             if let Some(compute) = M::TILES[rows.len() - 1][vectors - 1] {
                 // SAFETY: the caller guarantees the operands and the piece, and the tile lies inside it.
                 unsafe { compute(&tile) };

@@ -128,23 +128,16 @@ impl Batch {
         Ok(Batch { m, k, n, a: strides(a), b: strides(b), start: (start(a), start(b)), nest, count })
     }
 
-    /// Returns the operands of one batch element.
-    fn operands<S>(&self, item: usize) -> (Operand<S>, Operand<S>) {
+    /// Returns one batch element as a product.
+    fn product<'a, S, O>(&self, item: usize, target: Target<'a, O>) -> Product<'a, S, O> {
         let (mut pa, mut pb) = (0, 0);
         if self.count > 1 {
             let at = self.nest.coordinates(item);
             (pa, pb) = (self.nest.position(0, &at), self.nest.position(1, &at));
         }
         let (a, b) = (self.start.0.cast::<S>(), self.start.1.cast::<S>());
-        (
-            Operand { data: a.wrapping_offset(pa), free: self.a.0, depth: self.a.1 },
-            Operand { data: b.wrapping_offset(pb), free: self.b.1, depth: self.b.0 },
-        )
-    }
-
-    /// Returns one batch element as a product.
-    fn product<'a, S, O>(&self, item: usize, target: Target<'a, O>) -> Product<'a, S, O> {
-        let (left, right) = self.operands(item);
+        let left = Operand { data: a.wrapping_offset(pa), free: self.a.0, depth: self.a.1 };
+        let right = Operand { data: b.wrapping_offset(pb), free: self.b.1, depth: self.b.0 };
         Product { m: self.m, n: self.n, k: self.k, left, right, target }
     }
 

@@ -15,7 +15,6 @@ mod inner;
 mod mac;
 pub mod matmul;
 mod pack;
-mod single;
 #[cfg(test)]
 mod tests;
 mod thin;
@@ -203,7 +202,7 @@ pub unsafe fn multiply_bf16(p: &Product<u16, f32>) -> Result<()> {
 unsafe fn run<M: Kernels>(p: &Product<M::Stored, M::Out>) -> Result<()> {
     // SAFETY: the caller guarantees operands, result and instructions.
     unsafe {
-        if single::single::<M>(p) {
+        if tile::single::<M>(p) {
             return Ok(());
         }
         match thin::Thin::of::<M>(p) {

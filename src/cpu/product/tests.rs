@@ -36,8 +36,8 @@ fn layout(rows: usize, columns: usize, kind: usize) -> (usize, usize, isize, isi
     }
 }
 
-/// Checks a product of small integers, every sum of which is exact, in memory and through a sink; `stored` makes
-/// an operand of an integer.
+/// Checks a product of small integers, every sum of which is exact, in memory and through a sink; `stored`
+/// makes an operand of an integer.
 fn check<M: Kernels<Out: Element>>(
     stored: impl Fn(i64) -> M::Stored,
     [m, k, n]: [usize; 3],

@@ -48,28 +48,24 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
     /// As for [`super::Number::multiply`], and the processor has the instructions of `M`.
     pub unsafe fn run<M: Kernels<Stored = S, Out = O>>(mut self) -> Result<()> {
         let steps = self.p.k / M::STEP;
-        let body = |this: &Self| {
-            try_parallel_for(this.columns.div_ceil(GROUP), WORK.div_ceil(GROUP * this.p.k), |range| {
-                let columns = range.start * GROUP..(range.end * GROUP).min(this.columns);
-                // SAFETY: the caller guarantees operands, result and instructions; ranges are disjoint.
-                unsafe { this.part::<M>(columns.start, columns.len()) }
-            })
-        };
-        if self.short.depth == 1 {
-            return body(&self);
-        }
-        let mut copy = Scratch::<M::In>::new(self.rows * steps)?;
-        let to = copy.ptr();
-        for i in 0..self.rows {
-            for l in 0..steps {
-                // SAFETY: the element exists, and `copy` has capacity for it.
-                unsafe {
-                    *to.add(i * steps + l) = M::one(self.short.at(i, l * M::STEP), self.short.depth, false);
+        let apart = self.short.depth != 1;
+        let mut copy = Scratch::<M::In>::new(if apart { self.rows * steps } else { 0 })?;
+        if apart {
+            let to = copy.ptr();
+            for i in 0..self.rows {
+                for l in 0..steps {
+                    let from = self.short.at(i, l * M::STEP);
+                    // SAFETY: the element exists, and `copy` has capacity for it.
+                    unsafe { *to.add(i * steps + l) = M::one(from, self.short.depth, false) };
                 }
             }
+            self.short = Operand { data: to.cast(), free: self.p.k as isize, depth: 1 };
         }
-        self.short = Operand { data: to.cast(), free: self.p.k as isize, depth: 1 };
-        body(&self)
+        try_parallel_for(self.columns.div_ceil(GROUP), WORK.div_ceil(GROUP * self.p.k), |range| {
+            let columns = range.start * GROUP..(range.end * GROUP).min(self.columns);
+            // SAFETY: the caller guarantees operands, result and instructions; ranges are disjoint.
+            unsafe { self.part::<M>(columns.start, columns.len()) }
+        })
     }
 
     /// Computes the columns from `first` on, and passes them to the sink.

@@ -37,8 +37,8 @@ pub trait Vector: Copy + 'static {
     unsafe fn plus(x: Self::Register, y: Self::Register) -> Self::Register;
     /// Returns `x y + sum`; integers wrap.
     unsafe fn add_product(x: Self::Register, y: Self::Register, sum: Self::Register) -> Self::Register;
-    /// Transposes a square: `to[l * width + i] = from[i * stride + l]`. Writes whole vectors, with zeros behind
-    /// the lanes.
+    /// Transposes a square: `to[l * width + i] = from[i * stride + l]`. Writes whole vectors, with zeros
+    /// behind the lanes.
     unsafe fn transpose(square: Square, to: *mut Self::Number, width: usize);
 }
 

@@ -73,8 +73,8 @@ vectors! {
     /// Four `f64`.
     F64x4(f64, __m256d, 4, false) as F64x4,
         zero _mm256_setzero_pd, splat _mm256_set1_pd, load _mm256_loadu_pd,
-        load_first |p, n| _mm256_maskload_pd(p, first_of_4(n)), store _mm256_storeu_pd,
-        store_first |p, x, n| _mm256_maskstore_pd(p, first_of_4(n), x), plus _mm256_add_pd,
+        load_first |p, n| _mm256_maskload_pd(p, first_of_8(2 * n)), store _mm256_storeu_pd,
+        store_first |p, x, n| _mm256_maskstore_pd(p, first_of_8(2 * n), x), plus _mm256_add_pd,
         add_product _mm256_fmadd_pd;
     /// Eight `i32`, wrapping.
     I32x8(i32, __m256i, 8, false) as F32x8,
@@ -120,7 +120,7 @@ fn first(n: usize) -> u16 {
 
 static MASK: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
-/// Returns a mask of the first `n` of 8 lanes of 4 bytes.
+/// Returns a mask of the first `n` of 8 lanes of 4 bytes; two of them make one of 8 bytes.
 ///
 /// # Safety
 /// The processor has AVX2, and `n` is at most 8.
@@ -128,14 +128,4 @@ static MASK: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0
 unsafe fn first_of_8(n: usize) -> __m256i {
     // SAFETY: eight numbers from `8 - n` on are inside the table; the caller guarantees AVX2.
     unsafe { _mm256_loadu_si256(MASK.as_ptr().add(8 - n).cast()) }
-}
-
-/// Returns a mask of the first `n` of 4 lanes of 8 bytes.
-///
-/// # Safety
-/// The processor has AVX2, and `n` is at most 4.
-#[inline(always)]
-unsafe fn first_of_4(n: usize) -> __m256i {
-    // SAFETY: two lanes of 4 bytes make one of 8; the caller guarantees AVX2.
-    unsafe { first_of_8(2 * n) }
 }
