@@ -3,11 +3,10 @@
 use super::super::random::philox;
 use super::operand::{Operand, View};
 use super::product::Number;
-use super::{LANE, Tile};
+use super::{Block, LANE, Problem, Tile};
 use crate::arguments::attention::Dropout;
 use crate::array::random::State;
 use crate::array::shape::{MAX_RANK, Shape};
-use crate::cpu::run::threads::Shared;
 
 /// Which scores count, or what is added to them.
 pub enum Mask<T> {
@@ -40,20 +39,15 @@ const TOGETHER: usize = 16;
 ///
 /// # Safety
 /// `to` has capacity for the tile.
-pub unsafe fn dropout_tile<T: Number>(
-    dropout: &Dropout,
-    sizes: (usize, usize),
-    batch: (&Shape, &[usize; MAX_RANK]),
-    tile: &Tile,
-    to: *mut T,
-) {
-    let (queries, keys) = sizes;
-    let element = dropout.element(batch.0, batch.1);
-    let (p, State { seed, offset }) = (dropout.p as f32, dropout.state);
+pub unsafe fn dropout_tile<T: Number>(p: &Problem<T>, dropout: &Dropout, tile: &Tile, to: *mut T) {
+    let Block { at, query, queries, width } = tile.block;
+    let element = dropout.element(&p.batch, &at);
+    let (probability, State { seed, offset }) = (dropout.p as f32, dropout.state);
     let key = [seed as u32, (seed >> 32) as u32];
     let yes = T::from_f64(if dropout.p < 1.0 { 1.0 / (1.0 - dropout.p) } else { 0.0 });
-    for i in 0..tile.queries {
-        let first = (element * queries as u64 + (tile.query + i) as u64) * keys as u64 + tile.key as u64;
+    for i in 0..queries {
+        let row = element * p.queries as u64 + (query + i) as u64;
+        let first = row * p.keys as u64 + tile.key as u64;
         let last = first + tile.keys as u64;
         let mut block = first / 4;
         while block * 4 < last {
@@ -67,7 +61,9 @@ pub unsafe fn dropout_tile<T: Number>(
                 if (first..last).contains(&number) {
                     let j = (number - first) as usize;
                     // SAFETY: row `j` and column `i` lie inside the tile.
-                    unsafe { *to.add(j * tile.width + i) = if kept(word, p) { yes } else { T::default() } };
+                    unsafe {
+                        *to.add(j * width + i) = if kept(word, probability) { yes } else { T::default() }
+                    };
                 }
             }
             block += TOGETHER as u64;
@@ -84,14 +80,15 @@ fn never<T: Number>() -> T {
 /// # Safety
 /// `scores` has the size of the tile.
 pub unsafe fn causal_tile<T: Number>(tile: &Tile, scores: *mut T) {
+    let Block { query, queries, width, .. } = tile.block;
     for j in 0..tile.keys {
-        let before = (tile.key + j).saturating_sub(tile.query).min(tile.queries);
+        let before = (tile.key + j).saturating_sub(query).min(queries);
         // SAFETY: row `j` and column `i` lie inside the tile.
-        (0..before).for_each(|i| unsafe { *scores.add(j * tile.width + i) = never() });
+        (0..before).for_each(|i| unsafe { *scores.add(j * width + i) = never() });
     }
 }
 
-/// Sets the scores to minus infinity where the mask is false.
+/// Sets the scores to minus infinity where the mask, from the first query of the tile on, is false.
 ///
 /// # Safety
 /// `scores` has the size of the tile, and the mask covers it.
@@ -105,7 +102,7 @@ pub unsafe fn bool_tile<T: Number>(tile: &Tile, mask: View<bool>, scores: *mut T
     }
 }
 
-/// Adds a mask to the scores of a tile.
+/// Adds a mask, from the first query of the tile on, to the scores.
 ///
 /// # Safety
 /// `scores` has the size of the tile, and the mask covers it.
@@ -126,28 +123,10 @@ pub unsafe fn add_tile<T: Number>(tile: &Tile, mask: View<T>, scores: *mut T) {
 #[inline(always)]
 unsafe fn each<M: Copy>(tile: &Tile, mask: View<M>, f: impl Fn(usize, M)) {
     for from in (0..tile.keys).step_by(LANE) {
-        for i in 0..tile.queries {
+        for i in 0..tile.block.queries {
             for j in from..tile.keys.min(from + LANE) {
                 // SAFETY: the caller guarantees that the mask covers the tile.
-                f(j * tile.width + i, unsafe { mask.get(tile.query + i, tile.key + j) });
-            }
-        }
-    }
-}
-
-/// Adds a transposed tile to a matrix of gradients: `to[query, key] += tile[key, query]`. Where `to` has
-/// stride 0 this sums over the axis.
-///
-/// # Safety
-/// `from` has the size of the tile; the matrix covers it, and only the caller accesses it.
-pub unsafe fn add_transposed<T: Number>(tile: &Tile, from: Shared<T>, to: View<T>) {
-    for i in 0..tile.queries {
-        for j in 0..tile.keys {
-            // SAFETY: the caller guarantees the tile and sole access to the matrix (`# Safety`).
-            unsafe {
-                let place = (tile.query + i) as isize * to.row + (tile.key + j) as isize * to.column;
-                let sum = to.data.get().offset(place);
-                *sum = T::from_f64(1.0).multiply_add::<false>(*from.get().add(j * tile.width + i), *sum);
+                f(j * tile.block.width + i, unsafe { mask.get(i, tile.key + j) });
             }
         }
     }

@@ -11,6 +11,7 @@
 //! mask_gradient.
 
 mod backward;
+mod buffers;
 mod forward;
 mod mask;
 mod mask_gradient;
@@ -24,8 +25,9 @@ use crate::array::dtype::DType;
 use crate::array::shape::{MAX_RANK, Shape};
 use crate::cpu::rows::norm::with_float;
 use crate::error::Result;
+use backward::{Pass, SecondOrder};
 use mask::Mask;
-use operand::{Operand, View, converted};
+use operand::{Operand, converted};
 use product::{Number, Product};
 
 /// Lanes that are handled together; the width of a tile is a multiple of it.
@@ -44,19 +46,15 @@ const WORK: usize = 1 << 20;
 /// Returns the result `[..., L, V]` and the logarithm of the sum of exponentials `[..., L, 1]`, which has the
 /// compute dtype. A query that sees no key gets 0 and minus infinity.
 pub fn forward(x: &Inputs) -> Result<(Array, Array)> {
-    let wide = Wide::new(x)?;
-    let (y, log_sum) = with_float!(wide.q.dtype(), T => forward::forward(&wide.problem::<T>())?);
+    let (y, log_sum) = with_float!(x.q.dtype().compute(), T => forward::forward(&Problem::<T>::new(x)?)?);
     Ok((converted(&y, x.q.dtype())?, log_sum))
 }
 
 /// Returns the tangent of the result and the mean of the tangents of the scores.
 pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
-    let wide = Wide::new(x)?;
-    let dtype = wide.q.dtype();
-    let (out, log_sum) = (converted(known.out, dtype)?, converted(known.log_sum, dtype)?);
-    let t = WideTangents::new(t, dtype)?;
-    let (y, mean) = with_float!(dtype, T => {
-        forward::tangent(&wide.problem::<T>(), &Operand::new(&out), &Operand::new(&log_sum), &t.operands())?
+    let (y, mean) = with_float!(x.q.dtype().compute(), T => {
+        let (out, log_sum) = (Operand::read(known.out)?, Operand::read(known.log_sum)?);
+        forward::tangent(&Problem::<T>::new(x)?, &out, &log_sum, &TangentOperands::new(t)?)?
     });
     Ok((converted(&y, x.q.dtype())?, mean))
 }
@@ -70,34 +68,18 @@ pub fn vjp(
     moved: Option<&OutputTangents>,
     wanted: Wanted,
 ) -> Result<[Option<Array>; 4]> {
-    let wide = Wide::new(x)?;
-    let dtype = wide.q.dtype();
-    let (out, log_sum, g) =
-        (converted(known.out, dtype)?, converted(known.log_sum, dtype)?, converted(g, dtype)?);
-    let moved = moved
-        .map(|m| {
-            Ok((WideTangents::new(&m.tangents, dtype)?, converted(m.out, dtype)?, converted(m.mean, dtype)?))
-        })
-        .transpose()?;
+    let dtype = x.q.dtype().compute();
     let grads = with_float!(dtype, T => {
-        let problem = wide.problem::<T>();
-        let pass = backward::Pass {
-            p: &problem,
-            out: Operand::<T>::new(&out),
-            log_sum: Operand::new(&log_sum),
-            g: Operand::new(&g),
-            second: moved.as_ref().map(|(t, out, mean)| backward::SecondOrder {
-                t: t.operands(),
-                out: Operand::new(out),
-                mean: Operand::new(mean),
-            }),
+        let pass = Pass::<T> {
+            p: Problem::new(x)?,
+            out: Operand::read(known.out)?,
+            log_sum: Operand::read(known.log_sum)?,
+            g: Operand::read(g)?,
+            second: moved.map(SecondOrder::new).transpose()?,
         };
-        let [dq, dk, dv] = backward::gradients(&pass, [&wide.q, &wide.k, &wide.v], wanted)?;
-        let dmask = match (&wide.mask, wanted.mask) {
-            (Some(mask), true) => Some(mask_gradient::gradient(&pass, mask)?),
-            _ => None,
-        };
-        [dq, dk, dv, dmask]
+        let [dq, dk, dv] = backward::gradients(&pass, wanted)?;
+        let mask = x.mask.filter(|_| wanted.mask);
+        [dq, dk, dv, mask.map(|mask| mask_gradient::gradient(&pass, mask)).transpose()?]
     });
     let mut rounded = [None, None, None, None];
     let dtypes = [x.q.dtype(), x.k.dtype(), x.v.dtype(), x.mask.map_or(dtype, Array::dtype)];
@@ -107,71 +89,7 @@ pub fn vjp(
     Ok(rounded)
 }
 
-/// The operands in the compute dtype.
-struct Wide<'a> {
-    q: Array,
-    k: Array,
-    v: Array,
-    mask: Option<Array>,
-    settings: &'a Settings,
-}
-
-impl<'a> Wide<'a> {
-    fn new(x: &Inputs<'a>) -> Result<Wide<'a>> {
-        let dtype = x.q.dtype().compute();
-        let mask = x
-            .mask
-            .map(|mask| if mask.dtype() == DType::Bool { Ok(mask.clone()) } else { converted(mask, dtype) });
-        Ok(Wide {
-            q: converted(x.q, dtype)?,
-            k: converted(x.k, dtype)?,
-            v: converted(x.v, dtype)?,
-            mask: mask.transpose()?,
-            settings: x.settings,
-        })
-    }
-
-    fn problem<T: Number>(&self) -> Problem<'_, T> {
-        let (q, k, v) = (&self.q, &self.k, &self.v);
-        let rank = q.rank();
-        let batch = q.shape().part(0, rank - 2);
-        Problem {
-            like: q,
-            batch,
-            items: batch.numel(),
-            queries: q.dim(rank - 2),
-            keys: k.dim(rank - 2),
-            depth: q.dim(rank - 1),
-            width: v.dim(rank - 1),
-            q: Operand::new(q),
-            k: Operand::new(k),
-            v: Operand::new(v),
-            mask: match &self.mask {
-                None => Mask::None,
-                Some(mask) if mask.dtype() == DType::Bool => Mask::Bool(Operand::new(mask)),
-                Some(mask) => Mask::Add(Operand::new(mask)),
-            },
-            settings: self.settings,
-        }
-    }
-}
-
-/// Tangents in the compute dtype.
-struct WideTangents([Option<Array>; 4]);
-
-impl WideTangents {
-    fn new(t: &Tangents, dtype: DType) -> Result<WideTangents> {
-        let wide = |t: Option<&Array>| t.map(|t| converted(t, dtype)).transpose();
-        Ok(WideTangents([wide(t.q)?, wide(t.k)?, wide(t.v)?, wide(t.mask)?]))
-    }
-
-    fn operands<T: Number>(&self) -> TangentOperands<T> {
-        let [q, k, v, mask] = self.0.each_ref().map(|t| t.as_ref().map(Operand::new));
-        TangentOperands { q, k, v, mask }
-    }
-}
-
-/// Tangents as strided operands, each if its operand has one.
+/// Tangents in the compute dtype, each if its operand has one.
 struct TangentOperands<T> {
     q: Option<Operand<T>>,
     k: Option<Operand<T>>,
@@ -179,14 +97,17 @@ struct TangentOperands<T> {
     mask: Option<Operand<T>>,
 }
 
-/// Sizes and operands of one attention.
-struct Problem<'a, T> {
-    /// The queries, whose layout the results follow.
-    like: &'a Array,
+impl<T: Number> TangentOperands<T> {
+    fn new(t: &Tangents) -> Result<TangentOperands<T>> {
+        let read = |t: Option<&Array>| t.map(Operand::read).transpose();
+        Ok(TangentOperands { q: read(t.q)?, k: read(t.k)?, v: read(t.v)?, mask: read(t.mask)? })
+    }
+}
+
+/// Sizes and operands of one attention, in the compute dtype.
+struct Problem<T> {
     /// The batch axes.
     batch: Shape,
-    /// Number of batch elements.
-    items: usize,
     /// `L`, the number of queries.
     queries: usize,
     /// `S`, the number of keys.
@@ -195,11 +116,12 @@ struct Problem<'a, T> {
     depth: usize,
     /// `V`, the length of a value.
     width: usize,
+    /// The queries, whose layout the results follow.
     q: Operand<T>,
     k: Operand<T>,
     v: Operand<T>,
     mask: Mask<T>,
-    settings: &'a Settings,
+    settings: Settings,
 }
 
 /// A block of the queries of one batch element.
@@ -218,10 +140,10 @@ struct Block {
 /// A block of queries, its columns, against some keys, its rows.
 #[derive(Clone, Copy)]
 struct Tile {
-    query: usize,
-    queries: usize,
-    width: usize,
+    block: Block,
+    /// Index of the first key.
     key: usize,
+    /// Number of keys.
     keys: usize,
 }
 
@@ -235,7 +157,54 @@ fn coordinates(batch: &Shape, mut item: usize) -> [usize; MAX_RANK] {
     at
 }
 
-impl<T: Number> Problem<'_, T> {
+/// Elements of the batch that share an operand whose batch axes may have length 1.
+struct Owners {
+    /// The batch axes of the operand.
+    own: Shape,
+    /// The axes along which elements share it.
+    sharing: Shape,
+}
+
+impl Owners {
+    /// Returns the coordinates of element `number` of those that share the operand's element at `owner`.
+    fn at(&self, owner: &[usize; MAX_RANK], number: usize) -> [usize; MAX_RANK] {
+        let mut at = coordinates(&self.sharing, number);
+        at.iter_mut().zip(owner).for_each(|(at, &own)| *at += own);
+        at
+    }
+}
+
+impl<T: Number> Problem<T> {
+    fn new(x: &Inputs) -> Result<Problem<T>> {
+        let rank = x.q.rank();
+        Ok(Problem {
+            batch: x.q.shape().part(0, rank - 2),
+            queries: x.q.dim(rank - 2),
+            keys: x.k.dim(rank - 2),
+            depth: x.q.dim(rank - 1),
+            width: x.v.dim(rank - 1),
+            q: Operand::read(x.q)?,
+            k: Operand::read(x.k)?,
+            v: Operand::read(x.v)?,
+            mask: match x.mask {
+                None => Mask::None,
+                Some(mask) if mask.dtype() == DType::Bool => Mask::Bool(Operand::new(mask)),
+                Some(mask) => Mask::Add(Operand::read(mask)?),
+            },
+            settings: *x.settings,
+        })
+    }
+
+    /// Returns who owns the elements of `like`, an operand.
+    fn owners(&self, like: &Array) -> Owners {
+        let own = like.shape().part(0, like.rank() - 2);
+        let mut sharing = self.batch;
+        for i in (0..own.rank()).filter(|&i| own.at(i) != 1) {
+            sharing = sharing.with(i, 1);
+        }
+        Owners { own, sharing }
+    }
+
     /// Queries per block.
     fn step(&self) -> usize {
         if self.settings.causal && self.queries <= SHORT { FEW_QUERIES } else { QUERIES }
@@ -254,15 +223,10 @@ impl<T: Number> Problem<'_, T> {
 
     /// Returns the tiles of a block; with causality, only those with a key that some query of the block sees.
     fn tiles(&self, block: &Block) -> impl Iterator<Item = Tile> + use<T> {
-        let Block { query, queries, width, .. } = *block;
-        let seen = if self.settings.causal { self.keys.min(query + queries) } else { self.keys };
-        (0..seen).step_by(KEYS).map(move |key| Tile {
-            query,
-            queries,
-            width,
-            key,
-            keys: KEYS.min(seen - key),
-        })
+        let block = *block;
+        let seen = block.query + block.queries;
+        let seen = if self.settings.causal { self.keys.min(seen) } else { self.keys };
+        (0..seen).step_by(KEYS).map(move |key| Tile { block, key, keys: KEYS.min(seen - key) })
     }
 
     /// Multiplications of one block in the forward pass: for the scores and for the sums of values.
@@ -274,38 +238,29 @@ impl<T: Number> Problem<'_, T> {
     ///
     /// # Safety
     /// `transposed` has the tile's width and `depth` rows; `scores` has capacity for the tile.
-    unsafe fn scores(&self, block: &Block, tile: &Tile, transposed: *const T, scores: *mut T) {
+    unsafe fn scores(&self, tile: &Tile, transposed: *const T, scores: *mut T) {
+        let block = &tile.block;
         // SAFETY: the caller guarantees both pointers (`# Safety`), and the operands cover the problem.
         unsafe {
-            self.against(tile, self.k.at(&block.at), self.depth, transposed, scores, false);
+            self.against(tile, &self.k, self.depth, transposed, scores, false);
             match &self.mask {
                 Mask::None => {}
-                Mask::Bool(take) => mask::bool_tile(tile, take.at(&block.at), scores),
-                Mask::Add(add) => mask::add_tile(tile, add.at(&block.at), scores),
+                Mask::Bool(take) => mask::bool_tile(tile, take.queries(block), scores),
+                Mask::Add(add) => mask::add_tile(tile, add.queries(block), scores),
             }
-            if self.settings.causal && tile.key + tile.keys > tile.query {
+            if self.settings.causal && tile.key + tile.keys > block.query {
                 mask::causal_tile(tile, scores);
             }
         }
     }
 
-    /// `to (+)= X transposed`: `X` has rows of keys or values, `transposed` queries or cotangents.
+    /// `to (+)= X b`: `X` has rows of keys or values, `b` transposed queries or cotangents.
     ///
     /// # Safety
-    /// As for [`Problem::scores`].
-    unsafe fn against(
-        &self,
-        tile: &Tile,
-        x: View<T>,
-        depth: usize,
-        transposed: *const T,
-        to: *mut T,
-        add: bool,
-    ) {
-        let x = x.skipping(tile.key);
-        let (a, a_strides) = (x.data.get().cast_const(), x.strides());
-        let (m, n, w) = (tile.keys, tile.width, tile.width);
-        let p = Product { m, n, k: depth, a, a_strides, b: transposed, b_stride: w, c: to, c_stride: w, add };
+    /// `b` has the tile's width and `depth` rows; `to` has capacity for the tile.
+    unsafe fn against(&self, tile: &Tile, x: &Operand<T>, depth: usize, b: *const T, to: *mut T, add: bool) {
+        let n = tile.block.width;
+        let p = Product { m: tile.keys, n, k: depth, a: x.keys(tile), b, c: to, c_stride: n, add };
         // SAFETY: the caller guarantees the pointers (`# Safety`); `x` covers the keys of the tile.
         unsafe { T::product(&p) }
     }
@@ -314,28 +269,21 @@ impl<T: Number> Problem<'_, T> {
     ///
     /// # Safety
     /// `from` is a tile; `to` has the tile's width and `rows` rows.
-    unsafe fn gather(&self, tile: &Tile, x: View<T>, rows: usize, from: *const T, to: *mut T) {
-        let x = x.skipping(tile.key);
-        let (a, a_strides) = (x.data.get().cast_const(), x.transposed());
-        let (n, k, w) = (tile.width, tile.keys, tile.width);
-        let p = Product { m: rows, n, k, a, a_strides, b: from, b_stride: w, c: to, c_stride: w, add: true };
+    unsafe fn gather(&self, tile: &Tile, x: &Operand<T>, rows: usize, from: *const T, to: *mut T) {
+        let (n, a) = (tile.block.width, x.keys(tile).transposed());
+        let p = Product { m: rows, n, k: tile.keys, a, b: from, c: to, c_stride: n, add: true };
         // SAFETY: the caller guarantees both pointers (`# Safety`); `x` covers the keys of the tile.
         unsafe { T::product(&p) }
     }
 
-    /// Writes the dropout factors of a tile to `to`; returns `None` without dropout.
+    /// Writes the dropout factors of a tile to `to` and returns it; returns `None` without dropout.
     ///
     /// # Safety
     /// `to` has capacity for the tile if there is dropout.
-    unsafe fn kept(
-        &self,
-        block: &Block,
-        tile: &Tile,
-        to: *mut T,
-    ) -> Option<crate::cpu::run::threads::Shared<T>> {
+    unsafe fn kept(&self, tile: &Tile, to: *mut T) -> Option<*mut T> {
         let dropout = self.settings.dropout.as_ref()?;
         // SAFETY: there is dropout, so the caller guarantees that `to` has capacity for the tile.
-        unsafe { mask::dropout_tile(dropout, (self.queries, self.keys), (&self.batch, &block.at), tile, to) };
-        Some(crate::cpu::run::threads::Shared::new(to))
+        unsafe { mask::dropout_tile(self, dropout, tile, to) };
+        Some(to)
     }
 }

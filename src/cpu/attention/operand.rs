@@ -1,6 +1,7 @@
 //! Strided operands of attention, and their copies to and from transposed blocks.
 
 use super::product::Number;
+use super::{Block, Tile};
 use crate::arguments::attention::{inverse, memory_order};
 use crate::array::Array;
 use crate::array::dtype::{DType, Element};
@@ -10,8 +11,9 @@ use crate::cpu::run::threads::Shared;
 use crate::error::Result;
 
 /// A batch of matrices: the last two axes are rows and columns. Axes of length 1 broadcast, with stride 0.
-#[derive(Clone, Copy)]
 pub struct Operand<T> {
+    /// The array, which keeps the memory.
+    pub array: Array,
     start: Shared<T>,
     batch: [isize; MAX_RANK],
     row: isize,
@@ -22,7 +24,7 @@ pub struct Operand<T> {
 #[derive(Clone, Copy)]
 pub struct View<T> {
     /// The first element.
-    pub data: Shared<T>,
+    pub data: *mut T,
     /// Elements from one row to the next.
     pub row: isize,
     /// Elements from one column to the next.
@@ -37,34 +39,51 @@ impl<T: Element> Operand<T> {
         let stride = |i: usize| if x.dim(i) == 1 { 0 } else { x.stride(i) };
         let mut batch = [0; MAX_RANK];
         batch[..rank - 2].iter_mut().enumerate().for_each(|(i, s)| *s = stride(i));
-        Operand { start: Shared::new(x.ptr::<T>()), batch, row: stride(rank - 2), column: stride(rank - 1) }
+        let (row, column) = (stride(rank - 2), stride(rank - 1));
+        Operand { array: x.clone(), start: Shared::new(x.ptr::<T>()), batch, row, column }
+    }
+
+    /// Returns `x` as an operand, converted to the compute dtype.
+    pub fn read(x: &Array) -> Result<Operand<T>> {
+        Ok(Operand::new(&converted(x, T::DTYPE)?))
     }
 
     /// Returns the matrix at these coordinates of the batch.
     pub fn at(&self, coordinates: &[usize; MAX_RANK]) -> View<T> {
         let offset: isize = coordinates.iter().zip(&self.batch).map(|(&c, &s)| c as isize * s).sum();
-        View {
-            data: Shared::new(self.start.get().wrapping_offset(offset)),
-            row: self.row,
-            column: self.column,
-        }
+        View { data: self.start.get().wrapping_offset(offset), row: self.row, column: self.column }
+    }
+
+    /// Returns the matrix from the first query of a block on.
+    pub fn queries(&self, block: &Block) -> View<T> {
+        self.at(&block.at).skipping(block.query)
+    }
+
+    /// Returns the matrix from the first key of a tile on.
+    pub fn keys(&self, tile: &Tile) -> View<T> {
+        self.at(&tile.block.at).skipping(tile.key)
     }
 }
 
 impl<T: Copy> View<T> {
     /// Returns the matrix from row `i` on.
-    pub fn skipping(self, i: usize) -> View<T> {
-        View { data: Shared::new(self.data.get().wrapping_offset(i as isize * self.row)), ..self }
+    fn skipping(self, i: usize) -> View<T> {
+        View { data: self.data.wrapping_offset(i as isize * self.row), ..self }
     }
 
-    /// Returns the strides of rows and columns.
-    pub fn strides(self) -> (isize, isize) {
-        (self.row, self.column)
+    /// Returns the transpose.
+    pub fn transposed(self) -> View<T> {
+        View { row: self.column, column: self.row, ..self }
     }
 
-    /// Returns the strides of the transpose.
-    pub fn transposed(self) -> (isize, isize) {
-        (self.column, self.row)
+    /// Returns a pointer to the element in row `i` and column `j`.
+    ///
+    /// # Safety
+    /// The element exists.
+    #[inline(always)]
+    pub unsafe fn place(self, i: usize, j: usize) -> *mut T {
+        // SAFETY: the caller guarantees that the element exists.
+        unsafe { self.data.offset(i as isize * self.row + j as isize * self.column) }
     }
 
     /// Returns the element in row `i` and column `j`.
@@ -74,21 +93,22 @@ impl<T: Copy> View<T> {
     #[inline(always)]
     pub unsafe fn get(self, i: usize, j: usize) -> T {
         // SAFETY: the caller guarantees that the element exists.
-        unsafe { *self.data.get().offset(i as isize * self.row + j as isize * self.column) }
+        unsafe { *self.place(i, j) }
     }
 }
 
 impl<T: Number> View<T> {
-    /// Sets `to[column * width + row] = scale * self[row, column]` for the first `rows` rows, and 0 for the
-    /// other `width - rows`: rows become vector lanes.
+    /// Sets `to[column * width + row] = scale * self[row, column]` for the queries of a block, and 0 for the
+    /// other `width - queries`: rows become vector lanes.
     ///
     /// # Safety
     /// The matrix has that many rows and columns; `to` has capacity for `columns * width` elements.
-    pub unsafe fn transpose_into(self, to: *mut T, rows: usize, width: usize, columns: usize, scale: f64) {
+    pub unsafe fn transpose_into(self, to: *mut T, block: &Block, columns: usize, scale: f64) {
+        let Block { queries: rows, width, .. } = *block;
         // SAFETY: the caller guarantees these sizes (`# Safety`).
         unsafe {
             if self.column == 1 {
-                transpose_panel(to, width as isize, self.data.get().cast_const(), self.row, columns, rows);
+                transpose_panel(to, width as isize, self.data.cast_const(), self.row, columns, rows);
             } else {
                 for j in 0..columns {
                     (0..rows).for_each(|i| *to.add(j * width + i) = self.get(i, j));
@@ -101,27 +121,19 @@ impl<T: Number> View<T> {
         }
     }
 
-    /// Sets `to[row * pitch + column] = scale * self[row, column]` for the first `rows` rows, and 0 in the
+    /// Sets `to[row * pitch + column] = scale * self[row, column]` for the queries of a block, and 0 in the
     /// rows up to `width` and in the columns up to `pitch`.
     ///
     /// # Safety
     /// The matrix has that many rows and columns; `to` has capacity for `width * pitch` elements.
-    pub unsafe fn copy_into(
-        self,
-        to: *mut T,
-        rows: usize,
-        width: usize,
-        columns: usize,
-        pitch: usize,
-        scale: f64,
-    ) {
+    pub unsafe fn copy_into(self, to: *mut T, block: &Block, columns: usize, pitch: usize, scale: f64) {
+        let Block { queries: rows, width, .. } = *block;
         // SAFETY: the caller guarantees these sizes (`# Safety`).
         unsafe {
             for i in 0..rows {
                 let line = to.add(i * pitch);
                 if self.column == 1 {
-                    let from = self.data.get().offset(i as isize * self.row);
-                    std::ptr::copy_nonoverlapping(from.cast_const(), line, columns);
+                    std::ptr::copy_nonoverlapping(self.place(i, 0).cast_const(), line, columns);
                 } else {
                     (0..columns).for_each(|j| *line.add(j) = self.get(i, j));
                 }
@@ -132,21 +144,20 @@ impl<T: Number> View<T> {
         }
     }
 
-    /// Sets `self[row, column] = from[column * width + row]` for `rows` rows; undoes `transpose_into`.
+    /// Sets `self[row, column] = from[column * width + row]` for the queries of a block; undoes
+    /// `transpose_into`.
     ///
     /// # Safety
     /// The matrix has that many rows and columns, and only the caller writes them.
-    pub unsafe fn transpose_from(self, from: *const T, rows: usize, width: usize, columns: usize) {
+    pub unsafe fn transpose_from(self, from: *const T, block: &Block, columns: usize) {
+        let Block { queries: rows, width, .. } = *block;
         // SAFETY: the caller guarantees these sizes and sole access (`# Safety`).
         unsafe {
             if self.column == 1 {
-                return transpose_panel(self.data.get(), self.row, from, width as isize, rows, columns);
+                return transpose_panel(self.data, self.row, from, width as isize, rows, columns);
             }
             for i in 0..rows {
-                for j in 0..columns {
-                    *self.data.get().offset(i as isize * self.row + j as isize * self.column) =
-                        *from.add(j * width + i);
-                }
+                (0..columns).for_each(|j| *self.place(i, j) = *from.add(j * width + i));
             }
         }
     }

@@ -6,10 +6,11 @@
 //! depth, so its bits do not depend on how the result is cut.
 
 use super::LANE;
-use crate::cpu::run::isa::Scalar;
-use crate::cpu::run::isa::{Isa, isa};
+use super::operand::View;
+use crate::cpu::run::isa::{Isa, Scalar, isa};
 
-/// `c (+)= a b`: `a` is `m x k` with any strides; `b` is `k x n` and `c` is `m x n`, with contiguous rows.
+/// `c (+)= a b`: `a` is `m x k` with any strides; `b` is `k x n` and contiguous; `c` is `m x n`, with
+/// contiguous rows.
 #[derive(Clone, Copy)]
 pub struct Product<T> {
     /// Rows of `a` and `c`.
@@ -19,13 +20,9 @@ pub struct Product<T> {
     /// The depth: columns of `a`, rows of `b`.
     pub k: usize,
     /// The left operand.
-    pub a: *const T,
-    /// Row and column strides of `a`.
-    pub a_strides: (isize, isize),
+    pub a: View<T>,
     /// The right operand.
     pub b: *const T,
-    /// Row stride of `b`.
-    pub b_stride: usize,
     /// The result.
     pub c: *mut T,
     /// Row stride of `c`.
@@ -79,11 +76,11 @@ impl<T: Number> Product<T> {
                     *line = c.add(r * self.c_stride).cast::<[T; N]>().read();
                 }
             }
-            let a = self.a.offset(i as isize * self.a_strides.0);
+            let a = self.a.data.offset(i as isize * self.a.row);
             for l in 0..self.k {
-                let right = self.b.add(l * self.b_stride + j).cast::<[T; N]>().read();
+                let right = self.b.add(l * self.n + j).cast::<[T; N]>().read();
                 for (r, line) in sums.iter_mut().enumerate() {
-                    let left = *a.offset(r as isize * self.a_strides.0 + l as isize * self.a_strides.1);
+                    let left = *a.offset(r as isize * self.a.row + l as isize * self.a.column);
                     for (sum, &right) in line.iter_mut().zip(&right) {
                         *sum = left.multiply_add::<FUSED>(right, *sum);
                     }
@@ -169,34 +166,18 @@ mod tests {
         let make = |count: usize, from: usize| -> Vec<T> {
             (0..count).map(|i| T::from_f64(value(i + from))).collect()
         };
-        let (a, b, start) = (make(m * k, 0), make(k * n, 1000), make(m * n, 5000));
+        let (mut left, b, start) = (make(m * k, 0), make(k * n, 1000), make(m * n, 5000));
         let mut c = start.clone();
-        let a_strides = if transposed { (1, m as isize) } else { (k as isize, 1) };
-        let p = Product {
-            m,
-            n,
-            k,
-            a: a.as_ptr(),
-            a_strides,
-            b: b.as_ptr(),
-            b_stride: n,
-            c: c.as_mut_ptr(),
-            c_stride: n,
-            add,
-        };
+        let (row, column) = if transposed { (1, m) } else { (k, 1) };
+        let a = View { data: left.as_mut_ptr(), row: row as isize, column: column as isize };
         // SAFETY: the three vectors have these sizes.
-        unsafe { T::product(&p) };
-        for i in 0..m {
-            for j in 0..n {
-                let left =
-                    |l: usize| a[(i as isize * a_strides.0 + l as isize * a_strides.1) as usize].to_f64();
-                let sum: f64 = (0..k).map(|l| left(l) * b[l * n + j].to_f64()).sum();
-                let want = sum + if add { start[i * n + j].to_f64() } else { 0.0 };
-                assert!(
-                    (c[i * n + j].to_f64() - want).abs() <= tolerance * (k as f64 + 1.0),
-                    "{m} {n} {k} at {i} {j}"
-                );
-            }
+        unsafe { T::product(&Product { m, n, k, a, b: b.as_ptr(), c: c.as_mut_ptr(), c_stride: n, add }) };
+        for (at, got) in c.iter().enumerate() {
+            let (i, j) = (at / n, at % n);
+            let term = |l: usize| left[i * row + l * column].to_f64() * b[l * n + j].to_f64();
+            let want = (0..k).map(term).sum::<f64>() + if add { start[at].to_f64() } else { 0.0 };
+            let close = (got.to_f64() - want).abs() <= tolerance * (k as f64 + 1.0);
+            assert!(close, "{m} {n} {k} at {i} {j}");
         }
     }
 
@@ -205,9 +186,9 @@ mod tests {
         for m in [1, 2, 3, 7, 8, 13, 16] {
             for n in [16, 32, 48, 64] {
                 for k in [0, 1, 5, 33] {
-                    for (transposed, add) in [(false, false), (true, true)] {
-                        check::<f32>(m, n, k, transposed, add, 1e-6);
-                        check::<f64>(m, n, k, transposed, add, 1e-14);
+                    for on in [false, true] {
+                        check::<f32>(m, n, k, on, on, 1e-6);
+                        check::<f64>(m, n, k, on, on, 1e-14);
                     }
                 }
             }

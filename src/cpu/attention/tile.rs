@@ -5,7 +5,8 @@
 
 use super::LANE;
 use crate::cpu::run::isa::{Body, Lane, Scalar};
-use crate::cpu::run::threads::Shared;
+use std::iter::StepBy;
+use std::ops::Range;
 
 type Lanes<L> = [L; LANE];
 
@@ -18,7 +19,7 @@ unsafe fn load<L: Lane>(x: *const L::Float) -> Lanes<L> {
     let mut lanes = [L::default(); LANE];
     for (k, lane) in lanes.iter_mut().enumerate() {
         // SAFETY: the caller guarantees that `x` has [`LANE`] numbers.
-        *lane = unsafe { get::<L>(x, k) };
+        *lane = L::new(unsafe { *x.add(k) });
     }
     lanes
 }
@@ -35,106 +36,113 @@ unsafe fn store<L: Lane>(x: *mut L::Float, lanes: &Lanes<L>) {
     }
 }
 
-/// An operation on all columns of a tile, in groups of [`LANE`].
-pub struct Columns<'a, O> {
-    /// The operation.
-    pub op: &'a O,
-    /// The width of the tile.
-    pub width: usize,
+/// [`LANE`] columns of a tile.
+#[derive(Clone, Copy)]
+pub struct Columns {
+    /// The first of them.
+    at: usize,
+    /// Rows of the tile.
+    rows: usize,
+    /// All columns of the tile.
+    width: usize,
 }
 
-impl<O> Columns<'_, O> {
+impl Columns {
+    /// Returns the index of these columns in every row.
     #[inline(always)]
-    fn starts(&self) -> impl Iterator<Item = usize> + use<O> {
-        (0..self.width / LANE).map(|group| group * LANE)
+    fn places(self) -> StepBy<Range<usize>> {
+        (self.at..self.at + self.rows * self.width).step_by(self.width)
     }
 }
 
-/// Runs `op` on all columns of a tile of this width, a multiple of [`LANE`].
-///
-/// # Safety
-/// The tiles and the vectors per column of `op` have `width` columns, and nobody else uses what it writes.
-pub unsafe fn run<'a, T: Scalar, O>(op: &'a O, width: usize)
-where
-    Columns<'a, O>: Body<T, Output = ()>,
-{
-    debug_assert_eq!(width % LANE, 0);
-    T::run(Columns { op, width });
+/// An operation on tiles, and on vectors that have a number per column.
+pub trait Step<T: Scalar> {
+    /// Runs the operation. Implementations are `#[inline(always)]` and call only such functions.
+    ///
+    /// # Safety
+    /// The tiles and vectors have these columns, and nobody else uses what is written.
+    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns);
 }
 
-/// Returns the number at `x + i` as a lane.
+struct Loop<'a, O> {
+    step: &'a O,
+    rows: usize,
+    width: usize,
+}
+
+impl<T: Scalar, O: Step<T>> Body<T> for Loop<'_, O> {
+    type Output = ();
+    #[inline(always)]
+    fn run<L: Lane<Float = T>>(self) {
+        for at in (0..self.width).step_by(LANE) {
+            // SAFETY: the caller of `run` guarantees tiles and vectors of this width.
+            unsafe { self.step.run::<L>(Columns { at, rows: self.rows, width: self.width }) };
+        }
+    }
+}
+
+/// Runs `step` on all columns of tiles with `rows` rows and `width` columns, a multiple of [`LANE`].
 ///
 /// # Safety
-/// `x` is valid for reads at index `i`.
-#[inline(always)]
-pub unsafe fn get<L: Lane>(x: *const L::Float, i: usize) -> L {
-    // SAFETY: the caller guarantees that number `i` exists.
-    L::new(unsafe { *x.add(i) })
+/// The tiles and vectors of `step` have these sizes, and nobody else uses what it writes.
+pub unsafe fn run<T: Scalar>(step: &impl Step<T>, rows: usize, width: usize) {
+    debug_assert_eq!(width % LANE, 0);
+    T::run(Loop { step, rows, width });
 }
 
 /// One step of the online softmax (Milakov and Gimelshein 2018; Rabe and Staats 2021): replaces scores by
 /// weights relative to the largest score so far, and computes the factor for all earlier weights.
 pub struct Online<T> {
     /// The tile: scores, then weights.
-    pub tile: Shared<T>,
-    /// Number of its rows.
-    pub keys: usize,
-    /// Number of its columns.
-    pub width: usize,
+    pub tile: *mut T,
     /// The largest score so far, per column.
-    pub top: Shared<T>,
+    pub top: *mut T,
     /// The sum of the weights so far, per column.
-    pub sum: Shared<T>,
+    pub sum: *mut T,
     /// The factor for earlier weights, per column.
-    pub factor: Shared<T>,
+    pub factor: *mut T,
 }
 
-impl<T: Scalar> Body<T> for Columns<'_, Online<T>> {
-    type Output = ();
+impl<T: Scalar> Step<T> for Online<T> {
     #[inline(always)]
-    fn run<L: Lane<Float = T>>(self) {
-        let this = self.op;
-        for at in self.starts() {
-            // SAFETY: the tile and the vectors per column have this group of columns.
-            unsafe {
-                let tile = this.tile.get().add(at);
-                let (tops, sums) = (this.top.get().add(at), this.sum.get().add(at));
-                let old = load::<L>(tops);
-                let mut top = old;
-                for j in 0..this.keys {
-                    let row = tile.add(j * this.width);
-                    for (k, top) in top.iter_mut().enumerate() {
-                        let x = get::<L>(row, k);
-                        *top = L::select(x.gt(*top), x, *top);
-                    }
+    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+        // SAFETY: the caller guarantees these columns.
+        unsafe {
+            let (tops, sums) = (self.top.add(columns.at), self.sum.add(columns.at));
+            let old = load::<L>(tops);
+            let mut top = old;
+            for place in columns.places() {
+                let row = self.tile.add(place);
+                for (k, top) in top.iter_mut().enumerate() {
+                    let x = L::new(*row.add(k));
+                    *top = L::select(x.gt(*top), x, *top);
                 }
-                store(tops, &top);
-                // Where every score so far is -infinity the weights must be 0, not the exponential of NaN.
-                for top in &mut top {
-                    *top = L::select(top.eq(L::lit(f64::NEG_INFINITY)), L::lit(0.0), *top);
-                }
-                let mut factor = old;
-                for (factor, top) in factor.iter_mut().zip(&top) {
-                    *factor = (*factor - *top).exp();
-                }
-                store(this.factor.get().add(at), &factor);
-                let mut sum = load::<L>(sums);
-                for (sum, factor) in sum.iter_mut().zip(&factor) {
-                    *sum = *sum * *factor;
-                }
-                for j in 0..this.keys {
-                    let row = tile.add(j * this.width);
-                    let mut weight = load::<L>(row);
-                    for (weight, top) in weight.iter_mut().zip(&top) {
-                        *weight = (*weight - *top).exp();
-                    }
-                    store(row, &weight);
-                    for (sum, weight) in sum.iter_mut().zip(&weight) {
-                        *sum = *sum + *weight;
-                    }
-                }
-                store(sums, &sum);
             }
+            store(tops, &top);
+            // Where every score so far is -infinity the weights must be 0, not the exponential of NaN.
+            for top in &mut top {
+                *top = L::select(top.eq(L::lit(f64::NEG_INFINITY)), L::lit(0.0), *top);
+            }
+            let mut factor = old;
+            for (factor, top) in factor.iter_mut().zip(&top) {
+                *factor = (*factor - *top).exp();
+            }
+            store(self.factor.add(columns.at), &factor);
+            let mut sum = load::<L>(sums);
+            for (sum, factor) in sum.iter_mut().zip(&factor) {
+                *sum = *sum * *factor;
+            }
+            for place in columns.places() {
+                let mut weight = load::<L>(self.tile.add(place));
+                for (weight, top) in weight.iter_mut().zip(&top) {
+                    *weight = (*weight - *top).exp();
+                }
+                store(self.tile.add(place), &weight);
+                for (sum, weight) in sum.iter_mut().zip(&weight) {
+                    *sum = *sum + *weight;
+                }
+            }
+            store(sums, &sum);
         }
     }
 }
@@ -142,32 +150,23 @@ impl<T: Scalar> Body<T> for Columns<'_, Online<T>> {
 /// The product of every row of a tile with a vector: `tile[row] *= factor`.
 pub struct Scale<T> {
     /// The tile.
-    pub tile: Shared<T>,
-    /// Number of its rows.
-    pub rows: usize,
-    /// Number of its columns.
-    pub width: usize,
+    pub tile: *mut T,
     /// The factors, per column.
-    pub factor: Shared<T>,
+    pub factor: *mut T,
 }
 
-impl<T: Scalar> Body<T> for Columns<'_, Scale<T>> {
-    type Output = ();
+impl<T: Scalar> Step<T> for Scale<T> {
     #[inline(always)]
-    fn run<L: Lane<Float = T>>(self) {
-        let this = self.op;
-        for at in self.starts() {
-            // SAFETY: the tile and the vector have this group of columns.
-            unsafe {
-                let factor = load::<L>(this.factor.get().add(at));
-                for j in 0..this.rows {
-                    let row = this.tile.get().add(at + j * this.width);
-                    let mut x = load::<L>(row);
-                    for (x, factor) in x.iter_mut().zip(&factor) {
-                        *x = *x * *factor;
-                    }
-                    store(row, &x);
+    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+        // SAFETY: the caller guarantees these columns.
+        unsafe {
+            let factor = load::<L>(self.factor.add(columns.at));
+            for place in columns.places() {
+                let mut x = load::<L>(self.tile.add(place));
+                for (x, factor) in x.iter_mut().zip(&factor) {
+                    *x = *x * *factor;
                 }
+                store(self.tile.add(place), &x);
             }
         }
     }
@@ -177,28 +176,24 @@ impl<T: Scalar> Body<T> for Columns<'_, Scale<T>> {
 /// largest score by the logarithm of the sum of exponentials.
 pub struct Finish<T> {
     /// The largest scores, then the logarithms.
-    pub top: Shared<T>,
+    pub top: *mut T,
     /// The sums, then their reciprocals.
-    pub sum: Shared<T>,
+    pub sum: *mut T,
 }
 
-impl<T: Scalar> Body<T> for Columns<'_, Finish<T>> {
-    type Output = ();
+impl<T: Scalar> Step<T> for Finish<T> {
     #[inline(always)]
-    fn run<L: Lane<Float = T>>(self) {
-        let this = self.op;
-        for at in self.starts() {
-            // SAFETY: the vectors have this group of columns.
-            unsafe {
-                let (tops, sums) = (this.top.get().add(at), this.sum.get().add(at));
-                let (mut top, mut sum) = (load::<L>(tops), load::<L>(sums));
-                for (top, sum) in top.iter_mut().zip(&mut sum) {
-                    *top = *top + sum.log();
-                    *sum = L::select(sum.eq(L::lit(0.0)), L::lit(0.0), 1.0 / *sum);
-                }
-                store(tops, &top);
-                store(sums, &sum);
+    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+        // SAFETY: the caller guarantees these columns.
+        unsafe {
+            let (tops, sums) = (self.top.add(columns.at), self.sum.add(columns.at));
+            let (mut top, mut sum) = (load::<L>(tops), load::<L>(sums));
+            for (top, sum) in top.iter_mut().zip(&mut sum) {
+                *top = *top + sum.log();
+                *sum = L::select(sum.eq(L::lit(0.0)), L::lit(0.0), 1.0 / *sum);
             }
+            store(tops, &top);
+            store(sums, &sum);
         }
     }
 }
@@ -207,40 +202,31 @@ impl<T: Scalar> Body<T> for Columns<'_, Finish<T>> {
 #[derive(Clone, Copy)]
 pub struct Known<T> {
     /// The scores.
-    pub scores: Shared<T>,
-    /// Number of rows.
-    pub keys: usize,
-    /// Number of columns.
-    pub width: usize,
+    pub scores: *mut T,
     /// The logarithm of the sum of exponentials, per column; infinity where all weights are 0.
-    pub log_sum: Shared<T>,
+    pub log_sum: *mut T,
     /// The factors of dropout, if there is dropout.
-    pub keep: Option<Shared<T>>,
+    pub keep: Option<*mut T>,
 }
 
 impl<T: Scalar> Known<T> {
-    /// Returns the weights before dropout, and the dropout factors, of row `j` in the columns from `at` on.
+    /// Returns the weights before dropout, and the dropout factors, of the columns at `place`.
     ///
     /// # Safety
     /// These columns exist.
     #[inline(always)]
-    unsafe fn weights<L: Lane<Float = T>>(
-        &self,
-        j: usize,
-        at: usize,
-        log_sum: &Lanes<L>,
-    ) -> (Lanes<L>, Lanes<L>) {
+    unsafe fn weights<L: Lane<Float = T>>(&self, place: usize, log_sum: &Lanes<L>) -> [Lanes<L>; 2] {
         // SAFETY: the caller guarantees that the tiles have these columns.
         unsafe {
-            let mut weight = load::<L>(self.scores.get().add(j * self.width + at));
+            let mut weight = load::<L>(self.scores.add(place));
             for (weight, log_sum) in weight.iter_mut().zip(log_sum) {
                 *weight = (*weight - *log_sum).exp();
             }
             let keep = match self.keep {
-                Some(keep) => load::<L>(keep.get().add(j * self.width + at)),
+                Some(keep) => load::<L>(keep.add(place)),
                 None => [L::lit(1.0); LANE],
             };
-            (weight, keep)
+            [weight, keep]
         }
     }
 }
@@ -252,32 +238,27 @@ pub struct Backward<T> {
     /// The tile.
     pub known: Known<T>,
     /// `H`, then the cotangents of the scores.
-    pub adjoint: Shared<T>,
+    pub adjoint: *mut T,
     /// `delta`, per column.
-    pub delta: Shared<T>,
+    pub delta: *mut T,
 }
 
-impl<T: Scalar> Body<T> for Columns<'_, Backward<T>> {
-    type Output = ();
+impl<T: Scalar> Step<T> for Backward<T> {
     #[inline(always)]
-    fn run<L: Lane<Float = T>>(self) {
-        let this = self.op;
-        for at in self.starts() {
-            // SAFETY: the tiles and the vectors have this group of columns.
-            unsafe {
-                let log_sum = load::<L>(this.known.log_sum.get().add(at));
-                let delta = load::<L>(this.delta.get().add(at));
-                for j in 0..this.known.keys {
-                    let place = j * this.known.width + at;
-                    let (weight, keep) = this.known.weights::<L>(j, at, &log_sum);
-                    let (mut kept, mut adjoint) = (weight, load::<L>(this.adjoint.get().add(place)));
-                    for k in 0..LANE {
-                        kept[k] = weight[k] * keep[k];
-                        adjoint[k] = weight[k] * (adjoint[k] * keep[k] - delta[k]);
-                    }
-                    store(this.known.scores.get().add(place), &kept);
-                    store(this.adjoint.get().add(place), &adjoint);
+    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+        // SAFETY: the caller guarantees these columns.
+        unsafe {
+            let log_sum = load::<L>(self.known.log_sum.add(columns.at));
+            let delta = load::<L>(self.delta.add(columns.at));
+            for place in columns.places() {
+                let [weight, keep] = self.known.weights::<L>(place, &log_sum);
+                let (mut kept, mut adjoint) = (weight, load::<L>(self.adjoint.add(place)));
+                for k in 0..LANE {
+                    kept[k] = weight[k] * keep[k];
+                    adjoint[k] = weight[k] * (adjoint[k] * keep[k] - delta[k]);
                 }
+                store(self.known.scores.add(place), &kept);
+                store(self.adjoint.add(place), &adjoint);
             }
         }
     }
@@ -289,36 +270,31 @@ pub struct Forward<T> {
     /// The tile.
     pub known: Known<T>,
     /// `W`, then `P D W`.
-    pub tangent: Shared<T>,
+    pub tangent: *mut T,
     /// `sum P W`, per column.
-    pub mean: Shared<T>,
+    pub mean: *mut T,
 }
 
-impl<T: Scalar> Body<T> for Columns<'_, Forward<T>> {
-    type Output = ();
+impl<T: Scalar> Step<T> for Forward<T> {
     #[inline(always)]
-    fn run<L: Lane<Float = T>>(self) {
-        let this = self.op;
-        for at in self.starts() {
-            // SAFETY: the tiles and the vectors have this group of columns.
-            unsafe {
-                let log_sum = load::<L>(this.known.log_sum.get().add(at));
-                let mut mean = load::<L>(this.mean.get().add(at));
-                for j in 0..this.known.keys {
-                    let place = j * this.known.width + at;
-                    let (weight, keep) = this.known.weights::<L>(j, at, &log_sum);
-                    let (mut kept, mut tangent) = (weight, load::<L>(this.tangent.get().add(place)));
-                    for k in 0..LANE {
-                        let moved = weight[k] * tangent[k];
-                        mean[k] = mean[k] + moved;
-                        kept[k] = weight[k] * keep[k];
-                        tangent[k] = moved * keep[k];
-                    }
-                    store(this.known.scores.get().add(place), &kept);
-                    store(this.tangent.get().add(place), &tangent);
+    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+        // SAFETY: the caller guarantees these columns.
+        unsafe {
+            let log_sum = load::<L>(self.known.log_sum.add(columns.at));
+            let mut mean = load::<L>(self.mean.add(columns.at));
+            for place in columns.places() {
+                let [weight, keep] = self.known.weights::<L>(place, &log_sum);
+                let (mut kept, mut tangent) = (weight, load::<L>(self.tangent.add(place)));
+                for k in 0..LANE {
+                    let moved = weight[k] * tangent[k];
+                    mean[k] = mean[k] + moved;
+                    kept[k] = weight[k] * keep[k];
+                    tangent[k] = moved * keep[k];
                 }
-                store(this.mean.get().add(at), &mean);
+                store(self.known.scores.add(place), &kept);
+                store(self.tangent.add(place), &tangent);
             }
+            store(self.mean.add(columns.at), &mean);
         }
     }
 }
@@ -332,52 +308,47 @@ pub struct Second<T> {
     /// The tile.
     pub known: Known<T>,
     /// `H`, the cotangents of the weights after dropout, `P D`.
-    pub adjoint: Shared<T>,
+    pub adjoint: *mut T,
     /// `W`, the tangents of the scores.
-    pub tangent: Shared<T>,
+    pub tangent: *mut T,
     /// `C`, the cotangents times the tangents of the values, if the values have tangents.
-    pub cross: Option<Shared<T>>,
+    pub cross: Option<*mut T>,
     /// `sum P D H`, per column.
-    pub delta: Shared<T>,
+    pub delta: *mut T,
     /// `sum P W`, per column.
-    pub mean: Shared<T>,
+    pub mean: *mut T,
     /// `sum P X`, per column.
-    pub middle: Shared<T>,
+    pub middle: *mut T,
 }
 
-impl<T: Scalar> Body<T> for Columns<'_, Second<T>> {
-    type Output = ();
+impl<T: Scalar> Step<T> for Second<T> {
     #[inline(always)]
-    fn run<L: Lane<Float = T>>(self) {
-        let this = self.op;
-        for at in self.starts() {
-            // SAFETY: the tiles and the vectors have this group of columns.
-            unsafe {
-                let log_sum = load::<L>(this.known.log_sum.get().add(at));
-                let delta = load::<L>(this.delta.get().add(at));
-                let (mean, middle) =
-                    (load::<L>(this.mean.get().add(at)), load::<L>(this.middle.get().add(at)));
-                for j in 0..this.known.keys {
-                    let place = j * this.known.width + at;
-                    let (weight, keep) = this.known.weights::<L>(j, at, &log_sum);
-                    let mut scores = weight;
-                    let mut adjoint = load::<L>(this.adjoint.get().add(place));
-                    let mut tangent = load::<L>(this.tangent.get().add(place));
-                    let cross = match this.cross {
-                        Some(cross) => load::<L>(cross.get().add(place)),
-                        None => [L::lit(0.0); LANE],
-                    };
-                    for k in 0..LANE {
-                        let (h, w) = (adjoint[k] * keep[k], tangent[k]);
-                        let x = h * w + cross[k] * keep[k] - delta[k] * w - mean[k] * h;
-                        scores[k] = weight[k] * (x - middle[k]);
-                        adjoint[k] = weight[k] * (h - delta[k]);
-                        tangent[k] = weight[k] * keep[k] * (w - mean[k]);
-                    }
-                    store(this.known.scores.get().add(place), &scores);
-                    store(this.adjoint.get().add(place), &adjoint);
-                    store(this.tangent.get().add(place), &tangent);
+    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+        // SAFETY: the caller guarantees these columns.
+        unsafe {
+            let log_sum = load::<L>(self.known.log_sum.add(columns.at));
+            let delta = load::<L>(self.delta.add(columns.at));
+            let mean = load::<L>(self.mean.add(columns.at));
+            let middle = load::<L>(self.middle.add(columns.at));
+            for place in columns.places() {
+                let [weight, keep] = self.known.weights::<L>(place, &log_sum);
+                let mut scores = weight;
+                let mut adjoint = load::<L>(self.adjoint.add(place));
+                let mut tangent = load::<L>(self.tangent.add(place));
+                let cross = match self.cross {
+                    Some(cross) => load::<L>(cross.add(place)),
+                    None => [L::lit(0.0); LANE],
+                };
+                for k in 0..LANE {
+                    let (h, w) = (adjoint[k] * keep[k], tangent[k]);
+                    let x = h * w + cross[k] * keep[k] - delta[k] * w - mean[k] * h;
+                    scores[k] = weight[k] * (x - middle[k]);
+                    adjoint[k] = weight[k] * (h - delta[k]);
+                    tangent[k] = weight[k] * keep[k] * (w - mean[k]);
                 }
+                store(self.known.scores.add(place), &scores);
+                store(self.adjoint.add(place), &adjoint);
+                store(self.tangent.add(place), &tangent);
             }
         }
     }

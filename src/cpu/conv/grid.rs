@@ -7,9 +7,9 @@
 //! over 32), because the zeros after one row are the zeros before the next. Where the stride is larger, the
 //! input is first split into as many phases, in each of which the stride is 1.
 
-use super::vector::Vector;
 use crate::array::buffer::with_capacity;
 use crate::array::window::AXES;
+use crate::cpu::product::vector::Vector;
 use crate::error::Result;
 use smallvec::SmallVec;
 
@@ -94,15 +94,41 @@ impl Side {
     }
 }
 
-/// A contiguous tensor `[images, channels, spatial..]`, or some of its images and channels.
-#[derive(Clone, Copy)]
-pub struct Planes<T> {
-    /// The first element.
-    pub start: *const T,
-    /// Elements from one image to the next.
+/// A place in a contiguous tensor `[images, channels, spatial..]`, from where images and channels count.
+pub struct Place {
+    /// The first image.
     pub image: usize,
-    /// Elements from one channel to the next.
+    /// The first channel.
     pub channel: usize,
+    /// Number of channels of the tensor.
+    pub channels: usize,
+    /// Lengths of the spatial axes.
+    pub full: [usize; AXES],
+    /// The first position along each axis.
+    pub start: [usize; AXES],
+    /// Positions from one output to the next.
+    pub step: [usize; AXES],
+}
+
+impl Place {
+    /// Returns the place of an image and a channel, with adjacent outputs from the first position on.
+    pub fn new(image: usize, [channel, channels]: [usize; 2], full: [usize; AXES]) -> Place {
+        Place { image, channel, channels, full, start: [0; AXES], step: [1; AXES] }
+    }
+
+    /// Returns the index of the first element of an image and channel.
+    #[inline(always)]
+    fn plane(&self, image: usize, channel: usize) -> usize {
+        let plane: usize = self.full.iter().product();
+        ((self.image + image) * self.channels + self.channel + channel) * plane
+    }
+
+    /// Returns the index of the first output of a row.
+    #[inline(always)]
+    pub fn row(&self, image: usize, channel: usize, z: usize, y: usize) -> usize {
+        let at = |axis: usize, i: usize| self.start[axis] + i * self.step[axis];
+        self.plane(image, channel) + (at(0, z) * self.full[1] + at(1, y)) * self.full[2] + at(2, 0)
+    }
 }
 
 /// The layout of a grid of some images.
@@ -153,29 +179,21 @@ impl Grid {
     /// Copies `channels` channels into the grid at `to`, with zeros around them.
     ///
     /// # Safety
-    /// `from` holds the images and channels, `to` has capacity for the channels, and `V` is available.
+    /// `x` has the images and channels at `from`, `to` capacity for the channels, and `V` is available.
     #[inline(always)]
-    pub unsafe fn fill<V: Vector>(&self, from: Planes<V::Float>, channels: usize, to: *mut V::Float) {
-        let [z, y, x] = &self.sides;
+    pub unsafe fn fill<V: Vector>(&self, x: &[V::Number], from: &Place, channels: usize, to: *mut V::Number) {
+        let [nz, ny, nx] = self.sides.each_ref().map(|side| side.phases.len());
         for channel in 0..channels {
-            // SAFETY: the caller guarantees `channels` channels at both pointers.
-            let (source, base) =
-                unsafe { (from.start.add(channel * from.channel), to.add(channel * self.channel)) };
-            let mut region = base;
-            for z_phase in 0..z.phases.len() {
-                for y_phase in 0..y.phases.len() {
-                    for x_phase in 0..x.phases.len() {
-                        // SAFETY: a region has capacity for all rows of all images.
-                        unsafe {
-                            let mut row = region;
-                            for image in 0..self.images {
-                                let source = source.add(image * from.image);
-                                row = self.fill_image::<V>(source, [z_phase, y_phase, x_phase], row);
-                            }
-                            zero::<V>(row, self.region - self.images * self.image);
-                            region = region.add(self.region);
-                        }
+            for phase in 0..nz * ny * nx {
+                let phases = [phase / nx / ny, phase / nx % ny, phase % nx];
+                // SAFETY: the caller guarantees `x` and `to`; a region has capacity for all images.
+                unsafe {
+                    let mut row = to.add(channel * self.channel + phase * self.region);
+                    for image in 0..self.images {
+                        let source = x.as_ptr().add(from.plane(image, channel));
+                        row = self.fill_image::<V>(source, phases, row);
                     }
+                    zero::<V>(row, self.region - self.images * self.image);
                 }
             }
         }
@@ -188,10 +206,10 @@ impl Grid {
     #[inline(always)]
     unsafe fn fill_image<V: Vector>(
         &self,
-        source: *const V::Float,
+        source: *const V::Number,
         phase: [usize; AXES],
-        mut row: *mut V::Float,
-    ) -> *mut V::Float {
+        mut row: *mut V::Number,
+    ) -> *mut V::Number {
         let [z, y, x] = &self.sides;
         let (from, to) = x.filled(phase[2]);
         // SAFETY: positions come from `source` and `filled`, which stay inside the input.
@@ -236,7 +254,7 @@ impl Grid {
 /// # Safety
 /// `to` has capacity for them, and `V` is available.
 #[inline(always)]
-pub unsafe fn zero<V: Vector>(to: *mut V::Float, count: usize) {
+pub unsafe fn zero<V: Vector>(to: *mut V::Number, count: usize) {
     let mut i = 0;
     // SAFETY: the caller guarantees `count` elements and the instruction set.
     unsafe {
@@ -245,7 +263,7 @@ pub unsafe fn zero<V: Vector>(to: *mut V::Float, count: usize) {
             i += V::LANES;
         }
         while i < count {
-            *to.add(i) = V::Float::default();
+            *to.add(i) = V::Number::default();
             i += 1;
         }
     }
@@ -258,9 +276,9 @@ pub unsafe fn zero<V: Vector>(to: *mut V::Float, count: usize) {
 /// The elements exist, and `V` is available.
 #[inline(always)]
 pub unsafe fn spread<V: Vector>(
-    from: *const V::Float,
+    from: *const V::Number,
     step: usize,
-    to: *mut V::Float,
+    to: *mut V::Number,
     place: usize,
     count: usize,
 ) {

@@ -114,19 +114,16 @@ fn outputs<T: Float>(
     out: &mut [T],
     bias: Option<&Array>,
     window: &Window,
-    s: Sizes,
+    sizes: Sizes,
 ) -> Result<()> {
-    let all = std::array::from_fn(|i| (0..window.kernel[i]).collect());
+    let all = window.kernel.map(|length| (0..length).collect());
     let (taps, column) = (positions(window, &all), window.taps());
-    let row = s.inputs * column;
+    let row = sizes.inputs * column;
     Correlation {
-        images: s.images,
-        groups: s.groups,
-        inputs: s.inputs,
-        outputs: s.outputs,
+        sizes,
         lines: lines(window),
         x,
-        weights: Weights { values: w, group: s.outputs * row, row, column, taps },
+        weights: Weights { values: w, group: sizes.outputs * row, row, column, taps },
         bias: bias.map_or(Ok(&[][..]), |bias| bias.slice())?,
         full: window.output,
         start: [0; AXES],
@@ -155,10 +152,7 @@ fn inputs<T: Float>(y: &[T], w: &[T], out: &mut [T], window: &Window, s: Sizes) 
                     continue;
                 }
                 Correlation {
-                    images: s.images,
-                    groups: s.groups,
-                    inputs: s.outputs,
-                    outputs: s.inputs,
+                    sizes: Sizes { inputs: s.outputs, outputs: s.inputs, ..s },
                     lines: [z.line.clone(), y_part.line.clone(), x.line.clone()],
                     x: y,
                     weights: Weights { values: w, group: s.outputs * row, row: column, column: row, taps },
@@ -195,9 +189,8 @@ fn phase(window: &Window, axis: usize, start: usize) -> Phase {
     Phase { start, line, used }
 }
 
-fn weights<T: Float>(x: &[T], y: &[T], out: &mut [T], window: &Window, s: Sizes) -> Result<()> {
-    let Sizes { images, groups, inputs, outputs } = s;
-    WeightGradient { images, groups, inputs, outputs, lines: lines(window), x, y }.run(out)
+fn weights<T: Float>(x: &[T], y: &[T], out: &mut [T], window: &Window, sizes: Sizes) -> Result<()> {
+    WeightGradient { sizes, lines: lines(window), x, y }.run(out)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The innermost loops of a correlation.
 
-use super::vector::{Float, Vector};
+use super::vector::{Float, Sums};
 
 /// A tile of sums: some output channels at some vectors of positions, kept in registers.
 pub(super) struct Tile<T> {
@@ -22,42 +22,27 @@ pub(super) struct Tile<T> {
 }
 
 impl<T: Float> Tile<T> {
-    /// Computes `rows` rows of three vectors.
+    /// Computes `rows` rows of `VECTORS` vectors: of three, or of six up to half as many rows, since few rows
+    /// need more vectors to keep all arithmetic units busy.
     ///
     /// # Safety
     /// All pointers of the tile are valid for this many rows, and `V` is available.
     #[inline(always)]
-    pub(super) unsafe fn rows<V: Vector<Float = T>>(&self, rows: usize) {
+    pub(super) unsafe fn rows<V: Sums<Number = T>, const VECTORS: usize>(&self, rows: usize) {
+        let most = 3 * V::ROWS / VECTORS;
         // SAFETY: the caller guarantees the pointers and `V`.
         unsafe {
             match rows {
-                1 => self.sum::<V, 1, 3>(),
-                2 => self.sum::<V, 2, 3>(),
-                3 => self.sum::<V, 3, 3>(),
-                _ if V::ROWS == 4 => self.sum::<V, 4, 3>(),
-                4 => self.sum::<V, 4, 3>(),
-                5 => self.sum::<V, 5, 3>(),
-                6 => self.sum::<V, 6, 3>(),
-                7 => self.sum::<V, 7, 3>(),
-                _ => self.sum::<V, 8, 3>(),
-            }
-        }
-    }
-
-    /// Computes up to four rows of six vectors: few rows need more vectors to keep all arithmetic units busy.
-    ///
-    /// # Safety
-    /// As for [`Tile::rows`].
-    #[inline(always)]
-    pub(super) unsafe fn narrow_rows<V: Vector<Float = T>>(&self, rows: usize) {
-        // SAFETY: the caller guarantees the pointers and `V`.
-        unsafe {
-            match rows {
-                1 => self.sum::<V, 1, 6>(),
-                _ if V::ROWS == 4 => self.sum::<V, 2, 6>(),
-                2 => self.sum::<V, 2, 6>(),
-                3 => self.sum::<V, 3, 6>(),
-                _ => self.sum::<V, 4, 6>(),
+                1 => self.sum::<V, 1, VECTORS>(),
+                _ if most == 2 => self.sum::<V, 2, VECTORS>(),
+                2 => self.sum::<V, 2, VECTORS>(),
+                3 => self.sum::<V, 3, VECTORS>(),
+                _ if most == 4 => self.sum::<V, 4, VECTORS>(),
+                4 => self.sum::<V, 4, VECTORS>(),
+                5 => self.sum::<V, 5, VECTORS>(),
+                6 => self.sum::<V, 6, VECTORS>(),
+                7 => self.sum::<V, 7, VECTORS>(),
+                _ => self.sum::<V, 8, VECTORS>(),
             }
         }
     }
@@ -69,7 +54,7 @@ impl<T: Float> Tile<T> {
     /// As for [`Tile::rows`].
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "see above")]
-    pub(super) unsafe fn sum<V: Vector<Float = T>, const ROWS: usize, const VECTORS: usize>(&self) {
+    unsafe fn sum<V: Sums<Number = T>, const ROWS: usize, const VECTORS: usize>(&self) {
         // SAFETY: the caller guarantees the pointers and `V`.
         unsafe {
             let mut sums = [[V::zero(); VECTORS]; ROWS];

@@ -6,9 +6,10 @@
 //! a partial sum per lane; lanes are added up at the end of a piece. Parts of the images have partial
 //! results, which are added in order.
 
-use super::correlate::{CELLS, CHANNELS, Cut, WORK, even, memory};
-use super::grid::{Axis, Grid, Planes, spread, zero};
-use super::vector::{Body, Float, Vector};
+use super::Sizes;
+use super::correlate::{CELLS, CHANNELS, Cut, Part, WORK, even, memory};
+use super::grid::{Axis, Grid, Place, spread, zero};
+use super::vector::{Body, Float, Sums};
 use crate::array::buffer::{collect_at_most, filled, lengthen};
 use crate::array::window::AXES;
 use crate::cpu::run::scratch::Scratch;
@@ -24,14 +25,8 @@ const PARTIAL: usize = 1 << 22;
 
 /// The correlation of two contiguous tensors over images and positions.
 pub struct WeightGradient<'a, T> {
-    /// Number of images.
-    pub images: usize,
-    /// Groups of channels.
-    pub groups: usize,
-    /// Input channels of a group.
-    pub inputs: usize,
-    /// Output channels of a group.
-    pub outputs: usize,
+    /// Lengths of the axes that are not spatial.
+    pub sizes: Sizes,
     /// The spatial axes.
     pub lines: [Axis; AXES],
     /// The input `[images, groups * inputs, ..]`.
@@ -41,8 +36,8 @@ pub struct WeightGradient<'a, T> {
 }
 
 /// How the work is cut.
-struct Plan {
-    cut: Cut,
+struct Plan<'a> {
+    cut: Cut<'a>,
     /// Number of parts, each of which has a partial result.
     parts: usize,
     /// Pieces of `cut` per part.
@@ -60,8 +55,8 @@ impl<T: Float> WeightGradient<'_, T> {
         let size = out.len();
         let partial = memory::<T>(if plan.parts > 1 { size * plan.parts } else { 0 })?;
         let to = Shared::new(if plan.parts > 1 { partial.ptr::<T>() } else { out.as_mut_ptr() });
-        let tasks = plan.parts * self.groups * plan.inputs.1 * plan.outputs.1;
-        let positions: usize = self.images * self.lines.iter().map(|l| l.count).product::<usize>();
+        let tasks = plan.parts * self.sizes.groups * plan.inputs.1 * plan.outputs.1;
+        let positions: usize = self.sizes.images * self.lines.iter().map(|l| l.count).product::<usize>();
         let work = size * positions;
         try_parallel_for(tasks, WORK.div_ceil((work / tasks).max(1)), |range| {
             for task in range {
@@ -90,17 +85,18 @@ impl<T: Float> WeightGradient<'_, T> {
         self.lines.iter().map(|l| l.shifts.len()).product()
     }
 
-    fn plan(&self) -> Plan {
-        let cut = Cut::new(&self.lines, self.images);
-        let cells = Grid::new(&cut.piece(&self.lines, self.images, 0).3, cut.images).channel;
+    fn plan(&self) -> Plan<'_> {
+        let Sizes { images, groups, inputs, outputs } = self.sizes;
+        let cut = Cut::new(&self.lines, images);
+        let cells = cut.piece(0).grid.channel;
         let block = |total, most| {
             let block = even(total, most);
             (block, total.div_ceil(block))
         };
-        let inputs = block(self.inputs, (CELLS / cells).max(1));
-        let outputs = block(self.outputs, CHANNELS);
-        let size = self.groups * self.outputs * self.inputs * self.taps();
-        let apart = TASKS.div_ceil(self.groups * inputs.1 * outputs.1).min(PARTIAL / size).max(1);
+        let size = groups * outputs * inputs * self.taps();
+        let inputs = block(inputs, (CELLS / cells).max(1));
+        let outputs = block(outputs, CHANNELS);
+        let apart = TASKS.div_ceil(groups * inputs.1 * outputs.1).min(PARTIAL / size).max(1);
         let pieces = cut.pieces().div_ceil(apart.min(cut.pieces()));
         Plan { parts: cut.pieces().div_ceil(pieces), pieces, cut, inputs, outputs }
     }
@@ -109,7 +105,7 @@ impl<T: Float> WeightGradient<'_, T> {
 /// Some output channels and some input channels of a group, over the pieces of one part.
 struct Task<'a, T> {
     of: &'a WeightGradient<'a, T>,
-    plan: &'a Plan,
+    plan: &'a Plan<'a>,
     task: usize,
     size: usize,
     to: Shared<T>,
@@ -117,15 +113,15 @@ struct Task<'a, T> {
 
 impl<T: Float> Body<T> for Task<'_, T> {
     #[inline(always)]
-    unsafe fn run<V: Vector<Float = T>>(self) -> Result<()> {
-        let (of, plan, taps) = (self.of, self.plan, self.of.taps());
+    unsafe fn run<V: Sums<Number = T>>(self) -> Result<()> {
+        let (sizes, plan, taps) = (self.of.sizes, self.plan, self.of.taps());
         let (rows, columns) = (plan.outputs.1, plan.inputs.1);
         let output = self.task % rows * plan.outputs.0;
         let input = self.task / rows % columns * plan.inputs.0;
-        let group = self.task / rows / columns % of.groups;
-        let part = self.task / rows / columns / of.groups;
-        let outputs = plan.outputs.0.min(of.outputs - output);
-        let inputs = plan.inputs.0.min(of.inputs - input);
+        let group = self.task / rows / columns % sizes.groups;
+        let part = self.task / rows / columns / sizes.groups;
+        let outputs = plan.outputs.0.min(sizes.outputs - output);
+        let inputs = plan.inputs.0.min(sizes.inputs - input);
         let pitch = (inputs * taps).next_multiple_of(TERMS);
         let mut sums = filled(T::default(), outputs * pitch)?;
         let block = Channels { group, input, inputs, output, outputs };
@@ -162,7 +158,8 @@ impl<T: Float> Body<T> for Task<'_, T> {
             }
         }
         for row in 0..outputs {
-            let start = part * self.size + ((group * of.outputs + output + row) * of.inputs + input) * taps;
+            let row_of_all = group * sizes.outputs + output + row;
+            let start = part * self.size + (row_of_all * sizes.inputs + input) * taps;
             // SAFETY: no other task writes this region of this partial result.
             let to = unsafe { self.to.part(start, inputs * taps) };
             to.copy_from_slice(&sums[row * pitch..][..inputs * taps]);
@@ -219,71 +216,44 @@ impl<T: Float> Laid<T> {
 }
 
 impl<T: Float> Task<'_, T> {
-    /// Lays out a piece of the images.
+    /// Lays out a piece of the images; the rows of the cotangent with zeros between them.
     ///
     /// # Safety
     /// The piece lies inside its tensors, and `V` is available.
     #[inline(always)]
-    unsafe fn lay<V: Vector<Float = T>>(
+    unsafe fn lay<V: Sums<Number = T>>(
         &self,
         piece: usize,
         block: &Channels,
         pitch: usize,
     ) -> Result<Laid<T>> {
         let of = self.of;
-        let (image, images, start, lines) = self.plan.cut.piece(&of.lines, of.images, piece);
-        let grid = Grid::new(&lines, images);
+        let Sizes { groups, inputs, outputs, .. } = of.sizes;
+        let Part { image, start, lines, grid } = self.plan.cut.piece(piece);
         let mut offsets = grid.offsets(block.inputs)?;
         lengthen(&mut offsets, 0, pitch)?;
-        let span = grid.span.next_multiple_of(V::LANES);
+        let (span, count) = (grid.span.next_multiple_of(V::LANES), lines[2].count);
         let (scratch, [x, y]) = Scratch::parts([block.inputs * grid.channel, block.outputs * span])?;
-        let plane: usize = lines.iter().map(|l| l.input).product();
-        let channels = of.groups * of.inputs;
+        let channel = [block.group * inputs + block.input, groups * inputs];
+        let inputs = Place::new(image, channel, lines.each_ref().map(|line| line.input));
+        let channel = [block.group * outputs + block.output, groups * outputs];
+        let full = of.lines.each_ref().map(|line| line.count);
+        let outputs = Place { start, ..Place::new(image, channel, full) };
         // SAFETY: the caller guarantees the piece and `V`; both buffers have capacity for the piece.
         unsafe {
-            let first = (image * channels + block.group * of.inputs + block.input) * plane;
-            let from = Planes { start: of.x.as_ptr().add(first), image: channels * plane, channel: plane };
-            grid.fill::<V>(from, block.inputs, x);
-            let first = [image, block.group * of.outputs + block.output];
-            self.scatter::<V>(&grid, &lines, start, first, block.outputs, y, span);
-        }
-        Ok(Laid { grid, count: lines[2].count, offsets, span, x, y, _scratch: scratch })
-    }
-
-    /// Copies `y` to the positions of the grid, with zeros between its rows.
-    ///
-    /// # Safety
-    /// `to` has capacity for `outputs` rows of `span` elements, and `V` is available.
-    #[inline(always)]
-    #[allow(clippy::too_many_arguments, reason = "a place in a tensor of five axes")]
-    unsafe fn scatter<V: Vector<Float = T>>(
-        &self,
-        grid: &Grid,
-        lines: &[Axis; AXES],
-        start: [usize; AXES],
-        [image, channel]: [usize; 2],
-        outputs: usize,
-        to: *mut T,
-        span: usize,
-    ) {
-        let of = self.of;
-        let [depth, height, width] = std::array::from_fn(|i| of.lines[i].count);
-        for row in 0..outputs {
-            let mut filled = 0;
-            // SAFETY: the caller guarantees the capacity of `to` and `V`; the rows lie inside `y`.
-            unsafe {
-                let to = to.add(row * span);
+            grid.fill::<V>(of.x, &inputs, block.inputs, x);
+            for row in 0..block.outputs {
+                let (to, mut filled) = (y.add(row * span), 0);
                 grid.rows(|position, i, z, y| {
-                    let plane = (image + i) * of.groups * of.outputs + channel + row;
-                    let line = (plane * depth + start[0] + z) * height + start[1] + y;
                     zero::<V>(to.add(filled), position - filled);
-                    let from = of.y.as_ptr().add(line * width + start[2]);
-                    spread::<V>(from, 1, to.add(position), 1, lines[2].count);
-                    filled = position + lines[2].count;
+                    let from = of.y.as_ptr().add(outputs.row(i, row, z, y));
+                    spread::<V>(from, 1, to.add(position), 1, count);
+                    filled = position + count;
                 });
                 zero::<V>(to.add(filled), span - filled);
             }
         }
+        Ok(Laid { grid, count, offsets, span, x, y, _scratch: scratch })
     }
 }
 
@@ -306,7 +276,7 @@ impl<T: Float> Tile<T> {
     /// # Safety
     /// All pointers of the tile are valid, `rows` is at most half of `V::ROWS`, and `V` is available.
     #[inline(always)]
-    unsafe fn rows<V: Vector<Float = T>>(&self, rows: usize) {
+    unsafe fn rows<V: Sums<Number = T>>(&self, rows: usize) {
         // SAFETY: the caller guarantees the pointers, `rows` and `V`.
         unsafe {
             match rows {
@@ -325,7 +295,7 @@ impl<T: Float> Tile<T> {
     /// As for [`Tile::rows`].
     #[inline(always)]
     #[allow(clippy::needless_range_loop, reason = "see there")]
-    unsafe fn sum<V: Vector<Float = T>, const ROWS: usize>(&self) {
+    unsafe fn sum<V: Sums<Number = T>, const ROWS: usize>(&self) {
         // SAFETY: the caller guarantees the pointers and `V`.
         unsafe {
             let mut sums = [[V::zero(); TERMS]; ROWS];

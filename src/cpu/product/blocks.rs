@@ -4,9 +4,8 @@
 //! block of the left operand stays in the second-level cache, while all its rows are multiplied by a strip of
 //! the right operand in the first-level cache.
 
-use super::mac::Mac;
+use super::mac::Kernels;
 use super::pack::Strip;
-use super::single::{copy_transposed, transposed};
 use super::tile::Tile;
 use super::{Operand, Piece, Product, Target};
 use crate::cpu::run::scratch::Scratch;
@@ -38,7 +37,7 @@ const DEPTH: usize = 2048;
 const PIECES: usize = 8;
 
 /// A product that is computed in tiles.
-pub struct Blocks<'a, M: Mac> {
+pub struct Blocks<'a, M: Kernels> {
     p: Product<'a, M::Stored, M::Out>,
     /// Whether left and right were exchanged, so that the result comes out transposed.
     swapped: bool,
@@ -54,14 +53,14 @@ pub struct Blocks<'a, M: Mac> {
 }
 
 // SAFETY: as for `Product`, whose maker guarantees that no other thread writes its memory.
-unsafe impl<M: Mac> Sync for Blocks<'_, M> {}
+unsafe impl<M: Kernels> Sync for Blocks<'_, M> {}
 
 struct Block {
     rows: Range<usize>,
     columns: Range<usize>,
 }
 
-impl<'a, M: Mac> Blocks<'a, M> {
+impl<'a, M: Kernels> Blocks<'a, M> {
     /// Plans how to compute a product, from its shape and strides alone.
     pub fn new(given: Product<'a, M::Stored, M::Out>) -> Self {
         let swapped = exchanging_pays::<M>(&given);
@@ -106,18 +105,14 @@ impl<'a, M: Mac> Blocks<'a, M> {
         let columns = if self.pack_right { fits.max(8 * self.width).min(limit) } else { limit };
         for j in (0..self.p.n).step_by(columns.min(self.p.n)) {
             let columns = j..self.p.n.min(j.saturating_add(columns));
-            if !self.pack_right {
-                self.compute(&columns, None)?;
-                continue;
-            }
-            let strips = columns.len().div_ceil(self.width);
+            let strips = if self.pack_right { columns.len().div_ceil(self.width) } else { 0 };
             let mut right = Scratch::new(strips * self.width * self.steps)?;
             let to = right.shared();
             parallel_for(strips, COPY.div_ceil(self.width * self.steps), |range| {
                 // SAFETY: the scratch memory has capacity for all strips, and every strip has its own part.
                 range.for_each(|strip| unsafe { self.pack_strip(&columns, strip, to.get()) });
             });
-            self.compute(&columns, Some(to))?;
+            self.compute(&columns, self.pack_right.then_some(to))?;
         }
         Ok(())
     }
@@ -181,37 +176,16 @@ impl<'a, M: Mac> Blocks<'a, M> {
     /// As for [`Blocks::run`]; `right` is the packed copy of the block's columns, if they are packed.
     unsafe fn block(&self, block: &Block, right: Option<*mut M::In>) -> Result<()> {
         let strips = block.rows.len().div_ceil(M::ROWS);
-        let body = |left: *mut M::In| {
-            if !self.unfinished() {
-                // SAFETY: the caller guarantees the operands; `left` has capacity for the packed block.
-                return unsafe { self.depths(block, left, right, None) };
-            }
-            let mut result = Scratch::new(block.rows.len() * block.columns.len())?;
-            // SAFETY: as in the other case, and `result` has capacity for the block.
-            unsafe { self.depths(block, left, right, Some(result.ptr())) }
-        };
-        if !self.pack_left {
-            return body(std::ptr::null_mut());
-        }
-        let mut left = Scratch::new(strips * M::ROWS * self.depth.min(self.steps) + M::LANES)?;
-        body(left.ptr())
-    }
-
-    /// Loops over the depth of a block; keeps partial sums in `wait` if that is given.
-    ///
-    /// # Safety
-    /// As for [`Blocks::block`]; `left` has capacity for the packed left operand, `wait` for the block.
-    unsafe fn depths(
-        &self,
-        block: &Block,
-        left: *mut M::In,
-        right: Option<*mut M::In>,
-        wait: Option<*mut M::Out>,
-    ) -> Result<()> {
+        let packed = strips * M::ROWS * self.depth.min(self.steps) + M::LANES;
+        let mut left = Scratch::new(if self.pack_left { packed } else { 0 })?;
+        let size = block.rows.len() * block.columns.len();
+        // Partial sums.
+        let mut sums = Scratch::new(if self.unfinished() { size } else { 0 })?;
+        let (left, wait) = (left.ptr(), self.unfinished().then(|| sums.ptr()));
         for from in (0..self.steps).step_by(self.depth) {
             let steps = from..self.steps.min(from + self.depth);
             if self.pack_left {
-                // SAFETY: the caller guarantees the capacity of `left`.
+                // SAFETY: the caller guarantees the operands; `left` has capacity for the packed block.
                 unsafe { self.pack_block(block, &steps, left) };
             }
             for strip in 0..block.columns.len().div_ceil(self.width) {
@@ -225,7 +199,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
                         (at.cast(), self.p.right.depth)
                     }
                 };
-                // SAFETY: the caller guarantees operands and buffers; `right` points to this strip.
+                // SAFETY: the caller guarantees operands and result; `right` points to this strip.
                 unsafe { self.strip(block, &steps, strip, left, right, wait)? };
             }
         }
@@ -264,7 +238,8 @@ impl<'a, M: Mac> Blocks<'a, M> {
     /// Computes one strip of columns of a block: all its rows, over a part of the depth.
     ///
     /// # Safety
-    /// As for [`Blocks::depths`]; `right` is the strip's right operand and its stride from step to step.
+    /// As for [`Blocks::block`]; `left` has the packed left operand, `wait` capacity for the block's partial
+    /// sums; `right` is the strip's right operand and its stride from step to step.
     unsafe fn strip(
         &self,
         block: &Block,
@@ -327,20 +302,9 @@ impl<'a, M: Mac> Blocks<'a, M> {
             } else {
                 (self.p.left.at(rows.start, steps.start).cast(), self.p.left.free, self.p.left.depth)
             };
-            let out = piece.at.wrapping_offset((rows.start - piece.i) as isize * piece.stride);
-            let columns = piece.columns;
-            let tile = Tile {
-                k: steps.len(),
-                a,
-                a_row,
-                a_step,
-                b,
-                b_step,
-                out,
-                out_row: piece.stride,
-                columns,
-                add,
-            };
+            let (columns, out_row) = (piece.columns, piece.stride);
+            let out = piece.at.wrapping_offset((rows.start - piece.i) as isize * out_row);
+            let tile = Tile { k: steps.len(), a, a_row, a_step, b, b_step, out, out_row, columns, add };
             if let Some(compute) = M::TILES[rows.len() - 1][vectors - 1] {
                 // SAFETY: the caller guarantees the operands and the piece, and the tile lies inside it.
                 unsafe { compute(&tile) };
@@ -348,29 +312,27 @@ impl<'a, M: Mac> Blocks<'a, M> {
         }
     }
 
-    /// Moves a finished piece from its scratch buffer to the target.
+    /// Moves a finished piece from its scratch buffer to the target, transposed where the operands were
+    /// exchanged.
     ///
     /// # Safety
     /// No other thread computes this piece.
-    unsafe fn deliver(&self, piece: Piece<M::Out>) -> Result<()> {
+    unsafe fn deliver(&self, from: Piece<M::Out>) -> Result<()> {
         // SAFETY: the caller guarantees that this part of the target is written here alone.
         unsafe {
-            match self.p.target {
-                Target::Sink(sink) if !self.swapped => sink.take(piece),
-                Target::Sink(sink) => {
-                    let mut result = Scratch::new(piece.rows * piece.columns)?;
-                    let transposed = transposed(&piece, result.ptr(), piece.rows as isize);
-                    copy_transposed::<M>(&piece, &transposed);
-                    sink.take(transposed);
+            if let (Target::Sink(sink), false) = (self.p.target, self.swapped) {
+                sink.take(from);
+                return Ok(());
+            }
+            let (to, sink, _memory) = self.p.target.piece((from.j, from.i), (from.columns, from.rows))?;
+            for i in 0..to.rows {
+                for j in 0..to.columns {
+                    let at = to.at.offset(i as isize * to.stride + j as isize);
+                    *at = *from.at.offset(j as isize * from.stride + i as isize);
                 }
-                Target::Memory(out, stride, sink) => {
-                    let transposed =
-                        transposed(&piece, out.offset(piece.j as isize * stride + piece.i as isize), stride);
-                    copy_transposed::<M>(&piece, &transposed);
-                    if let Some(sink) = sink {
-                        sink.take(transposed);
-                    }
-                }
+            }
+            if let Some(sink) = sink {
+                sink.take(to);
             }
         }
         Ok(())
@@ -378,7 +340,7 @@ impl<'a, M: Mac> Blocks<'a, M> {
 }
 
 /// Whether to compute the transposed product of the transposed operands, and transpose its result back.
-fn exchanging_pays<M: Mac>(p: &Product<M::Stored, M::Out>) -> bool {
+fn exchanging_pays<M: Kernels>(p: &Product<M::Stored, M::Out>) -> bool {
     let Operand { free, depth, .. } = p.right;
     if free == 1 || p.n == 1 {
         // A narrow result with a left operand whose rows are adjacent: vectors along the rows are full.

@@ -5,15 +5,16 @@
 //! `src/cpu/product/matmul.rs`, which applies it.
 
 use crate::array::Array;
-use crate::array::dtype::{DType, Element};
+use crate::array::dtype::DType;
 use crate::cpu::pointwise::copy::{cast, contiguous};
 use crate::cpu::pointwise::half_float::narrow;
 use crate::cpu::pointwise::vector;
-use crate::cpu::product::{Piece, Sink};
+use crate::cpu::product::{Number, Piece, Sink};
 use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::cpu::run::threads::Shared;
 use crate::error::{Error, Result};
 use crate::math::real::Pointwise;
+use std::ops::{Add, Mul};
 
 /// What is applied to a product before it is stored; for floats only. Halves are finished in `f32` and
 /// rounded once.
@@ -58,46 +59,35 @@ impl<P: Pointwise<1>> Activation for P {
     }
 }
 
-/// The update `x = alpha x + bias` along a row.
+/// The update `x = alpha x + bias` along a row, with one bias per element, one for all, or none.
 struct Affine<'a, T> {
     x: &'a mut [T],
     alpha: T,
-    /// One number per element, one for all, or none.
     bias: &'a [T],
 }
 
-macro_rules! affine {
-    ($($t:ty)*) => {
-        $(impl PlainBody for Affine<'_, $t> {
-            type Output = ();
-            #[inline(always)]
-            fn run(self) {
-                let alpha = self.alpha;
-                match *self.bias {
-                    [] => self.x.iter_mut().for_each(|x| *x *= alpha),
-                    [bias] => self.x.iter_mut().for_each(|x| *x = alpha * *x + bias),
-                    _ => self.x.iter_mut().zip(self.bias).for_each(|(x, &bias)| *x = alpha * *x + bias),
-                }
-            }
-        })*
-    };
+impl<T: Finishing> PlainBody for Affine<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        let alpha = self.alpha;
+        match *self.bias {
+            [] => self.x.iter_mut().for_each(|x| *x = *x * alpha),
+            [bias] => self.x.iter_mut().for_each(|x| *x = alpha * *x + bias),
+            _ => self.x.iter_mut().zip(self.bias).for_each(|(x, &bias)| *x = alpha * *x + bias),
+        }
+    }
 }
-affine!(f32 f64);
 
 /// A float type in which products are finished.
-pub trait Finishing: Element {
-    /// Sets `x = alpha x + bias` with one bias per element, one for all, or none.
-    fn affine(x: &mut [Self], alpha: Self, bias: &[Self]);
+pub trait Finishing: Number + Mul<Output = Self> + Add<Output = Self> {
     /// Applies `act`.
     fn activate(act: &dyn Activation, x: &mut [Self]);
     /// Writes `x` to `to`, rounded to a half dtype; implemented for `f32` alone.
-    fn narrow(dtype: DType, x: &[Self], to: &mut [u16]);
+    fn narrow(_dtype: DType, _x: &[Self], _to: &mut [u16]) {}
 }
 
 impl Finishing for f32 {
-    fn affine(x: &mut [f32], alpha: f32, bias: &[f32]) {
-        run_plain(Affine { x, alpha, bias });
-    }
     fn activate(act: &dyn Activation, x: &mut [f32]) {
         act.single(x);
     }
@@ -107,13 +97,9 @@ impl Finishing for f32 {
 }
 
 impl Finishing for f64 {
-    fn affine(x: &mut [f64], alpha: f64, bias: &[f64]) {
-        run_plain(Affine { x, alpha, bias });
-    }
     fn activate(act: &dyn Activation, x: &mut [f64]) {
         act.double(x);
     }
-    fn narrow(_dtype: DType, _x: &[f64], _to: &mut [u16]) {}
 }
 
 /// An epilogue ready to be applied to pieces of a product.
@@ -172,7 +158,7 @@ impl<T: Finishing> Sink<T> for Finish<'_, T> {
                 None => &[],
             };
             if self.alpha != T::from_f64(1.0) || !bias.is_empty() {
-                T::affine(row, self.alpha, bias);
+                run_plain(Affine { x: &mut *row, alpha: self.alpha, bias });
             }
             if let Some(act) = self.act {
                 T::activate(act, row);

@@ -3,7 +3,8 @@
 //! For results that are too thin for tiles: every element of the operands is loaded once, in whole vectors,
 //! and nothing is packed.
 
-use super::mac::Mac;
+use super::mac::{Factor, Mac, Sum};
+use super::vector::{Square, Vector};
 use std::mem::MaybeUninit;
 
 /// Operands and results of some inner products.
@@ -37,7 +38,7 @@ pub type InnerFn<M> = unsafe fn(&Inner<M>);
 pub unsafe fn inner<M: Mac, const R: usize, const C: usize, const U: usize>(t: &Inner<M>) {
     // SAFETY: the caller guarantees operands, result and instructions.
     unsafe {
-        let mut sums = [[[M::zero(); U]; C]; R];
+        let mut sums = [[[M::Sums::zero(); U]; C]; R];
         let mut at = 0;
         while at + U * M::LANES <= t.k {
             for u in 0..U {
@@ -59,9 +60,9 @@ pub unsafe fn inner<M: Mac, const R: usize, const C: usize, const U: usize>(t: &
         for (i, sums) in sums.as_flattened().iter().enumerate() {
             let mut sum = sums[0];
             for &more in &sums[1..] {
-                sum = M::plus(sum, more);
+                sum = M::Sums::plus(sum, more);
             }
-            M::put(to.add(i * M::LANES), sum);
+            M::Sums::store(to.add(i * M::LANES), sum);
         }
         for first in (0..R * C).step_by(M::LANES) {
             add_up::<M>(to.add(first * M::LANES), (R * C - first).min(M::LANES), total.add(first));
@@ -89,14 +90,15 @@ unsafe fn add_up<M: Mac>(vectors: *const M::Out, count: usize, to: *mut M::Out) 
     let mut transposed = [const { MaybeUninit::<M::Out>::uninit() }; ROOM];
     let stride = (M::LANES * size_of::<M::Out>()) as isize;
     let from = transposed.as_mut_ptr().cast::<M::Out>();
-    // SAFETY: elements of operands and of sums have one size, and the array has capacity for `LANES` vectors.
+    // SAFETY: the caller guarantees the vectors, and the array has capacity for `LANES` vectors.
     unsafe {
-        M::transpose(vectors.cast(), stride, count, M::LANES, from.cast(), M::LANES);
-        let mut sum = M::get(from);
+        let square = Square { from: vectors.cast(), stride, lanes: count, steps: M::LANES };
+        M::Sums::transpose(square, from, M::LANES);
+        let mut sum = M::Sums::load(from);
         for l in 1..M::LANES {
-            sum = M::plus(sum, M::get(from.add(l * M::LANES)));
+            sum = M::Sums::plus(sum, M::Sums::load(from.add(l * M::LANES)));
         }
-        M::put(to, sum);
+        M::Sums::store(to, sum);
     }
 }
 
@@ -107,7 +109,7 @@ unsafe fn add_up<M: Mac>(vectors: *const M::Out, count: usize, to: *mut M::Out) 
 #[inline(always)]
 unsafe fn add<M: Mac, const R: usize, const C: usize, const U: usize>(
     t: &Inner<M>,
-    sums: &mut [[[M::Y; U]; C]; R],
+    sums: &mut [[[Sum<M>; U]; C]; R],
     u: usize,
     at: usize,
     first: Option<usize>,
@@ -132,13 +134,13 @@ unsafe fn add<M: Mac, const R: usize, const C: usize, const U: usize>(
 /// # Safety
 /// As for [`inner`].
 #[inline(always)]
-unsafe fn load<M: Mac>(from: *const M::In, bytes: isize, at: usize, first: Option<usize>) -> M::X {
+unsafe fn load<M: Mac>(from: *const M::In, bytes: isize, at: usize, first: Option<usize>) -> Factor<M> {
     // SAFETY: the caller guarantees the operands and that the vector lies inside the depth.
     unsafe {
         let from = from.byte_offset(bytes).add(at);
         match first {
-            Some(n) => M::load_first(from, n),
-            None => M::load(from),
+            Some(n) => M::Operands::load_first(from, n),
+            None => M::Operands::load(from),
         }
     }
 }

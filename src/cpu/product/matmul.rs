@@ -8,7 +8,7 @@ pub use super::epilogue::Epilogue;
 use super::epilogue::{Finish, Finishing};
 use crate::array::Array;
 use crate::array::buffer::{Device, filled};
-use crate::array::dtype::{DType, Element};
+use crate::array::dtype::DType;
 use crate::array::nest::Nest;
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::cast;
@@ -71,8 +71,8 @@ fn into(out: &Array, a: &Array, b: &Array, batch: &Shape, epilogue: &Epilogue) -
     match dtype {
         DType::F32 => floats::<f32>(out, a, b, epilogue),
         DType::F64 => floats::<f64>(out, a, b, epilogue),
-        DType::I32 => integers::<i32>(out, a, b),
-        DType::I64 => integers::<i64>(out, a, b),
+        DType::I32 => products::<i32>(out, a, b, None),
+        DType::I64 => products::<i64>(out, a, b, None),
         DType::F16 | DType::BF16 => halves(out, a, b, epilogue),
         other => Err(wrong_dtype("matmul", other)),
     }
@@ -128,23 +128,16 @@ impl Batch {
         Ok(Batch { m, k, n, a: strides(a), b: strides(b), start: (start(a), start(b)), nest, count })
     }
 
-    /// Returns the operands of one batch element.
-    fn operands<S>(&self, item: usize) -> (Operand<S>, Operand<S>) {
+    /// Returns one batch element as a product.
+    fn product<'a, S, O>(&self, item: usize, target: Target<'a, O>) -> Product<'a, S, O> {
         let (mut pa, mut pb) = (0, 0);
         if self.count > 1 {
             let at = self.nest.coordinates(item);
             (pa, pb) = (self.nest.position(0, &at), self.nest.position(1, &at));
         }
         let (a, b) = (self.start.0.cast::<S>(), self.start.1.cast::<S>());
-        (
-            Operand { data: a.wrapping_offset(pa), free: self.a.0, depth: self.a.1 },
-            Operand { data: b.wrapping_offset(pb), free: self.b.1, depth: self.b.0 },
-        )
-    }
-
-    /// Returns one batch element as a product.
-    fn product<'a, S, O>(&self, item: usize, target: Target<'a, O>) -> Product<'a, S, O> {
-        let (left, right) = self.operands(item);
+        let left = Operand { data: a.wrapping_offset(pa), free: self.a.0, depth: self.a.1 };
+        let right = Operand { data: b.wrapping_offset(pb), free: self.b.1, depth: self.b.0 };
         Product { m: self.m, n: self.n, k: self.k, left, right, target }
     }
 
@@ -169,24 +162,24 @@ impl Batch {
     }
 }
 
-/// A float type of products.
-trait Summed: Finishing + Number + std::ops::AddAssign {}
-impl Summed for f32 {}
-impl Summed for f64 {}
-
 /// Computes products of `f32` or `f64`.
-fn floats<T: Summed>(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> {
+fn floats<T: Finishing>(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> {
+    if epilogue.is_none() {
+        return products::<T>(out, a, b, None);
+    }
+    let rank = out.rank();
+    let finish = Finish::<T>::new(epilogue, out.dim(rank - 2), out.dim(rank - 1))?;
+    products::<T>(out, a, b, Some(&finish))
+}
+
+/// Computes products in the dtype of the result, and passes them to the sink.
+fn products<T: Number>(out: &Array, a: &Array, b: &Array, sink: Option<&dyn Sink<T>>) -> Result<()> {
     let p = Batch::new(a, b)?;
     let to = Shared::new(out.ptr::<T>());
     if p.k == 0 {
         // SAFETY: this call alone writes the output.
-        unsafe { to.part(0, out.numel()) }.fill(T::from_f64(0.0));
+        unsafe { to.part(0, out.numel()) }.fill(T::default());
     }
-    let finish = match epilogue.is_none() {
-        true => None,
-        false => Some(Finish::<T>::new(epilogue, p.m, p.n)?),
-    };
-    let sink = finish.as_ref().map(|f| f as &dyn Sink<T>);
     p.for_each(|item| {
         let at = to.get().wrapping_add(item * p.m * p.n);
         // SAFETY: operands and output exist in these sizes; every item has its own part of the output.
@@ -202,22 +195,6 @@ fn floats<T: Summed>(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> 
                 T::multiply(&p.product(item, Target::Memory(at, p.n as isize, sink)))
             }
         }
-    })
-}
-
-/// Computes products of integers, wrapping.
-fn integers<T: Element + Number>(out: &Array, a: &Array, b: &Array) -> Result<()> {
-    let p = Batch::new(a, b)?;
-    let to = Shared::new(out.ptr::<T>());
-    if p.k == 0 {
-        // SAFETY: this call alone writes the output.
-        unsafe { to.part(0, out.numel()) }.fill(T::from_i64(0));
-        return Ok(());
-    }
-    p.for_each(|item| {
-        let at = to.get().wrapping_add(item * p.m * p.n);
-        // SAFETY: operands and output exist in these sizes; every item has its own part of the output.
-        unsafe { T::multiply(&p.product(item, Target::Memory(at, p.n as isize, None))) }
     })
 }
 
@@ -237,7 +214,7 @@ fn halves(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> 
     let (a, b) = (widened(a)?, widened(b)?);
     if p.k == 0 || p.is_deep() {
         let sums = Array::empty(out.shape(), DType::F32, Device::Cpu)?;
-        floats::<f32>(&sums, &a, &b, &Epilogue::default())?;
+        products::<f32>(&sums, &a, &b, None)?;
         let whole = |item: usize| p.whole(sums.ptr::<f32>().wrapping_add(item * p.m * p.n));
         // SAFETY: this call alone writes the sums, and every item has its own part of the output.
         (0..p.count).for_each(|item| unsafe { finish.item(item, p.m).take(whole(item)) });
@@ -266,12 +243,12 @@ fn widened(a: &Array) -> Result<Array> {
 ///
 /// # Safety
 /// `out` has the result of this item, and no other thread writes it.
-unsafe fn deep<T: Summed>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn Sink<T>>) -> Result<()> {
+unsafe fn deep<T: Number>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn Sink<T>>) -> Result<()> {
     let (m, n, k) = (p.m, p.n, p.k);
     let depth = k.div_ceil(k.div_ceil(DEPTH).min(64));
     let pieces = k.div_ceil(depth);
     let given = p.product::<T, T>(item, Target::Memory(out, n as isize, None));
-    let mut partial = filled(T::from_f64(0.0), m * n * pieces)?;
+    let mut partial = filled(T::default(), m * n * pieces)?;
     let to = Shared::new(partial.as_mut_ptr());
     try_parallel_for(pieces, (WORK / 8).div_ceil(m * n * depth), |range| {
         for piece in range {
@@ -287,9 +264,9 @@ unsafe fn deep<T: Summed>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn
     // SAFETY: the caller guarantees `m * n` elements at `out` and sole access to them.
     unsafe {
         let out = Shared::new(out).part(0, m * n);
-        out.fill(T::from_f64(0.0));
+        out.fill(T::default());
         for part in partial.chunks_exact(m * n) {
-            out.iter_mut().zip(part).for_each(|(y, &x)| *y += x);
+            out.iter_mut().zip(part).for_each(|(y, &x)| *y = T::plus(*y, x));
         }
         if let Some(sink) = sink {
             sink.take(p.whole(out.as_mut_ptr()));

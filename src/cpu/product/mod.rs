@@ -7,7 +7,7 @@
 //!
 //! Read next, in `src/cpu/product/`: mac (the operations of an instruction set), tile (the innermost loop),
 //! pack (operands in the order in which tiles read them), blocks (how a product is cut into tiles), thin
-//! (results of a few rows or columns), x86 and plain (the instruction sets).
+//! (results of a few rows or columns), vector and x86 (the instruction sets).
 
 mod blocks;
 pub mod epilogue;
@@ -15,21 +15,22 @@ mod inner;
 mod mac;
 pub mod matmul;
 mod pack;
-mod plain;
-mod single;
 #[cfg(test)]
 mod tests;
 mod thin;
 mod tile;
 #[cfg(target_arch = "x86_64")]
 mod transpose;
+pub mod vector;
 #[cfg(target_arch = "x86_64")]
-mod x86;
+pub mod x86;
 
+use crate::array::dtype::Element;
 use crate::cpu::run::isa::{Isa, isa};
+use crate::cpu::run::scratch::Scratch;
 use crate::error::Result;
-use mac::Mac;
-use plain::Plain;
+use mac::{Baseline, Kernels};
+use vector::Arithmetic;
 
 /// One operand: element `l` of the depth in row (left) or column (right) `i` is at `i * free + l * depth`.
 #[derive(Clone, Copy)]
@@ -93,6 +94,24 @@ pub enum Target<'a, O> {
     Sink(&'a dyn Sink<O>),
 }
 
+/// A piece, the sink that takes it, and the memory that it lies in if its target has none.
+type Opened<'a, O> = (Piece<O>, Option<&'a dyn Sink<O>>, Scratch<O>);
+
+impl<'a, O> Target<'a, O> {
+    /// Returns the rectangle `rows x columns` at row `i` and column `j`.
+    fn piece(&self, (i, j): (usize, usize), (rows, columns): (usize, usize)) -> Result<Opened<'a, O>> {
+        let apart = if matches!(self, Target::Sink(_)) { rows * columns } else { 0 };
+        let mut memory = Scratch::new(apart)?;
+        let (at, stride, sink) = match *self {
+            Target::Memory(out, stride, sink) => {
+                (out.wrapping_offset(i as isize * stride + j as isize), stride, sink)
+            }
+            Target::Sink(sink) => (memory.ptr(), columns as isize, Some(sink)),
+        };
+        Ok((Piece { at, stride, i, j, rows, columns }, sink, memory))
+    }
+}
+
 /// A product of `m x k` by `k x n`; no length is zero.
 #[derive(Clone, Copy)]
 pub struct Product<'a, S, O> {
@@ -114,7 +133,7 @@ pub struct Product<'a, S, O> {
 unsafe impl<S, O> Sync for Product<'_, S, O> {}
 
 /// Elements that are multiplied in their own type.
-pub trait Number: Copy + Send + Sync + 'static {
+pub trait Number: Element + Arithmetic {
     /// Computes a product on as many threads as pay; fails if there is no memory to pack its operands.
     ///
     /// # Safety
@@ -134,7 +153,7 @@ macro_rules! number {
                         Isa::Avx512 => run::<x86::$avx512>(p),
                         #[cfg(target_arch = "x86_64")]
                         Isa::Avx2 => run::<$avx2>(p),
-                        _ => run::<Plain<$t, $lanes>>(p),
+                        _ => run::<Baseline<$t, $lanes>>(p),
                     }
                 }
             }
@@ -146,7 +165,7 @@ number! {
     f32: F32x16, x86::F32x8, 4;
     f64: F64x8, x86::F64x4, 2;
     i32: I32x16, x86::I32x8, 4;
-    i64: I64x8, Plain<i64, 2>, 2;
+    i64: I64x8, Baseline<i64, 2>, 2;
 }
 
 /// Whether this processor supports [`multiply_bf16`].
@@ -180,10 +199,10 @@ pub unsafe fn multiply_bf16(p: &Product<u16, f32>) -> Result<()> {
 ///
 /// # Safety
 /// As for [`Number::multiply`], and the processor has the instructions.
-unsafe fn run<M: Mac>(p: &Product<M::Stored, M::Out>) -> Result<()> {
+unsafe fn run<M: Kernels>(p: &Product<M::Stored, M::Out>) -> Result<()> {
     // SAFETY: the caller guarantees operands, result and instructions.
     unsafe {
-        if single::single::<M>(p) {
+        if tile::single::<M>(p) {
             return Ok(());
         }
         match thin::Thin::of::<M>(p) {

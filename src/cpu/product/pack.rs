@@ -5,6 +5,7 @@
 //! vectors.
 
 use super::mac::Mac;
+use super::vector::{Square, Vector};
 
 /// A strip of an operand, and the destination of its copy.
 pub struct Strip<M: Mac> {
@@ -38,9 +39,23 @@ pub unsafe fn pack<M: Mac>(s: &Strip<M>) {
     // SAFETY: the caller guarantees the strip and the instructions of `M`.
     unsafe {
         if s.step == 1 {
-            transposed(s, steps);
+            // Lanes that are contiguous along the depth are transposed square by square.
+            let stride = s.lane * size_of::<M::Stored>() as isize;
+            for l in (0..steps).step_by(M::LANES) {
+                // The last lanes first: stores overwrite what the one before wrote behind its lanes.
+                for i in (0..s.lanes).step_by(M::LANES).rev() {
+                    let (lanes, deep) = ((s.lanes - i).min(M::LANES), (steps - l).min(M::LANES));
+                    let square = Square { from: at(s, i, l * M::STEP).cast(), stride, lanes, steps: deep };
+                    M::Operands::transpose(square, s.to.add(l * s.width + i), s.width);
+                }
+            }
         } else if s.lane == 1 {
-            straight(s, steps);
+            for l in 0..steps {
+                for i in (0..s.lanes).step_by(M::LANES) {
+                    let x = M::beside(at(s, i, l * M::STEP), s.step, (s.lanes - i).min(M::LANES));
+                    M::Operands::store(s.to.add(l * s.width + i), x);
+                }
+            }
         } else {
             for l in 0..steps {
                 for i in 0..s.lanes {
@@ -60,47 +75,4 @@ pub unsafe fn pack<M: Mac>(s: &Strip<M>) {
 #[inline(always)]
 fn at<M: Mac>(s: &Strip<M>, i: usize, l: usize) -> *const M::Stored {
     s.from.wrapping_offset(i as isize * s.lane + l as isize * s.step)
-}
-
-/// Packs lanes that are contiguous along the depth: transposes them square by square.
-///
-/// # Safety
-/// As for [`pack`].
-#[inline(always)]
-unsafe fn transposed<M: Mac>(s: &Strip<M>, steps: usize) {
-    let stride = s.lane * size_of::<M::Stored>() as isize;
-    for l in (0..steps).step_by(M::LANES) {
-        // From the last lanes to the first: stores overwrite what the one before wrote behind its lanes.
-        for i in (0..s.lanes).step_by(M::LANES).rev() {
-            let (lanes, deep) = ((s.lanes - i).min(M::LANES), (steps - l).min(M::LANES));
-            // SAFETY: the caller guarantees the strip and the instructions of `M`.
-            unsafe {
-                M::transpose(
-                    at(s, i, l * M::STEP).cast(),
-                    stride,
-                    lanes,
-                    deep,
-                    s.to.add(l * s.width + i),
-                    s.width,
-                );
-            }
-        }
-    }
-}
-
-/// Packs lanes that are adjacent.
-///
-/// # Safety
-/// As for [`pack`].
-#[inline(always)]
-unsafe fn straight<M: Mac>(s: &Strip<M>, steps: usize) {
-    for l in 0..steps {
-        for i in (0..s.lanes).step_by(M::LANES) {
-            // SAFETY: the caller guarantees the strip and the instructions of `M`.
-            unsafe {
-                let x = M::beside(at(s, i, l * M::STEP), s.step, (s.lanes - i).min(M::LANES));
-                M::store(s.to.add(l * s.width + i), x);
-            }
-        }
-    }
 }

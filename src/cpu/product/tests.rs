@@ -1,39 +1,8 @@
 //! Compares every instruction set of this processor with the definition, over shapes and layouts.
 
-use super::plain::Plain;
 use super::*;
 use crate::cpu::run::threads::set_num_threads;
-use std::fmt::Debug;
 use std::sync::Mutex;
-
-/// Numbers that an instruction set multiplies; small integers, so that every sum is exact.
-trait Sample<S, O> {
-    fn stored(value: i64) -> S;
-    fn sum(value: i64) -> O;
-}
-
-macro_rules! sample {
-    ($($t:ty)*) => {
-        $(impl Sample<$t, $t> for () {
-            fn stored(value: i64) -> $t {
-                value as $t
-            }
-            fn sum(value: i64) -> $t {
-                value as $t
-            }
-        })*
-    };
-}
-sample!(f32 f64 i32 i64);
-
-impl Sample<u16, f32> for () {
-    fn stored(value: i64) -> u16 {
-        half::bf16::from_f32(value as f32).to_bits()
-    }
-    fn sum(value: i64) -> f32 {
-        value as f32
-    }
-}
 
 /// A sink that collects pieces, each of which must come once.
 struct Collect<O>(Mutex<Vec<Option<O>>>, usize);
@@ -67,11 +36,13 @@ fn layout(rows: usize, columns: usize, kind: usize) -> (usize, usize, isize, isi
     }
 }
 
-fn check<M: Mac>(m: usize, k: usize, n: usize, (x, y): (usize, usize))
-where
-    (): Sample<M::Stored, M::Out>,
-    M::Out: PartialEq + Debug + Send,
-{
+/// Checks a product of small integers, every sum of which is exact, in memory and through a sink; `stored`
+/// makes an operand of an integer.
+fn check<M: Kernels<Out: Element>>(
+    stored: impl Fn(i64) -> M::Stored,
+    [m, k, n]: [usize; 3],
+    (x, y): (usize, usize),
+) {
     let ((size_a, a0, ar, ac), (size_b, b0, br, bc)) = (layout(m, k, x), layout(k, n, y));
     let memory = |size: usize, seed: usize| (0..size + 2).map(move |i| number(i + seed));
     let (a, b): (Vec<i64>, Vec<i64>) = (memory(size_a, 0).collect(), memory(size_b, 7).collect());
@@ -81,10 +52,10 @@ where
         (0..k).map(|l| a(l) * b(l)).sum()
     };
     let wanted: Vec<i64> = (0..m * n).map(|at| want(at / n, at % n)).collect();
-    let stored = |v: &[i64]| -> Vec<M::Stored> { v.iter().map(|&v| <()>::stored(v)).collect() };
-    let (sa, sb) = (stored(&a), stored(&b));
+    let elements = |v: &[i64]| -> Vec<M::Stored> { v.iter().map(|&v| stored(v)).collect() };
+    let (sa, sb) = (elements(&a), elements(&b));
     let stride = n + 1;
-    let mut out: Vec<M::Out> = vec![<()>::sum(5); m * stride];
+    let mut out: Vec<M::Out> = vec![M::Out::from_i64(5); m * stride];
     let p = Product::<M::Stored, M::Out> {
         m,
         n,
@@ -98,49 +69,45 @@ where
     for (at, got) in out.iter().enumerate() {
         let (i, j) = (at / stride, at % stride);
         let want = if j == n { 5 } else { wanted[i * n + j] };
-        assert_eq!(*got, <()>::sum(want), "{m} {k} {n}, layouts {x} {y}, at {i}, {j}");
+        assert_eq!(got.to_f64(), want as f64, "{m} {k} {n}, layouts {x} {y}, at {i}, {j}");
     }
     let sink = Collect(Mutex::new(vec![None; m * n]), n);
     // SAFETY: the vectors have these sizes.
     assert!(unsafe { run::<M>(&Product { target: Target::Sink(&sink), ..p }) }.is_ok());
     let got = sink.0.into_inner().unwrap_or_default();
-    let want: Vec<_> = wanted.iter().map(|&v| Some(<()>::sum(v))).collect();
+    let got: Vec<_> = got.iter().flatten().map(|x| x.to_f64()).collect();
+    let want: Vec<_> = wanted.iter().map(|&v| v as f64).collect();
     assert!(got == want, "{m} {k} {n}, layouts {x} {y}, through a sink");
 }
 
 /// Checks shapes around the borders of vectors, tiles, strips and blocks, and layouts for each.
-fn check_all<M: Mac>()
-where
-    (): Sample<M::Stored, M::Out>,
-    M::Out: PartialEq + Debug + Send,
-{
+fn check_all<M: Kernels<Out: Element>>(stored: impl Fn(i64) -> M::Stored) {
     for (x, y) in (0..25).map(|i| (i / 5, i % 5)) {
-        for (m, k, n) in [
-            (1, 1, 1),
-            (2, 3, 4),
-            (7, 5, 16),
-            (13, 17, 33),
-            (1, 70, 50),
-            (50, 70, 1),
-            (3, 66, 21),
-            (21, 67, 4),
-            (8, 64, 9),
-            (1, 300, 1),
-            (30, 19, 2),
-            (14, 40, 70),
-            (5, 33, 63),
-            (6, 8, 47),
-            (13, 2, 300),
+        for size in [
+            [1, 1, 1],
+            [2, 3, 4],
+            [7, 5, 16],
+            [13, 17, 33],
+            [1, 70, 50],
+            [50, 70, 1],
+            [3, 66, 21],
+            [21, 67, 4],
+            [8, 64, 9],
+            [1, 300, 1],
+            [30, 19, 2],
+            [14, 40, 70],
+            [5, 33, 63],
+            [6, 8, 47],
+            [13, 2, 300],
         ] {
-            check::<M>(m, k, n, (x, y));
+            check::<M>(&stored, size, (x, y));
         }
     }
     for threads in [1, 3] {
         set_num_threads(threads);
         for (x, y) in [(0, 0), (0, 1), (1, 0), (1, 1), (3, 4)] {
-            for (m, k, n) in [(100, 1100, 130), (2, 700, 600), (16, 600, 200), (150, 65, 40), (30, 4100, 70)]
-            {
-                check::<M>(m, k, n, (x, y));
+            for size in [[100, 1100, 130], [2, 700, 600], [16, 600, 200], [150, 65, 40], [30, 4100, 70]] {
+                check::<M>(&stored, size, (x, y));
             }
         }
     }
@@ -148,19 +115,19 @@ where
 
 #[test]
 fn plain_rust_multiplies() {
-    check_all::<Plain<f32, 4>>();
-    check_all::<Plain<f64, 2>>();
-    check_all::<Plain<i32, 4>>();
-    check_all::<Plain<i64, 2>>();
+    check_all::<Baseline<f32, 4>>(|x| x as f32);
+    check_all::<Baseline<f64, 2>>(|x| x as f64);
+    check_all::<Baseline<i32, 4>>(|x| x as i32);
+    check_all::<Baseline<i64, 2>>(|x| x as i64);
 }
 
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn avx2_multiplies() {
     if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-        check_all::<x86::F32x8>();
-        check_all::<x86::F64x4>();
-        check_all::<x86::I32x8>();
+        check_all::<x86::F32x8>(|x| x as f32);
+        check_all::<x86::F64x4>(|x| x as f64);
+        check_all::<x86::I32x8>(|x| x as i32);
     }
 }
 
@@ -168,12 +135,12 @@ fn avx2_multiplies() {
 #[cfg(target_arch = "x86_64")]
 fn avx512_multiplies() {
     if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
-        check_all::<x86::F32x16>();
-        check_all::<x86::F64x8>();
-        check_all::<x86::I32x16>();
-        check_all::<x86::I64x8>();
+        check_all::<x86::F32x16>(|x| x as f32);
+        check_all::<x86::F64x8>(|x| x as f64);
+        check_all::<x86::I32x16>(|x| x as i32);
+        check_all::<x86::I64x8>(|x| x as i64);
     }
     if is_x86_feature_detected!("avx512bf16") {
-        check_all::<x86::Bf16x32>();
+        check_all::<x86::Bf16x32>(|x| half::bf16::from_f32(x as f32).to_bits());
     }
 }

@@ -2,8 +2,8 @@
 //! vector, vector times transposed matrix, inner products. They are bound by memory, so nothing is packed.
 
 use super::inner::Inner;
-use super::mac::Mac;
-use super::{Operand, Piece, Product, Sink, Target};
+use super::mac::Kernels;
+use super::{Operand, Product};
 use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::try_parallel_for;
 use crate::error::Result;
@@ -31,7 +31,7 @@ unsafe impl<S, O> Sync for Thin<'_, S, O> {}
 
 impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
     /// Returns `p` as a thin product, if it is one.
-    pub fn of<M: Mac<Stored = S, Out = O>>(p: &Product<'a, S, O>) -> Option<Self> {
+    pub fn of<M: Kernels<Stored = S, Out = O>>(p: &Product<'a, S, O>) -> Option<Self> {
         let straight = p.m <= ROWS && p.right.depth == 1;
         let swapped = !straight && p.n <= ROWS && p.left.depth == 1;
         if !(straight || swapped) || p.k < 2 * M::LANES * M::STEP || !p.k.is_multiple_of(M::STEP) {
@@ -46,68 +46,38 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
     ///
     /// # Safety
     /// As for [`super::Number::multiply`], and the processor has the instructions of `M`.
-    pub unsafe fn run<M: Mac<Stored = S, Out = O>>(mut self) -> Result<()> {
+    pub unsafe fn run<M: Kernels<Stored = S, Out = O>>(mut self) -> Result<()> {
         let steps = self.p.k / M::STEP;
-        let body = |this: &Self| {
-            try_parallel_for(this.columns.div_ceil(GROUP), WORK.div_ceil(GROUP * this.p.k), |range| {
-                let columns = range.start * GROUP..(range.end * GROUP).min(this.columns);
-                // SAFETY: the caller guarantees operands, result and instructions; ranges are disjoint.
-                unsafe { this.part::<M>(columns.start, columns.len()) }
-            })
-        };
-        if self.short.depth == 1 {
-            return body(&self);
-        }
-        let mut copy = Scratch::<M::In>::new(self.rows * steps)?;
-        let to = copy.ptr();
-        for i in 0..self.rows {
-            for l in 0..steps {
-                // SAFETY: the element exists, and `copy` has capacity for it.
-                unsafe {
-                    *to.add(i * steps + l) = M::one(self.short.at(i, l * M::STEP), self.short.depth, false);
+        let apart = self.short.depth != 1;
+        let mut copy = Scratch::<M::In>::new(if apart { self.rows * steps } else { 0 })?;
+        if apart {
+            let to = copy.ptr();
+            for i in 0..self.rows {
+                for l in 0..steps {
+                    let from = self.short.at(i, l * M::STEP);
+                    // SAFETY: the element exists, and `copy` has capacity for it.
+                    unsafe { *to.add(i * steps + l) = M::one(from, self.short.depth, false) };
                 }
             }
+            self.short = Operand { data: to.cast(), free: self.p.k as isize, depth: 1 };
         }
-        self.short = Operand { data: to.cast(), free: self.p.k as isize, depth: 1 };
-        body(&self)
+        try_parallel_for(self.columns.div_ceil(GROUP), WORK.div_ceil(GROUP * self.p.k), |range| {
+            let columns = range.start * GROUP..(range.end * GROUP).min(self.columns);
+            // SAFETY: the caller guarantees operands, result and instructions; ranges are disjoint.
+            unsafe { self.part::<M>(columns.start, columns.len()) }
+        })
     }
 
-    /// Computes the columns from `first` on.
+    /// Computes the columns from `first` on, and passes them to the sink.
     ///
     /// # Safety
     /// As for [`Thin::run`], and no other thread computes these columns.
-    unsafe fn part<M: Mac<Stored = S, Out = O>>(&self, first: usize, columns: usize) -> Result<()> {
-        let (i, j) = if self.swapped { (first, 0) } else { (0, first) };
-        let (rows, wide) = if self.swapped { (columns, self.rows) } else { (self.rows, columns) };
-        match self.p.target {
-            Target::Memory(out, stride, sink) => {
-                let at = out.wrapping_offset(i as isize * stride + j as isize);
-                let piece = Piece { at, stride, i, j, rows, columns: wide };
-                // SAFETY: the caller guarantees operands and result; the piece is these columns of it.
-                unsafe { self.piece::<M>(first, columns, piece, sink) };
-                Ok(())
-            }
-            Target::Sink(sink) => {
-                let mut result = Scratch::new(rows * wide)?;
-                let piece = Piece { at: result.ptr(), stride: wide as isize, i, j, rows, columns: wide };
-                // SAFETY: the caller guarantees the operands; `result` belongs to this thread.
-                unsafe { self.piece::<M>(first, columns, piece, Some(sink)) };
-                Ok(())
-            }
-        }
-    }
-
-    /// Computes the columns from `first` on into a piece, and passes it to the sink.
-    ///
-    /// # Safety
-    /// As for [`Thin::part`], and `piece` is valid for these columns.
-    unsafe fn piece<M: Mac<Stored = S, Out = O>>(
-        &self,
-        first: usize,
-        columns: usize,
-        piece: Piece<O>,
-        sink: Option<&dyn Sink<O>>,
-    ) {
+    unsafe fn part<M: Kernels<Stored = S, Out = O>>(&self, first: usize, columns: usize) -> Result<()> {
+        let (start, shape) = match self.swapped {
+            true => ((first, 0), (columns, self.rows)),
+            false => ((0, first), (self.rows, columns)),
+        };
+        let (piece, sink, _memory) = self.p.target.piece(start, shape)?;
         let size = size_of::<S>() as isize;
         let (out_row, out_column) = if self.swapped { (1, piece.stride) } else { (piece.stride, 1) };
         let mut at = 0;
@@ -135,5 +105,6 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
             // SAFETY: the piece belongs to this thread.
             unsafe { sink.take(piece) };
         }
+        Ok(())
     }
 }

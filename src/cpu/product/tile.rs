@@ -4,7 +4,9 @@
 //! left one into all lanes: `R + V` loads for `R V` multiply-adds, which keeps both multipliers of a core
 //! busy.
 
-use super::mac::Mac;
+use super::mac::{Kernels, Mac};
+use super::vector::Vector;
+use super::{Product, Target};
 
 /// Operands and result of a tile.
 pub struct Tile<M: Mac> {
@@ -41,7 +43,7 @@ pub type TileFn<M> = unsafe fn(&Tile<M>);
 pub unsafe fn tile<M: Mac, const R: usize, const V: usize>(t: &Tile<M>) {
     // SAFETY: the caller guarantees operands, result and instructions.
     unsafe {
-        if M::MASKS || t.columns < V * M::LANES {
+        if M::Operands::MASKS || t.columns < V * M::LANES {
             sums::<M, R, V, true>(t);
         } else {
             sums::<M, R, V, false>(t);
@@ -66,22 +68,26 @@ unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Til
     let mut b = t.b;
     // SAFETY: the caller guarantees the tile; pointers beyond the operands are computed, but not read.
     unsafe {
-        let mut sums = [[M::zero(); V]; R];
+        let mut sums = [[M::Sums::zero(); V]; R];
         for i in 0..R {
             fetch(t.out.offset(i as isize * t.out_row));
         }
         for _ in 0..t.k {
-            let end = if PART { M::load_first(b.add(tail), last) } else { M::load(b.add(tail)) };
+            let end = if PART {
+                M::Operands::load_first(b.add(tail), last)
+            } else {
+                M::Operands::load(b.add(tail))
+            };
             let mut y = [end; V];
             for (v, y) in y[..V - 1].iter_mut().enumerate() {
-                *y = M::load(b.add(v * M::LANES));
+                *y = M::Operands::load(b.add(v * M::LANES));
             }
             if V == 4 {
                 // Few rows: only this tile reads these columns, so the next ones are prefetched.
                 (V..2 * V).for_each(|v| fetch(b.wrapping_add(v * M::LANES)));
             }
             for (i, sums) in sums.iter_mut().enumerate() {
-                let x = M::splat(a[i / 3].offset((i % 3) as isize * t.a_row));
+                let x = M::Operands::splat(*a[i / 3].offset((i % 3) as isize * t.a_row));
                 for v in 0..V {
                     sums[v] = M::mac(sums[v], x, y[v]);
                 }
@@ -95,16 +101,46 @@ unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Til
             let row = t.out.offset(i as isize * t.out_row);
             for (v, &sum) in sums[..V - 1].iter().enumerate() {
                 let to = row.add(v * M::LANES);
-                M::put(to, if t.add { M::plus(M::get(to), sum) } else { sum });
+                M::Sums::store(to, if t.add { M::Sums::plus(M::Sums::load(to), sum) } else { sum });
             }
             let (to, sum) = (row.add(tail), sums[V - 1]);
             if PART {
-                M::put_first(to, if t.add { M::plus(M::get_first(to, last), sum) } else { sum }, last);
+                let sum = if t.add { M::Sums::plus(M::Sums::load_first(to, last), sum) } else { sum };
+                M::Sums::store_first(to, sum, last);
             } else {
-                M::put(to, if t.add { M::plus(M::get(to), sum) } else { sum });
+                M::Sums::store(to, if t.add { M::Sums::plus(M::Sums::load(to), sum) } else { sum });
             }
         }
     }
+}
+
+/// Computes a product that is a single tile directly on its operands and result, since planning would take
+/// longer than the arithmetic. Returns whether it was a single tile.
+///
+/// # Safety
+/// As for [`super::Number::multiply`], and the processor has the instructions of `M`.
+pub unsafe fn single<M: Kernels>(p: &Product<M::Stored, M::Out>) -> bool {
+    let fits = p.m <= M::ROWS && p.n <= 2 * M::LANES && p.k <= 4 * M::LANES;
+    let Target::Memory(out, out_row, None) = p.target else { return false };
+    if !fits || p.right.free != 1 || M::STEP > 1 {
+        return false;
+    }
+    let Some(compute) = M::TILES[p.m - 1][p.n.div_ceil(M::LANES) - 1] else { return false };
+    let tile = Tile {
+        k: p.k,
+        a: p.left.data.cast(),
+        a_row: p.left.free,
+        a_step: p.left.depth,
+        b: p.right.data.cast(),
+        b_step: p.right.depth,
+        out,
+        out_row,
+        columns: p.n,
+        add: false,
+    };
+    // SAFETY: the caller guarantees operands, result and instructions; the product fits the tile.
+    unsafe { compute(&tile) };
+    true
 }
 
 /// Prefetches the cache line of `at`.
