@@ -8,7 +8,7 @@ use crate::ops::pointwise::formulas::{
     hypotenuse, power_slope, share, sign, truncated, zero_guard,
 };
 use crate::ops::pointwise::smooth::{logged, unless_unmet};
-use crate::ops::pointwise::table::{Complex, define_table};
+use crate::ops::pointwise::table::*;
 use std::f64::consts::LN_2;
 
 macro_rules! binary_table {

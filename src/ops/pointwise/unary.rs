@@ -31,7 +31,7 @@ use crate::ops::pointwise::smooth::{
     entropy, entropy_slope, log_ndtr, log_ndtr_slope, log_odds, mish_slope, mish_value, negative_part,
     odds_divisor, sinc, sinc_slope, tanh_square, without_tanh,
 };
-use crate::ops::pointwise::table::{Complex, define_table};
+use crate::ops::pointwise::table::*;
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG10_E};
 
 macro_rules! unary_table {
