@@ -7,7 +7,7 @@ use crate::array::shape::Shape;
 use crate::bind::bind;
 use crate::device::create_on;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, no_flops};
 use crate::ops::one;
 use crate::ops::pointwise::table::Params;
 use crate::tensor::Tensor;
@@ -60,9 +60,7 @@ impl Kernel for Create {
             Content::Identity => create_on!(device, create::eye(at(0), at(1), 0, dtype)),
         })
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for Create {

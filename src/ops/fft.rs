@@ -12,7 +12,7 @@ use crate::array::dtype::DType;
 use crate::bind::bind;
 use crate::cpu::fft::Half;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, in_front};
 use crate::ops::one;
 use crate::ops::pointwise::table::Params;
 use crate::tape::node::Vjp;
@@ -61,9 +61,8 @@ impl Linear for Fft {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(Fft { inverse: !self.inverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = Fft { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(Fft { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
@@ -120,9 +119,8 @@ impl Linear for RealFft {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(RealFft { back: !self.back, inverse: !self.inverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = RealFft { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(RealFft { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 

@@ -9,7 +9,7 @@ use crate::bind::bind;
 use crate::device::create_on;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Randomness, Tag, batch};
-use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Discrete, Kernel};
+use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Discrete, Kernel, no_flops};
 use crate::ops::one;
 use crate::tensor::Tensor;
 use smallvec::{SmallVec, smallvec};
@@ -70,9 +70,7 @@ impl Kernel for Random {
                 create_on!(device, random::randint(shape, dtype, low, high, seed, offset)),
         })
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for Random {

@@ -5,9 +5,9 @@ use crate::array::dtype::{Category, DType};
 use crate::bind::bind;
 use crate::device::pointwise_int;
 use crate::error::{Error, Named, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, aligned, no_flops};
 use crate::ops::one;
-use crate::ops::pointwise::compare::{Logic, Logical, aligned};
+use crate::ops::pointwise::compare::{Logic, Logical};
 use crate::ops::pointwise::operand::{Operand, check_broadcast, meeting};
 use crate::ops::pointwise::table::integer_rule;
 use crate::tensor::Tensor;
@@ -79,9 +79,7 @@ impl Kernel for Bitwise {
             Bits::Gcd => rule!(gcd),
         })
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for Bitwise {

@@ -7,13 +7,11 @@ use crate::bind::bind;
 use crate::cpu::indexing::put;
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::align;
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, Linear, Needs, Saves};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, Linear, Needs, Saves, aligned, no_flops};
 use crate::ops::one;
 use crate::ops::pointwise::operand::{Operand, check_broadcast, join, meeting, promote};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
 
 pub use crate::arguments::logic::{Logic, Relation};
 
@@ -38,9 +36,7 @@ impl Kernel for Compare {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], logic::compare(x[0], x[1], self.relation)))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for Compare {
@@ -68,22 +64,13 @@ impl Kernel for Logical {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], logic::logical(self.logic, x)))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for Logical {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         aligned(*self, x)
     }
-}
-
-/// A function of elements on operands whose batch axes stand in front.
-pub(crate) fn aligned(op: impl crate::op::Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
-    let values = align(x)?;
-    let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
-    Ok(smallvec![(bind(op, &refs)?, Some(0))])
 }
 
 /// `where(mask, x, y)`: linear in `x` and `y`. Inputs: mask (bool), x, y.
@@ -105,9 +92,7 @@ impl Kernel for Select {
         }
         to.assign(&self.eval_one(x)?)
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Linear for Select {

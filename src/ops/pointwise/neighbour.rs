@@ -4,9 +4,8 @@ use crate::array::Array;
 use crate::bind::bind;
 use crate::device::on_host;
 use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, aligned, no_flops};
 use crate::ops::one;
-use crate::ops::pointwise::compare::aligned;
 use crate::ops::pointwise::operand::{check_broadcast, join, meeting, promote};
 use crate::tensor::Tensor;
 
@@ -21,9 +20,7 @@ impl Kernel for NextAfter {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_host(x, |x| crate::cpu::pointwise::neighbour::next_after(x[0], x[1])))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for NextAfter {

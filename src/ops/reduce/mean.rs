@@ -10,7 +10,7 @@ use crate::array::shape::{Axes, Shape};
 use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
+use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, in_front};
 use crate::ops::one;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::Map;
@@ -91,9 +91,8 @@ impl Linear for Mean {
         let Mean { axes, keepdim } = *self;
         bind(Spread { axes, keepdim, shape: c.aval(0)?.shape, mean: true }, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = Mean { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(Mean { axes: self.axes.shifted(), ..*self }, x, size)
     }
 }
 
@@ -132,8 +131,7 @@ impl Linear for Spread {
         bind(Sum { axes, keepdim }, &[g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let op = Spread { axes: self.axes.shifted(), shape: self.shape.inserted(0, size)?, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+        in_front(Spread { axes: self.axes.shifted(), shape: self.shape.inserted(0, size)?, ..*self }, x, size)
     }
 }
 

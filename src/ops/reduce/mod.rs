@@ -17,7 +17,7 @@ use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{
     Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Linear, Needs,
-    Own, Saves,
+    Own, Saves, in_front, no_flops,
 };
 use crate::ops::one;
 use crate::ops::reduce::mean::Spread;
@@ -57,9 +57,8 @@ impl Linear for Sum {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         spread(g, self.axes, self.keepdim, &c.aval(0)?.shape)
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = Sum { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(Sum { axes: self.axes.shifted(), ..*self }, x, size)
     }
 }
 
@@ -102,9 +101,8 @@ impl Composite for Prod {
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = Prod { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(Prod { axes: self.axes.shifted(), ..*self }, x, size)
     }
 }
 
@@ -175,9 +173,7 @@ impl Kernel for Extremum {
             on_device!(x[0], reduce::min(x[0], self.axes, self.keepdim))
         })
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl General for Extremum {
@@ -197,9 +193,8 @@ impl General for Extremum {
         let moved = t.mul(&self.shares(x[0], &y[0])?)?;
         Ok(smallvec![Some(bind(Sum { axes: self.axes, keepdim: self.keepdim }, &[&moved])?)])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = Extremum { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(Extremum { axes: self.axes.shifted(), ..*self }, x, size)
     }
 }
 
@@ -226,15 +221,12 @@ impl Kernel for ArgExtremum {
             on_device!(x[0], reduce::argmin(x[0], axis, self.keepdim))
         })
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for ArgExtremum {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = ArgExtremum { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(ArgExtremum { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 

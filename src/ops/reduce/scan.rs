@@ -11,7 +11,7 @@ use crate::device::{on_device, on_host};
 use crate::error::{Error, Result};
 use crate::op::{
     Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Linear, Needs,
-    Own, Saves,
+    Own, Saves, added, in_front, no_flops,
 };
 use crate::ops::one;
 use crate::tape::node::Vjp;
@@ -63,9 +63,8 @@ impl Linear for CumSum {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(CumSum { reverse: !self.reverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = CumSum { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(CumSum { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
@@ -107,9 +106,8 @@ impl Composite for CumProd {
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = CumProd { axis: self.axis + 1 };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(CumProd { axis: self.axis + 1 }, x, size)
     }
 }
 
@@ -189,18 +187,11 @@ impl General for Recurrence {
             return Ok(smallvec![None]);
         }
         let moved = t[0].as_ref().map(|t| t.mul(&self.before(&y[0])?)).transpose()?;
-        let term = match (moved, &t[1]) {
-            (Some(a), Some(b)) => a.add(b)?,
-            (Some(a), None) => a,
-            (None, Some(b)) => b.clone(),
-            (None, None) => return Ok(smallvec![None]),
-        };
+        let Some(term) = added(moved, t[1].clone())? else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &term])?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let op = Recurrence { axis: self.axis + 1, ..*self };
-        let (decay, term) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(bind(op, &[&decay, &term])?, Some(0))])
+        in_front(Recurrence { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
@@ -225,15 +216,12 @@ impl Kernel for ArgScan {
             self.largest
         )))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for ArgScan {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = ArgScan { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(ArgScan { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::bind::bind;
 use crate::device::on_host;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, in_front, no_flops};
 use crate::ops::one;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -26,15 +26,12 @@ impl Kernel for SearchSorted {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_host(x, |x| crate::cpu::reduce::search::search_sorted(x[0], x[1], self.right)))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for SearchSorted {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let (sorted, values) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(bind(*self, &[&sorted, &values])?, Some(0))])
+        in_front(*self, x, size)
     }
 }
 
@@ -55,15 +52,12 @@ impl Kernel for ScatterLast {
         let (axis, length) = (self.axis as usize, self.length as usize);
         one!(on_host(x, |x| crate::cpu::reduce::search::scatter_last(x[0], axis, length)))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for ScatterLast {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = ScatterLast { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(ScatterLast { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
@@ -90,16 +84,12 @@ impl Kernel for ScatterExtreme {
             self.largest
         )))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for ScatterExtreme {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let op = ScatterExtreme { axis: self.axis + 1, ..*self };
-        let x: Vec<Tensor> = x.iter().map(|x| x.materialized(size)).collect::<Result<_>>()?;
-        Ok(smallvec![(bind(op, &[&x[0], &x[1], &x[2]])?, Some(0))])
+        in_front(ScatterExtreme { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::array::shape::normalize_axis;
 use crate::bind::bind;
 use crate::device::on_host;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, in_front, no_flops};
 use crate::ops::one;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -33,15 +33,12 @@ impl Kernel for ArgSort {
         let (axis, count) = (self.axis as usize, self.count as usize);
         one!(on_host(x, |x| crate::cpu::reduce::sort::argsort(x[0], axis, self.descending, count)))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for ArgSort {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = ArgSort { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(ArgSort { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 

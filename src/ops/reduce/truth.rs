@@ -6,7 +6,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::Axes;
 use crate::bind::bind;
 use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
+use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, in_front};
 use crate::ops::one;
 use crate::ops::reduce::{Extremum, Sum, index_type};
 use crate::tensor::Tensor;
@@ -36,9 +36,8 @@ impl Kernel for CountNonzero {
 }
 
 impl Discrete for CountNonzero {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = CountNonzero { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(CountNonzero { axes: self.axes.shifted(), ..*self }, x, size)
     }
 }
 

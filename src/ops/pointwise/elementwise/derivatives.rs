@@ -9,10 +9,11 @@ use crate::array::shape::Shape;
 use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::math::real::{Pointwise, Real};
-use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
+use crate::op::{
+    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves, added, aligned,
+};
 use crate::ops::one;
 use crate::ops::pointwise::binary::Binary;
-use crate::ops::pointwise::compare::aligned;
 use crate::ops::pointwise::sym;
 use crate::ops::pointwise::table::{Arg, Fun, Params, Slope, Visit};
 use crate::ops::pointwise::unary::Unary;
@@ -145,11 +146,7 @@ impl Composite for MapVjp {
             let moves = t[1..].iter().enumerate().fold(0, |set, (i, t)| set | (t.is_some() as u8) << i);
             let inputs: SmallVec<[&Tensor; 8]> =
                 x.iter().copied().chain(t[1..].iter().filter_map(Option::as_ref)).collect();
-            let moved = bind(MapVjpJvp { of: *self, moves }, &inputs)?;
-            total = Some(match total {
-                Some(total) => total.add(&moved)?,
-                None => moved,
-            });
+            total = added(total, Some(bind(MapVjpJvp { of: *self, moves }, &inputs)?))?;
         }
         Ok(smallvec![total])
     }
