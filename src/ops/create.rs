@@ -1,17 +1,8 @@
 //! New tensors: constants, ranges, identities. They are operations without inputs.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
 use crate::device::create_on;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, no_flops};
-use crate::ops::one;
 use crate::ops::pointwise::table::Params;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// What a new tensor holds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -6,18 +6,9 @@
 //! derivatives. A transform from or to real numbers is half the work; its transpose goes to or from real
 //! numbers, so these two are one operation too.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::bind::bind;
 use crate::cpu::fft::Half;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, in_front};
-use crate::ops::one;
 use crate::ops::pointwise::table::Params;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// `y[k] = scale * sum over t of x[t] exp(-2 pi i t k / n)` along an axis; with `+` if inverse.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,18 +1,10 @@
 //! Random tensors, as operations without inputs: seed and position determine their numbers.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::array::random::{self, State};
-use crate::array::shape::Shape;
-use crate::bind::bind;
 use crate::device::create_on;
-use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Randomness, Tag, batch};
-use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Discrete, Kernel, no_flops};
-use crate::ops::one;
-use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
+use crate::op::AtCall;
+use crate::ops::prelude::*;
 use std::sync::Arc;
 
 /// The distribution drawn from.

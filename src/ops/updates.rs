@@ -4,16 +4,9 @@
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
 use crate::arguments::optim::{Rule, Slot, slots};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Discrete, Kernel};
-use crate::ops::one;
+use crate::op::AtCall;
+use crate::ops::prelude::*;
 use crate::ops::writes::donated::based;
-use crate::watch::cost;
-use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
 /// A step of an optimiser on parameters of one device. Inputs, for each parameter: the parameter, its state,

@@ -15,23 +15,15 @@ mod parts;
 mod product;
 
 use crate::arguments::logic::Relation;
-use crate::array::Array;
-use crate::bind::bind;
-use crate::error::{Error, Result};
-use crate::op::{
-    Arrays, Batched, BatchedOutputs, Composite, Kernel, Linear, Operation, in_front, no_flops, no_output,
-};
+use crate::op::{Operation, no_output};
 use crate::ops::contract::matmul::Matmul;
 use crate::ops::indexing::index::{ScatterAdd, TakeAdd};
-use crate::ops::one;
 use crate::ops::pointwise::compare::{Compare, Logic, Logical, Select};
+use crate::ops::prelude::*;
 use crate::ops::reduce::Prod;
 use crate::ops::reduce::mean::Spread;
 use crate::ops::reduce::scan::CumProd;
 use crate::ops::views::cast::Cast;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
 
 pub use parts::{cast, join, power};
 pub use product::ComplexProduct;

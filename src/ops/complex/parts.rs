@@ -1,12 +1,7 @@
 //! Conversions between complex tensors and their parts.
 
 use super::{ViewAsComplex, ViewAsReal};
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::bind::bind;
-use crate::error::{Error, Result};
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
 
 impl Array {
     /// Views complex numbers as pairs of real ones along a new last axis.

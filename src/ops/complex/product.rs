@@ -1,16 +1,9 @@
 //! The product of complex numbers.
 
-use crate::array::Array;
-use crate::bind::bind;
 use crate::cpu::pointwise::complex::{Gate, product};
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Bilinear, Grads, Kernel, added, align};
-use crate::ops::one;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
+use crate::op::align;
+use crate::ops::prelude::*;
 use crate::watch::debug::{self, Modes};
-use smallvec::smallvec;
 
 /// `x y` or `x conj(y)` of operands of one shape.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,16 +1,12 @@
 //! Integers as rows of bits, and the greatest common divisor; on bools, `and`, `or` and `xor` are logic.
 
-use crate::array::Array;
-use crate::array::dtype::{Category, DType};
-use crate::bind::bind;
+use crate::array::dtype::Category;
 use crate::device::pointwise_int;
-use crate::error::{Error, Named, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, aligned, no_flops};
-use crate::ops::one;
+use crate::error::Named;
 use crate::ops::pointwise::compare::{Logic, Logical};
 use crate::ops::pointwise::operand::{Operand, check_broadcast, meeting};
 use crate::ops::pointwise::table::integer_rule;
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
 
 /// A function of two integers that has no meaning for other numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

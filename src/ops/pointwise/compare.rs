@@ -1,17 +1,9 @@
 //! Comparisons, logic, and `where`.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{Category, DType};
-use crate::bind::bind;
+use crate::array::dtype::Category;
 use crate::cpu::indexing::put;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, Linear, Needs, Saves, aligned, no_flops};
-use crate::ops::one;
 use crate::ops::pointwise::operand::{Operand, check_broadcast, join, meeting, promote};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
 
 pub use crate::arguments::logic::{Logic, Relation};
 

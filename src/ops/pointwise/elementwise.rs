@@ -5,21 +5,14 @@ mod derivatives;
 
 pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::bind::bind;
 use crate::cpu::pointwise::map::{add_small, pointwise_into};
-use crate::error::{Error, Result};
 use crate::math::lane::F64;
 use crate::math::real::Pointwise;
-use crate::op::{Arrays, Elementwise, Kernel, Reads, Saves};
-use crate::ops::one;
+use crate::op::{Elementwise, Reads};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::integer::eval_int;
 use crate::ops::pointwise::table::{Arg, Fun, Params, Visit};
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::SmallVec;
+use crate::ops::prelude::*;
 
 pub use crate::ops::pointwise::operand::{Operand, binary};
 

@@ -1,14 +1,10 @@
 //! The rows of the tables that integers have too: wrapping arithmetic, Python's rounding for division.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::error::{Error, Result};
 use crate::math::real::PointwiseInt;
-use crate::op::Kernel;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::{Map, operands};
 use crate::ops::pointwise::table::{Fun, VisitInt};
+use crate::ops::prelude::*;
 
 /// Raises where an integer would be divided by zero. On a GPU the answer would come too late, and the result
 /// is 0.

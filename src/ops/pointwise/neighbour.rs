@@ -1,13 +1,7 @@
 //! The next floating point number towards another.
 
-use crate::array::Array;
-use crate::bind::bind;
-use crate::device::on_host;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, aligned, no_flops};
-use crate::ops::one;
 use crate::ops::pointwise::operand::{check_broadcast, join, meeting, promote};
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
 
 /// The next number after `x` in the direction of `y`. Inputs: two floats of one dtype.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -1,16 +1,14 @@
 //! Operands as users give them, their promotion, and the methods of the tables.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::{Category, DType};
-use crate::bind::bind;
-use crate::error::{Error, Named, Result};
+use crate::array::dtype::Category;
+use crate::error::Named;
 use crate::interp::eval;
 use crate::ops::pointwise::binary::{Binary, binary_table};
 use crate::ops::pointwise::compare::{Logic, Logical};
 use crate::ops::pointwise::elementwise::Map;
 use crate::ops::pointwise::table::{Fun, Params};
 use crate::ops::pointwise::unary::{Parametric, Unary, unary_table};
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
 use std::borrow::Cow;
 
 /// An operand as users give it: a tensor or a Python scalar, to which the tensor gives the dtype of the

@@ -3,24 +3,13 @@
 //! Both could be composed (a sum and a quotient; a reshape, an expansion and a quotient). As single
 //! operations they cost one node of the tape and one dispatch per level of transforms.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::{Axes, Shape};
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, in_front};
-use crate::ops::one;
+use crate::array::shape::Axes;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::Map;
 use crate::ops::pointwise::table::Fun;
 use crate::ops::pointwise::table::pointwise_rule;
+use crate::ops::prelude::*;
 use crate::ops::reduce::Sum;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// Arithmetic mean over axes; NaN of no elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

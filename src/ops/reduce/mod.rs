@@ -8,23 +8,9 @@ pub mod search;
 pub mod sort;
 pub mod truth;
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::{Axes, Shape, normalize_axis};
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Linear, Needs,
-    Own, Saves, in_front, no_flops,
-};
-use crate::ops::one;
+use crate::array::shape::{Axes, normalize_axis};
+use crate::ops::prelude::*;
 use crate::ops::reduce::mean::Spread;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// Sum over axes. Halves accumulate in float32; on the CPU, bools and integers below 64 bits give int64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -4,20 +4,8 @@
 //! cotangent the same one in reverse. A cumulative product is a recurrence whose decays are its factors. Its
 //! derivatives are therefore exact at zeros, where dividing the product by each factor would fail.
 
-use crate::array::Array;
 use crate::array::shape::normalize_axis;
-use crate::bind::bind;
-use crate::device::{on_device, on_host};
-use crate::error::{Error, Result};
-use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Linear, Needs,
-    Own, Saves, added, in_front, no_flops,
-};
-use crate::ops::one;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// Cumulative sum along an axis, from the front or from the back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

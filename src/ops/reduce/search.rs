@@ -3,14 +3,7 @@
 //! They run on the CPU; operands on a GPU are read back. The differentiable parts of `scatter` and `histc`
 //! are gathers, selections and sums at the indices found here.
 
-use crate::array::Array;
-use crate::bind::bind;
-use crate::device::on_host;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, in_front, no_flops};
-use crate::ops::one;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// Insertion indices into ascending rows. Inputs: sorted, values, of one shape except for the last axis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -3,15 +3,8 @@
 //! The order is piecewise constant, so `sort` and `topk` need no rules: derivatives flow through the gather.
 //! On a GPU the values are read back, sorted on the host, and the indices sent back.
 
-use crate::array::Array;
 use crate::array::shape::normalize_axis;
-use crate::bind::bind;
-use crate::device::on_host;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, in_front, no_flops};
-use crate::ops::one;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// Indices of the first `count` elements along an axis in sorted order: int64 on the CPU, int32 on GPUs.
 /// Equal elements keep their order; NaN counts as the largest.

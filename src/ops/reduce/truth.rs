@@ -1,17 +1,8 @@
 //! Reductions of truth values: the number of nonzero elements, whether any is nonzero, whether all are.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::array::shape::Axes;
-use crate::bind::bind;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, in_front};
-use crate::ops::one;
+use crate::ops::prelude::*;
 use crate::ops::reduce::{Extremum, Sum, index_type};
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// The number of nonzero elements over axes, on the CPU: int64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -2,25 +2,12 @@
 //! partials, [`MapVjpJvp`] for how these change.
 
 use super::Run;
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::error::{Error, Result};
 use crate::math::real::{Pointwise, Real};
-use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves, added, aligned,
-};
-use crate::ops::one;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::sym;
 use crate::ops::pointwise::table::{Arg, Fun, Params, Slope, Visit};
 use crate::ops::pointwise::unary::Unary;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::{SmallVec, smallvec};
+use crate::ops::prelude::*;
 
 /// A partial whose first operand is the cotangent: where that is zero it stays zero, whatever the slope is
 /// there. So a branch that `where` did not take cannot spoil a gradient.
