@@ -2,8 +2,9 @@
 
 use crate::array::dtype::Category;
 use crate::cpu::indexing::put;
-use crate::ops::pointwise::operand::{Operand, check_broadcast, join, meeting, promote};
+use crate::ops::pointwise::operand::{Operand, bind_met, check_broadcast, join, meeting, promote};
 use crate::ops::prelude::*;
+use crate::ops::reduce::index_type;
 
 pub use crate::arguments::logic::{Logic, Relation};
 
@@ -158,9 +159,7 @@ impl Tensor {
         let other = other.into();
         let op = Compare { relation };
         if let Operand::Tensor(other) = other {
-            check_broadcast(op.name(), self, other)?;
-            let (dtype, device) = (promote(self, other), meeting(&[self, other]).device());
-            return bind(op, &[&join(self, dtype, device)?, &join(other, dtype, device)?]);
+            return bind_met(op, self, other, promote(self, other));
         }
         let dtype = other.result_type(self);
         let whole = if self.dtype().is_integer() { self.dtype() } else { dtype };
@@ -190,10 +189,7 @@ impl Tensor {
 
     /// And, or, xor of truth values; other dtypes are true where they are not 0.
     pub fn logical(&self, other: &Tensor, logic: Logic) -> Result<Tensor> {
-        let op = Logical { logic };
-        check_broadcast(op.name(), self, other)?;
-        let device = meeting(&[self, other]).device();
-        bind(op, &[&join(self, DType::Bool, device)?, &join(other, DType::Bool, device)?])
+        bind_met(Logical { logic }, self, other, DType::Bool)
     }
 
     /// Negation of truth values.
@@ -215,14 +211,13 @@ impl Tensor {
             (Operand::Complex(..), _) | (_, Operand::Complex(..)) => DType::C64,
             (Operand::Float(_), _) | (_, Operand::Float(_)) => DType::F32,
             (Operand::Bool(_), Operand::Bool(_)) => DType::Bool,
-            _ if like.device() == Device::Cpu => DType::I64,
-            _ => DType::I32,
+            _ => index_type(like.device()),
         };
         let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
         let mask = join(self, DType::Bool, like.device())?;
-        check_broadcast("where", &mask, &x)?;
-        check_broadcast("where", &mask, &y)?;
-        check_broadcast("where", &x, &y)?;
+        for (a, b) in [(&mask, &x), (&mask, &y), (&x, &y)] {
+            check_broadcast("where", a, b)?;
+        }
         bind(Select, &[&mask, &x, &y])
     }
 

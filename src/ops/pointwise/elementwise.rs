@@ -65,9 +65,9 @@ impl Visit for RunInto<'_> {
 struct Factor;
 
 impl Visit for Factor {
-    type Out = Result<f64>;
-    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<f64> {
-        Ok(rule.apply([F64(1.0); N]).0)
+    type Out = f64;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> f64 {
+        rule.apply([F64(1.0); N]).0
     }
 }
 
@@ -82,7 +82,12 @@ pub struct Map {
 
 impl Map {
     /// The sum of two operands.
-    pub const ADD: Map = Map { fun: Fun::Binary(Binary::Add), p: Params::ZERO };
+    pub const ADD: Map = Map::binary(Binary::Add);
+
+    /// A row with two inputs.
+    pub const fn binary(row: Binary) -> Map {
+        Map { fun: Fun::Binary(row), p: Params::ZERO }
+    }
 
     /// Whether the row can be computed right into the memory of `out`.
     fn fits(&self, x: &[&Array], out: &Array) -> bool {
@@ -133,14 +138,14 @@ impl Elementwise for Map {
     fn partial(&self, wrt: usize, g: &Tensor, reads: &Reads) -> Result<Option<Tensor>> {
         let Some(args) = self.fun.reads(wrt) else { return Ok(None) };
         if args.is_empty() {
-            let factor = self.fun.partial(wrt, self.p.get(), Factor).transpose()?;
-            return match factor {
-                None => Ok(None),
-                Some(0.0) => g.zeros_like().map(Some),
-                Some(1.0) => Ok(Some(g.clone())),
-                Some(-1.0) => g.neg().map(Some),
-                Some(factor) => g.mul(factor).map(Some),
+            let Some(factor) = self.fun.partial(wrt, self.p.get(), Factor) else { return Ok(None) };
+            let partial = match factor {
+                0.0 => g.zeros_like(),
+                1.0 => Ok(g.clone()),
+                -1.0 => g.neg(),
+                factor => g.mul(factor),
             };
+            return partial.map(Some);
         }
         let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::new();
         inputs.push(g);
@@ -150,8 +155,8 @@ impl Elementwise for Map {
                 Arg::Y => reads.inputs[1],
                 Arg::Out => reads.output,
             };
-            inputs
-                .push(value.ok_or_else(|| Error::value("internal: a derivative reads what was not saved"))?);
+            let missing = || Error::value("internal: a derivative reads what was not saved");
+            inputs.push(value.ok_or_else(missing)?);
         }
         let op = MapVjp { fun: self.fun, wrt: wrt as u8, p: self.p };
         bind(op, &inputs).map(Some)

@@ -1,6 +1,6 @@
 //! The next floating point number towards another.
 
-use crate::ops::pointwise::operand::{check_broadcast, join, meeting, promote};
+use crate::ops::pointwise::operand::{bind_met, promote};
 use crate::ops::prelude::*;
 
 /// The next number after `x` in the direction of `y`. Inputs: two floats of one dtype.
@@ -26,9 +26,6 @@ impl Discrete for NextAfter {
 impl Tensor {
     /// The next number of the dtype after each element in the direction of `other`; NaN where either is.
     pub fn nextafter(&self, other: &Tensor) -> Result<Tensor> {
-        check_broadcast("nextafter", self, other)?;
-        let dtype = promote(self, other).to_float();
-        let device = meeting(&[self, other]).device();
-        bind(NextAfter, &[&join(self, dtype, device)?, &join(other, dtype, device)?])
+        bind_met(NextAfter, self, other, promote(self, other).to_float())
     }
 }

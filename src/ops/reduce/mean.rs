@@ -6,7 +6,6 @@
 use crate::array::shape::Axes;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::Map;
-use crate::ops::pointwise::table::Fun;
 use crate::ops::pointwise::table::pointwise_rule;
 use crate::ops::prelude::*;
 use crate::ops::reduce::Sum;
@@ -50,8 +49,7 @@ fn divided(x: Array, n: usize) -> Result<Array> {
         return Ok(x);
     }
     let n = Tensor::operand(n as f64, x.dtype(), x.device())?;
-    let by = Map { fun: Fun::Binary(Binary::Div), p: Default::default() };
-    by.eval_one(&[&x, n.array("mean")?])
+    Map::binary(Binary::Div).eval_one(&[&x, n.array("mean")?])
 }
 
 /// Converts `x` to `dtype`; returns it unchanged if it has that dtype.
