@@ -315,6 +315,11 @@ pub struct Own {
     pub batch: bool,
 }
 
+impl Own {
+    /// Rules for all of them.
+    pub const ALL: Own = Own { vjp: true, jvp: true, batch: true };
+}
+
 /// Fused kernels that equal a composition of other operations. Every interpreter but `eval` sees the
 /// composition, unless the operation has an own rule; so a fused kernel needs no derivatives of its own.
 pub trait Composite: Operation {

@@ -26,9 +26,7 @@ impl Kernel for Fft {
         if self.inverse { "ifft" } else { "fft" }
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        if x[0].device() != Device::Cpu {
-            return Err(elsewhere(self.name(), x[0].device()));
-        }
+        check_device(self.name(), x[0].device())?;
         one!(crate::cpu::fft::fft(x[0], self.axis as usize, self.inverse, self.scale.get()[0]))
     }
     /// 5 n log2(n) per line of n numbers, the logarithm rounded up.
@@ -38,12 +36,14 @@ impl Kernel for Fft {
     }
 }
 
-#[cold]
-fn elsewhere(name: &str, device: Device) -> Error {
-    Error::device(format!(
+fn check_device(name: &str, device: Device) -> Result<()> {
+    if device == Device::Cpu {
+        return Ok(());
+    }
+    Err(Error::device(format!(
         "{name}: runs on the CPU only, got a tensor on {device}; move it with .cpu(), and the result back \
          with .to()"
-    ))
+    )))
 }
 
 impl Linear for Fft {
@@ -81,9 +81,7 @@ impl Kernel for RealFft {
         if self.back { "irfft" } else { "rfft" }
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        if x[0].device() != Device::Cpu {
-            return Err(elsewhere(self.name(), x[0].device()));
-        }
+        check_device(self.name(), x[0].device())?;
         let half = Half {
             n: self.n as usize,
             inverse: self.inverse,
@@ -96,10 +94,7 @@ impl Kernel for RealFft {
     /// 5/2 n log2(n) per line of n real numbers, the logarithm rounded up.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let n = (self.n as u64).max(1);
-        let lines = match self.back {
-            true => x[0].numel() as u64 / (2 * (n / 2 + 1)),
-            false => x[0].numel() as u64 / n,
-        };
+        let lines = x[0].numel() as u64 / if self.back { 2 * (n / 2 + 1) } else { n };
         5 * lines * n * n.next_power_of_two().ilog2() as u64 / 2
     }
 }

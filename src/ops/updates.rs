@@ -72,28 +72,12 @@ impl Kernel for Update {
     /// Per element: two and two more for momentum, or twelve for Adam.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let each = match self.rule {
-            Rule::Sgd(s) => {
-                if s.momentum == 0.0 {
-                    2
-                } else {
-                    4
-                }
-            }
+            Rule::Sgd(s) if s.momentum == 0.0 => 2,
+            Rule::Sgd(_) => 4,
             Rule::Adam(_) => 12,
         };
         x.chunks(self.width as usize).map(|x| cost::each(&x[..1], each)).sum()
     }
-}
-
-impl Discrete for Update {
-    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Err(in_batch(self.name()))
-    }
-}
-
-#[cold]
-fn in_batch(name: &str) -> Error {
-    Error::unsupported(format!("{name}: one call for many tensors has no batched form; compose it of others"))
 }
 
 /// Gradients of one device times a number. Outputs: these, and whether any element was infinite or NaN
@@ -125,12 +109,6 @@ impl Kernel for Unscale {
     }
 }
 
-impl Discrete for Unscale {
-    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Err(in_batch(self.name()))
-    }
-}
-
 /// Tensors of one device times a number, which is the last input, a 0-d tensor there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rescale;
@@ -155,12 +133,6 @@ impl Kernel for Rescale {
     }
 }
 
-impl Discrete for Rescale {
-    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Err(in_batch(self.name()))
-    }
-}
-
 /// The root of the sum of the squares of all elements of tensors of one device, a 0-d tensor there: float64
 /// if one of them is, float32 otherwise.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -179,8 +151,17 @@ impl Kernel for TotalNorm {
     }
 }
 
-impl Discrete for TotalNorm {
-    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Err(in_batch(self.name()))
-    }
+/// A call for many tensors is made outside of transforms.
+macro_rules! unbatched {
+    ($($op:ident),*) => {$(
+        impl Discrete for $op {
+            fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+                let name = self.name();
+                Err(Error::unsupported(format!(
+                    "{name}: one call for many tensors has no batched form; compose it of others"
+                )))
+            }
+        }
+    )*};
 }
+unbatched!(Update, Unscale, Rescale, TotalNorm);

@@ -5,6 +5,7 @@
 //! derivatives are therefore exact at zeros, where dividing the product by each factor would fail.
 
 use crate::array::shape::normalize_axis;
+use crate::op::Operation;
 use crate::ops::prelude::*;
 
 /// Cumulative sum along an axis, from the front or from the back.
@@ -214,24 +215,24 @@ impl Discrete for ArgScan {
 }
 
 impl Tensor {
+    /// The scan that `along` makes of an axis; a copy of a number.
+    fn scanned<O>(&self, name: &str, axis: i64, along: impl FnOnce(u8) -> O) -> Result<Tensor>
+    where
+        O: Operation<Out = Tensor>,
+    {
+        let axis = normalize_axis(axis, self.rank().max(1), name)?;
+        let x = self.widened()?;
+        if self.rank() == 0 { x.copied() } else { bind(along(axis as u8), &[&x]) }
+    }
+
     /// Cumulative sum along `axis`.
     pub fn cumsum(&self, axis: i64) -> Result<Tensor> {
-        if self.rank() == 0 {
-            normalize_axis(axis, 1, "cumsum")?;
-            return self.widened()?.copied();
-        }
-        let axis = self.shape().axis(axis, "cumsum")? as u8;
-        bind(CumSum { axis, reverse: false }, &[&self.widened()?])
+        self.scanned("cumsum", axis, |axis| CumSum { axis, reverse: false })
     }
 
     /// Cumulative product along `axis`. Its gradient is exact at zeros.
     pub fn cumprod(&self, axis: i64) -> Result<Tensor> {
-        if self.rank() == 0 {
-            normalize_axis(axis, 1, "cumprod")?;
-            return self.widened()?.copied();
-        }
-        let axis = self.shape().axis(axis, "cumprod")? as u8;
-        bind(CumProd { axis }, &[&self.widened()?])
+        self.scanned("cumprod", axis, |axis| CumProd { axis })
     }
 
     /// `s[i] = decay[i] * s[i-1] + self[i]` along `axis`, or from the back with `reverse`. The two broadcast.

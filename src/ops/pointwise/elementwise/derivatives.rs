@@ -89,7 +89,7 @@ impl Composite for MapVjp {
         one!(read(x, |formula| self.visit(formula)))
     }
     fn own(&self) -> Own {
-        Own { vjp: true, jvp: true, batch: true }
+        Own::ALL
     }
     fn saves(&self, needs: Needs, inputs: usize) -> Saves {
         let reads = (1..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)));
