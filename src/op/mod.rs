@@ -20,17 +20,18 @@
 //! Read next: `src/op/list.rs`.
 
 mod at_call;
+mod batched;
 mod list;
 mod needs;
 mod outputs;
 
 pub use at_call::AtCall;
+pub use batched::{Batched, BatchedOutputs, align, aligned, in_front};
 pub use list::{Entry, Op};
 pub use needs::{Needs, Saves};
 pub use outputs::{Operation, Outputs};
 
 use crate::array::Array;
-use crate::array::shape::Shape;
 use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::tape::node::Vjp;
@@ -41,37 +42,6 @@ use smallvec::{SmallVec, smallvec};
 pub type Arrays = SmallVec<[Array; 1]>;
 /// One optional gradient or tangent per position; `None` is zero.
 pub type Grads = SmallVec<[Option<Tensor>; 2]>;
-/// Outputs of a batched operation with the position of their batch axis (`None`: the same for the whole
-/// batch).
-pub type BatchedOutputs = SmallVec<[(Tensor, Option<usize>); 1]>;
-
-/// An operand of a batched operation and where its batch axis is, if it has one.
-#[derive(Clone)]
-pub struct Batched {
-    /// The operand, batch axis included.
-    pub value: Tensor,
-    /// The batch axis.
-    pub axis: Option<usize>,
-}
-
-impl Batched {
-    /// The operand with its batch axis in front; an unbatched operand is returned as it is.
-    pub fn front(&self) -> Result<Tensor> {
-        match self.axis {
-            Some(axis) if axis > 0 => self.value.move_axis(axis, 0),
-            _ => Ok(self.value.clone()),
-        }
-    }
-
-    /// The operand with a batch axis of `size` in front, repeated if it had none.
-    pub fn materialized(&self, size: usize) -> Result<Tensor> {
-        match self.axis {
-            Some(_) => self.front(),
-            None => self.value.expand(&self.value.shape().inserted(0, size)?),
-        }
-    }
-}
-
 /// How an operation runs on concrete arrays. Shapes and dtypes were checked where the operation was built.
 pub trait Kernel {
     /// The public name.
@@ -169,44 +139,12 @@ pub trait Elementwise: Operation<Out = Tensor> {
     }
 }
 
-/// Batching rule of a function of elements: the batch axes of the operands stand in front.
-pub fn aligned(op: impl Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
-    with_front(op, &align(x)?)
-}
-
-/// Batching rule of an operation whose attributes count the batch axis: it stands in front of every operand.
-pub fn in_front(op: impl Operation<Out = Tensor>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-    with_front(op, &x.iter().map(|x| x.materialized(size)).collect::<Result<SmallVec<[Tensor; 4]>>>()?)
-}
-
-fn with_front(op: impl Operation<Out = Tensor>, x: &[Tensor]) -> Result<BatchedOutputs> {
-    let refs: SmallVec<[&Tensor; 4]> = x.iter().collect();
-    Ok(smallvec![(bind(op, &refs)?, Some(0))])
-}
-
 /// The sum of two gradients or tangents.
 pub fn added(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
     match (a, b) {
         (Some(a), Some(b)) => a.add(&b).map(Some),
         (a, b) => Ok(a.or(b)),
     }
-}
-
-/// Operands of a batched elementwise operation with the batch axis in front of equally many others.
-pub fn align(x: &[Batched]) -> Result<SmallVec<[Tensor; 4]>> {
-    let rank = x.iter().map(|l| l.value.rank() - l.axis.is_some() as usize).max().unwrap_or(0);
-    x.iter()
-        .map(|operand| {
-            let value = operand.front()?;
-            if operand.axis.is_none() || value.rank() == rank + 1 {
-                return Ok(value);
-            }
-            let mut dims = value.shape().to_vec();
-            let missing = rank + 1 - dims.len();
-            dims.splice(1..1, std::iter::repeat_n(1, missing));
-            value.reshape(&Shape::new(&dims)?)
-        })
-        .collect()
 }
 
 /// Functions that are linear in all their floating point inputs together; other inputs (indices) are

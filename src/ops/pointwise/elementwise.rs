@@ -1,4 +1,5 @@
-//! The operation behind the tables of `unary.rs` and `binary.rs`, one for all rows. Read next:
+//! The operation behind the tables of `unary.rs` and `binary.rs`, one for all rows; on integers, wrapping
+//! arithmetic and Python's rounding for division. Read next:
 //! `elementwise/derivatives.rs`.
 
 mod derivatives;
@@ -7,11 +8,10 @@ pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
 use crate::cpu::pointwise::map::{add_small, pointwise_into};
 use crate::math::lane::F64;
-use crate::math::real::Pointwise;
+use crate::math::real::{Pointwise, PointwiseInt};
 use crate::op::{Elementwise, Reads};
 use crate::ops::pointwise::binary::Binary;
-use crate::ops::pointwise::integer::eval_int;
-use crate::ops::pointwise::table::{Arg, Fun, Params, Visit};
+use crate::ops::pointwise::table::{Arg, Fun, Params, Visit, VisitInt};
 use crate::ops::prelude::*;
 
 pub use crate::ops::pointwise::operand::{Operand, binary};
@@ -31,7 +31,7 @@ struct Run<'a> {
 
 /// The operands of a row with `N` of them.
 #[inline(always)]
-pub fn operands<'a, const N: usize>(fun: Fun, x: &[&'a Array]) -> Result<[&'a Array; N]> {
+fn operands<'a, const N: usize>(fun: Fun, x: &[&'a Array]) -> Result<[&'a Array; N]> {
     x.try_into()
         .map_err(|_| Error::value(format!("internal: {} takes {N} operands, got {}", fun.name(), x.len())))
 }
@@ -161,4 +161,41 @@ impl Elementwise for Map {
         let op = MapVjp { fun: self.fun, wrt: wrt as u8, p: self.p };
         bind(op, &inputs).map(Some)
     }
+}
+
+/// Raises where an integer would be divided by zero. On a GPU the answer would come too late, and the result
+/// is 0.
+fn check_divisor(op: &Map, x: &[&Array]) -> Result<()> {
+    let divides = matches!(op.fun, Fun::Binary(Binary::FloorDivide | Binary::Remainder | Binary::Fmod));
+    if !divides || x[1].device() != Device::Cpu || x.iter().any(|a| a.numel() == 0) {
+        return Ok(());
+    }
+    let nonzero = crate::cpu::pointwise::copy::cast(x[1], DType::Bool)?;
+    let is_zero = nonzero.slice::<bool>()?.contains(&false);
+    if is_zero {
+        return Err(Error::zero_division(format!(
+            "{}: {} cannot be divided by zero; mask the divisor with where(), or convert with .float() for \
+             inf and nan",
+            op.name(),
+            x[1].dtype()
+        )));
+    }
+    Ok(())
+}
+
+struct RunInt<'a>(&'a [&'a Array], Fun);
+
+impl VisitInt for RunInt<'_> {
+    type Out = Result<Array>;
+    fn visit<const N: usize, P: PointwiseInt<N>>(self, rule: P) -> Result<Array> {
+        crate::device::pointwise_int(operands(self.1, self.0)?, rule)
+    }
+}
+
+/// Runs a row by its formula for integers.
+fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
+    check_divisor(op, x)?;
+    op.fun.integer(RunInt(x, op.fun)).unwrap_or_else(|| {
+        Err(Error::dtype(format!("{}: not defined for {}; convert with .float()", op.name(), x[0].dtype())))
+    })
 }

@@ -376,29 +376,26 @@ impl Tensor {
     }
 }
 
-macro_rules! unary_methods {
+/// The methods of a table, one for each row.
+macro_rules! methods {
     ($kind:ident, $n:literal, $p:ident; $(
         $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
         [$($partial:tt)*], $precision:ident, $slope:ident, $integer:tt, $complex:expr;
     )*) => {
-        impl Tensor {
-            $($(#[doc = $doc])* pub fn $method(&self) -> Result<Tensor> { self.unary(Unary::$name) })*
+        impl Tensor { $(method! { $kind::$name $(#[doc = $doc])* $method })* }
+    };
+}
+
+macro_rules! method {
+    (Unary::$name:ident $(#[$doc:meta])* $method:ident) => {
+        $(#[$doc])* pub fn $method(&self) -> Result<Tensor> { self.unary(Unary::$name) }
+    };
+    (Binary::$name:ident $(#[$doc:meta])* $method:ident) => {
+        $(#[$doc])* pub fn $method<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+            binary(Binary::$name, self.into(), other.into())
         }
     };
 }
 
-macro_rules! binary_methods {
-    ($kind:ident, $n:literal, $p:ident; $(
-        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
-        [$($partial:tt)*], $precision:ident, $slope:ident, $integer:tt, $complex:expr;
-    )*) => {
-        impl Tensor {
-            $($(#[doc = $doc])* pub fn $method<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-                binary(Binary::$name, self.into(), other.into())
-            })*
-        }
-    };
-}
-
-unary_table!(unary_methods);
-binary_table!(binary_methods);
+unary_table!(methods);
+binary_table!(methods);

@@ -132,33 +132,15 @@ const TAIL: f64 = -10.0;
 /// `log(2 pi) / 2`.
 const HALF_LOG_2_PI: f64 = 0.9189385332046728;
 /// That series without its 1, in `1 / x^2`: `(-1)^k (2k - 1)!!`.
-const MILLS: [f64; 25] = [
-    0.0,
-    -1.0,
-    3.0,
-    -15.0,
-    105.0,
-    -945.0,
-    10395.0,
-    -135135.0,
-    2027025.0,
-    -34459425.0,
-    654729075.0,
-    -13749310575.0,
-    316234143225.0,
-    -7905853580625.0,
-    213458046676875.0,
-    -6190283353629375.0,
-    1.9189878396251062e17,
-    -6.33265987076285e18,
-    2.2164309547669976e20,
-    -8.200794532637892e21,
-    3.1983098677287775e23,
-    -1.3113070457687988e25,
-    5.638620296805835e26,
-    -2.5373791335626256e28,
-    1.1925681927744342e30,
-];
+const MILLS: [f64; 25] = {
+    let (mut series, mut product, mut k) = ([0.0; 25], 1_u128, 1);
+    while k < series.len() {
+        product *= 2 * k as u128 - 1;
+        series[k] = if k % 2 == 0 { product as f64 } else { -(product as f64) };
+        k += 1;
+    }
+    series
+};
 
 rule! {
     /// What the density over `-x` lacks to the distribution function, relative to it, for `x` below `TAIL`.

@@ -29,6 +29,14 @@ pub enum Arg {
 }
 
 impl Arg {
+    /// The value of this name in a row: `o` is the output.
+    pub const fn of(name: &str) -> Arg {
+        match name.as_bytes() {
+            b"x" => Arg::X,
+            b"y" => Arg::Y,
+            _ => Arg::Out,
+        }
+    }
     /// What the tape keeps for it.
     pub const fn saves(self) -> Saves {
         match self {

@@ -1,29 +1,6 @@
 //! `define_table!`, and the macros that it makes the columns of a row from. A file with a table imports all of
 //! `table`.
 
-macro_rules! arg {
-    (x) => {
-        Arg::X
-    };
-    (y) => {
-        Arg::Y
-    };
-    (o) => {
-        Arg::Out
-    };
-}
-pub(crate) use arg;
-
-macro_rules! has_integers {
-    (float) => {
-        false
-    };
-    ($formula:tt) => {
-        true
-    };
-}
-pub(crate) use has_integers;
-
 /// Does `v` with a formula for integers; `None` for a row without one.
 macro_rules! visit_integer {
     ($v:ident; [$($x:ident),*] => float) => {
@@ -158,7 +135,7 @@ macro_rules! define_table {
 
             /// What the partial for each input reads; empty where the derivative is zero.
             pub fn reads(self) -> &'static [&'static [Arg]] {
-                match self { $($kind::$name => &[$(&[$(arg!($arg)),*]),*],)* }
+                match self { $($kind::$name => &[$(const { &[$(Arg::of(stringify!($arg))),*] }),*],)* }
             }
 
             /// What the partial for input `wrt` reads, as the tape counts it.
@@ -166,7 +143,7 @@ macro_rules! define_table {
             pub fn saves(self, wrt: usize) -> $crate::op::Saves {
                 use $crate::op::Saves;
                 const SAVES: &[&[Saves]] = &[$(
-                    &[$(Saves::NONE $(.and(arg!($arg).saves()))*),*],
+                    &[$(Saves::NONE $(.and(Arg::of(stringify!($arg)).saves()))*),*],
                 )*];
                 SAVES[self as usize].get(wrt).copied().unwrap_or_default()
             }
@@ -177,7 +154,7 @@ macro_rules! define_table {
                     Columns {
                         precision: $crate::op::Precision::$precision,
                         slope: Slope::$slope,
-                        has_integers: has_integers!($integer),
+                        has_integers: !matches!(stringify!($integer).as_bytes(), b"float"),
                         complex: { use Complex::*; $complex },
                     },
                 )*];
