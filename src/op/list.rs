@@ -139,11 +139,6 @@ macro_rules! ops {
             pub fn precision(&self) -> Precision {
                 match self { $(Op::$name(_op) => precision!($precision, _op),)* }
             }
-            /// Runs on concrete arrays.
-            #[inline]
-            pub fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-                match self { $(Op::$name(op) => op.eval(x),)* }
-            }
             /// What the tape keeps.
             #[inline]
             pub fn saves(&self, needs: Needs, inputs: usize) -> Saves {
@@ -174,10 +169,6 @@ macro_rules! ops {
             pub fn lower(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
                 match self { $(Op::$name(_op) => lower!($complex, _op, x),)* }
             }
-            /// Floating point operations.
-            pub fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
-                match self { $(Op::$name(op) => op.flops(x, y),)* }
-            }
             /// What the documentation tells of every kind of operation, in the order of the list.
             pub fn entries() -> Vec<Entry> {
                 vec![$(Entry {
@@ -197,11 +188,12 @@ macro_rules! ops {
             fn name(&self) -> &'static str {
                 Op::name(self)
             }
+            #[inline]
             fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-                Op::eval(self, x)
+                match self { $(Op::$name(op) => op.eval(x),)* }
             }
             fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
-                Op::flops(self, x, y)
+                match self { $(Op::$name(op) => op.flops(x, y),)* }
             }
             #[inline]
             fn eval_one(&self, x: &[&Array]) -> Result<Array> {

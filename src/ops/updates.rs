@@ -31,6 +31,12 @@ impl Update {
     }
 }
 
+/// The outputs of `op`, in this memory.
+fn filled(op: &impl Kernel, x: &[&Array], out: Arrays) -> Result<Arrays> {
+    op.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
+    Ok(out)
+}
+
 impl PartialEq for Update {
     fn eq(&self, other: &Update) -> bool {
         self.formula() == other.formula()
@@ -52,9 +58,7 @@ impl Kernel for Update {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let width = self.width as usize;
         let written = x.iter().enumerate().filter(|(i, _)| i % width + 1 < width);
-        let out: Arrays = written.map(|(_, x)| x.copied()).collect::<Result<_>>()?;
-        self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
-        Ok(out)
+        filled(self, x, written.map(|(_, x)| x.copied()).collect::<Result<_>>()?)
     }
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         let width = self.width as usize;
@@ -95,8 +99,7 @@ impl Kernel for Unscale {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let mut out: Arrays = x.iter().map(|x| x.copied()).collect::<Result<_>>()?;
         out.push(Array::empty(Shape::SCALAR, DType::I32, x[0].device())?);
-        self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
-        Ok(out)
+        filled(self, x, out)
     }
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         let (found, grads) = out.split_last().ok_or_else(crate::op::no_output)?;
@@ -118,9 +121,7 @@ impl Kernel for Rescale {
         "clip_grad_norm"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        let out: Arrays = x[..x.len() - 1].iter().map(|x| x.copied()).collect::<Result<_>>()?;
-        self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
-        Ok(out)
+        filled(self, x, x[..x.len() - 1].iter().map(|x| x.copied()).collect::<Result<_>>()?)
     }
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         let factor = x[x.len() - 1];

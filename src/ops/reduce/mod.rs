@@ -201,10 +201,9 @@ impl Kernel for ArgExtremum {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let axis = self.axis as usize;
-        one!(if self.largest {
-            on_device!(x[0], reduce::argmax(x[0], axis, self.keepdim))
-        } else {
-            on_device!(x[0], reduce::argmin(x[0], axis, self.keepdim))
+        one!(match self.largest {
+            true => on_device!(x[0], reduce::argmax(x[0], axis, self.keepdim)),
+            false => on_device!(x[0], reduce::argmin(x[0], axis, self.keepdim)),
         })
     }
     no_flops!();
@@ -249,10 +248,9 @@ impl Tensor {
         if own == *shape {
             return Ok(self.clone());
         }
-        let lead = own
-            .rank()
-            .checked_sub(shape.rank())
-            .ok_or_else(|| Error::shape(format!("sum_to: shape {own} cannot be summed to {shape}")))?;
+        let Some(lead) = own.rank().checked_sub(shape.rank()) else {
+            return Err(Error::shape(format!("sum_to: shape {own} cannot be summed to {shape}")));
+        };
         let axes: Axes =
             (0..own.rank()).filter(|&i| i < lead || (shape.at(i - lead) == 1 && own.at(i) != 1)).collect();
         if axes == Axes::first(lead) {
@@ -276,13 +274,11 @@ impl Tensor {
     }
 
     fn extremum(&self, axes: Option<&[i64]>, keepdim: bool, largest: bool) -> Result<Tensor> {
-        let name = if largest { "amax" } else { "amin" };
-        let axes = self.shape().axes(axes, name)?;
-        if let Some(i) = axes.iter().find(|&i| self.shape().at(i) == 0) {
-            return Err(Error::value(format!(
-                "{name}: axis {i} of shape {} is empty and has no extremum",
-                self.shape()
-            )));
+        let (name, shape) = (if largest { "amax" } else { "amin" }, self.shape());
+        let axes = shape.axes(axes, name)?;
+        if let Some(i) = axes.iter().find(|&i| shape.at(i) == 0) {
+            let text = format!("{name}: axis {i} of shape {shape} is empty and has no extremum");
+            return Err(Error::value(text));
         }
         bind(Extremum { axes, keepdim, largest }, &[self])
     }

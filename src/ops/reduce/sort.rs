@@ -46,8 +46,7 @@ impl Tensor {
                  and {length}"
             )));
         }
-        let op = ArgSort { axis: axis as u8, descending, count: count as u32 };
-        bind(op, &[self])
+        bind(ArgSort { axis: axis as u8, descending, count: count as u32 }, &[self])
     }
 
     /// Returns the indices that sort `axis`; equal elements keep their order, NaN counts as the largest.
