@@ -207,15 +207,15 @@ pub trait PointwiseInt<const N: usize>: Copy + Send + Sync {
     fn apply<I: Integer>(&self, x: [I; N]) -> I;
 }
 
-/// Defines a function that is generic over `R: Real`, with literals on either side of an operator:
-/// `rule! { pub fn half(x) 0.5 * x }`.
+/// Defines functions that are generic over `R: Real`, with literals on either side of an operator:
+/// `rule! { pub fn half(x) { 0.5 * x } }`.
 #[macro_export]
 macro_rules! rule {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident),*) $body:expr) => {
+    ($($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident),*) $body:block)*) => {$(
         $(#[$meta])*
         #[inline(always)]
         $vis fn $name<R: $crate::math::real::Real>($($arg: R),*) -> R {
             R::named(stringify!($name), [$($arg),*], $body)
         }
-    };
+    )*};
 }

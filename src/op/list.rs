@@ -28,7 +28,7 @@ macro_rules! own {
         Composite::own($op)
     };
     ($class:ident, $op:ident) => {
-        Own { vjp: true, jvp: true, batch: true }
+        Own::ALL
     };
 }
 
@@ -43,14 +43,11 @@ macro_rules! formulas {
     (Bilinear, $ty:ty) => {
         [<$ty as Bilinear>::TRANSPOSES.join("; "), "the operation of (t_x, y), plus that of (x, t_y)".into()]
     };
-    (General, $ty:ty) => {
-        [<$ty as General>::VJP, <$ty as General>::JVP].map(String::from)
-    };
-    (Composite, $ty:ty) => {
-        [<$ty as Composite>::VJP, <$ty as Composite>::JVP].map(String::from)
-    };
     (Discrete, $ty:ty) => {
         ["none: piecewise constant", "none: piecewise constant"].map(String::from)
+    };
+    ($class:ident, $ty:ty) => {
+        [<$ty as $class>::VJP, <$ty as $class>::JVP].map(String::from)
     };
 }
 
@@ -70,10 +67,10 @@ macro_rules! lower {
         Ok(None)
     };
     (Parts, $op:ident, $x:ident) => {
-        one_output(complex::paired($op.clone(), $x)?)
+        complex::paired($op.clone(), $x).map(|y| Some(smallvec![y]))
     };
     (Lowered, $op:ident, $x:ident) => {
-        one_output(complex::Lower::lower($op, $x)?)
+        complex::Lower::lower($op, $x).map(|y| Some(smallvec![y]))
     };
     (Undefined, $op:ident, $x:ident) => {
         Err(complex::undefined($op.name(), $x))
@@ -88,10 +85,6 @@ macro_rules! output {
     ($out:ident) => {
         $out
     };
-}
-
-fn one_output(y: Tensor) -> Result<Option<Tensors>> {
-    Ok(Some(smallvec![y]))
 }
 
 /// What the documentation tells of an entry of the list.
@@ -146,11 +139,6 @@ macro_rules! ops {
             pub fn precision(&self) -> Precision {
                 match self { $(Op::$name(_op) => precision!($precision, _op),)* }
             }
-            /// Runs on concrete arrays.
-            #[inline]
-            pub fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-                match self { $(Op::$name(op) => op.eval(x),)* }
-            }
             /// What the tape keeps.
             #[inline]
             pub fn saves(&self, needs: Needs, inputs: usize) -> Saves {
@@ -181,10 +169,6 @@ macro_rules! ops {
             pub fn lower(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
                 match self { $(Op::$name(_op) => lower!($complex, _op, x),)* }
             }
-            /// Floating point operations.
-            pub fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
-                match self { $(Op::$name(op) => op.flops(x, y),)* }
-            }
             /// What the documentation tells of every kind of operation, in the order of the list.
             pub fn entries() -> Vec<Entry> {
                 vec![$(Entry {
@@ -204,11 +188,12 @@ macro_rules! ops {
             fn name(&self) -> &'static str {
                 Op::name(self)
             }
+            #[inline]
             fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-                Op::eval(self, x)
+                match self { $(Op::$name(op) => op.eval(x),)* }
             }
             fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
-                Op::flops(self, x, y)
+                match self { $(Op::$name(op) => op.flops(x, y),)* }
             }
             #[inline]
             fn eval_one(&self, x: &[&Array]) -> Result<Array> {

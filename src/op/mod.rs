@@ -20,17 +20,18 @@
 //! Read next: `src/op/list.rs`.
 
 mod at_call;
+mod batched;
 mod list;
 mod needs;
 mod outputs;
 
 pub use at_call::AtCall;
+pub use batched::{Batched, BatchedOutputs, align, aligned, in_front};
 pub use list::{Entry, Op};
 pub use needs::{Needs, Saves};
 pub use outputs::{Operation, Outputs};
 
 use crate::array::Array;
-use crate::array::shape::Shape;
 use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::tape::node::Vjp;
@@ -41,37 +42,6 @@ use smallvec::{SmallVec, smallvec};
 pub type Arrays = SmallVec<[Array; 1]>;
 /// One optional gradient or tangent per position; `None` is zero.
 pub type Grads = SmallVec<[Option<Tensor>; 2]>;
-/// Outputs of a batched operation with the position of their batch axis (`None`: the same for the whole
-/// batch).
-pub type BatchedOutputs = SmallVec<[(Tensor, Option<usize>); 1]>;
-
-/// An operand of a batched operation and where its batch axis is, if it has one.
-#[derive(Clone)]
-pub struct Batched {
-    /// The operand, batch axis included.
-    pub value: Tensor,
-    /// The batch axis.
-    pub axis: Option<usize>,
-}
-
-impl Batched {
-    /// The operand with its batch axis in front; an unbatched operand is returned as it is.
-    pub fn front(&self) -> Result<Tensor> {
-        match self.axis {
-            Some(axis) if axis > 0 => self.value.move_axis(axis, 0),
-            _ => Ok(self.value.clone()),
-        }
-    }
-
-    /// The operand with a batch axis of `size` in front, repeated if it had none.
-    pub fn materialized(&self, size: usize) -> Result<Tensor> {
-        match self.axis {
-            Some(_) => self.front(),
-            None => self.value.expand(&self.value.shape().inserted(0, size)?),
-        }
-    }
-}
-
 /// How an operation runs on concrete arrays. Shapes and dtypes were checked where the operation was built.
 pub trait Kernel {
     /// The public name.
@@ -93,6 +63,16 @@ pub trait Kernel {
         self.eval(x)?.iter().zip(out).try_for_each(|(y, out)| out.assign(y))
     }
 }
+
+/// [`Kernel::flops`] of an operation that only moves, compares or makes numbers.
+macro_rules! no_flops {
+    () => {
+        fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+            0
+        }
+    };
+}
+pub(crate) use no_flops;
 
 /// The error for an operation with one output that gave none.
 #[cold]
@@ -146,12 +126,7 @@ pub trait Elementwise: Operation<Out = Tensor> {
         let mut total: Option<Tensor> = None;
         for (i, t) in t.iter().enumerate() {
             let Some(t) = t else { continue };
-            if let Some(part) = self.partial(i, t, &reads)? {
-                total = Some(match total {
-                    Some(sum) => sum.add(&part)?,
-                    None => part,
-                });
-            }
+            total = added(total, self.partial(i, t, &reads)?)?;
         }
         // A tangent has the shape and the dtype of its value, also where only a broadcast operand moves, or a
         // number beside halves.
@@ -160,27 +135,16 @@ pub trait Elementwise: Operation<Out = Tensor> {
     }
     /// Batching rule: align the axes and run as before.
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let aligned = align(x)?;
-        let refs: SmallVec<[&Tensor; 4]> = aligned.iter().collect();
-        Ok(smallvec![(bind(self.clone(), &refs)?, Some(0))])
+        aligned(self.clone(), x)
     }
 }
 
-/// Operands of a batched elementwise operation with the batch axis in front of equally many others.
-pub fn align(x: &[Batched]) -> Result<SmallVec<[Tensor; 4]>> {
-    let rank = x.iter().map(|l| l.value.rank() - l.axis.is_some() as usize).max().unwrap_or(0);
-    x.iter()
-        .map(|operand| {
-            let value = operand.front()?;
-            if operand.axis.is_none() || value.rank() == rank + 1 {
-                return Ok(value);
-            }
-            let mut dims = value.shape().to_vec();
-            let missing = rank + 1 - dims.len();
-            dims.splice(1..1, std::iter::repeat_n(1, missing));
-            value.reshape(&Shape::new(&dims)?)
-        })
-        .collect()
+/// The sum of two gradients or tangents.
+pub fn added(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
+    match (a, b) {
+        (Some(a), Some(b)) => a.add(&b).map(Some),
+        (a, b) => Ok(a.or(b)),
+    }
 }
 
 /// Functions that are linear in all their floating point inputs together; other inputs (indices) are
@@ -253,10 +217,7 @@ pub trait Bilinear: Operation<Out = Tensor> {
     fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let left = t[0].as_ref().map(|t| bind(self.clone(), &[t, x[1]])).transpose()?;
         let right = t[1].as_ref().map(|t| bind(self.clone(), &[x[0], t])).transpose()?;
-        Ok(smallvec![match (left, right) {
-            (Some(a), Some(b)) => Some(a.add(&b)?),
-            (a, b) => a.or(b),
-        }])
+        Ok(smallvec![added(left, right)?])
     }
 }
 
@@ -290,6 +251,11 @@ pub struct Own {
     pub jvp: bool,
     /// An own batching rule.
     pub batch: bool,
+}
+
+impl Own {
+    /// Rules for all of them.
+    pub const ALL: Own = Own { vjp: true, jvp: true, batch: true };
 }
 
 /// Fused kernels that equal a composition of other operations. Every interpreter but `eval` sees the

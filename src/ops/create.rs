@@ -1,17 +1,8 @@
 //! New tensors: constants, ranges, identities. They are operations without inputs.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
 use crate::device::create_on;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
-use crate::ops::one;
 use crate::ops::pointwise::table::Params;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// What a new tensor holds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -60,9 +51,7 @@ impl Kernel for Create {
             Content::Identity => create_on!(device, create::eye(at(0), at(1), 0, dtype)),
         })
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for Create {

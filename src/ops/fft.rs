@@ -6,18 +6,9 @@
 //! derivatives. A transform from or to real numbers is half the work; its transpose goes to or from real
 //! numbers, so these two are one operation too.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::bind::bind;
 use crate::cpu::fft::Half;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
-use crate::ops::one;
 use crate::ops::pointwise::table::Params;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// `y[k] = scale * sum over t of x[t] exp(-2 pi i t k / n)` along an axis; with `+` if inverse.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -35,9 +26,7 @@ impl Kernel for Fft {
         if self.inverse { "ifft" } else { "fft" }
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        if x[0].device() != Device::Cpu {
-            return Err(elsewhere(self.name(), x[0].device()));
-        }
+        check_device(self.name(), x[0].device())?;
         one!(crate::cpu::fft::fft(x[0], self.axis as usize, self.inverse, self.scale.get()[0]))
     }
     /// 5 n log2(n) per line of n numbers, the logarithm rounded up.
@@ -47,12 +36,14 @@ impl Kernel for Fft {
     }
 }
 
-#[cold]
-fn elsewhere(name: &str, device: Device) -> Error {
-    Error::device(format!(
+fn check_device(name: &str, device: Device) -> Result<()> {
+    if device == Device::Cpu {
+        return Ok(());
+    }
+    Err(Error::device(format!(
         "{name}: runs on the CPU only, got a tensor on {device}; move it with .cpu(), and the result back \
          with .to()"
-    ))
+    )))
 }
 
 impl Linear for Fft {
@@ -61,9 +52,8 @@ impl Linear for Fft {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(Fft { inverse: !self.inverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = Fft { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(Fft { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
@@ -91,9 +81,7 @@ impl Kernel for RealFft {
         if self.back { "irfft" } else { "rfft" }
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        if x[0].device() != Device::Cpu {
-            return Err(elsewhere(self.name(), x[0].device()));
-        }
+        check_device(self.name(), x[0].device())?;
         let half = Half {
             n: self.n as usize,
             inverse: self.inverse,
@@ -106,10 +94,7 @@ impl Kernel for RealFft {
     /// 5/2 n log2(n) per line of n real numbers, the logarithm rounded up.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let n = (self.n as u64).max(1);
-        let lines = match self.back {
-            true => x[0].numel() as u64 / (2 * (n / 2 + 1)),
-            false => x[0].numel() as u64 / n,
-        };
+        let lines = x[0].numel() as u64 / if self.back { 2 * (n / 2 + 1) } else { n };
         5 * lines * n * n.next_power_of_two().ilog2() as u64 / 2
     }
 }
@@ -120,9 +105,8 @@ impl Linear for RealFft {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(RealFft { back: !self.back, inverse: !self.inverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = RealFft { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(RealFft { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 

@@ -10,6 +10,7 @@ pub mod indexing;
 pub mod linalg;
 pub mod nn;
 pub mod pointwise;
+mod prelude;
 pub mod random;
 pub mod reduce;
 pub mod updates;

@@ -1,18 +1,10 @@
 //! Random tensors, as operations without inputs: seed and position determine their numbers.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::array::random::{self, State};
-use crate::array::shape::Shape;
-use crate::bind::bind;
 use crate::device::create_on;
-use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Randomness, Tag, batch};
-use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Discrete, Kernel};
-use crate::ops::one;
-use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
+use crate::op::AtCall;
+use crate::ops::prelude::*;
 use std::sync::Arc;
 
 /// The distribution drawn from.
@@ -70,9 +62,7 @@ impl Kernel for Random {
                 create_on!(device, random::randint(shape, dtype, low, high, seed, offset)),
         })
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for Random {
@@ -90,18 +80,27 @@ fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) 
     let levels = own_numbers(distribution.name())?;
     let shape = batched(&shape, &levels)?;
     let words = shape.numel() as u64 * if wide { 2 } else { 1 };
-    let state = AtCall(random::take(words.div_ceil(4)));
-    Ok(spread(bind(Random { distribution, shape, dtype, device, state }, &[])?, &levels))
+    drawn(distribution, shape, dtype, device, random::take(words.div_ceil(4)), &levels)
+}
+
+/// The numbers from `state` on, of a shape with an axis for each of `levels`.
+fn drawn(
+    distribution: Distribution,
+    shape: Shape,
+    dtype: DType,
+    device: Device,
+    state: State,
+    levels: &Levels,
+) -> Result<Tensor> {
+    let state = AtCall(state);
+    Ok(spread(bind(Random { distribution, shape, dtype, device, state }, &[])?, levels))
 }
 
 /// Uniform float32 numbers on `[0, 1)` of this shape, from `state` on: those that [`reserve`] reserved with
 /// the youngest level `since`.
 pub fn uniform_at(shape: Shape, state: State, since: Tag, device: Device) -> Result<Tensor> {
     let levels = own_levels(since);
-    let shape = batched(&shape, &levels)?;
-    let (distribution, dtype, state) = (Distribution::Uniform, DType::F32, AtCall(state));
-    let random = Random { distribution, shape, dtype, device, state };
-    Ok(spread(bind(random, &[])?, &levels))
+    drawn(Distribution::Uniform, batched(&shape, &levels)?, DType::F32, device, state, &levels)
 }
 
 /// Reserves `count` float32 numbers, per example for batch levels that want separate numbers. Returns their
@@ -209,13 +208,19 @@ impl Tensor {
         uniform.lt(&self.detach().cast(DType::F32)?)?.cast(self.dtype())?.depending_on(self)
     }
 
+    /// The values with the lowest and the highest of them, if they can be read without a transfer.
+    fn readable(&self) -> Result<Option<(Tensor, f64, f64)>> {
+        let Some(x) = self.concrete().filter(|x| x.device() == Device::Cpu && x.numel() > 0) else {
+            return Ok(None);
+        };
+        let x = Tensor::from(x.clone());
+        let (low, high) = (x.amin(None, false)?.item()?, x.amax(None, false)?.item()?);
+        Ok(Some((x, low, high)))
+    }
+
     /// Raises for a value outside `[0, 1]`, if the values can be read without a transfer.
     fn check_probabilities(&self) -> Result<()> {
-        let Some(p) = self.concrete().filter(|p| p.device() == Device::Cpu && p.numel() > 0) else {
-            return Ok(());
-        };
-        let p = Tensor::from(p.clone());
-        let (low, high) = (p.amin(None, false)?.item()?, p.amax(None, false)?.item()?);
+        let Some((_, low, high)) = self.readable()? else { return Ok(()) };
         if low >= 0.0 && high <= 1.0 {
             return Ok(());
         }
@@ -227,15 +232,13 @@ impl Tensor {
     /// the elements: int64 on the CPU, int32 on GPUs. Without replacement the indices of a row differ.
     pub fn multinomial(&self, count: usize, replacement: bool) -> Result<Tensor> {
         float_only("multinomial", self.dtype())?;
-        let n = match self.rank() {
-            1 | 2 => self.shape().at(self.rank() - 1),
-            _ => {
-                return Err(Error::shape(format!(
-                    "multinomial: weights of shape (n,) or (rows, n) expected, got {}",
-                    self.shape()
-                )));
-            }
-        };
+        if !matches!(self.rank(), 1 | 2) {
+            return Err(Error::shape(format!(
+                "multinomial: weights of shape (n,) or (rows, n) expected, got {}",
+                self.shape()
+            )));
+        }
+        let n = self.shape().at(self.rank() - 1);
         if count == 0 || n == 0 || (count > n && !replacement) {
             return Err(Error::value(format!(
                 "multinomial: {count} draws from {n} categories are not possible; draw at least one, and \
@@ -268,11 +271,7 @@ impl Tensor {
     /// Raises unless every row has only finite weights of at least 0, `least` of them above 0. Skips the
     /// check if it would cost a transfer.
     fn check_weights(&self, least: usize) -> Result<()> {
-        let Some(weights) = self.concrete().filter(|w| w.device() == Device::Cpu && w.numel() > 0) else {
-            return Ok(());
-        };
-        let weights = Tensor::from(weights.clone());
-        let (low, high) = (weights.amin(None, false)?.item()?, weights.amax(None, false)?.item()?);
+        let Some((weights, low, high)) = self.readable()? else { return Ok(()) };
         if !(low >= 0.0 && high.is_finite()) {
             let bad = if low >= 0.0 { high } else { low };
             return Err(Error::value(format!(

@@ -4,16 +4,9 @@
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
 use crate::arguments::optim::{Rule, Slot, slots};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Discrete, Kernel};
-use crate::ops::one;
+use crate::op::AtCall;
+use crate::ops::prelude::*;
 use crate::ops::writes::donated::based;
-use crate::watch::cost;
-use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
 /// A step of an optimiser on parameters of one device. Inputs, for each parameter: the parameter, its state,
@@ -49,6 +42,12 @@ impl Update {
     }
 }
 
+/// The outputs of `op`, in this memory.
+fn filled(op: &impl Kernel, x: &[&Array], out: Arrays) -> Result<Arrays> {
+    op.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
+    Ok(out)
+}
+
 impl PartialEq for Update {
     fn eq(&self, other: &Update) -> bool {
         self.formula() == other.formula()
@@ -70,9 +69,7 @@ impl Kernel for Update {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let width = self.width as usize;
         let written = self.split(x).0.iter().enumerate().filter(|(i, _)| i % width + 1 < width);
-        let out: Arrays = written.map(|(_, x)| x.copied()).collect::<Result<_>>()?;
-        self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
-        Ok(out)
+        filled(self, x, written.map(|(_, x)| x.copied()).collect::<Result<_>>()?)
     }
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         let width = self.width as usize;
@@ -91,28 +88,12 @@ impl Kernel for Update {
     /// Per element: two and two more for momentum, or twelve for Adam.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         let each = match self.rule {
-            Rule::Sgd(s) => {
-                if s.momentum == 0.0 {
-                    2
-                } else {
-                    4
-                }
-            }
+            Rule::Sgd(s) if s.momentum == 0.0 => 2,
+            Rule::Sgd(_) => 4,
             Rule::Adam(_) => 12,
         };
         self.split(x).0.chunks(self.width as usize).map(|x| cost::each(&x[..1], each)).sum()
     }
-}
-
-impl Discrete for Update {
-    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Err(in_batch(self.name()))
-    }
-}
-
-#[cold]
-fn in_batch(name: &str) -> Error {
-    Error::unsupported(format!("{name}: one call for many tensors has no batched form; compose it of others"))
 }
 
 /// Gradients of one device times a number. Outputs: these, and whether any element was infinite or NaN
@@ -130,8 +111,7 @@ impl Kernel for Unscale {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let mut out: Arrays = x.iter().map(|x| x.copied()).collect::<Result<_>>()?;
         out.push(Array::empty(Shape::SCALAR, DType::I32, x[0].device())?);
-        self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
-        Ok(out)
+        filled(self, x, out)
     }
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         let (found, grads) = out.split_last().ok_or_else(crate::op::no_output)?;
@@ -144,12 +124,6 @@ impl Kernel for Unscale {
     }
 }
 
-impl Discrete for Unscale {
-    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Err(in_batch(self.name()))
-    }
-}
-
 /// Tensors of one device times a number, which is the last input, a 0-d tensor there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rescale;
@@ -159,9 +133,7 @@ impl Kernel for Rescale {
         "clip_grad_norm"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        let out: Arrays = x[..x.len() - 1].iter().map(|x| x.copied()).collect::<Result<_>>()?;
-        self.eval_into(x, &out.iter().collect::<SmallVec<[&Array; 16]>>())?;
-        Ok(out)
+        filled(self, x, x[..x.len() - 1].iter().map(|x| x.copied()).collect::<Result<_>>()?)
     }
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         let factor = x[x.len() - 1];
@@ -171,12 +143,6 @@ impl Kernel for Rescale {
     /// One per element.
     fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
         x[..x.len() - 1].iter().map(|x| x.numel() as u64).sum()
-    }
-}
-
-impl Discrete for Rescale {
-    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Err(in_batch(self.name()))
     }
 }
 
@@ -198,8 +164,17 @@ impl Kernel for TotalNorm {
     }
 }
 
-impl Discrete for TotalNorm {
-    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Err(in_batch(self.name()))
-    }
+/// A call for many tensors is made outside of transforms.
+macro_rules! unbatched {
+    ($($op:ident),*) => {$(
+        impl Discrete for $op {
+            fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+                let name = self.name();
+                Err(Error::unsupported(format!(
+                    "{name}: one call for many tensors has no batched form; compose it of others"
+                )))
+            }
+        }
+    )*};
 }
+unbatched!(Update, Unscale, Rescale, TotalNorm);

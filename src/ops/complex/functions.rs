@@ -52,6 +52,30 @@ fn spread(settled: SymMask, size: Sym, cos: Sym) -> Sym {
     Sym::select(settled & cos.ne(cos), size, size * cos)
 }
 
+/// Functions that are others of another number.
+macro_rules! composed {
+    ($($name:ident |$z:ident| $value:expr;)*) => {
+        impl Number {
+            $(pub fn $name(self) -> Number {
+                let $z = self;
+                $value
+            })*
+        }
+    };
+}
+
+composed! {
+    log2 |z| z.log() * (1.0 / LN_2);
+    log10 |z| z.log() * (1.0 / LN_10);
+    rsqrt |z| z.sqrt().reciprocal();
+    sigmoid |z| ((-z).exp() + 1.0).reciprocal();
+    sin |z| z.times_i().sinh().times_minus_i();
+    cos |z| z.times_i().cosh();
+    tan |z| z.times_i().tanh().times_minus_i();
+    asinh |z| z.times_i().asin().times_minus_i();
+    atan |z| z.times_i().atanh().times_minus_i();
+}
+
 impl Number {
     /// Where a part is infinite.
     fn is_infinite(self) -> SymMask {
@@ -109,48 +133,12 @@ impl Number {
         Number { re: self.log_size(), im: self.angle() }
     }
 
-    pub fn log2(self) -> Number {
-        self.log() * (1.0 / LN_2)
-    }
-
-    pub fn log10(self) -> Number {
-        self.log() * (1.0 / LN_10)
-    }
-
     pub fn log1p(self) -> Number {
         let moved = self + 1.0;
         let small = self.re.abs().lt(Sym::lit(0.5)) & self.im.abs().lt(Sym::lit(0.5));
         let (a, b) = (Sym::select(small, self.re, Sym::lit(0.0)), Sym::select(small, self.im, Sym::lit(0.0)));
         let near = 0.5 * (a * (a + 2.0) + b * b).log1p();
         Number { re: Sym::select(small, near, moved.log_size()), im: moved.angle() }
-    }
-
-    pub fn rsqrt(self) -> Number {
-        self.sqrt().reciprocal()
-    }
-
-    pub fn sigmoid(self) -> Number {
-        ((-self).exp() + 1.0).reciprocal()
-    }
-
-    pub fn sin(self) -> Number {
-        self.times_i().sinh().times_minus_i()
-    }
-
-    pub fn cos(self) -> Number {
-        self.times_i().cosh()
-    }
-
-    pub fn tan(self) -> Number {
-        self.times_i().tanh().times_minus_i()
-    }
-
-    pub fn asinh(self) -> Number {
-        self.times_i().asin().times_minus_i()
-    }
-
-    pub fn atan(self) -> Number {
-        self.times_i().atanh().times_minus_i()
     }
 
     pub fn xlogy(self, other: Number) -> Number {

@@ -15,21 +15,15 @@ mod parts;
 mod product;
 
 use crate::arguments::logic::Relation;
-use crate::array::Array;
-use crate::bind::bind;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Composite, Kernel, Linear, Operation, no_output};
+use crate::op::{Operation, no_output};
 use crate::ops::contract::matmul::Matmul;
 use crate::ops::indexing::index::{ScatterAdd, TakeAdd};
-use crate::ops::one;
 use crate::ops::pointwise::compare::{Compare, Logic, Logical, Select};
+use crate::ops::prelude::*;
 use crate::ops::reduce::Prod;
 use crate::ops::reduce::mean::Spread;
 use crate::ops::reduce::scan::CumProd;
 use crate::ops::views::cast::Cast;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
 
 pub use parts::{cast, join, power};
 pub use product::ComplexProduct;
@@ -45,9 +39,7 @@ impl Kernel for ViewAsReal {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(x[0].as_real())
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Linear for ViewAsReal {
@@ -79,9 +71,7 @@ impl Kernel for ViewAsComplex {
             ),
         }
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Linear for ViewAsComplex {
@@ -90,8 +80,8 @@ impl Linear for ViewAsComplex {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         g.view_as_real()
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
     }
 }
 

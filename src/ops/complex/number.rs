@@ -5,7 +5,6 @@ use crate::error::Result;
 use crate::math::real::Real;
 use crate::ops::pointwise::sym::{Sym, record};
 use crate::tensor::Tensor;
-use std::ops::{Add, Mul, Neg, Sub};
 
 /// A complex number in a formula.
 pub type Number = Complex<Sym>;
@@ -34,45 +33,31 @@ fn parts(x: &[&Tensor]) -> Result<Vec<Tensor>> {
     Ok(all)
 }
 
-impl Add for Number {
-    type Output = Number;
-    fn add(self, other: Number) -> Number {
-        Number { re: self.re + other.re, im: self.im + other.im }
-    }
+/// The operators that have no branches.
+macro_rules! operators {
+    ($($trait:ident $method:ident $other:ty: |$z:ident, $w:ident| $re:expr, $im:expr;)*) => {$(
+        impl std::ops::$trait<$other> for Number {
+            type Output = Number;
+            fn $method(self, other: $other) -> Number {
+                let ($z, $w) = (self, other);
+                Number { re: $re, im: $im }
+            }
+        }
+    )*};
 }
 
-impl Sub for Number {
-    type Output = Number;
-    fn sub(self, other: Number) -> Number {
-        Number { re: self.re - other.re, im: self.im - other.im }
-    }
+operators! {
+    Add add Number: |z, w| z.re + w.re, z.im + w.im;
+    Sub sub Number: |z, w| z.re - w.re, z.im - w.im;
+    Mul mul Number: |z, w| z.re * w.re - z.im * w.im, z.re * w.im + z.im * w.re;
+    Add add f64: |z, w| z.re + w, z.im;
+    Mul mul f64: |z, w| z.re * w, z.im * w;
 }
 
-impl Neg for Number {
+impl std::ops::Neg for Number {
     type Output = Number;
     fn neg(self) -> Number {
         Number { re: -self.re, im: -self.im }
-    }
-}
-
-impl Mul for Number {
-    type Output = Number;
-    fn mul(self, other: Number) -> Number {
-        Number { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
-    }
-}
-
-impl Mul<f64> for Number {
-    type Output = Number;
-    fn mul(self, factor: f64) -> Number {
-        Number { re: self.re * factor, im: self.im * factor }
-    }
-}
-
-impl Add<f64> for Number {
-    type Output = Number;
-    fn add(self, number: f64) -> Number {
-        Number { re: self.re + number, im: self.im }
     }
 }
 

@@ -1,12 +1,7 @@
 //! Conversions between complex tensors and their parts.
 
 use super::{ViewAsComplex, ViewAsReal};
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::bind::bind;
-use crate::error::{Error, Result};
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
 
 impl Array {
     /// Views complex numbers as pairs of real ones along a new last axis.
@@ -70,10 +65,7 @@ pub fn power(x: &Tensor, n: i64) -> Result<Tensor> {
     let mut out: Option<Tensor> = None;
     while left > 0 {
         if left & 1 == 1 {
-            out = Some(match out {
-                Some(out) => out.mul(&base)?,
-                None => base.clone(),
-            });
+            out = Some(out.map_or_else(|| Ok(base.clone()), |out| out.mul(&base))?);
         }
         left >>= 1;
         if left > 0 {
@@ -91,10 +83,8 @@ impl Tensor {
     /// Views this tensor as pairs of real and imaginary parts along a new last axis.
     pub fn view_as_real(&self) -> Result<Tensor> {
         if !self.dtype().is_complex() {
-            return Err(Error::dtype(format!(
-                "view_as_real: a complex tensor expected, got {}",
-                self.dtype()
-            )));
+            let dtype = self.dtype();
+            return Err(Error::dtype(format!("view_as_real: a complex tensor expected, got {dtype}")));
         }
         bind(ViewAsReal, &[self])
     }

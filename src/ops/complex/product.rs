@@ -1,17 +1,9 @@
 //! The product of complex numbers.
 
-use crate::array::Array;
-use crate::bind::bind;
 use crate::cpu::pointwise::complex::{Gate, product};
-use crate::error::{Error, Result};
 use crate::op::align;
-use crate::op::{Arrays, Batched, BatchedOutputs, Bilinear, Grads, Kernel};
-use crate::ops::one;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
+use crate::ops::prelude::*;
 use crate::watch::debug::{self, Modes};
-use smallvec::smallvec;
 
 /// `x y` or `x conj(y)` of operands of one shape.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -70,10 +62,7 @@ impl Bilinear for ComplexProduct {
         let left = t[0].as_ref().map(|t| Self::of_slope(self.conjugate, Gate::Left, t, x[1])).transpose()?;
         let right =
             t[1].as_ref().map(|t| Self::of_slope(self.conjugate, Gate::Right, x[0], t)).transpose()?;
-        Ok(smallvec![match (left, right) {
-            (Some(a), Some(b)) => Some(a.add(&b)?),
-            (a, b) => a.or(b),
-        }])
+        Ok(smallvec![added(left, right)?])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         let x = align(x)?;

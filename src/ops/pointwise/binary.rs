@@ -3,12 +3,9 @@
 //! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
 
 use crate::ops::complex::number::Number;
-use crate::ops::pointwise::formulas::{
-    angle, angle_slope, divisor, exponent_slope, floor_quotient, floor_remainder, half_tie, hypot_slope,
-    hypotenuse, power_slope, share, sign, truncated, zero_guard,
-};
-use crate::ops::pointwise::smooth::{logged, unless_unmet};
-use crate::ops::pointwise::table::{Complex, define_table};
+use crate::ops::pointwise::formulas::*;
+use crate::ops::pointwise::smooth::*;
+use crate::ops::pointwise::table::*;
 use std::f64::consts::LN_2;
 
 macro_rules! binary_table {

@@ -1,16 +1,12 @@
 //! Integers as rows of bits, and the greatest common divisor; on bools, `and`, `or` and `xor` are logic.
 
-use crate::array::Array;
-use crate::array::dtype::{Category, DType};
-use crate::bind::bind;
+use crate::array::dtype::Category;
 use crate::device::pointwise_int;
-use crate::error::{Error, Named, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
-use crate::ops::one;
-use crate::ops::pointwise::compare::{Logic, Logical, aligned};
-use crate::ops::pointwise::operand::{Operand, check_broadcast, meeting};
+use crate::error::Named;
+use crate::ops::pointwise::compare::{Logic, Logical};
+use crate::ops::pointwise::operand::{Operand, met};
 use crate::ops::pointwise::table::integer_rule;
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
 
 /// A function of two integers that has no meaning for other numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -79,9 +75,7 @@ impl Kernel for Bitwise {
             Bits::Gcd => rule!(gcd),
         })
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for Bitwise {
@@ -92,14 +86,7 @@ impl Discrete for Bitwise {
 
 /// A [`Bits`] of two operands, at least one of them a tensor.
 pub fn bitwise(fun: Bits, x: Operand, y: Operand) -> Result<Tensor> {
-    let (like, dtype) = match (&x, &y) {
-        (Operand::Tensor(a), Operand::Tensor(b)) => {
-            check_broadcast(fun.name(), a, b)?;
-            (meeting(&[*a, *b]), y.result_type(a))
-        }
-        (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => (*t, other.result_type(t)),
-        _ => return Err(Error::dtype(format!("{}: a tensor expected among the operands", fun.name()))),
-    };
+    let (like, dtype) = met(fun.name(), &x, &y)?;
     check_dtype(fun.name(), dtype, fun.logic().is_some())?;
     let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
     match fun.logic() {
@@ -110,16 +97,13 @@ pub fn bitwise(fun: Bits, x: Operand, y: Operand) -> Result<Tensor> {
 
 /// Raises unless numbers of this type have bits to work on.
 fn check_dtype(name: &str, dtype: DType, bools: bool) -> Result<()> {
-    match dtype.category() {
-        Category::Int => Ok(()),
-        Category::Bool if bools => Ok(()),
-        _ if bools => Err(Error::dtype(format!(
-            "{name}: bools or integers expected, got {dtype}; compare first, or use logical_and and its kin"
-        ))),
-        _ => Err(Error::dtype(format!(
-            "{name}: integers expected, got {dtype}; convert with .to() to an integer dtype"
-        ))),
-    }
+    let (expected, way) = match dtype.category() {
+        Category::Int => return Ok(()),
+        Category::Bool if bools => return Ok(()),
+        _ if bools => ("bools or integers", "compare first, or use logical_and and its kin"),
+        _ => ("integers", "convert with .to() to an integer dtype"),
+    };
+    Err(Error::dtype(format!("{name}: {expected} expected, got {dtype}; {way}")))
 }
 
 impl Tensor {

@@ -1,19 +1,10 @@
 //! Comparisons, logic, and `where`.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{Category, DType};
-use crate::bind::bind;
+use crate::array::dtype::Category;
 use crate::cpu::indexing::put;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::align;
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, Linear, Needs, Saves};
-use crate::ops::one;
-use crate::ops::pointwise::operand::{Operand, check_broadcast, join, meeting, promote};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
+use crate::ops::pointwise::operand::{Operand, bind_met, check_broadcast, join, meeting, promote};
+use crate::ops::prelude::*;
+use crate::ops::reduce::index_type;
 
 pub use crate::arguments::logic::{Logic, Relation};
 
@@ -38,9 +29,7 @@ impl Kernel for Compare {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], logic::compare(x[0], x[1], self.relation)))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for Compare {
@@ -68,22 +57,13 @@ impl Kernel for Logical {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_device!(x[0], logic::logical(self.logic, x)))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for Logical {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         aligned(*self, x)
     }
-}
-
-/// A function of elements on operands whose batch axes stand in front.
-pub(crate) fn aligned(op: impl crate::op::Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
-    let values = align(x)?;
-    let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
-    Ok(smallvec![(bind(op, &refs)?, Some(0))])
 }
 
 /// `where(mask, x, y)`: linear in `x` and `y`. Inputs: mask (bool), x, y.
@@ -105,9 +85,7 @@ impl Kernel for Select {
         }
         to.assign(&self.eval_one(x)?)
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Linear for Select {
@@ -181,9 +159,7 @@ impl Tensor {
         let other = other.into();
         let op = Compare { relation };
         if let Operand::Tensor(other) = other {
-            check_broadcast(op.name(), self, other)?;
-            let (dtype, device) = (promote(self, other), meeting(&[self, other]).device());
-            return bind(op, &[&join(self, dtype, device)?, &join(other, dtype, device)?]);
+            return bind_met(op, self, other, promote(self, other));
         }
         let dtype = other.result_type(self);
         let whole = if self.dtype().is_integer() { self.dtype() } else { dtype };
@@ -213,10 +189,7 @@ impl Tensor {
 
     /// And, or, xor of truth values; other dtypes are true where they are not 0.
     pub fn logical(&self, other: &Tensor, logic: Logic) -> Result<Tensor> {
-        let op = Logical { logic };
-        check_broadcast(op.name(), self, other)?;
-        let device = meeting(&[self, other]).device();
-        bind(op, &[&join(self, DType::Bool, device)?, &join(other, DType::Bool, device)?])
+        bind_met(Logical { logic }, self, other, DType::Bool)
     }
 
     /// Negation of truth values.
@@ -238,14 +211,13 @@ impl Tensor {
             (Operand::Complex(..), _) | (_, Operand::Complex(..)) => DType::C64,
             (Operand::Float(_), _) | (_, Operand::Float(_)) => DType::F32,
             (Operand::Bool(_), Operand::Bool(_)) => DType::Bool,
-            _ if like.device() == Device::Cpu => DType::I64,
-            _ => DType::I32,
+            _ => index_type(like.device()),
         };
         let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
         let mask = join(self, DType::Bool, like.device())?;
-        check_broadcast("where", &mask, &x)?;
-        check_broadcast("where", &mask, &y)?;
-        check_broadcast("where", &x, &y)?;
+        for (a, b) in [(&mask, &x), (&mask, &y), (&x, &y)] {
+            check_broadcast("where", a, b)?;
+        }
         bind(Select, &[&mask, &x, &y])
     }
 

@@ -1,25 +1,18 @@
-//! The operation behind the tables of `unary.rs` and `binary.rs`, one for all rows. Read next:
+//! The operation behind the tables of `unary.rs` and `binary.rs`, one for all rows; on integers, wrapping
+//! arithmetic and Python's rounding for division. Read next:
 //! `elementwise/derivatives.rs`.
 
 mod derivatives;
 
 pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::bind::bind;
 use crate::cpu::pointwise::map::{add_small, pointwise_into};
-use crate::error::{Error, Result};
 use crate::math::lane::F64;
-use crate::math::real::Pointwise;
-use crate::op::{Arrays, Elementwise, Kernel, Reads, Saves};
-use crate::ops::one;
+use crate::math::real::{Pointwise, PointwiseInt};
+use crate::op::{Elementwise, Reads};
 use crate::ops::pointwise::binary::Binary;
-use crate::ops::pointwise::integer::eval_int;
-use crate::ops::pointwise::table::{Arg, Fun, Params, Visit};
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::SmallVec;
+use crate::ops::pointwise::table::{Arg, Fun, Params, Visit, VisitInt};
+use crate::ops::prelude::*;
 
 pub use crate::ops::pointwise::operand::{Operand, binary};
 
@@ -38,7 +31,7 @@ struct Run<'a> {
 
 /// The operands of a row with `N` of them.
 #[inline(always)]
-pub fn operands<'a, const N: usize>(fun: Fun, x: &[&'a Array]) -> Result<[&'a Array; N]> {
+fn operands<'a, const N: usize>(fun: Fun, x: &[&'a Array]) -> Result<[&'a Array; N]> {
     x.try_into()
         .map_err(|_| Error::value(format!("internal: {} takes {N} operands, got {}", fun.name(), x.len())))
 }
@@ -72,9 +65,9 @@ impl Visit for RunInto<'_> {
 struct Factor;
 
 impl Visit for Factor {
-    type Out = Result<f64>;
-    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<f64> {
-        Ok(rule.apply([F64(1.0); N]).0)
+    type Out = f64;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> f64 {
+        rule.apply([F64(1.0); N]).0
     }
 }
 
@@ -89,7 +82,12 @@ pub struct Map {
 
 impl Map {
     /// The sum of two operands.
-    pub const ADD: Map = Map { fun: Fun::Binary(Binary::Add), p: Params::ZERO };
+    pub const ADD: Map = Map::binary(Binary::Add);
+
+    /// A row with two inputs.
+    pub const fn binary(row: Binary) -> Map {
+        Map { fun: Fun::Binary(row), p: Params::ZERO }
+    }
 
     /// Whether the row can be computed right into the memory of `out`.
     fn fits(&self, x: &[&Array], out: &Array) -> bool {
@@ -140,14 +138,14 @@ impl Elementwise for Map {
     fn partial(&self, wrt: usize, g: &Tensor, reads: &Reads) -> Result<Option<Tensor>> {
         let Some(args) = self.fun.reads(wrt) else { return Ok(None) };
         if args.is_empty() {
-            let factor = self.fun.partial(wrt, self.p.get(), Factor).transpose()?;
-            return match factor {
-                None => Ok(None),
-                Some(0.0) => g.zeros_like().map(Some),
-                Some(1.0) => Ok(Some(g.clone())),
-                Some(-1.0) => g.neg().map(Some),
-                Some(factor) => g.mul(factor).map(Some),
+            let Some(factor) = self.fun.partial(wrt, self.p.get(), Factor) else { return Ok(None) };
+            let partial = match factor {
+                0.0 => g.zeros_like(),
+                1.0 => Ok(g.clone()),
+                -1.0 => g.neg(),
+                factor => g.mul(factor),
             };
+            return partial.map(Some);
         }
         let mut inputs: SmallVec<[&Tensor; 4]> = SmallVec::new();
         inputs.push(g);
@@ -157,10 +155,47 @@ impl Elementwise for Map {
                 Arg::Y => reads.inputs[1],
                 Arg::Out => reads.output,
             };
-            inputs
-                .push(value.ok_or_else(|| Error::value("internal: a derivative reads what was not saved"))?);
+            let missing = || Error::value("internal: a derivative reads what was not saved");
+            inputs.push(value.ok_or_else(missing)?);
         }
         let op = MapVjp { fun: self.fun, wrt: wrt as u8, p: self.p };
         bind(op, &inputs).map(Some)
     }
+}
+
+/// Raises where an integer would be divided by zero. On a GPU the answer would come too late, and the result
+/// is 0.
+fn check_divisor(op: &Map, x: &[&Array]) -> Result<()> {
+    let divides = matches!(op.fun, Fun::Binary(Binary::FloorDivide | Binary::Remainder | Binary::Fmod));
+    if !divides || x[1].device() != Device::Cpu || x.iter().any(|a| a.numel() == 0) {
+        return Ok(());
+    }
+    let nonzero = crate::cpu::pointwise::copy::cast(x[1], DType::Bool)?;
+    let is_zero = nonzero.slice::<bool>()?.contains(&false);
+    if is_zero {
+        return Err(Error::zero_division(format!(
+            "{}: {} cannot be divided by zero; mask the divisor with where(), or convert with .float() for \
+             inf and nan",
+            op.name(),
+            x[1].dtype()
+        )));
+    }
+    Ok(())
+}
+
+struct RunInt<'a>(&'a [&'a Array], Fun);
+
+impl VisitInt for RunInt<'_> {
+    type Out = Result<Array>;
+    fn visit<const N: usize, P: PointwiseInt<N>>(self, rule: P) -> Result<Array> {
+        crate::device::pointwise_int(operands(self.1, self.0)?, rule)
+    }
+}
+
+/// Runs a row by its formula for integers.
+fn eval_int(op: &Map, x: &[&Array]) -> Result<Array> {
+    check_divisor(op, x)?;
+    op.fun.integer(RunInt(x, op.fun)).unwrap_or_else(|| {
+        Err(Error::dtype(format!("{}: not defined for {}; convert with .float()", op.name(), x[0].dtype())))
+    })
 }

@@ -30,28 +30,26 @@ pub fn within<R: Real>(x: R, low: R, high: R) -> R {
 }
 rule! {
     /// Density of the standard normal distribution.
-    pub fn normal_pdf(x) (x * (x * -0.5)).exp() * 0.3989422804014327
-}
-rule! {
+    pub fn normal_pdf(x) { (x * (x * -0.5)).exp() * 0.3989422804014327 }
+
     /// `exp(-x^2)`: 0 far out, where the square and its derivatives overflow.
     pub fn bell(x) {
         let far = R::select(x.abs().gt(R::lit(1e4)), R::lit(1e4), x);
         (-(far * far)).exp()
     }
-}
-rule! {
+
     /// `1 - x^2`, without cancellation where that is small, nor in its derivative near 0.
-    pub fn one_minus_square(x) R::select(
-        x.abs().lt(R::lit(0.5)),
-        R::lit(1.0) - x * x,
-        (R::lit(1.0) - x) * (x + 1.0)
-    )
-}
-rule! {
+    pub fn one_minus_square(x) {
+        R::select(
+            x.abs().lt(R::lit(0.5)),
+            R::lit(1.0) - x * x,
+            (R::lit(1.0) - x) * (x + 1.0)
+        )
+    }
+
     /// Derivative of the arc sine.
-    pub fn arc_slope(x) R::lit(1.0) / one_minus_square(x).sqrt()
-}
-rule! {
+    pub fn arc_slope(x) { R::lit(1.0) / one_minus_square(x).sqrt() }
+
     /// Derivative of the arc tangent: outside of `[-1, 1]` by `1 / x`, since there the square may overflow.
     pub fn atan_slope(x) {
         let (one, far) = (R::lit(1.0), x.abs().gt(R::lit(1.0)));
@@ -90,10 +88,9 @@ rule! {
         let ratio = R::select(near, series, x.i1e() / (x.i0e() * R::select(near, R::lit(1.0), x)));
         R::select(x.abs().lt(R::lit(1e12)), ratio, zero)
     }
-}
-rule! {
+
     /// Derivative of the modified Bessel function of order 1.
-    pub fn i1_slope(x) x.i0() * (R::lit(1.0) - bessel_ratio(x))
+    pub fn i1_slope(x) { x.i0() * (R::lit(1.0) - bessel_ratio(x)) }
 }
 /// `1 - i1(x) / i0(x)` far out, in powers of `1 / x` from the first on: from `r' = 1 - r / x - r^2` for
 /// `r = i1 / i0`.
@@ -111,8 +108,7 @@ rule! {
         let inverse = R::lit(1.0) / x;
         BESSEL_GAP.iter().rev().fold(R::lit(0.0), |sum, &c| (sum + c) * inverse)
     }
-}
-rule! {
+
     /// Derivative of `i0e`: far out the difference of two numbers that are nearly the same.
     pub fn i0e_slope(x) {
         let (size, end) = (magnitude(x), R::lit(BESSEL_FAR));
@@ -120,8 +116,7 @@ rule! {
         let gap = bessel_gap(R::select(far, size, end));
         R::select(far, -(sign(x) * (x.i0e() * gap)), x.i1e() - sign(x) * x.i0e())
     }
-}
-rule! {
+
     /// Derivative of `i1e`: far out the difference of two numbers that are nearly the same.
     pub fn i1e_slope(x) {
         let (size, end) = (magnitude(x), R::lit(BESSEL_FAR));
@@ -131,12 +126,10 @@ rule! {
         let above = x.i0e() * (gap - (R::lit(1.0) - gap) / outside);
         R::select(far, above, x.i0e() * (R::lit(1.0) - bessel_ratio(x)) - sign(x) * x.i1e())
     }
-}
-rule! {
+
     /// The nearest integer towards 0.
-    pub fn truncated(x) R::select(x.lt(R::lit(0.0)), -((-x).floor()), x.floor())
-}
-rule! {
+    pub fn truncated(x) { R::select(x.lt(R::lit(0.0)), -((-x).floor()), x.floor()) }
+
     /// Remainder of `x / y` with the sign of `y`.
     pub fn floor_remainder(x, y) {
         let (rest, zero) = (x.fmod(y), R::lit(0.0));
@@ -144,8 +137,7 @@ rule! {
         let wrong = rest.lt(zero) & y.gt(zero) | rest.gt(zero) & y.lt(zero);
         R::select(rest.eq(zero), signed_zero, R::select(wrong, rest + y, rest))
     }
-}
-rule! {
+
     /// `x / y` rounded down: the remainder goes first, so that a rounded quotient cannot reach the next
     /// integer.
     pub fn floor_quotient(x, y) {
@@ -155,8 +147,7 @@ rule! {
         let signed = R::select(whole.eq(zero), x / y * 0.0, whole);
         R::select(y.eq(zero), x / y, signed)
     }
-}
-rule! {
+
     /// Angle of the point `(x, y)`, from `-pi` to `pi`; which end, and which side at 0, the signs of zeros
     /// say.
     pub fn angle(y, x) {
@@ -172,13 +163,11 @@ rule! {
         let part = R::select(y.lt(zero) | (R::lit(1.0) / y).lt(zero), -part, part);
         R::select(x.ne(x) | y.ne(y), x + y, part)
     }
-}
-rule! {
+
     /// What the logistic function is taken of in GELU's tanh approximation, since `(1 + tanh(u)) / 2` is that
     /// of `2 u`.
-    pub fn gelu_gate(x) 1.5957691216057308 * (x + 0.044715 * (x * x * x))
-}
-rule! {
+    pub fn gelu_gate(x) { 1.5957691216057308 * (x + 0.044715 * (x * x * x)) }
+
     /// Derivative of GELU's tanh approximation; far out, where the cube overflows, that of a closer number.
     pub fn gelu_slope(x) {
         let end = R::lit(1e4);
@@ -186,66 +175,63 @@ rule! {
         let (s, other) = logistics(gelu_gate(y));
         s + y * (s * other) * (1.5957691216057308 * (1.0 + 0.134145 * (y * y)))
     }
-}
-rule! {
+
     /// `1 / (1 + |x|)^2`, the derivative of `x / (1 + |x|)`.
     pub fn softsign_slope(x) {
         let inverse = 1.0 / (1.0 + x.abs());
         inverse * inverse
     }
-}
-rule! {
+
     /// The derivative `d` that the cotangent `g` is multiplied with; 0 where `g` is 0 and `d` infinite or
     /// NaN. Replacing the factor instead of the product keeps the product's own derivative wherever `d` is
     /// at most 3e38. Under `ieee_gradients` it is `d` itself.
-    pub fn zero_guard(g, d) if R::short_circuits() {
-        R::select(g.eq(R::lit(0.0)) & !(d.abs().le(R::lit(3e38))), R::lit(0.0), d)
-    } else {
-        d
+    pub fn zero_guard(g, d) {
+        if R::short_circuits() {
+            R::select(g.eq(R::lit(0.0)) & !(d.abs().le(R::lit(3e38))), R::lit(0.0), d)
+        } else {
+            d
+        }
     }
-}
-rule! {
+
     /// `x`, as what the cotangent `g` is divided by; 1 where `g` is 0 and `x` is 0 or NaN. Under
     /// `ieee_gradients` it is `x` itself.
-    pub fn divisor(g, x) if R::short_circuits() {
-        R::select(g.eq(R::lit(0.0)) & !(x.abs().gt(R::lit(0.0))), R::lit(1.0), x)
-    } else {
-        x
+    pub fn divisor(g, x) {
+        if R::short_circuits() {
+            R::select(g.eq(R::lit(0.0)) & !(x.abs().gt(R::lit(0.0))), R::lit(1.0), x)
+        } else {
+            x
+        }
     }
-}
-rule! {
+
     /// `y x^(y - 1)`, and 0 for `y = 0` at `x = 0`.
     pub fn power_slope(x, y) {
         let slope = y * x.pow(y - 1.0);
         R::select(y.eq(R::lit(0.0)) & slope.ne(slope), R::lit(0.0), slope)
     }
-}
-rule! {
+
     /// `g` times `o log(x)`, the slope of `o = x^y` in `y`; 0 at `x = 0` for `y >= 0`, where `o` is finite.
-    pub fn exponent_slope(x, o, g) R::select(
-        x.eq(R::lit(0.0)) & o.abs().le(R::lit(1.0)),
-        R::lit(0.0),
-        g * zero_guard(g, o * x.log())
-    )
-}
-rule! {
+    pub fn exponent_slope(x, o, g) {
+        R::select(
+            x.eq(R::lit(0.0)) & o.abs().le(R::lit(1.0)),
+            R::lit(0.0),
+            g * zero_guard(g, o * x.log())
+        )
+    }
+
     /// `value` where `condition` is not 0, else 0.
-    pub fn where_nonzero(condition, value) R::select(condition.eq(R::lit(0.0)), R::lit(0.0), value)
-}
-rule! {
+    pub fn where_nonzero(condition, value) { R::select(condition.eq(R::lit(0.0)), R::lit(0.0), value) }
+
     /// `g` where `winner > loser`, half of it at a tie.
     pub fn half_tie(winner, loser, g) {
         R::select(winner.gt(loser), g, R::select(winner.eq(loser), 0.5 * g, R::lit(0.0)))
     }
-}
-rule! {
+
     /// `g` times the share of `x` in `exp(x) + exp(y)`; half of it where both are equal, infinite ones too.
     pub fn share(x, y, g) {
         let lead = x - y;
         g * R::select(x.eq(y) & lead.ne(lead), R::lit(0.0), lead).sigmoid()
     }
-}
-rule! {
+
     /// Length of the vector of two non-negative numbers: the larger one taken out of the root.
     pub fn length(x, y) {
         let (top, low) = (R::select(x.gt(y) | x.ne(x), x, y), R::select(x.gt(y) | x.ne(x), y, x));
@@ -253,20 +239,17 @@ rule! {
         let ratio = R::select(top.eq(low) & quotient.ne(quotient), R::lit(1.0), quotient);
         R::select(top.eq(R::lit(0.0)), top, top * (ratio * ratio + 1.0).sqrt())
     }
-}
-rule! {
+
     /// The absolute value for formulas that are smooth in it: its slope at 0 is 1, so that nothing of an even
     /// function's derivatives is lost there.
-    pub fn magnitude(x) R::select(x.lt(R::lit(0.0)), -x, x)
-}
-rule! {
+    pub fn magnitude(x) { R::select(x.lt(R::lit(0.0)), -x, x) }
+
     /// `x / (x^2 + y^2)` without overflow; 0 where both are 0.
     pub fn angle_slope(x, y) {
         let size = length(magnitude(x), magnitude(y));
         where_nonzero(size, x / size / size)
     }
-}
-rule! {
+
     /// The slope of the length of the vector `(x, y)` in `x`, by the ratio of both, whose derivatives do not
     /// cancel; 0 at 0.
     pub fn hypot_slope(x, y) {
@@ -277,8 +260,7 @@ rule! {
         let length = (ratio * ratio + 1.0).sqrt();
         R::select(wide, sign(x) / length, sign(y) * ratio / length)
     }
-}
-rule! {
+
     /// Length of the vector of two numbers that are not negative, infinite where either is, NaN or not.
     pub fn hypotenuse(x, y) {
         let infinity = R::lit(f64::INFINITY);

@@ -8,9 +8,10 @@
 use crate::math::real::{Attributes, Real};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::formulas::{divisor, zero_guard};
+use crate::ops::pointwise::reading::operator;
 use crate::ops::pointwise::table::Partial;
 use crate::ops::pointwise::unary::{Parametric, Unary};
-use std::ops::{Add, Div, Mul, Neg, Sub};
+use std::ops::Neg;
 
 /// A number and its tangent; `None` is a tangent known to be zero, which costs nothing.
 #[derive(Clone, Copy)]
@@ -57,48 +58,32 @@ fn sum<R: Real>(a: Option<R>, b: Option<R>) -> Option<R> {
     }
 }
 
-/// An operator of two jets, and of a jet and a literal.
-macro_rules! operator {
-    ($trait:ident $method:ident |$x:ident, $y:ident| $tangent:expr) => {
-        impl<R: Real> $trait for Jet<R> {
-            type Output = Jet<R>;
-            #[inline(always)]
-            fn $method(self, other: Jet<R>) -> Jet<R> {
-                let ($x, $y) = (self, other);
-                Jet { value: $trait::$method(self.value, other.value), tangent: $tangent }
-            }
-        }
-        impl<R: Real> $trait<f64> for Jet<R> {
-            type Output = Jet<R>;
-            #[inline(always)]
-            fn $method(self, other: f64) -> Jet<R> {
-                $trait::$method(self, Jet::fixed(R::lit(other)))
-            }
-        }
-        impl<R: Real> $trait<Jet<R>> for f64 {
-            type Output = Jet<R>;
-            #[inline(always)]
-            fn $method(self, other: Jet<R>) -> Jet<R> {
-                $trait::$method(Jet::fixed(R::lit(self)), other)
-            }
-        }
-    };
-}
-
-operator!(Add add |x, y| sum(x.tangent, y.tangent));
-operator!(Sub sub |x, y| match (x.tangent, y.tangent) {
-    (Some(a), Some(b)) => Some(a - b),
-    (a, b) => a.or(b.map(|t| -t)),
+operator!(always [R: Real] Jet<R>; Add add |x, y| Jet {
+    value: x.value + y.value,
+    tangent: sum(x.tangent, y.tangent),
 });
-operator!(Mul mul |x, y| sum(
-    x.tangent.map(|t| t * zero_guard(t, y.value)),
-    y.tangent.map(|t| t * zero_guard(t, x.value)),
-));
-operator!(Div div |x, y| sum(
-    x.tangent.map(|t| t / divisor(t, y.value)),
-    // Not t * (x / y / y), which may underflow or overflow before t meets it.
-    y.tangent.map(|t| -(t / divisor(t, y.value) * zero_guard(t, x.value / y.value))),
-));
+operator!(always [R: Real] Jet<R>; Sub sub |x, y| Jet {
+    value: x.value - y.value,
+    tangent: match (x.tangent, y.tangent) {
+        (Some(a), Some(b)) => Some(a - b),
+        (a, b) => a.or(b.map(|t| -t)),
+    },
+});
+operator!(always [R: Real] Jet<R>; Mul mul |x, y| Jet {
+    value: x.value * y.value,
+    tangent: sum(
+        x.tangent.map(|t| t * zero_guard(t, y.value)),
+        y.tangent.map(|t| t * zero_guard(t, x.value)),
+    ),
+});
+operator!(always [R: Real] Jet<R>; Div div |x, y| Jet {
+    value: x.value / y.value,
+    tangent: sum(
+        x.tangent.map(|t| t / divisor(t, y.value)),
+        // Not t * (x / y / y), which may underflow or overflow before t meets it.
+        y.tangent.map(|t| -(t / divisor(t, y.value) * zero_guard(t, x.value / y.value))),
+    ),
+});
 
 impl<R: Real> Neg for Jet<R> {
     type Output = Jet<R>;
@@ -111,26 +96,36 @@ impl<R: Real> Neg for Jet<R> {
 /// A primitive function: its row says what it makes of a tangent, but where the row reads an output whose
 /// digits are gone.
 macro_rules! primitive {
-    (tanh, $row:ident, $x:ident, $o:ident, $t:ident) => {
+    (tanh, $x:ident, $o:ident, $t:ident) => {
         $t / $x.cosh() / $x.cosh()
     };
-    (sigmoid, $row:ident, $x:ident, $o:ident, $t:ident) => {
+    (sigmoid, $x:ident, $o:ident, $t:ident) => {
         $t * ($o * (-$x).sigmoid())
     };
-    (gelu, $row:ident, $x:ident, $o:ident, $t:ident) => {
+    (gelu, $x:ident, $o:ident, $t:ident) => {
         Partial::<Unary>::gelu_exact::<0, R>(none(), $t, [$x], $o)
     };
-    ($name:ident, $row:ident, $x:ident, $o:ident, $t:ident) => {
+    ($name:ident, $x:ident, $o:ident, $t:ident) => {
         Partial::<Unary>::$name::<0, R>(none(), $t, [$x], $o)
     };
 }
 
 macro_rules! by_rows {
-    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
+    ($($(#[doc = $doc:literal])? $name:ident $row:ident,)*) => {$(
         #[inline(always)]
         fn $name(self) -> Jet<R> {
             let (x, o) = (self.value, self.value.$name());
-            self.through(o, |t| primitive!($name, $row, x, o, t))
+            self.through(o, |t| primitive!($name, x, o, t))
+        }
+    )*};
+}
+
+/// A comparison: that of the values.
+macro_rules! comparisons {
+    ($($name:ident),*) => {$(
+        #[inline(always)]
+        fn $name(self, other: Jet<R>) -> R::Mask {
+            self.value.$name(other.value)
         }
     )*};
 }
@@ -157,27 +152,8 @@ impl<R: Real> Real for Jet<R> {
         };
         Jet { value: R::select(mask, yes.value, no.value), tangent }
     }
-    #[inline(always)]
-    fn lt(self, other: Jet<R>) -> R::Mask {
-        self.value.lt(other.value)
-    }
-    #[inline(always)]
-    fn le(self, other: Jet<R>) -> R::Mask {
-        self.value.le(other.value)
-    }
-    #[inline(always)]
-    fn eq(self, other: Jet<R>) -> R::Mask {
-        self.value.eq(other.value)
-    }
-    #[inline(always)]
-    fn ne(self, other: Jet<R>) -> R::Mask {
-        self.value.ne(other.value)
-    }
-    #[inline(always)]
-    fn abs(self) -> Jet<R> {
-        let o = self.value.abs();
-        self.through(o, |t| Partial::<Unary>::abs::<0, R>(none(), t, [self.value], o))
-    }
+    comparisons! { lt, le, eq, ne }
+    by_rows! { abs Abs, sqrt Sqrt, }
     #[inline(always)]
     fn floor(self) -> Jet<R> {
         Jet::fixed(self.value.floor())
@@ -185,11 +161,6 @@ impl<R: Real> Real for Jet<R> {
     #[inline(always)]
     fn round(self) -> Jet<R> {
         Jet::fixed(self.value.round())
-    }
-    #[inline(always)]
-    fn sqrt(self) -> Jet<R> {
-        let o = self.value.sqrt();
-        self.through(o, |t| Partial::<Unary>::sqrt::<0, R>(none(), t, [self.value], o))
     }
     crate::math::functions::primitives!(by_rows);
     #[inline(always)]

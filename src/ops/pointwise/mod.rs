@@ -5,7 +5,6 @@ pub mod bitwise;
 pub mod compare;
 pub mod elementwise;
 pub mod formulas;
-pub mod integer;
 pub mod jet;
 pub mod neighbour;
 pub mod operand;

@@ -1,14 +1,7 @@
 //! The next floating point number towards another.
 
-use crate::array::Array;
-use crate::bind::bind;
-use crate::device::on_host;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
-use crate::ops::one;
-use crate::ops::pointwise::compare::aligned;
-use crate::ops::pointwise::operand::{check_broadcast, join, meeting, promote};
-use crate::tensor::Tensor;
+use crate::ops::pointwise::operand::{bind_met, promote};
+use crate::ops::prelude::*;
 
 /// The next number after `x` in the direction of `y`. Inputs: two floats of one dtype.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,9 +14,7 @@ impl Kernel for NextAfter {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_host(x, |x| crate::cpu::pointwise::neighbour::next_after(x[0], x[1])))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for NextAfter {
@@ -35,9 +26,6 @@ impl Discrete for NextAfter {
 impl Tensor {
     /// The next number of the dtype after each element in the direction of `other`; NaN where either is.
     pub fn nextafter(&self, other: &Tensor) -> Result<Tensor> {
-        check_broadcast("nextafter", self, other)?;
-        let dtype = promote(self, other).to_float();
-        let device = meeting(&[self, other]).device();
-        bind(NextAfter, &[&join(self, dtype, device)?, &join(other, dtype, device)?])
+        bind_met(NextAfter, self, other, promote(self, other).to_float())
     }
 }

@@ -1,16 +1,16 @@
 //! Operands as users give them, their promotion, and the methods of the tables.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::{Category, DType};
-use crate::bind::bind;
-use crate::error::{Error, Named, Result};
+use crate::array::dtype::Category;
+use crate::error::Named;
 use crate::interp::eval;
+use crate::op::Operation;
 use crate::ops::pointwise::binary::{Binary, binary_table};
 use crate::ops::pointwise::compare::{Logic, Logical};
 use crate::ops::pointwise::elementwise::Map;
 use crate::ops::pointwise::table::{Fun, Params};
 use crate::ops::pointwise::unary::{Parametric, Unary, unary_table};
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
+use crate::ops::reduce::index_type;
 use std::borrow::Cow;
 
 /// An operand as users give it: a tensor or a Python scalar, to which the tensor gives the dtype of the
@@ -52,13 +52,7 @@ impl<'a> Operand<'a> {
         match self {
             Operand::Tensor(x) => promote(x, other),
             Operand::Bool(_) => dtype,
-            Operand::Int(_) if dtype == DType::Bool => {
-                if other.device() == Device::Cpu {
-                    DType::I64
-                } else {
-                    DType::I32
-                }
-            }
+            Operand::Int(_) if dtype == DType::Bool => index_type(other.device()),
             Operand::Float(_) if !dtype.is_differentiable() => DType::F32,
             Operand::Complex(..) => dtype.complex(),
             _ => dtype,
@@ -113,9 +107,8 @@ impl<'a> Operand<'a> {
             Operand::Bool(v) => Tensor::operand(v as u8 as f64, dtype, like.device()),
             Operand::Int(v) => {
                 dtype.check_fits(v)?;
-                if dtype.is_integer() && like.device() == Device::Cpu {
-                    // Unsigned numbers above those of int64 keep their bits.
-                    return Tensor::integer(v as i64, dtype);
+                if dtype.is_integer() {
+                    return integer(v, dtype, like.device());
                 }
                 Tensor::operand(v as f64, dtype, like.device())
             }
@@ -146,6 +139,15 @@ impl<'a> Operand<'a> {
                 _ => true,
             };
         self.to_tensor(if wide { DType::F32 } else { dtype }, like).map(Cow::Owned)
+    }
+}
+
+/// An integer that `dtype` holds, as an operand.
+fn integer(value: i128, dtype: DType, device: Device) -> Result<Tensor> {
+    match device {
+        // Unsigned numbers above those of int64 keep their bits.
+        Device::Cpu => Tensor::integer(value as i64, dtype),
+        device => Tensor::operand(value as f64, dtype, device),
     }
 }
 
@@ -199,26 +201,16 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
     {
         return crate::ops::complex::power(t, n as i64);
     }
-    let like = match (&x, &y) {
-        (Operand::Tensor(a), Operand::Tensor(b)) => meeting(&[*a, *b]),
-        (Operand::Tensor(t), _) | (_, Operand::Tensor(t)) => *t,
-        _ => return Err(Error::dtype(format!("{}: a tensor expected among the operands", fun.name()))),
-    };
-    let mut dtype = match (&x, &y) {
-        (Operand::Tensor(a), Operand::Tensor(b)) => {
-            // Fast path: nothing to convert.
-            if a.dtype() == b.dtype() && a.dtype().is_float() && a.device() == b.device() {
-                if !a.same_shape(b) {
-                    check_different(fun.name(), a, b)?;
-                }
-                return bind(Map { fun: Fun::Binary(fun), p: Params::default() }, &[a, b]);
-            }
-            check_broadcast(fun.name(), a, b)?;
-            promote(a, b)
-        }
-        (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => other.result_type(t),
-        _ => like.dtype(),
-    };
+    if let (Operand::Tensor(a), Operand::Tensor(b)) = (&x, &y)
+        && a.dtype() == b.dtype()
+        && a.dtype().is_float()
+        && a.device() == b.device()
+    {
+        // Fast path: nothing to convert.
+        check_broadcast(fun.name(), a, b)?;
+        return bind(Map::binary(fun), &[a, b]);
+    }
+    let (like, mut dtype) = met(fun.name(), &x, &y)?;
     if dtype == DType::Bool {
         let logic = match fun {
             Binary::Add | Binary::Maximum => Some(Logic::Or),
@@ -238,7 +230,7 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
             // Before they become integers, of which each device has its own.
             eval::check_tensors(fun.name(), &[a, b])?;
         }
-        dtype = if like.device() == Device::Cpu { DType::I64 } else { DType::I32 };
+        dtype = index_type(like.device());
     }
     if let (Binary::Pow, Operand::Int(exponent @ ..0), false) = (fun, &y, dtype.is_differentiable()) {
         return Err(Error::value(format!(
@@ -250,7 +242,26 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
         dtype = dtype.to_float();
     }
     let (x, y) = (x.to_rule_input(dtype, like)?, y.to_rule_input(dtype, like)?);
-    bind(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&x, &y])
+    bind(Map::binary(fun), &[&x, &y])
+}
+
+/// Where two operands meet, of which at least one must be a tensor, and the dtype of their result.
+pub fn met<'a>(op: &str, x: &Operand<'a>, y: &Operand<'a>) -> Result<(&'a Tensor, DType)> {
+    match (x, y) {
+        (Operand::Tensor(a), Operand::Tensor(b)) => {
+            check_broadcast(op, a, b)?;
+            Ok((meeting(&[a, b]), promote(a, b)))
+        }
+        (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => Ok((t, other.result_type(t))),
+        _ => Err(Error::dtype(format!("{op}: a tensor expected among the operands"))),
+    }
+}
+
+/// Runs `op` on two tensors that broadcast, as `dtype` where they meet.
+pub fn bind_met(op: impl Operation<Out = Tensor>, x: &Tensor, y: &Tensor, dtype: DType) -> Result<Tensor> {
+    check_broadcast(op.name(), x, y)?;
+    let device = meeting(&[x, y]).device();
+    bind(op, &[&join(x, dtype, device)?, &join(y, dtype, device)?])
 }
 
 /// Raises unless the shapes broadcast.
@@ -274,7 +285,7 @@ fn check_different(op: &str, x: &Tensor, y: &Tensor) -> Result<()> {
 impl Tensor {
     /// Applies a row of the unary table. Integers are converted to float32 where the function needs it.
     pub fn unary(&self, fun: Unary) -> Result<Tensor> {
-        self.map(Map { fun: Fun::Unary(fun), p: Params::default() })
+        self.map(Map { fun: Fun::Unary(fun), p: Params::ZERO })
     }
 
     /// Applies a row of the table of functions with attributes.
@@ -286,6 +297,7 @@ impl Tensor {
     pub fn bounded(&self, fun: Parametric, bounds: [f64; 2]) -> Result<Tensor> {
         self.parametric(fun, bounds.map(|bound| self.dtype().nearest_half(bound)))
     }
+
     fn map(&self, op: Map) -> Result<Tensor> {
         let keeps_integers = || op.fun.columns().has_integers;
         match self.dtype().category() {
@@ -296,10 +308,7 @@ impl Tensor {
             }
             // The sign of a truth value is that value; a copy.
             Category::Bool if op.fun == Fun::Unary(Unary::Sign) => self.copied(),
-            Category::Bool if keeps_integers() => {
-                let integer = if self.device() == Device::Cpu { DType::I64 } else { DType::I32 };
-                bind(op, &[&self.cast(integer)?])
-            }
+            Category::Bool if keeps_integers() => bind(op, &[&self.cast(index_type(self.device()))?]),
             _ => bind(op, &[&self.cast(DType::F32)?]),
         }
     }
@@ -329,26 +338,20 @@ impl Tensor {
 
     /// An integer that this tensor's dtype holds, as an operand beside it.
     pub fn integer_like(&self, value: i128) -> Result<Tensor> {
-        match self.device() {
-            // Unsigned numbers above those of int64 keep their bits.
-            Device::Cpu => Tensor::integer(value as i64, self.dtype()),
-            device => Tensor::operand(value as f64, self.dtype(), device),
-        }
+        integer(value, self.dtype(), self.device())
     }
 
     /// Integers limited to `[low, high]`, exactly. A bound beyond the range of their dtype is the end of that
     /// range.
     fn clamp_integers(&self, low: Option<i128>, high: Option<i128>) -> Result<Tensor> {
         if self.dtype() == DType::Bool {
-            let integer = if self.device() == Device::Cpu { DType::I64 } else { DType::I32 };
-            return self.cast(integer)?.clamp_integers(low, high);
+            return self.cast(index_type(self.device()))?.clamp_integers(low, high);
         }
         let (least, most) = self.dtype().range();
         let mut out = self.clone();
         for (bound, fun) in [(low, Binary::Maximum), (high, Binary::Minimum)] {
             let Some(bound) = bound.map(|v| v.clamp(least, most)) else { continue };
-            let bound = self.integer_like(bound)?;
-            out = bind(Map { fun: Fun::Binary(fun), p: Params::default() }, &[&out, &bound])?;
+            out = bind(Map::binary(fun), &[&out, &self.integer_like(bound)?])?;
         }
         Ok(out)
     }
@@ -373,29 +376,26 @@ impl Tensor {
     }
 }
 
-macro_rules! unary_methods {
+/// The methods of a table, one for each row.
+macro_rules! methods {
     ($kind:ident, $n:literal, $p:ident; $(
         $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
         [$($partial:tt)*], $precision:ident, $slope:ident, $integer:tt, $complex:expr;
     )*) => {
-        impl Tensor {
-            $($(#[doc = $doc])* pub fn $method(&self) -> Result<Tensor> { self.unary(Unary::$name) })*
+        impl Tensor { $(method! { $kind::$name $(#[doc = $doc])* $method })* }
+    };
+}
+
+macro_rules! method {
+    (Unary::$name:ident $(#[$doc:meta])* $method:ident) => {
+        $(#[$doc])* pub fn $method(&self) -> Result<Tensor> { self.unary(Unary::$name) }
+    };
+    (Binary::$name:ident $(#[$doc:meta])* $method:ident) => {
+        $(#[$doc])* pub fn $method<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
+            binary(Binary::$name, self.into(), other.into())
         }
     };
 }
 
-macro_rules! binary_methods {
-    ($kind:ident, $n:literal, $p:ident; $(
-        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
-        [$($partial:tt)*], $precision:ident, $slope:ident, $integer:tt, $complex:expr;
-    )*) => {
-        impl Tensor {
-            $($(#[doc = $doc])* pub fn $method<'a>(&self, other: impl Into<Operand<'a>>) -> Result<Tensor> {
-                binary(Binary::$name, self.into(), other.into())
-            })*
-        }
-    };
-}
-
-unary_table!(unary_methods);
-binary_table!(binary_methods);
+unary_table!(methods);
+binary_table!(methods);

@@ -23,8 +23,7 @@ rule! {
         let odd = whole - 2.0 * (0.5 * whole).floor();
         ((x - whole) * PI).sin() * (1.0 - 2.0 * odd)
     }
-}
-rule! {
+
     /// `cos(pi x)`: exactly 0 half-way between whole numbers.
     pub fn cos_pi(x) {
         let whole = x.round();
@@ -34,15 +33,13 @@ rule! {
         let part = R::select(steep, ((0.5 - r.abs()) * PI).sin(), (r * PI).cos());
         part * (1.0 - 2.0 * odd)
     }
-}
-rule! {
+
     /// `sin(pi x) / (pi x)`, and 1 at zero.
     pub fn sinc(x) {
         let zero = x.eq(R::lit(0.0));
         R::select(zero, R::lit(1.0), sin_pi(x) / (PI * R::select(zero, R::lit(1.0), x)))
     }
-}
-rule! {
+
     /// The derivative of `sinc`, by its series near 0.
     pub fn sinc_slope(x) {
         let near = x.abs().lt(R::lit(0.5));
@@ -80,16 +77,13 @@ rule! {
         let outside = R::select(x.lt(R::lit(0.0)), -outside, outside);
         R::select(near, term - ((term + rest) * share - rest), outside)
     }
-}
-rule! {
+
     /// `tanh(x)^2`, the derivative of `x - tanh(x)`.
     pub fn tanh_square(x) {
         let t = x.tanh();
         t * t
     }
-}
 
-rule! {
     /// `tanh(log(1 + exp(x)))`, by which mish multiplies `x`, of `power = exp(-|x|)`.
     fn mish_gate(x, power) {
         let right = x.ge(R::lit(0.0));
@@ -97,8 +91,7 @@ rule! {
         let above = 1.0 - 2.0 * square / (1.0 + 2.0 * (power + square));
         R::select(right, above, left / (left + 2.0))
     }
-}
-rule! {
+
     /// `x tanh(log(1 + exp(x)))`. Far to the left it is `x exp(x)`, which is a number where `exp(x)` has lost
     /// its bits: there `power` is `exp(x + 60)`.
     pub fn mish_value(x) {
@@ -106,8 +99,7 @@ rule! {
         let power = (R::select(tail, R::lit(60.0), R::lit(0.0)) - magnitude(x)).exp();
         R::select(tail, x * power * 8.756510762696521e-27, x * mish_gate(x, power))
     }
-}
-rule! {
+
     /// The derivative of `x tanh(log(1 + exp(x)))`; far out, where `x` times a number of 0 may be none, that
     /// of a closer number.
     pub fn mish_slope(x) {
@@ -142,8 +134,7 @@ rule! {
         let inverse = 1.0 / x;
         polynomial(inverse * inverse, &MILLS)
     }
-}
-rule! {
+
     /// Logarithm of the standard normal distribution function.
     pub fn log_ndtr(x) {
         let (low, high) = (x.lt(R::lit(TAIL)), x.gt(R::lit(0.0)));
@@ -153,16 +144,14 @@ rule! {
         let above = R::select(high, x, R::lit(0.0));
         R::select(low, below, R::select(high, (-((-above).ndtr())).log1p(), inside.ndtr().log()))
     }
-}
-rule! {
+
     /// The derivative of `log_ndtr`, density over distribution function.
     pub fn log_ndtr_slope(x) {
         let low = x.lt(R::lit(TAIL));
         let (tail, inside) = (R::select(low, x, R::lit(TAIL)), R::select(low, R::lit(0.0), x));
         R::select(low, -tail / (1.0 + mills(tail)), normal_pdf(inside) / inside.ndtr())
     }
-}
-rule! {
+
     /// `-x log(x)`, 0 at zero and minus infinity below.
     pub fn entropy(x) {
         let zero = R::lit(0.0);
@@ -170,23 +159,20 @@ rule! {
         let below = R::select(x.lt(zero), R::lit(f64::NEG_INFINITY), zero);
         R::select(x.le(zero), below, -(inside * inside.log()))
     }
-}
-rule! {
+
     /// The derivative of `entropy`; 0 below zero.
     pub fn entropy_slope(x) {
         let below = x.lt(R::lit(0.0));
         R::select(below, R::lit(0.0), -(R::select(below, R::lit(1.0), x).log()) - 1.0)
     }
-}
-rule! {
+
     /// `log(x / (1 - x))`. Around 1/2 the logarithms cancel, and twice the distance from there is exact.
     pub fn log_odds(x) {
         let middle = (x - 0.5).abs().lt(R::lit(0.25));
         let (inside, outside) = (R::select(middle, x, R::lit(0.5)), R::select(middle, R::lit(0.25), x));
         R::select(middle, 2.0 * (2.0 * inside - 1.0).atanh(), outside.log() - (-outside).log1p())
     }
-}
-rule! {
+
     /// `x (1 - x)`, by which a cotangent is divided; NaN outside of `[0, 1]`. Around 1/2 by the distance from
     /// there, so that its derivative keeps its digits.
     pub fn odds_divisor(x) {
@@ -195,10 +181,9 @@ rule! {
         let product = R::select(distance.abs().lt(R::lit(0.25)), 0.25 - distance * distance, x * (1.0 - x));
         R::select(outside, R::lit(f64::NAN), product)
     }
-}
-rule! {
+
     /// `x` below 0, else 0: for functions that must not overflow where they are not taken.
-    pub fn negative_part(x) R::select(x.gt(R::lit(0.0)), R::lit(0.0), x)
+    pub fn negative_part(x) { R::select(x.gt(R::lit(0.0)), R::lit(0.0), x) }
 }
 
 /// What `x log(shift + y)` takes the logarithm of, less `shift`: `y`, unless a factor 0 meets a logarithm

@@ -13,9 +13,9 @@ use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::sym::Sym;
 use crate::ops::pointwise::unary::{Parametric, Unary};
 
-pub(crate) use macros::{
-    arg, define_table, has_integers, integer_rule, operand, pointwise_rule, visit_integer, visit_jet,
-};
+pub(crate) use crate::math::real::{Attributes, Real};
+pub(crate) use crate::ops::pointwise::jet::Jet;
+pub(crate) use macros::*;
 
 /// A value that a derivative reads besides the cotangent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +29,14 @@ pub enum Arg {
 }
 
 impl Arg {
+    /// The value of this name in a row: `o` is the output.
+    pub const fn of(name: &str) -> Arg {
+        match name.as_bytes() {
+            b"x" => Arg::X,
+            b"y" => Arg::Y,
+            _ => Arg::Out,
+        }
+    }
     /// What the tape keeps for it.
     pub const fn saves(self) -> Saves {
         match self {
@@ -110,14 +118,21 @@ pub enum Fun {
     Binary(Binary),
 }
 
+/// An expression of the row of any table.
+macro_rules! of_row {
+    ($fun:expr, $row:ident => $value:expr) => {
+        match $fun {
+            Fun::Unary($row) => $value,
+            Fun::Parametric($row) => $value,
+            Fun::Binary($row) => $value,
+        }
+    };
+}
+
 impl Fun {
     /// The public name of the row.
     pub fn name(self) -> &'static str {
-        match self {
-            Fun::Unary(f) => f.name(),
-            Fun::Parametric(f) => f.name(),
-            Fun::Binary(f) => f.name(),
-        }
+        of_row!(self, row => row.name())
     }
     /// Whether its first attribute counts something: functions of different counts are different ones.
     pub fn counts(self) -> bool {
@@ -125,63 +140,35 @@ impl Fun {
     }
     /// What the row says besides its formulas.
     pub fn columns(self) -> &'static Columns {
-        match self {
-            Fun::Unary(f) => f.columns(),
-            Fun::Parametric(f) => f.columns(),
-            Fun::Binary(f) => f.columns(),
-        }
+        of_row!(self, row => row.columns())
     }
     /// Does `v` with the row's formula for integers; `None` for a row without one.
     pub fn integer<V: VisitInt>(self, v: V) -> Option<V::Out> {
-        match self {
-            Fun::Unary(f) => f.integer(v),
-            Fun::Parametric(f) => f.integer(v),
-            Fun::Binary(f) => f.integer(v),
-        }
+        of_row!(self, row => row.integer(v))
     }
     /// What the derivative for input `wrt` reads; `None` where it is zero.
     pub fn reads(self, wrt: usize) -> Option<&'static [Arg]> {
-        match self {
-            Fun::Unary(f) => f.reads().get(wrt).copied(),
-            Fun::Parametric(f) => f.reads().get(wrt).copied(),
-            Fun::Binary(f) => f.reads().get(wrt).copied(),
-        }
+        of_row!(self, row => row.reads().get(wrt).copied())
     }
     /// What the derivative for input `wrt` reads, as the tape counts it.
     #[inline]
     pub fn saves(self, wrt: usize) -> Saves {
-        match self {
-            Fun::Unary(f) => f.saves(wrt),
-            Fun::Parametric(f) => f.saves(wrt),
-            Fun::Binary(f) => f.saves(wrt),
-        }
+        of_row!(self, row => row.saves(wrt))
     }
     /// Does `v` with the row's value.
     #[inline(always)]
     pub fn value<V: Visit>(self, p: [f64; 2], v: V) -> V::Out {
-        match self {
-            Fun::Unary(f) => f.value(p, v),
-            Fun::Parametric(f) => f.value(p, v),
-            Fun::Binary(f) => f.value(p, v),
-        }
+        of_row!(self, row => row.value(p, v))
     }
     /// Does `v` with the row's derivative for input `wrt`; `None` where it is zero.
     #[inline(always)]
     pub fn partial<V: Visit>(self, wrt: usize, p: [f64; 2], v: V) -> Option<V::Out> {
-        match self {
-            Fun::Unary(f) => f.partial(wrt, p, v),
-            Fun::Parametric(f) => f.partial(wrt, p, v),
-            Fun::Binary(f) => f.partial(wrt, p, v),
-        }
+        of_row!(self, row => row.partial(wrt, p, v))
     }
     /// Does `v` with the derivative of that derivative along the values it reads; `None` where it reads
     /// nothing.
     pub fn jet<V: Visit>(self, wrt: usize, p: [f64; 2], v: V) -> Option<V::Out> {
-        match self {
-            Fun::Unary(f) => f.jet(wrt, p, v),
-            Fun::Parametric(f) => f.jet(wrt, p, v),
-            Fun::Binary(f) => f.jet(wrt, p, v),
-        }
+        of_row!(self, row => row.jet(wrt, p, v))
     }
 }
 

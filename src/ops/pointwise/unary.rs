@@ -23,15 +23,9 @@
 //! derivative.
 
 use crate::ops::complex::number::Number;
-use crate::ops::pointwise::formulas::{
-    arc_slope, atan_slope, bell, divisor, gelu_gate, gelu_slope, i0e_slope, i1_slope, i1e_slope, length,
-    magnitude, normal_pdf, one_minus_square, sign, silu_slope, softsign_slope, truncated, within, zero_guard,
-};
-use crate::ops::pointwise::smooth::{
-    entropy, entropy_slope, log_ndtr, log_ndtr_slope, log_odds, mish_slope, mish_value, negative_part,
-    odds_divisor, sinc, sinc_slope, tanh_square, without_tanh,
-};
-use crate::ops::pointwise::table::{Complex, define_table};
+use crate::ops::pointwise::formulas::*;
+use crate::ops::pointwise::smooth::*;
+use crate::ops::pointwise::table::*;
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG10_E};
 
 macro_rules! unary_table {

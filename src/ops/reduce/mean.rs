@@ -3,24 +3,12 @@
 //! Both could be composed (a sum and a quotient; a reshape, an expansion and a quotient). As single
 //! operations they cost one node of the tape and one dispatch per level of transforms.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::{Axes, Shape};
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
-use crate::ops::one;
+use crate::array::shape::Axes;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::Map;
-use crate::ops::pointwise::table::Fun;
 use crate::ops::pointwise::table::pointwise_rule;
+use crate::ops::prelude::*;
 use crate::ops::reduce::Sum;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// Arithmetic mean over axes; NaN of no elements.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -61,8 +49,7 @@ fn divided(x: Array, n: usize) -> Result<Array> {
         return Ok(x);
     }
     let n = Tensor::operand(n as f64, x.dtype(), x.device())?;
-    let by = Map { fun: Fun::Binary(Binary::Div), p: Default::default() };
-    by.eval_one(&[&x, n.array("mean")?])
+    Map::binary(Binary::Div).eval_one(&[&x, n.array("mean")?])
 }
 
 /// Converts `x` to `dtype`; returns it unchanged if it has that dtype.
@@ -91,9 +78,8 @@ impl Linear for Mean {
         let Mean { axes, keepdim } = *self;
         bind(Spread { axes, keepdim, shape: c.aval(0)?.shape, mean: true }, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = Mean { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(Mean { axes: self.axes.shifted(), ..*self }, x, size)
     }
 }
 
@@ -132,8 +118,7 @@ impl Linear for Spread {
         bind(Sum { axes, keepdim }, &[g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let op = Spread { axes: self.axes.shifted(), shape: self.shape.inserted(0, size)?, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+        in_front(Spread { axes: self.axes.shifted(), shape: self.shape.inserted(0, size)?, ..*self }, x, size)
     }
 }
 

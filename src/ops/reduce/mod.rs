@@ -8,23 +8,9 @@ pub mod search;
 pub mod sort;
 pub mod truth;
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::{Axes, Shape, normalize_axis};
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Linear, Needs,
-    Own, Saves,
-};
-use crate::ops::one;
+use crate::array::shape::{Axes, normalize_axis};
+use crate::ops::prelude::*;
 use crate::ops::reduce::mean::Spread;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// Sum over axes. Halves accumulate in float32; on the CPU, bools and integers below 64 bits give int64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -57,9 +43,8 @@ impl Linear for Sum {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         spread(g, self.axes, self.keepdim, &c.aval(0)?.shape)
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = Sum { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(Sum { axes: self.axes.shifted(), ..*self }, x, size)
     }
 }
 
@@ -102,9 +87,8 @@ impl Composite for Prod {
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = Prod { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(Prod { axes: self.axes.shifted(), ..*self }, x, size)
     }
 }
 
@@ -175,9 +159,7 @@ impl Kernel for Extremum {
             on_device!(x[0], reduce::min(x[0], self.axes, self.keepdim))
         })
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl General for Extremum {
@@ -197,9 +179,8 @@ impl General for Extremum {
         let moved = t.mul(&self.shares(x[0], &y[0])?)?;
         Ok(smallvec![Some(bind(Sum { axes: self.axes, keepdim: self.keepdim }, &[&moved])?)])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = Extremum { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(Extremum { axes: self.axes.shifted(), ..*self }, x, size)
     }
 }
 
@@ -220,21 +201,17 @@ impl Kernel for ArgExtremum {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let axis = self.axis as usize;
-        one!(if self.largest {
-            on_device!(x[0], reduce::argmax(x[0], axis, self.keepdim))
-        } else {
-            on_device!(x[0], reduce::argmin(x[0], axis, self.keepdim))
+        one!(match self.largest {
+            true => on_device!(x[0], reduce::argmax(x[0], axis, self.keepdim)),
+            false => on_device!(x[0], reduce::argmin(x[0], axis, self.keepdim)),
         })
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for ArgExtremum {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = ArgExtremum { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(ArgExtremum { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
@@ -271,10 +248,9 @@ impl Tensor {
         if own == *shape {
             return Ok(self.clone());
         }
-        let lead = own
-            .rank()
-            .checked_sub(shape.rank())
-            .ok_or_else(|| Error::shape(format!("sum_to: shape {own} cannot be summed to {shape}")))?;
+        let Some(lead) = own.rank().checked_sub(shape.rank()) else {
+            return Err(Error::shape(format!("sum_to: shape {own} cannot be summed to {shape}")));
+        };
         let axes: Axes =
             (0..own.rank()).filter(|&i| i < lead || (shape.at(i - lead) == 1 && own.at(i) != 1)).collect();
         if axes == Axes::first(lead) {
@@ -298,13 +274,11 @@ impl Tensor {
     }
 
     fn extremum(&self, axes: Option<&[i64]>, keepdim: bool, largest: bool) -> Result<Tensor> {
-        let name = if largest { "amax" } else { "amin" };
-        let axes = self.shape().axes(axes, name)?;
-        if let Some(i) = axes.iter().find(|&i| self.shape().at(i) == 0) {
-            return Err(Error::value(format!(
-                "{name}: axis {i} of shape {} is empty and has no extremum",
-                self.shape()
-            )));
+        let (name, shape) = (if largest { "amax" } else { "amin" }, self.shape());
+        let axes = shape.axes(axes, name)?;
+        if let Some(i) = axes.iter().find(|&i| shape.at(i) == 0) {
+            let text = format!("{name}: axis {i} of shape {shape} is empty and has no extremum");
+            return Err(Error::value(text));
         }
         bind(Extremum { axes, keepdim, largest }, &[self])
     }

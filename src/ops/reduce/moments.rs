@@ -1,11 +1,9 @@
 //! Variance, deviation and logsumexp, composed of reductions; halves accumulate in float32.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::cpu::pointwise::copy::contiguous;
-use crate::error::{Error, Result};
 use crate::ops::pointwise::compare::Logic;
-use crate::tensor::{Payload, Tensor};
+use crate::ops::prelude::*;
+use crate::tensor::Payload;
 use crate::watch::debug::{self, Modes};
 
 impl Tensor {

@@ -4,20 +4,9 @@
 //! cotangent the same one in reverse. A cumulative product is a recurrence whose decays are its factors. Its
 //! derivatives are therefore exact at zeros, where dividing the product by each factor would fail.
 
-use crate::array::Array;
 use crate::array::shape::normalize_axis;
-use crate::bind::bind;
-use crate::device::{on_device, on_host};
-use crate::error::{Error, Result};
-use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Discrete, General, Grads, Kernel, Linear, Needs,
-    Own, Saves,
-};
-use crate::ops::one;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::smallvec;
+use crate::op::Operation;
+use crate::ops::prelude::*;
 
 /// Cumulative sum along an axis, from the front or from the back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -63,9 +52,8 @@ impl Linear for CumSum {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(CumSum { reverse: !self.reverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = CumSum { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(CumSum { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
@@ -107,9 +95,8 @@ impl Composite for CumProd {
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = CumProd { axis: self.axis + 1 };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(CumProd { axis: self.axis + 1 }, x, size)
     }
 }
 
@@ -189,18 +176,11 @@ impl General for Recurrence {
             return Ok(smallvec![None]);
         }
         let moved = t[0].as_ref().map(|t| t.mul(&self.before(&y[0])?)).transpose()?;
-        let term = match (moved, &t[1]) {
-            (Some(a), Some(b)) => a.add(b)?,
-            (Some(a), None) => a,
-            (None, Some(b)) => b.clone(),
-            (None, None) => return Ok(smallvec![None]),
-        };
+        let Some(term) = added(moved, t[1].clone())? else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &term])?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let op = Recurrence { axis: self.axis + 1, ..*self };
-        let (decay, term) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(bind(op, &[&decay, &term])?, Some(0))])
+        in_front(Recurrence { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
@@ -223,37 +203,34 @@ impl Kernel for ArgScan {
             x[0], self.axis as usize, self.largest
         )))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for ArgScan {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = ArgScan { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(ArgScan { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
 impl Tensor {
+    /// The scan that `along` makes of an axis; a copy of a number.
+    fn scanned<O>(&self, name: &str, axis: i64, along: impl FnOnce(u8) -> O) -> Result<Tensor>
+    where
+        O: Operation<Out = Tensor>,
+    {
+        let axis = normalize_axis(axis, self.rank().max(1), name)?;
+        let x = self.widened()?;
+        if self.rank() == 0 { x.copied() } else { bind(along(axis as u8), &[&x]) }
+    }
+
     /// Cumulative sum along `axis`.
     pub fn cumsum(&self, axis: i64) -> Result<Tensor> {
-        if self.rank() == 0 {
-            normalize_axis(axis, 1, "cumsum")?;
-            return self.widened()?.copied();
-        }
-        let axis = self.shape().axis(axis, "cumsum")? as u8;
-        bind(CumSum { axis, reverse: false }, &[&self.widened()?])
+        self.scanned("cumsum", axis, |axis| CumSum { axis, reverse: false })
     }
 
     /// Cumulative product along `axis`. Its gradient is exact at zeros.
     pub fn cumprod(&self, axis: i64) -> Result<Tensor> {
-        if self.rank() == 0 {
-            normalize_axis(axis, 1, "cumprod")?;
-            return self.widened()?.copied();
-        }
-        let axis = self.shape().axis(axis, "cumprod")? as u8;
-        bind(CumProd { axis }, &[&self.widened()?])
+        self.scanned("cumprod", axis, |axis| CumProd { axis })
     }
 
     /// `s[i] = decay[i] * s[i-1] + self[i]` along `axis`, or from the back with `reverse`. The two broadcast.

@@ -3,14 +3,7 @@
 //! They run on the CPU; operands on a GPU are read back. The differentiable parts of `scatter` and `histc`
 //! are gathers, selections and sums at the indices found here.
 
-use crate::array::Array;
-use crate::bind::bind;
-use crate::device::on_host;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
-use crate::ops::one;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// Insertion indices into ascending rows. Inputs: sorted, values, of one shape except for the last axis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,15 +19,12 @@ impl Kernel for SearchSorted {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         one!(on_host(x, |x| crate::cpu::reduce::search::search_sorted(x[0], x[1], self.right)))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for SearchSorted {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let (sorted, values) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(bind(*self, &[&sorted, &values])?, Some(0))])
+        in_front(*self, x, size)
     }
 }
 
@@ -55,15 +45,12 @@ impl Kernel for ScatterLast {
         let (axis, length) = (self.axis as usize, self.length as usize);
         one!(on_host(x, |x| crate::cpu::reduce::search::scatter_last(x[0], axis, length)))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for ScatterLast {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = ScatterLast { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(ScatterLast { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
@@ -86,16 +73,12 @@ impl Kernel for ScatterExtreme {
             x[0], x[1], x[2], axis, self.largest
         )))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for ScatterExtreme {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let op = ScatterExtreme { axis: self.axis + 1, ..*self };
-        let x: Vec<Tensor> = x.iter().map(|x| x.materialized(size)).collect::<Result<_>>()?;
-        Ok(smallvec![(bind(op, &[&x[0], &x[1], &x[2]])?, Some(0))])
+        in_front(ScatterExtreme { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 

@@ -3,15 +3,8 @@
 //! The order is piecewise constant, so `sort` and `topk` need no rules: derivatives flow through the gather.
 //! On a GPU the values are read back, sorted on the host, and the indices sent back.
 
-use crate::array::Array;
 use crate::array::shape::normalize_axis;
-use crate::bind::bind;
-use crate::device::on_host;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
-use crate::ops::one;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// Indices of the first `count` elements along an axis in sorted order: int64 on the CPU, int32 on GPUs.
 /// Equal elements keep their order; NaN counts as the largest.
@@ -33,15 +26,12 @@ impl Kernel for ArgSort {
         let (axis, count) = (self.axis as usize, self.count as usize);
         one!(on_host(x, |x| crate::cpu::reduce::sort::argsort(x[0], axis, self.descending, count)))
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Discrete for ArgSort {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = ArgSort { axis: self.axis + 1, ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(ArgSort { axis: self.axis + 1, ..*self }, x, size)
     }
 }
 
@@ -56,8 +46,7 @@ impl Tensor {
                  and {length}"
             )));
         }
-        let op = ArgSort { axis: axis as u8, descending, count: count as u32 };
-        bind(op, &[self])
+        bind(ArgSort { axis: axis as u8, descending, count: count as u32 }, &[self])
     }
 
     /// Returns the indices that sort `axis`; equal elements keep their order, NaN counts as the largest.

@@ -1,17 +1,8 @@
 //! Reductions of truth values: the number of nonzero elements, whether any is nonzero, whether all are.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::array::shape::Axes;
-use crate::bind::bind;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel};
-use crate::ops::one;
+use crate::ops::prelude::*;
 use crate::ops::reduce::{Extremum, Sum, index_type};
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// The number of nonzero elements over axes, on the CPU: int64.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -36,9 +27,8 @@ impl Kernel for CountNonzero {
 }
 
 impl Discrete for CountNonzero {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let op = CountNonzero { axes: self.axes.shifted(), ..*self };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(CountNonzero { axes: self.axes.shifted(), ..*self }, x, size)
     }
 }
 

@@ -2,24 +2,12 @@
 //! partials, [`MapVjpJvp`] for how these change.
 
 use super::Run;
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::error::{Error, Result};
 use crate::math::real::{Pointwise, Real};
-use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
-use crate::ops::one;
 use crate::ops::pointwise::binary::Binary;
-use crate::ops::pointwise::compare::aligned;
 use crate::ops::pointwise::sym;
 use crate::ops::pointwise::table::{Arg, Fun, Params, Slope, Visit};
 use crate::ops::pointwise::unary::Unary;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::{SmallVec, smallvec};
+use crate::ops::prelude::*;
 
 /// A partial whose first operand is the cotangent: where that is zero it stays zero, whatever the slope is
 /// there. So a branch that `where` did not take cannot spoil a gradient.
@@ -69,12 +57,9 @@ pub struct MapVjp {
 
 impl MapVjp {
     fn visit<V: Visit<Out = Result<T>>, T>(&self, v: V) -> Result<T> {
-        self.fun.partial(self.wrt as usize, self.p.get(), v).unwrap_or_else(|| {
-            Err(Error::value(format!(
-                "internal: {} has no derivative for input {}",
-                self.fun.name(),
-                self.wrt
-            )))
+        let MapVjp { fun, wrt, p } = *self;
+        fun.partial(wrt as usize, p.get(), v).unwrap_or_else(|| {
+            Err(Error::value(format!("internal: {} has no derivative for input {wrt}", fun.name())))
         })
     }
 }
@@ -104,7 +89,7 @@ impl Composite for MapVjp {
         one!(read(x, |formula| self.visit(formula)))
     }
     fn own(&self) -> Own {
-        Own { vjp: true, jvp: true, batch: true }
+        Own::ALL
     }
     fn saves(&self, needs: Needs, inputs: usize) -> Saves {
         let reads = (1..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)));
@@ -117,19 +102,18 @@ impl Composite for MapVjp {
         let reads = (1..c.inputs()).map(|i| c.input(i)).collect::<Result<SmallVec<[&Tensor; 4]>>>()?;
         let mut grads = Grads::new();
         for i in 0..c.inputs() {
-            let mut inputs: SmallVec<[&Tensor; 8]> = SmallVec::new();
-            grads.push(if !c.needs(i) {
-                None
-            } else if i == 0 {
-                inputs.push(h);
-                inputs.extend(reads.iter().copied());
-                Some(bind(*self, &inputs)?)
+            if !c.needs(i) {
+                grads.push(None);
+                continue;
+            }
+            let mut inputs: SmallVec<[&Tensor; 8]> = smallvec![if i == 0 { h } else { c.input(0)? }];
+            inputs.extend_from_slice(&reads);
+            grads.push(Some(if i == 0 {
+                bind(*self, &inputs)?
             } else {
-                inputs.push(c.input(0)?);
-                inputs.extend(reads.iter().copied());
                 inputs.push(h);
-                Some(bind(MapVjpJvp { of: *self, moves: 1 << (i - 1) }, &inputs)?)
-            });
+                bind(MapVjpJvp { of: *self, moves: 1 << (i - 1) }, &inputs)?
+            }));
         }
         Ok(grads)
     }
@@ -137,7 +121,7 @@ impl Composite for MapVjp {
     fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let mut total = None;
         if let Some(t) = &t[0] {
-            let mut inputs: SmallVec<[&Tensor; 4]> = x.iter().copied().collect();
+            let mut inputs: SmallVec<[&Tensor; 4]> = x.into();
             inputs[0] = t;
             total = Some(bind(*self, &inputs)?);
         }
@@ -145,35 +129,30 @@ impl Composite for MapVjp {
             let moves = t[1..].iter().enumerate().fold(0, |set, (i, t)| set | (t.is_some() as u8) << i);
             let inputs: SmallVec<[&Tensor; 8]> =
                 x.iter().copied().chain(t[1..].iter().filter_map(Option::as_ref)).collect();
-            let moved = bind(MapVjpJvp { of: *self, moves }, &inputs)?;
-            total = Some(match total {
-                Some(total) => total.add(&moved)?,
-                None => moved,
-            });
+            total = added(total, Some(bind(MapVjpJvp { of: *self, moves }, &inputs)?))?;
         }
         Ok(smallvec![total])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        if self.fun.has_costly_slope()
-            && x[0].axis.is_some()
-            && x[1..].iter().all(|operand| operand.axis.is_none())
-        {
-            // Many cotangents at one point: the slope there is found once.
-            let one = x[0].value.scalar_like(1.0)?;
-            let at: SmallVec<[&Tensor; 4]> =
-                std::iter::once(&one).chain(x[1..].iter().map(|operand| &operand.value)).collect();
-            let slope = bind(*self, &at)?;
-            let times = MapVjp { fun: Fun::Binary(Binary::Mul), wrt: 0, p: Params::default() };
-            return aligned(times, &[x[0].clone(), Batched { value: slope, axis: None }]);
+        let (g, at) = (&x[0], &x[1..]);
+        if self.fun.is_found_once(g, at) {
+            let one = g.value.scalar_like(1.0)?;
+            let inputs: SmallVec<[&Tensor; 4]> =
+                std::iter::once(&one).chain(at.iter().map(|operand| &operand.value)).collect();
+            let slope = Batched { value: bind(*self, &inputs)?, axis: None };
+            let times = MapVjp { fun: Fun::Binary(Binary::Mul), wrt: 0, p: Params::ZERO };
+            return aligned(times, &[g.clone(), slope]);
         }
         aligned(*self, x)
     }
 }
 
 impl Fun {
-    /// Whether a derivative is the cotangent times a slope that is worth finding once for many cotangents.
-    fn has_costly_slope(self) -> bool {
+    /// Whether a slope at one point, for many cotangents or tangents `t`, is worth finding once.
+    fn is_found_once(self, t: &Batched, point: &[Batched]) -> bool {
         self.columns().slope == Slope::Costly
+            && t.axis.is_some()
+            && point.iter().all(|operand| operand.axis.is_none())
     }
 }
 
@@ -248,19 +227,17 @@ impl Composite for MapVjpJvp {
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         if let [at @ .., t] = x
-            && self.of.fun.has_costly_slope()
             && self.moves.count_ones() == 1
-            && t.axis.is_some()
-            && at.iter().all(|operand| operand.axis.is_none())
+            && self.of.fun.is_found_once(t, at)
         {
-            // Many tangents at one point: as above. A tangent of 0 stays 0 where the slope is not finite: the
-            // VJP of `exp` is the product with that guard.
+            // A tangent of 0 stays 0 where the slope is not finite: the VJP of `exp` is the product with that
+            // guard.
             let one = t.value.scalar_like(1.0)?;
             let inputs: SmallVec<[&Tensor; 8]> =
                 at.iter().map(|operand| &operand.value).chain([&one]).collect();
-            let slope = bind(*self, &inputs)?;
-            let times = MapVjp { fun: Fun::Unary(Unary::Exp), wrt: 0, p: Params::default() };
-            return aligned(times, &[t.clone(), Batched { value: slope, axis: None }]);
+            let slope = Batched { value: bind(*self, &inputs)?, axis: None };
+            let times = MapVjp { fun: Fun::Unary(Unary::Exp), wrt: 0, p: Params::ZERO };
+            return aligned(times, &[t.clone(), slope]);
         }
         aligned(*self, x)
     }

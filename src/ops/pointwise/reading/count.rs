@@ -1,10 +1,12 @@
 //! `Count`: the number type that counts the arithmetic of a rule.
 
-use super::operators;
+use super::reading;
+use crate::arguments::logic::{Logic, Relation};
 use crate::math::real::{Pointwise, Real};
+use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::{Fun, Visit};
+use crate::ops::pointwise::unary::Unary;
 use std::cell::Cell;
-use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 
 /// A number of which only the arithmetic that is spent on it matters.
 #[derive(Clone, Copy)]
@@ -19,93 +21,42 @@ thread_local! {
     static SPENT: Cell<u64> = const { Cell::new(0) };
 }
 
-fn spend() -> Count {
-    SPENT.set(SPENT.get() + 1);
-    Count
-}
-
-operators! { Count,
-    Add add |_a, _b| spend();
-    Sub sub |_a, _b| spend();
-    Mul mul |_a, _b| spend();
-    Div div |_a, _b| spend();
-}
-
-impl Neg for Count {
-    type Output = Count;
-    fn neg(self) -> Count {
+impl Count {
+    #[inline(never)]
+    fn spend() -> Count {
+        SPENT.set(SPENT.get() + 1);
         Count
     }
-}
-impl BitAnd for CountMask {
-    type Output = CountMask;
-    fn bitand(self, _other: CountMask) -> CountMask {
-        CountMask
+    /// Signs and roundings are free.
+    fn unary(self, row: Unary, _of: fn(f64) -> f64) -> Count {
+        match row {
+            Unary::Neg | Unary::Abs | Unary::Floor | Unary::Round => Count,
+            _ => Count::spend(),
+        }
     }
-}
-impl BitOr for CountMask {
-    type Output = CountMask;
-    fn bitor(self, _other: CountMask) -> CountMask {
-        CountMask
+    fn binary(self, _other: Count, _row: Binary, _of: fn(f64, f64) -> f64) -> Count {
+        Count::spend()
     }
-}
-impl Not for CountMask {
-    type Output = CountMask;
-    fn not(self) -> CountMask {
+    fn compare(self, _other: Count, _relation: Relation) -> CountMask {
         CountMask
     }
 }
 
-/// The primitive functions, one operation each.
-macro_rules! counted {
-    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
-        $(fn $name(self) -> Count {
-            spend()
-        })*
-    };
+impl CountMask {
+    fn logic(self, _other: CountMask, _logic: Logic) -> CountMask {
+        CountMask
+    }
 }
 
-impl Real for Count {
-    type Mask = CountMask;
+reading! { Count, CountMask;
     fn lit(_value: f64) -> Count {
         Count
     }
     fn select(_mask: CountMask, _yes: Count, _no: Count) -> Count {
         Count
     }
-    fn lt(self, _other: Count) -> CountMask {
-        CountMask
-    }
-    fn le(self, _other: Count) -> CountMask {
-        CountMask
-    }
-    fn eq(self, _other: Count) -> CountMask {
-        CountMask
-    }
-    fn ne(self, _other: Count) -> CountMask {
-        CountMask
-    }
-    fn abs(self) -> Count {
-        Count
-    }
-    fn floor(self) -> Count {
-        Count
-    }
-    fn round(self) -> Count {
-        Count
-    }
-    fn sqrt(self) -> Count {
-        spend()
-    }
-    crate::math::functions::primitives!(counted);
-    fn pow(self, _exponent: Count) -> Count {
-        spend()
-    }
-    fn fmod(self, _divisor: Count) -> Count {
-        spend()
-    }
     fn polygamma(self, _order: usize) -> Count {
-        spend()
+        Count::spend()
     }
 }
 

@@ -7,31 +7,123 @@
 mod count;
 mod text;
 
-/// The operators of a number type, with literals on either side.
-macro_rules! operators {
-    ($type:ident, $($trait:ident $method:ident |$a:ident, $b:ident| $body:expr;)*) => {$(
-        impl $trait for $type {
+/// An operator of a number type, with literals on either side.
+macro_rules! operator {
+    ($inline:ident [$($bound:tt)*] $type:ty; $trait:ident $method:ident |$a:ident, $b:ident| $body:expr) => {
+        impl<$($bound)*> std::ops::$trait for $type {
             type Output = $type;
+            #[inline($inline)]
+            #[allow(clippy::suspicious_arithmetic_impl)]
             fn $method(self, other: $type) -> $type {
                 let ($a, $b) = (self, other);
                 $body
             }
         }
-        impl $trait<f64> for $type {
+        impl<$($bound)*> std::ops::$trait<f64> for $type {
             type Output = $type;
+            #[inline($inline)]
             fn $method(self, other: f64) -> $type {
-                $trait::$method(self, $type::lit(other))
+                std::ops::$trait::$method(self, <$type>::lit(other))
             }
         }
-        impl $trait<$type> for f64 {
+        impl<$($bound)*> std::ops::$trait<$type> for f64 {
             type Output = $type;
+            #[inline($inline)]
             fn $method(self, other: $type) -> $type {
-                $trait::$method($type::lit(self), other)
+                std::ops::$trait::$method(<$type>::lit(self), other)
             }
+        }
+    };
+}
+pub(super) use operator;
+
+/// The primitive functions of a [`reading!`].
+macro_rules! primitive_rows {
+    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
+        fn $name(self) -> Self {
+            self.unary(Unary::$row, |x| crate::math::lane::F64Fma(x).$name().0)
         }
     )*};
 }
-use operators;
+pub(super) use primitive_rows;
+
+/// Makes a type a `Real` that sees a rule operation by operation: `unary` and `binary` are told the row of the
+/// tables and its function of plain numbers, `compare` the relation, and `logic` of the mask the connective. What
+/// else there is to say about the type stands behind its name.
+macro_rules! reading {
+    ($number:ident, $mask:ident; $($rest:tt)*) => {
+        use $crate::ops::pointwise::reading::operator;
+        operator!(never [] $number; Add add |x, y| x.binary(y, Binary::Add, |x, y| x + y));
+        operator!(never [] $number; Sub sub |x, y| x.binary(y, Binary::Sub, |x, y| x - y));
+        operator!(never [] $number; Mul mul |x, y| x.binary(y, Binary::Mul, |x, y| x * y));
+        operator!(never [] $number; Div div |x, y| x.binary(y, Binary::Div, |x, y| x / y));
+
+        impl std::ops::Neg for $number {
+            type Output = $number;
+            fn neg(self) -> $number {
+                self.unary(Unary::Neg, |x| -x)
+            }
+        }
+
+        impl std::ops::BitAnd for $mask {
+            type Output = $mask;
+            fn bitand(self, other: $mask) -> $mask {
+                self.logic(other, Logic::And)
+            }
+        }
+
+        impl std::ops::BitOr for $mask {
+            type Output = $mask;
+            fn bitor(self, other: $mask) -> $mask {
+                self.logic(other, Logic::Or)
+            }
+        }
+
+        impl std::ops::Not for $mask {
+            type Output = $mask;
+            fn not(self) -> $mask {
+                self.logic(self, Logic::Not)
+            }
+        }
+
+        impl Real for $number {
+            type Mask = $mask;
+            fn lt(self, other: Self) -> $mask {
+                self.compare(other, Relation::Lt)
+            }
+            fn le(self, other: Self) -> $mask {
+                self.compare(other, Relation::Le)
+            }
+            fn eq(self, other: Self) -> $mask {
+                self.compare(other, Relation::Eq)
+            }
+            fn ne(self, other: Self) -> $mask {
+                self.compare(other, Relation::Ne)
+            }
+            fn abs(self) -> Self {
+                self.unary(Unary::Abs, f64::abs)
+            }
+            fn floor(self) -> Self {
+                self.unary(Unary::Floor, f64::floor)
+            }
+            fn round(self) -> Self {
+                self.unary(Unary::Round, f64::round_ties_even)
+            }
+            fn sqrt(self) -> Self {
+                self.unary(Unary::Sqrt, f64::sqrt)
+            }
+            crate::math::functions::primitives!(crate::ops::pointwise::reading::primitive_rows);
+            fn pow(self, exponent: Self) -> Self {
+                self.binary(exponent, Binary::Pow, f64::powf)
+            }
+            fn fmod(self, divisor: Self) -> Self {
+                self.binary(divisor, Binary::Fmod, |x, y| x % y)
+            }
+            $($rest)*
+        }
+    };
+}
+pub(super) use reading;
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,13 @@
 //! `Text`: the number type that prints a rule as people write it.
 
-use super::operators;
+use super::reading;
+use crate::arguments::logic::{Logic, Relation};
 use crate::math::real::{Pointwise, Real};
+use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::{Arg, Fun, Visit};
+use crate::ops::pointwise::unary::Unary;
 use std::cell::RefCell;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, LN_10, PI};
-use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 
 /// How tightly the outermost operator of a formula binds.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
@@ -89,71 +91,73 @@ fn number(value: f64) -> (String, Binds) {
 }
 
 /// A product; of equal factors, a power.
-#[inline(never)]
-fn product(a: Text, b: Text) -> Text {
-    Text(if get(a.0).0 == get(b.0).0 {
-        put(format!("{}^2", bound(a.0, Binds::Name)), Binds::Power)
-    } else if get(a.0).0 == format!("{}^2", get(b.0).0) {
-        put(format!("{}^3", bound(b.0, Binds::Name)), Binds::Power)
+fn product(a: usize, b: usize) -> usize {
+    if get(a).0 == get(b).0 {
+        put(format!("{}^2", bound(a, Binds::Name)), Binds::Power)
+    } else if get(a).0 == format!("{}^2", get(b).0) {
+        put(format!("{}^3", bound(b, Binds::Name)), Binds::Power)
     } else {
-        joined(a.0, "*", b.0, Binds::Product, Binds::Product, Binds::Product)
-    })
+        joined(a, "*", b, Binds::Product, Binds::Product, Binds::Product)
+    }
 }
 
-operators! { Text,
-    Add add |a, b| Text(joined(a.0, "+", b.0, Binds::Sign, Binds::Sum, Binds::Sum));
-    Sub sub |a, b| Text(joined(a.0, "-", b.0, Binds::Sign, Binds::Product, Binds::Sum));
-    Mul mul |a, b| product(a, b);
-    Div div |a, b| Text(joined(a.0, "/", b.0, Binds::Product, Binds::Power, Binds::Product));
-}
-
-impl Neg for Text {
-    type Output = Text;
+impl Text {
+    /// A function as a call of its name; one that is a product of `x` and another, as that.
     #[inline(never)]
-    fn neg(self) -> Text {
-        Text(put(format!("-{}", bound(self.0, Binds::Product)), Binds::Sign))
+    fn unary(self, row: Unary, _of: fn(f64) -> f64) -> Text {
+        match row {
+            Unary::Neg => Text(put(format!("-{}", bound(self.0, Binds::Product)), Binds::Sign)),
+            Unary::Silu => self * self.sigmoid(),
+            Unary::Gelu => self * self.ndtr(),
+            _ => Text(call(row.name(), &[self.0])),
+        }
     }
-}
-impl BitAnd for TextMask {
-    type Output = TextMask;
-    fn bitand(self, other: TextMask) -> TextMask {
-        TextMask(joined(self.0, "and", other.0, Binds::Power, Binds::Power, Binds::Sum))
-    }
-}
-impl BitOr for TextMask {
-    type Output = TextMask;
-    fn bitor(self, other: TextMask) -> TextMask {
-        TextMask(joined(self.0, "or", other.0, Binds::Power, Binds::Power, Binds::Sum))
-    }
-}
-impl Not for TextMask {
-    type Output = TextMask;
     #[inline(never)]
-    fn not(self) -> TextMask {
-        TextMask(put(format!("not {}", bound(self.0, Binds::Name)), Binds::Power))
+    fn binary(self, other: Text, row: Binary, _of: fn(f64, f64) -> f64) -> Text {
+        let (a, b) = (self.0, other.0);
+        Text(match row {
+            Binary::Add => joined(a, "+", b, Binds::Sign, Binds::Sum, Binds::Sum),
+            Binary::Sub => joined(a, "-", b, Binds::Sign, Binds::Product, Binds::Sum),
+            Binary::Mul => product(a, b),
+            Binary::Div => joined(a, "/", b, Binds::Product, Binds::Power, Binds::Product),
+            Binary::Pow => put(format!("{}^{}", bound(a, Binds::Name), bound(b, Binds::Name)), Binds::Power),
+            _ => call(row.name(), &[a, b]),
+        })
+    }
+    #[inline(never)]
+    fn compare(self, other: Text, relation: Relation) -> TextMask {
+        let (a, b) = (self.0, other.0);
+        let is_same = get(a).0 == get(b).0;
+        let sign = match relation {
+            Relation::Eq if is_same => return !self.ne(other),
+            Relation::Ne if is_same => return TextMask(call("isnan", &[a])),
+            Relation::Lt => "<",
+            Relation::Le => "<=",
+            Relation::Eq => "=",
+            Relation::Ne => "!=",
+            Relation::Gt => ">",
+            Relation::Ge => ">=",
+        };
+        TextMask(joined(a, sign, b, Binds::Sign, Binds::Sign, Binds::Power))
     }
 }
 
-#[inline(never)]
-fn compared(a: Text, sign: &str, b: Text) -> TextMask {
-    TextMask(joined(a.0, sign, b.0, Binds::Sign, Binds::Sign, Binds::Power))
-}
-
-/// The primitive functions, as calls of their names; those that are a product of `x` and another, as that.
-macro_rules! printed {
-    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
-        $(fn $name(self) -> Text {
-            match stringify!($name) {
-                "silu" => self * self.sigmoid(),
-                "gelu" => self * self.ndtr(),
-                name => Text(call(name, &[self.0])),
+impl TextMask {
+    #[inline(never)]
+    fn logic(self, other: TextMask, logic: Logic) -> TextMask {
+        let sign = match logic {
+            Logic::Not => {
+                return TextMask(put(format!("not {}", bound(self.0, Binds::Name)), Binds::Power));
             }
-        })*
-    };
+            Logic::And => "and",
+            Logic::Or => "or",
+            Logic::Xor => "xor",
+        };
+        TextMask(joined(self.0, sign, other.0, Binds::Power, Binds::Power, Binds::Sum))
+    }
 }
 
-impl Real for Text {
-    type Mask = TextMask;
+reading! { Text, TextMask;
     /// The page says once what becomes of a zero cotangent; the formulas do not repeat it.
     fn short_circuits() -> bool {
         false
@@ -175,49 +179,11 @@ impl Real for Text {
     fn select(mask: TextMask, yes: Text, no: Text) -> Text {
         Text(call("where", &[mask.0, yes.0, no.0]))
     }
-    fn lt(self, other: Text) -> TextMask {
-        compared(self, "<", other)
-    }
-    fn le(self, other: Text) -> TextMask {
-        compared(self, "<=", other)
-    }
     fn gt(self, other: Text) -> TextMask {
-        compared(self, ">", other)
+        self.compare(other, Relation::Gt)
     }
     fn ge(self, other: Text) -> TextMask {
-        compared(self, ">=", other)
-    }
-    #[inline(never)]
-    fn eq(self, other: Text) -> TextMask {
-        if get(self.0).0 == get(other.0).0 { !self.ne(other) } else { compared(self, "=", other) }
-    }
-    #[inline(never)]
-    fn ne(self, other: Text) -> TextMask {
-        if get(self.0).0 == get(other.0).0 {
-            TextMask(call("isnan", &[self.0]))
-        } else {
-            compared(self, "!=", other)
-        }
-    }
-    fn abs(self) -> Text {
-        Text(call("abs", &[self.0]))
-    }
-    fn floor(self) -> Text {
-        Text(call("floor", &[self.0]))
-    }
-    fn round(self) -> Text {
-        Text(call("round", &[self.0]))
-    }
-    fn sqrt(self) -> Text {
-        Text(call("sqrt", &[self.0]))
-    }
-    crate::math::functions::primitives!(printed);
-    #[inline(never)]
-    fn pow(self, exponent: Text) -> Text {
-        Text(put(format!("{}^{}", bound(self.0, Binds::Name), bound(exponent.0, Binds::Name)), Binds::Power))
-    }
-    fn fmod(self, divisor: Text) -> Text {
-        Text(call("fmod", &[self.0, divisor.0]))
+        self.compare(other, Relation::Ge)
     }
     #[inline(never)]
     fn polygamma(self, order: usize) -> Text {

@@ -1,27 +1,5 @@
-//! `define_table!`, and the macros that it makes the columns of a row from.
-
-macro_rules! arg {
-    (x) => {
-        $crate::ops::pointwise::table::Arg::X
-    };
-    (y) => {
-        $crate::ops::pointwise::table::Arg::Y
-    };
-    (o) => {
-        $crate::ops::pointwise::table::Arg::Out
-    };
-}
-pub(crate) use arg;
-
-macro_rules! has_integers {
-    (float) => {
-        false
-    };
-    ($formula:tt) => {
-        true
-    };
-}
-pub(crate) use has_integers;
+//! `define_table!`, and the macros that it makes the columns of a row from. A file with a table imports all of
+//! `table`.
 
 /// Does `v` with a formula for integers; `None` for a row without one.
 macro_rules! visit_integer {
@@ -29,7 +7,7 @@ macro_rules! visit_integer {
         None
     };
     ($v:ident; [$($x:ident),*] => $body:expr) => {
-        Some($v.visit($crate::ops::pointwise::table::integer_rule!([$($x),*] => $body)))
+        Some($v.visit(integer_rule!([$($x),*] => $body)))
     };
 }
 pub(crate) use visit_integer;
@@ -101,27 +79,34 @@ macro_rules! visit_jet {
                 self.0
             }
             #[inline(always)]
-            fn apply<Q: $crate::math::real::Real>(&self, x: [Q; 1 + 2 * READS]) -> Q {
+            fn apply<Q: Real>(&self, x: [Q; 1 + 2 * READS]) -> Q {
                 #[inline(always)]
-                fn body<R: $crate::math::real::Real>(
-                    $p: $crate::math::real::Attributes<R>,
-                    $g: R, [$($x),+]: [R; READS]) -> R {
+                fn body<R: Real>($p: Attributes<R>, $g: R, [$($x),+]: [R; READS]) -> R {
                     $body
                 }
                 let mut next = 0;
                 $(
                     next += 1;
-                    let $x = $crate::ops::pointwise::jet::Jet::moving(x[next], x[next + READS]);
+                    let $x = Jet::moving(x[next], x[next + READS]);
                 )+
-                let g = $crate::ops::pointwise::jet::Jet::fixed(x[0]);
-                let p = $crate::math::real::Attributes::new(self.0);
-                body::<$crate::ops::pointwise::jet::Jet<Q>>(p, g, [$($x),+]).tangent()
+                body(Attributes::new(self.0), Jet::fixed(x[0]), [$($x),+]).tangent()
             }
         }
         Some($v.visit(Rule($p)))
     }};
 }
 pub(crate) use visit_jet;
+
+/// The expression of this index out of at most two, or `none`.
+macro_rules! nth {
+    ($index:expr, $none:expr; $($first:expr $(, $second:expr)?)?) => {
+        match $index {
+            $(0 => $first, $(1 => $second,)?)?
+            _ => $none,
+        }
+    };
+}
+pub(crate) use nth;
 
 /// Makes the enum of a table, its names and documentation, and the way from a row to its rules.
 macro_rules! define_table {
@@ -149,8 +134,8 @@ macro_rules! define_table {
             }
 
             /// What the partial for each input reads; empty where the derivative is zero.
-            pub fn reads(self) -> &'static [&'static [$crate::ops::pointwise::table::Arg]] {
-                match self { $($kind::$name => &[$(&[$($crate::ops::pointwise::table::arg!($arg)),*]),*],)* }
+            pub fn reads(self) -> &'static [&'static [Arg]] {
+                match self { $($kind::$name => &[$(const { &[$(Arg::of(stringify!($arg))),*] }),*],)* }
             }
 
             /// What the partial for input `wrt` reads, as the tape counts it.
@@ -158,19 +143,18 @@ macro_rules! define_table {
             pub fn saves(self, wrt: usize) -> $crate::op::Saves {
                 use $crate::op::Saves;
                 const SAVES: &[&[Saves]] = &[$(
-                    &[$(Saves::NONE $(.and($crate::ops::pointwise::table::arg!($arg).saves()))*),*],
+                    &[$(Saves::NONE $(.and(Arg::of(stringify!($arg)).saves()))*),*],
                 )*];
                 SAVES[self as usize].get(wrt).copied().unwrap_or_default()
             }
 
             /// What the row says besides its formulas.
-            pub fn columns(self) -> &'static $crate::ops::pointwise::table::Columns {
-                use $crate::ops::pointwise::table::{Columns, Slope, has_integers};
+            pub fn columns(self) -> &'static Columns {
                 const COLUMNS: &[Columns] = &[$(
                     Columns {
                         precision: $crate::op::Precision::$precision,
                         slope: Slope::$slope,
-                        has_integers: has_integers!($integer),
+                        has_integers: !matches!(stringify!($integer).as_bytes(), b"float"),
                         complex: { use Complex::*; $complex },
                     },
                 )*];
@@ -179,44 +163,37 @@ macro_rules! define_table {
 
             /// Does `v` with the formula for integers; `None` for a row without one.
             #[allow(unused_variables, unused_parens)]
-            pub fn integer<V: $crate::ops::pointwise::table::VisitInt>(self, v: V) -> Option<V::Out> {
+            pub fn integer<V: VisitInt>(self, v: V) -> Option<V::Out> {
                 match self {
-                    $($kind::$name => {
-                        $crate::ops::pointwise::table::visit_integer!(v; [$($x),+] => $integer)
-                    })*
+                    $($kind::$name => visit_integer!(v; [$($x),+] => $integer),)*
                 }
             }
 
             /// Does `v` with the function.
-            pub fn value<V: $crate::ops::pointwise::table::Visit>(self, $p: [f64; 2], v: V) -> V::Out {
+            pub fn value<V: Visit>(self, $p: [f64; 2], v: V) -> V::Out {
                 match self {
-                    $($kind::$name => v.visit(
-                        $crate::ops::pointwise::table::pointwise_rule!($p; [$($x),+] => $value)
-                    ),)*
+                    $($kind::$name => v.visit(pointwise_rule!($p; [$($x),+] => $value)),)*
                 }
             }
 
             /// Does `v` with the partial for input `wrt`; `None` where it is zero.
-            #[allow(unused_variables, unused_mut, unused_assignments)]
-            pub fn partial<V>(self, wrt: usize, $p: [f64; 2], v: V) -> Option<V::Out>
-            where
-                V: $crate::ops::pointwise::table::Visit,
-            {
+            #[allow(unused_variables)]
+            pub fn partial<V: Visit>(self, wrt: usize, $p: [f64; 2], v: V) -> Option<V::Out> {
                 match self {
-                    $($kind::$name => {
-                        let mut position = 0;
-                        $(
-                            if position == wrt {
-                                return Some(v.visit(
-                                    $crate::ops::pointwise::table::pointwise_rule!(
-                                        $p; [$g $(, $arg)*] => $partial
-                                    ),
-                                ));
-                            }
-                            position += 1;
-                        )*
-                        None
-                    })*
+                    $($kind::$name => nth!(wrt, None; $(
+                        Some(v.visit(pointwise_rule!($p; [$g $(, $arg)*] => $partial)))
+                    ),*),)*
+                }
+            }
+
+            /// Does `v` with the derivative of the partial for input `wrt` along the values that the partial
+            /// reads; `None` where it reads nothing.
+            #[allow(unused_variables)]
+            pub fn jet<V: Visit>(self, wrt: usize, $p: [f64; 2], v: V) -> Option<V::Out> {
+                match self {
+                    $($kind::$name => nth!(wrt, None; $(
+                        visit_jet!(v, $p; [$g $(, $arg)*] => $partial)
+                    ),*),)*
                 }
             }
 
@@ -224,59 +201,28 @@ macro_rules! define_table {
                 /// The value of the row of this name.
                 #[inline(always)]
                 #[allow(unused_variables, dead_code)]
-                pub fn $method<R: $crate::math::real::Real>(
-                    $p: $crate::math::real::Attributes<R>,
-                    [$($x),+]: [R; $n],
-                ) -> R {
+                pub fn $method<R: Real>($p: Attributes<R>, [$($x),+]: [R; $n]) -> R {
                     $value
                 }
             )*
-
-            /// Does `v` with the derivative of the partial for input `wrt` along the values that the partial
-            /// reads; `None` where it reads nothing.
-            #[allow(unused_variables, unused_mut, unused_assignments)]
-            pub fn jet<V>(self, wrt: usize, $p: [f64; 2], v: V) -> Option<V::Out>
-            where
-                V: $crate::ops::pointwise::table::Visit,
-            {
-                match self {
-                    $($kind::$name => {
-                        let mut position = 0;
-                        $(
-                            if position == wrt {
-                                return $crate::ops::pointwise::table::visit_jet!(
-                                    v, $p; [$g $(, $arg)*] => $partial
-                                );
-                            }
-                            position += 1;
-                        )*
-                        None
-                    })*
-                }
-            }
         }
 
-        impl $crate::ops::pointwise::table::Partial<$kind> {
+        impl Partial<$kind> {
             $(
                 /// The partial for input `WRT`, given the operands and the output.
                 #[inline(always)]
-                #[allow(unused_variables, unused_mut, unused_assignments, dead_code)]
-                pub fn $method<const WRT: usize, R: $crate::math::real::Real>(
-                    $p: $crate::math::real::Attributes<R>,
+                #[allow(unused_variables, dead_code)]
+                pub fn $method<const WRT: usize, R: Real>(
+                    $p: Attributes<R>,
                     cotangent: R,
                     [$($x),+]: [R; $n],
                     output: R,
                 ) -> R {
-                    let mut position = 0;
-                    $(
-                        if position == WRT {
-                            let $g = cotangent;
-                            $(let $arg = $crate::ops::pointwise::table::operand!($arg, output);)*
-                            return $partial;
-                        }
-                        position += 1;
-                    )*
-                    R::lit(0.0)
+                    nth!(WRT, R::lit(0.0); $({
+                        let $g = cotangent;
+                        $(let $arg = operand!($arg, output);)*
+                        $partial
+                    }),*)
                 }
             )*
         }
