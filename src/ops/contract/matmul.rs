@@ -6,8 +6,8 @@ use crate::array::shape::Shape;
 use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Bilinear, Kernel};
-use crate::ops::one;
+use crate::op::{Batched, BatchedOutputs, Bilinear};
+use crate::ops::kernel;
 use crate::ops::pointwise::operand::promote;
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
@@ -94,13 +94,10 @@ impl Matmul {
     }
 }
 
-impl Kernel for Matmul {
-    fn name(&self) -> &'static str {
-        "matmul"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Matmul, "matmul", |self, x| {
         if *self == MATRICES && x[0].rank() == x[1].rank() {
-            return one!(on_device!(x[0], matmul::matmul(x[0], x[1])));
+            return on_device!(x[0], matmul::matmul(x[0], x[1]));
         }
         let (a, b) = (self.left.matrix(x[0])?, self.right.matrix(x[1])?);
         let rank = a.rank().max(b.rank());
@@ -115,12 +112,12 @@ impl Kernel for Matmul {
             shape = shape.removed(rank - 2);
         }
         if shape.rank() == rank {
-            return Ok(smallvec![out]);
+            return Ok(out);
         }
-        one!(out.with_layout(shape, &shape.strides()[..shape.rank()], out.offset()))
-    }
+        out.with_layout(shape, &shape.strides()[..shape.rank()], out.offset())
+    },
     /// 2 m n k.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+    flops |x, y| {
         let terms = self.left.matrix(x[0]).map_or(0, |m| m.dim(m.rank() - 1));
         y.iter().map(|y| cost::product(y.numel(), terms)).sum()
     }

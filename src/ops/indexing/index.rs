@@ -4,15 +4,14 @@
 //! becomes a `take` after the indexed axes are merged (`Tensor::index`). Indices out of range raise; negative
 //! ones count from the end. Read next: `src/ops/indexing/mod.rs`.
 
-use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Needs, Saves};
-use crate::ops::one;
+use crate::op::{Batched, BatchedOutputs, Linear, Needs, Saves};
+use crate::ops::kernel;
 use crate::tape::node::Vjp;
 use crate::tape::saving::bottom;
 use crate::tensor::Tensor;
@@ -26,17 +25,7 @@ pub struct Take {
     pub axis: u8,
 }
 
-impl Kernel for Take {
-    fn name(&self) -> &'static str {
-        "take"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], gather::take(x[0], x[1], self.axis as usize)))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Take, "take", |self, x| on_device!(x[0], gather::take(x[0], x[1], self.axis as usize)) }
 
 impl Linear for Take {
     const TRANSPOSE: &'static str = "rows of g added up by index";
@@ -103,17 +92,10 @@ pub struct TakeAdd {
     pub shape: Shape,
 }
 
-impl Kernel for TakeAdd {
-    fn name(&self) -> &'static str {
-        "take_add"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], gather::take_add(x[0], x[1], self.axis as usize, &self.shape)))
-    }
+kernel! {
+    TakeAdd, "take_add", |self, x| on_device!(x[0], gather::take_add(x[0], x[1], self.axis as usize, &self.shape)),
     /// One per input.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::each(x, 1)
-    }
+    flops |x, _y| cost::each(x, 1)
 }
 
 impl Linear for TakeAdd {
@@ -155,17 +137,7 @@ pub struct Gather {
     pub axis: u8,
 }
 
-impl Kernel for Gather {
-    fn name(&self) -> &'static str {
-        "gather"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], gather::gather(x[0], x[1], self.axis as usize)))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Gather, "gather", |self, x| on_device!(x[0], gather::gather(x[0], x[1], self.axis as usize)) }
 
 impl Linear for Gather {
     const TRANSPOSE: &'static str = "elements of g added up by index";
@@ -191,17 +163,10 @@ pub struct ScatterAdd {
     pub shape: Shape,
 }
 
-impl Kernel for ScatterAdd {
-    fn name(&self) -> &'static str {
-        "scatter_add"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], gather::scatter_add(x[0], x[1], self.axis as usize, &self.shape)))
-    }
+kernel! {
+    ScatterAdd, "scatter_add", |self, x| on_device!(x[0], gather::scatter_add(x[0], x[1], self.axis as usize, &self.shape)),
     /// One per input.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::each(x, 1)
-    }
+    flops |x, _y| cost::each(x, 1)
 }
 
 impl Linear for ScatterAdd {

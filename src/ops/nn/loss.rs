@@ -9,8 +9,8 @@ use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
-use crate::ops::one;
 use crate::ops::reduce::index_type;
+use crate::ops::{kernel, one};
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 use crate::watch::cost;
@@ -118,15 +118,12 @@ pub struct CrossEntropyVjp {
     pub ignore: i64,
 }
 
-impl Kernel for CrossEntropyVjp {
-    fn name(&self) -> &'static str {
-        "cross_entropy"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], norm::cross_entropy_vjp(x[0], x[1], x[2], x[3], self.ignore)))
-    }
+kernel! {
+    CrossEntropyVjp, "cross_entropy", |self, x| {
+        on_device!(x[0], norm::cross_entropy_vjp(x[0], x[1], x[2], x[3], self.ignore))
+    },
     /// 3 n + 1 per row of n classes.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let (rows, classes) = cost::rows(x[1]);
         rows * (3 * classes + 1)
     }

@@ -6,13 +6,14 @@ use crate::array::shape::{Shape, normalize_axis};
 use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::align;
 use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, General, Grads, Kernel, Needs, Own, Saves,
+    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, General, Grads, Kernel, Needs, Own, Saves, align,
+    no_output,
 };
-use crate::ops::one;
+use crate::ops::pointwise::elementwise::by_parts;
 use crate::ops::pointwise::operand::promote;
 use crate::ops::pointwise::table::Params;
+use crate::ops::{kernel, one};
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
 use crate::watch::cost;
@@ -25,15 +26,12 @@ pub struct Softmax {
     pub log: bool,
 }
 
-impl Kernel for Softmax {
-    fn name(&self) -> &'static str {
-        if self.log { "log_softmax" } else { "softmax" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], norm::softmax(x[0], self.log)))
-    }
+kernel! {
+    Softmax, if self.log { "log_softmax" } else { "softmax" }, |self, x| {
+        on_device!(x[0], norm::softmax(x[0], self.log))
+    },
     /// Per row of n: 4 n - 1; for the logarithm 4 n.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let (rows, length) = cost::rows(x[0]);
         rows * if self.log { 4 * length } else { (4 * length).saturating_sub(1) }
     }
@@ -72,20 +70,15 @@ pub struct SoftmaxVjp {
     pub forward: bool,
 }
 
-impl Kernel for SoftmaxVjp {
-    fn name(&self) -> &'static str {
-        if self.log { "log_softmax" } else { "softmax" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    SoftmaxVjp, if self.log { "log_softmax" } else { "softmax" }, |self, x| {
         if self.forward {
-            let (t, y) = (Tensor::Array(x[0].clone()), Tensor::Array(x[1].clone()));
-            let out = self.decompose(&[&t, &y])?;
-            return out.iter().map(|y| y.array("log_softmax").cloned()).collect();
+            return by_parts(self, x)?.pop().ok_or_else(no_output);
         }
-        one!(on_device!(x[0], norm::softmax_vjp(x[0], x[1], self.log)))
-    }
+        on_device!(x[0], norm::softmax_vjp(x[0], x[1], self.log))
+    },
     /// 4 n - 1 per row of n.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let (rows, length) = cost::rows(x[0]);
         rows * (4 * length).saturating_sub(1)
     }

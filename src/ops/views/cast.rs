@@ -7,7 +7,7 @@ use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Operation};
-use crate::ops::one;
+use crate::ops::{kernel, one};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -24,17 +24,7 @@ pub struct Cast {
     pub dtype: DType,
 }
 
-impl Kernel for Cast {
-    fn name(&self) -> &'static str {
-        "cast"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], copy::cast(x[0], self.dtype)))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Cast, "cast", |self, x| on_device!(x[0], copy::cast(x[0], self.dtype)) }
 
 impl Linear for Cast {
     const TRANSPOSE: &'static str = "g, converted back";
@@ -54,17 +44,7 @@ pub struct Transfer {
     pub device: Device,
 }
 
-impl Kernel for Transfer {
-    fn name(&self) -> &'static str {
-        "to"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(x[0].to_device(self.device))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Transfer, "to", |self, x| x[0].to_device(self.device) }
 
 impl Linear for Transfer {
     const TRANSPOSE: &'static str = "g, sent back";

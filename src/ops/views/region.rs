@@ -1,12 +1,11 @@
 //! Slices, their transpose (padding), and triangles.
 
-use crate::array::Array;
 use crate::array::shape::Shape;
 use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Op};
-use crate::ops::one;
+use crate::op::{Batched, BatchedOutputs, Linear, Op};
+use crate::ops::kernel;
 use crate::ops::pointwise::table::Params;
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
@@ -54,20 +53,8 @@ pub struct Slice {
     pub region: Arc<Region>,
 }
 
-impl Kernel for Slice {
-    fn name(&self) -> &'static str {
-        "slice"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(self.eval_one(x))
-    }
-    #[inline]
-    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
-        x[0].slice_view(&self.region.starts, &self.region.steps, &self.region.lengths)
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+kernel! {
+    Slice, "slice", |self, x| x[0].slice_view(&self.region.starts, &self.region.steps, &self.region.lengths)
 }
 
 impl Linear for Slice {
@@ -94,16 +81,10 @@ pub struct Unslice {
     pub fill: Params,
 }
 
-impl Kernel for Unslice {
-    fn name(&self) -> &'static str {
-        "pad"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Unslice, "pad", |self, x| {
         let Region { starts, steps, .. } = &*self.region;
-        one!(on_device!(x[0], gather::pad(x[0], &self.shape, starts, steps, self.fill.get()[0])))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+        on_device!(x[0], gather::pad(x[0], &self.shape, starts, steps, self.fill.get()[0]))
     }
 }
 
@@ -132,15 +113,9 @@ pub struct Triangle {
     pub upper: bool,
 }
 
-impl Kernel for Triangle {
-    fn name(&self) -> &'static str {
-        if self.upper { "triu" } else { "tril" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], create::tri(x[0], self.diagonal, self.upper)))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+kernel! {
+    Triangle, if self.upper { "triu" } else { "tril" }, |self, x| {
+        on_device!(x[0], create::tri(x[0], self.diagonal, self.upper))
     }
 }
 

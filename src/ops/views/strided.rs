@@ -8,7 +8,7 @@ use crate::bind::bind;
 use crate::device::on_device;
 use crate::error::{Error, Result};
 use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
-use crate::ops::one;
+use crate::ops::kernel;
 use crate::ops::writes::donated::{Donated, based};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
@@ -104,15 +104,9 @@ pub struct AsStrided {
     pub part: Arc<Part>,
 }
 
-impl Kernel for AsStrided {
-    fn name(&self) -> &'static str {
-        "as_strided"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        if x[0].is_contiguous() { one!(self.part.view(x[0])) } else { one!(self.part.view(&x[0].copied()?)) }
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+kernel! {
+    AsStrided, "as_strided", |self, x| {
+        if x[0].is_contiguous() { self.part.view(x[0]) } else { self.part.view(&x[0].copied()?) }
     }
 }
 
@@ -147,18 +141,12 @@ pub struct AsStridedTranspose {
     pub shape: Shape,
 }
 
-impl Kernel for AsStridedTranspose {
-    fn name(&self) -> &'static str {
-        "as_strided_transpose"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    AsStridedTranspose, "as_strided_transpose", |self, x| {
         let out = Array::empty(self.shape, x[0].dtype(), x[0].device())?;
         on_device!(x[0], create::fill(&out, 0.0))?;
         self.part.view(&out)?.assign(x[0])?;
-        Ok(smallvec![out])
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+        Ok(out)
     }
 }
 
@@ -190,16 +178,10 @@ impl Diagonal {
     }
 }
 
-impl Kernel for Diagonal {
-    fn name(&self) -> &'static str {
-        "diagonal"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Diagonal, "diagonal", |self, x| {
         let (shape, strides) = Diagonal::of(&x[0].shape(), |i| x[0].stride(i));
-        one!(x[0].with_layout(shape, &strides[..shape.rank()], x[0].offset()))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+        x[0].with_layout(shape, &strides[..shape.rank()], x[0].offset())
     }
 }
 

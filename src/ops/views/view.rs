@@ -1,11 +1,10 @@
 //! Views of all elements: reshape, permute, expand. Data is copied only where strides require it.
 
-use crate::array::Array;
 use crate::array::shape::{MAX_RANK, Shape, normalize_axis};
 use crate::bind::bind;
 use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
-use crate::ops::one;
+use crate::op::{Batched, BatchedOutputs, Linear};
+use crate::ops::kernel;
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use smallvec::smallvec;
@@ -17,23 +16,13 @@ pub struct Reshape {
     pub shape: Shape,
 }
 
-impl Kernel for Reshape {
-    fn name(&self) -> &'static str {
-        "reshape"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(self.eval_one(x))
-    }
-    #[inline]
-    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
+kernel! {
+    Reshape, "reshape", |self, x| {
         if let Some(view) = x[0].reshape_view(&self.shape) {
             return Ok(view);
         }
         let dense = x[0].copied()?;
         dense.reshape_view(&self.shape).ok_or_else(|| Error::shape("internal: a dense array did not reshape"))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
     }
 }
 
@@ -55,21 +44,7 @@ pub struct Permute {
     pub order: [u8; MAX_RANK],
 }
 
-impl Kernel for Permute {
-    fn name(&self) -> &'static str {
-        "permute"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(self.eval_one(x))
-    }
-    #[inline]
-    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
-        x[0].permute(&self.order[..x[0].rank()])
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Permute, "permute", |self, x| x[0].permute(&self.order[..x[0].rank()]) }
 
 impl Linear for Permute {
     const TRANSPOSE: &'static str = "g with the axes put back";
@@ -98,17 +73,7 @@ pub struct Expand {
     pub shape: Shape,
 }
 
-impl Kernel for Expand {
-    fn name(&self) -> &'static str {
-        "expand"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(x[0].expand(&self.shape))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Expand, "expand", |self, x| x[0].expand(&self.shape) }
 
 impl Linear for Expand {
     const TRANSPOSE: &'static str = "the sum of g over the stretched axes";

@@ -15,10 +15,10 @@ use crate::error::Result;
 use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, Linear, Needs, Saves};
 use crate::ops::indexing::index::index_from_front;
 use crate::ops::indexing::{check_index, index_shape};
-use crate::ops::one;
 use crate::ops::pointwise::operand::Operand;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::donated::{Donated, based};
+use crate::ops::{kernel, one};
 use crate::tape::node::Vjp;
 use crate::tensor::Tensor;
 use crate::watch::cost;
@@ -93,17 +93,7 @@ impl Linear for PutRows {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IsLast;
 
-impl Kernel for IsLast {
-    fn name(&self) -> &'static str {
-        "is_last"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(put::is_last(x[0]))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { IsLast, "is_last", |self, x| put::is_last(x[0]) }
 
 impl Discrete for IsLast {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
