@@ -94,6 +94,16 @@ pub trait Kernel {
     }
 }
 
+/// [`Kernel::flops`] of an operation that only moves, compares or makes numbers.
+macro_rules! no_flops {
+    () => {
+        fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
+            0
+        }
+    };
+}
+pub(crate) use no_flops;
+
 /// The error for an operation with one output that gave none.
 #[cold]
 pub fn no_output() -> Error {
@@ -146,12 +156,7 @@ pub trait Elementwise: Operation<Out = Tensor> {
         let mut total: Option<Tensor> = None;
         for (i, t) in t.iter().enumerate() {
             let Some(t) = t else { continue };
-            if let Some(part) = self.partial(i, t, &reads)? {
-                total = Some(match total {
-                    Some(sum) => sum.add(&part)?,
-                    None => part,
-                });
-            }
+            total = added(total, self.partial(i, t, &reads)?)?;
         }
         // A tangent has the shape and the dtype of its value, also where only a broadcast operand moves, or a
         // number beside halves.
@@ -160,9 +165,30 @@ pub trait Elementwise: Operation<Out = Tensor> {
     }
     /// Batching rule: align the axes and run as before.
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let aligned = align(x)?;
-        let refs: SmallVec<[&Tensor; 4]> = aligned.iter().collect();
-        Ok(smallvec![(bind(self.clone(), &refs)?, Some(0))])
+        aligned(self.clone(), x)
+    }
+}
+
+/// Batching rule of a function of elements: the batch axes of the operands stand in front.
+pub fn aligned(op: impl Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
+    with_front(op, &align(x)?)
+}
+
+/// Batching rule of an operation whose attributes count the batch axis: it stands in front of every operand.
+pub fn in_front(op: impl Operation<Out = Tensor>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+    with_front(op, &x.iter().map(|x| x.materialized(size)).collect::<Result<SmallVec<[Tensor; 4]>>>()?)
+}
+
+fn with_front(op: impl Operation<Out = Tensor>, x: &[Tensor]) -> Result<BatchedOutputs> {
+    let refs: SmallVec<[&Tensor; 4]> = x.iter().collect();
+    Ok(smallvec![(bind(op, &refs)?, Some(0))])
+}
+
+/// The sum of two gradients or tangents.
+pub fn added(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
+    match (a, b) {
+        (Some(a), Some(b)) => a.add(&b).map(Some),
+        (a, b) => Ok(a.or(b)),
     }
 }
 
@@ -253,10 +279,7 @@ pub trait Bilinear: Operation<Out = Tensor> {
     fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let left = t[0].as_ref().map(|t| bind(self.clone(), &[t, x[1]])).transpose()?;
         let right = t[1].as_ref().map(|t| bind(self.clone(), &[x[0], t])).transpose()?;
-        Ok(smallvec![match (left, right) {
-            (Some(a), Some(b)) => Some(a.add(&b)?),
-            (a, b) => a.or(b),
-        }])
+        Ok(smallvec![added(left, right)?])
     }
 }
 

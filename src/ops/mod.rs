@@ -10,6 +10,7 @@ pub mod indexing;
 pub mod linalg;
 pub mod nn;
 pub mod pointwise;
+mod prelude;
 pub mod random;
 pub mod reduce;
 pub mod updates;
@@ -58,12 +59,21 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
-/// Batches an operation: runs `op`, its form for one more leading axis, with the batch axes in front.
-pub(crate) fn in_front(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+/// [`in_front`](crate::op::in_front) for an operation with several outputs.
+pub(crate) fn all_in_front(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
     let x: SmallVec<[Tensor; 4]> =
         x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?;
-    let refs: SmallVec<[&Tensor; 4]> = x.iter().collect();
-    Ok(bind(op.into(), &refs)?.into_iter().map(|y| (y, Some(0))).collect())
+    on_batch(op, &x)
+}
+
+/// [`all_in_front`] for an operation that takes its other operands as they are if they have no batch.
+pub(crate) fn first_in_front(op: impl Into<Op>, x: &[Batched]) -> Result<BatchedOutputs> {
+    on_batch(op, &x.iter().map(Batched::front).collect::<Result<SmallVec<[Tensor; 4]>>>()?)
+}
+
+fn on_batch(op: impl Into<Op>, x: &[Tensor]) -> Result<BatchedOutputs> {
+    let out = bind(op.into(), &x.iter().collect::<SmallVec<[&Tensor; 4]>>())?;
+    Ok(out.into_iter().map(|y| (y, Some(0))).collect())
 }
 
 /// The outputs of an operation that has `N` of them.

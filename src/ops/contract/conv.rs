@@ -6,21 +6,9 @@
 //! Their transposes are the other two, so derivatives of every order stay within this file. Groups of
 //! channels do not mix. Read next: `src/ops/contract/convolve.rs`, the functions that users call.
 
-use crate::array::buffer::Device;
-use crate::array::shape::Shape;
 use crate::array::window::Window;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::Result;
-use crate::op::{
-    BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Grads, Needs, Own, Saves, no_output,
-};
 use crate::ops::pointwise::elementwise::by_parts;
-use crate::ops::{kernel, one};
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 use std::sync::Arc;
 
 /// The three tensors of the trilinear form.

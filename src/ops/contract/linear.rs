@@ -2,26 +2,14 @@
 //! cache, the tape gets one node, and one backward step computes all wanted gradients without transposing
 //! memory.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::{Axes, Shape};
-use crate::bind::bind;
+use crate::array::shape::Axes;
 use crate::cpu::product::epilogue::{Activation, Epilogue};
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Needs, Own, Saves,
-};
 use crate::ops::contract::matmul::{Form, Matmul, product};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::{Map, MapVjp};
 use crate::ops::pointwise::table::{Arg, Fun, pointwise_rule};
 use crate::ops::pointwise::unary::Unary;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::{SmallVec, smallvec};
+use crate::ops::prelude::*;
 
 /// `act(x W' + b)`. Inputs: x `[..., k]`, weight `[n, k]`, then bias `[n]` if `bias`. Outputs: the result
 /// `[..., n]`, and the pre-activation if the activation's derivative reads it.
@@ -166,10 +154,7 @@ impl Composite for Affine {
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         if x[1..].iter().all(|operand| operand.axis.is_none()) {
-            let value = x[0].front()?;
-            let inputs: SmallVec<[&Tensor; 4]> =
-                std::iter::once(&value).chain(x[1..].iter().map(|operand| &operand.value)).collect();
-            return Ok(bind(*self, &inputs)?.into_iter().map(|y| (y, Some(0))).collect());
+            return first_in_front(*self, x);
         }
         // Each element of the batch has its own layer: merge the rows, then multiply as a batch of matrices.
         let batched = x[0].axis.is_some() as usize;

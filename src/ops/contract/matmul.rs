@@ -1,18 +1,7 @@
 //! The matrix product. Batch axes broadcast; operands may have any strides, so transposes cost nothing.
 
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Batched, BatchedOutputs, Bilinear};
-use crate::ops::kernel;
 use crate::ops::pointwise::operand::promote;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// The meaning of an operand's last axes. The forms are closed under transposition, so every derivative of a
 /// product is one product, and neither vectors nor transposes need a view node on the tape.

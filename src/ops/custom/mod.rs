@@ -18,20 +18,17 @@ mod transpose;
 pub use rule::{CustomRule, Plan, Source};
 pub use transpose::transpose;
 
-use crate::array::Array;
-use crate::array::dtype::DType;
 use crate::autodiff::{accumulate, transform};
 use crate::bind::bind_at;
-use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, staged};
-use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Op, Saves};
+use crate::op::Op;
+use crate::ops::prelude::*;
 use crate::tape::host_ref::Holder;
-use crate::tape::node::{Edge, Edges, Handle, NewNode, Slot, Vjp};
+use crate::tape::node::{Edge, Edges, Handle, NewNode, Slot};
 use crate::tape::saving;
-use crate::tensor::{Payload, Tensor, Tensors};
+use crate::tensor::Payload;
 use crate::watch::anomaly;
 use crate::watch::debug;
-use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 

@@ -4,19 +4,8 @@
 //! becomes a `take` after the indexed axes are merged (`Tensor::index`). Indices out of range raise; negative
 //! ones count from the end. Read next: `src/ops/indexing/mod.rs`.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Batched, BatchedOutputs, Linear, Needs, Saves};
-use crate::ops::kernel;
-use crate::tape::node::Vjp;
+use crate::ops::prelude::*;
 use crate::tape::saving::bottom;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// `out[.., i.., ..] = x[.., index[i..], ..]` along `axis`. Inputs: x, index (any shape).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -149,8 +138,7 @@ impl Linear for Gather {
         bind(ScatterAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let (value, index) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(bind(Gather { axis: self.axis + 1 }, &[&value, &index])?, Some(0))])
+        in_front(Gather { axis: self.axis + 1 }, x, size)
     }
 }
 
@@ -179,9 +167,7 @@ impl Linear for ScatterAdd {
         bind(Gather { axis: self.axis }, &[g, c.input(1)?])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let (g, index) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        let op = ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? };
-        Ok(smallvec![(bind(op, &[&g, &index])?, Some(0))])
+        in_front(ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? }, x, size)
     }
 }
 

@@ -3,15 +3,10 @@
 
 pub mod index;
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::error::{Error, Result};
 use crate::ops::indexing::index::{Gather, ScatterAdd, Take, TakeAdd, index_from_front};
+use crate::ops::prelude::*;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
-use crate::tensor::Tensor;
 
 /// Raises unless `index` is an integer tensor.
 pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {

@@ -22,22 +22,10 @@ pub mod qr;
 pub mod spectral;
 pub mod triangular;
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
 use crate::cpu::linalg;
-use crate::error::{Error, Result};
-use crate::op::{
-    Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Op, Operation, Saves, no_output,
-};
+use crate::op::Operation;
 use crate::ops::contract::matmul::{Form, product};
-use crate::ops::{in_front, kernel, one, outputs, total};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::{SmallVec, smallvec};
+use crate::ops::prelude::*;
 
 /// A function of a matrix, or of each matrix of a batch: how it runs, and its rules.
 trait OfMatrix: Operation {
@@ -88,7 +76,7 @@ impl<T: OfMatrix> General for T {
         t[0].as_ref().map_or_else(|| Ok(smallvec![None; y.len()]), |t| self.push(x[0], y, t))
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(self.clone(), x, size)
+        all_in_front(self.clone(), x, size)
     }
 }
 
@@ -215,7 +203,7 @@ fn padded(x: &Tensor, rows: usize, columns: usize) -> Result<Tensor> {
 
 /// Batches systems of equations, `x[0] X = x[1]`: if the whole batch shares the matrix, places its right-hand
 /// sides side by side.
-fn side_by_side(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+fn side_by_side(op: impl Operation<Out = Tensor>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
     if x.iter().enumerate().any(|(i, operand)| operand.axis.is_some() != (i == 1)) {
         return in_front(op, x, size);
     }
@@ -227,8 +215,7 @@ fn side_by_side(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<Batched
     let wide = moved.reshape(&parted.removed(rank - 1).with(rank - 2, columns))?;
     let mut refs: SmallVec<[&Tensor; 4]> = x.iter().map(|operand| &operand.value).collect();
     refs[1] = &wide;
-    let out = bind(op.into(), &refs)?;
-    out.into_iter().map(|y| Ok((y.reshape(&parted)?, Some(rank - 2)))).collect()
+    Ok(smallvec![(bind(op, &refs)?.reshape(&parted)?, Some(rank - 2))])
 }
 
 /// Raises unless all inputs are on the CPU: a derivative may be evaluated elsewhere.

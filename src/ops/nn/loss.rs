@@ -1,21 +1,9 @@
 //! Losses. Cross-entropy is one fused operation whose gradient is softmax minus target; the others are
 //! composites.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
+use crate::ops::prelude::*;
 use crate::ops::reduce::index_type;
-use crate::ops::{kernel, one};
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
 use crate::watch::debug::{self, Modes};
-use smallvec::smallvec;
 
 /// How the losses of the elements are reduced to the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

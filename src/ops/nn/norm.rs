@@ -1,23 +1,11 @@
 //! Softmax, log-softmax and layer normalisation: one pass over the rows each, with fused backward kernels.
 
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::{Shape, normalize_axis};
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, General, Grads, Kernel, Needs, Own, Saves, align,
-    no_output,
-};
+use crate::array::shape::normalize_axis;
+use crate::op::align;
 use crate::ops::pointwise::elementwise::by_parts;
 use crate::ops::pointwise::operand::promote;
 use crate::ops::pointwise::table::Params;
-use crate::ops::{kernel, one};
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// Softmax (or its logarithm) along the last axis: `exp(x - max) / sum(exp(x - max))`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -101,8 +89,7 @@ impl Composite for SoftmaxVjp {
         Own { batch: true, ..Own::default() }
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let (g, y) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(bind(*self, &[&g, &y])?, Some(0))])
+        in_front(*self, x, size)
     }
 }
 
@@ -180,9 +167,7 @@ impl Composite for LayerNorm {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let batched = |operand: Option<&Batched>| operand.is_some_and(|l| l.axis.is_some());
         if !batched(x.get(1)) && !batched(x.get(2)) {
-            let refs: Vec<Tensor> = x.iter().map(Batched::front).collect::<Result<_>>()?;
-            let refs: Vec<&Tensor> = refs.iter().collect();
-            return Ok(bind(*self, &refs)?.into_iter().map(|y| (y, Some(0))).collect());
+            return first_in_front(*self, x);
         }
         // Each element of the batch has its own weight or bias: normalise all together, then scale.
         let plain = LayerNorm { affine: false, ..*self };

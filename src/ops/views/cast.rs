@@ -1,16 +1,7 @@
 //! Conversions that keep the values: of dtype, device, memory layout. All are linear.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Operation};
-use crate::ops::{kernel, one};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::op::Operation;
+use crate::ops::prelude::*;
 
 /// Batches a unary operation that leaves the batch axis in its position.
 fn in_place_axis(op: impl Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
@@ -71,9 +62,7 @@ impl Kernel for Contiguous {
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         out[0].assign(x[0])
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Linear for Contiguous {

@@ -1,15 +1,9 @@
 //! Concatenation, stacking and splitting of tensors.
 
-use crate::array::Array;
-use crate::array::shape::{Shape, normalize_axis};
-use crate::bind::bind;
-use crate::error::{Error, Named, Result};
-use crate::op::{Batched, BatchedOutputs, Linear};
+use crate::array::shape::normalize_axis;
+use crate::error::Named;
+use crate::ops::prelude::*;
 use crate::ops::views::region::Region;
-use crate::ops::{in_front, kernel};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::SmallVec;
 
 /// Concatenation of the inputs along an axis.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]

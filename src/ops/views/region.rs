@@ -1,15 +1,8 @@
 //! Slices, their transpose (padding), and triangles.
 
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Batched, BatchedOutputs, Linear, Op};
-use crate::ops::kernel;
+use crate::op::Op;
 use crate::ops::pointwise::table::Params;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
+use crate::ops::prelude::*;
 use std::sync::Arc;
 
 /// A regular part of a tensor. Per axis: indices `start + step * i` for `i < length`. Steps may be negative.
@@ -65,8 +58,7 @@ impl Linear for Slice {
         bind(Unslice { region: self.region.clone(), shape, fill: Params::default() }, &[g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let op = Slice { region: Arc::new(self.region.batched(size)?) };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+        in_front(Slice { region: Arc::new(self.region.batched(size)?) }, x, size)
     }
 }
 
@@ -99,8 +91,7 @@ impl Linear for Unslice {
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let region = Arc::new(self.region.batched(size)?);
-        let op = Unslice { region, shape: self.shape.inserted(0, size)?, fill: self.fill };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+        in_front(Unslice { region, shape: self.shape.inserted(0, size)?, fill: self.fill }, x, size)
     }
 }
 
@@ -125,8 +116,8 @@ impl Linear for Triangle {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(*self, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
     }
 }
 

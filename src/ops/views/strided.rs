@@ -2,17 +2,9 @@
 //! reads one, `AsStridedTranspose` is the transpose, and `Put` replaces one, so that a write into a view is a
 //! function of the whole.
 
-use crate::array::Array;
-use crate::array::shape::{Axes, MAX_RANK, Shape};
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
-use crate::ops::kernel;
+use crate::array::shape::{Axes, MAX_RANK};
+use crate::ops::prelude::*;
 use crate::ops::writes::donated::{Donated, based};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
 use std::sync::Arc;
 
 /// A strided part: its element `i` is element `offset + sum(strides * i)` of the whole in row-major order.
@@ -126,9 +118,8 @@ impl Linear for AsStrided {
         bind(AsStridedTranspose { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let x = x[0].front()?;
-        let part = Arc::new(self.part.batched(size, x.numel() / size.max(1))?);
-        Ok(smallvec![(bind(AsStrided { part }, &[&x])?, Some(0))])
+        let part = self.part.batched(size, x[0].value.numel() / size.max(1))?;
+        in_front(AsStrided { part: Arc::new(part) }, x, size)
     }
 }
 
@@ -158,8 +149,7 @@ impl Linear for AsStridedTranspose {
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let part = Arc::new(self.part.batched(size, self.shape.numel())?);
-        let op = AsStridedTranspose { part, shape: self.shape.inserted(0, size)? };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+        in_front(AsStridedTranspose { part, shape: self.shape.inserted(0, size)? }, x, size)
     }
 }
 
@@ -195,8 +185,8 @@ impl Linear for Diagonal {
         let part = Arc::new(Part { shape, strides, offset: 0 });
         bind(AsStridedTranspose { part, shape: whole }, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
     }
 }
 
@@ -222,9 +212,7 @@ impl Kernel for Put {
         based(x[0], out[0])?;
         self.part.view(out[0])?.assign(x[1])
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Linear for Put {
@@ -238,10 +226,8 @@ impl Linear for Put {
         bind(self.clone(), &[g, &zeros])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let (whole, value) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        let part = Arc::new(self.part.batched(size, whole.numel() / size.max(1))?);
-        let over = self.over.clone();
-        Ok(smallvec![(bind(Put { part, over }, &[&whole, &value])?, Some(0))])
+        let numel = x[0].value.numel() / x[0].axis.map_or(1, |_| size.max(1));
+        in_front(Put { part: Arc::new(self.part.batched(size, numel)?), ..self.clone() }, x, size)
     }
 }
 

@@ -1,13 +1,7 @@
 //! Views of all elements: reshape, permute, expand. Data is copied only where strides require it.
 
-use crate::array::shape::{MAX_RANK, Shape, normalize_axis};
-use crate::bind::bind;
-use crate::error::{Error, Result};
-use crate::op::{Batched, BatchedOutputs, Linear};
-use crate::ops::kernel;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::array::shape::{MAX_RANK, normalize_axis};
+use crate::ops::prelude::*;
 
 /// The same elements in row-major order with another shape; a view where the strides allow it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

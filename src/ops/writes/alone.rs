@@ -2,11 +2,8 @@
 //! place where nothing else refers to the memory. If another tensor, a view or a saved tensor refers to it,
 //! the write makes a copy. Read next: `src/ops/writes/inplace.rs`.
 
-use crate::array::Array;
-use crate::array::shape::Shape;
-use crate::error::Result;
-use crate::tensor::{Payload, Tensor, Traced};
-use smallvec::SmallVec;
+use crate::ops::prelude::*;
+use crate::tensor::{Payload, Traced};
 use std::sync::Arc;
 
 /// The arrays of a value: its own, and those of its tangents.

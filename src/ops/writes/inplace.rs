@@ -11,18 +11,14 @@
 //! operations alone: by [`bind_into`], or, where a tape records the write, by `Put` and `PutRows`, which get
 //! the memory as `Donated` ([`write_over`]).
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
 use crate::bind::{self, bind_into};
-use crate::error::{Error, Result};
 use crate::interp::{self, eval, is_grad_enabled};
 use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::compare::Select;
 use crate::ops::pointwise::elementwise::{Map, Operand};
 use crate::ops::pointwise::table::{Fun, Params};
+use crate::ops::prelude::*;
 use crate::ops::views::cast::Contiguous;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::alone;
@@ -33,8 +29,7 @@ use crate::ops::writes::writable::{
     check_leaf, check_outside_inference, check_writable, shared_elements, shares_elements,
 };
 use crate::tape::saving;
-use crate::tensor::{Payload, Tensor, over_memory};
-use smallvec::{SmallVec, smallvec};
+use crate::tensor::{Payload, over_memory};
 use std::sync::Arc;
 
 /// Runs `f`, an operation whose result will be written into the memory of `target`: it saves copies of that

@@ -1,12 +1,9 @@
 //! Checks of what may be written in place, and their errors: leaves while recording, elements that share
 //! memory, memory of inference mode outside of it. Read next: `src/ops/writes/inplace.rs`.
 
-use crate::array::Array;
-use crate::array::shape::Shape;
-use crate::error::{Error, Result};
 use crate::interp::is_grad_enabled;
-use crate::op::{Kernel, Op};
-use crate::tensor::Tensor;
+use crate::op::Op;
+use crate::ops::prelude::*;
 
 /// Raises, while recording, for a leaf that requires a gradient, or a custom function's output with shared
 /// memory.

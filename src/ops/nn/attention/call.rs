@@ -1,14 +1,10 @@
 //! The attention function that users call: checks operands, aligns batch axes, and binds the operation.
 
 use super::{Attention, Dropout, Settings};
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::error::{Error, Result};
 use crate::op::AtCall;
 use crate::ops::pointwise::operand::{join, promote};
+use crate::ops::prelude::*;
 use crate::ops::random;
-use crate::tensor::Tensor;
 
 /// The public name, for error messages.
 const CALL: &str = "scaled_dot_product_attention";

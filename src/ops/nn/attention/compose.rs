@@ -2,12 +2,8 @@
 //! beyond the second order. The scores are materialised.
 
 use super::{Given, Settings, Which};
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::Result;
+use crate::ops::prelude::*;
 use crate::ops::random;
-use crate::tensor::{Tensor, Tensors};
-use smallvec::smallvec;
 
 /// The operands in the dtype of computation, with scores and weights.
 struct Weights {

@@ -25,20 +25,13 @@ pub use backward::AttentionVjp;
 pub use call::AttentionOptions;
 pub use tangent::AttentionJvp;
 
-use crate::array::Array;
 use crate::array::random::State;
-use crate::bind::bind;
 use crate::cpu::attention as kernels;
-use crate::device::on_device;
-use crate::error::Result;
 use crate::interp::Tag;
-use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
+use crate::op::AtCall;
 use crate::ops::pointwise::table::Params;
+use crate::ops::prelude::*;
 use crate::ops::random;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::{SmallVec, smallvec};
 
 /// The name of all three operations.
 const NAME: &str = "attention";
@@ -158,8 +151,8 @@ impl<'a, X> Reader<'a, '_, X> {
 }
 
 #[cold]
-fn missing_input() -> crate::error::Error {
-    crate::error::Error::value("internal: attention got too few inputs")
+fn missing_input() -> Error {
+    Error::value("internal: attention got too few inputs")
 }
 
 impl<'a, X> Given<'a, X> {
@@ -207,16 +200,9 @@ impl Scores {
     }
 }
 
-/// Binds `op`, whose settings are already those one level further out, with the batch axes in front.
-fn batched(op: impl Into<crate::op::Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-    let x: Vec<Tensor> = x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?;
-    let refs: Vec<&Tensor> = x.iter().collect();
-    Ok(bind(op.into(), &refs)?.into_iter().map(|y| (y, Some(0))).collect())
-}
-
 /// Saves all inputs.
 fn every(inputs: usize) -> Saves {
-    (0..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)))
+    (0..inputs).map(Saves::input).fold(Saves::NONE, Saves::and)
 }
 
 /// `softmax(scale Q K' + mask) V` over the last two axes. Inputs: queries `[..., L, E]`, keys `[..., S, E]`,
@@ -282,6 +268,6 @@ impl Composite for Attention {
         Ok(smallvec![out.first().cloned(), None])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        batched(Attention { settings: self.settings.batched() }, x, size)
+        all_in_front(Attention { settings: self.settings.batched() }, x, size)
     }
 }

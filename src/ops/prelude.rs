@@ -1,0 +1,18 @@
+//! What nearly every file of operations names.
+
+pub(crate) use crate::array::Array;
+pub(crate) use crate::array::buffer::Device;
+pub(crate) use crate::array::dtype::DType;
+pub(crate) use crate::array::shape::Shape;
+pub(crate) use crate::bind::bind;
+pub(crate) use crate::device::on_device;
+pub(crate) use crate::error::{Error, Result};
+pub(crate) use crate::op::{
+    Arrays, BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Discrete, General, Grads, Kernel, Linear,
+    Needs, Own, Saves, in_front, no_flops, no_output,
+};
+pub(crate) use crate::ops::{all_in_front, first_in_front, kernel, one, outputs, total};
+pub(crate) use crate::tape::node::Vjp;
+pub(crate) use crate::tensor::{Tensor, Tensors};
+pub(crate) use crate::watch::cost;
+pub(crate) use smallvec::{SmallVec, smallvec};
