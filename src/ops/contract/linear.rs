@@ -21,6 +21,15 @@ pub struct Affine {
     pub act: Option<Unary>,
 }
 
+impl Affine {
+    /// The outputs, of the sum to which the activation is applied.
+    fn activated(&self, sum: Tensor) -> Result<Tensors> {
+        let Some(act) = self.act else { return Ok(smallvec![sum]) };
+        let out = sum.unary(act)?;
+        Ok(if reads_input(self.act) { smallvec![out, sum] } else { smallvec![out] })
+    }
+}
+
 /// The operation of a row of the table of unary functions.
 fn map(fun: Unary) -> Map {
     Map { fun: Fun::Unary(fun), p: Default::default() }
@@ -111,9 +120,7 @@ impl Composite for Affine {
         if self.bias {
             sum = sum.add(x[2])?;
         }
-        let Some(act) = self.act else { return Ok(smallvec![sum]) };
-        let out = sum.unary(act)?;
-        Ok(if reads_input(self.act) { smallvec![out, sum] } else { smallvec![out] })
+        self.activated(sum)
     }
     fn own(&self) -> Own {
         Own { vjp: true, batch: true, ..Own::default() }
@@ -128,10 +135,7 @@ impl Composite for Affine {
     }
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let wants = [c.needs(0), c.needs(1), self.bias && c.needs(2)];
-        let at = match self.act {
-            Some(_) => Some(c.output(reads_input(self.act) as usize)?),
-            None => None,
-        };
+        let at = self.act.map(|_| c.output(reads_input(self.act) as usize)).transpose()?;
         let first = g.first().and_then(Option::as_ref);
         // The pre-activation is an output too, so an outer tape may send a cotangent for it.
         let direct = match (first, g.get(1).and_then(Option::as_ref), self.act.zip(at)) {
@@ -174,10 +178,7 @@ impl Composite for Affine {
             sum = sum.add(&if own { bias.unsqueeze(1)? } else { bias })?;
         }
         let shape = leading.inserted(leading.rank(), sum.shape().at(2))?.inserted(0, size)?;
-        sum = sum.reshape(&shape)?;
-        let Some(act) = self.act else { return Ok(smallvec![(sum, Some(0))]) };
-        let out = (sum.unary(act)?, Some(0));
-        Ok(if reads_input(self.act) { smallvec![out, (sum, Some(0))] } else { smallvec![out] })
+        Ok(self.activated(sum.reshape(&shape)?)?.into_iter().map(|y| (y, Some(0))).collect())
     }
 }
 
@@ -291,8 +292,7 @@ impl Tensor {
         }
         let op = Affine { bias: bias.is_some(), act };
         let inputs: SmallVec<[&Tensor; 4]> = [self, weight].into_iter().chain(bias).collect();
-        let mut out = bind(op, &inputs)?;
-        Ok(out.swap_remove(0))
+        Ok(bind(op, &inputs)?.swap_remove(0))
     }
 
     /// [`Tensor::linear`] with a vector as weight: the output has no axis of its own.

@@ -143,6 +143,11 @@ impl Bilinear for Matmul {
         }
         let axes = |i: usize, form: Form| x[i].value.rank() - x[i].axis.is_some() as usize - form.rank();
         let batch = axes(0, self.left).max(axes(1, self.right));
+        // Missing batch axes of an operand stand behind the one in front.
+        let leading = |x: &Batched, rank: usize| {
+            let at = x.axis.is_some() as usize;
+            x.front()?.with_rank(rank + at, at)
+        };
         let left = leading(&x[0], batch + self.left.rank())?;
         let right = leading(&x[1], batch + self.right.rank())?;
         Ok(smallvec![(product(&left, self.left, &right, self.right)?, Some(0))])
@@ -193,20 +198,6 @@ fn joined(x: &Tensor) -> Result<Tensor> {
 /// Splits axis `axis` of `x` into two of these lengths.
 fn parted(x: &Tensor, lengths: Shape, axis: usize) -> Result<Tensor> {
     x.reshape(&x.shape().with(axis, lengths.at(1)).inserted(axis, lengths.at(0))?)
-}
-
-/// Moves the batch axis, if any, to the front, and inserts axes of length 1 after it, up to `rank` others.
-fn leading(operand: &Batched, rank: usize) -> Result<Tensor> {
-    let (x, at) = (operand.front()?, operand.axis.is_some() as usize);
-    let missing = (rank + at).saturating_sub(x.rank());
-    if missing == 0 {
-        return Ok(x);
-    }
-    let mut shape = x.shape();
-    for _ in 0..missing {
-        shape = shape.inserted(at, 1)?;
-    }
-    x.reshape(&shape)
 }
 
 #[cold]

@@ -21,7 +21,8 @@ pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
 
 /// Raises unless the source has the dtype of the tensor it is written to.
 pub(crate) fn check_same_dtype(op: &str, own: DType, source: DType) -> Result<()> {
-    if own == source {
+    // Autocast converts them.
+    if own == source || crate::interp::autocasting() {
         return Ok(());
     }
     Err(Error::dtype(format!(
@@ -108,9 +109,7 @@ impl Tensor {
                 )));
             }
         }
-        if !crate::interp::autocasting() {
-            check_same_dtype(op, self.dtype(), source.dtype())?;
-        }
+        check_same_dtype(op, self.dtype(), source.dtype())?;
         Ok(i)
     }
 
@@ -121,7 +120,6 @@ impl Tensor {
 
     /// Returns `self` with the elements of `source` added at `index` along `axis`. Scalars count as vectors.
     pub fn scatter_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        check_index("scatter_add", index)?;
         if self.rank() == 0 || index.rank() == 0 || source.rank() == 0 {
             let (own, part) = (self.at_least_vector()?, source.at_least_vector()?);
             return own.scatter_add(axis, &index.at_least_vector()?, &part)?.reshape(&self.shape());
@@ -168,16 +166,13 @@ impl Tensor {
                 self.shape()
             )));
         }
-        if !crate::interp::autocasting() {
-            check_same_dtype("index_add", self.dtype(), source.dtype())?;
-        }
+        check_same_dtype("index_add", self.dtype(), source.dtype())?;
         Ok((axis, index))
     }
 
     /// Returns this tensor with the slices of `source` added to those along `axis` that `index`, a vector,
     /// selects.
     pub fn index_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        check_index("index_add", index)?;
         if self.rank() == 0 && source.rank() == 0 {
             let out = self.at_least_vector()?.index_add(axis, index, &source.at_least_vector()?)?;
             return out.reshape(&self.shape());

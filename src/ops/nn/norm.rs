@@ -106,10 +106,9 @@ pub struct LayerNorm {
     pub eps: Params,
 }
 
-impl LayerNorm {
-    fn reduced(&self) -> Vec<i64> {
-        (1..=self.axes as i64).map(|i| -i).collect()
-    }
+/// The last `axes` axes.
+fn trailing(axes: u8) -> Vec<i64> {
+    (1..=axes as i64).map(|i| -i).collect()
 }
 
 impl Kernel for LayerNorm {
@@ -135,7 +134,7 @@ impl Composite for LayerNorm {
     const JVP: &'static str = BY_PARTS;
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
-        let axes = self.reduced();
+        let axes = trailing(self.axes);
         let wide = x[0].cast(x[0].dtype().compute())?;
         let mean = wide.mean(Some(&axes), true)?;
         let centred = wide.sub(&mean)?;
@@ -211,12 +210,15 @@ impl Composite for LayerNormVjp {
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (g, value) = (x[0], x[1].cast(x[1].dtype().compute())?);
-        let axes: Vec<i64> = (1..=self.axes as i64).map(|i| -i).collect();
+        let axes = trailing(self.axes);
         // The statistics are functions of x. Recompute them so that derivatives of this rule include it.
         let mean = value.mean(Some(&axes), true)?;
         let centred = value.sub(&mean)?;
         let kept = value.shape().reduced(value.shape().axes(Some(&axes), "layer_norm")?, true);
-        let rstd = self.rstd(&centred, &axes, x[3], &kept)?;
+        let variance = centred.square()?.mean(Some(&axes), true)?;
+        // The epsilon is recovered from the statistic.
+        let eps = x[3].detach().reshape(&kept)?.pow(-2.0)?.sub(&variance.detach())?;
+        let rstd = variance.add(&eps)?.rsqrt()?;
         let normal = centred.mul(&rstd)?;
         let wide = g.cast(value.dtype())?;
         let scaled = if self.affine { wide.mul(x[4])? } else { wide.clone() };
@@ -228,15 +230,6 @@ impl Composite for LayerNormVjp {
         }
         let shape = x[4].shape();
         Ok(smallvec![dx, wide.mul(&normal)?.sum_to(&shape)?, wide.sum_to(&shape)?])
-    }
-}
-
-impl LayerNormVjp {
-    /// Returns the reciprocal deviation as a function of `centred`, with the epsilon recovered from `given`.
-    fn rstd(&self, centred: &Tensor, axes: &[i64], given: &Tensor, kept: &Shape) -> Result<Tensor> {
-        let variance = centred.square()?.mean(Some(axes), true)?;
-        let eps = given.detach().reshape(kept)?.pow(-2.0)?.sub(&variance.detach())?;
-        variance.add(&eps)?.rsqrt()
     }
 }
 

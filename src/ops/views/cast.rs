@@ -2,6 +2,7 @@
 
 use crate::op::Operation;
 use crate::ops::prelude::*;
+use crate::tensor::Payload;
 
 /// Batches a unary operation that leaves the batch axis in its position.
 fn in_place_axis(op: impl Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
@@ -114,15 +115,9 @@ impl Tensor {
         let mut at = self.clone();
         while let Some(t) = at.traced().cloned() {
             at = match &t.payload {
-                crate::tensor::Payload::Taped { primal, .. }
-                | crate::tensor::Payload::Dual { primal, .. } => primal.clone(),
-                crate::tensor::Payload::Staged { var, program, .. } => return program.detach(&t, *var),
-                crate::tensor::Payload::Batched { value, axis } => {
-                    let value = value.detach();
-                    let payload = crate::tensor::Payload::Batched { value, axis: *axis };
-                    let traced = crate::tensor::Traced { tag: t.tag, aval: t.aval, payload };
-                    return Tensor::Traced(std::sync::Arc::new(traced));
-                }
+                Payload::Taped { primal, .. } | Payload::Dual { primal, .. } => primal.clone(),
+                Payload::Staged { var, program, .. } => return program.detach(&t, *var),
+                Payload::Batched { value, .. } => return t.with_inner(value.detach()),
             };
         }
         at

@@ -78,11 +78,7 @@ impl Linear for Expand {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let shape = self.shape.inserted(0, size)?;
         // The input may have fewer axes than the output: the missing ones are inserted after the batch axis.
-        let value = x[0].front()?;
-        let mut dims = value.shape().to_vec();
-        let missing = shape.rank() - dims.len();
-        dims.splice(1..1, std::iter::repeat_n(1, missing));
-        Ok(smallvec![(value.reshape(&Shape::new(&dims)?)?.expand(&shape)?, Some(0))])
+        Ok(smallvec![(x[0].front()?.with_rank(shape.rank(), 1)?.expand(&shape)?, Some(0))])
     }
 }
 
@@ -174,6 +170,15 @@ impl Tensor {
     pub fn unsqueeze(&self, axis: i64) -> Result<Tensor> {
         let at = normalize_axis(axis, self.rank() + 1, "unsqueeze")?;
         self.reshape(&self.shape().inserted(at, 1)?)
+    }
+
+    /// Inserts axes of length 1 at `at`, as many as make `rank` axes.
+    pub fn with_rank(&self, rank: usize, at: usize) -> Result<Tensor> {
+        let mut shape = self.shape();
+        while shape.rank() < rank {
+            shape = shape.inserted(at, 1)?;
+        }
+        self.reshape(&shape)
     }
 
     /// Merges axes `start..=end` into one.
