@@ -43,12 +43,7 @@ impl Linear for Take {
                 let index = offset_index(&index, size, n)?;
                 let out = bind(Take { axis: 0 }, &[&merged, &index])?;
                 // [batch, index.., rest..] -> [batch, before.., index.., after..]
-                let count = index.rank() - 1;
-                let mut order: Vec<i64> = vec![0];
-                order.extend((0..axis).map(|i| (1 + count + i) as i64));
-                order.extend((0..count).map(|i| (1 + i) as i64));
-                order.extend((1 + count + axis..out.rank()).map(|i| i as i64));
-                Ok(smallvec![(out.permute(&order)?, Some(0))])
+                Ok(smallvec![(out.move_axes(1, index.rank() - 1, 1 + axis)?, Some(0))])
             }
         }
     }
@@ -105,15 +100,11 @@ impl Linear for TakeAdd {
         }
         let n = self.shape.at(axis);
         let index = offset_index(&x[1].front()?, size, n)?;
-        let count = index.rank() - 1;
         // [batch, before.., index.., after..] -> [batch, index.., before.., after..]
-        let mut order: Vec<i64> = vec![0];
-        order.extend((0..count).map(|i| (1 + axis + i) as i64));
-        order.extend((0..axis).map(|i| (1 + i) as i64));
-        order.extend((1 + axis + count..g.rank()).map(|i| i as i64));
+        let g = g.move_axes(1 + axis, index.rank() - 1, 1)?;
         let rest = self.shape.removed(axis);
         let op = TakeAdd { axis: 0, shape: rest.inserted(0, size * n)? };
-        let out = bind(op, &[&g.permute(&order)?, &index])?;
+        let out = bind(op, &[&g, &index])?;
         let out = out.reshape(&rest.inserted(0, n)?.inserted(0, size)?)?;
         Ok(smallvec![(out.move_axis(1, 1 + axis)?, Some(0))])
     }

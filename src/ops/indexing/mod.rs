@@ -51,9 +51,7 @@ impl Tensor {
         let picked = self.at_least_vector()?.take(&index.at_least_vector()?, axis)?;
         if self.rank() == 0 { picked.reshape(&self.shape()) } else { Ok(picked) }
     }
-}
 
-impl Tensor {
     /// Selects rows of `axis` by `index`, whose axes replace it.
     pub fn take(&self, index: &Tensor, axis: i64) -> Result<Tensor> {
         check_index("take", index)?;
@@ -139,16 +137,11 @@ impl Tensor {
     pub fn index(&self, indices: &[Option<Tensor>]) -> Result<Tensor> {
         let plan = IndexPlan::new(self.shape(), indices)?;
         let Some(linear) = plan.linear(indices)? else { return Ok(self.clone()) };
-        let merged = self.permute(&plan.order())?.reshape(&plan.merged)?;
+        let rest = (0..self.rank()).filter(|i| !plan.axes.contains(i));
+        let order: Vec<i64> = plan.axes.iter().copied().chain(rest).map(|i| i as i64).collect();
+        let merged = self.permute(&order)?.reshape(&plan.merged)?;
         let taken = merged.take(&linear, 0)?;
-        let front = linear.rank();
-        if plan.position == 0 {
-            return Ok(taken);
-        }
-        let mut order: Vec<i64> = (front..front + plan.position).map(|i| i as i64).collect();
-        order.extend((0..front).map(|i| i as i64));
-        order.extend((front + plan.position..taken.rank()).map(|i| i as i64));
-        taken.permute(&order)
+        if plan.position == 0 { Ok(taken) } else { taken.move_axes(0, linear.rank(), plan.position) }
     }
 
     /// Checks the arguments of an `index_add`; returns its axis and its index as a vector.
@@ -218,11 +211,6 @@ impl IndexPlan {
         let mut dims = vec![count];
         dims.extend((0..shape.rank()).filter(|i| !axes.contains(i)).map(|i| shape.at(i)));
         Ok(IndexPlan { shape, axes, position, merged: Shape::new(&dims)? })
-    }
-
-    fn order(&self) -> Vec<i64> {
-        let rest = (0..self.shape.rank()).filter(|i| !self.axes.contains(i));
-        self.axes.iter().copied().chain(rest).map(|i| i as i64).collect()
     }
 
     /// Returns the index into the merged axis. Checks only what merging would hide, in nonempty selections.

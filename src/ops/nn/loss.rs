@@ -155,26 +155,22 @@ pub fn cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOpti
     }
     let (rows, index, shape) = rows_of("cross_entropy", logits, target)?;
     let out = bind(CrossEntropy { ignore: options.ignore }, &[&rows, &index])?;
-    let mut loss = out[0].clone();
+    let mut loss = weighted(out[0].clone(), &index, options)?;
     if options.smoothing > 0.0 {
         // (1 - s) * (lse - x_t) + s * mean_c (lse - x_c), with class weights inside the mean.
         let log_p = rows.log_softmax(-1)?;
-        let weighted = match options.weight {
-            Some(w) => log_p.mul(w)?,
-            None => log_p,
-        };
+        let log_p = options.weight.map_or(Ok(log_p.clone()), |w| log_p.mul(w))?;
         let classes = rows.shape().at(1) as f64;
-        let spread = weighted.sum(Some(&[-1]), false)?.neg()?.mul(options.smoothing / classes)?;
+        let spread = log_p.sum(Some(&[-1]), false)?.neg()?.mul(options.smoothing / classes)?;
         let counted = index.ne(options.ignore)?.select(&spread, 0.0)?;
-        let hard = match options.weight {
-            Some(_) => loss.mul(&row_weights(&index, options)?)?,
-            None => loss,
-        };
-        loss = hard.mul(1.0 - options.smoothing)?.add(&counted)?;
-    } else if options.weight.is_some() {
-        loss = loss.mul(&row_weights(&index, options)?)?;
+        loss = loss.mul(1.0 - options.smoothing)?.add(&counted)?;
     }
     reduce_rows(&loss, &index, &shape, options)
+}
+
+/// The losses of the rows, times the weights of their classes.
+fn weighted(loss: Tensor, index: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
+    if options.weight.is_some() { loss.mul(&row_weights(index, options)?) } else { Ok(loss) }
 }
 
 /// The class weight of each row; 0 for rows left out.
@@ -274,8 +270,7 @@ pub fn nll(log_p: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Res
     let (rows, index, shape) = rows_of("nll_loss", log_p, target)?;
     let (safe, counts) = safe_targets(&index, options.ignore)?;
     let picked = counts.select(&rows.gather(-1, &safe)?, 0.0)?.neg()?.reshape(&index.shape())?;
-    let loss = if options.weight.is_some() { picked.mul(&row_weights(&index, options)?)? } else { picked };
-    reduce_rows(&loss, &index, &shape, options)
+    reduce_rows(&weighted(picked, &index, options)?, &index, &shape, options)
 }
 
 /// Binary cross-entropy of logits: `max(x, 0) - x t + log(1 + exp(-|x|))`, stable for any logit.

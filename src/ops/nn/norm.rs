@@ -288,23 +288,17 @@ impl Tensor {
         let x = self.cast(self.dtype().to_float())?;
         let affine = weight.is_some() || bias.is_some();
         let op = LayerNorm { axes: shape.len() as u8, affine, eps: [eps, 0.0].into() };
-        let out = match (weight, bias) {
-            (None, None) => bind(op, &[&x])?,
-            (w, b) => {
-                let one = x.aval();
-                let w = w.cloned().map_or_else(|| Tensor::full(wanted, 1.0, one.dtype, one.device), Ok)?;
-                let b = b.cloned().map_or_else(|| Tensor::full(wanted, 0.0, one.dtype, one.device), Ok)?;
-                // Under autocast it runs in float32: the weight must not be rounded to a half dtype first.
-                let wide =
-                    crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
-                let dtype = if wide { DType::F32 } else { promote(&x, &w) };
-                let mut out = bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?;
-                if !wide {
-                    out[0] = out[0].cast(x.dtype())?;
-                }
-                out
-            }
+        if !affine {
+            return Ok(bind(op, &[&x])?.swap_remove(0));
+        }
+        let given = |t: Option<&Tensor>, value: f64| {
+            t.cloned().map_or_else(|| Tensor::full(wanted, value, x.dtype(), x.device()), Ok)
         };
-        out.into_iter().next().ok_or_else(|| Error::value("internal: layer_norm returned nothing"))
+        let (w, b) = (given(weight, 1.0)?, given(bias, 0.0)?);
+        // Under autocast it runs in float32: the weight must not be rounded to a half dtype first.
+        let wide = crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
+        let dtype = if wide { DType::F32 } else { promote(&x, &w) };
+        let y = bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?.swap_remove(0);
+        if wide { Ok(y) } else { y.cast(x.dtype()) }
     }
 }

@@ -134,11 +134,14 @@ impl Tensor {
 
     /// Moves axis `from` to position `to`; the others keep their order.
     pub fn move_axis(&self, from: usize, to: usize) -> Result<Tensor> {
-        if from == to {
-            return Ok(self.clone());
-        }
-        let mut axes: Vec<i64> = (0..self.rank() as i64).filter(|&i| i != from as i64).collect();
-        axes.insert(to, from as i64);
+        if from == to { Ok(self.clone()) } else { self.move_axes(from, 1, to) }
+    }
+
+    /// Moves `count` axes, the first of which is `from`, to position `to`; the others keep their order.
+    pub fn move_axes(&self, from: usize, count: usize, to: usize) -> Result<Tensor> {
+        let mut axes: Vec<i64> = (0..self.rank() as i64).collect();
+        let moved: Vec<i64> = axes.drain(from..from + count).collect();
+        axes.splice(to..to, moved);
         self.permute(&axes)
     }
 

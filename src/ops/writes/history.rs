@@ -28,11 +28,7 @@ pub fn kept(old: &Tensor, new: &Tensor, keep: Keep) -> Result<Tensor> {
     merged(Some(old), new, keep)
 }
 
-/// [`kept`] without an old history: drops from `new` the history that does not count.
-fn bare(new: &Tensor, keep: Keep) -> Result<Tensor> {
-    merged(None, new, keep)
-}
-
+/// [`kept`]; without an old history, drops from `new` the history that does not count.
 fn merged(old: Option<&Tensor>, new: &Tensor, keep: Keep) -> Result<Tensor> {
     let old = old.and_then(Tensor::traced);
     match (old, new.traced()) {
@@ -61,7 +57,7 @@ fn level(was: &Arc<Traced>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
             let tangent = match (keep, tangent, moved) {
                 (Keep::All, tangent, _) => tangent.clone(),
                 (_, Some(tangent), Some(moved)) => Some(kept(tangent, moved, keep)?),
-                (_, None, Some(moved)) => Some(bare(moved, keep)?),
+                (_, None, Some(moved)) => Some(merged(None, moved, keep)?),
                 (_, _, None) => None,
             };
             Ok(dual(is, kept(primal, next, keep)?, tangent))
@@ -87,7 +83,7 @@ fn lost(was: &Arc<Traced>, new: &Tensor, keep: Keep) -> Result<Tensor> {
             Ok(if keep == Keep::All { was.with_inner(primal) } else { primal })
         }
         Payload::Batched { value, .. } if value.traced().is_none() && keep == Keep::Unrecorded => {
-            bare(new, keep)
+            merged(None, new, keep)
         }
         Payload::Batched { value, axis } => {
             // All examples get the same value.
@@ -95,7 +91,7 @@ fn lost(was: &Arc<Traced>, new: &Tensor, keep: Keep) -> Result<Tensor> {
             Ok(was.with_inner(kept(value, &each, keep)?))
         }
         Payload::Staged { value, .. } if keep == Keep::All => Ok(was.with_inner(kept(value, new, keep)?)),
-        Payload::Staged { .. } => bare(new, keep),
+        Payload::Staged { .. } => merged(None, new, keep),
     }
 }
 
@@ -109,7 +105,7 @@ fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
         }
         Payload::Dual { primal, .. } if keep == Keep::All => below(primal),
         Payload::Dual { primal, tangent } => {
-            let tangent = tangent.as_ref().map(|t| bare(t, keep)).transpose()?;
+            let tangent = tangent.as_ref().map(|t| merged(None, t, keep)).transpose()?;
             Ok(dual(is, below(primal)?, tangent))
         }
         Payload::Batched { value, axis } => {

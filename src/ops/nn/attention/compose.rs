@@ -138,29 +138,21 @@ pub fn attention(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> 
 
 /// The tangents in the dtype of computation.
 fn wide_tangents(given: &Given<Tensor>, w: &Weights) -> Result<[Option<Tensor>; 4]> {
-    let mut t = [None, None, None, None];
-    for (to, from) in t.iter_mut().zip(given.t) {
-        *to = from.map(|t| t.cast(w.weights.dtype())).transpose()?;
-    }
-    Ok(t)
+    let wide = |i: usize| given.t[i].map(|t| t.cast(w.weights.dtype())).transpose();
+    Ok([wide(0)?, wide(1)?, wide(2)?, wide(3)?])
 }
 
 /// The tangent of the result, and the weighted mean of the tangents of the scores.
 pub fn tangent(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> {
     let w = Weights::new(given, settings)?;
     let t = wide_tangents(given, &w)?;
-    let (y, mean) = moved(&w, &t)?;
-    Ok(smallvec![y.cast(given.operand(0)?.dtype())?, mean])
-}
-
-/// `J(t)` and the weighted mean of the tangents of the scores.
-fn moved(w: &Weights, t: &[Option<Tensor>; 4]) -> Result<(Tensor, Tensor)> {
-    let moved = w.score_tangents(t)?;
+    let moved = w.score_tangents(&t)?;
     let mean = over_keys(&w.weights.mul(&moved)?)?;
     let weights = w.kept(w.weights.mul(&moved.sub(&mean)?)?)?;
     let direct = t[2].as_ref().map(|tv| w.kept_weights()?.matmul(tv)).transpose()?;
     let y = weights.matmul(&w.x[2])?;
-    Ok((direct.map_or(Ok(y.clone()), |direct| y.add(&direct))?, mean))
+    let y = direct.map_or(Ok(y.clone()), |direct| y.add(&direct))?;
+    Ok(smallvec![y.cast(given.operand(0)?.dtype())?, mean])
 }
 
 /// Reduces gradients to the shapes and dtypes of the wanted operands.

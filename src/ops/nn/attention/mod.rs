@@ -135,17 +135,11 @@ impl<'a, X> Reader<'a, '_, X> {
         self.0 = rest;
         Some(first)
     }
-    fn next_if(&mut self, there: bool) -> Option<&'a X> {
-        if there { self.next() } else { None }
-    }
-    fn pair(&mut self) -> Option<(&'a X, &'a X)> {
-        Some((self.next()?, self.next()?))
-    }
     /// Reads queries, keys and values, the results of the forward pass if `known`, and the mask.
     fn operands(&mut self, settings: &Settings, known: bool) -> Given<'a, X> {
         let [q, k, v] = [(); 3].map(|()| self.next());
-        let known = if known { self.pair() } else { None };
-        let mask = self.next_if(settings.masked);
+        let known = if known { self.next().zip(self.next()) } else { None };
+        let mask = if settings.masked { self.next() } else { None };
         Given { x: [q, k, v, mask], g: None, known, t: [None; 4], moved: None }
     }
 }
