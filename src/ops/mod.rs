@@ -81,6 +81,11 @@ pub(crate) fn outputs<const N: usize>(list: Tensors) -> Result<[Tensor; N]> {
     list.into_vec().try_into().map_err(|_| no_output())
 }
 
+/// The first of several outputs; the others serve derivatives.
+pub(crate) fn first(list: Tensors) -> Result<Tensor> {
+    list.into_iter().next().ok_or_else(no_output)
+}
+
 /// The sum of the terms that are present; `None` if none is.
 pub(crate) fn total(terms: impl IntoIterator<Item = Option<Tensor>>) -> Result<Option<Tensor>> {
     let mut terms = terms.into_iter().flatten();

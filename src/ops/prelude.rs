@@ -11,7 +11,7 @@ pub(crate) use crate::op::{
     Arrays, BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Discrete, General, Grads, Kernel, Linear,
     Needs, Own, Saves, in_front, no_flops, no_output,
 };
-pub(crate) use crate::ops::{all_in_front, first_in_front, kernel, one, outputs, total};
+pub(crate) use crate::ops::{all_in_front, first, first_in_front, kernel, one, outputs, total};
 pub(crate) use crate::tape::node::Vjp;
 pub(crate) use crate::tensor::{Tensor, Tensors};
 pub(crate) use crate::watch::cost;

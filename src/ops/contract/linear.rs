@@ -292,7 +292,7 @@ impl Tensor {
         }
         let op = Affine { bias: bias.is_some(), act };
         let inputs: SmallVec<[&Tensor; 4]> = [self, weight].into_iter().chain(bias).collect();
-        Ok(bind(op, &inputs)?.swap_remove(0))
+        first(bind(op, &inputs)?)
     }
 
     /// [`Tensor::linear`] with a vector as weight: the output has no axis of its own.

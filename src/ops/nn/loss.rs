@@ -154,8 +154,8 @@ pub fn cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOpti
         return soft_cross_entropy(logits, target, options);
     }
     let (rows, index, shape) = rows_of("cross_entropy", logits, target)?;
-    let out = bind(CrossEntropy { ignore: options.ignore }, &[&rows, &index])?;
-    let mut loss = weighted(out[0].clone(), &index, options)?;
+    let loss = first(bind(CrossEntropy { ignore: options.ignore }, &[&rows, &index])?)?;
+    let mut loss = weighted(loss, &index, options)?;
     if options.smoothing > 0.0 {
         // (1 - s) * (lse - x_t) + s * mean_c (lse - x_c), with class weights inside the mean.
         let log_p = rows.log_softmax(-1)?;

@@ -117,8 +117,8 @@ impl Kernel for LayerNorm {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let (weight, bias) = (x.get(1).copied(), x.get(2).copied());
-        let (y, mean, rstd) =
-            on_device!(x[0], norm::layer_norm(x[0], weight, bias, self.axes as usize, self.eps.get()[0]))?;
+        let (axes, eps) = (self.axes as usize, self.eps.get()[0]);
+        let (y, mean, rstd) = on_device!(x[0], norm::layer_norm(x[0], weight, bias, axes, eps))?;
         Ok(smallvec![y, mean, rstd])
     }
     /// 5 n + 2 per row of n, 7 n + 2 with weight and bias.
@@ -289,7 +289,7 @@ impl Tensor {
         let affine = weight.is_some() || bias.is_some();
         let op = LayerNorm { axes: shape.len() as u8, affine, eps: [eps, 0.0].into() };
         if !affine {
-            return Ok(bind(op, &[&x])?.swap_remove(0));
+            return first(bind(op, &[&x])?);
         }
         let given = |t: Option<&Tensor>, value: f64| {
             t.cloned().map_or_else(|| Tensor::full(wanted, value, x.dtype(), x.device()), Ok)
@@ -298,7 +298,7 @@ impl Tensor {
         // Under autocast it runs in float32: the weight must not be rounded to a half dtype first.
         let wide = crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
         let dtype = if wide { DType::F32 } else { promote(&x, &w) };
-        let y = bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?.swap_remove(0);
+        let y = first(bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?)?;
         if wide { Ok(y) } else { y.cast(x.dtype()) }
     }
 }

@@ -76,11 +76,7 @@ impl Part {
 
     /// The axes with stride 0, along which the part repeats one element.
     fn repeated(&self) -> Axes {
-        let mut axes = Axes::default();
-        (0..self.shape.rank())
-            .filter(|&i| self.strides[i] == 0 && self.shape.at(i) != 1)
-            .for_each(|i| axes.insert(i));
-        axes
+        (0..self.shape.rank()).filter(|&i| self.strides[i] == 0 && self.shape.at(i) != 1).collect()
     }
 
     /// Whether two elements of the part are the same element of the whole.

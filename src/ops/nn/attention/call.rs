@@ -203,6 +203,5 @@ fn attend(
     let settings = Settings { numbers, causal: options.causal, masked: mask.is_some(), dropout };
     let mut inputs = vec![&q, &k, &v];
     inputs.extend(&mask);
-    let out = bind(Attention { settings }, &inputs)?;
-    out.into_iter().next().ok_or_else(super::missing_input)
+    first(bind(Attention { settings }, &inputs)?)
 }
