@@ -96,6 +96,21 @@ impl Traced {
             Payload::Batched { value, .. } | Payload::Staged { value, .. } => value,
         }
     }
+
+    /// The same value of its interpreter over another one a level down.
+    pub fn with_inner(&self, inner: Tensor) -> Tensor {
+        let payload = match &self.payload {
+            Payload::Taped { node, index, .. } => {
+                Payload::Taped { primal: inner, node: node.clone(), index: *index }
+            }
+            Payload::Dual { tangent, .. } => Payload::Dual { primal: inner, tangent: tangent.clone() },
+            Payload::Batched { axis, .. } => Payload::Batched { value: inner, axis: *axis },
+            Payload::Staged { var, program, .. } => {
+                Payload::Staged { value: inner, var: *var, program: program.clone() }
+            }
+        };
+        Tensor::Traced(Arc::new(Traced { tag: self.tag, aval: self.aval, payload }))
+    }
 }
 
 impl From<Array> for Tensor {
@@ -312,22 +327,6 @@ impl std::fmt::Debug for Tensor {
 pub fn over_memory(t: &Tensor, array: &Array) -> Tensor {
     match t {
         Tensor::Array(_) => array.clone().into(),
-        Tensor::Traced(traced) => {
-            let payload = match &traced.payload {
-                Payload::Taped { primal, node, index } => {
-                    Payload::Taped { primal: over_memory(primal, array), node: node.clone(), index: *index }
-                }
-                Payload::Dual { primal, tangent } => {
-                    Payload::Dual { primal: over_memory(primal, array), tangent: tangent.clone() }
-                }
-                Payload::Batched { value, axis } => {
-                    Payload::Batched { value: over_memory(value, array), axis: *axis }
-                }
-                Payload::Staged { value, var, program } => {
-                    Payload::Staged { value: over_memory(value, array), var: *var, program: program.clone() }
-                }
-            };
-            Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload }))
-        }
+        Tensor::Traced(traced) => traced.with_inner(over_memory(traced.inner(), array)),
     }
 }

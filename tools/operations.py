@@ -2,7 +2,7 @@
 
 Nothing in the table is typed here. Formulas and counts of the elementwise functions are readings of their
 rows (`src/ops/pointwise/reading/`), those of the others constants beside their rules (`TRANSPOSE`, `VJP`,
-`JVP`) and the line above `fn flops`; errors come from benches/results/ulp.md; what is saved, which dtypes are
+`JVP`) and the line above `flops`; errors come from benches/results/ulp.md; what is saved, which dtypes are
 taken, and what a function is made of are found by running the samples of the test suite. The output depends
 on the built module and the sources alone.
 """
@@ -93,16 +93,15 @@ def short(number: str) -> str:
 
 
 def source_lines() -> dict[str, str]:
-    """Per operation of the list, the line above its `fn flops`."""
+    """Per operation of the list, the line above its `flops`."""
     found = {}
+    block = re.compile(r"^(?:impl \w+ for (\w+) \{|kernel! \{\n    (\w+),)(.*?)^\}", re.M | re.S)
     for path in sorted((ROOT / "src" / "ops").rglob("*.rs")):
-        text = path.read_text(encoding="utf-8")
-        for match in re.finditer(r"^impl Kernel for (\w+) \{\n(.*?)^\}", text, re.M | re.S):
-            line = re.search(r"((?:    /// [^\n]*\n)+)    fn flops", match[2])
+        for match in block.finditer(path.read_text(encoding="utf-8")):
+            line = re.search(r"((?:    /// [^\n]*\n)+)    (?:fn )?flops", match[3])
             if line:
-                found[match[1]] = " ".join(part.strip()[4:] for part in line[1].strip().splitlines()).rstrip(
-                    "."
-                )
+                words = " ".join(part.strip()[4:] for part in line[1].strip().splitlines())
+                found[match[1] or match[2]] = words.rstrip(".")
     return found
 
 

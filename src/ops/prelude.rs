@@ -9,9 +9,9 @@ pub(crate) use crate::device::{on_device, on_host};
 pub(crate) use crate::error::{Error, Result};
 pub(crate) use crate::op::{
     Arrays, BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Discrete, General, Grads, Kernel, Linear,
-    Needs, Own, Saves, added, aligned, in_front, no_flops,
+    Needs, Own, Saves, added, aligned, in_front, no_flops, no_output,
 };
-pub(crate) use crate::ops::one;
+pub(crate) use crate::ops::{all_in_front, first, first_in_front, kernel, one, outputs, total};
 pub(crate) use crate::tape::node::Vjp;
 pub(crate) use crate::tensor::{Tensor, Tensors};
 pub(crate) use crate::watch::cost;

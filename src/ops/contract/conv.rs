@@ -6,21 +6,9 @@
 //! Their transposes are the other two, so derivatives of every order stay within this file. Groups of
 //! channels do not mix. Read next: `src/ops/contract/convolve.rs`, the functions that users call.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::shape::Shape;
 use crate::array::window::Window;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::Result;
-use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Needs, Own, Saves,
-};
-use crate::ops::one;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::smallvec;
+use crate::ops::pointwise::elementwise::by_parts;
+use crate::ops::prelude::*;
 use std::sync::Arc;
 
 /// The three tensors of the trilinear form.
@@ -76,24 +64,23 @@ impl Conv {
     }
 }
 
-impl Kernel for Conv {
-    fn name(&self) -> &'static str {
-        match self.gives {
-            Member::Y => "conv",
-            Member::X => "conv_transpose",
-            Member::W => "conv_weight",
-        }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Conv,
+    match self.gives {
+        Member::Y => "conv",
+        Member::X => "conv_transpose",
+        Member::W => "conv_weight",
+    },
+    |self, x| {
         let (window, groups) = (&*self.window, self.groups as usize);
-        one!(match self.gives {
+        match self.gives {
             Member::Y => on_device!(x[0], conv::forward(x[0], x[1], window, groups)),
             Member::X => on_device!(x[0], conv::input(x[0], x[1], window, groups)),
             Member::W => on_device!(x[0], conv::weight(x[0], x[1], window, groups)),
-        })
-    }
+        }
+    },
     /// 2 per output of the convolution, element of its window, and channel of its group.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+    flops |x, y| {
         let (weights, sums) = match self.gives {
             Member::Y => (x[1], &y[0]),
             Member::X => (x[1], x[0]),
@@ -153,23 +140,16 @@ pub struct ConvBias {
     pub conv: Conv,
 }
 
-impl Kernel for ConvBias {
-    fn name(&self) -> &'static str {
-        "conv"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    ConvBias, "conv", |self, x| {
         let (window, groups) = (&*self.conv.window, self.conv.groups as usize);
         if x[0].device() == Device::Cpu && x[0].numel() * x[1].numel() > 0 {
-            return one!(crate::cpu::conv::biased(x[0], x[1], Some(x[2]), window, groups));
+            return crate::cpu::conv::biased(x[0], x[1], Some(x[2]), window, groups);
         }
-        let operands: Vec<Tensor> = x.iter().map(|&x| Tensor::Array(x.clone())).collect();
-        let out = self.decompose(&operands.iter().collect::<Vec<_>>())?;
-        out.iter().map(|y| y.array("conv").cloned()).collect()
-    }
+        by_parts(self, x)?.pop().ok_or_else(no_output)
+    },
     /// Those of the convolution, plus one per output.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
-        self.conv.flops(x, y) + cost::each(y, 1)
-    }
+    flops |x, y| self.conv.flops(x, y) + cost::each(y, 1)
 }
 
 impl Composite for ConvBias {

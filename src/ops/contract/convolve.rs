@@ -1,13 +1,10 @@
 //! The public functions of convolution and transposed convolution: they check the options and build a
 //! [`Window`].
 
-use crate::array::shape::Shape;
 use crate::array::window::{AXES, Window};
-use crate::bind::bind;
-use crate::error::{Error, Result};
 use crate::ops::contract::conv::{Conv, ConvBias, Member, per_channel};
 use crate::ops::pointwise::operand::promote;
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
 use std::sync::Arc;
 
 /// The padding at the ends of the input.

@@ -2,26 +2,14 @@
 //! cache, the tape gets one node, and one backward step computes all wanted gradients without transposing
 //! memory.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::{Axes, Shape};
-use crate::bind::bind;
+use crate::array::shape::Axes;
 use crate::cpu::product::epilogue::{Activation, Epilogue};
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Grads, Kernel, Needs, Own, Saves,
-};
 use crate::ops::contract::matmul::{Form, Matmul, product};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::{Map, MapVjp};
 use crate::ops::pointwise::table::{Arg, Fun, pointwise_rule};
 use crate::ops::pointwise::unary::Unary;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::{SmallVec, smallvec};
+use crate::ops::prelude::*;
 
 /// `act(x W' + b)`. Inputs: x `[..., k]`, weight `[n, k]`, then bias `[n]` if `bias`. Outputs: the result
 /// `[..., n]`, and the pre-activation if the activation's derivative reads it.
@@ -31,6 +19,15 @@ pub struct Affine {
     pub bias: bool,
     /// Applied to every element of the sum.
     pub act: Option<Unary>,
+}
+
+impl Affine {
+    /// The outputs, of the sum to which the activation is applied.
+    fn activated(&self, sum: Tensor) -> Result<Tensors> {
+        let Some(act) = self.act else { return Ok(smallvec![sum]) };
+        let out = sum.unary(act)?;
+        Ok(if reads_input(self.act) { smallvec![out, sum] } else { smallvec![out] })
+    }
 }
 
 /// The operation of a row of the table of unary functions.
@@ -123,9 +120,7 @@ impl Composite for Affine {
         if self.bias {
             sum = sum.add(x[2])?;
         }
-        let Some(act) = self.act else { return Ok(smallvec![sum]) };
-        let out = sum.unary(act)?;
-        Ok(if reads_input(self.act) { smallvec![out, sum] } else { smallvec![out] })
+        self.activated(sum)
     }
     fn own(&self) -> Own {
         Own { vjp: true, batch: true, ..Own::default() }
@@ -140,10 +135,7 @@ impl Composite for Affine {
     }
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let wants = [c.needs(0), c.needs(1), self.bias && c.needs(2)];
-        let at = match self.act {
-            Some(_) => Some(c.output(reads_input(self.act) as usize)?),
-            None => None,
-        };
+        let at = self.act.map(|_| c.output(reads_input(self.act) as usize)).transpose()?;
         let first = g.first().and_then(Option::as_ref);
         // The pre-activation is an output too, so an outer tape may send a cotangent for it.
         let direct = match (first, g.get(1).and_then(Option::as_ref), self.act.zip(at)) {
@@ -166,10 +158,7 @@ impl Composite for Affine {
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         if x[1..].iter().all(|operand| operand.axis.is_none()) {
-            let value = x[0].front()?;
-            let inputs: SmallVec<[&Tensor; 4]> =
-                std::iter::once(&value).chain(x[1..].iter().map(|operand| &operand.value)).collect();
-            return Ok(bind(*self, &inputs)?.into_iter().map(|y| (y, Some(0))).collect());
+            return first_in_front(*self, x);
         }
         // Each element of the batch has its own layer: merge the rows, then multiply as a batch of matrices.
         let batched = x[0].axis.is_some() as usize;
@@ -189,10 +178,7 @@ impl Composite for Affine {
             sum = sum.add(&if own { bias.unsqueeze(1)? } else { bias })?;
         }
         let shape = leading.inserted(leading.rank(), sum.shape().at(2))?.inserted(0, size)?;
-        sum = sum.reshape(&shape)?;
-        let Some(act) = self.act else { return Ok(smallvec![(sum, Some(0))]) };
-        let out = (sum.unary(act)?, Some(0));
-        Ok(if reads_input(self.act) { smallvec![out, (sum, Some(0))] } else { smallvec![out] })
+        Ok(self.activated(sum.reshape(&shape)?)?.into_iter().map(|y| (y, Some(0))).collect())
     }
 }
 
@@ -306,8 +292,7 @@ impl Tensor {
         }
         let op = Affine { bias: bias.is_some(), act };
         let inputs: SmallVec<[&Tensor; 4]> = [self, weight].into_iter().chain(bias).collect();
-        let mut out = bind(op, &inputs)?;
-        Ok(out.swap_remove(0))
+        first(bind(op, &inputs)?)
     }
 
     /// [`Tensor::linear`] with a vector as weight: the output has no axis of its own.

@@ -1,18 +1,7 @@
 //! The matrix product. Batch axes broadcast; operands may have any strides, so transposes cost nothing.
 
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Bilinear, Kernel};
-use crate::ops::one;
 use crate::ops::pointwise::operand::promote;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// The meaning of an operand's last axes. The forms are closed under transposition, so every derivative of a
 /// product is one product, and neither vectors nor transposes need a view node on the tape.
@@ -94,13 +83,10 @@ impl Matmul {
     }
 }
 
-impl Kernel for Matmul {
-    fn name(&self) -> &'static str {
-        "matmul"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Matmul, "matmul", |self, x| {
         if *self == MATRICES && x[0].rank() == x[1].rank() {
-            return one!(on_device!(x[0], matmul::matmul(x[0], x[1])));
+            return on_device!(x[0], matmul::matmul(x[0], x[1]));
         }
         let (a, b) = (self.left.matrix(x[0])?, self.right.matrix(x[1])?);
         let rank = a.rank().max(b.rank());
@@ -115,12 +101,12 @@ impl Kernel for Matmul {
             shape = shape.removed(rank - 2);
         }
         if shape.rank() == rank {
-            return Ok(smallvec![out]);
+            return Ok(out);
         }
-        one!(out.with_layout(shape, &shape.strides()[..shape.rank()], out.offset()))
-    }
+        out.with_layout(shape, &shape.strides()[..shape.rank()], out.offset())
+    },
     /// 2 m n k.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+    flops |x, y| {
         let terms = self.left.matrix(x[0]).map_or(0, |m| m.dim(m.rank() - 1));
         y.iter().map(|y| cost::product(y.numel(), terms)).sum()
     }
@@ -157,6 +143,11 @@ impl Bilinear for Matmul {
         }
         let axes = |i: usize, form: Form| x[i].value.rank() - x[i].axis.is_some() as usize - form.rank();
         let batch = axes(0, self.left).max(axes(1, self.right));
+        // Missing batch axes of an operand stand behind the one in front.
+        let leading = |x: &Batched, rank: usize| {
+            let at = x.axis.is_some() as usize;
+            x.front()?.with_rank(rank + at, at)
+        };
         let left = leading(&x[0], batch + self.left.rank())?;
         let right = leading(&x[1], batch + self.right.rank())?;
         Ok(smallvec![(product(&left, self.left, &right, self.right)?, Some(0))])
@@ -207,20 +198,6 @@ fn joined(x: &Tensor) -> Result<Tensor> {
 /// Splits axis `axis` of `x` into two of these lengths.
 fn parted(x: &Tensor, lengths: Shape, axis: usize) -> Result<Tensor> {
     x.reshape(&x.shape().with(axis, lengths.at(1)).inserted(axis, lengths.at(0))?)
-}
-
-/// Moves the batch axis, if any, to the front, and inserts axes of length 1 after it, up to `rank` others.
-fn leading(operand: &Batched, rank: usize) -> Result<Tensor> {
-    let (x, at) = (operand.front()?, operand.axis.is_some() as usize);
-    let missing = (rank + at).saturating_sub(x.rank());
-    if missing == 0 {
-        return Ok(x);
-    }
-    let mut shape = x.shape();
-    for _ in 0..missing {
-        shape = shape.inserted(at, 1)?;
-    }
-    x.reshape(&shape)
 }
 
 #[cold]

@@ -1,14 +1,10 @@
 //! `unfold` extracts windows as columns, `fold` adds them back: a `take` by index and its transpose.
 
-use crate::array::buffer::{Device, with_capacity};
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
+use crate::array::buffer::with_capacity;
 use crate::array::window::{AXES, Window};
-use crate::bind::bind;
-use crate::error::{Error, Result};
 use crate::ops::contract::convolve::per_axis;
 use crate::ops::indexing::index::TakeAdd;
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
 
 /// The options of windows over the last two axes: each a number for both axes, or one for each.
 #[derive(Clone, Debug)]

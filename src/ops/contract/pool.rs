@@ -4,20 +4,12 @@
 //! order gather and scatter-add at these indices. Averages are convolutions with a constant window, or, where
 //! windows differ in length, products with a matrix along each axis, so they need no rules.
 
-use crate::array::Array;
 use crate::array::buffer::filled;
-use crate::array::shape::Shape;
 use crate::array::window::{AXES, Window};
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
 use crate::ops::contract::conv::{Conv, Member};
 use crate::ops::contract::convolve::{per_axis, spatial};
 use crate::ops::indexing::index::{Gather, ScatterAdd};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 use std::sync::Arc;
 
 /// The largest element of every window over the last axes. Outputs: the values, and their indices in the
@@ -44,9 +36,7 @@ impl Kernel for MaxPool {
         let (y, index) = on_device!(x[0], conv::max_pool(x[0], &self.window))?;
         Ok(smallvec![y, index])
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl General for MaxPool {
@@ -71,9 +61,8 @@ impl General for MaxPool {
         let moved = bind(op, &[&t.reshape(&from)?, &index])?;
         Ok(smallvec![Some(moved.reshape(&shape)?), None])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let out = bind(self.clone(), &[&x[0].front()?])?;
-        Ok(out.into_iter().map(|y| (y, Some(0))).collect())
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        all_in_front(self.clone(), x, size)
     }
 }
 
@@ -201,11 +190,7 @@ impl Tensor {
                 window.padding[axis]
             )));
         }
-        let mut out = bind(MaxPool { window: Arc::new(window) }, &[self])?;
-        match (out.pop(), out.pop()) {
-            (Some(index), Some(y)) => Ok((y, index)),
-            _ => Err(Error::value("internal: max_pool returned fewer than two outputs")),
-        }
+        Ok(outputs::<2>(bind(MaxPool { window: Arc::new(window) }, &[self])?)?.into())
     }
 
     /// The average of every window over the last axes. Padding elements count as zeros if `padded`, else not

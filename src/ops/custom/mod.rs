@@ -18,20 +18,17 @@ mod transpose;
 pub use rule::{CustomRule, Plan, Source};
 pub use transpose::transpose;
 
-use crate::array::Array;
-use crate::array::dtype::DType;
 use crate::autodiff::{accumulate, transform};
 use crate::bind::bind_at;
-use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, staged};
-use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Op, Saves};
+use crate::op::Op;
+use crate::ops::prelude::*;
 use crate::tape::host_ref::Holder;
-use crate::tape::node::{Edge, Edges, Handle, NewNode, Slot, Vjp};
+use crate::tape::node::{Edge, Edges, Handle, NewNode, Slot};
 use crate::tape::saving;
-use crate::tensor::{Payload, Tensor, Tensors};
+use crate::tensor::Payload;
 use crate::watch::anomaly;
 use crate::watch::debug;
-use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
@@ -284,6 +281,12 @@ impl Custom {
         Ok(out)
     }
 
+    /// The values that the rules need.
+    fn kept(&self, plan: &Plan, x: &[&Tensor], y: &[Tensor]) -> Result<Vec<Tensor>> {
+        let value = |&source| located(plan, source, x, y).map(|(_, value)| value.clone());
+        plan.saved.iter().map(|source| value(source).ok_or_else(|| self.absent())).collect()
+    }
+
     /// Computes the inputs' cotangents from those of all outputs.
     fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let plan = self.rule.plan()?;
@@ -377,11 +380,9 @@ impl General for Custom {
     }
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let plan = self.rule.plan()?;
-        let saved = plan.saved.iter().map(|&source| {
-            located(&plan, source, x, y).map(|(_, value)| value.clone()).ok_or_else(|| self.absent())
-        });
+        let saved = self.kept(&plan, x, y)?;
         let x: Vec<Tensor> = x.iter().map(|&x| x.clone()).collect();
-        self.rule.jvp(&x, &saved.collect::<Result<Vec<_>>>()?, t)
+        self.rule.jvp(&x, &saved, t)
     }
     /// `batch_at` does the batching.
     fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {

@@ -1,6 +1,6 @@
 //! Custom functions in forward mode.
 
-use super::{Custom, differentiable, located};
+use super::{Custom, differentiable};
 use crate::autodiff::transform;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp};
@@ -30,11 +30,7 @@ impl Custom {
         let mut outputs = self.below(at, &op, &primals)?;
         let plan = self.rule.plan()?;
         let x: Vec<Tensor> = primals.iter().map(|&x| x.clone()).collect();
-        let mut saved = Vec::new();
-        for &source in &plan.saved {
-            let (_, value) = located(&plan, source, &primals, &outputs).ok_or_else(|| self.absent())?;
-            saved.push(value.clone());
-        }
+        let saved = self.kept(&plan, &primals, &outputs)?;
         let quiet = debug::suspend(Modes::VALUES);
         let (values, mut moved) = self.own_push(&call, at, &x, &saved, &tangents)?;
         for (y, value) in outputs.iter_mut().zip(values.into_iter().flatten()) {

@@ -4,20 +4,8 @@
 //! becomes a `take` after the indexed axes are merged (`Tensor::index`). Indices out of range raise; negative
 //! ones count from the end. Read next: `src/ops/indexing/mod.rs`.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Needs, Saves};
-use crate::ops::one;
-use crate::tape::node::Vjp;
+use crate::ops::prelude::*;
 use crate::tape::saving::bottom;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// `out[.., i.., ..] = x[.., index[i..], ..]` along `axis`. Inputs: x, index (any shape).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,17 +14,7 @@ pub struct Take {
     pub axis: u8,
 }
 
-impl Kernel for Take {
-    fn name(&self) -> &'static str {
-        "take"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], gather::take(x[0], x[1], self.axis as usize)))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Take, "take", |self, x| on_device!(x[0], gather::take(x[0], x[1], self.axis as usize)) }
 
 impl Linear for Take {
     const TRANSPOSE: &'static str = "rows of g added up by index";
@@ -65,12 +43,7 @@ impl Linear for Take {
                 let index = offset_index(&index, size, n)?;
                 let out = bind(Take { axis: 0 }, &[&merged, &index])?;
                 // [batch, index.., rest..] -> [batch, before.., index.., after..]
-                let count = index.rank() - 1;
-                let mut order: Vec<i64> = vec![0];
-                order.extend((0..axis).map(|i| (1 + count + i) as i64));
-                order.extend((0..count).map(|i| (1 + i) as i64));
-                order.extend((1 + count + axis..out.rank()).map(|i| i as i64));
-                Ok(smallvec![(out.permute(&order)?, Some(0))])
+                Ok(smallvec![(out.move_axes(1, index.rank() - 1, 1 + axis)?, Some(0))])
             }
         }
     }
@@ -103,17 +76,10 @@ pub struct TakeAdd {
     pub shape: Shape,
 }
 
-impl Kernel for TakeAdd {
-    fn name(&self) -> &'static str {
-        "take_add"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], gather::take_add(x[0], x[1], self.axis as usize, &self.shape)))
-    }
+kernel! {
+    TakeAdd, "take_add", |self, x| on_device!(x[0], gather::take_add(x[0], x[1], self.axis as usize, &self.shape)),
     /// One per input.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::each(x, 1)
-    }
+    flops |x, _y| cost::each(x, 1)
 }
 
 impl Linear for TakeAdd {
@@ -134,15 +100,11 @@ impl Linear for TakeAdd {
         }
         let n = self.shape.at(axis);
         let index = offset_index(&x[1].front()?, size, n)?;
-        let count = index.rank() - 1;
         // [batch, before.., index.., after..] -> [batch, index.., before.., after..]
-        let mut order: Vec<i64> = vec![0];
-        order.extend((0..count).map(|i| (1 + axis + i) as i64));
-        order.extend((0..axis).map(|i| (1 + i) as i64));
-        order.extend((1 + axis + count..g.rank()).map(|i| i as i64));
+        let g = g.move_axes(1 + axis, index.rank() - 1, 1)?;
         let rest = self.shape.removed(axis);
         let op = TakeAdd { axis: 0, shape: rest.inserted(0, size * n)? };
-        let out = bind(op, &[&g.permute(&order)?, &index])?;
+        let out = bind(op, &[&g, &index])?;
         let out = out.reshape(&rest.inserted(0, n)?.inserted(0, size)?)?;
         Ok(smallvec![(out.move_axis(1, 1 + axis)?, Some(0))])
     }
@@ -155,17 +117,7 @@ pub struct Gather {
     pub axis: u8,
 }
 
-impl Kernel for Gather {
-    fn name(&self) -> &'static str {
-        "gather"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], gather::gather(x[0], x[1], self.axis as usize)))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Gather, "gather", |self, x| on_device!(x[0], gather::gather(x[0], x[1], self.axis as usize)) }
 
 impl Linear for Gather {
     const TRANSPOSE: &'static str = "elements of g added up by index";
@@ -177,8 +129,7 @@ impl Linear for Gather {
         bind(ScatterAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let (value, index) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(bind(Gather { axis: self.axis + 1 }, &[&value, &index])?, Some(0))])
+        in_front(Gather { axis: self.axis + 1 }, x, size)
     }
 }
 
@@ -191,17 +142,10 @@ pub struct ScatterAdd {
     pub shape: Shape,
 }
 
-impl Kernel for ScatterAdd {
-    fn name(&self) -> &'static str {
-        "scatter_add"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], gather::scatter_add(x[0], x[1], self.axis as usize, &self.shape)))
-    }
+kernel! {
+    ScatterAdd, "scatter_add", |self, x| on_device!(x[0], gather::scatter_add(x[0], x[1], self.axis as usize, &self.shape)),
     /// One per input.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::each(x, 1)
-    }
+    flops |x, _y| cost::each(x, 1)
 }
 
 impl Linear for ScatterAdd {
@@ -214,9 +158,7 @@ impl Linear for ScatterAdd {
         bind(Gather { axis: self.axis }, &[g, c.input(1)?])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let (g, index) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        let op = ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? };
-        Ok(smallvec![(bind(op, &[&g, &index])?, Some(0))])
+        in_front(ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? }, x, size)
     }
 }
 

@@ -3,15 +3,10 @@
 
 pub mod index;
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::error::{Error, Result};
 use crate::ops::indexing::index::{Gather, ScatterAdd, Take, TakeAdd, index_from_front};
+use crate::ops::prelude::*;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
-use crate::tensor::Tensor;
 
 /// Raises unless `index` is an integer tensor.
 pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
@@ -26,7 +21,8 @@ pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
 
 /// Raises unless the source has the dtype of the tensor it is written to.
 pub(crate) fn check_same_dtype(op: &str, own: DType, source: DType) -> Result<()> {
-    if own == source {
+    // Autocast converts them.
+    if own == source || crate::interp::autocasting() {
         return Ok(());
     }
     Err(Error::dtype(format!(
@@ -55,9 +51,7 @@ impl Tensor {
         let picked = self.at_least_vector()?.take(&index.at_least_vector()?, axis)?;
         if self.rank() == 0 { picked.reshape(&self.shape()) } else { Ok(picked) }
     }
-}
 
-impl Tensor {
     /// Selects rows of `axis` by `index`, whose axes replace it.
     pub fn take(&self, index: &Tensor, axis: i64) -> Result<Tensor> {
         check_index("take", index)?;
@@ -113,9 +107,7 @@ impl Tensor {
                 )));
             }
         }
-        if !crate::interp::autocasting() {
-            check_same_dtype(op, self.dtype(), source.dtype())?;
-        }
+        check_same_dtype(op, self.dtype(), source.dtype())?;
         Ok(i)
     }
 
@@ -126,7 +118,6 @@ impl Tensor {
 
     /// Returns `self` with the elements of `source` added at `index` along `axis`. Scalars count as vectors.
     pub fn scatter_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        check_index("scatter_add", index)?;
         if self.rank() == 0 || index.rank() == 0 || source.rank() == 0 {
             let (own, part) = (self.at_least_vector()?, source.at_least_vector()?);
             return own.scatter_add(axis, &index.at_least_vector()?, &part)?.reshape(&self.shape());
@@ -146,16 +137,11 @@ impl Tensor {
     pub fn index(&self, indices: &[Option<Tensor>]) -> Result<Tensor> {
         let plan = IndexPlan::new(self.shape(), indices)?;
         let Some(linear) = plan.linear(indices)? else { return Ok(self.clone()) };
-        let merged = self.permute(&plan.order())?.reshape(&plan.merged)?;
+        let rest = (0..self.rank()).filter(|i| !plan.axes.contains(i));
+        let order: Vec<i64> = plan.axes.iter().copied().chain(rest).map(|i| i as i64).collect();
+        let merged = self.permute(&order)?.reshape(&plan.merged)?;
         let taken = merged.take(&linear, 0)?;
-        let front = linear.rank();
-        if plan.position == 0 {
-            return Ok(taken);
-        }
-        let mut order: Vec<i64> = (front..front + plan.position).map(|i| i as i64).collect();
-        order.extend((0..front).map(|i| i as i64));
-        order.extend((front + plan.position..taken.rank()).map(|i| i as i64));
-        taken.permute(&order)
+        if plan.position == 0 { Ok(taken) } else { taken.move_axes(0, linear.rank(), plan.position) }
     }
 
     /// Checks the arguments of an `index_add`; returns its axis and its index as a vector.
@@ -173,16 +159,13 @@ impl Tensor {
                 self.shape()
             )));
         }
-        if !crate::interp::autocasting() {
-            check_same_dtype("index_add", self.dtype(), source.dtype())?;
-        }
+        check_same_dtype("index_add", self.dtype(), source.dtype())?;
         Ok((axis, index))
     }
 
     /// Returns this tensor with the slices of `source` added to those along `axis` that `index`, a vector,
     /// selects.
     pub fn index_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
-        check_index("index_add", index)?;
         if self.rank() == 0 && source.rank() == 0 {
             let out = self.at_least_vector()?.index_add(axis, index, &source.at_least_vector()?)?;
             return out.reshape(&self.shape());
@@ -228,11 +211,6 @@ impl IndexPlan {
         let mut dims = vec![count];
         dims.extend((0..shape.rank()).filter(|i| !axes.contains(i)).map(|i| shape.at(i)));
         Ok(IndexPlan { shape, axes, position, merged: Shape::new(&dims)? })
-    }
-
-    fn order(&self) -> Vec<i64> {
-        let rest = (0..self.shape.rank()).filter(|i| !self.axes.contains(i));
-        self.axes.iter().copied().chain(rest).map(|i| i as i64).collect()
     }
 
     /// Returns the index into the merged axis. Checks only what merging would hide, in nonempty selections.

@@ -1,18 +1,7 @@
 //! Eigenvalues and eigenvectors of general square matrices.
 
 use super::spectral::gaps;
-use super::{
-    adjoint_times, check_square, diagonal, in_front, on_cpu, sides, times, times_adjoint, total, two,
-};
-use crate::array::Array;
-use crate::bind::bind;
-use crate::cpu::linalg;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
+use super::*;
 
 /// `A V = V diag(w)`, with columns of `V` of length 1. Outputs, both complex: `w`, in no order, and `V`.
 ///
@@ -26,30 +15,20 @@ pub struct Eig {
     pub real: bool,
 }
 
-impl Kernel for Eig {
-    fn name(&self) -> &'static str {
-        "eig"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        Ok(linalg::eig(x[0])?.into_iter().collect())
-    }
-    /// 25 n^3 (Golub and Van Loan).
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        let (count, n, _) = cost::matrices(x[0]);
-        count * 25 * n * n * n
-    }
-}
-
-impl General for Eig {
+impl OfMatrix for Eig {
+    const NAME: &'static str = "eig";
     const VJP: &'static str =
         "V'^-1 (diag(g_w) + conj(F) * (M - V' V Re diag(M))) V' with M = V' g_V, F[i, j] = 1 / (w[j] - w[i])";
     const JVP: &'static str = "P = V^-1 t V, B = F * P: diag(P), V (B - Re diag(V' V B))";
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::OUTPUTS
+    fn run(&self, x: &Array) -> Result<Arrays> {
+        linalg::eig(x).map(Arrays::from_iter)
     }
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+    /// 25 n^3 (Golub and Van Loan).
+    fn flops(count: u64, _m: u64, n: u64) -> u64 {
+        count * 25 * n * n * n
+    }
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>> {
         let (w, v) = (c.output(0)?, c.output(1)?);
         let own = g[0].as_ref().map(|g| diagonal(g, w.dtype().real())).transpose()?;
         let moved = match &g[1] {
@@ -61,21 +40,17 @@ impl General for Eig {
             }
             None => None,
         };
-        let Some(inner) = total([own, moved])? else { return Ok(Grads::new()) };
+        let Some(inner) = total([own, moved])? else { return Ok(None) };
         let out = v.solve(&times_adjoint(&inner, v)?, true)?;
-        Ok(smallvec![Some(if self.real { out.real()? } else { out })])
+        Ok(Some(if self.real { out.real()? } else { out }))
     }
-    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(t) = &t[0] else { return Ok(smallvec![None, None]) };
+    fn push(&self, _x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads> {
         let (w, v) = (&y[0], &y[1]);
         let inner = v.solve(&times(&t.cast(v.dtype())?, v)?, false)?;
         let moved = inner.mul(&gaps(w, sides(v).0)?)?;
         let longer = times(&adjoint_times(v, v)?, &moved)?.main_diagonal()?.real()?;
         let dv = times(v, &moved)?.sub(&v.mul(&longer.unsqueeze(-2)?)?)?;
         Ok(smallvec![Some(inner.main_diagonal()?), Some(dv)])
-    }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
     }
 }
 
@@ -84,6 +59,6 @@ impl Tensor {
     /// complex.
     pub fn eig(&self) -> Result<(Tensor, Tensor)> {
         check_square("eig", self)?;
-        two(bind(Eig { real: !self.dtype().is_complex() }, &[self])?)
+        Ok(outputs::<2>(bind(Eig { real: !self.dtype().is_complex() }, &[self])?)?.into())
     }
 }

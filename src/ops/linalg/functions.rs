@@ -1,82 +1,41 @@
 //! Functions of whole matrices: determinant, pseudoinverse, exponential.
 
-use super::{
-    adjoint, adjoint_times, check_matrix, check_square, diagonal, in_front, on_cpu, sides, times,
-    times_adjoint,
-};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::bind::bind;
-use crate::cpu::linalg::{self, Cutoff};
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
-use crate::ops::one;
+use super::*;
+use crate::cpu::linalg::Cutoff;
 use crate::ops::pointwise::table::Params;
 use crate::ops::views::join::cat;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// The determinant. Its gradient is the matrix of cofactors, which exists for singular matrices too.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Det;
 
-impl Kernel for Det {
-    fn name(&self) -> &'static str {
-        "det"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        one!(linalg::det(x[0]))
-    }
-    /// 2/3 n^3 + n.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        let (count, n, _) = cost::matrices(x[0]);
-        count * (2 * n * n * n / 3 + n)
-    }
-}
-
-impl General for Det {
+impl OfMatrix for Det {
+    const NAME: &'static str = "det";
     const VJP: &'static str = "g * conj(cofactors(x))";
     const JVP: &'static str = "sum(cofactors(x) * t)";
+    const READS: Saves = Saves::input(0);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(0)
+    fn run(&self, x: &Array) -> Result<Arrays> {
+        one!(linalg::det(x))
     }
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+    /// 2/3 n^3 + n.
+    fn flops(count: u64, _m: u64, n: u64) -> u64 {
+        count * (2 * n * n * n / 3 + n)
+    }
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+        let Some(Some(g)) = g.first() else { return Ok(None) };
         let slope = bind(Cofactor, &[c.input(0)?])?;
-        Ok(smallvec![Some(slope.conj()?.mul(&g.unsqueeze(-1)?.unsqueeze(-1)?)?)])
+        Ok(Some(slope.conj()?.mul(&g.unsqueeze(-1)?.unsqueeze(-1)?)?))
     }
-    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
-        let slope = bind(Cofactor, &[x[0]])?;
+    fn push(&self, x: &Tensor, _y: &[Tensor], t: &Tensor) -> Result<Grads> {
+        let slope = bind(Cofactor, &[x])?;
         Ok(smallvec![Some(slope.mul(t)?.sum(Some(&[-2, -1]), false)?)])
-    }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
     }
 }
 
 /// The matrix of cofactors: `det(A) A'^-1`, where that exists.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cofactor;
-
-impl Kernel for Cofactor {
-    fn name(&self) -> &'static str {
-        "cofactor"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        one!(linalg::cofactor(x[0]))
-    }
-    /// 26 n^3: singular values and two products.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        let (count, n, _) = cost::matrices(x[0]);
-        count * 26 * n * n * n
-    }
-}
 
 impl Cofactor {
     /// The derivative of the cofactors along `t`. In the bases of the singular vectors the matrix is
@@ -109,23 +68,25 @@ impl Cofactor {
     }
 }
 
-impl General for Cofactor {
+impl OfMatrix for Cofactor {
+    const NAME: &'static str = "cofactor";
     const VJP: &'static str = "the Hessian of the determinant along g";
     const JVP: &'static str = "the Hessian of the determinant along t";
+    const READS: Saves = Saves::input(0);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(0)
+    fn run(&self, x: &Array) -> Result<Arrays> {
+        one!(linalg::cofactor(x))
     }
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
-        Ok(smallvec![Some(Cofactor::change(c.input(0)?, &g.conj()?)?.conj()?)])
+    /// 26 n^3: singular values and two products.
+    fn flops(count: u64, _m: u64, n: u64) -> u64 {
+        count * 26 * n * n * n
     }
-    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
-        Ok(smallvec![Some(Cofactor::change(x[0], t)?)])
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+        let Some(Some(g)) = g.first() else { return Ok(None) };
+        Ok(Some(Cofactor::change(c.input(0)?, &g.conj()?)?.conj()?))
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
+    fn push(&self, x: &Tensor, _y: &[Tensor], t: &Tensor) -> Result<Grads> {
+        Ok(smallvec![Some(Cofactor::change(x, t)?)])
     }
 }
 
@@ -138,43 +99,32 @@ pub struct Pinv {
     pub cutoff: Params,
 }
 
-impl Kernel for Pinv {
-    fn name(&self) -> &'static str {
-        "pinv"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        let [absolute, relative] = self.cutoff.get();
-        one!(linalg::pinv(x[0], Cutoff { absolute, relative }))
-    }
-    /// 16 m n^2 + 8 n^3 with m the longer side: singular values and a product.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        let (count, m, n) = cost::matrices(x[0]);
-        let (long, short) = (m.max(n), m.min(n));
-        count * short * short * (16 * long + 8 * short)
-    }
-}
-
-impl General for Pinv {
+impl OfMatrix for Pinv {
+    const NAME: &'static str = "pinv";
     const VJP: &'static str = "g' o o' (I - x o)' and (I - o x)' o' o g', less o' g o'";
     const JVP: &'static str = "o o' t' (I - x o) + (I - o x) t' o' o - o t o";
+    const READS: Saves = Saves::input(0).and(Saves::OUTPUTS);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(0).and(Saves::OUTPUTS)
+    fn run(&self, x: &Array) -> Result<Arrays> {
+        let [absolute, relative] = self.cutoff.get();
+        one!(linalg::pinv(x, Cutoff { absolute, relative }))
     }
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+    /// 16 m n^2 + 8 n^3 with m the longer side: singular values and a product.
+    fn flops(count: u64, m: u64, n: u64) -> u64 {
+        count * n * n * (16 * m + 8 * n)
+    }
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+        let Some(Some(g)) = g.first() else { return Ok(None) };
         let (a, p) = (c.input(0)?, c.output(0)?);
         let inverse = times_adjoint(&adjoint_times(p, g)?, p)?;
         let left = adjoint_times(g, &times_adjoint(p, p)?)?;
         let left = left.sub(&times(a, &times(p, &left)?)?)?;
         let right = times_adjoint(&adjoint_times(p, p)?, g)?;
         let right = right.sub(&times(&times(&right, p)?, a)?)?;
-        Ok(smallvec![Some(left.add(&right)?.sub(&inverse)?)])
+        Ok(Some(left.add(&right)?.sub(&inverse)?))
     }
-    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
-        let (a, p) = (x[0], &y[0]);
+    fn push(&self, x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads> {
+        let (a, p) = (x, &y[0]);
         let inverse = times(&times(p, t)?, p)?;
         let left = times_adjoint(&times_adjoint(p, p)?, t)?;
         let left = left.sub(&times(&times(&left, a)?, p)?)?;
@@ -182,30 +132,12 @@ impl General for Pinv {
         let right = right.sub(&times(p, &times(a, &right)?)?)?;
         Ok(smallvec![Some(left.add(&right)?.sub(&inverse)?)])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
-    }
 }
 
 /// The exponential of square matrices. Its derivative along `E` is the upper right block of the exponential
 /// of `[[A, E], [0, A]]` (Higham, "Functions of matrices", 2008, section 3.2), which again is an exponential.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct MatrixExp;
-
-impl Kernel for MatrixExp {
-    fn name(&self) -> &'static str {
-        "matrix_exp"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        one!(linalg::matrix_exp(x[0]))
-    }
-    /// 44/3 n^3: six products and a system of equations, regardless of the scaling.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        let (count, n, _) = cost::matrices(x[0]);
-        count * 44 * n * n * n / 3
-    }
-}
 
 impl MatrixExp {
     fn along(a: &Tensor, e: &Tensor) -> Result<Tensor> {
@@ -217,23 +149,25 @@ impl MatrixExp {
     }
 }
 
-impl General for MatrixExp {
+impl OfMatrix for MatrixExp {
+    const NAME: &'static str = "matrix_exp";
     const VJP: &'static str = "the upper right block of exp([[x', g], [0, x']])";
     const JVP: &'static str = "the upper right block of exp([[x, t], [0, x]])";
+    const READS: Saves = Saves::input(0);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(0)
+    fn run(&self, x: &Array) -> Result<Arrays> {
+        one!(linalg::matrix_exp(x))
     }
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
-        Ok(smallvec![Some(MatrixExp::along(&adjoint(c.input(0)?)?, g)?)])
+    /// 44/3 n^3: six products and a system of equations, regardless of the scaling.
+    fn flops(count: u64, _m: u64, n: u64) -> u64 {
+        count * 44 * n * n * n / 3
     }
-    fn jvp(&self, x: &[&Tensor], _y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
-        Ok(smallvec![Some(MatrixExp::along(x[0], t)?)])
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+        let Some(Some(g)) = g.first() else { return Ok(None) };
+        Ok(Some(MatrixExp::along(&adjoint(c.input(0)?)?, g)?))
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
+    fn push(&self, x: &Tensor, _y: &[Tensor], t: &Tensor) -> Result<Grads> {
+        Ok(smallvec![Some(MatrixExp::along(x, t)?)])
     }
 }
 

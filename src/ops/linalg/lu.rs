@@ -1,22 +1,8 @@
 //! LU factorisation, and general systems of equations.
 
 use super::triangular::{substituted, substituted_right};
-use super::{
-    adjoint, adjoint_times, below, check_matrix, check_square, in_front, on_cpu, padded, side_by_side, sides,
-    three, times, times_adjoint, together, upper, with_sides,
-};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::bind::bind;
-use crate::cpu::linalg;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
+use super::*;
 use crate::ops::indexing::index::{Gather, ScatterAdd};
-use crate::ops::one;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// `A[order] = L U` with row exchanges. Outputs: `L` below the diagonal and `U` on and above it, in one
 /// matrix; `order` (int64); the exchanges as LAPACK counts them (int32, from 1).
@@ -48,34 +34,23 @@ fn square_upper(packed: &Tensor) -> Result<Tensor> {
     padded(&upper(packed)?, n, n)?.add(&corner)
 }
 
-impl Kernel for Lu {
-    fn name(&self) -> &'static str {
-        "lu"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        Ok(linalg::lu(x[0])?.into_iter().collect())
-    }
-    /// m n^2 - n^3 / 3 with m the longer side: 2/3 n^3 for a square matrix.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        let (count, m, n) = cost::matrices(x[0]);
-        let (long, short) = (m.max(n), m.min(n));
-        count * short * short * (3 * long - short) / 3
-    }
-}
-
-impl General for Lu {
+impl OfMatrix for Lu {
+    const NAME: &'static str = "lu";
     const VJP: &'static str = "order' L'^-1 (below(L' g_L) + upper(g_U U')) U'^-1";
     const JVP: &'static str = "M = L^-1 t[order] U^-1: L below(M), upper(M) U";
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::OUTPUTS
+    fn run(&self, x: &Array) -> Result<Arrays> {
+        linalg::lu(x).map(Arrays::from_iter)
     }
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+    /// m n^2 - n^3 / 3 with m the longer side: 2/3 n^3 for a square matrix.
+    fn flops(count: u64, m: u64, n: u64) -> u64 {
+        count * n * n * (3 * m - n) / 3
+    }
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+        let Some(Some(g)) = g.first() else { return Ok(None) };
         let (packed, order) = (c.output(0)?, c.output(1)?);
         if g.numel() == 0 {
-            return Ok(smallvec![Some(g.clone())]);
+            return Ok(Some(g.clone()));
         }
         let (l, u) = (square_lower(packed)?, square_upper(packed)?);
         let g_lower = below(g)?;
@@ -84,19 +59,18 @@ impl General for Lu {
         let left = substituted(&adjoint(&l)?, &middle, true, true)?;
         let moved = substituted_right(&adjoint(&u)?, &left, false, false)?;
         let back = ScatterAdd { axis: moved.rank() as u8 - 2, shape: moved.shape() };
-        Ok(smallvec![Some(bind(back, &[&moved, &rows(order, &moved)?])?)])
+        Ok(Some(bind(back, &[&moved, &rows(order, &moved)?])?))
     }
-    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(t) = t[0].as_ref().filter(|t| t.numel() > 0) else { return Ok(smallvec![None, None, None]) };
+    fn push(&self, _x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads> {
+        if t.numel() == 0 {
+            return Ok(smallvec![None, None, None]);
+        }
         let (l, u) = (square_lower(&y[0])?, square_upper(&y[0])?);
         let moved = bind(Gather { axis: t.rank() as u8 - 2 }, &[t, &rows(&y[1], t)?])?;
         let middle = substituted_right(&u, &substituted(&l, &moved, false, true)?, true, false)?;
         let (low, high) = (below(&middle)?, upper(&middle)?);
         let dl = low.add(&times(&below(&l)?, &low)?)?;
         Ok(smallvec![Some(dl.add(&times(&high, &u)?)?), None, None])
-    }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
     }
 }
 
@@ -110,16 +84,13 @@ pub struct Solve {
     pub inverse: bool,
 }
 
-impl Kernel for Solve {
-    fn name(&self) -> &'static str {
-        if self.inverse { "inv" } else { "solve" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        one!(linalg::lu_solve(self.name(), x[2], x[3], x[1], self.adjoint))
-    }
+kernel! {
+    Solve, if self.inverse { "inv" } else { "solve" }, |self, x| {
+        on_cpu(self.name(), x)?;
+        linalg::lu_solve(self.name(), x[2], x[3], x[1], self.adjoint)
+    },
     /// 2 n^2 per column of B.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let (count, n, columns) = cost::matrices(x[1]);
         2 * count * n * n * columns
     }
@@ -133,7 +104,6 @@ impl General for Solve {
         let matrix = Saves::input(0).and(Saves::input(2)).and(Saves::input(3));
         matrix.and(Saves::OUTPUTS.when(needs.has(0)))
     }
-    /// `G_B = A'^-1 G`, `G_A = -G_B X'`.
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
         let back = Solve { adjoint: !self.adjoint, ..*self };
@@ -145,18 +115,17 @@ impl General for Solve {
         };
         Ok(smallvec![ga, c.needs(1).then_some(gb), None, None])
     }
-    /// `dX = A^-1 (dB - dA X)`.
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let moved = t[0].as_ref().map(|t| {
             let product = if self.adjoint { adjoint_times(t, &y[0]) } else { times(t, &y[0]) };
             product?.neg()
         });
-        let right = super::total([t[1].clone(), moved.transpose()?])?;
+        let right = total([t[1].clone(), moved.transpose()?])?;
         let Some(right) = right else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &right, x[2], x[3]])?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        side_by_side(*self, x, size, 1)
+        side_by_side(*self, x, size)
     }
 }
 
@@ -169,7 +138,7 @@ impl Tensor {
     /// `L` and `U` in one matrix, the order of the rows, and the exchanges that produce it; see [`Lu`].
     pub fn lu(&self) -> Result<(Tensor, Tensor, Tensor)> {
         check_matrix("lu", self)?;
-        three(bind(Lu, &[self])?)
+        Ok(outputs::<3>(bind(Lu, &[self])?)?.into())
     }
 
     /// `X` with `A X = B`, where `A` is this matrix, or with `A' X = B` if `adjoint`. The batches broadcast.

@@ -22,16 +22,63 @@ pub mod qr;
 pub mod spectral;
 pub mod triangular;
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::error::{Error, Result};
-use crate::op::{Batched, BatchedOutputs, Kernel, Op};
+use crate::cpu::linalg;
+use crate::op::Operation;
 use crate::ops::contract::matmul::{Form, product};
-use crate::tensor::{Tensor, Tensors};
-use smallvec::SmallVec;
+use crate::ops::prelude::*;
+
+/// A function of a matrix, or of each matrix of a batch: how it runs, and its rules.
+trait OfMatrix: Operation {
+    /// The public name.
+    const NAME: &'static str;
+    /// See [`General::VJP`].
+    const VJP: &'static str;
+    /// See [`General::JVP`].
+    const JVP: &'static str;
+    /// What the reverse rule reads.
+    const READS: Saves = Saves::OUTPUTS;
+
+    /// Runs on the CPU.
+    fn run(&self, x: &Array) -> Result<Arrays>;
+    /// Floating point operations on `count` matrices with sides `m >= n`.
+    fn flops(count: u64, m: u64, n: u64) -> u64;
+    /// The cotangent of the matrix, from those of the outputs.
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>>;
+    /// The tangents of the outputs, from that of the matrix.
+    fn push(&self, x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads>;
+}
+
+impl<T: OfMatrix> Kernel for T {
+    fn name(&self) -> &'static str {
+        T::NAME
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        on_cpu(T::NAME, x)?;
+        self.run(x[0])
+    }
+    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+        let (count, m, n) = cost::matrices(x[0]);
+        <T as OfMatrix>::flops(count, m.max(n), m.min(n))
+    }
+}
+
+impl<T: OfMatrix> General for T {
+    const VJP: &'static str = <T as OfMatrix>::VJP;
+    const JVP: &'static str = <T as OfMatrix>::JVP;
+
+    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
+        T::READS
+    }
+    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+        Ok(self.pull(c, g)?.into_iter().map(Some).collect())
+    }
+    fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
+        t[0].as_ref().map_or_else(|| Ok(smallvec![None; y.len()]), |t| self.push(x[0], y, t))
+    }
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        all_in_front(self.clone(), x, size)
+    }
+}
 
 /// Raises unless `x` is a matrix, or a batch of them, that the kernels accept.
 pub fn check_matrix(op: &str, x: &Tensor) -> Result<()> {
@@ -41,11 +88,6 @@ pub fn check_matrix(op: &str, x: &Tensor) -> Result<()> {
             x.shape()
         )));
     }
-    check_kind(op, x)
-}
-
-/// Raises unless the kernels accept the dtype and the device of `x`.
-fn check_kind(op: &str, x: &Tensor) -> Result<()> {
     let low = x.dtype().is_float() && crate::interp::autocasting();
     if !matches!(x.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128) && !low {
         return Err(Error::dtype(format!(
@@ -54,14 +96,7 @@ fn check_kind(op: &str, x: &Tensor) -> Result<()> {
             x.dtype()
         )));
     }
-    if x.device() != Device::Cpu {
-        return Err(Error::device(format!(
-            "{op}: runs on the CPU only, got a tensor on {}; move it with .cpu(), and the result back with \
-             .to()",
-            x.device()
-        )));
-    }
-    Ok(())
+    if x.device() == Device::Cpu { Ok(()) } else { Err(elsewhere(op, x.device())) }
 }
 
 /// Raises unless `x` is a batch of square matrices.
@@ -166,73 +201,34 @@ fn padded(x: &Tensor, rows: usize, columns: usize) -> Result<Tensor> {
     x.pad(&widths, 0.0)
 }
 
-/// The sum of the terms that are present; `None` if none is.
-fn total(terms: impl IntoIterator<Item = Option<Tensor>>) -> Result<Option<Tensor>> {
-    let mut sum: Option<Tensor> = None;
-    for term in terms.into_iter().flatten() {
-        sum = Some(match sum {
-            Some(sum) => sum.add(&term)?,
-            None => term,
-        });
-    }
-    Ok(sum)
-}
-
-/// Batches operations on trailing axes: moves the batch axis to the front.
-fn in_front(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-    let values: SmallVec<[Tensor; 4]> = match x {
-        [only] => smallvec::smallvec![only.front()?],
-        _ => x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?,
-    };
-    let refs: SmallVec<[&Tensor; 4]> = values.iter().collect();
-    Ok(bind(op.into(), &refs)?.into_iter().map(|y| (y, Some(0))).collect())
-}
-
-/// Batches systems of equations, whose right-hand sides are input `rhs`: if the whole batch shares the
-/// matrix, places its right-hand sides side by side.
-fn side_by_side(op: impl Into<Op>, x: &[Batched], size: usize, rhs: usize) -> Result<BatchedOutputs> {
-    if x.iter().enumerate().any(|(i, operand)| operand.axis.is_some() != (i == rhs)) {
+/// Batches systems of equations, `x[0] X = x[1]`: if the whole batch shares the matrix, places its right-hand
+/// sides side by side.
+fn side_by_side(op: impl Operation<Out = Tensor>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+    if x.iter().enumerate().any(|(i, operand)| operand.axis.is_some() != (i == 1)) {
         return in_front(op, x, size);
     }
-    let b = x[rhs].front()?;
+    let b = x[1].front()?;
     let rank = b.rank();
     let moved = b.move_axis(0, rank - 2)?;
     let parted = moved.shape();
     let columns = parted.at(rank - 2) * parted.at(rank - 1);
     let wide = moved.reshape(&parted.removed(rank - 1).with(rank - 2, columns))?;
-    let refs: SmallVec<[&Tensor; 4]> =
-        x.iter().enumerate().map(|(i, operand)| if i == rhs { &wide } else { &operand.value }).collect();
-    let out = bind(op.into(), &refs)?;
-    out.into_iter().map(|y| Ok((y.reshape(&parted)?, Some(rank - 2)))).collect()
-}
-
-fn two(out: Tensors) -> Result<(Tensor, Tensor)> {
-    let mut out = out.into_iter();
-    match (out.next(), out.next()) {
-        (Some(a), Some(b)) => Ok((a, b)),
-        _ => Err(crate::op::no_output()),
-    }
-}
-
-fn three(out: Tensors) -> Result<(Tensor, Tensor, Tensor)> {
-    let mut out = out.into_iter();
-    match (out.next(), out.next(), out.next()) {
-        (Some(a), Some(b), Some(c)) => Ok((a, b, c)),
-        _ => Err(crate::op::no_output()),
-    }
+    let mut refs: SmallVec<[&Tensor; 4]> = x.iter().map(|operand| &operand.value).collect();
+    refs[1] = &wide;
+    Ok(smallvec![(bind(op, &refs)?.reshape(&parted)?, Some(rank - 2))])
 }
 
 /// Raises unless all inputs are on the CPU: a derivative may be evaluated elsewhere.
-fn on_cpu(op: &impl Kernel, x: &[&Array]) -> Result<()> {
-    match x.iter().find(|x| x.device() != Device::Cpu) {
-        None => Ok(()),
-        Some(x) => Err(Error::device(format!(
-            "{}: runs on the CPU only, got a tensor on {}; move it with .cpu(), and the result back with \
-             .to()",
-            op.name(),
-            x.device()
-        ))),
-    }
+fn on_cpu(op: &str, x: &[&Array]) -> Result<()> {
+    x.iter().find(|x| x.device() != Device::Cpu).map_or(Ok(()), |x| Err(elsewhere(op, x.device())))
+}
+
+#[cold]
+fn elsewhere(op: &str, device: Device) -> Error {
+    Error::device(format!(
+        "{op}: runs on the CPU only, got a tensor on {device}; move it with .cpu(), and the result back with \
+         .to()"
+    ))
 }
 
 /// `shape` with these numbers of rows and columns.

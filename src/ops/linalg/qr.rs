@@ -1,20 +1,8 @@
 //! QR factorisation.
 
 use super::triangular::substituted_right;
-use super::{
-    adjoint, adjoint_times, check_matrix, half, in_front, on_cpu, padded, sides, times, times_adjoint, total,
-    two, upper,
-};
-use crate::array::Array;
-use crate::bind::bind;
-use crate::cpu::linalg;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
+use super::*;
 use crate::ops::views::join::cat;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
 
 /// `A = Q R` of square or tall matrices. Outputs: `Q`, `R`.
 ///
@@ -40,30 +28,19 @@ fn whole(q: &Tensor) -> bool {
     m == k
 }
 
-impl Kernel for Qr {
-    fn name(&self) -> &'static str {
-        "qr"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        Ok(linalg::qr(x[0], self.complete)?.into_iter().collect())
-    }
-    /// 4 (m n^2 - n^3 / 3) with m the longer side (Golub and Van Loan).
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        let (count, m, n) = cost::matrices(x[0]);
-        let (long, short) = (m.max(n), m.min(n));
-        count * 4 * short * short * (3 * long - short) / 3
-    }
-}
-
-impl General for Qr {
+impl OfMatrix for Qr {
+    const NAME: &'static str = "qr";
     const VJP: &'static str = "(g_Q outside of Q, plus Q half(W - W') + g_R) R'^-1 with W = Q' g_Q - g_R R'";
     const JVP: &'static str = "C = Q' t R^-1, W = half(C) - half(C)': Q W + the rest of t R^-1, (C - W) R";
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::OUTPUTS
+    fn run(&self, x: &Array) -> Result<Arrays> {
+        linalg::qr(x, self.complete).map(Arrays::from_iter)
     }
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+    /// 4 (m n^2 - n^3 / 3) with m the longer side (Golub and Van Loan).
+    fn flops(count: u64, m: u64, n: u64) -> u64 {
+        count * 4 * n * n * (3 * m - n) / 3
+    }
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>> {
         let (q, r) = (c.output(0)?, c.output(1)?);
         let n = sides(r).1;
         let gq = g[0].as_ref();
@@ -72,7 +49,7 @@ impl General for Qr {
             gq.map(|g| adjoint_times(q, g)).transpose()?,
             gr.as_ref().map(|g| times_adjoint(g, r)?.neg()).transpose()?,
         ])?;
-        let Some(turn) = turn else { return Ok(Grads::new()) };
+        let Some(turn) = turn else { return Ok(None) };
         let gc = half(&turn.sub(&adjoint(&turn)?)?.narrow(-1, 0, n)?)?;
         let mut inner = times(q, &gc)?;
         if let (false, Some(g)) = (whole(q), gq) {
@@ -80,10 +57,9 @@ impl General for Qr {
         }
         let solved = substituted_right(&adjoint(&square(r)?)?, &inner, false, false)?;
         let direct = gr.map(|g| times(q, &g)).transpose()?;
-        Ok(smallvec![total([Some(solved), direct])?])
+        total([Some(solved), direct])
     }
-    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(t) = &t[0] else { return Ok(smallvec![None, None]) };
+    fn push(&self, _x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads> {
         let (q, r) = (&y[0], &y[1]);
         let k = sides(q).1;
         let moved = substituted_right(&square(r)?, t, true, false)?;
@@ -97,9 +73,6 @@ impl General for Qr {
         let dr = adjoint_times(q, t)?.sub(&times(&turn, r)?)?;
         Ok(smallvec![Some(dq), Some(upper(&dr)?)])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
-    }
 }
 
 impl Tensor {
@@ -109,7 +82,7 @@ impl Tensor {
         check_matrix("qr", self)?;
         let (m, n) = sides(self);
         if m >= n {
-            return two(bind(Qr { complete }, &[self])?);
+            return Ok(outputs::<2>(bind(Qr { complete }, &[self])?)?.into());
         }
         // The first columns determine Q.
         let (q, r) = self.narrow(-1, 0, m)?.qr(complete)?;

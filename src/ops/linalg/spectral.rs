@@ -6,20 +6,7 @@
 //! derivatives are right, even for repeated values, of functions of the values alone and of the polar factor
 //! `U V'`.
 
-use super::{
-    adjoint, adjoint_times, check_matrix, check_square, diagonal, in_front, on_cpu, sides, symmetric, three,
-    times, times_adjoint, total, two,
-};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::bind::bind;
-use crate::cpu::linalg;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
+use super::*;
 
 /// The bound, relative to the largest value, below which values are rounding errors; `n` is the longer side.
 pub fn rounding(n: usize, dtype: DType) -> f64 {
@@ -49,49 +36,36 @@ pub fn gaps(s: &Tensor, n: usize) -> Result<Tensor> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Eigh;
 
-impl Kernel for Eigh {
-    fn name(&self) -> &'static str {
-        "eigh"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        Ok(linalg::eigh(x[0])?.into_iter().collect())
-    }
-    /// 9 n^3 (Golub and Van Loan).
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        let (count, n, _) = cost::matrices(x[0]);
-        count * 9 * n * n * n
-    }
-}
-
-impl General for Eigh {
+impl OfMatrix for Eigh {
+    const NAME: &'static str = "eigh";
     const VJP: &'static str = "V (diag(g_w) + F * V' g_V) V' with F[i, j] = 1 / (w[j] - w[i])";
     const JVP: &'static str = "diag(V' t V), V (F * V' t V)";
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::OUTPUTS
+    fn run(&self, x: &Array) -> Result<Arrays> {
+        linalg::eigh(x).map(Arrays::from_iter)
     }
-    /// `V (diag(g_w) + F o V' G_V) V'`, where `F[i, j] = 1 / (w[j] - w[i])`.
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+    /// 9 n^3 (Golub and Van Loan).
+    fn flops(count: u64, _m: u64, n: u64) -> u64 {
+        count * 9 * n * n * n
+    }
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>> {
         let (w, v) = (c.output(0)?, c.output(1)?);
         if v.numel() == 0 {
-            return Ok(smallvec![Some(v.zeros_like()?)]);
+            return Ok(Some(v.zeros_like()?));
         }
         let own = g[0].as_ref().map(|g| diagonal(g, v.dtype())).transpose()?;
         let turn = g[1].as_ref().map(|g| adjoint_times(v, g)?.mul(&gaps(w, sides(v).0)?)).transpose()?;
-        let Some(inner) = total([own, turn])? else { return Ok(Grads::new()) };
-        Ok(smallvec![Some(symmetric(&times_adjoint(&times(v, &inner)?, v)?)?)])
+        let Some(inner) = total([own, turn])? else { return Ok(None) };
+        Ok(Some(symmetric(&times_adjoint(&times(v, &inner)?, v)?)?))
     }
-    /// `dw = diag(V' dA V)`, `dV = V (F o V' dA V)`.
-    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(t) = t[0].as_ref().filter(|t| t.numel() > 0) else { return Ok(smallvec![None, None]) };
+    fn push(&self, _x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads> {
+        if t.numel() == 0 {
+            return Ok(smallvec![None, None]);
+        }
         let (w, v) = (&y[0], &y[1]);
         let inner = adjoint_times(v, &times(&symmetric(t)?, v)?)?;
         let dv = times(v, &inner.mul(&gaps(w, sides(v).0)?)?)?;
         Ok(smallvec![Some(inner.main_diagonal()?.real()?), Some(dv)])
-    }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
     }
 }
 
@@ -102,22 +76,6 @@ impl General for Eigh {
 /// over sums of values is their difference.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Svd;
-
-impl Kernel for Svd {
-    fn name(&self) -> &'static str {
-        "svd"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        Ok(linalg::svd(x[0])?.into_iter().collect())
-    }
-    /// 14 m n^2 + 8 n^3 with m the longer side (Golub and Van Loan).
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        let (count, m, n) = cost::matrices(x[0]);
-        let (long, short) = (m.max(n), m.min(n));
-        count * short * short * (14 * long + 8 * short)
-    }
-}
 
 impl Svd {
     /// `1 / (s[i] + s[j])`.
@@ -138,21 +96,26 @@ impl Svd {
     }
 }
 
-impl General for Svd {
+impl OfMatrix for Svd {
+    const NAME: &'static str = "svd";
     const VJP: &'static str = "U P V' with diag(g_s) in P, and U' g_U, V' g_V over sums and differences of \
                                values; what leaves U or V on top";
     const JVP: &'static str =
         "P = U' t V: diag(P); U and V turned by P + P' over differences, P - P' over sums of values";
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::OUTPUTS
+    fn run(&self, x: &Array) -> Result<Arrays> {
+        linalg::svd(x).map(Arrays::from_iter)
     }
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+    /// 14 m n^2 + 8 n^3 with m the longer side (Golub and Van Loan).
+    fn flops(count: u64, m: u64, n: u64) -> u64 {
+        count * n * n * (14 * m + 8 * n)
+    }
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>> {
         let (u, s, vh) = (c.output(0)?, c.output(1)?, c.output(2)?);
         let (m, n) = (sides(u).0, sides(vh).1);
         let size = m.max(n);
         if s.numel() == 0 {
-            return Ok(smallvec![Some(times(u, vh)?)]);
+            return Ok(Some(times(u, vh)?));
         }
         let of_u = g[0].as_ref().map(|g| adjoint_times(u, g)).transpose()?;
         let of_v = g[2].as_ref().map(|g| times_adjoint(vh, g)).transpose()?;
@@ -170,13 +133,13 @@ impl General for Svd {
             let scaled = outside.mul(&safe_reciprocal(s, s, size)?.unsqueeze(-1)?)?;
             terms.push(Some(times(u, &scaled)?));
         }
-        Ok(smallvec![total(terms)?])
+        total(terms)
     }
-    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let [u, s, vh] = y else { return Err(crate::op::no_output()) };
-        let Some(t) = t[0].as_ref().filter(|_| s.numel() > 0) else {
+    fn push(&self, _x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads> {
+        let [u, s, vh] = y else { return Err(no_output()) };
+        if s.numel() == 0 {
             return Ok(smallvec![None, None, None]);
-        };
+        }
         let (m, n) = sides(t);
         let size = m.max(n);
         let (left, right) = (adjoint_times(u, t)?, times_adjoint(t, vh)?);
@@ -196,9 +159,6 @@ impl General for Svd {
         }
         Ok(smallvec![Some(du), Some(p.main_diagonal()?.real()?), Some(dvh)])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
-    }
 }
 
 impl Tensor {
@@ -206,13 +166,13 @@ impl Tensor {
     /// triangle is read.
     pub fn eigh(&self) -> Result<(Tensor, Tensor)> {
         check_square("eigh", self)?;
-        two(bind(Eigh, &[self])?)
+        Ok(outputs::<2>(bind(Eigh, &[self])?)?.into())
     }
 
     /// `U`, the singular values in descending order, and `V'`: columns, values and rows as many as the
     /// shorter side.
     pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
         check_matrix("svd", self)?;
-        three(bind(Svd, &[self])?)
+        Ok(outputs::<3>(bind(Svd, &[self])?)?.into())
     }
 }

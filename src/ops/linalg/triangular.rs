@@ -1,19 +1,7 @@
 //! Triangular systems and the Cholesky factorisation.
 
-use super::{
-    adjoint, adjoint_times, check_square, half, in_front, lower, on_cpu, side_by_side, symmetric, times,
-    times_adjoint, together,
-};
-use crate::array::Array;
-use crate::bind::bind;
-use crate::cpu::linalg::{self, Triangle};
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
-use crate::ops::one;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
-use smallvec::smallvec;
+use super::*;
+use crate::cpu::linalg::Triangle;
 
 /// `X` with `T X = B`. Inputs: a matrix, of which only a triangle is read, and `B`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,16 +29,13 @@ impl TriangularSolve {
     }
 }
 
-impl Kernel for TriangularSolve {
-    fn name(&self) -> &'static str {
-        "triangular_solve"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        one!(linalg::triangular_solve(x[0], x[1], self.triangle))
-    }
+kernel! {
+    TriangularSolve, "triangular_solve", |self, x| {
+        on_cpu(self.name(), x)?;
+        linalg::triangular_solve(x[0], x[1], self.triangle)
+    },
     /// n^2 per column of B.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let (count, n, columns) = cost::matrices(x[1]);
         count * n * n * columns
     }
@@ -63,7 +48,6 @@ impl General for TriangularSolve {
     fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0).and(Saves::OUTPUTS.when(needs.has(0)))
     }
-    /// `G_B = T'^-1 G`, `G_T = -G_B X'` where T is read.
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
         let Triangle { upper, unit } = self.triangle;
@@ -74,14 +58,13 @@ impl General for TriangularSolve {
         };
         Ok(smallvec![gt, c.needs(1).then_some(gb)])
     }
-    /// `dX = T^-1 (dB - dT X)`.
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let moved = t[0].as_ref().map(|t| times(&self.masked(t)?, &y[0])?.neg()).transpose()?;
-        let Some(right) = super::total([t[1].clone(), moved])? else { return Ok(smallvec![None]) };
+        let Some(right) = total([t[1].clone(), moved])? else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &right])?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        side_by_side(*self, x, size, 1)
+        side_by_side(*self, x, size)
     }
 }
 
@@ -90,46 +73,30 @@ impl General for TriangularSolve {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cholesky;
 
-impl Kernel for Cholesky {
-    fn name(&self) -> &'static str {
-        "cholesky"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        on_cpu(self, x)?;
-        one!(linalg::cholesky(x[0]))
-    }
-    /// n^3 / 3.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        let (count, n, _) = cost::matrices(x[0]);
-        count * n * n * n / 3
-    }
-}
-
 /// I. Murray, "Differentiation of the Cholesky decomposition", 2016.
-impl General for Cholesky {
+impl OfMatrix for Cholesky {
+    const NAME: &'static str = "cholesky";
     const VJP: &'static str = "the symmetric part of o'^-1 half(o' g) o^-1";
     const JVP: &'static str = "o half(o^-1 t o'^-1)";
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::OUTPUTS
+    fn run(&self, x: &Array) -> Result<Arrays> {
+        one!(linalg::cholesky(x))
     }
-    /// The symmetric part of `L'^-1 half(L' G) L^-1`.
-    fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
+    /// n^3 / 3.
+    fn flops(count: u64, _m: u64, n: u64) -> u64 {
+        count * n * n * n / 3
+    }
+    fn pull(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Option<Tensor>> {
+        let Some(Some(g)) = g.first() else { return Ok(None) };
         let l = c.output(0)?;
         let inner = half(&adjoint_times(l, &lower(g)?)?)?;
         let left = substituted(&adjoint(l)?, &inner, true, false)?;
-        Ok(smallvec![Some(symmetric(&substituted_right(l, &left, false, false)?)?)])
+        Ok(Some(symmetric(&substituted_right(l, &left, false, false)?)?))
     }
-    /// `L half(L^-1 dA L'^-1)`.
-    fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
-        let Some(t) = &t[0] else { return Ok(smallvec![None]) };
+    fn push(&self, _x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads> {
         let (l, once) = (&y[0], substituted(&y[0], &symmetric(t)?, false, false)?);
         let twice = substituted(l, &adjoint(&once)?, false, false)?;
         Ok(smallvec![Some(times(l, &half(&twice)?)?)])
-    }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
     }
 }
 

@@ -1,21 +1,9 @@
 //! Losses. Cross-entropy is one fused operation whose gradient is softmax minus target; the others are
 //! composites.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
-use crate::ops::one;
+use crate::ops::prelude::*;
 use crate::ops::reduce::index_type;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
 use crate::watch::debug::{self, Modes};
-use smallvec::smallvec;
 
 /// How the losses of the elements are reduced to the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -118,15 +106,12 @@ pub struct CrossEntropyVjp {
     pub ignore: i64,
 }
 
-impl Kernel for CrossEntropyVjp {
-    fn name(&self) -> &'static str {
-        "cross_entropy"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], norm::cross_entropy_vjp(x[0], x[1], x[2], x[3], self.ignore)))
-    }
+kernel! {
+    CrossEntropyVjp, "cross_entropy", |self, x| {
+        on_device!(x[0], norm::cross_entropy_vjp(x[0], x[1], x[2], x[3], self.ignore))
+    },
     /// 3 n + 1 per row of n classes.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let (rows, classes) = cost::rows(x[1]);
         rows * (3 * classes + 1)
     }
@@ -169,27 +154,23 @@ pub fn cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOpti
         return soft_cross_entropy(logits, target, options);
     }
     let (rows, index, shape) = rows_of("cross_entropy", logits, target)?;
-    let out = bind(CrossEntropy { ignore: options.ignore }, &[&rows, &index])?;
-    let mut loss = out[0].clone();
+    let loss = first(bind(CrossEntropy { ignore: options.ignore }, &[&rows, &index])?)?;
+    let mut loss = weighted(loss, &index, options)?;
     if options.smoothing > 0.0 {
         // (1 - s) * (lse - x_t) + s * mean_c (lse - x_c), with class weights inside the mean.
         let log_p = rows.log_softmax(-1)?;
-        let weighted = match options.weight {
-            Some(w) => log_p.mul(w)?,
-            None => log_p,
-        };
+        let log_p = options.weight.map_or(Ok(log_p.clone()), |w| log_p.mul(w))?;
         let classes = rows.shape().at(1) as f64;
-        let spread = weighted.sum(Some(&[-1]), false)?.neg()?.mul(options.smoothing / classes)?;
+        let spread = log_p.sum(Some(&[-1]), false)?.neg()?.mul(options.smoothing / classes)?;
         let counted = index.ne(options.ignore)?.select(&spread, 0.0)?;
-        let hard = match options.weight {
-            Some(_) => loss.mul(&row_weights(&index, options)?)?,
-            None => loss,
-        };
-        loss = hard.mul(1.0 - options.smoothing)?.add(&counted)?;
-    } else if options.weight.is_some() {
-        loss = loss.mul(&row_weights(&index, options)?)?;
+        loss = loss.mul(1.0 - options.smoothing)?.add(&counted)?;
     }
     reduce_rows(&loss, &index, &shape, options)
+}
+
+/// The losses of the rows, times the weights of their classes.
+fn weighted(loss: Tensor, index: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
+    if options.weight.is_some() { loss.mul(&row_weights(index, options)?) } else { Ok(loss) }
 }
 
 /// The class weight of each row; 0 for rows left out.
@@ -289,8 +270,7 @@ pub fn nll(log_p: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Res
     let (rows, index, shape) = rows_of("nll_loss", log_p, target)?;
     let (safe, counts) = safe_targets(&index, options.ignore)?;
     let picked = counts.select(&rows.gather(-1, &safe)?, 0.0)?.neg()?.reshape(&index.shape())?;
-    let loss = if options.weight.is_some() { picked.mul(&row_weights(&index, options)?)? } else { picked };
-    reduce_rows(&loss, &index, &shape, options)
+    reduce_rows(&weighted(picked, &index, options)?, &index, &shape, options)
 }
 
 /// Binary cross-entropy of logits: `max(x, 0) - x t + log(1 + exp(-|x|))`, stable for any logit.

@@ -1,22 +1,11 @@
 //! Softmax, log-softmax and layer normalisation: one pass over the rows each, with fused backward kernels.
 
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::{Shape, normalize_axis};
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
+use crate::array::shape::normalize_axis;
 use crate::op::align;
-use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, General, Grads, Kernel, Needs, Own, Saves,
-};
-use crate::ops::one;
+use crate::ops::pointwise::elementwise::by_parts;
 use crate::ops::pointwise::operand::promote;
 use crate::ops::pointwise::table::Params;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::smallvec;
+use crate::ops::prelude::*;
 
 /// Softmax (or its logarithm) along the last axis: `exp(x - max) / sum(exp(x - max))`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -25,15 +14,12 @@ pub struct Softmax {
     pub log: bool,
 }
 
-impl Kernel for Softmax {
-    fn name(&self) -> &'static str {
-        if self.log { "log_softmax" } else { "softmax" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], norm::softmax(x[0], self.log)))
-    }
+kernel! {
+    Softmax, if self.log { "log_softmax" } else { "softmax" }, |self, x| {
+        on_device!(x[0], norm::softmax(x[0], self.log))
+    },
     /// Per row of n: 4 n - 1; for the logarithm 4 n.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let (rows, length) = cost::rows(x[0]);
         rows * if self.log { 4 * length } else { (4 * length).saturating_sub(1) }
     }
@@ -72,20 +58,15 @@ pub struct SoftmaxVjp {
     pub forward: bool,
 }
 
-impl Kernel for SoftmaxVjp {
-    fn name(&self) -> &'static str {
-        if self.log { "log_softmax" } else { "softmax" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    SoftmaxVjp, if self.log { "log_softmax" } else { "softmax" }, |self, x| {
         if self.forward {
-            let (t, y) = (Tensor::Array(x[0].clone()), Tensor::Array(x[1].clone()));
-            let out = self.decompose(&[&t, &y])?;
-            return out.iter().map(|y| y.array("log_softmax").cloned()).collect();
+            return by_parts(self, x)?.pop().ok_or_else(no_output);
         }
-        one!(on_device!(x[0], norm::softmax_vjp(x[0], x[1], self.log)))
-    }
+        on_device!(x[0], norm::softmax_vjp(x[0], x[1], self.log))
+    },
     /// 4 n - 1 per row of n.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let (rows, length) = cost::rows(x[0]);
         rows * (4 * length).saturating_sub(1)
     }
@@ -108,8 +89,7 @@ impl Composite for SoftmaxVjp {
         Own { batch: true, ..Own::default() }
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let (g, y) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        Ok(smallvec![(bind(*self, &[&g, &y])?, Some(0))])
+        in_front(*self, x, size)
     }
 }
 
@@ -126,10 +106,9 @@ pub struct LayerNorm {
     pub eps: Params,
 }
 
-impl LayerNorm {
-    fn reduced(&self) -> Vec<i64> {
-        (1..=self.axes as i64).map(|i| -i).collect()
-    }
+/// The last `axes` axes.
+fn trailing(axes: u8) -> Vec<i64> {
+    (1..=axes as i64).map(|i| -i).collect()
 }
 
 impl Kernel for LayerNorm {
@@ -138,8 +117,8 @@ impl Kernel for LayerNorm {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let (weight, bias) = (x.get(1).copied(), x.get(2).copied());
-        let (y, mean, rstd) =
-            on_device!(x[0], norm::layer_norm(x[0], weight, bias, self.axes as usize, self.eps.get()[0]))?;
+        let (axes, eps) = (self.axes as usize, self.eps.get()[0]);
+        let (y, mean, rstd) = on_device!(x[0], norm::layer_norm(x[0], weight, bias, axes, eps))?;
         Ok(smallvec![y, mean, rstd])
     }
     /// 5 n + 2 per row of n, 7 n + 2 with weight and bias.
@@ -155,7 +134,7 @@ impl Composite for LayerNorm {
     const JVP: &'static str = BY_PARTS;
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
-        let axes = self.reduced();
+        let axes = trailing(self.axes);
         let wide = x[0].cast(x[0].dtype().compute())?;
         let mean = wide.mean(Some(&axes), true)?;
         let centred = wide.sub(&mean)?;
@@ -187,9 +166,7 @@ impl Composite for LayerNorm {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let batched = |operand: Option<&Batched>| operand.is_some_and(|l| l.axis.is_some());
         if !batched(x.get(1)) && !batched(x.get(2)) {
-            let refs: Vec<Tensor> = x.iter().map(Batched::front).collect::<Result<_>>()?;
-            let refs: Vec<&Tensor> = refs.iter().collect();
-            return Ok(bind(*self, &refs)?.into_iter().map(|y| (y, Some(0))).collect());
+            return first_in_front(*self, x);
         }
         // Each element of the batch has its own weight or bias: normalise all together, then scale.
         let plain = LayerNorm { affine: false, ..*self };
@@ -233,12 +210,15 @@ impl Composite for LayerNormVjp {
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (g, value) = (x[0], x[1].cast(x[1].dtype().compute())?);
-        let axes: Vec<i64> = (1..=self.axes as i64).map(|i| -i).collect();
+        let axes = trailing(self.axes);
         // The statistics are functions of x. Recompute them so that derivatives of this rule include it.
         let mean = value.mean(Some(&axes), true)?;
         let centred = value.sub(&mean)?;
         let kept = value.shape().reduced(value.shape().axes(Some(&axes), "layer_norm")?, true);
-        let rstd = self.rstd(&centred, &axes, x[3], &kept)?;
+        let variance = centred.square()?.mean(Some(&axes), true)?;
+        // The epsilon is recovered from the statistic.
+        let eps = x[3].detach().reshape(&kept)?.pow(-2.0)?.sub(&variance.detach())?;
+        let rstd = variance.add(&eps)?.rsqrt()?;
         let normal = centred.mul(&rstd)?;
         let wide = g.cast(value.dtype())?;
         let scaled = if self.affine { wide.mul(x[4])? } else { wide.clone() };
@@ -250,15 +230,6 @@ impl Composite for LayerNormVjp {
         }
         let shape = x[4].shape();
         Ok(smallvec![dx, wide.mul(&normal)?.sum_to(&shape)?, wide.sum_to(&shape)?])
-    }
-}
-
-impl LayerNormVjp {
-    /// Returns the reciprocal deviation as a function of `centred`, with the epsilon recovered from `given`.
-    fn rstd(&self, centred: &Tensor, axes: &[i64], given: &Tensor, kept: &Shape) -> Result<Tensor> {
-        let variance = centred.square()?.mean(Some(axes), true)?;
-        let eps = given.detach().reshape(kept)?.pow(-2.0)?.sub(&variance.detach())?;
-        variance.add(&eps)?.rsqrt()
     }
 }
 
@@ -317,23 +288,17 @@ impl Tensor {
         let x = self.cast(self.dtype().to_float())?;
         let affine = weight.is_some() || bias.is_some();
         let op = LayerNorm { axes: shape.len() as u8, affine, eps: [eps, 0.0].into() };
-        let out = match (weight, bias) {
-            (None, None) => bind(op, &[&x])?,
-            (w, b) => {
-                let one = x.aval();
-                let w = w.cloned().map_or_else(|| Tensor::full(wanted, 1.0, one.dtype, one.device), Ok)?;
-                let b = b.cloned().map_or_else(|| Tensor::full(wanted, 0.0, one.dtype, one.device), Ok)?;
-                // Under autocast it runs in float32: the weight must not be rounded to a half dtype first.
-                let wide =
-                    crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
-                let dtype = if wide { DType::F32 } else { promote(&x, &w) };
-                let mut out = bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?;
-                if !wide {
-                    out[0] = out[0].cast(x.dtype())?;
-                }
-                out
-            }
+        if !affine {
+            return first(bind(op, &[&x])?);
+        }
+        let given = |t: Option<&Tensor>, value: f64| {
+            t.cloned().map_or_else(|| Tensor::full(wanted, value, x.dtype(), x.device()), Ok)
         };
-        out.into_iter().next().ok_or_else(|| Error::value("internal: layer_norm returned nothing"))
+        let (w, b) = (given(weight, 1.0)?, given(bias, 0.0)?);
+        // Under autocast it runs in float32: the weight must not be rounded to a half dtype first.
+        let wide = crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
+        let dtype = if wide { DType::F32 } else { promote(&x, &w) };
+        let y = first(bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?)?;
+        if wide { Ok(y) } else { y.cast(x.dtype()) }
     }
 }

@@ -1,12 +1,7 @@
 //! Several tensors as the outputs of one node of the tape, so that a hook sees all their gradients together.
 //! `nn.Module` puts one bundle before and one after a layer that has backward hooks.
 
-use crate::array::Array;
-use crate::bind::bind;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, General, Grads, Kernel, Needs, Saves};
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
+use crate::ops::prelude::*;
 
 /// The identity of several tensors. It copies: an in-place write to an output must not bypass the hook.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -19,9 +14,7 @@ impl Kernel for Bundle {
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         x.iter().map(|x| x.copied()).collect()
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl General for Bundle {

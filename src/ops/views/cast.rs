@@ -1,16 +1,8 @@
 //! Conversions that keep the values: of dtype, device, memory layout. All are linear.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Operation};
-use crate::ops::one;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::op::Operation;
+use crate::ops::prelude::*;
+use crate::tensor::Payload;
 
 /// Batches a unary operation that leaves the batch axis in its position.
 fn in_place_axis(op: impl Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
@@ -24,17 +16,7 @@ pub struct Cast {
     pub dtype: DType,
 }
 
-impl Kernel for Cast {
-    fn name(&self) -> &'static str {
-        "cast"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], copy::cast(x[0], self.dtype)))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Cast, "cast", |self, x| on_device!(x[0], copy::cast(x[0], self.dtype)) }
 
 impl Linear for Cast {
     const TRANSPOSE: &'static str = "g, converted back";
@@ -54,17 +36,7 @@ pub struct Transfer {
     pub device: Device,
 }
 
-impl Kernel for Transfer {
-    fn name(&self) -> &'static str {
-        "to"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(x[0].to_device(self.device))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Transfer, "to", |self, x| x[0].to_device(self.device) }
 
 impl Linear for Transfer {
     const TRANSPOSE: &'static str = "g, sent back";
@@ -91,9 +63,7 @@ impl Kernel for Contiguous {
     fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
         out[0].assign(x[0])
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Linear for Contiguous {
@@ -145,15 +115,9 @@ impl Tensor {
         let mut at = self.clone();
         while let Some(t) = at.traced().cloned() {
             at = match &t.payload {
-                crate::tensor::Payload::Taped { primal, .. }
-                | crate::tensor::Payload::Dual { primal, .. } => primal.clone(),
-                crate::tensor::Payload::Staged { var, program, .. } => return program.detach(&t, *var),
-                crate::tensor::Payload::Batched { value, axis } => {
-                    let value = value.detach();
-                    let payload = crate::tensor::Payload::Batched { value, axis: *axis };
-                    let traced = crate::tensor::Traced { tag: t.tag, aval: t.aval, payload };
-                    return Tensor::Traced(std::sync::Arc::new(traced));
-                }
+                Payload::Taped { primal, .. } | Payload::Dual { primal, .. } => primal.clone(),
+                Payload::Staged { var, program, .. } => return program.detach(&t, *var),
+                Payload::Batched { value, .. } => return t.with_inner(value.detach()),
             };
         }
         at

@@ -1,14 +1,9 @@
 //! Concatenation, stacking and splitting of tensors.
 
-use crate::array::Array;
-use crate::array::shape::{Shape, normalize_axis};
-use crate::bind::bind;
-use crate::error::{Error, Named, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
+use crate::array::shape::normalize_axis;
+use crate::error::Named;
+use crate::ops::prelude::*;
 use crate::ops::views::region::Region;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
 
 /// Concatenation of the inputs along an axis.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -22,11 +17,8 @@ pub struct Cat {
 /// The most inputs of one operation; more are concatenated in groups.
 const CAT_INPUTS: usize = 32;
 
-impl Kernel for Cat {
-    fn name(&self) -> &'static str {
-        "cat"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Cat, "cat", |self, x| {
         let axis = self.axis as usize;
         let total = x.iter().map(|a| a.dim(axis)).sum();
         let shape = x[0].shape().removed(axis).inserted(axis, total)?;
@@ -38,10 +30,7 @@ impl Kernel for Cat {
             target.assign(part)?;
             region.starts[axis] += part.dim(axis);
         }
-        Ok(smallvec![out])
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+        Ok(out)
     }
 }
 
@@ -52,9 +41,7 @@ impl Linear for Cat {
         g.narrow(self.axis as i64, self.lengths[..wrt].iter().sum(), self.lengths[wrt])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let parts = x.iter().map(|l| l.materialized(size)).collect::<Result<Vec<Tensor>>>()?;
-        let refs: Vec<&Tensor> = parts.iter().collect();
-        Ok(smallvec![(bind(Cat { axis: self.axis + 1, ..self.clone() }, &refs)?, Some(0))])
+        in_front(Cat { axis: self.axis + 1, ..self.clone() }, x, size)
     }
 }
 

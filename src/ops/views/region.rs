@@ -1,16 +1,8 @@
 //! Slices, their transpose (padding), and triangles.
 
-use crate::array::Array;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear, Op};
-use crate::ops::one;
+use crate::op::Op;
 use crate::ops::pointwise::table::Params;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
+use crate::ops::prelude::*;
 use std::sync::Arc;
 
 /// A regular part of a tensor. Per axis: indices `start + step * i` for `i < length`. Steps may be negative.
@@ -54,20 +46,8 @@ pub struct Slice {
     pub region: Arc<Region>,
 }
 
-impl Kernel for Slice {
-    fn name(&self) -> &'static str {
-        "slice"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(self.eval_one(x))
-    }
-    #[inline]
-    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
-        x[0].slice_view(&self.region.starts, &self.region.steps, &self.region.lengths)
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+kernel! {
+    Slice, "slice", |self, x| x[0].slice_view(&self.region.starts, &self.region.steps, &self.region.lengths)
 }
 
 impl Linear for Slice {
@@ -78,8 +58,7 @@ impl Linear for Slice {
         bind(Unslice { region: self.region.clone(), shape, fill: Params::default() }, &[g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let op = Slice { region: Arc::new(self.region.batched(size)?) };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+        in_front(Slice { region: Arc::new(self.region.batched(size)?) }, x, size)
     }
 }
 
@@ -94,16 +73,10 @@ pub struct Unslice {
     pub fill: Params,
 }
 
-impl Kernel for Unslice {
-    fn name(&self) -> &'static str {
-        "pad"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Unslice, "pad", |self, x| {
         let Region { starts, steps, .. } = &*self.region;
-        one!(on_device!(x[0], gather::pad(x[0], &self.shape, starts, steps, self.fill.get()[0])))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+        on_device!(x[0], gather::pad(x[0], &self.shape, starts, steps, self.fill.get()[0]))
     }
 }
 
@@ -118,8 +91,7 @@ impl Linear for Unslice {
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let region = Arc::new(self.region.batched(size)?);
-        let op = Unslice { region, shape: self.shape.inserted(0, size)?, fill: self.fill };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+        in_front(Unslice { region, shape: self.shape.inserted(0, size)?, fill: self.fill }, x, size)
     }
 }
 
@@ -132,15 +104,9 @@ pub struct Triangle {
     pub upper: bool,
 }
 
-impl Kernel for Triangle {
-    fn name(&self) -> &'static str {
-        if self.upper { "triu" } else { "tril" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], create::tri(x[0], self.diagonal, self.upper)))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+kernel! {
+    Triangle, if self.upper { "triu" } else { "tril" }, |self, x| {
+        on_device!(x[0], create::tri(x[0], self.diagonal, self.upper))
     }
 }
 
@@ -150,8 +116,8 @@ impl Linear for Triangle {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(*self, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
     }
 }
 

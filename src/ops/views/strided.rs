@@ -2,17 +2,9 @@
 //! reads one, `AsStridedTranspose` is the transpose, and `Put` replaces one, so that a write into a view is a
 //! function of the whole.
 
-use crate::array::Array;
-use crate::array::shape::{Axes, MAX_RANK, Shape};
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
-use crate::ops::one;
+use crate::array::shape::{Axes, MAX_RANK};
+use crate::ops::prelude::*;
 use crate::ops::writes::donated::{Donated, based};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
 use std::sync::Arc;
 
 /// A strided part: its element `i` is element `offset + sum(strides * i)` of the whole in row-major order.
@@ -84,11 +76,7 @@ impl Part {
 
     /// The axes with stride 0, along which the part repeats one element.
     fn repeated(&self) -> Axes {
-        let mut axes = Axes::default();
-        (0..self.shape.rank())
-            .filter(|&i| self.strides[i] == 0 && self.shape.at(i) != 1)
-            .for_each(|i| axes.insert(i));
-        axes
+        (0..self.shape.rank()).filter(|&i| self.strides[i] == 0 && self.shape.at(i) != 1).collect()
     }
 
     /// Whether two elements of the part are the same element of the whole.
@@ -104,15 +92,9 @@ pub struct AsStrided {
     pub part: Arc<Part>,
 }
 
-impl Kernel for AsStrided {
-    fn name(&self) -> &'static str {
-        "as_strided"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        if x[0].is_contiguous() { one!(self.part.view(x[0])) } else { one!(self.part.view(&x[0].copied()?)) }
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+kernel! {
+    AsStrided, "as_strided", |self, x| {
+        if x[0].is_contiguous() { self.part.view(x[0]) } else { self.part.view(&x[0].copied()?) }
     }
 }
 
@@ -132,9 +114,8 @@ impl Linear for AsStrided {
         bind(AsStridedTranspose { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let x = x[0].front()?;
-        let part = Arc::new(self.part.batched(size, x.numel() / size.max(1))?);
-        Ok(smallvec![(bind(AsStrided { part }, &[&x])?, Some(0))])
+        let part = self.part.batched(size, x[0].value.numel() / size.max(1))?;
+        in_front(AsStrided { part: Arc::new(part) }, x, size)
     }
 }
 
@@ -147,18 +128,12 @@ pub struct AsStridedTranspose {
     pub shape: Shape,
 }
 
-impl Kernel for AsStridedTranspose {
-    fn name(&self) -> &'static str {
-        "as_strided_transpose"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    AsStridedTranspose, "as_strided_transpose", |self, x| {
         let out = Array::empty(self.shape, x[0].dtype(), x[0].device())?;
         on_device!(x[0], create::fill(&out, 0.0))?;
         self.part.view(&out)?.assign(x[0])?;
-        Ok(smallvec![out])
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+        Ok(out)
     }
 }
 
@@ -170,8 +145,7 @@ impl Linear for AsStridedTranspose {
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let part = Arc::new(self.part.batched(size, self.shape.numel())?);
-        let op = AsStridedTranspose { part, shape: self.shape.inserted(0, size)? };
-        Ok(smallvec![(bind(op, &[&x[0].front()?])?, Some(0))])
+        in_front(AsStridedTranspose { part, shape: self.shape.inserted(0, size)? }, x, size)
     }
 }
 
@@ -190,16 +164,10 @@ impl Diagonal {
     }
 }
 
-impl Kernel for Diagonal {
-    fn name(&self) -> &'static str {
-        "diagonal"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Diagonal, "diagonal", |self, x| {
         let (shape, strides) = Diagonal::of(&x[0].shape(), |i| x[0].stride(i));
-        one!(x[0].with_layout(shape, &strides[..shape.rank()], x[0].offset()))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
+        x[0].with_layout(shape, &strides[..shape.rank()], x[0].offset())
     }
 }
 
@@ -213,8 +181,8 @@ impl Linear for Diagonal {
         let part = Arc::new(Part { shape, strides, offset: 0 });
         bind(AsStridedTranspose { part, shape: whole }, &[g])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        in_front(*self, x, size)
     }
 }
 
@@ -240,9 +208,7 @@ impl Kernel for Put {
         based(x[0], out[0])?;
         self.part.view(out[0])?.assign(x[1])
     }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    no_flops!();
 }
 
 impl Linear for Put {
@@ -256,10 +222,8 @@ impl Linear for Put {
         bind(self.clone(), &[g, &zeros])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let (whole, value) = (x[0].materialized(size)?, x[1].materialized(size)?);
-        let part = Arc::new(self.part.batched(size, whole.numel() / size.max(1))?);
-        let over = self.over.clone();
-        Ok(smallvec![(bind(Put { part, over }, &[&whole, &value])?, Some(0))])
+        let numel = x[0].value.numel() / x[0].axis.map_or(1, |_| size.max(1));
+        in_front(Put { part: Arc::new(self.part.batched(size, numel)?), ..self.clone() }, x, size)
     }
 }
 

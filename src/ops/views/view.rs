@@ -1,14 +1,7 @@
 //! Views of all elements: reshape, permute, expand. Data is copied only where strides require it.
 
-use crate::array::Array;
-use crate::array::shape::{MAX_RANK, Shape, normalize_axis};
-use crate::bind::bind;
-use crate::error::{Error, Result};
-use crate::op::{Arrays, Batched, BatchedOutputs, Kernel, Linear};
-use crate::ops::one;
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use smallvec::smallvec;
+use crate::array::shape::{MAX_RANK, normalize_axis};
+use crate::ops::prelude::*;
 
 /// The same elements in row-major order with another shape; a view where the strides allow it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -17,23 +10,13 @@ pub struct Reshape {
     pub shape: Shape,
 }
 
-impl Kernel for Reshape {
-    fn name(&self) -> &'static str {
-        "reshape"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(self.eval_one(x))
-    }
-    #[inline]
-    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
+kernel! {
+    Reshape, "reshape", |self, x| {
         if let Some(view) = x[0].reshape_view(&self.shape) {
             return Ok(view);
         }
         let dense = x[0].copied()?;
         dense.reshape_view(&self.shape).ok_or_else(|| Error::shape("internal: a dense array did not reshape"))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
     }
 }
 
@@ -55,21 +38,7 @@ pub struct Permute {
     pub order: [u8; MAX_RANK],
 }
 
-impl Kernel for Permute {
-    fn name(&self) -> &'static str {
-        "permute"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(self.eval_one(x))
-    }
-    #[inline]
-    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
-        x[0].permute(&self.order[..x[0].rank()])
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Permute, "permute", |self, x| x[0].permute(&self.order[..x[0].rank()]) }
 
 impl Linear for Permute {
     const TRANSPOSE: &'static str = "g with the axes put back";
@@ -98,17 +67,7 @@ pub struct Expand {
     pub shape: Shape,
 }
 
-impl Kernel for Expand {
-    fn name(&self) -> &'static str {
-        "expand"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(x[0].expand(&self.shape))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { Expand, "expand", |self, x| x[0].expand(&self.shape) }
 
 impl Linear for Expand {
     const TRANSPOSE: &'static str = "the sum of g over the stretched axes";
@@ -119,11 +78,7 @@ impl Linear for Expand {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let shape = self.shape.inserted(0, size)?;
         // The input may have fewer axes than the output: the missing ones are inserted after the batch axis.
-        let value = x[0].front()?;
-        let mut dims = value.shape().to_vec();
-        let missing = shape.rank() - dims.len();
-        dims.splice(1..1, std::iter::repeat_n(1, missing));
-        Ok(smallvec![(value.reshape(&Shape::new(&dims)?)?.expand(&shape)?, Some(0))])
+        Ok(smallvec![(x[0].front()?.with_rank(shape.rank(), 1)?.expand(&shape)?, Some(0))])
     }
 }
 
@@ -179,11 +134,14 @@ impl Tensor {
 
     /// Moves axis `from` to position `to`; the others keep their order.
     pub fn move_axis(&self, from: usize, to: usize) -> Result<Tensor> {
-        if from == to {
-            return Ok(self.clone());
-        }
-        let mut axes: Vec<i64> = (0..self.rank() as i64).filter(|&i| i != from as i64).collect();
-        axes.insert(to, from as i64);
+        if from == to { Ok(self.clone()) } else { self.move_axes(from, 1, to) }
+    }
+
+    /// Moves `count` axes, the first of which is `from`, to position `to`; the others keep their order.
+    pub fn move_axes(&self, from: usize, count: usize, to: usize) -> Result<Tensor> {
+        let mut axes: Vec<i64> = (0..self.rank() as i64).collect();
+        let moved: Vec<i64> = axes.drain(from..from + count).collect();
+        axes.splice(to..to, moved);
         self.permute(&axes)
     }
 
@@ -215,6 +173,15 @@ impl Tensor {
     pub fn unsqueeze(&self, axis: i64) -> Result<Tensor> {
         let at = normalize_axis(axis, self.rank() + 1, "unsqueeze")?;
         self.reshape(&self.shape().inserted(at, 1)?)
+    }
+
+    /// Inserts axes of length 1 at `at`, as many as make `rank` axes.
+    pub fn with_rank(&self, rank: usize, at: usize) -> Result<Tensor> {
+        let mut shape = self.shape();
+        while shape.rank() < rank {
+            shape = shape.inserted(at, 1)?;
+        }
+        self.reshape(&shape)
     }
 
     /// Merges axes `start..=end` into one.

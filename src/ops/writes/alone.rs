@@ -2,11 +2,8 @@
 //! place where nothing else refers to the memory. If another tensor, a view or a saved tensor refers to it,
 //! the write makes a copy. Read next: `src/ops/writes/inplace.rs`.
 
-use crate::array::Array;
-use crate::array::shape::Shape;
-use crate::error::Result;
-use crate::tensor::{Payload, Tensor, Traced};
-use smallvec::SmallVec;
+use crate::ops::prelude::*;
+use crate::tensor::{Payload, Traced};
 use std::sync::Arc;
 
 /// The arrays of a value: its own, and those of its tangents.
@@ -43,18 +40,10 @@ pub fn stand_in(t: &Tensor) -> Result<Tensor> {
         }
         Tensor::Traced(traced) => traced,
     };
-    let payload = match &traced.payload {
-        Payload::Taped { primal, node, index } => {
-            Payload::Taped { primal: stand_in(primal)?, node: node.clone(), index: *index }
-        }
-        Payload::Dual { primal, tangent } => {
-            let tangent = tangent.as_ref().map(stand_in).transpose()?;
-            Payload::Dual { primal: stand_in(primal)?, tangent }
-        }
-        Payload::Batched { value, axis } => Payload::Batched { value: stand_in(value)?, axis: *axis },
-        Payload::Staged { value, var, program } => {
-            Payload::Staged { value: stand_in(value)?, var: *var, program: program.clone() }
-        }
+    let inner = stand_in(traced.inner())?;
+    let Payload::Dual { tangent: Some(tangent), .. } = &traced.payload else {
+        return Ok(traced.with_inner(inner));
     };
+    let payload = Payload::Dual { primal: inner, tangent: Some(stand_in(tangent)?) };
     Ok(Tensor::Traced(Arc::new(Traced { tag: traced.tag, aval: traced.aval, payload })))
 }

@@ -28,11 +28,7 @@ pub fn kept(old: &Tensor, new: &Tensor, keep: Keep) -> Result<Tensor> {
     merged(Some(old), new, keep)
 }
 
-/// [`kept`] without an old history: drops from `new` the history that does not count.
-fn bare(new: &Tensor, keep: Keep) -> Result<Tensor> {
-    merged(None, new, keep)
-}
-
+/// [`kept`]; without an old history, drops from `new` the history that does not count.
 fn merged(old: Option<&Tensor>, new: &Tensor, keep: Keep) -> Result<Tensor> {
     let old = old.and_then(Tensor::traced);
     match (old, new.traced()) {
@@ -44,19 +40,10 @@ fn merged(old: Option<&Tensor>, new: &Tensor, keep: Keep) -> Result<Tensor> {
     }
 }
 
-/// Builds a value at the level of `like` with this payload.
-fn on(like: &Traced, payload: Payload) -> Tensor {
+/// Builds a value at the level of `like` with this tangent.
+fn dual(like: &Traced, primal: Tensor, tangent: Option<Tensor>) -> Tensor {
+    let payload = Payload::Dual { primal, tangent };
     Tensor::Traced(Arc::new(Traced { tag: like.tag, aval: like.aval, payload }))
-}
-
-/// Makes `value` an output of the tape node that produced `like`.
-fn entry(like: &Traced, value: Tensor) -> Tensor {
-    match &like.payload {
-        Payload::Taped { node, index, .. } => {
-            on(like, Payload::Taped { primal: value, node: node.clone(), index: *index })
-        }
-        _ => value,
-    }
 }
 
 /// Merges where old and new value share a level.
@@ -64,20 +51,20 @@ fn level(was: &Arc<Traced>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
     match (&was.payload, &is.payload) {
         (Payload::Taped { primal, .. }, Payload::Taped { primal: next, .. }) => {
             let value = kept(primal, next, keep)?;
-            Ok(entry(if keep.has(was.tag) { was } else { is }, value))
+            Ok(if keep.has(was.tag) { was } else { is }.with_inner(value))
         }
         (Payload::Dual { primal, tangent }, Payload::Dual { primal: next, tangent: moved }) => {
             let tangent = match (keep, tangent, moved) {
                 (Keep::All, tangent, _) => tangent.clone(),
                 (_, Some(tangent), Some(moved)) => Some(kept(tangent, moved, keep)?),
-                (_, None, Some(moved)) => Some(bare(moved, keep)?),
+                (_, None, Some(moved)) => Some(merged(None, moved, keep)?),
                 (_, _, None) => None,
             };
-            Ok(on(is, Payload::Dual { primal: kept(primal, next, keep)?, tangent }))
+            Ok(dual(is, kept(primal, next, keep)?, tangent))
         }
         (Payload::Batched { value, axis }, Payload::Batched { value: next, axis: from }) => {
             let next = if axis == from { next.clone() } else { next.move_axis(*from, *axis)? };
-            Ok(on(was, Payload::Batched { value: kept(value, &next, keep)?, axis: *axis }))
+            Ok(was.with_inner(kept(value, &next, keep)?))
         }
         (Payload::Staged { .. }, _) if keep == Keep::All => lost(was, is.inner(), keep),
         _ => Ok(Tensor::Traced(is.clone())),
@@ -89,30 +76,22 @@ fn lost(was: &Arc<Traced>, new: &Tensor, keep: Keep) -> Result<Tensor> {
     match &was.payload {
         Payload::Taped { primal, .. } => {
             let value = kept(primal, new, keep)?;
-            Ok(if keep.has(was.tag) { entry(was, value) } else { value })
+            Ok(if keep.has(was.tag) { was.with_inner(value) } else { value })
         }
-        Payload::Dual { primal, tangent } => {
+        Payload::Dual { primal, .. } => {
             let primal = kept(primal, new, keep)?;
-            Ok(match keep {
-                Keep::All => on(was, Payload::Dual { primal, tangent: tangent.clone() }),
-                Keep::Unrecorded => primal,
-            })
+            Ok(if keep == Keep::All { was.with_inner(primal) } else { primal })
         }
         Payload::Batched { value, .. } if value.traced().is_none() && keep == Keep::Unrecorded => {
-            bare(new, keep)
+            merged(None, new, keep)
         }
         Payload::Batched { value, axis } => {
             // All examples get the same value.
             let each = new.unsqueeze(*axis as i64)?.expand(&value.shape())?;
-            Ok(on(was, Payload::Batched { value: kept(value, &each, keep)?, axis: *axis }))
+            Ok(was.with_inner(kept(value, &each, keep)?))
         }
-        Payload::Staged { value, var, program } => match keep {
-            Keep::All => {
-                let value = kept(value, new, keep)?;
-                Ok(on(was, Payload::Staged { value, var: *var, program: program.clone() }))
-            }
-            Keep::Unrecorded => bare(new, keep),
-        },
+        Payload::Staged { value, .. } if keep == Keep::All => Ok(was.with_inner(kept(value, new, keep)?)),
+        Payload::Staged { .. } => merged(None, new, keep),
     }
 }
 
@@ -122,12 +101,12 @@ fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
     match &is.payload {
         Payload::Taped { primal, .. } => {
             let value = below(primal)?;
-            Ok(if keep.has(is.tag) { value } else { entry(is, value) })
+            Ok(if keep.has(is.tag) { value } else { is.with_inner(value) })
         }
         Payload::Dual { primal, .. } if keep == Keep::All => below(primal),
         Payload::Dual { primal, tangent } => {
-            let tangent = tangent.as_ref().map(|t| bare(t, keep)).transpose()?;
-            Ok(on(is, Payload::Dual { primal: below(primal)?, tangent }))
+            let tangent = tangent.as_ref().map(|t| merged(None, t, keep)).transpose()?;
+            Ok(dual(is, below(primal)?, tangent))
         }
         Payload::Batched { value, axis } => {
             // The value that all examples shared becomes one per example, with the shared history.
@@ -135,7 +114,7 @@ fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
                 Some(was) => Some(interp::with_grad(|| was.unsqueeze(*axis as i64)?.expand(&value.shape()))?),
                 None => None,
             };
-            Ok(on(is, Payload::Batched { value: merged(each.as_ref(), value, keep)?, axis: *axis }))
+            Ok(is.with_inner(merged(each.as_ref(), value, keep)?))
         }
         Payload::Staged { .. } => Ok(Tensor::Traced(is.clone())),
     }

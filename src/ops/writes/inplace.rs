@@ -11,18 +11,14 @@
 //! operations alone: by [`bind_into`], or, where a tape records the write, by `Put` and `PutRows`, which get
 //! the memory as `Donated` ([`write_over`]).
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
 use crate::bind::{self, bind_into};
-use crate::error::{Error, Result};
 use crate::interp::{self, eval, is_grad_enabled};
 use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::compare::Select;
 use crate::ops::pointwise::elementwise::{Map, Operand};
 use crate::ops::pointwise::table::{Fun, Params};
+use crate::ops::prelude::*;
 use crate::ops::views::cast::Contiguous;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::alone;
@@ -33,8 +29,7 @@ use crate::ops::writes::writable::{
     check_leaf, check_outside_inference, check_writable, shared_elements, shares_elements,
 };
 use crate::tape::saving;
-use crate::tensor::{Payload, Tensor, over_memory};
-use smallvec::{SmallVec, smallvec};
+use crate::tensor::{Payload, over_memory};
 use std::sync::Arc;
 
 /// Runs `f`, an operation whose result will be written into the memory of `target`: it saves copies of that
@@ -178,28 +173,86 @@ pub fn row_over(fun: Fun, target: &Tensor, other: Option<Operand>) -> Result<boo
 /// handle to it, apart from other readers. Returns the tensor that replaces `target`, or `None` if it stays
 /// the same tensor with other elements.
 pub fn write_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Option<Tensor>> {
+    let value = fitting(op, target, part, value)?;
+    let put = |over| target.put_over(part, &value, over);
+    write_some(op, target, &value, true, put, |memory, new| store(op, memory, &part.view(memory)?, new))
+}
+
+/// [`write_part`] in the manner of [`exchange`].
+pub fn exchange_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Option<Tensor>> {
+    let value = fitting(op, target, part, value)?;
+    history::kept(target, &target.put(part, &value)?, Keep::Unrecorded).map(Some)
+}
+
+/// [`storable`] for a part.
+fn fitting(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Tensor> {
     if part.overlaps() {
         return Err(shared_elements(op, &part.shape));
     }
-    let value = storable(op, target, &part.shape, value)?;
-    let (Some(memory), Some(new)) = (target.concrete(), value.concrete()) else {
-        return replacing(target, |over| put(target, part, &value, over)).map(Some);
+    storable(op, target, &part.shape, value)
+}
+
+/// [`write_part`] for rows; if `add`, adds `value` to them.
+pub fn write_rows(
+    op: &str,
+    target: &Tensor,
+    rows: &Rows,
+    value: Tensor,
+    add: bool,
+) -> Result<Option<Tensor>> {
+    let value = storable(op, target, &rows.shape, value)?;
+    let put = |over| target.put_rows_over(rows, &value, add, over);
+    let index = rows.index.concrete();
+    let on_cpu = target.device() == Device::Cpu;
+    write_some(op, target, &value, index.is_some(), put, |memory, new| match index.filter(|_| on_cpu) {
+        Some(index) => store_rows(op, memory, (memory, rows.width), new, index, add),
+        None => write_over(op, memory, put).map(drop),
+    })
+}
+
+/// [`write_rows`] in the manner of [`exchange`].
+pub fn exchange_rows(
+    op: &str,
+    target: &Tensor,
+    rows: &Rows,
+    value: Tensor,
+    add: bool,
+) -> Result<Option<Tensor>> {
+    let value = storable(op, target, &rows.shape, value)?;
+    history::kept(target, &target.put_rows(rows, &value, add)?, Keep::Unrecorded).map(Some)
+}
+
+/// Writes `value` to some elements of `target`: `put` makes the new tensor, over memory that it may write;
+/// `store` writes memory alone. Where the places are not `known`, nothing is memory.
+fn write_some(
+    op: &str,
+    target: &Tensor,
+    value: &Tensor,
+    known: bool,
+    put: impl Fn(Donated) -> Result<Tensor>,
+    store: impl FnOnce(&Array, &Array) -> Result<()>,
+) -> Result<Option<Tensor>> {
+    let (Some(memory), Some(new), true) = (target.concrete(), value.concrete(), known) else {
+        // Memory to which only the tensor object and the caller refer is written in place.
+        let next = donating(alone::memory(target, 2), put)?;
+        return history::kept(target, &next, Keep::Unrecorded).map(Some);
     };
-    if part.shape.numel() == 0 {
+    if value.numel() == 0 {
         return Ok(None);
     }
     check_writable(op, memory)?;
+    let recorded = is_recorded(target, value);
     if !memory.is_contiguous() {
-        // `part` indexes the tensor in row-major order, which `memory` is not in: write the whole.
-        let whole = target.put(part, &value)?;
-        return write(op, target, whole).map(|t| is_recorded(target, &value).then_some(t));
+        // The places count in row-major order, which `memory` is not in: write the whole.
+        let next = write(op, target, put(Donated::default())?)?;
+        return Ok(recorded.then_some(next));
     }
     keep_outputs(target, memory)?;
-    if !is_recorded(target, &value) {
-        store(op, memory, &part.view(memory)?, new)?;
-        return Ok(None);
+    if recorded {
+        return write_over(op, memory, put).map(Some);
     }
-    write_over(op, memory, |over| target.put_over(part, &value, over)).map(Some)
+    store(memory, new)?;
+    Ok(None)
 }
 
 /// Runs `f`, which writes a part of `memory` or of a copy of it. Returns its result over `memory`.
@@ -212,71 +265,6 @@ fn write_over(op: &str, memory: &Array, f: impl FnOnce(Donated) -> Result<Tensor
         None => {}
     }
     Ok(over_memory(&next, memory))
-}
-
-/// [`write_part`] in the manner of [`exchange`].
-pub fn exchange_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Option<Tensor>> {
-    if part.overlaps() {
-        return Err(shared_elements(op, &part.shape));
-    }
-    let value = storable(op, target, &part.shape, value)?;
-    put(target, part, &value, Donated::default()).map(Some)
-}
-
-/// Returns `target` with `value` in a part of it, and with the history that is kept.
-fn put(target: &Tensor, part: &Part, value: &Tensor, over: Donated) -> Result<Tensor> {
-    history::kept(target, &target.put_over(part, value, over)?, Keep::Unrecorded)
-}
-
-/// Runs `f`, which writes a part of `target`, a value that it replaces. Memory to which only the tensor
-/// object and the caller refer is written in place.
-fn replacing<T>(target: &Tensor, f: impl FnOnce(Donated) -> T) -> T {
-    donating(alone::memory(target, 2), f)
-}
-
-/// [`write_part`] for rows; if `add`, adds `value` to them.
-pub fn write_rows(
-    op: &str,
-    target: &Tensor,
-    rows: &Rows,
-    value: Tensor,
-    add: bool,
-) -> Result<Option<Tensor>> {
-    let value = storable(op, target, &rows.shape, value)?;
-    let (Some(memory), Some(new), Some(index)) = (target.concrete(), value.concrete(), rows.index.concrete())
-    else {
-        return replacing(target, |over| put_rows(target, rows, &value, add, over)).map(Some);
-    };
-    check_writable(op, memory)?;
-    if !memory.is_contiguous() {
-        // `rows` indexes the tensor in row-major order, which `memory` is not in: write the whole.
-        let whole = target.put_rows(rows, &value, add)?;
-        return write(op, target, whole).map(|t| is_recorded(target, &value).then_some(t));
-    }
-    keep_outputs(target, memory)?;
-    if !is_recorded(target, &value) && memory.device() == Device::Cpu {
-        store_rows(op, memory, (memory, rows.width), new, index, add)?;
-        return Ok(None);
-    }
-    let next = write_over(op, memory, |over| target.put_rows_over(rows, &value, add, over))?;
-    Ok(is_recorded(target, &value).then_some(next))
-}
-
-/// [`put`] for rows.
-fn put_rows(target: &Tensor, rows: &Rows, value: &Tensor, add: bool, over: Donated) -> Result<Tensor> {
-    history::kept(target, &target.put_rows_over(rows, value, add, over)?, Keep::Unrecorded)
-}
-
-/// [`write_rows`] in the manner of [`exchange`].
-pub fn exchange_rows(
-    op: &str,
-    target: &Tensor,
-    rows: &Rows,
-    value: Tensor,
-    add: bool,
-) -> Result<Option<Tensor>> {
-    let value = storable(op, target, &rows.shape, value)?;
-    put_rows(target, rows, &value, add, Donated::default()).map(Some)
 }
 
 /// Writes `new` to the rows of `width` elements of `table`, contiguous memory under `memory`, or adds it

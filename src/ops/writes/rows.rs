@@ -4,26 +4,15 @@
 //! An index becomes row numbers ([`Rows`]). [`PutRows`] is the one operation that writes, in place over its
 //! first operand where it may (`src/ops/writes/inplace.rs`). Read next: `src/py/tensor/index.rs`.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
 use crate::cpu::indexing::gather::positions;
 use crate::cpu::indexing::put::{self, offsets, sums, sums_of_parts};
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Discrete, Kernel, Linear, Needs, Saves};
 use crate::ops::indexing::index::index_from_front;
 use crate::ops::indexing::{check_index, index_shape};
-use crate::ops::one;
 use crate::ops::pointwise::operand::Operand;
+use crate::ops::prelude::*;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::donated::{Donated, based};
-use crate::tape::node::Vjp;
-use crate::tensor::Tensor;
-use crate::watch::cost;
 use crate::watch::debug::{self, Modes};
-use smallvec::smallvec;
 
 /// The first input with rows replaced by those of the second, or with these added. Inputs: x (any shape),
 /// value `[n, width]`, index `[n]`, all on the CPU. Where indices repeat, the last one wins.
@@ -93,17 +82,7 @@ impl Linear for PutRows {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct IsLast;
 
-impl Kernel for IsLast {
-    fn name(&self) -> &'static str {
-        "is_last"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(put::is_last(x[0]))
-    }
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
-}
+kernel! { IsLast, "is_last", |self, x| put::is_last(x[0]) }
 
 impl Discrete for IsLast {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {

@@ -1,12 +1,9 @@
 //! Checks of what may be written in place, and their errors: leaves while recording, elements that share
 //! memory, memory of inference mode outside of it. Read next: `src/ops/writes/inplace.rs`.
 
-use crate::array::Array;
-use crate::array::shape::Shape;
-use crate::error::{Error, Result};
 use crate::interp::is_grad_enabled;
-use crate::op::{Kernel, Op};
-use crate::tensor::Tensor;
+use crate::op::Op;
+use crate::ops::prelude::*;
 
 /// Raises, while recording, for a leaf that requires a gradient, or a custom function's output with shared
 /// memory.
@@ -67,19 +64,15 @@ pub fn shares_elements(memory: &Array) -> bool {
 
 /// Raises for memory that was made in inference mode, outside of it.
 pub fn check_outside_inference(op: &str, memory: &Array) -> Result<()> {
-    if memory.buffer().is_inference() && !crate::array::buffer::inference() {
-        return Err(of_inference(op, &memory.shape()));
+    if !memory.buffer().is_inference() || crate::array::buffer::inference() {
+        return Ok(());
     }
-    Ok(())
-}
-
-#[cold]
-fn of_inference(op: &str, shape: &Shape) -> Error {
     let name = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
-    Error::autodiff(format!(
-        "{name}: the tensor of shape {shape} was made in inference_mode() and cannot be written in place \
-         outside of it; write to a clone() of it"
-    ))
+    Err(Error::autodiff(format!(
+        "{name}: the tensor of shape {} was made in inference_mode() and cannot be written in place outside of \
+         it; write to a clone() of it",
+        memory.shape()
+    )))
 }
 
 /// The error for a write to elements that share memory.

@@ -1,15 +1,8 @@
 //! The gradients of attention: of `<g, out>`, and of `<g, J(t)>`.
 
-use super::{AttentionJvp, Given, NAME, Reader, Scores, Settings, Which, batched, compose, every};
-use crate::array::Array;
-use crate::bind::bind;
+use super::{AttentionJvp, Given, NAME, Reader, Scores, Settings, Which, compose, every};
 use crate::cpu::attention as kernels;
-use crate::device::on_device;
-use crate::error::Result;
-use crate::op::{Arrays, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use smallvec::{SmallVec, smallvec};
+use crate::ops::prelude::*;
 
 /// Gradients of [`Attention`](super::Attention). Inputs: the cotangent g, queries, keys, values, result,
 /// log-sum-exp, and the mask if there is one; if `second`, also the tangents it names, the tangent of the
@@ -152,6 +145,6 @@ impl Composite for AttentionVjp {
         }
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        batched(AttentionVjp { settings: self.settings.batched(), ..*self }, x, size)
+        all_in_front(AttentionVjp { settings: self.settings.batched(), ..*self }, x, size)
     }
 }

@@ -1,14 +1,10 @@
 //! The attention function that users call: checks operands, aligns batch axes, and binds the operation.
 
 use super::{Attention, Dropout, Settings};
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::bind::bind;
-use crate::error::{Error, Result};
 use crate::op::AtCall;
 use crate::ops::pointwise::operand::{join, promote};
+use crate::ops::prelude::*;
 use crate::ops::random;
-use crate::tensor::Tensor;
 
 /// The public name, for error messages.
 const CALL: &str = "scaled_dot_product_attention";
@@ -33,32 +29,15 @@ fn batch_of(x: &Tensor) -> Shape {
     x.shape().part(0, x.rank() - 2)
 }
 
-/// Prepends axes of length 1 to `x`, up to `rank`.
-fn ranked(x: &Tensor, rank: usize) -> Result<Tensor> {
-    let mut shape = x.shape();
-    while shape.rank() < rank {
-        shape = shape.inserted(0, 1)?;
-    }
-    if shape == x.shape() { Ok(x.clone()) } else { x.reshape(&shape) }
+/// The shape of a batch of matrices.
+fn matrices(batch: &Shape, rows: usize, columns: usize) -> Result<Shape> {
+    batch.inserted(batch.rank(), rows)?.inserted(batch.rank() + 1, columns)
 }
 
 /// Broadcasts the batch axes of `x` to `batch`.
 fn with_batch(x: &Tensor, batch: &Shape) -> Result<Tensor> {
-    let shape = x.shape();
-    let rank = shape.rank();
-    x.expand(
-        &batch.inserted(batch.rank(), shape.at(rank - 2))?.inserted(batch.rank() + 1, shape.at(rank - 1))?,
-    )
-}
-
-#[cold]
-fn no_match(q: &Tensor, k: &Tensor, v: &Tensor) -> Error {
-    Error::shape(format!(
-        "{CALL}: query {}, key {}, value {}; expected (..., L, E), (..., S, E), (..., S, V)",
-        q.shape(),
-        k.shape(),
-        v.shape()
-    ))
+    let (shape, rank) = (x.shape(), x.rank());
+    x.with_rank(batch.rank() + 2, 0)?.expand(&matrices(batch, shape.at(rank - 2), shape.at(rank - 1))?)
 }
 
 #[cold]
@@ -66,17 +45,6 @@ fn no_batch(q: &Tensor, k: &Tensor, v: &Tensor) -> Error {
     Error::shape(format!(
         "{CALL}: the batch axes of query {}, key {} and value {} do not broadcast; with enable_gqa=True the \
          heads of the query (axis -3) may be a multiple of those of key and value",
-        q.shape(),
-        k.shape(),
-        v.shape()
-    ))
-}
-
-#[cold]
-fn no_groups(q: &Tensor, k: &Tensor, v: &Tensor) -> Error {
-    Error::shape(format!(
-        "{CALL}: enable_gqa=True with query {}, key {}, value {}; expected an axis of heads (axis -3) \
-         everywhere, as many heads of key as of value, and a multiple of them of query",
         q.shape(),
         k.shape(),
         v.shape()
@@ -98,7 +66,12 @@ fn operands(q: &Tensor, k: &Tensor, v: &Tensor) -> Result<[Tensor; 3]> {
         a >= 2 && b >= 2 && c >= 2 && q.at(a - 1) == k.at(b - 1) && k.at(b - 2) == v.at(c - 2)
     };
     if !fits(&q.shape(), &k.shape(), &v.shape()) {
-        return Err(no_match(q, k, v));
+        return Err(Error::shape(format!(
+            "{CALL}: query {}, key {}, value {}; expected (..., L, E), (..., S, E), (..., S, V)",
+            q.shape(),
+            k.shape(),
+            v.shape()
+        )));
     }
     let dtype = promote(q, k).promote(v.dtype());
     if !dtype.is_float() {
@@ -163,7 +136,13 @@ impl Tensor {
         let heads = |x: &Tensor| if x.rank() < 3 { 0 } else { x.shape().at(x.rank() - 3) };
         let (all, own) = (heads(&q), heads(&k));
         if own == 0 || heads(&v) != own || all % own != 0 {
-            return Err(no_groups(&q, &k, &v));
+            return Err(Error::shape(format!(
+                "{CALL}: enable_gqa=True with query {}, key {}, value {}; expected an axis of heads (axis -3) \
+                 everywhere, as many heads of key as of value, and a multiple of them of query",
+                q.shape(),
+                k.shape(),
+                v.shape()
+            )));
         }
         let groups = all / own;
         let mask = mask.map(|mask| grouped_mask(&mask, all, groups)).transpose()?;
@@ -191,7 +170,7 @@ fn attend(
     let mut batch = batch_of(q).broadcast(&owners).ok_or_else(|| no_batch(q, k, v))?;
     let (queries, keys) = (q.shape().at(q.rank() - 2), k.shape().at(k.rank() - 2));
     if let Some(mask) = mask {
-        let wanted = batch.inserted(batch.rank(), queries)?.inserted(batch.rank() + 1, keys)?;
+        let wanted = matrices(&batch, queries, keys)?;
         let shape = mask.shape().broadcast(&wanted).ok_or_else(|| bad_mask(mask, &wanted))?;
         if shape.at(shape.rank() - 2) != queries || shape.at(shape.rank() - 1) != keys {
             return Err(bad_mask(mask, &wanted));
@@ -203,9 +182,9 @@ fn attend(
     while lead.rank() < batch.rank() {
         lead = lead.inserted(0, 1)?;
     }
-    let mut q = with_batch(&ranked(q, rank)?, &batch)?;
-    let (k, v) = (with_batch(&ranked(k, rank)?, &lead)?, with_batch(&ranked(v, rank)?, &lead)?);
-    let mask = mask.map(|mask| ranked(mask, rank)).transpose()?;
+    let mut q = with_batch(q, &batch)?;
+    let (k, v) = (with_batch(k, &lead)?, with_batch(v, &lead)?);
+    let mask = mask.map(|mask| mask.with_rank(rank, 0)).transpose()?;
     let mut dropout = None;
     if options.dropout > 0.0 {
         let count = (batch.numel() * queries) as u64 * keys as u64;
@@ -224,6 +203,5 @@ fn attend(
     let settings = Settings { numbers, causal: options.causal, masked: mask.is_some(), dropout };
     let mut inputs = vec![&q, &k, &v];
     inputs.extend(&mask);
-    let out = bind(Attention { settings }, &inputs)?;
-    out.into_iter().next().ok_or_else(super::missing_input)
+    first(bind(Attention { settings }, &inputs)?)
 }

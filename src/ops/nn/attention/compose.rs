@@ -2,12 +2,8 @@
 //! beyond the second order. The scores are materialised.
 
 use super::{Given, Settings, Which};
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::Result;
+use crate::ops::prelude::*;
 use crate::ops::random;
-use crate::tensor::{Tensor, Tensors};
-use smallvec::smallvec;
 
 /// The operands in the dtype of computation, with scores and weights.
 struct Weights {
@@ -27,15 +23,8 @@ fn transposed(x: &Tensor) -> Result<Tensor> {
 }
 
 /// Sums over the keys.
-fn total(x: &Tensor) -> Result<Tensor> {
+fn over_keys(x: &Tensor) -> Result<Tensor> {
     x.sum(Some(&[-1]), true)
-}
-
-/// Sums the terms that are present.
-fn sum(terms: impl IntoIterator<Item = Option<Tensor>>) -> Result<Option<Tensor>> {
-    let mut terms = terms.into_iter().flatten();
-    let Some(first) = terms.next() else { return Ok(None) };
-    terms.try_fold(first, |sum, term| sum.add(&term)).map(Some)
 }
 
 impl Weights {
@@ -79,7 +68,8 @@ impl Weights {
             t[1].as_ref().map(|tk| scaled(&self.x[0])?.matmul(&transposed(tk)?)).transpose()?,
             t[3].clone(),
         ];
-        sum(terms)?.map_or_else(|| self.scores.zeros_like(), |moved| moved.expand(&self.scores.shape()))
+        crate::ops::total(terms)?
+            .map_or_else(|| self.scores.zeros_like(), |moved| moved.expand(&self.scores.shape()))
     }
 
     /// Cotangents times values, with dropout: the cotangents of the weights.
@@ -141,39 +131,28 @@ fn keep(scores: &Tensor, settings: &Settings) -> Result<Option<Tensor>> {
 pub fn attention(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> {
     let w = Weights::new(given, settings)?;
     let y = w.kept_weights()?.matmul(&w.x[2])?.cast(given.operand(0)?.dtype())?;
-    let log_sum = if w.scores.numel() == 0 {
-        total(&w.scores)?.log()?
-    } else {
-        w.scores.logsumexp(Some(&[-1]), true)?
-    };
+    let empty = w.scores.numel() == 0;
+    let log_sum = if empty { over_keys(&w.scores)?.log()? } else { w.scores.logsumexp(Some(&[-1]), true)? };
     Ok(smallvec![y, log_sum])
 }
 
 /// The tangents in the dtype of computation.
 fn wide_tangents(given: &Given<Tensor>, w: &Weights) -> Result<[Option<Tensor>; 4]> {
-    let mut t = [None, None, None, None];
-    for (to, from) in t.iter_mut().zip(given.t) {
-        *to = from.map(|t| t.cast(w.weights.dtype())).transpose()?;
-    }
-    Ok(t)
+    let wide = |i: usize| given.t[i].map(|t| t.cast(w.weights.dtype())).transpose();
+    Ok([wide(0)?, wide(1)?, wide(2)?, wide(3)?])
 }
 
 /// The tangent of the result, and the weighted mean of the tangents of the scores.
 pub fn tangent(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> {
     let w = Weights::new(given, settings)?;
     let t = wide_tangents(given, &w)?;
-    let (y, mean) = moved(&w, &t)?;
-    Ok(smallvec![y.cast(given.operand(0)?.dtype())?, mean])
-}
-
-/// `J(t)` and the weighted mean of the tangents of the scores.
-fn moved(w: &Weights, t: &[Option<Tensor>; 4]) -> Result<(Tensor, Tensor)> {
-    let moved = w.score_tangents(t)?;
-    let mean = total(&w.weights.mul(&moved)?)?;
+    let moved = w.score_tangents(&t)?;
+    let mean = over_keys(&w.weights.mul(&moved)?)?;
     let weights = w.kept(w.weights.mul(&moved.sub(&mean)?)?)?;
     let direct = t[2].as_ref().map(|tv| w.kept_weights()?.matmul(tv)).transpose()?;
     let y = weights.matmul(&w.x[2])?;
-    Ok((direct.map_or(Ok(y.clone()), |direct| y.add(&direct))?, mean))
+    let y = direct.map_or(Ok(y.clone()), |direct| y.add(&direct))?;
+    Ok(smallvec![y.cast(given.operand(0)?.dtype())?, mean])
 }
 
 /// Reduces gradients to the shapes and dtypes of the wanted operands.
@@ -194,7 +173,7 @@ pub fn gradients(given: &Given<Tensor>, settings: &Settings, wanted: Which) -> R
     let w = Weights::new(given, settings)?;
     let g = given.g()?.cast(w.weights.dtype())?;
     let adjoint = w.adjoint(&g, &w.x[2])?;
-    let delta = total(&w.weights.mul(&adjoint)?)?;
+    let delta = over_keys(&w.weights.mul(&adjoint)?)?;
     let scores = w.weights.mul(&adjoint.sub(&delta)?)?;
     fitted(given, wanted, |i| match i {
         0 => scores.matmul(&w.x[1])?.mul(w.scale),
@@ -211,15 +190,15 @@ pub fn second_gradients(given: &Given<Tensor>, settings: &Settings, wanted: Whic
     let g = given.g()?.cast(w.weights.dtype())?;
     let (p, h) = (&w.weights, w.adjoint(&g, &w.x[2])?);
     let moved = w.score_tangents(&t)?;
-    let (delta, mean) = (total(&p.mul(&h)?)?, total(&p.mul(&moved)?)?);
+    let (delta, mean) = (over_keys(&p.mul(&h)?)?, over_keys(&p.mul(&moved)?)?);
     let cross = t[2].as_ref().map(|tv| w.adjoint(&g, tv)).transpose()?;
     let product = h.mul(&moved)?.sub(&delta.mul(&moved)?)?.sub(&mean.mul(&h)?)?;
     let x = cross.map_or(Ok(product.clone()), |cross| product.add(&cross))?;
-    let scores = p.mul(&x.sub(&total(&p.mul(&x)?)?)?)?;
+    let scores = p.mul(&x.sub(&over_keys(&p.mul(&x)?)?)?)?;
     let tangents = p.mul(&h.sub(&delta)?)?;
     let values = w.kept(p.mul(&moved.sub(&mean)?)?)?;
     let both = |direct: Tensor, cross: Option<Tensor>| {
-        sum([Some(direct), cross])?.map_or(g.mul(0.0), |y| y.mul(w.scale))
+        crate::ops::total([Some(direct), cross])?.map_or(g.mul(0.0), |y| y.mul(w.scale))
     };
     fitted(given, wanted, |i| match i {
         0 => both(scores.matmul(&w.x[1])?, t[1].as_ref().map(|tk| tangents.matmul(tk)).transpose()?),

@@ -25,20 +25,13 @@ pub use backward::AttentionVjp;
 pub use call::AttentionOptions;
 pub use tangent::AttentionJvp;
 
-use crate::array::Array;
 use crate::array::random::State;
-use crate::bind::bind;
 use crate::cpu::attention as kernels;
-use crate::device::on_device;
-use crate::error::Result;
 use crate::interp::Tag;
-use crate::op::{Arrays, AtCall, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
+use crate::op::AtCall;
 use crate::ops::pointwise::table::Params;
+use crate::ops::prelude::*;
 use crate::ops::random;
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use crate::watch::cost;
-use smallvec::{SmallVec, smallvec};
 
 /// The name of all three operations.
 const NAME: &str = "attention";
@@ -142,24 +135,18 @@ impl<'a, X> Reader<'a, '_, X> {
         self.0 = rest;
         Some(first)
     }
-    fn next_if(&mut self, there: bool) -> Option<&'a X> {
-        if there { self.next() } else { None }
-    }
-    fn pair(&mut self) -> Option<(&'a X, &'a X)> {
-        Some((self.next()?, self.next()?))
-    }
     /// Reads queries, keys and values, the results of the forward pass if `known`, and the mask.
     fn operands(&mut self, settings: &Settings, known: bool) -> Given<'a, X> {
         let [q, k, v] = [(); 3].map(|()| self.next());
-        let known = if known { self.pair() } else { None };
-        let mask = self.next_if(settings.masked);
+        let known = if known { self.next().zip(self.next()) } else { None };
+        let mask = if settings.masked { self.next() } else { None };
         Given { x: [q, k, v, mask], g: None, known, t: [None; 4], moved: None }
     }
 }
 
 #[cold]
-fn missing_input() -> crate::error::Error {
-    crate::error::Error::value("internal: attention got too few inputs")
+fn missing_input() -> Error {
+    Error::value("internal: attention got too few inputs")
 }
 
 impl<'a, X> Given<'a, X> {
@@ -207,16 +194,9 @@ impl Scores {
     }
 }
 
-/// Binds `op`, whose settings are already those one level further out, with the batch axes in front.
-fn batched(op: impl Into<crate::op::Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-    let x: Vec<Tensor> = x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?;
-    let refs: Vec<&Tensor> = x.iter().collect();
-    Ok(bind(op.into(), &refs)?.into_iter().map(|y| (y, Some(0))).collect())
-}
-
 /// Saves all inputs.
 fn every(inputs: usize) -> Saves {
-    (0..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)))
+    (0..inputs).map(Saves::input).fold(Saves::NONE, Saves::and)
 }
 
 /// `softmax(scale Q K' + mask) V` over the last two axes. Inputs: queries `[..., L, E]`, keys `[..., S, E]`,
@@ -282,6 +262,6 @@ impl Composite for Attention {
         Ok(smallvec![out.first().cloned(), None])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        batched(Attention { settings: self.settings.batched() }, x, size)
+        all_in_front(Attention { settings: self.settings.batched() }, x, size)
     }
 }

@@ -1,14 +1,7 @@
 //! `J(t)`: the tangent of attention's result.
 
-use super::{AttentionVjp, Given, NAME, Reader, Scores, Settings, Which, batched, compose, every};
-use crate::array::Array;
-use crate::bind::bind;
-use crate::device::on_device;
-use crate::error::Result;
-use crate::op::{Arrays, BY_PARTS, Batched, BatchedOutputs, Composite, Grads, Kernel, Needs, Own, Saves};
-use crate::tape::node::Vjp;
-use crate::tensor::{Tensor, Tensors};
-use smallvec::smallvec;
+use super::{AttentionVjp, Given, NAME, Reader, Scores, Settings, Which, compose, every};
+use crate::ops::prelude::*;
 
 /// The tangent of [`Attention`](super::Attention). Inputs: queries, keys, values, result, logarithm of the
 /// sum of exponentials, the mask if there is one, and the tangents that `has_tangent` says. Outputs: the
@@ -97,6 +90,6 @@ impl Composite for AttentionJvp {
         Ok(grads)
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        batched(AttentionJvp { settings: self.settings.batched(), ..*self }, x, size)
+        all_in_front(AttentionJvp { settings: self.settings.batched(), ..*self }, x, size)
     }
 }
