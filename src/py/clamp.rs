@@ -1,11 +1,10 @@
 //! `clamp` with bounds that are numbers or tensors.
 
-use crate::error::{Named, Result};
+use crate::error::Named;
 use crate::ops::pointwise::compare::{Logic, Relation};
 use crate::py::args::{Arg, run};
+use crate::py::prelude::*;
 use crate::py::relative::Compared;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
 
 /// Limits values to bounds that are numbers or tensors.
 pub fn clamp(py: Python<'_>, x: &Tensor, min: Option<Compared>, max: Option<Compared>) -> PyResult<Tensor> {

@@ -2,36 +2,20 @@
 //! beside a double-precision tensor. The bound of a comparison need not fit the tensor's dtype.
 
 use crate::array::dtype::DType;
-use crate::py::args::{Arg, not_an_operand};
+use crate::py::args::{Arg, extracted, not_an_operand};
 use crate::py::data::convert;
-use crate::py::tensor::PyTensor;
-use crate::py::tensor::view::value;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyFloat, PyList, PyTuple};
+use crate::py::prelude::*;
+use pyo3::types::{PyComplex, PyFloat};
 
 /// The right-hand side of a comparison, or a bound of `clamp`: [`Arg::compared`].
 pub struct Compared(pub Arg);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Compared {
-    type Error = PyErr;
-
-    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Compared> {
-        Arg::compared(&obj)?.map(Compared).ok_or_else(|| not_an_operand(&obj))
-    }
-}
+extracted!(Compared, |obj| Arg::compared(obj)?.map(Compared).ok_or_else(|| not_an_operand(obj)));
 
 /// A tensor argument that is converted in view of another tensor; arrays and numbers are accepted.
 pub struct Relative<'py>(Bound<'py, PyAny>);
 
-impl<'py> FromPyObject<'_, 'py> for Relative<'py> {
-    type Error = PyErr;
-
-    #[inline]
-    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Relative<'py>> {
-        Ok(Relative(obj.to_owned()))
-    }
-}
+extracted!(Relative<'py>, |obj| Ok(Relative(obj.clone())));
 
 impl Relative<'_> {
     /// Returns the argument as a tensor to stand beside `x`; Python numbers keep their precision.

@@ -6,13 +6,10 @@ use crate::autodiff::owned::{HolderWalk, walk};
 use crate::py::autograd::node::PyNode;
 use crate::py::autograd::transform::{PyLinear, PyPullback};
 use crate::py::detach;
-use crate::py::tensor::PyTensor;
+use crate::py::prelude::*;
 use crate::tape::host_ref::{self, HostRef};
 use crate::tape::node::{Node, recorded_nodes};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Whether this collection walks the tape.
@@ -120,8 +117,7 @@ impl PyLinear {
     }
 
     fn __clear__(&mut self) {
-        let old = std::mem::take(&mut self.0);
-        drop(old);
+        drop(std::mem::take(&mut self.0));
     }
 }
 
@@ -132,7 +128,6 @@ impl PyPullback {
     }
 
     fn __clear__(&mut self) {
-        let old = std::mem::take(&mut self.0);
-        drop(old);
+        drop(std::mem::take(&mut self.0));
     }
 }

@@ -1,19 +1,13 @@
 //! Python access to a thread's debugging modes, its log, and the findings of anomaly detection.
 
-use crate::error::Result;
 use crate::process::sync::lock;
 use crate::py::autograd::node::PyNode;
-use crate::py::detach::Callback;
-use crate::py::error::foreign;
-use crate::py::tensor::{PyTensor, wrap};
+use crate::py::prelude::*;
 use crate::tape::location::Location;
 use crate::tape::node::{Edge, Node};
-use crate::tensor::Tensor;
 use crate::watch::anomaly;
 use crate::watch::debug::{self, Line, Listener, Log, Modes};
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 
 /// A line of the log: sequence number (None for a value that left the tape), what, location, inputs.
 type PyLine = (Option<u64>, String, Option<PyLocation>, Vec<(u64, u32)>);
@@ -38,25 +32,20 @@ fn bare(t: &Tensor) -> Tensor {
 }
 
 fn tuple<'py>(py: Python<'py>, tensors: &[Option<Tensor>]) -> PyResult<Bound<'py, PyTuple>> {
-    let values = tensors.iter().map(|t| t.as_ref().map(|t| wrap(py, bare(t))).transpose());
-    PyTuple::new(py, values.collect::<PyResult<Vec<Option<Py<PyTensor>>>>>()?)
+    PyTuple::new(py, tensors.iter().map(|t| t.as_ref().map(bare)))
 }
 
 impl Listener for Callbacks {
     fn began(&self, roots: &[(Edge, Tensor)], accumulate: bool) -> Result<()> {
-        Python::attach(|py| -> PyResult<()> {
-            let roots: Vec<(u64, u32)> = roots.iter().map(|(e, _)| (e.node.seq, e.index)).collect();
-            self.began.bind(py).run((roots, accumulate), None).map(|_| ())
-        })
-        .map_err(foreign)
+        let roots: Vec<(u64, u32)> = roots.iter().map(|(e, _)| (e.node.seq, e.index)).collect();
+        attached(|py| self.began.bind(py).run((roots, accumulate), None).map(|_| ()))
     }
 
     fn pulled(&self, node: &Arc<Node>, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()> {
-        Python::attach(|py| -> PyResult<()> {
+        attached(|py| {
             let arguments = (PyNode(node.clone()), tuple(py, g)?, tuple(py, grads)?);
             self.pulled.bind(py).run(arguments, None).map(|_| ())
         })
-        .map_err(foreign)
     }
 }
 
@@ -128,11 +117,7 @@ pub fn left(what: &str, t: &Tensor) {
     debug::left(what, &[t]);
 }
 
-/// Registers the class and functions of this file.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyLog>()?;
-    m.add_function(wrap_pyfunction!(_debug_modes, m)?)?;
-    m.add_function(wrap_pyfunction!(_get_debug_modes, m)?)?;
-    m.add_function(wrap_pyfunction!(_anomaly_notes, m)?)?;
-    m.add_function(wrap_pyfunction!(_anomaly_clear, m)?)
+exports! {
+    classes: PyLog;
+    functions: _debug_modes, _get_debug_modes, _anomaly_notes, _anomaly_clear
 }

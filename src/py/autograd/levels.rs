@@ -2,14 +2,9 @@
 
 use crate::array::buffer;
 use crate::autodiff::levels::{Level, Levels, behind, within};
-use crate::py::autograd::hooks::{all_returned, tuple};
-use crate::py::detach::Callback;
-use crate::py::error::foreign;
-use crate::py::tensor::PyTensor;
-use crate::py::tensor::view::value;
+use crate::py::autograd::hooks::all_returned;
+use crate::py::prelude::*;
 use crate::tape::hooks::Gradients;
-use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
 
 /// The batches that some tensors are in, for hooks that see gradients of all of them.
 #[pyclass(name = "_Levels", module = "wengert._core", frozen)]
@@ -22,8 +17,7 @@ impl PyLevels {
     fn new(tensors: &Bound<'_, PyList>) -> PyResult<PyLevels> {
         let mut all = buffer::with_capacity(tensors.len())?;
         for tensor in tensors {
-            let levels =
-                behind(&value(tensor.cast::<PyTensor>()?)?).map_or_else(Levels::new, |(_, levels)| levels);
+            let levels = behind(&tensor.extract()?).map_or_else(Levels::new, |(_, levels)| levels);
             buffer::grow(&mut all)?;
             all.push(levels);
         }
@@ -41,20 +35,15 @@ impl PyLevels {
     fn call<'py>(
         &self,
         f: &Bound<'py, PyAny>,
-        gradients: Vec<Option<Bound<'py, PyTensor>>>,
+        gradients: Vec<Option<Tensor>>,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
-        let g = gradients.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<Vec<_>>>()?;
         let levels: Vec<&[Level]> = self.0.iter().map(|levels| &levels[..]).collect();
         let py = f.py();
         let f = f.clone().unbind();
-        let one = |g: &Gradients| {
-            Python::attach(|py| all_returned(&f.bind(py).run((tuple(py, g)?,), None)?)).map_err(foreign)
-        };
-        within(&g, &levels, &one)?.map(|out| tuple(py, &out)).transpose()
+        let one =
+            |g: &Gradients| attached(|py| all_returned(&f.bind(py).run((PyTuple::new(py, g)?,), None)?));
+        within(&gradients, &levels, &one)?.map(|out| PyTuple::new(py, out)).transpose()
     }
 }
 
-/// Registers the class of this file.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyLevels>()
-}
+exports! { classes: PyLevels; }

@@ -16,21 +16,17 @@ pub(crate) mod transform;
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::levels::{behind, edge_behind, stacked};
-use crate::error::{Error, Result};
 use crate::interp;
 use crate::py::args::AsTensor;
 use crate::py::autograd::hooks::retain;
 use crate::py::autograd::node::PyNode;
-use crate::py::detach::Detach;
-use crate::py::error::type_error;
+use crate::py::prelude::*;
 use crate::py::tensor::attach::detached;
-use crate::py::tensor::view::{apart, cut, link, refresh, value};
-use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history};
+use crate::py::tensor::view::{apart, cut, link};
+use crate::py::tensor::{leaf, replace, require_grad, with_history};
 use crate::py::writes::outer;
 use crate::tape::node::Edge;
-use crate::tensor::Tensor;
 use pyo3::exceptions::PyUserWarning;
-use pyo3::prelude::*;
 
 #[pymethods]
 impl PyTensor {
@@ -135,8 +131,7 @@ impl PyTensor {
             None => {
                 let py = slf.py();
                 let text = c"the .grad of a tensor that is the result of an operation is not kept; call \
-                             retain_grad() on \
-it before backward()";
+                             retain_grad() on it before backward()";
                 PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
                 Ok(None)
             }
@@ -222,13 +217,12 @@ it before backward()";
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let t = value(slf)?;
-        let gradient = gradient.map(|g| g.0);
         let inputs = match inputs {
-            Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![one.cast::<PyTensor>()?.clone()]),
+            Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![one.extract()?]),
             Some(many) => Some(many.extract()?),
             None => None,
         };
-        let inputs = targets(inputs)?;
+        let (gradient, inputs) = (gradient.map(|g| g.0), targets(inputs)?);
         let retain_graph = retain_graph.unwrap_or(create_graph);
         let options = Options { retain_graph, create_graph, ..Options::default() };
         Ok(slf.py().detached(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
@@ -303,65 +297,56 @@ fn targets(inputs: Option<Vec<Bound<'_, PyTensor>>>) -> PyResult<Option<Vec<Tens
 /// Back-propagates from all of `tensors` in one walk.
 #[pyfunction]
 #[pyo3(signature = (tensors, grad_tensors, retain_graph, create_graph, inputs))]
-pub fn _backward(
+fn _backward(
     py: Python<'_>,
-    tensors: Vec<Bound<'_, PyTensor>>,
-    grad_tensors: Vec<Option<Bound<'_, PyTensor>>>,
+    tensors: Vec<Tensor>,
+    grad_tensors: Vec<Option<Tensor>>,
     retain_graph: bool,
     create_graph: bool,
     inputs: Option<Vec<Bound<'_, PyTensor>>>,
 ) -> PyResult<()> {
-    let tensors: Vec<Tensor> = tensors.iter().map(value).collect::<PyResult<_>>()?;
-    let seeds: Vec<Option<Tensor>> =
-        grad_tensors.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
     let inputs = targets(inputs)?;
     let options = Options { retain_graph, create_graph, ..Options::default() };
-    Ok(py.detached(|| backward::backward(&tensors, &seeds, options, inputs.as_deref()))?)
+    Ok(py.detached(|| backward::backward(&tensors, &grad_tensors, options, inputs.as_deref()))?)
 }
 
 /// Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad`
 /// changes.
 #[pyfunction]
 #[pyo3(signature = (outputs, inputs, grad_outputs, retain_graph, create_graph))]
-pub fn _grad(
+fn _grad(
     py: Python<'_>,
-    outputs: Vec<Bound<'_, PyTensor>>,
-    inputs: Vec<Bound<'_, PyTensor>>,
-    grad_outputs: Vec<Option<Bound<'_, PyTensor>>>,
+    outputs: Vec<Tensor>,
+    inputs: Vec<Tensor>,
+    grad_outputs: Vec<Option<Tensor>>,
     retain_graph: bool,
     create_graph: bool,
-) -> PyResult<Vec<Option<PyTensor>>> {
-    // Clones, not borrows: a hook can exchange the tensor behind any of these objects.
-    let outputs: Vec<Tensor> = outputs.iter().map(value).collect::<PyResult<_>>()?;
-    let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
-    let seeds: Vec<Option<Tensor>> =
-        grad_outputs.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
+) -> Result<Vec<Option<Tensor>>> {
     let options = Options { retain_graph, create_graph, ..Options::default() };
-    let found = py.detached(|| backward::grad(&outputs, &inputs, &seeds, options))?;
-    Ok(found.into_iter().map(|g| g.map(PyTensor::from)).collect())
+    py.detached(|| backward::grad(&outputs, &inputs, &grad_outputs, options))
 }
 
 /// Turns recording on or off; returns the state to restore.
 #[pyfunction]
-pub fn _set_grad_enabled(enabled: bool) -> u64 {
+fn _set_grad_enabled(enabled: bool) -> u64 {
     interp::set_grad_enabled(enabled)
 }
 
 /// Restores a state that `_set_grad_enabled` returned.
 #[pyfunction]
-pub fn _restore_grad(state: u64) {
+fn _restore_grad(state: u64) {
     interp::set_grad_threshold(state);
 }
 
 /// Begins inference mode, or leaves it for a region; returns the state to restore.
 #[pyfunction]
-pub fn _set_inference(on: bool) -> PyInferenceState {
+fn _set_inference(on: bool) -> PyInferenceState {
     PyInferenceState(interp::set_inference(on))
 }
 
 /// Restores a state that `_set_inference` returned.
 #[pyfunction]
-pub fn _restore_inference(state: &Bound<'_, PyInferenceState>) {
+fn _restore_inference(state: &Bound<'_, PyInferenceState>) {
     interp::restore_inference(state.get().0);
 }
 
@@ -371,12 +356,18 @@ pub struct PyInferenceState(interp::InferenceState);
 
 /// Whether inference mode is on.
 #[pyfunction]
-pub fn is_inference_mode_enabled() -> bool {
+fn is_inference_mode_enabled() -> bool {
     crate::array::buffer::inference()
 }
 
 /// Whether operations are recorded at the moment.
 #[pyfunction]
-pub fn is_grad_enabled() -> bool {
+fn is_grad_enabled() -> bool {
     interp::is_grad_enabled()
+}
+
+exports! {
+    classes: PyInferenceState;
+    functions: _backward, _grad, _set_grad_enabled, _restore_grad, is_grad_enabled, _set_inference,
+        _restore_inference, is_inference_mode_enabled
 }

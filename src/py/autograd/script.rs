@@ -3,9 +3,8 @@
 use crate::op::Op;
 use crate::ops::nn::attention::Settings;
 use crate::optim::Rule;
-use crate::py::detach::Detach;
+use crate::py::prelude::*;
 use crate::watch::script::{self, Script};
-use pyo3::prelude::*;
 
 /// The operations of a region.
 #[pyclass(name = "Script", module = "wengert._core", frozen)]
@@ -33,7 +32,7 @@ impl PyScript {
     /// Runs all again on the memory that was found: with random numbers of another seed, another learning
     /// rate, and so many steps later.
     #[pyo3(signature = (seed=None, lr=None, later=0))]
-    fn run(&self, py: Python<'_>, seed: Option<u64>, lr: Option<f64>, later: i32) -> PyResult<()> {
+    fn run(&self, py: Python<'_>, seed: Option<u64>, lr: Option<f64>, later: i32) -> Result<()> {
         let with_seed = |settings: &mut Settings| {
             if let (Some(dropout), Some(seed)) = (&mut settings.dropout, seed) {
                 dropout.state.0.seed = seed;
@@ -52,13 +51,8 @@ impl PyScript {
             }
             _ => {}
         };
-        Ok(py.detached(|| self.0.run(change))?)
+        py.detached(|| self.0.run(change))
     }
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyScript>()?;
-    m.add_function(wrap_pyfunction!(_begin_script, m)?)?;
-    m.add_function(wrap_pyfunction!(_end_script, m)?)
-}
+exports! { classes: PyScript; functions: _begin_script, _end_script }

@@ -5,9 +5,8 @@ use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::{Arg, Fun, all};
 use crate::ops::pointwise::unary::{Parametric, Unary};
+use crate::py::prelude::*;
 use crate::watch::cost;
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 /// Every kind of operation: its name, its class, its precision under autocast.
 #[pyfunction]
@@ -92,11 +91,6 @@ fn _flops_scope(scope: u32) -> u32 {
     cost::set_scope(scope)
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    macro_rules! add {
-        ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
-    }
-    add!(op_kinds, op_rows, _op_entries, _op_formulas, _flops_begin, _flops_end, _flops_read, _flops_scope);
-    Ok(())
+exports! {
+    functions: op_kinds, op_rows, _op_entries, _op_formulas, _flops_begin, _flops_end, _flops_read, _flops_scope
 }

@@ -6,28 +6,19 @@ use crate::bind::bind1;
 use crate::interp;
 use crate::ops::updates::TotalNorm;
 use crate::optim::{self, Adam, Rule, Sgd};
-use crate::py::args::{members, run};
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, leaf, wrap};
+use crate::py::args::{collected, extracted, members, run};
+use crate::py::prelude::*;
+use crate::py::tensor::leaf;
 use crate::tape::node::Edge;
-use crate::tensor::Tensor;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyString};
+use pyo3::types::{PyInt, PyString};
 use smallvec::SmallVec;
 
 /// Tensors without their histories.
 struct Values(Vec<Tensor>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Values {
-    type Error = PyErr;
-
-    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Values> {
-        let tensors = members(&obj)?.map(|x| value(x?.cast::<PyTensor>()?));
-        tensors.collect::<PyResult<_>>().map(Values)
-    }
-}
+extracted!(Values, |obj| collected(obj).map(Values));
 
 /// Arrays on one device.
 struct Together<'a> {
@@ -294,13 +285,6 @@ fn _scale(py: Python<'_>, tensors: Values, factor: &Bound<'_, PyTensor>) -> PyRe
     Ok(true)
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(_optim_sgd, m)?)?;
-    m.add_function(wrap_pyfunction!(_optim_adam, m)?)?;
-    m.add_function(wrap_pyfunction!(_gradients, m)?)?;
-    m.add_function(wrap_pyfunction!(_clear_gradients, m)?)?;
-    m.add_function(wrap_pyfunction!(_amp_unscale, m)?)?;
-    m.add_function(wrap_pyfunction!(_norms, m)?)?;
-    m.add_function(wrap_pyfunction!(_scale, m)?)
+exports! {
+    functions: _optim_sgd, _optim_adam, _gradients, _clear_gradients, _amp_unscale, _norms, _scale
 }

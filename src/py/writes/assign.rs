@@ -3,18 +3,14 @@
 //! writes.
 
 use crate::array::dtype::DType;
-use crate::error::{Named, Result};
+use crate::error::Named;
 use crate::ops::pointwise::binary::Binary;
 use crate::py::args::{Arg, AsTensor};
 use crate::py::clamp::clamp;
 use crate::py::data::convert;
-use crate::py::detach::Detach;
+use crate::py::prelude::*;
 use crate::py::relative::Compared;
-use crate::py::tensor::view::refresh;
-use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::inplace::{self, beside};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
 
 /// Runs an in-place method and returns the tensor itself.
 fn in_place<'py>(

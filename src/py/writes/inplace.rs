@@ -3,7 +3,6 @@
 
 use crate::array::buffer::Device;
 use crate::array::shape::Shape;
-use crate::error::Result;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::Fun;
 use crate::ops::pointwise::unary::Unary;
@@ -14,15 +13,11 @@ use crate::ops::writes::inplace::{
 use crate::ops::writes::rows::Rows;
 use crate::ops::writes::writable;
 use crate::py::args::{Arg, AsTensor, run};
-use crate::py::detach::Detach;
+use crate::py::prelude::*;
 use crate::py::tensor::operators::binary_of;
 use crate::py::tensor::real_complex::{in_kind, rescaled};
-use crate::py::tensor::view::{forget, gaps, is_recorded, link, numbers, refresh, value, written};
-use crate::py::tensor::{PyTensor, ReadState};
+use crate::py::tensor::view::{forget, gaps, is_recorded, link, numbers, written};
 use crate::py::writes::outer;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
 
 /// Replaces the value of `slf` by `f` of it.
 pub fn update(

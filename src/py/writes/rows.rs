@@ -2,18 +2,14 @@
 //! next: `src/ops/writes/rows.rs`.
 
 use crate::array::shape::Shape;
-use crate::error::{Error, Result};
 use crate::ops::indexing::check_index;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
 use crate::py::args::{Arg, AsTensor, whole};
+use crate::py::prelude::*;
 use crate::py::relative::Relative;
-use crate::py::tensor::PyTensor;
 use crate::py::tensor::index::fitted;
-use crate::py::tensor::view::refresh;
 use crate::py::writes::inplace;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
 
 /// Returns the axis and the index vector that select slices of `x`.
 fn slices(name: &str, x: &Tensor, dim: i64, index: &Tensor) -> Result<(usize, Tensor)> {
