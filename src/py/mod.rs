@@ -22,7 +22,6 @@ macro_rules! exports {
 
 mod args;
 mod autograd;
-mod clamp;
 pub mod data;
 mod detach;
 mod error;
@@ -51,8 +50,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         tensor::object, tensor::functions, tensor::complex, tensor::linalg, error, writes::aliasing,
         data::dtype, data::create, data::random, data::device, nn, nn::conv, nn::ops, nn::optim,
         autograd, autograd::checkpoint, autograd::collect, autograd::custom, autograd::debug, autograd::direct,
-        autograd::hooks, autograd::levels, autograd::node, autograd::saving, autograd::script,
-        autograd::transform,
+        autograd::hooks, autograd::node, autograd::saving, autograd::transform,
     }
     #[cfg(feature = "gpu")]
     register!(nn::program);

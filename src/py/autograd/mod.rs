@@ -7,11 +7,9 @@ pub(crate) mod custom;
 pub(crate) mod debug;
 pub(crate) mod direct;
 pub(crate) mod hooks;
-pub(crate) mod levels;
 pub(crate) mod location;
 pub(crate) mod node;
 pub(crate) mod saving;
-pub(crate) mod script;
 pub(crate) mod transform;
 
 use crate::autodiff::backward::{self, Options};

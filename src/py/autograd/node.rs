@@ -33,9 +33,11 @@ fn slot_name(slot: Slot) -> String {
     }
 }
 
-/// Bytes of all elements.
-fn size(aval: &Aval) -> usize {
-    aval.shape.numel() * aval.dtype.size()
+impl PyNodeValue {
+    /// Returns a value that is not kept: its bytes are those of its elements.
+    fn new(slot: Slot, aval: Aval) -> PyNodeValue {
+        PyNodeValue { slot, aval, bytes: aval.shape.numel() * aval.dtype.size() }
+    }
 }
 
 #[pymethods]
@@ -114,11 +116,7 @@ impl PyNode {
     /// Per output: its name, shape, dtype, device and bytes.
     #[getter]
     fn outputs(&self) -> Vec<PyNodeValue> {
-        let value = |(i, aval): (usize, &Aval)| PyNodeValue {
-            slot: Slot::Output(i as u16),
-            aval: *aval,
-            bytes: size(aval),
-        };
+        let value = |(i, aval): (usize, &Aval)| PyNodeValue::new(Slot::Output(i as u16), *aval);
         self.0.outputs.iter().take(self.0.visible()).enumerate().map(value).collect()
     }
 
@@ -126,8 +124,7 @@ impl PyNode {
     #[getter]
     fn inputs(&self) -> Vec<Option<PyNodeValue>> {
         let value = |(i, edge): (usize, &Option<Edge>)| {
-            let aval = *edge.as_ref()?.aval();
-            Some(PyNodeValue { slot: Slot::Input(i as u16), aval, bytes: size(&aval) })
+            Some(PyNodeValue::new(Slot::Input(i as u16), *edge.as_ref()?.aval()))
         };
         self.0.edges.iter().enumerate().map(value).collect()
     }

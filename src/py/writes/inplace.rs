@@ -123,11 +123,20 @@ fn store_part(
         return overwrite(root, name, next);
     }
     let new = outer::admitted(name, root, &old, new)?;
-    let in_memory = is_memory(root);
-    let store = |old: &Tensor| {
+    replaced(root, &old, complex, |old, in_memory| {
         if in_memory { write_part(name, old, part, new) } else { exchange_part(name, old, part, new) }
-    };
-    match root.py().detached(|| in_kind(&old, complex, store))? {
+    })
+}
+
+/// Makes what `write(old, in_memory)` returns the value of `root`; [`in_kind`] explains the rest.
+fn replaced(
+    root: &Bound<'_, PyTensor>,
+    old: &Tensor,
+    complex: bool,
+    write: impl FnOnce(&Tensor, bool) -> Result<Option<Tensor>> + Send,
+) -> PyResult<()> {
+    let in_memory = is_memory(root);
+    match root.py().detached(|| in_kind(old, complex, |old| write(old, in_memory)))? {
         Some(next) => written(root, next),
         None => Ok(()),
     }
@@ -148,7 +157,6 @@ pub fn overwrite_rows(
     value: impl Fn(&Shape) -> Result<Tensor>,
     add: bool,
 ) -> PyResult<()> {
-    let py = slf.py();
     let old = refresh(slf)?;
     check_root(slf, name)?;
     if let Tensor::Array(target) = &old
@@ -169,7 +177,7 @@ pub fn overwrite_rows(
             let shape = Shape::new(&[count, rows.width])?;
             let table = target.with_layout(shape, &[rows.width as isize, 1], 0)?;
             let write = || inplace::store_rows(name, target, (&table, rows.width), new, index, add);
-            return run(py, new.numel(), write);
+            return run(slf.py(), new.numel(), write);
         }
     }
     let (root, part) = link(slf).unwrap_or_else(|| (slf.clone(), Part::whole(&old.shape())));
@@ -193,18 +201,10 @@ pub fn overwrite_rows(
     // Like a value, an index must not belong to a transform that the tensor is from outside of.
     outer::admitted(name, &root, &whole, rows.index.clone())?;
     let value = outer::admitted(name, &root, &whole, value(&rows.shape)?)?;
-    let in_memory = is_memory(&root);
-    let store = |whole: &Tensor| {
-        if in_memory {
-            write_rows(name, whole, &rows, value, add)
-        } else {
-            exchange_rows(name, whole, &rows, value, add)
-        }
-    };
-    match py.detached(|| in_kind(&whole, dtype.is_complex(), store))? {
-        Some(next) => written(&root, next),
-        None => Ok(()),
-    }
+    replaced(&root, &whole, dtype.is_complex(), |whole, in_memory| match in_memory {
+        true => write_rows(name, whole, &rows, value, add),
+        false => exchange_rows(name, whole, &rows, value, add),
+    })
 }
 
 /// Writes the only element of `value` where `mask` holds; returns whether that was possible in place.
