@@ -203,14 +203,12 @@ impl PyRule {
                 return failure;
             }
             let advice = self.rule.bind(py).call_method1("advice", (attribute, raised.value(py)));
-            match advice.and_then(|text| text.extract::<String>()) {
-                Ok(text) => {
-                    let error = PyNotImplementedError::new_err(text);
-                    error.set_cause(py, Some(raised));
-                    foreign(error)
-                }
-                Err(error) => foreign(error),
-            }
+            let explained = advice.and_then(|text| text.extract::<String>()).map(|text| {
+                let error = PyNotImplementedError::new_err(text);
+                error.set_cause(py, Some(raised));
+                error
+            });
+            foreign(explained.unwrap_or_else(|error| error))
         })
     }
 

@@ -47,11 +47,8 @@ impl PyTensor {
         if requires_grad {
             if outer::is_outside(slf, &t) {
                 // A tensor that requires a gradient outside of the transform does so inside.
-                return if edge_behind(&t).is_some() {
-                    Ok(slf.clone())
-                } else {
-                    Err(outer::foreign_leaf(&t).into())
-                };
+                edge_behind(&t).ok_or_else(|| outer::foreign_leaf(&t))?;
+                return Ok(slf.clone());
             }
             let next = require_grad(&t)?;
             if leaf(&next).is_some() {
@@ -143,34 +140,30 @@ impl PyTensor {
         if let Some(g) = &grad {
             check_grad(&t, g)?;
         }
-        match t.edge() {
-            Some(Edge { node, index }) => {
-                match node.grad() {
-                    Some(mut slot) => {
-                        let before = std::mem::replace(&mut *slot, grad);
-                        drop(slot);
-                        // Outside the lock: its memory may belong to a Python object with a destructor.
-                        drop(before);
-                    }
-                    // An assigned gradient is retained.
-                    None if grad.is_some() => retain(slf, &node, index)?.set(grad),
-                    None => {
-                        if let Some(keep) = node.hooks().and_then(|h| h.retained(index)) {
-                            keep.set(None);
-                        }
-                    }
-                }
-                Ok(())
-            }
-            None if grad.is_none() => Ok(()),
-            None => Err(Error::autodiff(format!(
-                "the {} tensor of shape {} does not require a gradient, so none can be assigned to it; call \
-                 requires_grad_() first",
-                t.dtype(),
-                t.shape()
-            ))
-            .into()),
+        let Some(Edge { node, index }) = t.edge() else {
+            return match grad {
+                None => Ok(()),
+                Some(_) => Err(Error::autodiff(format!(
+                    "the {} tensor of shape {} does not require a gradient, so none can be assigned to it; \
+                     call requires_grad_() first",
+                    t.dtype(),
+                    t.shape()
+                ))
+                .into()),
+            };
+        };
+        if let Some(mut slot) = node.grad() {
+            let before = std::mem::replace(&mut *slot, grad);
+            drop(slot);
+            // Outside the lock: its memory may belong to a Python object with a destructor.
+            drop(before);
+        } else if grad.is_some() {
+            // An assigned gradient is retained.
+            retain(slf, &node, index)?.set(grad);
+        } else if let Some(keep) = node.hooks().and_then(|h| h.retained(index)) {
+            keep.set(None);
         }
+        Ok(())
     }
 
     #[deleter]

@@ -1,92 +1,84 @@
 //! Convolution and pooling behind `wengert.nn.functional`; the Python functions document them.
 
+#![allow(clippy::too_many_arguments, reason = "as many as PyTorch's functions have")]
+
 use crate::ops::contract::convolve::{ConvOptions, Padding};
 use crate::ops::contract::patches::PatchOptions;
 use crate::ops::contract::pool::PoolOptions;
-use crate::py::args::{Whole, extracted, integer, one_or_several, optional_whole, run, whole};
+use crate::py::args::{Whole, integer, one_or_several, optional_whole, run, whole};
 use crate::py::prelude::*;
 use pyo3::types::PyString;
 
-/// One integer or several.
-struct Numbers(Vec<i64>);
-
-extracted!(Numbers, |obj| {
-    let what = || {
+/// Extracts one integer or several.
+fn numbers(obj: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    one_or_several(obj, integer, || {
         let given = obj.get_type().name().map_or_else(|_| "an object".into(), |n| n.to_string());
         type_error(format!("an integer, or one for each spatial axis, expected, got {given}"))
-    };
-    one_or_several(obj, integer, what).map(Numbers)
-});
+    })
+}
 
-/// Padding: numbers, "same" or "valid".
-struct Pads(Padding);
-
-extracted!(Pads, |obj| match obj.cast::<PyString>() {
-    Ok(name) => match &*name.to_string_lossy() {
-        "same" => Ok(Pads(Padding::Same)),
-        "valid" => Ok(Pads(Padding::Widths(vec![0]))),
+/// Extracts padding: numbers, "same" or "valid".
+fn pads(obj: &Bound<'_, PyAny>) -> PyResult<Padding> {
+    let Ok(name) = obj.cast::<PyString>() else { return numbers(obj).map(Padding::Widths) };
+    match &*name.to_string_lossy() {
+        "same" => Ok(Padding::Same),
+        "valid" => Ok(Padding::Widths(vec![0])),
         other => Err(value_error(format!(
             "padding is a number, one for each spatial axis, 'same' or 'valid', got '{other}'"
         ))),
-    },
-    Err(_) => obj.extract::<Numbers>().map(|n| Pads(Padding::Widths(n.0))),
-});
+    }
+}
 
 /// Convolution over the last `rank` axes.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "as many as PyTorch's function has")]
 fn _conv(
     py: Python<'_>,
     rank: usize,
     input: Tensor,
     weight: Tensor,
     bias: Option<Tensor>,
-    stride: Numbers,
-    padding: Pads,
-    dilation: Numbers,
+    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
+    #[pyo3(from_py_with = pads)] padding: Padding,
+    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
     #[pyo3(from_py_with = whole)] groups: i64,
 ) -> PyResult<Tensor> {
-    let (stride, padding, dilation, output_padding) = (stride.0, padding.0, dilation.0, vec![0]);
-    let options = ConvOptions { rank, stride, padding, output_padding, dilation, groups };
+    let options = ConvOptions { rank, stride, padding, output_padding: vec![0], dilation, groups };
     let work = input.numel().saturating_mul(weight.numel());
     run(py, work, || input.conv(&weight, bias.as_ref(), &options))
 }
 
 /// Transposed convolution over the last `rank` axes.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "as many as PyTorch's function has")]
 fn _conv_transpose(
     py: Python<'_>,
     rank: usize,
     input: Tensor,
     weight: Tensor,
     bias: Option<Tensor>,
-    stride: Numbers,
-    padding: Numbers,
-    output_padding: Numbers,
+    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] output_padding: Vec<i64>,
     #[pyo3(from_py_with = whole)] groups: i64,
-    dilation: Numbers,
+    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
 ) -> PyResult<Tensor> {
-    let (stride, padding, dilation) = (stride.0, Padding::Widths(padding.0), dilation.0);
-    let options = ConvOptions { rank, stride, padding, output_padding: output_padding.0, dilation, groups };
+    let padding = Padding::Widths(padding);
+    let options = ConvOptions { rank, stride, padding, output_padding, dilation, groups };
     let work = input.numel().saturating_mul(weight.numel());
     run(py, work, || input.conv_transpose(&weight, bias.as_ref(), &options))
 }
 
 /// The maximum of every window over the last `rank` axes, and its position in the flattened last axes.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "as many as PyTorch's function has")]
 fn _max_pool(
     py: Python<'_>,
     rank: usize,
     input: Tensor,
-    kernel: Numbers,
-    stride: Numbers,
-    padding: Numbers,
-    dilation: Numbers,
+    #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
     ceil: bool,
 ) -> PyResult<(Tensor, Tensor)> {
-    let (kernel, stride, padding, dilation) = (kernel.0, stride.0, padding.0, dilation.0);
     let options = PoolOptions { rank, kernel, stride, padding, dilation, ceil };
     let op = ["max_pool1d", "max_pool2d", "max_pool3d"][rank.clamp(1, 3) - 1];
     run(py, input.numel(), || input.max_pool(op, &options))
@@ -94,20 +86,18 @@ fn _max_pool(
 
 /// The average of every window over the last `rank` axes.
 #[pyfunction]
-#[allow(clippy::too_many_arguments, reason = "as many as PyTorch's function has")]
 fn _avg_pool(
     py: Python<'_>,
     rank: usize,
     input: Tensor,
-    kernel: Numbers,
-    stride: Numbers,
-    padding: Numbers,
+    #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
     ceil: bool,
     padded: bool,
     #[pyo3(from_py_with = optional_whole)] divisor: Option<i64>,
 ) -> PyResult<Tensor> {
-    let (kernel, stride, padding, dilation) = (kernel.0, stride.0, padding.0, vec![1]);
-    let options = PoolOptions { rank, kernel, stride, padding, dilation, ceil };
+    let options = PoolOptions { rank, kernel, stride, padding, dilation: vec![1], ceil };
     let op = ["avg_pool1d", "avg_pool2d", "avg_pool3d"][rank.clamp(1, 3) - 1];
     run(py, input.numel(), || input.avg_pool(op, &options, padded, divisor))
 }
@@ -130,12 +120,11 @@ fn _adaptive_avg_pool(
 fn _unfold(
     py: Python<'_>,
     input: Tensor,
-    kernel: Numbers,
-    dilation: Numbers,
-    padding: Numbers,
-    stride: Numbers,
+    #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
 ) -> PyResult<Tensor> {
-    let (kernel, dilation, padding, stride) = (kernel.0, dilation.0, padding.0, stride.0);
     run(py, input.numel(), || input.unfold(&PatchOptions { kernel, dilation, padding, stride }))
 }
 
@@ -144,14 +133,13 @@ fn _unfold(
 fn _fold(
     py: Python<'_>,
     input: Tensor,
-    size: Numbers,
-    kernel: Numbers,
-    dilation: Numbers,
-    padding: Numbers,
-    stride: Numbers,
+    #[pyo3(from_py_with = numbers)] size: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
 ) -> PyResult<Tensor> {
-    let (kernel, dilation, padding, stride) = (kernel.0, dilation.0, padding.0, stride.0);
-    run(py, input.numel(), || input.fold(&size.0, &PatchOptions { kernel, dilation, padding, stride }))
+    run(py, input.numel(), || input.fold(&size, &PatchOptions { kernel, dilation, padding, stride }))
 }
 
 exports! { functions: _conv, _conv_transpose, _max_pool, _avg_pool, _adaptive_avg_pool, _unfold, _fold }

@@ -23,10 +23,6 @@ pub fn in_place<'py>(
     inplace::update(slf, name, f).map(|()| slf.clone())
 }
 
-fn number(value: &Arg, like: &Tensor, dtype: DType) -> Result<Tensor> {
-    beside(like, value.operand().to_tensor(dtype, like)?)
-}
-
 #[pymethods]
 impl PyTensor {
     /// Sets every element to 0, in place.
@@ -36,7 +32,9 @@ impl PyTensor {
 
     /// Sets every element to `value`, in place.
     fn fill_<'py>(slf: &This<'py>, value: Arg) -> PyResult<This<'py>> {
-        in_place(slf, "fill", |_, x| Ok(number(&value, x, x.dtype())?.expand(&x.shape())?))
+        in_place(slf, "fill", |_, x| {
+            Ok(beside(x, value.operand().to_tensor(x.dtype(), x)?)?.expand(&x.shape())?)
+        })
     }
 
     /// Sets the elements to those of `src`, broadcast and converted, in place. `src` may be on another
