@@ -20,54 +20,50 @@ struct Argument {
     version: u32,
 }
 
-/// Calls `see` with each tensor in `object` and the expression that leads to it, such as `args[0]['x']`.
-fn tensors<'py>(
-    object: &Bound<'py, PyAny>,
-    place: &str,
-    depth: usize,
-    see: &mut dyn FnMut(&str, &Bound<'py, PyTensor>) -> PyResult<()>,
-) -> PyResult<()> {
+/// A tensor and the expression that leads to it, such as `args[0]['x']`.
+type Placed<'py> = (String, Bound<'py, PyTensor>);
+
+/// Adds the tensors in `object`, which stands at `place`, to `found`.
+fn search<'py>(object: &Bound<'py, PyAny>, place: String, depth: usize, found: &mut Vec<Placed<'py>>) {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        return see(place, tensor);
+        return found.push((place, tensor.clone()));
     }
-    if depth == 0 {
-        return Ok(());
-    }
-    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() {
-        for (i, item) in object.try_iter()?.enumerate() {
-            tensors(&item?, &format!("{place}[{i}]"), depth - 1, see)?;
+    let mut inside = |key: String, item: Bound<'py, PyAny>| {
+        if depth > 0 {
+            search(&item, format!("{place}[{key}]"), depth - 1, found);
         }
+    };
+    if let Ok(list) = object.cast::<PyList>() {
+        list.iter().enumerate().for_each(|(i, item)| inside(i.to_string(), item));
+    } else if let Ok(tuple) = object.cast::<PyTuple>() {
+        tuple.iter().enumerate().for_each(|(i, item)| inside(i.to_string(), item));
     } else if let Ok(dict) = object.cast::<PyDict>() {
         for (key, item) in dict.iter() {
-            let name = key.repr().map_or_else(|_| "?".into(), |name| name.to_string());
-            tensors(&item, &format!("{place}[{name}]"), depth - 1, see)?;
+            inside(key.repr().map_or_else(|_| "?".into(), |name| name.to_string()), item);
         }
     }
-    Ok(())
 }
 
-/// Calls `see` with each tensor among the arguments of a call.
-fn arguments<'py>(
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-    see: &mut dyn FnMut(&str, &Bound<'py, PyTensor>) -> PyResult<()>,
-) -> PyResult<()> {
-    tensors(args.as_any(), "args", DEPTH, see)?;
-    kwargs.map_or(Ok(()), |kwargs| tensors(kwargs.as_any(), "kwargs", DEPTH, see))
+/// Returns the tensors among the arguments of a call.
+fn arguments<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> Vec<Placed<'py>> {
+    let mut found = Vec::new();
+    search(args, "args".into(), DEPTH, &mut found);
+    if let Some(kwargs) = kwargs {
+        search(kwargs, "kwargs".into(), DEPTH, &mut found);
+    }
+    found
 }
 
 /// Records buffer and version of the arguments before the first run.
 fn noted(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<Argument>> {
-    let mut found = Vec::new();
-    arguments(args, kwargs, &mut |_, tensor| {
-        let t = value(tensor)?;
-        if let Some(memory) = saving::bottom(&t) {
+    let mut noted = Vec::new();
+    for (_, tensor) in arguments(args, kwargs) {
+        if let Some(memory) = saving::bottom(&value(&tensor)?) {
             let (buffer, version) = (memory.buffer().id(), memory.buffer().version());
-            found.push(Argument { object: tensor.as_ptr() as usize, buffer, version });
+            noted.push(Argument { object: tensor.as_ptr() as usize, buffer, version });
         }
-        Ok(())
-    })?;
-    Ok(found)
+    }
+    Ok(noted)
 }
 
 /// Raises if an argument was written or exchanged since the first run.
@@ -75,12 +71,11 @@ fn check(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, before: 
     if before.is_empty() {
         return Ok(());
     }
-    arguments(args, kwargs, &mut |place, tensor| {
-        let t = value(tensor)?;
-        let object = tensor.as_ptr() as usize;
+    for (place, tensor) in arguments(args, kwargs) {
+        let (t, object) = (value(&tensor)?, tensor.as_ptr() as usize);
         let (Some(memory), Some(then)) = (saving::bottom(&t), before.iter().find(|a| a.object == object))
         else {
-            return Ok(());
+            continue;
         };
         let buffer = memory.buffer();
         let how = if buffer.id() != then.buffer {
@@ -93,16 +88,17 @@ fn check(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, before: 
                 then.version
             )
         } else {
-            return Ok(());
+            continue;
         };
-        Err(Error::checkpoint(format!(
+        return Err(Error::checkpoint(format!(
             "checkpoint: the argument {place} of shape {} {how} after the function began, so running it \
              again would give another gradient; write x = x + ... instead of an in-place operation, or pass \
              a clone()",
             t.shape()
         ))
-        .into())
-    })
+        .into());
+    }
+    Ok(())
 }
 
 /// Calls `function(*args, **kwargs)` without keeping what its operations save; backward runs it again.

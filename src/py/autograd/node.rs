@@ -25,14 +25,6 @@ pub struct PyNodeValue {
     bytes: usize,
 }
 
-/// `input 0` or `output 0`.
-fn slot_name(slot: Slot) -> String {
-    match slot {
-        Slot::Input(i) => format!("input {i}"),
-        Slot::Output(i) => format!("output {i}"),
-    }
-}
-
 impl PyNodeValue {
     /// Returns a value that is not kept: its bytes are those of its elements.
     fn new(slot: Slot, aval: Aval) -> PyNodeValue {
@@ -45,7 +37,10 @@ impl PyNodeValue {
     /// Which value of the operation it is: `input 0`, `output 0`.
     #[getter]
     fn name(&self) -> String {
-        slot_name(self.slot)
+        match self.slot {
+            Slot::Input(i) => format!("input {i}"),
+            Slot::Output(i) => format!("output {i}"),
+        }
     }
     /// Its shape.
     #[getter]
@@ -68,7 +63,7 @@ impl PyNodeValue {
         self.bytes
     }
     fn __repr__(&self) -> String {
-        format!("<{}: {}{}, {} bytes>", slot_name(self.slot), self.aval.dtype, self.aval.shape, self.bytes)
+        format!("<{}: {}{}, {} bytes>", self.name(), self.aval.dtype, self.aval.shape, self.bytes)
     }
 }
 

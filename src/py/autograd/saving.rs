@@ -50,23 +50,6 @@ impl SavedHook for Hooks {
     }
 }
 
-impl PackedValue {
-    fn call(&self, py: Python<'_>) -> PyResult<Tensor> {
-        let python = |held: &HostRef| held.object::<Py<PyAny>>().map(|object| object.bind(py).clone());
-        let (Some(unpack), Some(packed)) = (python(&self.unpack.0), python(&self.object)) else {
-            return Err(PyRuntimeError::new_err("internal: a saved-tensor hook holds no Python object"));
-        };
-        let out = unpack.run((packed,), None)?;
-        let Ok(out) = out.cast::<PyTensor>() else {
-            return Err(type_error(format!(
-                "saved_tensors_hooks: the unpack function returned {}, expected the tensor that was packed",
-                out.get_type().name()?
-            )));
-        };
-        value(out)
-    }
-}
-
 impl Holder for PackedValue {
     fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
         see(Part::Host(&self.object));
@@ -76,7 +59,21 @@ impl Holder for PackedValue {
 
 impl Packed for PackedValue {
     fn unpack(&self) -> Result<Tensor> {
-        let t = attached(|py| self.call(py))?;
+        let t = attached(|py| {
+            let python = |held: &HostRef| held.object::<Py<PyAny>>().map(|object| object.bind(py).clone());
+            let (Some(unpack), Some(packed)) = (python(&self.unpack.0), python(&self.object)) else {
+                return Err(PyRuntimeError::new_err("internal: a saved-tensor hook holds no Python object"));
+            };
+            let out = unpack.run((packed,), None)?;
+            let Ok(out) = out.cast::<PyTensor>() else {
+                return Err(type_error(format!(
+                    "saved_tensors_hooks: the unpack function returned {}, expected the tensor that was \
+                     packed",
+                    out.get_type().name()?
+                )));
+            };
+            value(out)
+        })?;
         let (got, want) = (t.aval(), self.aval);
         if got == want {
             return Ok(t);
@@ -136,13 +133,12 @@ fn _copy_on_write_enter() -> usize {
 #[pyfunction]
 fn _saved_hooks_exit(depth: usize) -> PyResult<()> {
     let popped = REGIONS.with_borrow_mut(|r| if r.len() == depth { r.pop() } else { None });
-    match popped {
-        Some(_) => Ok(()),
-        None => Err(PyRuntimeError::new_err(
+    popped.map(drop).ok_or_else(|| {
+        PyRuntimeError::new_err(
             "saved_tensors_hooks: regions must end in the reverse order of their beginning, on the same \
              thread",
-        )),
-    }
+        )
+    })
 }
 
 /// Whether such a region is in force on this thread.

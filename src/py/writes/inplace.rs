@@ -64,26 +64,16 @@ fn row(name: &str, args: &Bound<'_, PyTuple>) -> PyResult<Option<(Fun, Option<Ar
     }
 }
 
-/// Raises if `slf` is a leaf that must not be written at present, or a view of one.
+/// Raises if `slf` is a leaf that must not be written at present, or a view of one, and if a custom function
+/// returned one of its arguments as this object.
 pub fn check_root(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
-    match link(slf) {
-        Some((root, _)) => {
-            check_tied(&root, name)?;
-            writable::check_root(name, &root.read().t)
-        }
-        None => {
-            check_tied(slf, name)?;
-            writable::check_leaf(name, &slf.read().t)
-        }
+    let link = link(slf);
+    let root = link.as_ref().map_or(slf, |(root, _)| root).read();
+    if let Some(function) = root.ties.as_ref().and_then(|ties| ties.returned_by) {
+        return Err(writable::of_custom(name, function));
     }
-}
-
-/// Raises if a custom function returned one of its arguments as this object.
-fn check_tied(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
-    match slf.read().ties.as_ref().and_then(|ties| ties.returned_by) {
-        Some(function) => Err(writable::of_custom(name, function)),
-        None => Ok(()),
-    }
+    let check = if link.is_some() { writable::check_root } else { writable::check_leaf };
+    check(name, &root.t)
 }
 
 /// Stores `new` in `slf`, and in the root of which it is a view.
@@ -239,10 +229,7 @@ impl PyTensor {
         {
             return Ok(slf.clone());
         }
-        update(slf, name, |py, x| {
-            let out = Bound::new(py, PyTensor::from(x.clone()))?.call_method(name, args, kwargs)?;
-            value(out.cast::<PyTensor>()?)
-        })?;
+        update(slf, name, |py, x| x.into_pyobject(py)?.call_method(name, args, kwargs)?.extract())?;
         Ok(slf.clone())
     }
 }
