@@ -211,9 +211,7 @@ pub fn shape_from(obj: &Bound<'_, PyAny>) -> PyResult<Shape> {
 
 /// Returns the shape of `numel` elements, inferring one length of -1.
 pub fn inferred_shape(lengths: &[i64], numel: usize) -> PyResult<Shape> {
-    let Some(unknown) = lengths.iter().position(|&d| d == -1) else {
-        return shape(lengths);
-    };
+    let Some(unknown) = lengths.iter().position(|&d| d == -1) else { return shape(lengths) };
     let others = lengths.iter().enumerate().filter(|&(i, _)| i != unknown);
     let known = others.fold(1, |known: i64, (_, &d)| known.saturating_mul(d));
     if lengths.iter().filter(|&&d| d < 0).count() > 1 || known <= 0 || numel as i64 % known != 0 {

@@ -90,9 +90,7 @@ impl PyTensor {
 
     fn __clear__(&self) {
         let bare = self.read().t.detach();
-        let old =
-            self.change(|this| (this.view.take(), this.ties.take(), std::mem::replace(&mut this.t, bare)));
-        drop(old);
+        drop(self.change(|this| (this.view.take(), this.ties.take(), std::mem::replace(&mut this.t, bare))));
     }
 }
 
@@ -105,8 +103,7 @@ impl PyNode {
     fn __clear__(&mut self) {
         // A destructor that still uses the garbage finds a leaf node without edges.
         let bare = Arc::new(Node::leaf(self.0.tag, self.0.outputs[0]));
-        let old = std::mem::replace(&mut self.0, bare);
-        drop(old);
+        drop(std::mem::replace(&mut self.0, bare));
     }
 }
 

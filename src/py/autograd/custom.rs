@@ -327,7 +327,7 @@ fn _custom(
     batches: bool,
 ) -> Result<Vec<PyTensor>> {
     let rule = Arc::new(rule.unbind());
-    let rule = PyRule {
+    let rule: Arc<dyn CustomRule> = Arc::new(PyRule {
         name: interned(name),
         held: HostRef::new(rule.clone()),
         rule,
@@ -337,16 +337,13 @@ fn _custom(
         batches,
         casts: interp::autocasting(),
         first_run: OnceLock::new(),
-    };
-    let rule: Arc<dyn CustomRule> = Arc::new(rule);
+    });
     let outputs = custom::call(rule.clone(), &inputs)?;
     // Outputs that are memory need no mark, as the tape knows what must not be written; other levels do not.
-    let is_tied = |i: usize, t: &Tensor| {
-        t.concrete().is_none() && rule.plan().is_ok_and(|plan| plan.shared.get(i) == Some(&true))
-    };
-    let object = |(i, t): (usize, Tensor)| match is_tied(i, &t) {
-        true => PyTensor::returned(t, rule.name()),
-        false => t.into(),
+    let is_shared = |i: usize| rule.plan().is_ok_and(|plan| plan.shared.get(i) == Some(&true));
+    let object = |(i, t): (usize, Tensor)| match t.concrete() {
+        None if is_shared(i) => PyTensor::returned(t, rule.name()),
+        _ => t.into(),
     };
     Ok(outputs.into_iter().enumerate().map(object).collect())
 }

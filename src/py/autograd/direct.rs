@@ -46,15 +46,6 @@ struct Call<'a, 'py> {
 }
 
 impl<'a, 'py> Call<'a, 'py> {
-    fn new(
-        function: &'a Any<'py>,
-        args: &'a Bound<'py, PyTuple>,
-        kwargs: Option<&'a Bound<'py, PyDict>>,
-        at: usize,
-    ) -> Self {
-        Call { function, args, kwargs, at, structure: RefCell::default() }
-    }
-
     /// Returns the call, and the argument `at` (which may count from the end) if that is a tensor of a
     /// differentiable dtype.
     fn of_tensor(
@@ -67,7 +58,8 @@ impl<'a, 'py> Call<'a, 'py> {
         let x = args.get_item(at)?;
         let Ok(x) = x.cast::<PyTensor>() else { return Ok(None) };
         let x = value(x)?;
-        Ok(x.dtype().is_differentiable().then(|| (Call::new(function, args, kwargs, at), x)))
+        let call = Call { function, args, kwargs, at, structure: RefCell::default() };
+        Ok(x.dtype().is_differentiable().then_some((call, x)))
     }
 
     /// Calls the function with `x` in the place of as many arguments.
@@ -155,7 +147,7 @@ fn _jvp_of_tensors<'py>(
     if x.len() != t.len() || !x.iter().all(|x| x.dtype().is_differentiable()) {
         return Ok(None);
     }
-    let call = Call::new(function, primals, None, 0);
+    let call = Call { function, args: primals, kwargs: None, at: 0, structure: RefCell::default() };
     let t: Vec<Option<Tensor>> = t.into_iter().map(Some).collect();
     let (out, moved) = transform::jvp(|x| call.leaves(x, flatten), &x, &t)?;
     Ok(Some((call.build(out, unflatten)?, call.build(moved, unflatten)?)))
@@ -208,7 +200,7 @@ fn _vmap_of_tensors<'py>(
 ) -> PyResult<Option<Any<'py>>> {
     let Some(x) = all_tensors(args)? else { return Ok(None) };
     let Some((axes, size)) = batch_axes(&x, in_axes) else { return Ok(None) };
-    let call = Call::new(function, args, kwargs, 0);
+    let call = Call { function, args, kwargs, at: 0, structure: RefCell::default() };
     let level = batching(size, Randomness::named(randomness));
     let out = transform::vmap(level, |x| call.leaves(x, flatten), &x, &axes)?;
     let out = out.into_iter().map(|(y, axis)| in_front(&y, axis, size)).collect::<Result<_>>()?;

@@ -155,7 +155,7 @@ impl PyTensor {
         // A weak reference: the hook lives in the node, which the tensor itself holds.
         let tensor = slf.py().import("weakref")?.call_method1("ref", (slf,))?.unbind();
         register_on(&edge.node, "register_post_accumulate_grad_hook", hook, |f| {
-            let call = move |_g: &Tensor| {
+            Hook::Accumulated(Arc::new(move |_: &Tensor| {
                 attached(|py| {
                     let tensor = tensor.bind(py).call0()?;
                     if !tensor.is_none() {
@@ -163,8 +163,7 @@ impl PyTensor {
                     }
                     Ok(None)
                 })
-            };
-            Hook::Accumulated(Arc::new(call))
+            }))
         })
     }
 }
@@ -187,13 +186,12 @@ impl PyNode {
     /// former.
     fn register_hook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
         register_on(&self.0, "register_hook", hook, |f| {
-            let call = move |inputs: &Gradients, outputs: &Gradients| {
+            Hook::After(Arc::new(move |inputs: &Gradients, outputs: &Gradients| {
                 attached(|py| {
                     let gradients = (PyTuple::new(py, inputs)?, PyTuple::new(py, outputs)?);
                     all_returned(&f.bind(py).run(gradients, None)?)
                 })
-            };
-            Hook::After(Arc::new(call))
+            }))
         })
     }
 
@@ -201,10 +199,9 @@ impl PyNode {
     /// outputs; a tuple that the hook returns replaces them.
     fn register_prehook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
         register_on(&self.0, "register_prehook", hook, |f| {
-            let call = move |outputs: &Gradients| {
+            Hook::Before(Arc::new(move |outputs: &Gradients| {
                 attached(|py| all_returned(&f.bind(py).run((PyTuple::new(py, outputs)?,), None)?))
-            };
-            Hook::Before(Arc::new(call))
+            }))
         })
     }
 }

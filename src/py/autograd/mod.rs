@@ -109,9 +109,7 @@ impl PyTensor {
     /// backward. Of a tensor inside `vmap` under an outer tape: those of all examples, stacked along axis 0.
     #[getter]
     fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<PyTensor>> {
-        let Some((Edge { node, index }, levels)) = behind(&refresh(slf)?) else {
-            return Ok(None);
-        };
+        let Some((Edge { node, index }, levels)) = behind(&refresh(slf)?) else { return Ok(None) };
         let seen = |g: Option<Tensor>| Ok(g.map(|g| stacked(g, &levels)).transpose()?.map(PyTensor::from));
         if let Some(slot) = node.grad() {
             let found = slot.clone();
@@ -182,8 +180,7 @@ impl PyTensor {
             ))
             .into());
         }
-        replace(slf, t.detach())?;
-        Ok(slf.clone())
+        replace(slf, t.detach()).map(|()| slf.clone())
     }
 
     /// Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their

@@ -11,10 +11,8 @@ use crate::watch::cost;
 /// Every kind of operation: its name, its class, its precision under autocast.
 #[pyfunction]
 fn op_kinds() -> Vec<(&'static str, String, String)> {
-    Op::ALL
-        .iter()
-        .map(|(name, class, precision)| (*name, format!("{class:?}"), format!("{precision:?}")))
-        .collect()
+    let kinds = Op::ALL.iter();
+    kinds.map(|(name, class, precision)| (*name, format!("{class:?}"), format!("{precision:?}"))).collect()
 }
 
 /// Every row of the tables of elementwise functions: its name, its documentation, its table.

@@ -80,14 +80,14 @@ impl Watch {
 
     /// Raises if the rule wrote to a watched cotangent.
     pub fn end(self, name: &str) -> Result<()> {
-        match self.0.iter().find(|(g, version)| saving::version(g) != *version) {
-            None => Ok(()),
-            Some((g, _)) => Err(Error::autodiff(format!(
+        let changed = self.0.iter().find(|(g, version)| saving::version(g) != *version);
+        changed.map_or(Ok(()), |(g, _)| {
+            Err(Error::autodiff(format!(
                 "{name}: the reverse rule wrote in place to a cotangent of shape {} that other parts of the \
                  graph use as well; write to a clone() of it",
                 g.shape()
-            ))),
-        }
+            )))
+        })
     }
 }
 
@@ -130,10 +130,8 @@ fn _take_over(tensor: &Bound<'_, PyTensor>, result: Tensor, name: &str) -> PyRes
     let Some((_, part)) = &whole else { return written(root, new) };
     // The root becomes a function of the written part; its memory and version stay.
     let put = |old: &Tensor| Ok(Some(old.put(part, &new)?));
-    match in_kind(&old, new.dtype().is_complex(), put)? {
-        Some(next) => written(root, over_memory(&next, memory)),
-        None => Ok(()),
-    }
+    let next = in_kind(&old, new.dtype().is_complex(), put)?;
+    next.map_or(Ok(()), |next| written(root, over_memory(&next, memory)))
 }
 
 /// Whether two values are equal at every level: the same part of the same memory, with the same history.
