@@ -1,18 +1,13 @@
 //! Argument types: axes, shapes and operands. One parser each accepts every spelling that a user may write.
 
 use crate::array::shape::Shape;
-use crate::error::Result;
 use crate::ops::pointwise::elementwise::Operand;
 use crate::py::data::{convert, numpy};
-use crate::py::detach::Detach;
-use crate::py::error::{type_error, value_error};
+use crate::py::prelude::*;
 use crate::py::relative::{in_double, is_double};
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, ReadState};
-use crate::tensor::Tensor;
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyIterator, PyList, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyIterator};
 
 /// Work on more elements than this releases the interpreter lock.
 pub const LARGE: usize = 32 * 1024;
@@ -24,37 +19,50 @@ pub fn run<T: Send>(py: Python<'_>, elements: usize, f: impl FnOnce() -> Result<
     out.map_err(PyErr::from)
 }
 
+/// Implements the extraction of an argument of this type from a Python object.
+macro_rules! extracted {
+    ($type:ty, |$obj:ident| $body:expr) => {
+        impl<'a, 'py> FromPyObject<'a, 'py> for $type {
+            type Error = PyErr;
+
+            #[inline]
+            fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+                let $obj: &Bound<'py, PyAny> = &obj;
+                $body
+            }
+        }
+    };
+}
+pub(super) use extracted;
+
 /// An axis or a length: an integer, not a bool.
 pub struct Whole(pub i64);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Whole {
-    type Error = PyErr;
-
-    #[inline]
-    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Whole> {
-        if let Ok(truth) = obj.cast::<PyBool>() {
-            let given = if truth.is_true() { "True" } else { "False" };
-            return Err(type_error(format!(
-                "an integer expected for an axis or a length, got {given}; pass a truth value by the name \
-                 of its parameter"
-            )));
-        }
-        integer(&obj).map(Whole)
+extracted!(Whole, |obj| {
+    if let Ok(truth) = obj.cast::<PyBool>() {
+        let given = if truth.is_true() { "True" } else { "False" };
+        return Err(type_error(format!(
+            "an integer expected for an axis or a length, got {given}; pass a truth value by the name of its \
+             parameter"
+        )));
     }
-}
+    integer(obj).map(Whole)
+});
 
 /// Returns an integer; a bool counts as 0 or 1.
 pub fn integer(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
-    obj.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(obj.py()) {
-        true => too_large(obj),
-        false => error,
-    })
+    fitting(obj, |obj| too_large(obj))
 }
 
 /// Returns an index of one element along an axis.
 pub fn position(obj: &Bound<'_, PyAny>) -> PyResult<i64> {
+    fitting(obj, |obj| beyond_every_axis(obj))
+}
+
+/// Returns an integer, or the error `beyond` if it does not fit into int64.
+fn fitting<'py>(obj: &Bound<'py, PyAny>, beyond: fn(&Bound<'py, PyAny>) -> PyErr) -> PyResult<i64> {
     obj.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(obj.py()) {
-        true => beyond_every_axis(obj),
+        true => beyond(obj),
         false => error,
     })
 }
@@ -95,30 +103,30 @@ pub fn unwrapped(numbers: Vec<Whole>) -> Vec<i64> {
 #[derive(Default)]
 pub struct Dims(pub Option<Vec<i64>>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Dims {
-    type Error = PyErr;
-
-    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Dims> {
-        if obj.is_none() {
-            return Ok(Dims(None));
-        }
-        if obj.is_instance_of::<PyInt>() {
-            return Whole::extract(obj).map(|axis| Dims(Some(vec![axis.0])));
-        }
-        if let Ok(axis) = obj.extract::<i64>() {
-            return Ok(Dims(Some(vec![axis])));
-        }
-        listed(&obj).map(|axes| Dims(Some(unwrapped(axes)))).map_err(|error| {
-            unless_value(error, &obj, || {
-                type_error("an axis is an integer, a sequence of integers, or None for all of them")
-            })
-        })
+extracted!(Dims, |obj| {
+    if obj.is_none() {
+        return Ok(Dims(None));
     }
-}
+    let what = || type_error("an axis is an integer, a sequence of integers, or None for all of them");
+    one_or_several(obj, whole, what).map(|axes| Dims(Some(axes)))
+});
 
-/// Returns `error` if it is a ValueError (about the value itself), otherwise the error `what()`.
-pub fn unless_value(error: PyErr, obj: &Bound<'_, PyAny>, what: impl FnOnce() -> PyErr) -> PyErr {
-    if error.is_instance_of::<PyValueError>(obj.py()) { error } else { what() }
+/// Returns one integer, read by `one`, or a list of [`Whole`]; the error `what()` for an object that is
+/// neither.
+pub fn one_or_several<'py>(
+    obj: &Bound<'py, PyAny>,
+    one: fn(&Bound<'py, PyAny>) -> PyResult<i64>,
+    what: impl FnOnce() -> PyErr,
+) -> PyResult<Vec<i64>> {
+    if obj.is_instance_of::<PyInt>() {
+        return Ok(vec![one(obj)?]);
+    }
+    if let Ok(only) = obj.extract::<i64>() {
+        return Ok(vec![only]);
+    }
+    // A ValueError is about the numbers themselves.
+    let explained = |e: PyErr| if e.is_instance_of::<PyValueError>(obj.py()) { e } else { what() };
+    listed(obj).map(unwrapped).map_err(explained)
 }
 
 impl Dims {
@@ -153,13 +161,7 @@ const MOST_LISTED: usize = 1024;
 /// One integer per axis, as an argument.
 pub struct Listed(pub Vec<i64>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Listed {
-    type Error = PyErr;
-
-    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Listed> {
-        listed(&obj).map(unwrapped).map(Listed)
-    }
-}
+extracted!(Listed, |obj| listed(obj).map(unwrapped).map(Listed));
 
 /// Returns the argument given as `dim` or as `axis`; raises TypeError where both were.
 pub fn one_of<T>(dim: Option<T>, axis: Option<T>) -> PyResult<Option<T>> {
@@ -192,13 +194,7 @@ pub fn count(what: &str, n: i64) -> PyResult<usize> {
 
 /// Returns the shape of these lengths, all of which are known.
 pub fn shape(lengths: &[i64]) -> PyResult<Shape> {
-    let mut dims = Vec::with_capacity(lengths.len());
-    for &d in lengths {
-        dims.push(
-            usize::try_from(d)
-                .map_err(|_| value_error(format!("axis lengths cannot be negative, got {d}")))?,
-        );
-    }
+    let dims = lengths.iter().map(|&d| count("axis lengths", d)).collect::<PyResult<Vec<_>>>()?;
     Ok(Shape::new(&dims)?)
 }
 
@@ -215,17 +211,11 @@ pub fn shape_from(obj: &Bound<'_, PyAny>) -> PyResult<Shape> {
 
 /// Returns the shape of `numel` elements, inferring one length of -1.
 pub fn inferred_shape(lengths: &[i64], numel: usize) -> PyResult<Shape> {
-    let Some(unknown) = lengths.iter().position(|&d| d == -1) else {
-        return shape(lengths);
-    };
-    let known: i64 = lengths
-        .iter()
-        .enumerate()
-        .filter(|&(i, _)| i != unknown)
-        .map(|(_, &d)| d)
-        .fold(1, i64::saturating_mul);
+    let Some(unknown) = lengths.iter().position(|&d| d == -1) else { return shape(lengths) };
+    let others = lengths.iter().enumerate().filter(|&(i, _)| i != unknown);
+    let known = others.fold(1, |known: i64, (_, &d)| known.saturating_mul(d));
     if lengths.iter().filter(|&&d| d < 0).count() > 1 || known <= 0 || numel as i64 % known != 0 {
-        return Err(crate::error::Error::shape(format!(
+        return Err(Error::shape(format!(
             "reshape: {numel} elements cannot take the shape {lengths:?}; one length may be -1, and the \
              others must divide the number of elements"
         ))
@@ -318,13 +308,7 @@ impl Arg {
     }
 }
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Arg {
-    type Error = PyErr;
-
-    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Arg> {
-        Arg::from_any(&obj)?.ok_or_else(|| not_an_operand(&obj))
-    }
-}
+extracted!(Arg, |obj| Arg::from_any(obj)?.ok_or_else(|| not_an_operand(obj)));
 
 /// Extracts an integer that does not fit into int64.
 #[cold]
@@ -344,15 +328,41 @@ pub fn not_an_operand(obj: &Bound<'_, PyAny>) -> PyErr {
 /// A tensor argument; arrays and numbers are converted.
 pub struct AsTensor(pub Tensor);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for AsTensor {
+extracted!(AsTensor, |obj| convert::as_tensor(obj).map(AsTensor));
+
+// As an argument a `Tensor` is an object of its class, and nothing that would be converted to one.
+extracted!(Tensor, |obj| value(obj.cast::<PyTensor>()?));
+
+// A `Tensor` that is returned to Python, or given to a function there, becomes a new object.
+impl<'py> IntoPyObject<'py> for Tensor {
+    type Target = PyTensor;
+    type Output = Bound<'py, PyTensor>;
     type Error = PyErr;
 
-    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<AsTensor> {
-        if let Ok(t) = obj.cast::<PyTensor>() {
-            return Ok(AsTensor(value(&t)?));
-        }
-        convert::as_tensor(&obj).map(AsTensor)
+    #[inline]
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
+        Bound::new(py, PyTensor::from(self))
     }
+}
+
+impl<'py> IntoPyObject<'py> for &Tensor {
+    type Target = PyTensor;
+    type Output = Bound<'py, PyTensor>;
+    type Error = PyErr;
+
+    #[inline]
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyTensor>> {
+        self.clone().into_pyobject(py)
+    }
+}
+
+/// Extracts all [`members`].
+pub fn collected<'py, T, C>(obj: &Bound<'py, PyAny>) -> PyResult<C>
+where
+    T: FromPyObjectOwned<'py>,
+    C: FromIterator<T>,
+{
+    members(obj)?.map(|x| x?.extract::<T>().map_err(Into::into)).collect()
 }
 
 /// Iterates over a list of tensors. The rows of a tensor count as one, unless there are more than
@@ -376,21 +386,12 @@ pub const MOST_ROWS: usize = 1 << 24;
 /// A list of tensors.
 pub struct Tensors(pub Vec<Tensor>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Tensors {
-    type Error = PyErr;
-
-    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Tensors> {
-        let all =
-            members(&obj)?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<Vec<_>>>()?;
-        // Python numbers among them keep full precision next to tensors of double precision.
-        if (obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>()) && all.iter().any(is_double) {
-            return obj
-                .try_iter()?
-                .zip(all)
-                .map(|(x, t)| in_double(&x?, t))
-                .collect::<PyResult<_>>()
-                .map(Tensors);
-        }
-        Ok(Tensors(all))
+extracted!(Tensors, |obj| {
+    let all = members(obj)?.map(|x| x?.extract::<AsTensor>().map(|t| t.0)).collect::<PyResult<Vec<_>>>()?;
+    // Python numbers among them keep full precision next to tensors of double precision.
+    if (obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>()) && all.iter().any(is_double) {
+        let doubled = obj.try_iter()?.zip(all).map(|(x, t)| in_double(&x?, t));
+        return doubled.collect::<PyResult<_>>().map(Tensors);
     }
-}
+    Ok(Tensors(all))
+});

@@ -1,9 +1,12 @@
-//! Releasing the interpreter lock for Rust work, and calling functions of the user's program.
+//! Releasing the interpreter lock for Rust work, calling functions of the user's program, and signals.
 //!
 //! Python's garbage collector walks the tape twice (`src/py/autograd/collect.rs`) and must find the same both
 //! times. It runs under the lock, but threads that released the lock may change the tape meanwhile. So such
 //! threads are counted, and while there are any the collector does not walk the tape.
 
+use crate::error::Result;
+use crate::py::error::foreign;
+use pyo3::BoundObject;
 use pyo3::ffi::{self, PyObject};
 use pyo3::marker::Ungil;
 use pyo3::prelude::*;
@@ -56,23 +59,12 @@ impl Drop for Sleep {
     }
 }
 
-/// The arguments of a call: anything that converts to a Python tuple.
-pub trait Arguments<'py>:
-    IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error: Into<PyErr>>
-{
-}
-
-impl<'py, A> Arguments<'py> for A where
-    A: IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error: Into<PyErr>>
-{
-}
-
 /// Calls functions of the user's program, which may run long.
 pub trait Callback<'py> {
     /// Calls the function and returns its result.
     fn run(
         &self,
-        args: impl Arguments<'py>,
+        args: impl IntoPyObject<'py, Target = PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>>;
 }
@@ -80,12 +72,23 @@ pub trait Callback<'py> {
 impl<'py> Callback<'py> for Bound<'py, PyAny> {
     fn run(
         &self,
-        args: impl Arguments<'py>,
+        args: impl IntoPyObject<'py, Target = PyTuple>,
         kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let args = args.into_pyobject(self.py()).map_err(Into::into)?;
-        call(self, &args, kwargs)
+        call(self, &args.into_bound(), kwargs)
     }
+}
+
+/// Runs Python code for the core, which gets its exception as an error.
+pub fn attached<T>(f: impl FnOnce(Python<'_>) -> PyResult<T>) -> Result<T> {
+    Python::attach(f).map_err(foreign)
+}
+
+/// Runs the handlers of pending signals, so that Ctrl-C ends a backward of a million operations. Only the
+/// main thread has any; an interpreter that shuts down has none.
+pub fn ask_signals() -> Result<()> {
+    Python::try_attach(|py| py.check_signals()).unwrap_or(Ok(())).map_err(foreign)
 }
 
 fn call<'py>(

@@ -21,13 +21,13 @@ create_exception!(wengert, CheckpointError, PyRuntimeError, "A recomputation tha
 create_exception!(wengert, DeviceError, PyRuntimeError, "A device that is missing, lost or lacks a feature.");
 
 /// Returns an exception class that derives from both `ValueError` (which users of NumPy catch) and
-/// `RuntimeError` (which users of PyTorch catch).
-fn class_of_both<'py>(
-    py: Python<'py>,
-    class: &'static PyOnceLock<Py<PyType>>,
-    name: &str,
-    doc: &str,
-) -> PyResult<&'py Bound<'py, PyType>> {
+/// `RuntimeError` (which users of PyTorch catch): the one of this kind of error.
+fn class_of_both(py: Python<'_>, kind: Kind) -> PyResult<Bound<'_, PyType>> {
+    static CLASSES: [PyOnceLock<Py<PyType>>; 2] = [const { PyOnceLock::new() }; 2];
+    let (class, name, doc) = match kind {
+        Kind::LinAlg => (&CLASSES[0], "LinAlgError", "A matrix that has no such inverse or factorisation."),
+        _ => (&CLASSES[1], "ShapeError", "Shapes that do not fit together."),
+    };
     let class = class.get_or_try_init(py, || {
         let bases = PyTuple::new(py, [py.get_type::<PyValueError>(), py.get_type::<PyRuntimeError>()])?;
         let members = PyDict::new(py);
@@ -36,26 +36,7 @@ fn class_of_both<'py>(
         let class = py.get_type::<PyType>().call1((name, bases, members))?;
         Ok::<_, PyErr>(class.cast_into::<PyType>()?.unbind())
     })?;
-    Ok(class.bind(py))
-}
-
-fn linalg_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    class_of_both(py, &CLASS, "LinAlgError", "A matrix that has no such inverse or factorisation.")
-}
-
-fn shape_error(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
-    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
-    class_of_both(py, &CLASS, "ShapeError", "Shapes that do not fit together.")
-}
-
-/// Builds an exception of a class that is created at run time.
-#[cold]
-fn raised<'py>(class: PyResult<&Bound<'py, PyType>>, text: String) -> PyErr {
-    match class {
-        Ok(class) => PyErr::from_type(class.clone(), text),
-        Err(error) => error,
-    }
+    Ok(class.bind(py).clone())
 }
 
 impl From<Error> for PyErr {
@@ -70,7 +51,10 @@ impl From<Error> for PyErr {
         };
         let text = error.to_string();
         match error.kind() {
-            Kind::Shape => Python::attach(|py| raised(shape_error(py), text)),
+            kind @ (Kind::Shape | Kind::LinAlg) => Python::attach(|py| match class_of_both(py, kind) {
+                Ok(class) => PyErr::from_type(class, text),
+                Err(error) => error,
+            }),
             Kind::Value => PyValueError::new_err(text),
             Kind::ZeroDivision => PyZeroDivisionError::new_err(text),
             Kind::Index => PyIndexError::new_err(text),
@@ -80,7 +64,6 @@ impl From<Error> for PyErr {
             Kind::Checkpoint => CheckpointError::new_err(text),
             Kind::Device => DeviceError::new_err(text),
             Kind::Memory => PyMemoryError::new_err(text),
-            Kind::LinAlg => Python::attach(|py| raised(linalg_error(py), text)),
             Kind::Unsupported => PyNotImplementedError::new_err(text),
         }
     }
@@ -114,8 +97,8 @@ pub fn value_error(message: impl Into<String>) -> PyErr {
 /// Registers the exception classes.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = m.py();
-    m.add("ShapeError", shape_error(py)?)?;
-    m.add("LinAlgError", linalg_error(py)?)?;
+    m.add("ShapeError", class_of_both(py, Kind::Shape)?)?;
+    m.add("LinAlgError", class_of_both(py, Kind::LinAlg)?)?;
     m.add("AnomalyError", py.get_type::<AnomalyError>())?;
     m.add("CheckpointError", py.get_type::<CheckpointError>())?;
     m.add("DeviceError", py.get_type::<DeviceError>())

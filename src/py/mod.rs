@@ -7,14 +7,26 @@
 // Slots that our macros expand to would otherwise be linted inside the code that pyo3 generates.
 #![allow(unsafe_op_in_unsafe_fn)]
 
+/// Defines `register`, which adds the classes and functions of a file to the module:
+/// `exports! { classes: PyNode; functions: _bundle, _watch }`.
+macro_rules! exports {
+    ($(classes: $($class:ty),+;)? $(functions: $($function:ident),+)?) => {
+        /// Adds what this file exports to the module.
+        pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
+            $($(m.add_class::<$class>()?;)+)?
+            $($(m.add_function(wrap_pyfunction!($function, m)?)?;)+)?
+            Ok(())
+        }
+    };
+}
+
 mod args;
 mod autograd;
-mod clamp;
 pub mod data;
 mod detach;
 mod error;
-mod interrupt;
 mod nn;
+mod prelude;
 mod relative;
 mod tensor;
 pub mod writes;
@@ -27,49 +39,24 @@ static ALLOCATOR: crate::process::blocks::Blocks = crate::process::blocks::Block
 /// The Rust core of wengert; use it through the package `wengert`.
 #[pymodule(gil_used = false)]
 fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
+    macro_rules! register {
+        ($($($part:ident)::+),+ $(,)?) => { $($($part)::+::register(m)?;)+ };
+    }
     crate::fork::protect();
-    interrupt::register();
-    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    tensor::object::register(m)?;
-    error::register(m)?;
-    autograd::collect::register(m)?;
-    autograd::node::register(m)?;
-    autograd::hooks::register(m)?;
-    autograd::levels::register(m)?;
+    crate::process::interrupt::listen(detach::ask_signals);
     autograd::location::register();
-    autograd::debug::register(m)?;
-    data::dtype::register(m)?;
-    data::create::register(m)?;
-    data::random::register(m)?;
-    tensor::functions::register(m)?;
-    tensor::complex::register(m)?;
-    autograd::transform::register(m)?;
-    autograd::direct::register(m)?;
-    autograd::saving::register(m)?;
-    autograd::script::register(m)?;
-    autograd::custom::register(m)?;
-    writes::aliasing::register(m)?;
-    data::device::register(m)?;
-    nn::register(m)?;
-    nn::conv::register(m)?;
-    tensor::linalg::register(m)?;
-    nn::ops::register(m)?;
+    m.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    register! {
+        tensor::object, tensor::functions, tensor::complex, tensor::linalg, error, writes::aliasing,
+        data::dtype, data::create, data::random, data::device, nn, nn::conv, nn::ops, nn::optim,
+        autograd, autograd::checkpoint, autograd::collect, autograd::custom, autograd::debug, autograd::direct,
+        autograd::hooks, autograd::node, autograd::saving, autograd::transform,
+    }
     #[cfg(feature = "gpu")]
-    nn::program::register(m)?;
-    nn::optim::register(m)?;
+    register!(nn::program);
     m.add_function(wrap_pyfunction!(data::numpy::from_numpy, m)?)?;
     m.add_function(wrap_pyfunction!(data::convert::_as_tensor, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::constructor::_of_kind, m)?)?;
     m.add_function(wrap_pyfunction!(data::pickle::_rebuild, m)?)?;
-    m.add_function(wrap_pyfunction!(data::dlpack::from_dlpack, m)?)?;
-    m.add_function(wrap_pyfunction!(autograd::_backward, m)?)?;
-    m.add_function(wrap_pyfunction!(autograd::_grad, m)?)?;
-    m.add_function(wrap_pyfunction!(autograd::_set_grad_enabled, m)?)?;
-    m.add_function(wrap_pyfunction!(autograd::_restore_grad, m)?)?;
-    m.add_function(wrap_pyfunction!(autograd::is_grad_enabled, m)?)?;
-    m.add_class::<autograd::PyInferenceState>()?;
-    m.add_function(wrap_pyfunction!(autograd::_set_inference, m)?)?;
-    m.add_function(wrap_pyfunction!(autograd::_restore_inference, m)?)?;
-    m.add_function(wrap_pyfunction!(autograd::is_inference_mode_enabled, m)?)?;
-    m.add_function(wrap_pyfunction!(autograd::checkpoint::checkpoint, m)?)
+    m.add_function(wrap_pyfunction!(data::dlpack::from_dlpack, m)?)
 }

@@ -1,37 +1,23 @@
 //! Arguments interpreted relative to another tensor. Python numbers, alone or in lists, keep double precision
-//! beside a double-precision tensor. The bound of a comparison need not fit the tensor's dtype.
+//! beside a double-precision tensor. The bound of a comparison or of `clamp` need not fit the tensor's dtype.
 
 use crate::array::dtype::DType;
-use crate::py::args::{Arg, not_an_operand};
+use crate::error::Named;
+use crate::ops::pointwise::compare::{Logic, Relation};
+use crate::py::args::{Arg, extracted, not_an_operand, run};
 use crate::py::data::convert;
-use crate::py::tensor::PyTensor;
-use crate::py::tensor::view::value;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyFloat, PyList, PyTuple};
+use crate::py::prelude::*;
+use pyo3::types::{PyComplex, PyFloat};
 
 /// The right-hand side of a comparison, or a bound of `clamp`: [`Arg::compared`].
 pub struct Compared(pub Arg);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Compared {
-    type Error = PyErr;
-
-    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Compared> {
-        Arg::compared(&obj)?.map(Compared).ok_or_else(|| not_an_operand(&obj))
-    }
-}
+extracted!(Compared, |obj| Arg::compared(obj)?.map(Compared).ok_or_else(|| not_an_operand(obj)));
 
 /// A tensor argument that is converted in view of another tensor; arrays and numbers are accepted.
 pub struct Relative<'py>(Bound<'py, PyAny>);
 
-impl<'py> FromPyObject<'_, 'py> for Relative<'py> {
-    type Error = PyErr;
-
-    #[inline]
-    fn extract(obj: Borrowed<'_, 'py, PyAny>) -> PyResult<Relative<'py>> {
-        Ok(Relative(obj.to_owned()))
-    }
-}
+extracted!(Relative<'py>, |obj| Ok(Relative(obj.clone())));
 
 impl Relative<'_> {
     /// Returns the argument as a tensor to stand beside `x`; Python numbers keep their precision.
@@ -59,4 +45,31 @@ pub fn in_double(obj: &Bound<'_, PyAny>, converted: Tensor) -> PyResult<Tensor> 
         return convert::in_dtype(obj, dtype.promote(DType::F64));
     }
     Ok(converted)
+}
+
+/// Limits values to bounds that are numbers or tensors.
+pub fn clamp(py: Python<'_>, x: &Tensor, min: Option<Compared>, max: Option<Compared>) -> PyResult<Tensor> {
+    let (min, max) = (min.map(|bound| bound.0), max.map(|bound| bound.0));
+    if ![&min, &max].iter().any(|bound| matches!(bound, Some(Arg::Tensor(_) | Arg::Complex(..)))) {
+        let (low, high) = (min.as_ref().map(Arg::operand), max.as_ref().map(Arg::operand));
+        return run(py, x.numel(), || x.clamp(low, high).named("clamp"));
+    }
+    // A tensor bound receives the gradient where it is the result.
+    let mut out = x.clone();
+    for (bound, relation) in [(&min, Relation::Lt), (&max, Relation::Gt)] {
+        if let Some(bound) = bound {
+            out = beyond(&out, bound, relation).named("clamp")?.select(bound.operand(), &out)?;
+        }
+    }
+    Ok(out)
+}
+
+/// Mask of elements where `x` is beyond a bound, or the bound is NaN.
+fn beyond(x: &Tensor, bound: &Arg, relation: Relation) -> Result<Tensor> {
+    let mask = x.compare(bound.operand(), relation)?;
+    match bound {
+        Arg::Tensor(t) if t.dtype().is_float() => mask.logical(&t.ne(t)?, Logic::Or),
+        Arg::Float(v) if v.is_nan() => mask.logical(&mask.logical_not()?, Logic::Or),
+        _ => Ok(mask),
+    }
 }

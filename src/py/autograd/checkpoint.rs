@@ -3,16 +3,10 @@
 //! The second run computes from the arguments, so an argument written since the first run is an error, as it
 //! is for saved tensors.
 
-use crate::error::{Error, Result};
-use crate::py::detach::Callback;
-use crate::py::error::foreign;
-use crate::py::tensor::PyTensor;
-use crate::py::tensor::view::value;
+use crate::autodiff::checkpoint;
+use crate::py::prelude::*;
 use crate::tape::host_ref::HostRef;
 use crate::tape::saving;
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
-use std::sync::Arc;
 
 /// How deep lists, tuples and dictionaries are searched for tensors; one may contain itself.
 const DEPTH: usize = 8;
@@ -26,116 +20,108 @@ struct Argument {
     version: u32,
 }
 
-/// Calls `see` with each tensor in `object` and the expression that leads to it, such as `args[0]['x']`.
-fn tensors<'py>(
-    object: &Bound<'py, PyAny>,
-    place: &str,
-    depth: usize,
-    see: &mut dyn FnMut(&str, &Bound<'py, PyTensor>) -> Result<()>,
-) -> Result<()> {
+/// A tensor and the expression that leads to it, such as `args[0]['x']`.
+type Placed<'py> = (String, Bound<'py, PyTensor>);
+
+/// Adds the tensors in `object`, which stands at `place`, to `found`.
+fn search<'py>(object: &Bound<'py, PyAny>, place: String, depth: usize, found: &mut Vec<Placed<'py>>) {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        return see(place, tensor);
+        return found.push((place, tensor.clone()));
     }
-    if depth == 0 {
-        return Ok(());
-    }
+    let mut inside = |key: String, item: Bound<'py, PyAny>| {
+        if depth > 0 {
+            search(&item, format!("{place}[{key}]"), depth - 1, found);
+        }
+    };
     if let Ok(list) = object.cast::<PyList>() {
-        for (i, item) in list.iter().enumerate() {
-            tensors(&item, &format!("{place}[{i}]"), depth - 1, see)?;
-        }
+        list.iter().enumerate().for_each(|(i, item)| inside(i.to_string(), item));
     } else if let Ok(tuple) = object.cast::<PyTuple>() {
-        for (i, item) in tuple.iter().enumerate() {
-            tensors(&item, &format!("{place}[{i}]"), depth - 1, see)?;
-        }
+        tuple.iter().enumerate().for_each(|(i, item)| inside(i.to_string(), item));
     } else if let Ok(dict) = object.cast::<PyDict>() {
         for (key, item) in dict.iter() {
-            let name = key.repr().map_or_else(|_| "?".into(), |name| name.to_string());
-            tensors(&item, &format!("{place}[{name}]"), depth - 1, see)?;
+            inside(key.repr().map_or_else(|_| "?".into(), |name| name.to_string()), item);
         }
     }
-    Ok(())
 }
 
-/// Calls `see` with each tensor among the arguments of a call.
-fn arguments<'py>(
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-    see: &mut dyn FnMut(&str, &Bound<'py, PyTensor>) -> Result<()>,
-) -> Result<()> {
-    tensors(args.as_any(), "args", DEPTH, see)?;
-    kwargs.map_or(Ok(()), |kwargs| tensors(kwargs.as_any(), "kwargs", DEPTH, see))
+/// Returns the tensors among the arguments of a call.
+fn arguments<'py>(args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>) -> Vec<Placed<'py>> {
+    let mut found = Vec::new();
+    search(args, "args".into(), DEPTH, &mut found);
+    if let Some(kwargs) = kwargs {
+        search(kwargs, "kwargs".into(), DEPTH, &mut found);
+    }
+    found
 }
 
 /// Records buffer and version of the arguments before the first run.
-fn noted(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> Result<Vec<Argument>> {
-    let mut found = Vec::new();
-    arguments(args, kwargs, &mut |_, tensor| {
-        let t = value(tensor).map_err(foreign)?;
-        if let Some(memory) = saving::bottom(&t) {
+fn noted(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<Argument>> {
+    let mut noted = Vec::new();
+    for (_, tensor) in arguments(args, kwargs) {
+        if let Some(memory) = saving::bottom(&value(&tensor)?) {
             let (buffer, version) = (memory.buffer().id(), memory.buffer().version());
-            found.push(Argument { object: tensor.as_ptr() as usize, buffer, version });
+            noted.push(Argument { object: tensor.as_ptr() as usize, buffer, version });
         }
-        Ok(())
-    })?;
-    Ok(found)
+    }
+    Ok(noted)
 }
 
 /// Raises if an argument was written or exchanged since the first run.
-fn check(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, before: &[Argument]) -> Result<()> {
+fn check(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, before: &[Argument]) -> PyResult<()> {
     if before.is_empty() {
         return Ok(());
     }
-    arguments(args, kwargs, &mut |place, tensor| {
-        let t = value(tensor).map_err(foreign)?;
-        let object = tensor.as_ptr() as usize;
+    for (place, tensor) in arguments(args, kwargs) {
+        let (t, object) = (value(&tensor)?, tensor.as_ptr() as usize);
         let (Some(memory), Some(then)) = (saving::bottom(&t), before.iter().find(|a| a.object == object))
         else {
-            return Ok(());
+            continue;
         };
         let buffer = memory.buffer();
-        if buffer.id() == then.buffer && buffer.version() == then.version {
-            return Ok(());
-        }
-        let how = match buffer.id() == then.buffer {
-            true => format!(
+        let how = if buffer.id() != then.buffer {
+            "was given other data".into()
+        } else if buffer.version() != then.version {
+            format!(
                 "was modified by an in-place operation{} (version {}, expected {})",
                 saving::by(buffer.writer()),
                 buffer.version(),
                 then.version
-            ),
-            false => "was given other data".into(),
+            )
+        } else {
+            continue;
         };
-        Err(Error::checkpoint(format!(
+        return Err(Error::checkpoint(format!(
             "checkpoint: the argument {place} of shape {} {how} after the function began, so running it \
              again would give another gradient; write x = x + ... instead of an in-place operation, or pass \
              a clone()",
             t.shape()
-        )))
-    })
+        ))
+        .into());
+    }
+    Ok(())
 }
 
 /// Calls `function(*args, **kwargs)` without keeping what its operations save; backward runs it again.
 #[pyfunction]
-#[pyo3(name = "_checkpoint", signature = (function, args, kwargs=None))]
-pub fn checkpoint<'py>(
+#[pyo3(signature = (function, args, kwargs=None))]
+fn _checkpoint<'py>(
     function: &Bound<'py, PyAny>,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    type Call<'py> = (Bound<'py, PyAny>, Bound<'py, PyTuple>, Option<Bound<'py, PyDict>>);
     let before = noted(args, kwargs)?;
-    let call = (function, args, kwargs).into_pyobject(function.py())?.into_any().unbind();
-    let call = Arc::new(call);
+    let call = Arc::new((function, args, kwargs).into_pyobject(function.py())?.into_any().unbind());
     let held = HostRef::new(call.clone());
     let rerun = move || {
-        Python::attach(|py| -> PyResult<()> {
-            let (f, args, kwargs): (Bound<'_, PyAny>, Bound<'_, PyTuple>, Option<Bound<'_, PyDict>>) =
-                call.bind(py).extract()?;
+        attached(|py| {
+            let (function, args, kwargs): Call<'_> = call.bind(py).extract()?;
             check(&args, kwargs.as_ref(), &before)?;
-            f.run(args, kwargs.as_ref()).map(|_| ())
+            function.run(args, kwargs.as_ref()).map(|_| ())
         })
-        .map_err(foreign)
     };
     let forward = || function.run(args.clone(), kwargs).map_err(foreign);
-    let out = crate::autodiff::checkpoint::checkpoint(forward, Box::new(rerun), Some(held));
-    Ok(out?)
+    Ok(checkpoint::checkpoint(forward, Box::new(rerun), Some(held))?)
 }
+
+exports! { functions: _checkpoint }

@@ -6,13 +6,10 @@ use crate::autodiff::owned::{HolderWalk, walk};
 use crate::py::autograd::node::PyNode;
 use crate::py::autograd::transform::{PyLinear, PyPullback};
 use crate::py::detach;
-use crate::py::tensor::PyTensor;
+use crate::py::prelude::*;
 use crate::tape::host_ref::{self, HostRef};
 use crate::tape::node::{Node, recorded_nodes};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Whether this collection walks the tape.
@@ -93,9 +90,7 @@ impl PyTensor {
 
     fn __clear__(&self) {
         let bare = self.read().t.detach();
-        let old =
-            self.change(|this| (this.view.take(), this.ties.take(), std::mem::replace(&mut this.t, bare)));
-        drop(old);
+        drop(self.change(|this| (this.view.take(), this.ties.take(), std::mem::replace(&mut this.t, bare))));
     }
 }
 
@@ -108,8 +103,7 @@ impl PyNode {
     fn __clear__(&mut self) {
         // A destructor that still uses the garbage finds a leaf node without edges.
         let bare = Arc::new(Node::leaf(self.0.tag, self.0.outputs[0]));
-        let old = std::mem::replace(&mut self.0, bare);
-        drop(old);
+        drop(std::mem::replace(&mut self.0, bare));
     }
 }
 
@@ -120,8 +114,7 @@ impl PyLinear {
     }
 
     fn __clear__(&mut self) {
-        let old = std::mem::take(&mut self.0);
-        drop(old);
+        drop(std::mem::take(&mut self.0));
     }
 }
 
@@ -132,7 +125,6 @@ impl PyPullback {
     }
 
     fn __clear__(&mut self) {
-        let old = std::mem::take(&mut self.0);
-        drop(old);
+        drop(std::mem::take(&mut self.0));
     }
 }

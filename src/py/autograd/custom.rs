@@ -1,27 +1,19 @@
 //! Custom operations whose rules are Python functions: the core of `autograd.Function`, `custom_vjp` and
 //! `custom_jvp`. The Python side is in `python/wengert/autograd/function.py` and `python/wengert/custom.py`.
 
-mod exchange;
-
 use crate::array::random;
 use crate::autodiff::transform;
-use crate::error::{Error, Result};
 use crate::interp::{self, Interp, batch};
 use crate::op::{Batched, BatchedOutputs, Grads};
-use crate::ops::custom::{self, CustomRule, Plan};
+use crate::ops::custom::{self, CustomRule, Plan, Source};
 use crate::process::names::interned;
-use crate::py::detach::Callback;
-use crate::py::error::foreign;
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, wrap};
+use crate::py::args::{collected, extracted};
+use crate::py::prelude::*;
 use crate::py::writes::aliasing::{self, Depth};
 use crate::tape::host_ref::{Holder, HostRef, Part};
-use crate::tensor::{Aval, Payload, Tensor, Tensors};
-use exchange::*;
+use crate::tensor::{Aval, Payload, Tensors};
 use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError};
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// Where a derivative rule comes from.
 #[derive(Clone, Copy, PartialEq)]
@@ -34,16 +26,12 @@ enum Form {
     Trace,
 }
 
-impl Form {
-    fn named(name: &str) -> PyResult<Form> {
-        match name {
-            "own" => Ok(Form::Own),
-            "transpose" => Ok(Form::Transpose),
-            "trace" => Ok(Form::Trace),
-            _ => Err(PyRuntimeError::new_err(format!("internal: no form of rule is named {name}"))),
-        }
-    }
-}
+extracted!(Form, |obj| match obj.extract::<&str>()? {
+    "own" => Ok(Form::Own),
+    "transpose" => Ok(Form::Transpose),
+    "trace" => Ok(Form::Trace),
+    name => Err(PyRuntimeError::new_err(format!("internal: no form of rule is named {name}"))),
+});
 
 /// One call of a custom function. `rule` is the Python object with the functions to run: `Rule` of
 /// `python/wengert/autograd/_rules.py`.
@@ -70,6 +58,20 @@ struct FirstRun {
     outputs: Vec<Aval>,
     /// The random state at the start of the forward, so that tracing draws the same numbers.
     random: random::State,
+}
+
+/// Converts `(visible, [(kind, index)], [constant], traceable, [dirty])` of the Python side into a plan and
+/// the list of dirty inputs among the outputs.
+fn plan_of(found: &Bound<'_, PyAny>) -> PyResult<(Plan, Vec<usize>)> {
+    type Found = (usize, Vec<(u8, usize)>, Vec<bool>, bool, Vec<usize>);
+    let (visible, saved, constant, traceable, dirty): Found = found.extract()?;
+    let source = |(kind, i)| match kind {
+        0 => Source::Input(i),
+        1 => Source::Output(i),
+        _ => Source::Hidden(i),
+    };
+    let saved = saved.into_iter().map(source).collect();
+    Ok((Plan { visible, saved, constant, traceable, shared: Vec::new() }, dirty))
 }
 
 /// Whether a tape or forward mode, at any level, differentiates the value.
@@ -115,11 +117,10 @@ impl PyRule {
     fn own_vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
         let _depth = Depth::enter(self.name)?;
         let watch = aliasing::Watch::begin(g);
-        let found = Python::attach(|py| {
-            let arguments = (list(py, saved)?, options(py, g)?, PyTuple::new(py, needs)?);
-            gradients(&self.rule.bind(py).getattr("vjp")?.run(arguments, None)?)
-        });
-        let found = found.map_err(foreign)?;
+        let found: Grads = attached(|py| {
+            let arguments = (saved, g, PyTuple::new(py, needs)?);
+            collected(&self.rule.bind(py).getattr("vjp")?.run(arguments, None)?)
+        })?;
         watch.end(self.name)?;
         found.into_iter().map(|g| g.map(|g| aliasing::apart(g, saved)).transpose()).collect()
     }
@@ -132,13 +133,11 @@ impl PyRule {
         t: &[Option<Tensor>],
     ) -> Result<(Option<Tensors>, Grads)> {
         let _depth = Depth::enter(self.name)?;
-        let found = Python::attach(|py| {
-            let arguments = (list(py, x)?, list(py, saved)?, options(py, t)?);
-            let found = self.rule.bind(py).getattr("jvp")?.run(arguments, None)?;
+        let (values, mut moved): (Option<Tensors>, Grads) = attached(|py| {
+            let found = self.rule.bind(py).getattr("jvp")?.run((x, saved, t), None)?;
             let (values, moved): (Option<Bound<'_, PyAny>>, Bound<'_, PyAny>) = found.extract()?;
-            Ok((values.map(|values| tensors(&values)).transpose()?, gradients(&moved)?))
-        });
-        let (values, mut moved) = found.map_err(foreign)?;
+            Ok((values.map(|values| collected(&values)).transpose()?, collected(&moved)?))
+        })?;
         let outputs = &self.first_run()?.outputs;
         let values = values.map(|values| {
             let each = values.into_iter().zip(outputs).enumerate();
@@ -204,14 +203,12 @@ impl PyRule {
                 return failure;
             }
             let advice = self.rule.bind(py).call_method1("advice", (attribute, raised.value(py)));
-            match advice.and_then(|text| text.extract::<String>()) {
-                Ok(text) => {
-                    let error = PyNotImplementedError::new_err(text);
-                    error.set_cause(py, Some(raised));
-                    foreign(error)
-                }
-                Err(error) => foreign(error),
-            }
+            let explained = advice.and_then(|text| text.extract::<String>()).map(|text| {
+                let error = PyNotImplementedError::new_err(text);
+                error.set_cause(py, Some(raised));
+                error
+            });
+            foreign(explained.unwrap_or_else(|error| error))
         })
     }
 
@@ -231,10 +228,10 @@ impl PyRule {
                 let below = at.parent().unwrap_or_else(interp::current);
                 let _guard = interp::enter(below);
                 let _region = region.map(interp::enter_autocast);
-                rule.getattr("batch")?.run((list(py, &values)?, axes, size, randomness), None)?
+                rule.getattr("batch")?.run((values, axes, size, randomness), None)?
             };
             let (outputs, axes): (Bound<'_, PyAny>, Vec<Option<usize>>) = found.extract()?;
-            let mut out: BatchedOutputs = tensors(&outputs)?.into_iter().zip(axes).collect();
+            let mut out: BatchedOutputs = collected::<_, Tensors>(&outputs)?.into_iter().zip(axes).collect();
             if !hidden {
                 return Ok(out);
             }
@@ -242,10 +239,10 @@ impl PyRule {
             let operands: Vec<Tensor> =
                 x.iter().map(|operand| batch::wrap(at, operand.value.clone(), operand.axis)).collect();
             let ys: Vec<Tensor> = out.iter().map(|(y, axis)| batch::wrap(at, y.clone(), *axis)).collect();
-            let found = rule.getattr("describe")?.run((list(py, &operands)?, list(py, &ys)?), None)?;
+            let found = rule.getattr("describe")?.run((&operands, &ys), None)?;
             let (extra, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
             self.note_first_run(plan_of(&plan)?, &operands, &ys, random);
-            for y in tensors(&extra)? {
+            for y in collected::<Tensor, Tensors>(&extra)? {
                 out.push(batch::unwrap(at, &transform::unwrap_to_level(&y, at))?);
             }
             Ok(out)
@@ -271,12 +268,11 @@ impl CustomRule for PyRule {
     fn forward(&self, x: &[Tensor], hidden: bool) -> Result<Tensors> {
         let random = random::state();
         let run = || {
-            Python::attach(|py| {
-                let found = self.rule.bind(py).getattr("run")?.run((list(py, x)?, hidden), None)?;
+            attached(|py| {
+                let found = self.rule.bind(py).getattr("run")?.run((x, hidden), None)?;
                 let (outputs, plan): (Bound<'_, PyAny>, Bound<'_, PyAny>) = found.extract()?;
-                Ok((tensors(&outputs)?, plan_of(&plan)?))
+                Ok((collected(&outputs)?, plan_of(&plan)?))
             })
-            .map_err(foreign)
         };
         let (outputs, plan) = if self.strict { run() } else { interp::no_grad(run) }?;
         let outputs = self.constants(outputs)?;
@@ -287,8 +283,7 @@ impl CustomRule for PyRule {
     fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
         let _depth = Depth::enter(self.name)?;
         let _random = random::replay(self.first_run()?.random);
-        Python::attach(|py| tensors(&self.rule.bind(py).getattr("retrace")?.run((list(py, x)?,), None)?))
-            .map_err(foreign)
+        attached(|py| collected(&self.rule.bind(py).getattr("retrace")?.run((x,), None)?))
     }
 
     fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
@@ -324,41 +319,33 @@ impl CustomRule for PyRule {
 /// mode come from.
 #[pyfunction]
 fn _custom(
-    py: Python<'_>,
     rule: Bound<'_, PyAny>,
     name: &str,
-    inputs: Vec<Bound<'_, PyTensor>>,
-    forms: (String, String),
+    inputs: Vec<Tensor>,
+    forms: (Form, Form),
     strict: bool,
     batches: bool,
-) -> PyResult<Vec<Py<PyTensor>>> {
-    let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
+) -> Result<Vec<PyTensor>> {
     let rule = Arc::new(rule.unbind());
-    let rule = PyRule {
+    let rule: Arc<dyn CustomRule> = Arc::new(PyRule {
         name: interned(name),
         held: HostRef::new(rule.clone()),
         rule,
-        reverse: Form::named(&forms.0)?,
-        forward: Form::named(&forms.1)?,
+        reverse: forms.0,
+        forward: forms.1,
         strict,
         batches,
         casts: interp::autocasting(),
         first_run: OnceLock::new(),
-    };
-    let rule: Arc<dyn CustomRule> = Arc::new(rule);
+    });
     let outputs = custom::call(rule.clone(), &inputs)?;
     // Outputs that are memory need no mark, as the tape knows what must not be written; other levels do not.
-    let is_tied = |i: usize, t: &Tensor| {
-        t.concrete().is_none() && rule.plan().is_ok_and(|plan| plan.shared.get(i) == Some(&true))
+    let is_shared = |i: usize| rule.plan().is_ok_and(|plan| plan.shared.get(i) == Some(&true));
+    let object = |(i, t): (usize, Tensor)| match t.concrete() {
+        None if is_shared(i) => PyTensor::returned(t, rule.name()),
+        _ => t.into(),
     };
-    let object = |(i, t): (usize, Tensor)| match is_tied(i, &t) {
-        true => Py::new(py, PyTensor::returned(t, rule.name())),
-        false => wrap(py, t),
-    };
-    outputs.into_iter().enumerate().map(object).collect()
+    Ok(outputs.into_iter().enumerate().map(object).collect())
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(_custom, m)?)
-}
+exports! { functions: _custom }

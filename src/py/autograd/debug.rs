@@ -1,19 +1,18 @@
-//! Python access to a thread's debugging modes, its log, and the findings of anomaly detection.
+//! Python access to a thread's debugging modes, its log, the findings of anomaly detection, and scripts: what
+//! a region ran, to run again with other numbers in tests.
 
-use crate::error::Result;
+use crate::op::Op;
+use crate::ops::nn::attention::Settings;
+use crate::optim::Rule;
 use crate::process::sync::lock;
 use crate::py::autograd::node::PyNode;
-use crate::py::detach::Callback;
-use crate::py::error::foreign;
-use crate::py::tensor::{PyTensor, wrap};
+use crate::py::prelude::*;
 use crate::tape::location::Location;
 use crate::tape::node::{Edge, Node};
-use crate::tensor::Tensor;
 use crate::watch::anomaly;
 use crate::watch::debug::{self, Line, Listener, Log, Modes};
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use std::sync::{Arc, Mutex};
+use crate::watch::script::{self, Script};
+use std::sync::Mutex;
 
 /// A line of the log: sequence number (None for a value that left the tape), what, location, inputs.
 type PyLine = (Option<u64>, String, Option<PyLocation>, Vec<(u64, u32)>);
@@ -38,25 +37,20 @@ fn bare(t: &Tensor) -> Tensor {
 }
 
 fn tuple<'py>(py: Python<'py>, tensors: &[Option<Tensor>]) -> PyResult<Bound<'py, PyTuple>> {
-    let values = tensors.iter().map(|t| t.as_ref().map(|t| wrap(py, bare(t))).transpose());
-    PyTuple::new(py, values.collect::<PyResult<Vec<Option<Py<PyTensor>>>>>()?)
+    PyTuple::new(py, tensors.iter().map(|t| t.as_ref().map(bare)))
 }
 
 impl Listener for Callbacks {
     fn began(&self, roots: &[(Edge, Tensor)], accumulate: bool) -> Result<()> {
-        Python::attach(|py| -> PyResult<()> {
-            let roots: Vec<(u64, u32)> = roots.iter().map(|(e, _)| (e.node.seq, e.index)).collect();
-            self.began.bind(py).run((roots, accumulate), None).map(|_| ())
-        })
-        .map_err(foreign)
+        let roots: Vec<(u64, u32)> = roots.iter().map(|(e, _)| (e.node.seq, e.index)).collect();
+        attached(|py| self.began.bind(py).run((roots, accumulate), None).map(|_| ()))
     }
 
     fn pulled(&self, node: &Arc<Node>, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()> {
-        Python::attach(|py| -> PyResult<()> {
+        attached(|py| {
             let arguments = (PyNode(node.clone()), tuple(py, g)?, tuple(py, grads)?);
             self.pulled.bind(py).run(arguments, None).map(|_| ())
         })
-        .map_err(foreign)
     }
 }
 
@@ -128,11 +122,56 @@ pub fn left(what: &str, t: &Tensor) {
     debug::left(what, &[t]);
 }
 
-/// Registers the class and functions of this file.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyLog>()?;
-    m.add_function(wrap_pyfunction!(_debug_modes, m)?)?;
-    m.add_function(wrap_pyfunction!(_get_debug_modes, m)?)?;
-    m.add_function(wrap_pyfunction!(_anomaly_notes, m)?)?;
-    m.add_function(wrap_pyfunction!(_anomaly_clear, m)?)
+/// The operations of a region.
+#[pyclass(name = "Script", module = "wengert._core", frozen)]
+pub struct PyScript(Script);
+
+/// Begins to write down what this thread runs.
+#[pyfunction]
+fn _begin_script() {
+    script::begin();
+}
+
+/// Ends it, and returns what ran.
+#[pyfunction]
+fn _end_script() -> Option<PyScript> {
+    script::end().map(PyScript)
+}
+
+#[pymethods]
+impl PyScript {
+    /// The names of the operations, in order.
+    fn names(&self) -> Vec<&'static str> {
+        self.0.names()
+    }
+
+    /// Runs all again on the memory that was found: with random numbers of another seed, another learning
+    /// rate, and so many steps later.
+    #[pyo3(signature = (seed=None, lr=None, later=0))]
+    fn run(&self, py: Python<'_>, seed: Option<u64>, lr: Option<f64>, later: i32) -> Result<()> {
+        let with_seed = |settings: &mut Settings| {
+            if let (Some(dropout), Some(seed)) = (&mut settings.dropout, seed) {
+                dropout.state.0.seed = seed;
+            }
+        };
+        let change = |op: &mut Op| match op {
+            Op::Random(random) => random.state.0.seed = seed.unwrap_or(random.state.0.seed),
+            Op::Attention(op) => with_seed(&mut op.settings),
+            Op::AttentionVjp(op) => with_seed(&mut op.settings),
+            Op::Update(update) => {
+                update.steps.0.iter_mut().for_each(|step| *step += later);
+                match &mut update.rule {
+                    Rule::Sgd(sgd) => sgd.lr = lr.unwrap_or(sgd.lr),
+                    Rule::Adam(adam) => adam.lr = lr.unwrap_or(adam.lr),
+                }
+            }
+            _ => {}
+        };
+        py.detached(|| self.0.run(change))
+    }
+}
+
+exports! {
+    classes: PyLog, PyScript;
+    functions: _debug_modes, _get_debug_modes, _anomaly_notes, _anomaly_clear, _begin_script, _end_script
 }

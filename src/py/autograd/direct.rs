@@ -3,76 +3,35 @@
 //! The Python package flattens arguments and unflattens results (`python/wengert/transforms/__init__.py`),
 //! which costs more than a small function does. The functions of this file handle the plain cases in one
 //! call. For every other case they return `None` before calling anything, and the general path is taken.
-//! Results may be trees: the helpers for those are passed in.
+//! Results may be trees: the helpers for those are passed in. `flatten(result)` gives leaves and structure,
+//! `unflatten(structure, leaves)` the result again.
 
 use crate::array::shape::{Shape, normalize_axis};
 use crate::autodiff::transform::{self, Pullback, batching};
-use crate::error::Result;
 use crate::interp::Randomness;
-use crate::py::detach::{Callback, Detach};
-use crate::py::error::foreign;
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, wrap};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyInt, PyTuple};
+use crate::py::args::collected;
+use crate::py::prelude::*;
+use pyo3::IntoPyObjectExt;
+use pyo3::types::{PyBool, PyInt};
 use smallvec::SmallVec;
 use std::cell::RefCell;
+use std::slice::from_ref;
 
 type Any<'py> = Bound<'py, PyAny>;
 
 /// How a result is rebuilt from its leaves.
+#[derive(Default)]
 enum Structure {
+    #[default]
     One,
     Tuple,
     Tree(Py<PyAny>),
 }
 
-/// The helpers that flatten results (`flatten(result)` gives leaves and structure) and rebuild them
-/// (`unflatten(structure, leaves)`).
-struct Trees<'a, 'py> {
-    flatten: &'a Any<'py>,
-    unflatten: &'a Any<'py>,
-}
-
-impl Trees<'_, '_> {
-    fn leaves(&self, result: &Any<'_>) -> PyResult<(Vec<Tensor>, Structure)> {
-        if let Ok(t) = result.cast::<PyTensor>() {
-            return Ok((vec![value(t)?], Structure::One));
-        }
-        if let Ok(tuple) = result.cast_exact::<PyTuple>()
-            && tuple.iter().all(|x| x.is_instance_of::<PyTensor>())
-        {
-            return Ok((tensors(tuple.iter())?, Structure::Tuple));
-        }
-        let (leaves, structure): (Vec<Any>, Py<PyAny>) = self.flatten.call1((result,))?.extract()?;
-        Ok((tensors(leaves)?, Structure::Tree(structure)))
-    }
-
-    fn build(&self, py: Python<'_>, structure: &Structure, leaves: Vec<Tensor>) -> PyResult<Py<PyAny>> {
-        let mut leaves = leaves.into_iter().map(|t| wrap(py, t)).collect::<PyResult<Vec<_>>>()?;
-        match structure {
-            Structure::One => match leaves.pop() {
-                Some(t) => Ok(t.into_any()),
-                None => Ok(py.None()),
-            },
-            Structure::Tuple => Ok(PyTuple::new(py, leaves)?.into_any().unbind()),
-            Structure::Tree(structure) => Ok(self.unflatten.call1((structure, leaves))?.unbind()),
-        }
-    }
-}
-
-fn tensors<'py>(objects: impl IntoIterator<Item = Any<'py>>) -> PyResult<Vec<Tensor>> {
-    objects.into_iter().map(|x| value(x.cast::<PyTensor>()?)).collect()
-}
-
 /// Returns the tensors of a tuple, if it holds nothing else.
 fn all_tensors(tuple: &Bound<'_, PyTuple>) -> PyResult<Option<Vec<Tensor>>> {
-    if tuple.iter().all(|x| x.is_instance_of::<PyTensor>()) {
-        tensors(tuple.iter()).map(Some)
-    } else {
-        Ok(None)
-    }
+    let all = tuple.iter().all(|x| x.is_instance_of::<PyTensor>());
+    all.then(|| collected(tuple)).transpose()
 }
 
 /// A Python function with all of its arguments.
@@ -80,106 +39,118 @@ struct Call<'a, 'py> {
     function: &'a Any<'py>,
     args: &'a Bound<'py, PyTuple>,
     kwargs: Option<&'a Bound<'py, PyDict>>,
-    /// Index of the differentiated argument.
+    /// Index of the first argument that the transform replaces.
     at: usize,
+    /// The structure of the latest result.
+    structure: RefCell<Structure>,
 }
 
-impl<'py> Call<'_, 'py> {
-    /// Returns the differentiated argument, if it is a tensor of a differentiable dtype.
-    fn primal(&self) -> PyResult<Option<Tensor>> {
-        match self.args.get_item(self.at)?.cast::<PyTensor>() {
-            Ok(t) => Ok(Some(value(t)?).filter(|t| t.dtype().is_differentiable())),
-            Err(_) => Ok(None),
-        }
+impl<'a, 'py> Call<'a, 'py> {
+    /// Returns the call, and the argument `at` (which may count from the end) if that is a tensor of a
+    /// differentiable dtype.
+    fn of_tensor(
+        function: &'a Any<'py>,
+        args: &'a Bound<'py, PyTuple>,
+        kwargs: Option<&'a Bound<'py, PyDict>>,
+        at: isize,
+    ) -> PyResult<Option<(Self, Tensor)>> {
+        let Ok(at) = normalize_axis(at as i64, args.len(), "argnums") else { return Ok(None) };
+        let x = args.get_item(at)?;
+        let Ok(x) = x.cast::<PyTensor>() else { return Ok(None) };
+        let x = value(x)?;
+        let call = Call { function, args, kwargs, at, structure: RefCell::default() };
+        Ok(x.dtype().is_differentiable().then_some((call, x)))
     }
 
-    /// Calls the function with `x` as the differentiated argument.
-    fn result(&self, x: &Tensor) -> PyResult<Any<'py>> {
+    /// Calls the function with `x` in the place of as many arguments.
+    fn result(&self, x: &[Tensor]) -> PyResult<Any<'py>> {
         let py = self.function.py();
-        let x = Py::new(py, PyTensor::argument(x.clone()))?;
-        if self.args.len() == 1 {
-            return self.function.run((x,), self.kwargs);
-        }
-        let mut args: SmallVec<[Any<'py>; 8]> = self.args.iter().collect();
-        args[self.at] = x.into_bound(py).into_any();
+        let argument = |(i, given): (usize, Any<'py>)| match i.checked_sub(self.at).and_then(|i| x.get(i)) {
+            Some(x) => PyTensor::argument(x.clone()).into_bound_py_any(py),
+            None => Ok(given),
+        };
+        let args = self.args.iter().enumerate().map(argument);
+        let args = args.collect::<PyResult<SmallVec<[Any<'py>; 8]>>>()?;
         self.function.run(PyTuple::new(py, args)?, self.kwargs)
     }
-}
 
-/// Resolves an index that may count from the end; `None` if out of range.
-fn position(at: isize, length: usize) -> Option<usize> {
-    normalize_axis(at as i64, length, "argnums").ok()
+    /// [`Call::result`] as leaves; remembers its structure.
+    fn leaves(&self, x: &[Tensor], flatten: &Any<'py>) -> Result<Vec<Tensor>> {
+        let taken_apart = || {
+            let result = self.result(x)?;
+            if let Ok(t) = result.cast::<PyTensor>() {
+                return Ok((vec![value(t)?], Structure::One));
+            }
+            if let Ok(tuple) = result.cast_exact::<PyTuple>()
+                && let Some(leaves) = all_tensors(tuple)?
+            {
+                return Ok((leaves, Structure::Tuple));
+            }
+            let (leaves, structure): (_, Py<PyAny>) = flatten.call1((result,))?.extract()?;
+            Ok((leaves, Structure::Tree(structure)))
+        };
+        let (leaves, structure) = taken_apart().map_err(foreign)?;
+        self.structure.replace(structure);
+        Ok(leaves)
+    }
+
+    /// Puts leaves together again as those of the latest result were.
+    fn build(&self, leaves: Vec<Tensor>, unflatten: &Any<'py>) -> PyResult<Any<'py>> {
+        let py = self.function.py();
+        match &*self.structure.borrow() {
+            Structure::One => leaves.into_iter().next().into_bound_py_any(py),
+            Structure::Tuple => PyTuple::new(py, leaves)?.into_bound_py_any(py),
+            Structure::Tree(structure) => unflatten.call1((structure, leaves)),
+        }
+    }
 }
 
 /// Value and gradient of a scalar function with respect to the tensor that is argument `at`; None if it is no
 /// floating point tensor. `scalar` makes a tensor of any other result, or raises.
 #[pyfunction]
 fn _grad_of_tensor(
-    py: Python<'_>,
     function: &Any<'_>,
     args: &Bound<'_, PyTuple>,
     kwargs: Option<&Bound<'_, PyDict>>,
     at: isize,
     scalar: &Any<'_>,
-) -> PyResult<Option<(Py<PyTensor>, Py<PyTensor>)>> {
-    let Some(at) = position(at, args.len()) else { return Ok(None) };
-    let call = Call { function, args, kwargs, at };
-    let Some(x) = call.primal()? else { return Ok(None) };
+) -> PyResult<Option<(Tensor, Tensor)>> {
+    let Some((call, x)) = Call::of_tensor(function, args, kwargs, at)? else { return Ok(None) };
     let run = |x: &[Tensor]| -> PyResult<Vec<Tensor>> {
-        let result = call.result(&x[0])?;
+        let result = call.result(x)?;
         if let Ok(t) = result.cast::<PyTensor>() {
             let t = value(t)?;
             if t.rank() == 0 && t.dtype().is_float() {
                 return Ok(vec![t]);
             }
         }
-        tensors([scalar.call1((result, function))?])
+        Ok(vec![scalar.call1((result, function))?.extract()?])
     };
     let (mut out, pullback) = transform::vjp(|x| run(x).map_err(foreign), &[x])?;
     let out = out.remove(0);
     let seed = [Some(out.ones_like()?)];
-    let mut gradient = py.detached(|| pullback.call(&seed, false))?;
-    Ok(Some((wrap(py, out)?, wrap(py, gradient.remove(0))?)))
+    let mut gradient = function.py().detached(|| pullback.call(&seed, false))?;
+    Ok(Some((out, gradient.remove(0))))
 }
 
 /// Value of a function of tensors and its derivative along other tensors; None unless all arguments are
 /// tensors that fit together.
 #[pyfunction]
-fn _jvp_of_tensors(
-    py: Python<'_>,
-    function: &Any<'_>,
-    primals: &Bound<'_, PyTuple>,
-    tangents: &Bound<'_, PyTuple>,
-    flatten: &Any<'_>,
-    unflatten: &Any<'_>,
-) -> PyResult<Option<(Py<PyAny>, Py<PyAny>)>> {
+fn _jvp_of_tensors<'py>(
+    function: &Any<'py>,
+    primals: &Bound<'py, PyTuple>,
+    tangents: &Bound<'py, PyTuple>,
+    flatten: &Any<'py>,
+    unflatten: &Any<'py>,
+) -> PyResult<Option<(Any<'py>, Any<'py>)>> {
     let (Some(x), Some(t)) = (all_tensors(primals)?, all_tensors(tangents)?) else { return Ok(None) };
     if x.len() != t.len() || !x.iter().all(|x| x.dtype().is_differentiable()) {
         return Ok(None);
     }
-    let trees = Trees { flatten, unflatten };
-    let structure = RefCell::new(Structure::One);
-    let run = |x: &[Tensor]| -> PyResult<Vec<Tensor>> {
-        let (leaves, found) = trees.leaves(&applied(function, x, None)?)?;
-        structure.replace(found);
-        Ok(leaves)
-    };
+    let call = Call { function, args: primals, kwargs: None, at: 0, structure: RefCell::default() };
     let t: Vec<Option<Tensor>> = t.into_iter().map(Some).collect();
-    let (out, moved) = transform::jvp(|x| run(x).map_err(foreign), &x, &t)?;
-    let structure = structure.into_inner();
-    Ok(Some((trees.build(py, &structure, out)?, trees.build(py, &structure, moved)?)))
-}
-
-/// Calls a Python function of these tensors.
-fn applied<'py>(
-    function: &Any<'py>,
-    x: &[Tensor],
-    kwargs: Option<&Bound<'py, PyDict>>,
-) -> PyResult<Any<'py>> {
-    let py = function.py();
-    let argument = |x: &Tensor| Py::new(py, PyTensor::argument(x.clone()));
-    let wrapped = x.iter().map(argument).collect::<PyResult<SmallVec<[Py<PyTensor>; 8]>>>()?;
-    function.run(PyTuple::new(py, wrapped)?, kwargs)
+    let (out, moved) = transform::jvp(|x| call.leaves(x, flatten), &x, &t)?;
+    Ok(Some((call.build(out, unflatten)?, call.build(moved, unflatten)?)))
 }
 
 /// Extracts an axis that is an integer or None; returns `None` for anything else.
@@ -218,30 +189,22 @@ fn batch_axes(x: &[Tensor], in_axes: &Any<'_>) -> Option<(Vec<Option<usize>>, us
 /// Runs a function of tensors for a batch, with the batch axes of its results in front; None unless all
 /// arguments are tensors, and their axes integers that fit together.
 #[pyfunction]
-#[allow(clippy::too_many_arguments)]
-fn _vmap_of_tensors(
-    py: Python<'_>,
-    function: &Any<'_>,
-    args: &Bound<'_, PyTuple>,
-    kwargs: Option<&Bound<'_, PyDict>>,
-    in_axes: &Any<'_>,
+fn _vmap_of_tensors<'py>(
+    function: &Any<'py>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    in_axes: &Any<'py>,
     randomness: &str,
-    flatten: &Any<'_>,
-    unflatten: &Any<'_>,
-) -> PyResult<Option<Py<PyAny>>> {
+    flatten: &Any<'py>,
+    unflatten: &Any<'py>,
+) -> PyResult<Option<Any<'py>>> {
     let Some(x) = all_tensors(args)? else { return Ok(None) };
     let Some((axes, size)) = batch_axes(&x, in_axes) else { return Ok(None) };
-    let trees = Trees { flatten, unflatten };
-    let structure = RefCell::new(Structure::One);
-    let run = |x: &[Tensor]| -> PyResult<Vec<Tensor>> {
-        let (leaves, found) = trees.leaves(&applied(function, x, kwargs)?)?;
-        structure.replace(found);
-        Ok(leaves)
-    };
+    let call = Call { function, args, kwargs, at: 0, structure: RefCell::default() };
     let level = batching(size, Randomness::named(randomness));
-    let out = transform::vmap(level, |x| run(x).map_err(foreign), &x, &axes)?;
+    let out = transform::vmap(level, |x| call.leaves(x, flatten), &x, &axes)?;
     let out = out.into_iter().map(|(y, axis)| in_front(&y, axis, size)).collect::<Result<_>>()?;
-    trees.build(py, &structure.into_inner(), out).map(Some)
+    call.build(out, unflatten).map(Some)
 }
 
 /// Moves the batch axis to the front, or broadcasts `y` along a new one.
@@ -257,39 +220,30 @@ fn chained(a: &Shape, b: &Shape) -> Result<Shape> {
     Shape::new(&a.iter().chain(b.iter()).collect::<SmallVec<[usize; 16]>>())
 }
 
-/// All unit vectors of the space of `x`, stacked along a new first axis.
-fn basis(x: &Tensor) -> Result<Tensor> {
-    let n = x.numel();
-    Tensor::eye(n, n, x.dtype(), x.device())?.reshape(&x.shape().inserted(0, n)?)
+/// Runs `f` for all unit vectors of the space of `x` at once; its results have their batch axis in front.
+fn on_basis(x: &Tensor, f: impl Fn(Tensor) -> Result<Vec<Tensor>>) -> Result<Vec<Tensor>> {
+    let size = x.numel();
+    let basis = Tensor::eye(size, size, x.dtype(), x.device())?.reshape(&x.shape().inserted(0, size)?)?;
+    let level = batching(size, Randomness::Same);
+    let found = transform::vmap(level, |unit| f(unit[0].clone()), &[basis], &[Some(0)])?;
+    found.into_iter().map(|(y, axis)| in_front(&y, axis, size)).collect()
 }
 
 /// The Jacobian of a function with one tensor as result with respect to the tensor that is argument `at`, row
 /// by row. None if that is no floating point tensor; `one` makes a tensor of any other result, or raises.
 #[pyfunction]
-fn _jacrev_of_tensor(
-    py: Python<'_>,
-    function: &Any<'_>,
-    args: &Bound<'_, PyTuple>,
-    kwargs: Option<&Bound<'_, PyDict>>,
+fn _jacrev_of_tensor<'py>(
+    function: &Any<'py>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
     at: isize,
-    flatten: &Any<'_>,
-    unflatten: &Any<'_>,
-) -> PyResult<Option<Py<PyAny>>> {
-    let Some(at) = position(at, args.len()) else { return Ok(None) };
-    let call = Call { function, args, kwargs, at };
-    let Some(x) = call.primal()? else { return Ok(None) };
-    let trees = Trees { flatten, unflatten };
-    let structure = RefCell::new(Structure::One);
-    let run = |x: &[Tensor]| -> PyResult<Vec<Tensor>> {
-        let (leaves, found) = trees.leaves(&call.result(&x[0])?)?;
-        structure.replace(found);
-        Ok(leaves)
-    };
-    let (out, pullback) = transform::vjp(|x| run(x).map_err(foreign), std::slice::from_ref(&x))?;
-    let rows = py.detached(|| -> Result<Vec<Tensor>> {
-        (0..out.len()).map(|i| jacobian_rows(&pullback, &out, i, &x)).collect()
-    })?;
-    trees.build(py, &structure.into_inner(), rows).map(Some)
+    flatten: &Any<'py>,
+    unflatten: &Any<'py>,
+) -> PyResult<Option<Any<'py>>> {
+    let Some((call, x)) = Call::of_tensor(function, args, kwargs, at)? else { return Ok(None) };
+    let (out, pullback) = transform::vjp(|x| call.leaves(x, flatten), from_ref(&x))?;
+    let rows = || (0..out.len()).map(|i| jacobian_rows(&pullback, &out, i, &x)).collect::<Result<_>>();
+    call.build(function.py().detached(rows)?, unflatten).map(Some)
 }
 
 /// The Jacobian of output `i`, of shape `output + input`.
@@ -300,61 +254,32 @@ fn jacobian_rows(pullback: &Pullback, out: &[Tensor], i: usize, x: &Tensor) -> R
         cotangents[i] = Some(g);
         pullback.call(&cotangents, true)
     };
-    let shape = chained(&y.shape(), &x.shape())?;
-    if y.numel() == 1 {
-        // One row needs no batch.
-        return pull(y.ones_like()?)?.remove(0).reshape(&shape);
-    }
-    let size = y.numel();
-    let basis = basis(y)?;
-    let found =
-        transform::vmap(batching(size, Randomness::Same), |g| pull(g[0].clone()), &[basis], &[Some(0)])?;
-    let (rows, axis) = &found[0];
-    in_front(rows, *axis, size)?.reshape(&shape)
+    // One row needs no batch.
+    let mut rows = if y.numel() == 1 { pull(y.ones_like()?)? } else { on_basis(y, pull)? };
+    rows.remove(0).reshape(&chained(&y.shape(), &x.shape())?)
 }
 
 /// The Jacobian of a function with respect to the tensor that is argument `at`, column by column; None if
 /// that is no floating point tensor.
 #[pyfunction]
-fn _jacfwd_of_tensor(
-    py: Python<'_>,
-    function: &Any<'_>,
-    args: &Bound<'_, PyTuple>,
-    kwargs: Option<&Bound<'_, PyDict>>,
+fn _jacfwd_of_tensor<'py>(
+    function: &Any<'py>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
     at: isize,
-    flatten: &Any<'_>,
-    unflatten: &Any<'_>,
-) -> PyResult<Option<Py<PyAny>>> {
-    let Some(at) = position(at, args.len()) else { return Ok(None) };
-    let call = Call { function, args, kwargs, at };
-    let Some(x) = call.primal()? else { return Ok(None) };
-    let trees = Trees { flatten, unflatten };
-    let structure = RefCell::new(Structure::One);
-    let run = |x: &[Tensor]| -> PyResult<Vec<Tensor>> {
-        let (leaves, found) = trees.leaves(&call.result(&x[0])?)?;
-        structure.replace(found);
-        Ok(leaves)
-    };
-    let (size, primal) = (x.numel(), std::slice::from_ref(&x));
-    let push =
-        |t: &[Tensor]| Ok(transform::jvp(|x| run(x).map_err(foreign), primal, &[Some(t[0].clone())])?.1);
-    let basis = basis(&x)?;
-    let found = transform::vmap(batching(size, Randomness::Same), push, &[basis], &[Some(0)])?;
-    let columns = found.into_iter().map(|(moved, axis)| {
-        let moved = in_front(&moved, axis, size)?;
+    flatten: &Any<'py>,
+    unflatten: &Any<'py>,
+) -> PyResult<Option<Any<'py>>> {
+    let Some((call, x)) = Call::of_tensor(function, args, kwargs, at)? else { return Ok(None) };
+    let push = |t| Ok(transform::jvp(|x| call.leaves(x, flatten), from_ref(&x), &[Some(t)])?.1);
+    let columns = on_basis(&x, push)?.into_iter().map(|moved| {
         let last = moved.rank() - 1;
         let shape = chained(&moved.shape().removed(0), &x.shape())?;
         moved.move_axis(0, last)?.reshape(&shape)?.contiguous()
     });
-    let columns = columns.collect::<Result<Vec<_>>>()?;
-    trees.build(py, &structure.into_inner(), columns).map(Some)
+    call.build(columns.collect::<Result<_>>()?, unflatten).map(Some)
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(_grad_of_tensor, m)?)?;
-    m.add_function(wrap_pyfunction!(_jvp_of_tensors, m)?)?;
-    m.add_function(wrap_pyfunction!(_vmap_of_tensors, m)?)?;
-    m.add_function(wrap_pyfunction!(_jacrev_of_tensor, m)?)?;
-    m.add_function(wrap_pyfunction!(_jacfwd_of_tensor, m)?)
+exports! {
+    functions: _grad_of_tensor, _jvp_of_tensors, _vmap_of_tensors, _jacrev_of_tensor, _jacfwd_of_tensor
 }

@@ -1,22 +1,17 @@
 //! Hooks of tensors and nodes: Python callables that see gradients and may replace them.
 
-use crate::autodiff::levels::{Levels, behind, edge_behind, within};
+use crate::array::buffer;
+use crate::autodiff::levels::{Level, Levels, behind, edge_behind, within};
 use crate::autodiff::running;
-use crate::error::{Error, Result};
 use crate::py::args::Tensors;
 use crate::py::autograd::node::PyNode;
-use crate::py::detach::Callback;
-use crate::py::error::{foreign, type_error};
-use crate::py::tensor::view::{refresh, value};
-use crate::py::tensor::{PyTensor, in_use, leaf, wrap};
+use crate::py::prelude::*;
+use crate::py::tensor::{in_use, leaf};
 use crate::tape::hooks::{Gradients, Hook, Keep};
 use crate::tape::host_ref::HostRef;
 use crate::tape::node::{Edge, Node};
-use crate::tensor::Tensor;
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 
 /// Removes a hook.
 #[pyclass(module = "wengert", frozen, weakref)]
@@ -70,12 +65,12 @@ fn returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     if out.is_none() {
         return Ok(None);
     }
-    let t = out.cast::<PyTensor>().map_err(|_| {
-        PyRuntimeError::new_err(format!(
+    let Ok(t) = out.cast::<PyTensor>() else {
+        return Err(PyRuntimeError::new_err(format!(
             "a gradient hook returned {}, expected a tensor, or None to leave the gradient as it is",
-            out.get_type().name().map_or_else(|_| "an object".into(), |n| n.to_string())
-        ))
-    })?;
+            out.get_type().name()?
+        )));
+    };
     value(t).map(Some)
 }
 
@@ -92,11 +87,6 @@ pub fn all_returned(out: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<Tensor
         )));
     };
     items.map(|item| returned(&item?)).collect::<PyResult<Vec<_>>>().map(Some)
-}
-
-pub fn tuple<'py>(py: Python<'py>, g: &Gradients) -> PyResult<Bound<'py, PyTuple>> {
-    let items = g.iter().map(|g| g.as_ref().map(|g| wrap(py, g.clone())).transpose());
-    PyTuple::new(py, items.collect::<PyResult<Vec<_>>>()?)
 }
 
 /// Returns the edge behind a tensor, which must require a gradient, and the batches that the tensor is in.
@@ -137,10 +127,8 @@ impl PyTensor {
         let (Edge { node, index }, levels) = edge_of(&refresh(slf)?, "register_hook")?;
         register_on(&node, "register_hook", hook, |f| {
             let one = move |g: &Gradients| {
-                let g = g[0].clone();
-                Python::attach(|py| returned(&f.bind(py).run((g.map(|g| wrap(py, g)).transpose()?,), None)?))
-                    .map(|new| new.map(|new| vec![Some(new)]))
-                    .map_err(foreign)
+                let new = attached(|py| returned(&f.bind(py).run((&g[0],), None)?))?;
+                Ok(new.map(|new| vec![Some(new)]))
             };
             let call = move |g: &Tensor| {
                 let new = within(&[Some(g.clone())], &[&levels], &one)?;
@@ -167,18 +155,15 @@ impl PyTensor {
         // A weak reference: the hook lives in the node, which the tensor itself holds.
         let tensor = slf.py().import("weakref")?.call_method1("ref", (slf,))?.unbind();
         register_on(&edge.node, "register_post_accumulate_grad_hook", hook, |f| {
-            let call = move |_g: &Tensor| {
-                Python::attach(|py| -> PyResult<()> {
+            Hook::Accumulated(Arc::new(move |_: &Tensor| {
+                attached(|py| {
                     let tensor = tensor.bind(py).call0()?;
                     if !tensor.is_none() {
                         f.bind(py).run((tensor,), None)?;
                     }
-                    Ok(())
+                    Ok(None)
                 })
-                .map(|()| None)
-                .map_err(foreign)
-            };
-            Hook::Accumulated(Arc::new(call))
+            }))
         })
     }
 }
@@ -201,13 +186,12 @@ impl PyNode {
     /// former.
     fn register_hook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
         register_on(&self.0, "register_hook", hook, |f| {
-            let call = move |inputs: &Gradients, outputs: &Gradients| {
-                Python::attach(|py| {
-                    all_returned(&f.bind(py).run((tuple(py, inputs)?, tuple(py, outputs)?), None)?)
+            Hook::After(Arc::new(move |inputs: &Gradients, outputs: &Gradients| {
+                attached(|py| {
+                    let gradients = (PyTuple::new(py, inputs)?, PyTuple::new(py, outputs)?);
+                    all_returned(&f.bind(py).run(gradients, None)?)
                 })
-                .map_err(foreign)
-            };
-            Hook::After(Arc::new(call))
+            }))
         })
     }
 
@@ -215,11 +199,9 @@ impl PyNode {
     /// outputs; a tuple that the hook returns replaces them.
     fn register_prehook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
         register_on(&self.0, "register_prehook", hook, |f| {
-            let call = move |outputs: &Gradients| {
-                Python::attach(|py| all_returned(&f.bind(py).run((tuple(py, outputs)?,), None)?))
-                    .map_err(foreign)
-            };
-            Hook::Before(Arc::new(call))
+            Hook::Before(Arc::new(move |outputs: &Gradients| {
+                attached(|py| all_returned(&f.bind(py).run((PyTuple::new(py, outputs)?,), None)?))
+            }))
         })
     }
 }
@@ -227,8 +209,8 @@ impl PyNode {
 /// Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their
 /// gradients.
 #[pyfunction]
-fn _bundle(tensors: Tensors) -> PyResult<Vec<PyTensor>> {
-    Ok(Tensor::bundle(&tensors.0)?.into_iter().map(PyTensor::from).collect())
+fn _bundle(tensors: Tensors) -> Result<Vec<Tensor>> {
+    Ok(Tensor::bundle(&tensors.0)?.into_vec())
 }
 
 /// Calls `hook(gradient)` when backward reaches this tensor, with the gradient of all examples at once where
@@ -237,9 +219,7 @@ fn _bundle(tensors: Tensors) -> PyResult<Vec<PyTensor>> {
 fn _watch(tensor: &Bound<'_, PyTensor>, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
     let (Edge { node, index }, _) = edge_of(&refresh(tensor)?, "register_multi_grad_hook")?;
     register_on(&node, "register_multi_grad_hook", hook, |f| {
-        let call = move |g: &Tensor| {
-            Python::attach(|py| returned(&f.bind(py).run((wrap(py, g.clone())?,), None)?)).map_err(foreign)
-        };
+        let call = move |g: &Tensor| attached(|py| returned(&f.bind(py).run((g,), None)?));
         Hook::Grad(index, Arc::new(call))
     })
 }
@@ -253,7 +233,7 @@ fn _backward_ids() -> Vec<u64> {
 /// Calls `callback()` at the end of the backward that this thread is in, unless that fails.
 #[pyfunction]
 fn _at_end_of_backward(callback: Py<PyAny>) -> PyResult<()> {
-    let call = move || Python::attach(|py| callback.bind(py).run((), None).map(|_| ())).map_err(foreign);
+    let call = move || attached(|py| callback.bind(py).run((), None).map(|_| ()));
     if running::at_end(Box::new(call)) {
         return Ok(());
     }
@@ -262,11 +242,44 @@ fn _at_end_of_backward(callback: Py<PyAny>) -> PyResult<()> {
     ))
 }
 
-/// Registers the classes and functions of this file.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<HookHandle>()?;
-    m.add_function(wrap_pyfunction!(_bundle, m)?)?;
-    m.add_function(wrap_pyfunction!(_watch, m)?)?;
-    m.add_function(wrap_pyfunction!(_backward_ids, m)?)?;
-    m.add_function(wrap_pyfunction!(_at_end_of_backward, m)?)
+/// The batches that some tensors are in, for hooks that see gradients of all of them.
+#[pyclass(name = "_Levels", module = "wengert._core", frozen)]
+pub struct PyLevels(Vec<Levels>);
+
+#[pymethods]
+impl PyLevels {
+    /// Those of these tensors.
+    #[new]
+    fn new(tensors: &Bound<'_, PyList>) -> PyResult<PyLevels> {
+        let mut all = buffer::with_capacity(tensors.len())?;
+        for tensor in tensors {
+            let levels = behind(&tensor.extract()?).map_or_else(Levels::new, |(_, levels)| levels);
+            buffer::grow(&mut all)?;
+            all.push(levels);
+        }
+        Ok(PyLevels(all))
+    }
+
+    /// Those of the tensors of both.
+    fn __add__(&self, other: &PyLevels) -> PyResult<PyLevels> {
+        let (own, more) = (&self.0, &other.0);
+        Ok(PyLevels(buffer::collect_at_most(own.len() + more.len(), own.iter().chain(more).cloned())?))
+    }
+
+    /// `f(gradients)`, with the gradients of the tensors (or None) as they are seen inside the batches; what
+    /// it returns, as it is seen outside.
+    fn call<'py>(
+        &self,
+        f: &Bound<'py, PyAny>,
+        gradients: Vec<Option<Tensor>>,
+    ) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let levels: Vec<&[Level]> = self.0.iter().map(|levels| &levels[..]).collect();
+        let py = f.py();
+        let f = f.clone().unbind();
+        let one =
+            |g: &Gradients| attached(|py| all_returned(&f.bind(py).run((PyTuple::new(py, g)?,), None)?));
+        within(&gradients, &levels, &one)?.map(|out| PyTuple::new(py, out)).transpose()
+    }
 }
+
+exports! { classes: HookHandle, PyLevels; functions: _bundle, _watch, _backward_ids, _at_end_of_backward }

@@ -23,21 +23,18 @@ thread_local! {
 /// The folder of this package, with a trailing separator.
 static PACKAGE: PyOnceLock<String> = PyOnceLock::new();
 
-fn package(py: Python<'_>) -> PyResult<&'static String> {
-    PACKAGE.get_or_try_init(py, || {
-        let file: String = py.import("wengert")?.getattr("__file__")?.extract()?;
-        Ok(file.rsplit_once("__init__").map_or(file.as_str(), |(folder, _)| folder).to_string())
-    })
-}
-
 /// Returns the site of a code object; `None` if it belongs to this package.
 fn site_of(code: &Bound<'_, PyCode>) -> PyResult<Option<u32>> {
     let address = code.as_ptr() as usize;
     if let Some(site) = KNOWN.with_borrow(|known| known.get(&address).map(|k| k.1)) {
         return Ok(site);
     }
+    let package = PACKAGE.get_or_try_init(code.py(), || -> PyResult<String> {
+        let file: String = code.py().import("wengert")?.getattr("__file__")?.extract()?;
+        Ok(file.rsplit_once("__init__").map_or(file.as_str(), |(folder, _)| folder).to_string())
+    })?;
     let file: String = code.getattr("co_filename")?.extract()?;
-    let site = if file.starts_with(package(code.py())?.as_str()) {
+    let site = if file.starts_with(package.as_str()) {
         None
     } else {
         let function: String = code.getattr("co_qualname")?.extract()?;

@@ -7,30 +7,24 @@ pub(crate) mod custom;
 pub(crate) mod debug;
 pub(crate) mod direct;
 pub(crate) mod hooks;
-pub(crate) mod levels;
 pub(crate) mod location;
 pub(crate) mod node;
 pub(crate) mod saving;
-pub(crate) mod script;
 pub(crate) mod transform;
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::levels::{behind, edge_behind, stacked};
-use crate::error::{Error, Result};
 use crate::interp;
 use crate::py::args::AsTensor;
 use crate::py::autograd::hooks::retain;
 use crate::py::autograd::node::PyNode;
-use crate::py::detach::Detach;
-use crate::py::error::type_error;
+use crate::py::prelude::*;
 use crate::py::tensor::attach::detached;
-use crate::py::tensor::view::{apart, cut, link, refresh, value};
-use crate::py::tensor::{PyTensor, leaf, replace, require_grad, with_history};
+use crate::py::tensor::view::{apart, cut, link};
+use crate::py::tensor::{leaf, replace, require_grad, with_history};
 use crate::py::writes::outer;
 use crate::tape::node::Edge;
-use crate::tensor::Tensor;
 use pyo3::exceptions::PyUserWarning;
-use pyo3::prelude::*;
 
 #[pymethods]
 impl PyTensor {
@@ -53,11 +47,8 @@ impl PyTensor {
         if requires_grad {
             if outer::is_outside(slf, &t) {
                 // A tensor that requires a gradient outside of the transform does so inside.
-                return if edge_behind(&t).is_some() {
-                    Ok(slf.clone())
-                } else {
-                    Err(outer::foreign_leaf(&t).into())
-                };
+                edge_behind(&t).ok_or_else(|| outer::foreign_leaf(&t))?;
+                return Ok(slf.clone());
             }
             let next = require_grad(&t)?;
             if leaf(&next).is_some() {
@@ -118,9 +109,7 @@ impl PyTensor {
     /// backward. Of a tensor inside `vmap` under an outer tape: those of all examples, stacked along axis 0.
     #[getter]
     fn grad(slf: &Bound<'_, Self>) -> PyResult<Option<PyTensor>> {
-        let Some((Edge { node, index }, levels)) = behind(&refresh(slf)?) else {
-            return Ok(None);
-        };
+        let Some((Edge { node, index }, levels)) = behind(&refresh(slf)?) else { return Ok(None) };
         let seen = |g: Option<Tensor>| Ok(g.map(|g| stacked(g, &levels)).transpose()?.map(PyTensor::from));
         if let Some(slot) = node.grad() {
             let found = slot.clone();
@@ -135,8 +124,7 @@ impl PyTensor {
             None => {
                 let py = slf.py();
                 let text = c"the .grad of a tensor that is the result of an operation is not kept; call \
-                             retain_grad() on \
-it before backward()";
+                             retain_grad() on it before backward()";
                 PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
                 Ok(None)
             }
@@ -150,34 +138,30 @@ it before backward()";
         if let Some(g) = &grad {
             check_grad(&t, g)?;
         }
-        match t.edge() {
-            Some(Edge { node, index }) => {
-                match node.grad() {
-                    Some(mut slot) => {
-                        let before = std::mem::replace(&mut *slot, grad);
-                        drop(slot);
-                        // Outside the lock: its memory may belong to a Python object with a destructor.
-                        drop(before);
-                    }
-                    // An assigned gradient is retained.
-                    None if grad.is_some() => retain(slf, &node, index)?.set(grad),
-                    None => {
-                        if let Some(keep) = node.hooks().and_then(|h| h.retained(index)) {
-                            keep.set(None);
-                        }
-                    }
-                }
-                Ok(())
-            }
-            None if grad.is_none() => Ok(()),
-            None => Err(Error::autodiff(format!(
-                "the {} tensor of shape {} does not require a gradient, so none can be assigned to it; call \
-                 requires_grad_() first",
-                t.dtype(),
-                t.shape()
-            ))
-            .into()),
+        let Some(Edge { node, index }) = t.edge() else {
+            return match grad {
+                None => Ok(()),
+                Some(_) => Err(Error::autodiff(format!(
+                    "the {} tensor of shape {} does not require a gradient, so none can be assigned to it; \
+                     call requires_grad_() first",
+                    t.dtype(),
+                    t.shape()
+                ))
+                .into()),
+            };
+        };
+        if let Some(mut slot) = node.grad() {
+            let before = std::mem::replace(&mut *slot, grad);
+            drop(slot);
+            // Outside the lock: its memory may belong to a Python object with a destructor.
+            drop(before);
+        } else if grad.is_some() {
+            // An assigned gradient is retained.
+            retain(slf, &node, index)?.set(grad);
+        } else if let Some(keep) = node.hooks().and_then(|h| h.retained(index)) {
+            keep.set(None);
         }
+        Ok(())
     }
 
     #[deleter]
@@ -196,8 +180,7 @@ it before backward()";
             ))
             .into());
         }
-        replace(slf, t.detach())?;
-        Ok(slf.clone())
+        replace(slf, t.detach()).map(|()| slf.clone())
     }
 
     /// Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their
@@ -222,13 +205,12 @@ it before backward()";
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let t = value(slf)?;
-        let gradient = gradient.map(|g| g.0);
         let inputs = match inputs {
-            Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![one.cast::<PyTensor>()?.clone()]),
+            Some(one) if one.is_instance_of::<PyTensor>() => Some(vec![one.extract()?]),
             Some(many) => Some(many.extract()?),
             None => None,
         };
-        let inputs = targets(inputs)?;
+        let (gradient, inputs) = (gradient.map(|g| g.0), targets(inputs)?);
         let retain_graph = retain_graph.unwrap_or(create_graph);
         let options = Options { retain_graph, create_graph, ..Options::default() };
         Ok(slf.py().detached(|| t.backward(gradient.as_ref(), options, inputs.as_deref()))?)
@@ -303,65 +285,56 @@ fn targets(inputs: Option<Vec<Bound<'_, PyTensor>>>) -> PyResult<Option<Vec<Tens
 /// Back-propagates from all of `tensors` in one walk.
 #[pyfunction]
 #[pyo3(signature = (tensors, grad_tensors, retain_graph, create_graph, inputs))]
-pub fn _backward(
+fn _backward(
     py: Python<'_>,
-    tensors: Vec<Bound<'_, PyTensor>>,
-    grad_tensors: Vec<Option<Bound<'_, PyTensor>>>,
+    tensors: Vec<Tensor>,
+    grad_tensors: Vec<Option<Tensor>>,
     retain_graph: bool,
     create_graph: bool,
     inputs: Option<Vec<Bound<'_, PyTensor>>>,
 ) -> PyResult<()> {
-    let tensors: Vec<Tensor> = tensors.iter().map(value).collect::<PyResult<_>>()?;
-    let seeds: Vec<Option<Tensor>> =
-        grad_tensors.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
     let inputs = targets(inputs)?;
     let options = Options { retain_graph, create_graph, ..Options::default() };
-    Ok(py.detached(|| backward::backward(&tensors, &seeds, options, inputs.as_deref()))?)
+    Ok(py.detached(|| backward::backward(&tensors, &grad_tensors, options, inputs.as_deref()))?)
 }
 
 /// Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad`
 /// changes.
 #[pyfunction]
 #[pyo3(signature = (outputs, inputs, grad_outputs, retain_graph, create_graph))]
-pub fn _grad(
+fn _grad(
     py: Python<'_>,
-    outputs: Vec<Bound<'_, PyTensor>>,
-    inputs: Vec<Bound<'_, PyTensor>>,
-    grad_outputs: Vec<Option<Bound<'_, PyTensor>>>,
+    outputs: Vec<Tensor>,
+    inputs: Vec<Tensor>,
+    grad_outputs: Vec<Option<Tensor>>,
     retain_graph: bool,
     create_graph: bool,
-) -> PyResult<Vec<Option<PyTensor>>> {
-    // Clones, not borrows: a hook can exchange the tensor behind any of these objects.
-    let outputs: Vec<Tensor> = outputs.iter().map(value).collect::<PyResult<_>>()?;
-    let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
-    let seeds: Vec<Option<Tensor>> =
-        grad_outputs.iter().map(|g| g.as_ref().map(value).transpose()).collect::<PyResult<_>>()?;
+) -> Result<Vec<Option<Tensor>>> {
     let options = Options { retain_graph, create_graph, ..Options::default() };
-    let found = py.detached(|| backward::grad(&outputs, &inputs, &seeds, options))?;
-    Ok(found.into_iter().map(|g| g.map(PyTensor::from)).collect())
+    py.detached(|| backward::grad(&outputs, &inputs, &grad_outputs, options))
 }
 
 /// Turns recording on or off; returns the state to restore.
 #[pyfunction]
-pub fn _set_grad_enabled(enabled: bool) -> u64 {
+fn _set_grad_enabled(enabled: bool) -> u64 {
     interp::set_grad_enabled(enabled)
 }
 
 /// Restores a state that `_set_grad_enabled` returned.
 #[pyfunction]
-pub fn _restore_grad(state: u64) {
+fn _restore_grad(state: u64) {
     interp::set_grad_threshold(state);
 }
 
 /// Begins inference mode, or leaves it for a region; returns the state to restore.
 #[pyfunction]
-pub fn _set_inference(on: bool) -> PyInferenceState {
+fn _set_inference(on: bool) -> PyInferenceState {
     PyInferenceState(interp::set_inference(on))
 }
 
 /// Restores a state that `_set_inference` returned.
 #[pyfunction]
-pub fn _restore_inference(state: &Bound<'_, PyInferenceState>) {
+fn _restore_inference(state: &Bound<'_, PyInferenceState>) {
     interp::restore_inference(state.get().0);
 }
 
@@ -371,12 +344,18 @@ pub struct PyInferenceState(interp::InferenceState);
 
 /// Whether inference mode is on.
 #[pyfunction]
-pub fn is_inference_mode_enabled() -> bool {
+fn is_inference_mode_enabled() -> bool {
     crate::array::buffer::inference()
 }
 
 /// Whether operations are recorded at the moment.
 #[pyfunction]
-pub fn is_grad_enabled() -> bool {
+fn is_grad_enabled() -> bool {
     interp::is_grad_enabled()
+}
+
+exports! {
+    classes: PyInferenceState;
+    functions: _backward, _grad, _set_grad_enabled, _restore_grad, is_grad_enabled, _set_inference,
+        _restore_inference, is_inference_mode_enabled
 }

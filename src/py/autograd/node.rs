@@ -3,20 +3,15 @@
 
 use crate::autodiff::accumulate;
 use crate::autodiff::levels::edge_behind;
-use crate::error::Error;
 use crate::interp::tape;
 use crate::op::Needs;
 use crate::py::data::dtype::{PyDType, PyDevice, dtype_object};
 use crate::py::data::format::node_name;
-use crate::py::detach::Detach;
-use crate::py::tensor::{PyTensor, ReadState, wrap};
+use crate::py::prelude::*;
 use crate::tape::host_ref::HostRef;
 use crate::tape::location::Location;
 use crate::tape::node::{Edge, Node, Saved, Slot, Vjp};
-use crate::tensor::{Aval, Tensor};
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
-use std::sync::Arc;
+use crate::tensor::Aval;
 
 /// The entry of the tape that made a tensor; calling it applies its reverse rule.
 #[pyclass(name = "Node", module = "wengert")]
@@ -30,17 +25,11 @@ pub struct PyNodeValue {
     bytes: usize,
 }
 
-/// `input 0` or `output 0`.
-fn slot_name(slot: Slot) -> String {
-    match slot {
-        Slot::Input(i) => format!("input {i}"),
-        Slot::Output(i) => format!("output {i}"),
+impl PyNodeValue {
+    /// Returns a value that is not kept: its bytes are those of its elements.
+    fn new(slot: Slot, aval: Aval) -> PyNodeValue {
+        PyNodeValue { slot, aval, bytes: aval.shape.numel() * aval.dtype.size() }
     }
-}
-
-/// Bytes of all elements.
-fn size(aval: &Aval) -> usize {
-    aval.shape.numel() * aval.dtype.size()
 }
 
 #[pymethods]
@@ -48,7 +37,10 @@ impl PyNodeValue {
     /// Which value of the operation it is: `input 0`, `output 0`.
     #[getter]
     fn name(&self) -> String {
-        slot_name(self.slot)
+        match self.slot {
+            Slot::Input(i) => format!("input {i}"),
+            Slot::Output(i) => format!("output {i}"),
+        }
     }
     /// Its shape.
     #[getter]
@@ -71,7 +63,7 @@ impl PyNodeValue {
         self.bytes
     }
     fn __repr__(&self) -> String {
-        format!("<{}: {}{}, {} bytes>", slot_name(self.slot), self.aval.dtype, self.aval.shape, self.bytes)
+        format!("<{}: {}{}, {} bytes>", self.name(), self.aval.dtype, self.aval.shape, self.bytes)
     }
 }
 
@@ -111,21 +103,15 @@ impl PyNode {
     /// it is.
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let edges = self.0.edges.iter().map(|e| match e {
-            Some(Edge { node, index }) => Ok((Some(Py::new(py, PyNode(node.clone()))?), *index)),
-            None => Ok((None, 0)),
-        });
-        PyTuple::new(py, edges.collect::<PyResult<Vec<_>>>()?)
+        let next =
+            |e: &Option<Edge>| e.as_ref().map_or((None, 0), |e| (Some(PyNode(e.node.clone())), e.index));
+        PyTuple::new(py, self.0.edges.iter().map(next))
     }
 
     /// Per output: its name, shape, dtype, device and bytes.
     #[getter]
     fn outputs(&self) -> Vec<PyNodeValue> {
-        let value = |(i, aval): (usize, &Aval)| PyNodeValue {
-            slot: Slot::Output(i as u16),
-            aval: *aval,
-            bytes: size(aval),
-        };
+        let value = |(i, aval): (usize, &Aval)| PyNodeValue::new(Slot::Output(i as u16), *aval);
         self.0.outputs.iter().take(self.0.visible()).enumerate().map(value).collect()
     }
 
@@ -133,8 +119,7 @@ impl PyNode {
     #[getter]
     fn inputs(&self) -> Vec<Option<PyNodeValue>> {
         let value = |(i, edge): (usize, &Option<Edge>)| {
-            let aval = *edge.as_ref()?.aval();
-            Some(PyNodeValue { slot: Slot::Input(i as u16), aval, bytes: size(&aval) })
+            Some(PyNodeValue::new(Slot::Input(i as u16), *edge.as_ref()?.aval()))
         };
         self.0.edges.iter().enumerate().map(value).collect()
     }
@@ -192,15 +177,9 @@ impl PyNode {
     fn __call__<'py>(
         &self,
         py: Python<'py>,
-        cotangents: Vec<Option<Bound<'py, PyTensor>>>,
+        cotangents: Vec<Option<Tensor>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let g: Vec<Option<Tensor>> = cotangents
-            .iter()
-            .map(|g| g.as_ref().map(crate::py::tensor::view::value).transpose())
-            .collect::<PyResult<_>>()?;
-        let grads = py.detached(|| apply(&self.0, &g))?;
-        let grads = grads.into_iter().map(|g| g.map(|g| wrap(py, g)).transpose());
-        PyTuple::new(py, grads.collect::<PyResult<Vec<_>>>()?)
+        PyTuple::new(py, py.detached(|| apply(&self.0, &cotangents))?)
     }
 
     fn __repr__(&self) -> String {
@@ -218,7 +197,7 @@ impl PyNode {
 
 /// Applies the reverse rule of `node` to `g` without freeing saved tensors; returns one gradient per input,
 /// of the input's shape and dtype.
-fn apply(node: &Arc<Node>, g: &[Option<Tensor>]) -> crate::error::Result<Vec<Option<Tensor>>> {
+fn apply(node: &Arc<Node>, g: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
     let Some(op) = node.op() else {
         return Err(Error::autodiff(
             "the tape entry of a leaf has no reverse rule; its gradient is added to .grad of the leaf",
@@ -266,9 +245,4 @@ pub fn _gradient_edge(tensor: &Bound<'_, PyTensor>) -> Option<(PyNode, u32)> {
     Some((PyNode(edge.node), edge.index))
 }
 
-/// Registers the classes and functions of this file.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyNode>()?;
-    m.add_class::<PyNodeValue>()?;
-    m.add_function(wrap_pyfunction!(_gradient_edge, m)?)
-}
+exports! { classes: PyNode, PyNodeValue; functions: _gradient_edge }

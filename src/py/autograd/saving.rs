@@ -1,21 +1,14 @@
 //! Saved-tensor hooks: a pair of Python functions that replaces saved tensors by other objects.
 
 use crate::autodiff::cow::CopyOnWrite;
-use crate::error::{Error, Result};
 use crate::op::Op;
-use crate::py::detach::Callback;
-use crate::py::error::{foreign, type_error};
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, ReadState, wrap};
+use crate::py::prelude::*;
 use crate::tape::host_ref::{Holder, HostRef, Part};
 use crate::tape::node::Slot;
 use crate::tape::saving::{self, Packed, SavedHook};
-use crate::tensor::{Aval, Tensor};
+use crate::tensor::Aval;
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
 use std::cell::RefCell;
-use std::sync::Arc;
 
 /// A `pack` and an `unpack` function.
 struct Hooks {
@@ -43,10 +36,7 @@ struct PackedValue {
 impl SavedHook for Hooks {
     fn pack(&self, op: &Op, _slot: Slot, value: &Tensor) -> Result<Arc<dyn Packed>> {
         let before = saving::version(value);
-        let object = Python::attach(|py| -> PyResult<Py<PyAny>> {
-            Ok(self.pack.bind(py).run((wrap(py, value.clone())?,), None)?.unbind())
-        })
-        .map_err(foreign)?;
+        let object = attached(|py| Ok(self.pack.bind(py).run((value,), None)?.unbind()))?;
         if saving::version(value) != before {
             return Err(Error::autodiff(format!(
                 "saved_tensors_hooks: the pack function wrote in place to the tensor of shape {} that {} \
@@ -60,23 +50,6 @@ impl SavedHook for Hooks {
     }
 }
 
-impl PackedValue {
-    fn call(&self, py: Python<'_>) -> PyResult<Tensor> {
-        let python = |held: &HostRef| held.object::<Py<PyAny>>().map(|object| object.bind(py).clone());
-        let (Some(unpack), Some(packed)) = (python(&self.unpack.0), python(&self.object)) else {
-            return Err(PyRuntimeError::new_err("internal: a saved-tensor hook holds no Python object"));
-        };
-        let out = unpack.run((packed,), None)?;
-        let Ok(out) = out.cast::<PyTensor>() else {
-            return Err(type_error(format!(
-                "saved_tensors_hooks: the unpack function returned {}, expected the tensor that was packed",
-                out.get_type().name()?
-            )));
-        };
-        value(out)
-    }
-}
-
 impl Holder for PackedValue {
     fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
         see(Part::Host(&self.object));
@@ -86,7 +59,21 @@ impl Holder for PackedValue {
 
 impl Packed for PackedValue {
     fn unpack(&self) -> Result<Tensor> {
-        let t = Python::attach(|py| self.call(py)).map_err(foreign)?;
+        let t = attached(|py| {
+            let python = |held: &HostRef| held.object::<Py<PyAny>>().map(|object| object.bind(py).clone());
+            let (Some(unpack), Some(packed)) = (python(&self.unpack.0), python(&self.object)) else {
+                return Err(PyRuntimeError::new_err("internal: a saved-tensor hook holds no Python object"));
+            };
+            let out = unpack.run((packed,), None)?;
+            let Ok(out) = out.cast::<PyTensor>() else {
+                return Err(type_error(format!(
+                    "saved_tensors_hooks: the unpack function returned {}, expected the tensor that was \
+                     packed",
+                    out.get_type().name()?
+                )));
+            };
+            value(out)
+        })?;
         let (got, want) = (t.aval(), self.aval);
         if got == want {
             return Ok(t);
@@ -119,39 +106,39 @@ thread_local! {
     static REGIONS: RefCell<Vec<saving::HookGuard>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of
-/// the region.
-#[pyfunction]
-fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
-    let unpack = Arc::new(Unpack(HostRef::new(Arc::new(unpack))));
-    let guard = saving::with_saved_hook(Arc::new(Hooks { pack, unpack }));
+/// Begins a region in which `hook` holds; returns its depth.
+fn begun(hook: Arc<dyn SavedHook>) -> usize {
+    let guard = saving::with_saved_hook(hook);
     REGIONS.with_borrow_mut(|r| {
         r.push(guard);
         r.len()
     })
 }
 
+/// Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of
+/// the region.
+#[pyfunction]
+fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
+    let unpack = Arc::new(Unpack(HostRef::new(Arc::new(unpack))));
+    begun(Arc::new(Hooks { pack, unpack }))
+}
+
 /// Lets saved values survive writes in place. Returns the depth of the region.
 #[pyfunction]
 fn _copy_on_write_enter() -> usize {
-    let guard = saving::with_saved_hook(Arc::new(CopyOnWrite::default()));
-    REGIONS.with_borrow_mut(|r| {
-        r.push(guard);
-        r.len()
-    })
+    begun(Arc::new(CopyOnWrite::default()))
 }
 
 /// Leaves the region of this depth.
 #[pyfunction]
 fn _saved_hooks_exit(depth: usize) -> PyResult<()> {
     let popped = REGIONS.with_borrow_mut(|r| if r.len() == depth { r.pop() } else { None });
-    match popped {
-        Some(_) => Ok(()),
-        None => Err(PyRuntimeError::new_err(
+    popped.map(drop).ok_or_else(|| {
+        PyRuntimeError::new_err(
             "saved_tensors_hooks: regions must end in the reverse order of their beginning, on the same \
              thread",
-        )),
-    }
+        )
+    })
 }
 
 /// Whether such a region is in force on this thread.
@@ -160,10 +147,4 @@ fn _saved_hooks_active() -> bool {
     REGIONS.with_borrow(|r| !r.is_empty())
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(_saved_hooks_active, m)?)?;
-    m.add_function(wrap_pyfunction!(_saved_hooks_enter, m)?)?;
-    m.add_function(wrap_pyfunction!(_copy_on_write_enter, m)?)?;
-    m.add_function(wrap_pyfunction!(_saved_hooks_exit, m)?)
-}
+exports! { functions: _saved_hooks_active, _saved_hooks_enter, _copy_on_write_enter, _saved_hooks_exit }

@@ -4,61 +4,17 @@
 use crate::array::dtype::DType;
 use crate::autodiff::linearize::{self, Linear};
 use crate::autodiff::transform::{self, Pullback};
-use crate::error::{Error, Result};
 use crate::interp::{self, Randomness};
-use crate::py::args::members;
-use crate::py::data::dtype::dtype_of;
-use crate::py::detach::{Callback, Detach};
-use crate::py::error::{foreign, type_error};
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, wrap};
-use crate::tensor::Tensor;
-use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use pyo3::prelude::*;
-use pyo3::types::PyList;
+use crate::py::data::dtype::{PyDType, dtype_object, dtype_of};
+use crate::py::prelude::*;
+use pyo3::exceptions::PyRuntimeError;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Calls a Python function of a list of tensors that returns a list of tensors.
 fn call(function: &Bound<'_, PyAny>, inputs: &[Tensor]) -> Result<Vec<Tensor>> {
-    let py = function.py();
-    let run = || -> PyResult<Vec<Tensor>> {
-        let argument = |t: &Tensor| Py::new(py, PyTensor::argument(t.clone()));
-        let inputs = inputs.iter().map(argument).collect::<PyResult<Vec<_>>>()?;
-        let out = function.run((PyList::new(py, inputs)?,), None)?;
-        tensors(&out)
-    };
-    run().map_err(foreign)
-}
-
-/// Extracts the tensors of a list.
-fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
-    members(list)?
-        .map(|x| {
-            let x = x?;
-            match x.cast::<PyTensor>() {
-                Ok(t) => value(t),
-                Err(_) => Err(type_error(format!("a tensor expected, got {}", x.get_type().name()?))),
-            }
-        })
-        .collect()
-}
-
-/// Extracts the tensors of a list in which None stands for zero.
-fn optional_tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Option<Tensor>>> {
-    members(list)?
-        .map(|x| {
-            let x = x?;
-            if x.is_none() { Ok(None) } else { Ok(Some(value(x.cast::<PyTensor>()?)?)) }
-        })
-        .collect()
-}
-
-/// Tensor objects to return to Python.
-type List = Vec<Py<PyTensor>>;
-
-fn wrapped(py: Python<'_>, out: Vec<Tensor>) -> PyResult<List> {
-    out.into_iter().map(|t| wrap(py, t)).collect()
+    let inputs: Vec<PyTensor> = inputs.iter().map(|t| PyTensor::argument(t.clone())).collect();
+    function.run((inputs,), None).and_then(|out| out.extract()).map_err(foreign)
 }
 
 /// The backward pass of a function at a point: call it with one cotangent (or None) per output.
@@ -69,42 +25,27 @@ pub struct PyPullback(pub Pullback);
 impl PyPullback {
     /// The cotangents of the inputs. `retain=False` frees what was saved.
     #[pyo3(signature = (cotangents, retain=true))]
-    fn __call__(
-        &self,
-        py: Python<'_>,
-        cotangents: &Bound<'_, PyAny>,
-        retain: bool,
-    ) -> PyResult<Vec<Py<PyTensor>>> {
-        let cotangents = optional_tensors(cotangents)?;
-        let out = py.detached(|| self.0.call(&cotangents, retain))?;
-        wrapped(py, out)
+    fn __call__(&self, py: Python<'_>, cotangents: Vec<Option<Tensor>>, retain: bool) -> Result<Vec<Tensor>> {
+        py.detached(|| self.0.call(&cotangents, retain))
     }
 }
 
 /// Runs a function of a list of tensors and records it: its outputs and its pullback.
 #[pyfunction]
-fn _vjp(
-    py: Python<'_>,
-    function: &Bound<'_, PyAny>,
-    primals: &Bound<'_, PyAny>,
-) -> PyResult<(Vec<Py<PyTensor>>, PyPullback)> {
-    let primals = tensors(primals)?;
+fn _vjp(function: &Bound<'_, PyAny>, primals: Vec<Tensor>) -> Result<(Vec<Tensor>, PyPullback)> {
     let (out, pullback) = transform::vjp(|x| call(function, x), &primals)?;
-    Ok((wrapped(py, out)?, PyPullback(pullback)))
+    Ok((out, PyPullback(pullback)))
 }
 
 /// Runs a function of a list of tensors and pushes tangents (None is zero) through it: outputs and their
 /// tangents.
 #[pyfunction]
 fn _jvp(
-    py: Python<'_>,
     function: &Bound<'_, PyAny>,
-    primals: &Bound<'_, PyAny>,
-    tangents: &Bound<'_, PyAny>,
-) -> PyResult<(List, List)> {
-    let (primals, tangents) = (tensors(primals)?, optional_tensors(tangents)?);
-    let (out, moved) = transform::jvp(|x| call(function, x), &primals, &tangents)?;
-    Ok((wrapped(py, out)?, wrapped(py, moved)?))
+    primals: Vec<Tensor>,
+    tangents: Vec<Option<Tensor>>,
+) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
+    transform::jvp(|x| call(function, x), &primals, &tangents)
 }
 
 /// The derivative of a function at a point: call it with one tangent per input.
@@ -114,10 +55,8 @@ pub struct PyLinear(pub Linear);
 #[pymethods]
 impl PyLinear {
     /// The tangents of the outputs.
-    fn __call__(&self, py: Python<'_>, tangents: &Bound<'_, PyAny>) -> PyResult<Vec<Py<PyTensor>>> {
-        let tangents = tensors(tangents)?;
-        let out = py.detached(|| self.0.call(&tangents))?;
-        wrapped(py, out)
+    fn __call__(&self, py: Python<'_>, tangents: Vec<Tensor>) -> Result<Vec<Tensor>> {
+        py.detached(|| self.0.call(&tangents))
     }
 
     /// Forgets the outputs from `count` on.
@@ -140,14 +79,9 @@ impl PyLinear {
 
 /// Runs a function of a list of tensors once: its outputs, and its derivative there.
 #[pyfunction]
-fn _linearize(
-    py: Python<'_>,
-    function: &Bound<'_, PyAny>,
-    primals: &Bound<'_, PyAny>,
-) -> PyResult<(Vec<Py<PyTensor>>, PyLinear)> {
-    let primals = tensors(primals)?;
+fn _linearize(function: &Bound<'_, PyAny>, primals: Vec<Tensor>) -> Result<(Vec<Tensor>, PyLinear)> {
     let (out, linear) = linearize::linearize(|x| call(function, x), &primals)?;
-    Ok((wrapped(py, out)?, PyLinear(linear)))
+    Ok((out, PyLinear(linear)))
 }
 
 /// Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or
@@ -155,18 +89,14 @@ fn _linearize(
 #[pyfunction]
 #[pyo3(signature = (function, inputs, in_axes, size, randomness="same"))]
 fn _vmap(
-    py: Python<'_>,
     function: &Bound<'_, PyAny>,
-    inputs: &Bound<'_, PyAny>,
-    in_axes: &Bound<'_, PyAny>,
+    inputs: Vec<Tensor>,
+    in_axes: Vec<Option<usize>>,
     size: usize,
     randomness: &str,
-) -> PyResult<Vec<(Py<PyTensor>, Option<usize>)>> {
-    let inputs = tensors(inputs)?;
-    let in_axes: Vec<Option<usize>> = members(in_axes)?.map(|a| a?.extract()).collect::<PyResult<_>>()?;
+) -> Result<Vec<(Tensor, Option<usize>)>> {
     let level = transform::batching(size, Randomness::named(randomness));
-    let out = transform::vmap(level, |x| call(function, x), &inputs, &in_axes)?;
-    out.into_iter().map(|(t, axis)| Ok((wrap(py, t)?, axis))).collect()
+    transform::vmap(level, |x| call(function, x), &inputs, &in_axes)
 }
 
 thread_local! {
@@ -211,7 +141,7 @@ fn check_device_type(name: &str, device_type: Option<&str>) -> PyResult<()> {
     let kind = device_type.map(|d| d.split(':').next().unwrap_or(d));
     match kind {
         None | Some("cpu" | "gpu" | "cuda" | "mps" | "xpu") => Ok(()),
-        Some(other) => Err(PyValueError::new_err(format!(
+        Some(other) => Err(value_error(format!(
             "{name}: {other:?} is not a device; expected 'cpu' or 'gpu', or nothing at all"
         ))),
     }
@@ -230,13 +160,10 @@ fn is_autocast_enabled(device_type: Option<&str>) -> PyResult<bool> {
 /// `device_type` that names no device.
 #[pyfunction]
 #[pyo3(signature = (device_type=None))]
-fn get_autocast_dtype(
-    py: Python<'_>,
-    device_type: Option<&str>,
-) -> PyResult<Option<Py<crate::py::data::dtype::PyDType>>> {
+fn get_autocast_dtype(py: Python<'_>, device_type: Option<&str>) -> PyResult<Option<Py<PyDType>>> {
     check_device_type("get_autocast_dtype", device_type)?;
     let dtype = interp::autocast_of(&interp::current()).flatten();
-    dtype.map(|d| crate::py::data::dtype::dtype_object(py, d)).transpose()
+    dtype.map(|d| dtype_object(py, d)).transpose()
 }
 
 /// Whether a forward mode or a batch is in force, where a value takes the place of another instead of being
@@ -246,17 +173,8 @@ fn _replaces_values() -> bool {
     !interp::is_plain() && interp::replaces_values()
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyPullback>()?;
-    m.add_class::<PyLinear>()?;
-    m.add_function(wrap_pyfunction!(_linearize, m)?)?;
-    m.add_function(wrap_pyfunction!(_vjp, m)?)?;
-    m.add_function(wrap_pyfunction!(_jvp, m)?)?;
-    m.add_function(wrap_pyfunction!(_vmap, m)?)?;
-    m.add_function(wrap_pyfunction!(_replaces_values, m)?)?;
-    m.add_function(wrap_pyfunction!(_autocast_enter, m)?)?;
-    m.add_function(wrap_pyfunction!(_autocast_exit, m)?)?;
-    m.add_function(wrap_pyfunction!(is_autocast_enabled, m)?)?;
-    m.add_function(wrap_pyfunction!(get_autocast_dtype, m)?)
+exports! {
+    classes: PyPullback, PyLinear;
+    functions: _linearize, _vjp, _jvp, _vmap, _replaces_values, _autocast_enter, _autocast_exit,
+        is_autocast_enabled, get_autocast_dtype
 }

@@ -7,29 +7,12 @@ pub(crate) mod optim;
 #[cfg(feature = "gpu")]
 pub(crate) mod program;
 
-use crate::error::Result;
 use crate::ops::nn::attention::AttentionOptions;
 use crate::ops::nn::loss::{self, CrossEntropyOptions, Reduction};
 use crate::ops::pointwise::unary::Unary;
 use crate::py::args::{LARGE, listed, run, whole};
-use crate::py::detach::Detach;
-use crate::py::error::{type_error, value_error};
-use crate::py::tensor::PyTensor;
+use crate::py::prelude::*;
 use crate::py::tensor::object::Value;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-
-type Given<'py> = Option<PyRef<'py, PyTensor>>;
-
-/// Returns the tensor of an optional argument.
-fn inner(t: &Given<'_>) -> PyResult<Option<Tensor>> {
-    t.as_ref().map(|t| Ok(t.value()?.into_owned())).transpose()
-}
-
-/// Runs `f`, without the interpreter lock for large inputs.
-fn fused(py: Python<'_>, x: &Tensor, f: impl FnOnce() -> Result<Tensor> + Send) -> PyResult<PyTensor> {
-    run(py, x.numel(), f).map(PyTensor::from)
-}
 
 /// Returns the tensor of the argument `name` of `linear`.
 fn operand<'a>(x: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Value<'a>> {
@@ -62,7 +45,7 @@ fn _linear(
     weight: &Bound<'_, PyAny>,
     bias: Option<&Bound<'_, PyAny>>,
     activation: Option<&str>,
-) -> PyResult<PyTensor> {
+) -> PyResult<Tensor> {
     let act = activation.map(activation_of).transpose()?;
     let (x, weight) = (operand(input, "input")?, operand(weight, "weight")?);
     let bias = bias.map(|b| operand(b, "bias")).transpose()?;
@@ -70,25 +53,24 @@ fn _linear(
     // The cost is that of the product, so its size decides.
     let work = x.numel().saturating_mul(if weight.rank() > 0 { weight.shape().at(0) } else { 1 });
     if work <= LARGE {
-        return Ok(x.linear(&weight, bias, act)?.into());
+        return Ok(x.linear(&weight, bias, act)?);
     }
     let (x, weight, bias) = (x.into_owned(), weight.into_owned(), bias.cloned());
-    Ok(py.detached(|| x.linear(&weight, bias.as_ref(), act))?.into())
+    Ok(py.detached(|| x.linear(&weight, bias.as_ref(), act))?)
 }
 
 /// Layer normalisation over the trailing axes of lengths `shape`.
 #[pyfunction]
 fn _layer_norm(
     py: Python<'_>,
-    x: PyRef<'_, PyTensor>,
+    x: Tensor,
     shape: &Bound<'_, PyAny>,
-    weight: Given<'_>,
-    bias: Given<'_>,
+    weight: Option<Tensor>,
+    bias: Option<Tensor>,
     eps: f64,
-) -> PyResult<PyTensor> {
+) -> PyResult<Tensor> {
     let shape: Vec<usize> = listed(shape)?;
-    let (x, weight, bias) = (x.value()?.into_owned(), inner(&weight)?, inner(&bias)?);
-    fused(py, &x, || x.layer_norm(&shape, weight.as_ref(), bias.as_ref(), eps))
+    run(py, x.numel(), || x.layer_norm(&shape, weight.as_ref(), bias.as_ref(), eps))
 }
 
 /// `softmax(scale Q K' + mask) V`.
@@ -96,92 +78,73 @@ fn _layer_norm(
 #[allow(clippy::too_many_arguments)]
 fn _attention(
     py: Python<'_>,
-    query: PyRef<'_, PyTensor>,
-    key: PyRef<'_, PyTensor>,
-    value: PyRef<'_, PyTensor>,
-    mask: Given<'_>,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Option<Tensor>,
     dropout: f64,
     causal: bool,
     scale: Option<f64>,
     grouped: bool,
-) -> PyResult<PyTensor> {
-    let (q, k, v) = (query.value()?.into_owned(), key.value()?.into_owned(), value.value()?.into_owned());
-    let mask = inner(&mask)?;
+) -> PyResult<Tensor> {
     let options = AttentionOptions { mask: mask.as_ref(), dropout, causal, scale, grouped };
     // Every query is multiplied by every key, so the product of their sizes decides.
-    let keys = k.shape().iter().rev().nth(1).unwrap_or(1);
-    run(py, q.numel().saturating_mul(keys), || q.attention(&k, &v, options)).map(PyTensor::from)
+    let keys = key.shape().iter().rev().nth(1).unwrap_or(1);
+    run(py, query.numel().saturating_mul(keys), || query.attention(&key, &value, options))
 }
 
 /// Zeroes each element with probability `p` and scales the others.
 #[pyfunction]
-fn _dropout(py: Python<'_>, x: PyRef<'_, PyTensor>, p: f64) -> PyResult<PyTensor> {
-    let x = x.value()?.into_owned();
-    fused(py, &x, || x.dropout(p))
+fn _dropout(py: Python<'_>, x: Tensor, p: f64) -> PyResult<Tensor> {
+    run(py, x.numel(), || x.dropout(p))
 }
 
 /// Cross-entropy of logits with class indices or probabilities.
 #[pyfunction]
 fn _cross_entropy(
     py: Python<'_>,
-    input: PyRef<'_, PyTensor>,
-    target: PyRef<'_, PyTensor>,
-    weight: Given<'_>,
+    input: Tensor,
+    target: Tensor,
+    weight: Option<Tensor>,
     #[pyo3(from_py_with = whole)] ignore_index: i64,
     reduction: &str,
     label_smoothing: f64,
-) -> PyResult<PyTensor> {
-    let reduction = Reduction::from_name(reduction)?;
-    let (x, target, weight) = (input.value()?.into_owned(), target.value()?.into_owned(), inner(&weight)?);
-    let options = CrossEntropyOptions {
-        weight: weight.as_ref(),
-        ignore: ignore_index,
-        reduction,
-        smoothing: label_smoothing,
-    };
-    fused(py, &x, || loss::cross_entropy(&x, &target, options))
+) -> PyResult<Tensor> {
+    let (weight, reduction) = (weight.as_ref(), Reduction::from_name(reduction)?);
+    let options = CrossEntropyOptions { weight, ignore: ignore_index, reduction, smoothing: label_smoothing };
+    run(py, input.numel(), || loss::cross_entropy(&input, &target, options))
 }
 
 /// Negative log-likelihood of log-probabilities.
 #[pyfunction]
 fn _nll_loss(
     py: Python<'_>,
-    input: PyRef<'_, PyTensor>,
-    target: PyRef<'_, PyTensor>,
-    weight: Given<'_>,
+    input: Tensor,
+    target: Tensor,
+    weight: Option<Tensor>,
     #[pyo3(from_py_with = whole)] ignore_index: i64,
     reduction: &str,
-) -> PyResult<PyTensor> {
-    let reduction = Reduction::from_name(reduction)?;
-    let (x, target, weight) = (input.value()?.into_owned(), target.value()?.into_owned(), inner(&weight)?);
-    let options =
-        CrossEntropyOptions { weight: weight.as_ref(), ignore: ignore_index, reduction, smoothing: 0.0 };
-    fused(py, &x, || loss::nll(&x, &target, options))
+) -> PyResult<Tensor> {
+    let (weight, reduction) = (weight.as_ref(), Reduction::from_name(reduction)?);
+    let options = CrossEntropyOptions { weight, ignore: ignore_index, reduction, smoothing: 0.0 };
+    run(py, input.numel(), || loss::nll(&input, &target, options))
 }
 
 /// Binary cross-entropy of logits.
 #[pyfunction]
 fn _bce_with_logits(
     py: Python<'_>,
-    input: PyRef<'_, PyTensor>,
-    target: PyRef<'_, PyTensor>,
-    weight: Given<'_>,
-    pos_weight: Given<'_>,
+    input: Tensor,
+    target: Tensor,
+    weight: Option<Tensor>,
+    pos_weight: Option<Tensor>,
     reduction: &str,
-) -> PyResult<PyTensor> {
+) -> PyResult<Tensor> {
     let reduction = Reduction::from_name(reduction)?;
-    let (x, target) = (input.value()?.into_owned(), target.value()?.into_owned());
-    let (weight, pos_weight) = (inner(&weight)?, inner(&pos_weight)?);
-    fused(py, &x, || loss::bce_with_logits(&x, &target, weight.as_ref(), pos_weight.as_ref(), reduction))
+    let loss = || loss::bce_with_logits(&input, &target, weight.as_ref(), pos_weight.as_ref(), reduction);
+    run(py, input.numel(), loss)
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(_linear, m)?)?;
-    m.add_function(wrap_pyfunction!(_layer_norm, m)?)?;
-    m.add_function(wrap_pyfunction!(_attention, m)?)?;
-    m.add_function(wrap_pyfunction!(_dropout, m)?)?;
-    m.add_function(wrap_pyfunction!(_cross_entropy, m)?)?;
-    m.add_function(wrap_pyfunction!(_nll_loss, m)?)?;
-    m.add_function(wrap_pyfunction!(_bce_with_logits, m)?)
+exports! {
+    functions: _linear, _layer_norm, _attention, _dropout, _cross_entropy, _nll_loss, _bce_with_logits
 }

@@ -5,17 +5,14 @@ use crate::op::Op;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::{Arg, Fun, all};
 use crate::ops::pointwise::unary::{Parametric, Unary};
+use crate::py::prelude::*;
 use crate::watch::cost;
-use pyo3::prelude::*;
-use pyo3::types::PyDict;
 
 /// Every kind of operation: its name, its class, its precision under autocast.
 #[pyfunction]
 fn op_kinds() -> Vec<(&'static str, String, String)> {
-    Op::ALL
-        .iter()
-        .map(|(name, class, precision)| (*name, format!("{class:?}"), format!("{precision:?}")))
-        .collect()
+    let kinds = Op::ALL.iter();
+    kinds.map(|(name, class, precision)| (*name, format!("{class:?}"), format!("{precision:?}"))).collect()
 }
 
 /// Every row of the tables of elementwise functions: its name, its documentation, its table.
@@ -92,11 +89,6 @@ fn _flops_scope(scope: u32) -> u32 {
     cost::set_scope(scope)
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    macro_rules! add {
-        ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
-    }
-    add!(op_kinds, op_rows, _op_entries, _op_formulas, _flops_begin, _flops_end, _flops_read, _flops_scope);
-    Ok(())
+exports! {
+    functions: op_kinds, op_rows, _op_entries, _op_formulas, _flops_begin, _flops_end, _flops_read, _flops_scope
 }

@@ -8,48 +8,40 @@ use crate::bind::bind;
 use crate::interp;
 use crate::ops::updates::TotalNorm;
 use crate::optim::{self, Adam, Rule, Sgd};
-use crate::py::args::{members, run};
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, leaf, wrap};
+use crate::py::args::{collected, extracted, members, run};
+use crate::py::prelude::*;
+use crate::py::tensor::leaf;
 use crate::tape::node::Edge;
-use crate::tensor::Tensor;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyInt, PyString};
+use pyo3::types::{PyInt, PyString};
 use smallvec::SmallVec;
 
 /// Tensors without their histories.
 struct Values(Vec<Tensor>);
 
-impl<'a, 'py> FromPyObject<'a, 'py> for Values {
-    type Error = PyErr;
-
-    fn extract(obj: Borrowed<'a, 'py, PyAny>) -> PyResult<Values> {
-        let tensors = members(&obj)?.map(|x| value(x?.cast::<PyTensor>()?));
-        tensors.collect::<PyResult<_>>().map(Values)
-    }
-}
-
-/// Arrays on one device.
-struct Together<'a> {
-    device: Device,
-    arrays: Vec<&'a Array>,
-}
+extracted!(Values, |obj| collected(obj).map(Values));
 
 impl Values {
-    /// Groups the arrays by device, in order of first appearance; `None` if a tensor is not a plain real
-    /// floating point array.
-    fn by_device(&self) -> Option<Vec<Together<'_>>> {
-        let mut out: Vec<Together> = Vec::new();
+    /// Runs `f` on the arrays of each device, in order of first appearance; `None`, and nothing done, if a
+    /// tensor is not a plain real floating point array.
+    fn by_device<T: Send>(
+        &self,
+        py: Python<'_>,
+        f: impl Fn(Device, &[&Array]) -> Result<T> + Sync,
+    ) -> PyResult<Option<Vec<T>>> {
+        let mut groups: Vec<(Device, Vec<&Array>)> = Vec::new();
         for t in &self.0 {
-            let array = t.concrete().filter(|a| a.dtype().is_float())?;
-            match out.iter_mut().find(|group| group.device == array.device()) {
-                Some(group) => group.arrays.push(array),
-                None => out.push(Together { device: array.device(), arrays: vec![array] }),
+            let Some(array) = t.concrete().filter(|a| a.dtype().is_float()) else { return Ok(None) };
+            match groups.iter_mut().find(|(device, _)| *device == array.device()) {
+                Some((_, arrays)) => arrays.push(array),
+                None => groups.push((array.device(), vec![array])),
             }
         }
-        Some(out)
+        let each = |(device, arrays): &(Device, Vec<&Array>)| {
+            run(py, elements(arrays.iter().copied()), || f(*device, arrays))
+        };
+        groups.iter().map(each).collect::<PyResult<_>>().map(Some)
     }
 }
 
@@ -74,6 +66,7 @@ fn array(t: &Tensor) -> PyResult<Array> {
 }
 
 /// The parameters of a group that have gradients, and their optimiser state.
+#[derive(Default)]
 struct Group<'py> {
     /// The parameter, its state and its gradient, one parameter after the other.
     arrays: Vec<Array>,
@@ -100,9 +93,7 @@ impl<'py> Group<'py> {
         let mut out = Group {
             arrays: Vec::with_capacity(count * (names.len() + 2)),
             steps: Vec::with_capacity(count),
-            entries: Vec::new(),
-            added: Vec::new(),
-            fresh: Vec::new(),
+            ..Group::default()
         };
         for param in params.try_iter()? {
             let param = param?;
@@ -123,7 +114,7 @@ impl<'py> Group<'py> {
                 let mut is_new = false;
                 for name in names {
                     match entry.get_item(name)?.filter(|x| !x.is_none()) {
-                        Some(x) => out.arrays.push(array(&value(x.cast::<PyTensor>()?)?)?),
+                        Some(x) => out.arrays.push(array(&x.extract()?)?),
                         None => {
                             let zeros = Tensor::zeros(t.shape(), t.dtype(), t.device())?;
                             out.arrays.push(array(&zeros)?);
@@ -154,7 +145,7 @@ impl<'py> Group<'py> {
             }
         }
         for (i, name, value) in self.fresh {
-            self.entries[i].set_item(name, wrap(py, value)?)?;
+            self.entries[i].set_item(name, value)?;
         }
         for (param, i) in self.added {
             state.set_item(param, &self.entries[i])?;
@@ -234,18 +225,16 @@ fn _optim_adam<'py>(
 
 /// The gradients of those parameters that have one.
 #[pyfunction]
-fn _gradients(py: Python<'_>, params: Values) -> PyResult<Vec<Py<PyTensor>>> {
-    let object = |t: &Tensor| Some((gradient(t)?, t.edge()?.node));
-    let found = params.0.iter().filter_map(object);
-    found.map(|(g, node)| Py::new(py, PyTensor::gradient(g, &node))).collect()
+fn _gradients(params: Values) -> Vec<PyTensor> {
+    let object = |t: &Tensor| Some(PyTensor::gradient(gradient(t)?, &t.edge()?.node));
+    params.0.iter().filter_map(object).collect()
 }
 
 /// Forgets the gradients of `params`, or puts zeros in their place.
 #[pyfunction]
 fn _clear_gradients(params: &Bound<'_, PyAny>, set_to_none: bool) -> PyResult<()> {
     for param in members(params)? {
-        let t = value(param?.cast::<PyTensor>()?)?;
-        let Some(edge) = leaf(&t) else { continue };
+        let Some(edge) = leaf(&param?.extract()?) else { continue };
         let Some(mut slot) = edge.node.grad() else { continue };
         let before = slot.take();
         if let (false, Some(g)) = (set_to_none, &before) {
@@ -261,60 +250,43 @@ fn _clear_gradients(params: &Bound<'_, PyAny>, set_to_none: bool) -> PyResult<()
 /// Multiplies all gradients by `factor`, in place. Returns whether any element was infinite or NaN, a 0-d int32
 /// of 0 or 1 on the device of the first gradient.
 #[pyfunction]
-fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<Py<PyTensor>> {
-    let Some(groups) = grads.by_device() else {
-        return Err(crate::py::error::type_error(
-            "GradScaler: gradients must be plain floating point tensors; unscale outside of vmap and jvp",
-        ));
+fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<Tensor> {
+    let found =
+        grads.by_device(py, |_, arrays| optim::unscale(arrays, factor))?.ok_or_else(|| {
+            type_error(
+                "GradScaler: gradients must be plain floating point tensors; unscale outside of vmap and jvp",
+            )
+        })?;
+    let mut found = found.into_iter();
+    let Some(first) = found.next() else {
+        return run(py, 1, || Tensor::zeros(Shape::SCALAR, DType::I32, Device::Cpu));
     };
-    let mut found: Option<Tensor> = None;
-    for Together { arrays, .. } in groups {
-        let here = run(py, elements(arrays.iter().copied()), || optim::unscale(&arrays, factor))?;
-        found = Some(match found {
-            Some(found) => run(py, 1, || found.maximum(&here.to_device(found.device())?))?,
-            None => here,
-        });
-    }
-    wrap(py, found.map_or_else(|| Tensor::zeros(Shape::SCALAR, DType::I32, Device::Cpu), Ok)?)
+    let device = first.device();
+    run(py, 1, || found.try_fold(first, |all, here| all.maximum(&here.to_device(device)?)))
 }
 
 /// The norms of all elements of the tensors of each device, 0-d tensors there; None if one is no plain
 /// floating point value.
 #[pyfunction]
-fn _norms(py: Python<'_>, tensors: Values) -> PyResult<Option<Vec<Py<PyTensor>>>> {
-    let Some(groups) = tensors.by_device() else { return Ok(None) };
-    let norm_of = |arrays: &[&Array]| {
+fn _norms(py: Python<'_>, tensors: Values) -> PyResult<Option<Vec<Tensor>>> {
+    tensors.by_device(py, |_, arrays| {
         let held: Vec<Tensor> = arrays.iter().map(|&x| x.clone().into()).collect();
-        let held: Vec<&Tensor> = held.iter().collect();
-        wrap(py, run(py, elements(arrays.iter().copied()), || bind(TotalNorm, &held))?)
-    };
-    groups.iter().map(|Together { arrays, .. }| norm_of(arrays)).collect::<PyResult<_>>().map(Some)
+        bind(TotalNorm, &held.iter().collect::<Vec<_>>())
+    })
 }
 
 /// Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is no plain floating point
 /// value.
 #[pyfunction]
-fn _scale(py: Python<'_>, tensors: Values, factor: &Bound<'_, PyTensor>) -> PyResult<bool> {
-    let factor = value(factor)?;
-    let (Some(groups), Some(factor)) = (tensors.by_device(), factor.concrete()) else {
-        return Ok(false);
-    };
+fn _scale(py: Python<'_>, tensors: Values, factor: Tensor) -> PyResult<bool> {
+    let Some(factor) = factor.concrete() else { return Ok(false) };
     let factor = Tensor::from(factor.clone());
-    for Together { device, arrays } in groups {
-        run(py, elements(arrays.iter().copied()), || {
-            optim::scale(&arrays, factor.to_device(device)?.array("clip_grad_norm")?)
-        })?;
-    }
-    Ok(true)
+    let scaled = tensors.by_device(py, |device, arrays| {
+        optim::scale(arrays, factor.to_device(device)?.array("clip_grad_norm")?)
+    })?;
+    Ok(scaled.is_some())
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(_optim_sgd, m)?)?;
-    m.add_function(wrap_pyfunction!(_optim_adam, m)?)?;
-    m.add_function(wrap_pyfunction!(_gradients, m)?)?;
-    m.add_function(wrap_pyfunction!(_clear_gradients, m)?)?;
-    m.add_function(wrap_pyfunction!(_amp_unscale, m)?)?;
-    m.add_function(wrap_pyfunction!(_norms, m)?)?;
-    m.add_function(wrap_pyfunction!(_scale, m)?)
+exports! {
+    functions: _optim_sgd, _optim_adam, _gradients, _clear_gradients, _amp_unscale, _norms, _scale
 }

@@ -4,16 +4,10 @@
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::shape::Shape;
-use crate::error::Result;
 use crate::gpu::program::{Binding, Program};
 use crate::interp::{self, Interp, batch};
 use crate::op::Batched;
-use crate::py::detach::Detach;
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, wrap};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use std::sync::Arc;
+use crate::py::prelude::*;
 
 /// A shader that was parsed and validated.
 #[pyclass(name = "_GpuProgram", module = "wengert._core", frozen)]
@@ -59,14 +53,12 @@ impl PyProgram {
     fn run(
         &self,
         py: Python<'_>,
-        inputs: Vec<Bound<'_, PyTensor>>,
+        inputs: Vec<Tensor>,
         shapes: Vec<Vec<usize>>,
         groups: (u32, u32, u32),
-    ) -> PyResult<Vec<Py<PyTensor>>> {
-        let inputs: Vec<Tensor> = inputs.iter().map(value).collect::<PyResult<_>>()?;
+    ) -> Result<Vec<Tensor>> {
         let shapes = shapes.iter().map(|s| Shape::new(s)).collect::<Result<Vec<_>>>()?;
-        let outputs = py.detached(|| each(&self.0, &inputs, &shapes, groups.into()))?;
-        outputs.into_iter().map(|y| wrap(py, y)).collect()
+        py.detached(|| each(&self.0, &inputs, &shapes, groups.into()))
     }
 }
 
@@ -106,7 +98,4 @@ fn each(program: &Program, inputs: &[Tensor], shapes: &[Shape], groups: [u32; 3]
     columns.iter().map(|ys| Ok(batch::wrap(&at, crate::ops::views::join::stack(ys, 0)?, Some(0)))).collect()
 }
 
-/// Registers the class.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_class::<PyProgram>()
-}
+exports! { classes: PyProgram; }

@@ -1,24 +1,19 @@
 //! Memory shared between a custom function, its rules and their callers; and the limit to nested calls of
 //! rules.
 
-use crate::error::{Error, Result};
 use crate::interp::{self, eval};
 use crate::ops::views::strided::Part;
 use crate::ops::writes::inplace::{is_recorded, recorded_part};
 use crate::ops::writes::writable::check_leaf;
-use crate::py::error::foreign;
+use crate::py::prelude::*;
 use crate::py::tensor::real_complex::in_kind;
-use crate::py::tensor::view::{link, value, written};
-use crate::py::tensor::{PyTensor, ReadState};
+use crate::py::tensor::view::{link, written};
 use crate::py::writes::inplace::overwrite;
 use crate::tape::saving;
-use crate::tensor::over_memory;
-use crate::tensor::{Payload, Tensor};
+use crate::tensor::{Payload, over_memory};
 use pyo3::exceptions::PyRecursionError;
-use pyo3::prelude::*;
 use smallvec::SmallVec;
 use std::cell::Cell;
-use std::sync::Arc;
 
 /// How many rules may run nested in each other on one thread. Each takes some kilobytes of stack, and Python
 /// limits only its own calls.
@@ -85,37 +80,36 @@ impl Watch {
 
     /// Raises if the rule wrote to a watched cotangent.
     pub fn end(self, name: &str) -> Result<()> {
-        match self.0.iter().find(|(g, version)| saving::version(g) != *version) {
-            None => Ok(()),
-            Some((g, _)) => Err(Error::autodiff(format!(
+        let changed = self.0.iter().find(|(g, version)| saving::version(g) != *version);
+        changed.map_or(Ok(()), |(g, _)| {
+            Err(Error::autodiff(format!(
                 "{name}: the reverse rule wrote in place to a cotangent of shape {} that other parts of the \
                  graph use as well; write to a clone() of it",
                 g.shape()
-            ))),
-        }
+            )))
+        })
     }
 }
 
 /// Whether something differentiates this tensor, at any level.
 #[pyfunction]
-fn _is_differentiated(tensor: &Bound<'_, PyTensor>) -> PyResult<bool> {
-    let t = value(tensor)?;
-    let mut at = &t;
+fn _is_differentiated(tensor: Tensor) -> bool {
+    let mut at = &tensor;
     while let Some(traced) = at.traced() {
         match &traced.payload {
             Payload::Taped { .. } | Payload::Staged { .. } | Payload::Dual { tangent: Some(_), .. } => {
-                return Ok(true);
+                return true;
             }
             Payload::Dual { .. } | Payload::Batched { .. } => at = traced.inner(),
         }
     }
-    Ok(false)
+    false
 }
 
 /// Makes `tensor` stand for `result`, which a custom function wrote into its memory.
 #[pyfunction]
-fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: &str) -> PyResult<()> {
-    let new = recorded_part(value(result)?);
+fn _take_over(tensor: &Bound<'_, PyTensor>, result: Tensor, name: &str) -> PyResult<()> {
+    let new = recorded_part(result);
     let whole = link(tensor);
     let root = whole.as_ref().map_or(tensor, |(root, _)| root);
     let old = root.read().t.clone();
@@ -136,10 +130,8 @@ fn _take_over(tensor: &Bound<'_, PyTensor>, result: &Bound<'_, PyTensor>, name: 
     let Some((_, part)) = &whole else { return written(root, new) };
     // The root becomes a function of the written part; its memory and version stay.
     let put = |old: &Tensor| Ok(Some(old.put(part, &new)?));
-    match in_kind(&old, new.dtype().is_complex(), put)? {
-        Some(next) => written(root, over_memory(&next, memory)),
-        None => Ok(()),
-    }
+    let next = in_kind(&old, new.dtype().is_complex(), put)?;
+    next.map_or(Ok(()), |next| written(root, over_memory(&next, memory)))
 }
 
 /// Whether two values are equal at every level: the same part of the same memory, with the same history.
@@ -168,13 +160,8 @@ fn alike(a: &Tensor, b: &Tensor) -> bool {
 
 /// [`alike`] of two tensors.
 #[pyfunction]
-fn _is_same(a: &Bound<'_, PyTensor>, b: &Bound<'_, PyTensor>) -> PyResult<bool> {
-    Ok(alike(&value(a)?, &value(b)?))
+fn _is_same(a: Tensor, b: Tensor) -> bool {
+    alike(&a, &b)
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(_is_differentiated, m)?)?;
-    m.add_function(wrap_pyfunction!(_is_same, m)?)?;
-    m.add_function(wrap_pyfunction!(_take_over, m)?)
-}
+exports! { functions: _is_differentiated, _is_same, _take_over }

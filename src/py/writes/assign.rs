@@ -3,53 +3,44 @@
 //! writes.
 
 use crate::array::dtype::DType;
-use crate::error::{Named, Result};
+use crate::error::Named;
 use crate::ops::pointwise::binary::Binary;
 use crate::py::args::{Arg, AsTensor};
-use crate::py::clamp::clamp;
 use crate::py::data::convert;
-use crate::py::detach::Detach;
-use crate::py::relative::Compared;
-use crate::py::tensor::view::refresh;
-use crate::py::tensor::{PyTensor, ReadState};
+use crate::py::prelude::*;
+use crate::py::relative::{Compared, clamp};
 use crate::py::writes::inplace::{self, beside};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+
+/// The tensor that a method is of, and that it returns.
+pub type This<'py> = Bound<'py, PyTensor>;
 
 /// Runs an in-place method and returns the tensor itself.
-fn in_place<'py>(
-    slf: &Bound<'py, PyTensor>,
+pub fn in_place<'py>(
+    slf: &This<'py>,
     name: &str,
     f: impl FnOnce(Python<'_>, &Tensor) -> PyResult<Tensor>,
-) -> PyResult<Bound<'py, PyTensor>> {
-    inplace::update(slf, name, f)?;
-    Ok(slf.clone())
-}
-
-fn number(value: &Arg, like: &Tensor, dtype: DType) -> Result<Tensor> {
-    beside(like, value.operand().to_tensor(dtype, like)?)
+) -> PyResult<This<'py>> {
+    inplace::update(slf, name, f).map(|()| slf.clone())
 }
 
 #[pymethods]
 impl PyTensor {
     /// Sets every element to 0, in place.
-    fn zero_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, Self>> {
+    fn zero_<'py>(slf: &This<'py>) -> PyResult<This<'py>> {
         in_place(slf, "zero", |_, x| Ok(x.detach().zeros_like()?))
     }
 
     /// Sets every element to `value`, in place.
-    fn fill_<'py>(slf: &Bound<'py, Self>, value: Arg) -> PyResult<Bound<'py, Self>> {
-        in_place(slf, "fill", |_, x| Ok(number(&value, x, x.dtype())?.expand(&x.shape())?))
+    fn fill_<'py>(slf: &This<'py>, value: Arg) -> PyResult<This<'py>> {
+        in_place(slf, "fill", |_, x| {
+            Ok(beside(x, value.operand().to_tensor(x.dtype(), x)?)?.expand(&x.shape())?)
+        })
     }
 
     /// Sets the elements to those of `src`, broadcast and converted, in place. `src` may be on another
     /// device.
     #[pyo3(signature = (src, non_blocking=false))]
-    fn copy_<'py>(
-        slf: &Bound<'py, Self>,
-        src: &Bound<'py, PyAny>,
-        non_blocking: bool,
-    ) -> PyResult<Bound<'py, Self>> {
+    fn copy_<'py>(slf: &This<'py>, src: &Bound<'py, PyAny>, non_blocking: bool) -> PyResult<This<'py>> {
         let _ = non_blocking;
         let dtype = slf.read().t.dtype();
         let src = match Arg::from_any(src)? {
@@ -63,16 +54,12 @@ impl PyTensor {
 
     /// Limits the elements to `[min, max]`, in place.
     #[pyo3(signature = (min=None, max=None))]
-    fn clamp_<'py>(
-        slf: &Bound<'py, Self>,
-        min: Option<Compared>,
-        max: Option<Compared>,
-    ) -> PyResult<Bound<'py, Self>> {
+    fn clamp_<'py>(slf: &This<'py>, min: Option<Compared>, max: Option<Compared>) -> PyResult<This<'py>> {
         in_place(slf, "clamp", |py, x| clamp(py, x, min, max))
     }
 
     /// Sets elements to `value` where `mask` holds, in place.
-    fn masked_fill_<'py>(slf: &Bound<'py, Self>, mask: AsTensor, value: Arg) -> PyResult<Bound<'py, Self>> {
+    fn masked_fill_<'py>(slf: &This<'py>, mask: AsTensor, value: Arg) -> PyResult<This<'py>> {
         let fill = || {
             let old = refresh(slf)?;
             let fill = value.operand().to_tensor(old.dtype(), &old)?;
@@ -86,26 +73,19 @@ impl PyTensor {
 
     /// `x + alpha * other`, in place.
     #[pyo3(signature = (other, *, alpha=None))]
-    fn add_<'py>(slf: &Bound<'py, Self>, other: Arg, alpha: Option<f64>) -> PyResult<Bound<'py, Self>> {
-        inplace::binary(slf, Binary::Add, &scaled(other, alpha)?)?;
-        Ok(slf.clone())
+    fn add_<'py>(slf: &This<'py>, other: Arg, alpha: Option<f64>) -> PyResult<This<'py>> {
+        inplace::binary(slf, Binary::Add, &scaled(other, alpha)?).map(|()| slf.clone())
     }
 
     /// `x - alpha * other`, in place.
     #[pyo3(signature = (other, *, alpha=None))]
-    fn sub_<'py>(slf: &Bound<'py, Self>, other: Arg, alpha: Option<f64>) -> PyResult<Bound<'py, Self>> {
-        inplace::binary(slf, Binary::Sub, &scaled(other, alpha)?)?;
-        Ok(slf.clone())
+    fn sub_<'py>(slf: &This<'py>, other: Arg, alpha: Option<f64>) -> PyResult<This<'py>> {
+        inplace::binary(slf, Binary::Sub, &scaled(other, alpha)?).map(|()| slf.clone())
     }
 
     /// `x + value * a * b`, in place.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
-    fn addcmul_<'py>(
-        slf: &Bound<'py, Self>,
-        tensor1: Arg,
-        tensor2: Arg,
-        value: f64,
-    ) -> PyResult<Bound<'py, Self>> {
+    fn addcmul_<'py>(slf: &This<'py>, tensor1: Arg, tensor2: Arg, value: f64) -> PyResult<This<'py>> {
         in_place(slf, "addcmul", |_, x| {
             let moved = || x.add(&tensor1.tensor_with(x)?.mul(&tensor2.tensor_with(x)?)?.mul(value)?);
             Ok(moved().named("addcmul")?)
@@ -114,12 +94,7 @@ impl PyTensor {
 
     /// `x + value * a / b`, in place.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
-    fn addcdiv_<'py>(
-        slf: &Bound<'py, Self>,
-        tensor1: Arg,
-        tensor2: Arg,
-        value: f64,
-    ) -> PyResult<Bound<'py, Self>> {
+    fn addcdiv_<'py>(slf: &This<'py>, tensor1: Arg, tensor2: Arg, value: f64) -> PyResult<This<'py>> {
         in_place(slf, "addcdiv", |_, x| {
             let moved = || x.add(&tensor1.tensor_with(x)?.div(&tensor2.tensor_with(x)?)?.mul(value)?);
             Ok(moved().named("addcdiv")?)
@@ -127,7 +102,7 @@ impl PyTensor {
     }
 
     /// `x + weight * (end - x)`, in place.
-    fn lerp_<'py>(slf: &Bound<'py, Self>, end: Arg, weight: Arg) -> PyResult<Bound<'py, Self>> {
+    fn lerp_<'py>(slf: &This<'py>, end: Arg, weight: Arg) -> PyResult<This<'py>> {
         in_place(slf, "lerp", |_, x| {
             let moved = || x.add(&end.tensor_with(x)?.sub(x)?.mul(weight.operand())?);
             Ok(moved().named("lerp")?)
@@ -136,7 +111,7 @@ impl PyTensor {
 
     /// Fills with uniform numbers on `[low, high)`, in place.
     #[pyo3(signature = (low=0.0, high=1.0))]
-    fn uniform_<'py>(slf: &Bound<'py, Self>, low: f64, high: f64) -> PyResult<Bound<'py, Self>> {
+    fn uniform_<'py>(slf: &This<'py>, low: f64, high: f64) -> PyResult<This<'py>> {
         in_place(slf, "uniform", |_, x| {
             Ok(Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)?)
         })
@@ -144,7 +119,7 @@ impl PyTensor {
 
     /// Fills with normal numbers of this mean and standard deviation, in place.
     #[pyo3(signature = (mean=0.0, std=1.0))]
-    fn normal_<'py>(slf: &Bound<'py, Self>, mean: f64, std: f64) -> PyResult<Bound<'py, Self>> {
+    fn normal_<'py>(slf: &This<'py>, mean: f64, std: f64) -> PyResult<This<'py>> {
         in_place(slf, "normal", |_, x| {
             Ok(Tensor::randn(x.shape(), x.dtype(), x.device())?.mul(std)?.add(mean)?)
         })
@@ -152,7 +127,7 @@ impl PyTensor {
 
     /// Fills with ones and zeros, ones with probability `p`, in place.
     #[pyo3(signature = (p=0.5))]
-    fn bernoulli_<'py>(slf: &Bound<'py, Self>, p: f64) -> PyResult<Bound<'py, Self>> {
+    fn bernoulli_<'py>(slf: &This<'py>, p: f64) -> PyResult<This<'py>> {
         in_place(slf, "bernoulli", |_, x| {
             Ok(Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype())?)
         })

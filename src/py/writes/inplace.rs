@@ -3,7 +3,6 @@
 
 use crate::array::buffer::Device;
 use crate::array::shape::Shape;
-use crate::error::Result;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::Fun;
 use crate::ops::pointwise::unary::Unary;
@@ -14,15 +13,11 @@ use crate::ops::writes::inplace::{
 use crate::ops::writes::rows::Rows;
 use crate::ops::writes::writable;
 use crate::py::args::{Arg, AsTensor, run};
-use crate::py::detach::Detach;
+use crate::py::prelude::*;
 use crate::py::tensor::operators::binary_of;
 use crate::py::tensor::real_complex::{in_kind, rescaled};
-use crate::py::tensor::view::{forget, gaps, is_recorded, link, numbers, refresh, value, written};
-use crate::py::tensor::{PyTensor, ReadState};
+use crate::py::tensor::view::{forget, gaps, is_recorded, link, numbers, written};
 use crate::py::writes::outer;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
 
 /// Replaces the value of `slf` by `f` of it.
 pub fn update(
@@ -69,26 +64,16 @@ fn row(name: &str, args: &Bound<'_, PyTuple>) -> PyResult<Option<(Fun, Option<Ar
     }
 }
 
-/// Raises if `slf` is a leaf that must not be written at present, or a view of one.
+/// Raises if `slf` is a leaf that must not be written at present, or a view of one, and if a custom function
+/// returned one of its arguments as this object.
 pub fn check_root(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
-    match link(slf) {
-        Some((root, _)) => {
-            check_tied(&root, name)?;
-            writable::check_root(name, &root.read().t)
-        }
-        None => {
-            check_tied(slf, name)?;
-            writable::check_leaf(name, &slf.read().t)
-        }
+    let link = link(slf);
+    let root = link.as_ref().map_or(slf, |(root, _)| root).read();
+    if let Some(function) = root.ties.as_ref().and_then(|ties| ties.returned_by) {
+        return Err(writable::of_custom(name, function));
     }
-}
-
-/// Raises if a custom function returned one of its arguments as this object.
-fn check_tied(slf: &Bound<'_, PyTensor>, name: &str) -> Result<()> {
-    match slf.read().ties.as_ref().and_then(|ties| ties.returned_by) {
-        Some(function) => Err(writable::of_custom(name, function)),
-        None => Ok(()),
-    }
+    let check = if link.is_some() { writable::check_root } else { writable::check_leaf };
+    check(name, &root.t)
 }
 
 /// Stores `new` in `slf`, and in the root of which it is a view.
@@ -128,11 +113,20 @@ fn store_part(
         return overwrite(root, name, next);
     }
     let new = outer::admitted(name, root, &old, new)?;
-    let in_memory = is_memory(root);
-    let store = |old: &Tensor| {
+    replaced(root, &old, complex, |old, in_memory| {
         if in_memory { write_part(name, old, part, new) } else { exchange_part(name, old, part, new) }
-    };
-    match root.py().detached(|| in_kind(&old, complex, store))? {
+    })
+}
+
+/// Makes what `write(old, in_memory)` returns the value of `root`; [`in_kind`] explains the rest.
+fn replaced(
+    root: &Bound<'_, PyTensor>,
+    old: &Tensor,
+    complex: bool,
+    write: impl FnOnce(&Tensor, bool) -> Result<Option<Tensor>> + Send,
+) -> PyResult<()> {
+    let in_memory = is_memory(root);
+    match root.py().detached(|| in_kind(old, complex, |old| write(old, in_memory)))? {
         Some(next) => written(root, next),
         None => Ok(()),
     }
@@ -153,7 +147,6 @@ pub fn overwrite_rows(
     value: impl Fn(&Shape) -> Result<Tensor>,
     add: bool,
 ) -> PyResult<()> {
-    let py = slf.py();
     let old = refresh(slf)?;
     check_root(slf, name)?;
     if let Tensor::Array(target) = &old
@@ -174,7 +167,7 @@ pub fn overwrite_rows(
             let shape = Shape::new(&[count, rows.width])?;
             let table = target.with_layout(shape, &[rows.width as isize, 1], 0)?;
             let write = || inplace::store_rows(name, target, (&table, rows.width), new, index, add);
-            return run(py, new.numel(), write);
+            return run(slf.py(), new.numel(), write);
         }
     }
     let (root, part) = link(slf).unwrap_or_else(|| (slf.clone(), Part::whole(&old.shape())));
@@ -198,18 +191,10 @@ pub fn overwrite_rows(
     // Like a value, an index must not belong to a transform that the tensor is from outside of.
     outer::admitted(name, &root, &whole, rows.index.clone())?;
     let value = outer::admitted(name, &root, &whole, value(&rows.shape)?)?;
-    let in_memory = is_memory(&root);
-    let store = |whole: &Tensor| {
-        if in_memory {
-            write_rows(name, whole, &rows, value, add)
-        } else {
-            exchange_rows(name, whole, &rows, value, add)
-        }
-    };
-    match py.detached(|| in_kind(&whole, dtype.is_complex(), store))? {
-        Some(next) => written(&root, next),
-        None => Ok(()),
-    }
+    replaced(&root, &whole, dtype.is_complex(), |whole, in_memory| match in_memory {
+        true => write_rows(name, whole, &rows, value, add),
+        false => exchange_rows(name, whole, &rows, value, add),
+    })
 }
 
 /// Writes the only element of `value` where `mask` holds; returns whether that was possible in place.
@@ -244,10 +229,7 @@ impl PyTensor {
         {
             return Ok(slf.clone());
         }
-        update(slf, name, |py, x| {
-            let out = Bound::new(py, PyTensor::from(x.clone()))?.call_method(name, args, kwargs)?;
-            value(out.cast::<PyTensor>()?)
-        })?;
+        update(slf, name, |py, x| x.into_pyobject(py)?.call_method(name, args, kwargs)?.extract())?;
         Ok(slf.clone())
     }
 }

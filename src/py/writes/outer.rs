@@ -4,13 +4,11 @@
 //! anything has changed. A buffer records the transform in which it was allocated
 //! ([`crate::array::buffer::Buffer::born`]).
 
-use crate::error::Error;
 use crate::interp::{self, ROOT_TAG, Tag};
+use crate::py::prelude::*;
 use crate::py::tensor::view::numbers;
-use crate::py::tensor::{PyTensor, ReadState};
 use crate::tape::saving;
-use crate::tensor::{Payload, Tensor};
-use pyo3::prelude::*;
+use crate::tensor::Payload;
 
 /// The innermost level of a value.
 fn level(t: &Tensor) -> Tag {

@@ -2,18 +2,15 @@
 //! next: `src/ops/writes/rows.rs`.
 
 use crate::array::shape::Shape;
-use crate::error::{Error, Result};
 use crate::ops::indexing::check_index;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
 use crate::py::args::{Arg, AsTensor, whole};
+use crate::py::prelude::*;
 use crate::py::relative::Relative;
-use crate::py::tensor::PyTensor;
 use crate::py::tensor::index::fitted;
-use crate::py::tensor::view::refresh;
+use crate::py::writes::assign::{This, in_place};
 use crate::py::writes::inplace;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
 
 /// Returns the axis and the index vector that select slices of `x`.
 fn slices(name: &str, x: &Tensor, dim: i64, index: &Tensor) -> Result<(usize, Tensor)> {
@@ -25,40 +22,51 @@ fn slices(name: &str, x: &Tensor, dim: i64, index: &Tensor) -> Result<(usize, Te
     Err(Error::shape(format!("{name}: a vector of indices expected, got shape {}", index.shape())))
 }
 
+/// Writes the elements of `src` at `index` along `dim`, or adds them there, in place.
+fn scatter<'py>(
+    slf: &This<'py>,
+    name: &str,
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    add: bool,
+) -> PyResult<This<'py>> {
+    let x = refresh(slf)?;
+    let (axis, dtype) = (x.scatter_axis(name, dim, index, src)?, x.dtype());
+    drop(x);
+    let places = |part: &Part, numel: usize| Rows::of_scatter(part, numel, axis, index);
+    let value = |shape: &Shape| src.corner(shape)?.cast(dtype);
+    inplace::overwrite_rows(slf, name, places, value, add).map(|()| slf.clone())
+}
+
 #[pymethods]
 impl PyTensor {
     /// Adds the elements of `src` at `index` along `dim`, in place.
     fn scatter_add_<'py>(
-        slf: &Bound<'py, Self>,
+        slf: &This<'py>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
         src: Relative<'py>,
-    ) -> PyResult<Bound<'py, Self>> {
+    ) -> PyResult<This<'py>> {
         let x = refresh(slf)?;
         let src = src.tensor(&x)?;
         let whole = [&x, &index.0, &src].iter().any(|t| t.rank() == 0) || !adds_in_part(&x, index.0.numel());
         if whole {
-            inplace::update(slf, "scatter_add", |_, x| Ok(x.scatter_add(dim, &index.0, &src)?))?;
-            return Ok(slf.clone());
+            return in_place(slf, "scatter_add", |_, x| Ok(x.scatter_add(dim, &index.0, &src)?));
         }
-        let axis = x.scatter_axis("scatter_add", dim, &index.0, &src)?;
-        let dtype = x.dtype();
         drop(x);
-        let places = |part: &Part, numel: usize| Rows::of_scatter(part, numel, axis, &index.0);
-        let value = |shape: &Shape| src.corner(shape)?.cast(dtype);
-        inplace::overwrite_rows(slf, "scatter_add", places, value, true)?;
-        Ok(slf.clone())
+        scatter(slf, "scatter_add", dim, &index.0, &src, true)
     }
 
     /// Adds rows of `source` along `dim` at a vector of indices, in place.
     #[pyo3(signature = (dim, index, source, *, alpha=Arg::Int(1)))]
     fn index_add_<'py>(
-        slf: &Bound<'py, Self>,
+        slf: &This<'py>,
         #[pyo3(from_py_with = whole)] dim: i64,
         index: AsTensor,
         source: Relative<'py>,
         alpha: Arg,
-    ) -> PyResult<Bound<'py, Self>> {
+    ) -> PyResult<This<'py>> {
         let x = refresh(slf)?;
         let source = source.tensor(&x)?;
         let source = match alpha {
@@ -66,15 +74,13 @@ impl PyTensor {
             _ => source.mul(alpha.operand())?,
         };
         if x.rank() == 0 || x.numel() == 0 || !adds_in_part(&x, source.numel()) {
-            inplace::update(slf, "index_add", |_, x| Ok(x.index_add(dim, &index.0, &source)?))?;
-            return Ok(slf.clone());
+            return in_place(slf, "index_add", |_, x| Ok(x.index_add(dim, &index.0, &source)?));
         }
         let (axis, index) = x.slice_axis(dim, &index.0, &source)?;
         let source = source.cast(x.dtype())?;
         drop(x);
         let places = |part: &Part, numel: usize| Rows::of_slices(part, numel, axis, &index);
-        inplace::overwrite_rows(slf, "index_add", places, |_| Ok(source.clone()), true)?;
-        Ok(slf.clone())
+        inplace::overwrite_rows(slf, "index_add", places, |_| Ok(source.clone()), true).map(|()| slf.clone())
     }
 
     /// This tensor with the elements of `src`, at least as long as `index` everywhere, at `index` along
@@ -88,20 +94,13 @@ impl PyTensor {
 
     /// The same in place.
     fn _scatter_<'py>(
-        slf: &Bound<'py, Self>,
+        slf: &This<'py>,
         name: &str,
         dim: i64,
         index: AsTensor,
         src: AsTensor,
-    ) -> PyResult<Bound<'py, Self>> {
-        let x = refresh(slf)?;
-        let axis = x.scatter_axis(name, dim, &index.0, &src.0)?;
-        let dtype = x.dtype();
-        drop(x);
-        let places = |part: &Part, numel: usize| Rows::of_scatter(part, numel, axis, &index.0);
-        let value = |shape: &Shape| src.0.corner(shape)?.cast(dtype);
-        inplace::overwrite_rows(slf, name, places, value, false)?;
-        Ok(slf.clone())
+    ) -> PyResult<This<'py>> {
+        scatter(slf, name, dim, &index.0, &src.0, false)
     }
 
     /// This tensor with `source`, broadcast, in the slices along `dim` that a vector of indices names.
@@ -114,19 +113,18 @@ impl PyTensor {
 
     /// The same in place.
     fn _put_slices_<'py>(
-        slf: &Bound<'py, Self>,
+        slf: &This<'py>,
         name: &str,
         dim: i64,
         index: AsTensor,
         source: AsTensor,
-    ) -> PyResult<Bound<'py, Self>> {
+    ) -> PyResult<This<'py>> {
         let x = refresh(slf)?;
         let (axis, index) = slices(name, &x, dim, &index.0)?;
         let source = source.0.cast(x.dtype())?;
         drop(x);
         let places = |part: &Part, numel: usize| Rows::of_slices(part, numel, axis, &index);
         let value = |shape: &Shape| fitted(&source, shape);
-        inplace::overwrite_rows(slf, name, places, value, false)?;
-        Ok(slf.clone())
+        inplace::overwrite_rows(slf, name, places, value, false).map(|()| slf.clone())
     }
 }
