@@ -8,16 +8,12 @@ use crate::py::args::{Arg, run};
 use crate::py::error::type_error;
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::attach;
+use crate::py::tensor::table::methods;
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
 #[pymethods]
 impl PyTensor {
-    /// Whether the dtype is complex.
-    fn is_complex(&self) -> bool {
-        self.read().t.dtype().is_complex()
-    }
-
     /// The real part, a view; a real tensor is its own. May be assigned, which writes it in place.
     #[getter]
     fn real<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTensor>> {
@@ -74,16 +70,13 @@ impl PyTensor {
         }
         Self::adjoint_matrices(slf)
     }
+}
 
+methods! {
     /// The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers.
-    fn angle(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.angle())
-    }
-
+    angle() = |x| x.angle();
     /// `x / |x|`, and 0 at 0; the sign of real numbers.
-    fn sgn(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.sign())
-    }
+    sgn() = |x| x.sign();
 }
 
 /// Pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves nothing.
