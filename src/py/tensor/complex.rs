@@ -8,7 +8,7 @@ use crate::py::args::{Arg, run};
 use crate::py::error::type_error;
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::attach;
-use crate::py::tensor::table::methods;
+use crate::py::tensor::table::{add_functions, methods};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
@@ -96,8 +96,8 @@ fn view_as_complex(input: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
 #[pyfunction(name = "complex")]
 fn complex_(py: Python<'_>, real: Arg, imag: Arg) -> PyResult<PyTensor> {
     let (real, imag) = pair("complex", &real, &imag)?;
-    run(py, real.numel().max(imag.numel()), || complex::join(&real, &imag).named("complex"))
-        .map(PyTensor::from)
+    let elements = real.numel().max(imag.numel());
+    run(py, elements, || complex::join(&real, &imag).named("complex")).map(PyTensor::from)
 }
 
 /// `abs * (cos(angle) + i sin(angle))`.
@@ -128,8 +128,5 @@ fn pair(name: &str, x: &Arg, y: &Arg) -> crate::error::Result<(Tensor, Tensor)> 
 
 /// Registers the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(view_as_real, m)?)?;
-    m.add_function(wrap_pyfunction!(view_as_complex, m)?)?;
-    m.add_function(wrap_pyfunction!(complex_, m)?)?;
-    m.add_function(wrap_pyfunction!(polar, m)?)
+    add_functions!(m: view_as_real, view_as_complex, complex_, polar)
 }

@@ -172,7 +172,7 @@ impl PyTensor {
 
     /// The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis.
     #[pyo3(signature = (*, as_tuple=false))]
-    fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
+    pub fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
         if !as_tuple {
             return object(py, nonzero(&t)?);

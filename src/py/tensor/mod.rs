@@ -18,7 +18,7 @@ pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod selection;
 pub(crate) mod shaping;
-mod table;
+pub(crate) mod table;
 pub(crate) mod view;
 
 use crate::array::buffer::Device;

@@ -46,4 +46,12 @@ macro_rules! readings {
     };
 }
 
-pub(crate) use {methods, readings, views};
+/// Adds functions to a module.
+macro_rules! add_functions {
+    ($m:ident: $($name:ident),* $(,)?) => {{
+        $($m.add_function(wrap_pyfunction!($name, $m)?)?;)*
+        Ok(())
+    }};
+}
+
+pub(crate) use {add_functions, methods, readings, views};
