@@ -4,7 +4,6 @@
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::py::error::{type_error, value_error};
-use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -32,25 +31,26 @@ pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
     Ok(all[i].clone_ref(py))
 }
 
+/// Returns the dtype that one of Python's own number types means as an argument.
+fn of_python(class: &Bound<'_, PyAny>) -> Option<DType> {
+    let py = class.py();
+    let types = [
+        (py.get_type::<PyComplex>(), DType::C128),
+        (py.get_type::<PyFloat>(), DType::F64),
+        (py.get_type::<PyInt>(), DType::I64),
+        (py.get_type::<PyBool>(), DType::Bool),
+    ];
+    types.into_iter().find(|(own, _)| class.is(own)).map(|(_, dtype)| dtype)
+}
+
 /// Parses every spelling of a dtype; `None` for anything else.
 fn parse(obj: &Bound<'_, PyAny>) -> Option<DType> {
     if let Ok(d) = obj.cast::<PyDType>() {
         return Some(d.get().dtype);
     }
-    let py = obj.py();
-    if let Ok(t) = obj.cast::<PyType>() {
-        for (class, dtype) in [
-            (py.get_type::<PyComplex>(), DType::C128),
-            (py.get_type::<PyFloat>(), DType::F64),
-            (py.get_type::<PyInt>(), DType::I64),
-            (py.get_type::<PyBool>(), DType::Bool),
-        ] {
-            if t.is(&class) {
-                return Some(dtype);
-            }
-        }
-        let name = t.name().ok()?;
-        return DType::from_name(name.to_str().ok()?.trim_end_matches('_'));
+    if let Ok(class) = obj.cast::<PyType>() {
+        let named = || DType::from_name(class.name().ok()?.to_str().ok()?.trim_end_matches('_'));
+        return of_python(class).or_else(named);
     }
     if let Ok(name) = obj.cast::<PyString>() {
         return DType::from_name(name.to_str().ok()?.trim_start_matches("wengert."));
@@ -84,18 +84,9 @@ impl PyDType {
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
         PyString::new(py, self.dtype.name()).hash()
     }
-    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
-        let py = other.py();
-        let same = match parse(other) {
-            // As an argument `float` means float64, but it does not equal float64.
-            Some(d) if !is_python_type(other) => d == self.dtype,
-            _ => false,
-        };
-        Ok(match op {
-            CompareOp::Eq => PyBool::new(py, same).to_owned().into_any().unbind(),
-            CompareOp::Ne => PyBool::new(py, !same).to_owned().into_any().unbind(),
-            _ => py.NotImplemented(),
-        })
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        // As an argument `float` means float64, but it does not equal float64.
+        of_python(other).is_none() && parse(other) == Some(self.dtype)
     }
     /// The name: `float32`.
     #[getter]
@@ -127,14 +118,6 @@ impl PyDType {
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         numpy_dtype(py, self.dtype)
     }
-}
-
-fn is_python_type(obj: &Bound<'_, PyAny>) -> bool {
-    let py = obj.py();
-    obj.is(py.get_type::<PyFloat>())
-        || obj.is(py.get_type::<PyInt>())
-        || obj.is(py.get_type::<PyBool>())
-        || obj.is(py.get_type::<PyComplex>())
 }
 
 /// Returns NumPy's dtype of the same name.
@@ -201,14 +184,12 @@ impl PyDevice {
     #[new]
     #[pyo3(signature = (name, index=None))]
     fn new(name: &Bound<'_, PyAny>, index: Option<&Bound<'_, PyAny>>) -> PyResult<PyDevice> {
-        let device = device_of(name)?;
+        let mut device = device_of(name)?;
         let index = index.map(|i| gpu_index("device", i)).transpose()?;
-        Ok(PyDevice {
-            device: match (device, index) {
-                (Device::Gpu(_), Some(i)) => Device::Gpu(i),
-                (device, _) => device,
-            },
-        })
+        if let (Device::Gpu(own), Some(given)) = (&mut device, index) {
+            *own = given;
+        }
+        Ok(PyDevice { device })
     }
     fn __repr__(&self) -> String {
         format!("device('{}')", self.device)
@@ -222,14 +203,8 @@ impl PyDevice {
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
         PyString::new(py, &self.device.to_string()).hash()
     }
-    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Py<PyAny> {
-        let py = other.py();
-        let same = device_of(other).is_ok_and(|d| d == self.device);
-        match op {
-            CompareOp::Eq => PyBool::new(py, same).to_owned().into_any().unbind(),
-            CompareOp::Ne => PyBool::new(py, !same).to_owned().into_any().unbind(),
-            _ => py.NotImplemented(),
-        }
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        device_of(other).is_ok_and(|device| device == self.device)
     }
     /// `cpu` or `gpu`.
     #[getter(r#type)]

@@ -50,7 +50,7 @@ macro_rules! readings {
 macro_rules! add_functions {
     ($m:ident: $($name:ident),* $(,)?) => {{
         $($m.add_function(wrap_pyfunction!($name, $m)?)?;)*
-        Ok(())
+        PyResult::Ok(())
     }};
 }
 
