@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::IntoPyDict;
 use std::ffi::{CStr, c_void};
 
 /// DLPack's device type of host memory.
@@ -275,8 +275,7 @@ fn dtype_of(t: DlType) -> PyResult<DType> {
 /// Returns a tensor over the memory of an object with `__dlpack__`; copies memory that may be read-only.
 pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = obj.py();
-    let kwargs = PyDict::new(py);
-    kwargs.set_item("max_version", (1, 0))?;
+    let kwargs = [("max_version", (1, 0))].into_py_dict(py)?;
     let method = obj.getattr("__dlpack__").map_err(|_| {
         type_error(format!("from_dlpack: an object with __dlpack__ expected, got {}", obj.get_type()))
     })?;
