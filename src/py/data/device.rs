@@ -80,31 +80,29 @@ fn _set_cache_limit(bytes: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether a GPU is there; never raises.
-#[pyfunction]
-fn _gpu_is_available(py: Python<'_>) -> bool {
-    #[cfg(feature = "gpu")]
-    return py.detached(crate::gpu::is_available);
-    #[cfg(not(feature = "gpu"))]
-    return py.detached(|| false);
+/// Functions that find nothing, the default of their result, without support of GPUs.
+macro_rules! found {
+    ($($(#[$doc:meta])* $name:ident -> $type:ty = $find:path;)*) => {
+        $(
+            $(#[$doc])*
+            #[pyfunction]
+            fn $name(py: Python<'_>) -> $type {
+                #[cfg(feature = "gpu")]
+                return py.detached($find);
+                #[cfg(not(feature = "gpu"))]
+                return py.detached(<$type>::default);
+            }
+        )*
+    };
 }
 
-/// How many GPUs there are.
-#[pyfunction]
-fn _gpu_device_count(py: Python<'_>) -> usize {
-    #[cfg(feature = "gpu")]
-    return py.detached(crate::gpu::count);
-    #[cfg(not(feature = "gpu"))]
-    return py.detached(|| 0);
-}
-
-/// The adapters behind `gpu:0`, `gpu:1`, …, a line each.
-#[pyfunction]
-fn _gpu_adapters(py: Python<'_>) -> Vec<String> {
-    #[cfg(feature = "gpu")]
-    return py.detached(crate::gpu::describe_adapters);
-    #[cfg(not(feature = "gpu"))]
-    return py.detached(Vec::new);
+found! {
+    /// Whether a GPU is there; never raises.
+    _gpu_is_available -> bool = crate::gpu::is_available;
+    /// How many GPUs there are.
+    _gpu_device_count -> usize = crate::gpu::count;
+    /// The adapters behind `gpu:0`, `gpu:1`, …, a line each.
+    _gpu_adapters -> Vec<String> = crate::gpu::describe_adapters;
 }
 
 /// What a GPU is and can do.

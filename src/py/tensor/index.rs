@@ -11,13 +11,12 @@ use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::Rows;
-use crate::py::args::Arg;
-use crate::py::args::position;
+use crate::py::args::{Arg, position};
 use crate::py::data::convert;
 use crate::py::error::type_error;
 use crate::py::tensor::attach;
 use crate::py::tensor::key::{Plan, plan};
-use crate::py::tensor::selection::{hidden_mask, replaced, selection};
+use crate::py::tensor::selection::{aligned, hidden_mask, replaced, selection};
 use crate::py::tensor::view::{self, refresh, value};
 use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::inplace::{self, beside};
@@ -201,13 +200,5 @@ fn mask_of(x: &Tensor, key: &Bound<'_, PyAny>, value: &Tensor) -> PyResult<Optio
     if mask.dtype() != DType::Bool || value.numel() != 1 || (known && mask.device() != x.device()) {
         return Ok(None);
     }
-    let own = x.shape();
-    if mask.rank() == 0 || mask.rank() > own.rank() || own.part(0, mask.rank()) != mask.shape() {
-        return Ok(None);
-    }
-    let mut wide = mask.clone();
-    while wide.rank() < own.rank() {
-        wide = wide.unsqueeze(-1)?;
-    }
-    Ok(Some(wide))
+    Ok(if mask.rank() == 0 { None } else { aligned(&mask, x)? })
 }

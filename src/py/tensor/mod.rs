@@ -32,6 +32,7 @@ use crate::py::data::reading::item;
 use crate::py::detach::Detach;
 use crate::py::error::type_error;
 use crate::py::tensor::constructor::of_kind;
+use crate::py::tensor::object::State;
 pub use crate::py::tensor::object::{PyTensor, ReadState};
 use crate::py::tensor::table::readings;
 use crate::tape::node::{Edge, Handle, Node};
@@ -59,9 +60,13 @@ pub fn replace(slf: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     if slf.get().try_read().is_some_and(|this| same(&this.t, &next)) {
         return Ok(());
     }
-    let old = slf.get().change(|this| std::mem::replace(&mut this.t, next)).ok_or_else(in_use)?;
-    drop(old);
-    Ok(())
+    changed(slf, |this| std::mem::replace(&mut this.t, next)).map(drop)
+}
+
+/// Changes the state of an object by `f`, which returns what it replaces, as dropping that may run Python
+/// code.
+pub fn changed<T>(slf: &Bound<'_, PyTensor>, f: impl FnOnce(&mut State) -> T) -> PyResult<T> {
+    slf.get().change(f).ok_or_else(in_use)
 }
 
 /// The error for a tensor that cannot be exchanged because it is in use.
@@ -77,13 +82,7 @@ pub fn in_use() -> PyErr {
 pub fn same(a: &Tensor, b: &Tensor) -> bool {
     match (a, b) {
         (Tensor::Traced(a), Tensor::Traced(b)) => Arc::ptr_eq(a, b),
-        (Tensor::Array(a), Tensor::Array(b)) => {
-            a.buffer().same(b.buffer())
-                && a.offset() == b.offset()
-                && a.shape() == b.shape()
-                && a.dtype() == b.dtype()
-                && a.strides() == b.strides()
-        }
+        (Tensor::Array(a), Tensor::Array(b)) => a.is(b),
         _ => false,
     }
 }
