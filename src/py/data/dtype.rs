@@ -4,6 +4,7 @@
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::py::error::{type_error, value_error};
+use crate::py::tensor::table::readings;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -73,6 +74,24 @@ pub fn optional_dtype(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>>
     obj.map(dtype_of).transpose()
 }
 
+readings! { PyDType, |object| object.dtype;
+    /// The name: `float32`.
+    #[getter]
+    name -> &'static str = |d| d.name();
+    /// Bytes per element.
+    #[getter]
+    itemsize -> usize = |d| d.size();
+    /// Whether this is a complex type.
+    #[getter]
+    is_complex -> bool = |d| d.is_complex();
+    /// Whether numbers of this type have derivatives: floating point and complex ones.
+    #[getter]
+    is_differentiable -> bool = |d| d.is_differentiable();
+    /// Whether this is a type of real floating point numbers.
+    #[getter]
+    is_floating_point -> bool = |d| d.is_float();
+}
+
 #[pymethods]
 impl PyDType {
     fn __repr__(&self) -> String {
@@ -87,31 +106,6 @@ impl PyDType {
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         // As an argument `float` means float64, but it does not equal float64.
         of_python(other).is_none() && parse(other) == Some(self.dtype)
-    }
-    /// The name: `float32`.
-    #[getter]
-    fn name(&self) -> &'static str {
-        self.dtype.name()
-    }
-    /// Bytes per element.
-    #[getter]
-    fn itemsize(&self) -> usize {
-        self.dtype.size()
-    }
-    /// Whether this is a complex type.
-    #[getter]
-    fn is_complex(&self) -> bool {
-        self.dtype.is_complex()
-    }
-    /// Whether numbers of this type have derivatives: floating point and complex ones.
-    #[getter]
-    fn is_differentiable(&self) -> bool {
-        self.dtype.is_differentiable()
-    }
-    /// Whether this is a type of real floating point numbers.
-    #[getter]
-    fn is_floating_point(&self) -> bool {
-        self.dtype.is_float()
     }
     /// NumPy's dtype of the same name; bfloat16 needs the package ml_dtypes.
     #[getter]
@@ -206,22 +200,18 @@ impl PyDevice {
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
         device_of(other).is_ok_and(|device| device == self.device)
     }
+}
+
+readings! { PyDevice, |object| object.device;
     /// `cpu` or `gpu`.
     #[getter(r#type)]
-    fn kind(&self) -> &'static str {
-        match self.device {
-            Device::Cpu => "cpu",
-            Device::Gpu(_) => "gpu",
-        }
-    }
+    kind -> &'static str = |device| if *device == Device::Cpu { "cpu" } else { "gpu" };
     /// The number of the GPU; `None` for the CPU.
     #[getter]
-    fn index(&self) -> Option<u8> {
-        match self.device {
-            Device::Cpu => None,
-            Device::Gpu(i) => Some(i),
-        }
-    }
+    index -> Option<u8> = |device| match device {
+        Device::Cpu => None,
+        Device::Gpu(i) => Some(*i),
+    };
 }
 
 /// Registers the classes and one object per dtype.

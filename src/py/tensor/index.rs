@@ -10,7 +10,6 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::ops::views::strided::Part;
-use crate::ops::writes::rows::Rows;
 use crate::py::args::{Arg, position};
 use crate::py::data::convert;
 use crate::py::error::type_error;
@@ -109,8 +108,7 @@ impl PyTensor {
         let x = self.value()?.into_owned();
         let value = replacement(&x, value)?;
         let plan = plan(py, &x, key)?;
-        let part = plan.basic_part(&Part::whole(&x.shape()))?;
-        let rows = Rows::of_index(&part, x.numel(), &plan.indices, plan.split)?;
+        let rows = plan.rows(&Part::whole(&x.shape()), x.numel())?;
         Ok(x.put_rows(&rows, &fitted(&value, &rows.shape)?, add)?.into())
     }
 
@@ -121,9 +119,7 @@ impl PyTensor {
 
 /// Writes `value` to the elements of `slf` that the key selects, or adds it there.
 fn write(plan: &Plan, slf: &Bound<'_, PyTensor>, name: &str, value: &Tensor, add: bool) -> PyResult<()> {
-    let places =
-        |part: &Part, numel: usize| Rows::of_index(&plan.basic_part(part)?, numel, &plan.indices, plan.split);
-    inplace::overwrite_rows(slf, name, places, |shape| fitted(value, shape), add)
+    inplace::overwrite_rows(slf, name, |part, n| plan.rows(part, n), |shape| fitted(value, shape), add)
 }
 
 /// Converts a value to be assigned to elements of `old` to a tensor of the same dtype.

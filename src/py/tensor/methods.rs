@@ -101,6 +101,25 @@ methods! {
     index_select(dim: Whole, index: AsTensor) = |x| x.index_select(dim.0, &index.0).named("index_select");
     /// One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`.
     gather(dim: Whole, index: AsTensor) = |x| x.gather(dim.0, &index.0);
+    /// Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices.
+    #[pyo3(signature = (index, dim=None, *, axis=None))]
+    take(index: AsTensor, dim: Option<Whole>, axis: Option<Whole>) = {
+        let axis = one_of(dim, axis)?;
+        move |x| match axis {
+            Some(axis) => x.take(&index.0, axis.0),
+            None => x.flatten(0, -1)?.take(&index.0, 0),
+        }
+    };
+    /// Elements along `dim` at `index`, which broadcasts against the other axes; without `dim`, of the
+    /// flattened tensor.
+    #[pyo3(signature = (indices, dim=None, *, axis=None))]
+    take_along_dim(indices: AsTensor, dim: Option<Whole>, axis: Option<Whole>) = {
+        let axis = one_of(dim, axis)?;
+        move |x| match axis {
+            Some(axis) => along(x, &indices.0, axis.0),
+            None => x.flatten(0, -1)?.take(&indices.0.flatten(0, -1)?, 0),
+        }
+    };
 
     /// Where the elements are not a number.
     isnan() = |x| x.ne(x);
@@ -112,6 +131,19 @@ methods! {
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
     isclose(other: Compared, rtol: f64, atol: f64, equal_nan: bool) =
         |x| x.close(other.0.operand(), rtol, atol, equal_nan).named("isclose");
+}
+
+/// Elements along `axis` at `index`, which broadcasts against the other axes if it has as many.
+fn along(x: &Tensor, index: &Tensor, axis: i64) -> Result<Tensor> {
+    let i = x.shape().axis(axis, "take_along_dim")?;
+    if index.rank() != x.rank() {
+        return x.gather(axis, index);
+    }
+    let Some(wide) = x.shape().with(i, 1).broadcast(&index.shape().with(i, 1)) else {
+        return x.gather(axis, index);
+    };
+    let own = x.expand(&wide.with(i, x.shape().at(i)))?;
+    own.gather(axis, &index.expand(&wide.with(i, index.shape().at(i)))?)
 }
 
 /// The columns of a matrix of positions: an index for each axis.
@@ -180,50 +212,6 @@ impl PyTensor {
         // As a tuple, a tensor without axes counts as a vector of one element.
         let found = if t.rank() == 0 { nonzero(&t.unsqueeze(0)?)? } else { nonzero(&t)? };
         Ok(PyTuple::new(py, columns(&found)?.into_iter().map(PyTensor::from))?.into_any())
-    }
-
-    /// Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices.
-    #[pyo3(signature = (index, dim=None, *, axis=None))]
-    fn take(
-        &self,
-        py: Python<'_>,
-        index: AsTensor,
-        dim: Option<Whole>,
-        axis: Option<Whole>,
-    ) -> PyResult<PyTensor> {
-        let axis = one_of(dim, axis)?;
-        self.apply(py, |x| match axis {
-            Some(axis) => x.take(&index.0, axis.0),
-            None => x.flatten(0, -1)?.take(&index.0, 0),
-        })
-    }
-
-    /// Elements along `dim` at `index`, which broadcasts against the other axes; without `dim`, of the
-    /// flattened tensor.
-    #[pyo3(signature = (indices, dim=None, *, axis=None))]
-    fn take_along_dim(
-        &self,
-        py: Python<'_>,
-        indices: AsTensor,
-        dim: Option<Whole>,
-        axis: Option<Whole>,
-    ) -> PyResult<PyTensor> {
-        let axis = one_of(dim, axis)?;
-        let index = &indices.0;
-        self.apply(py, |x| {
-            let Some(axis) = axis else {
-                return x.flatten(0, -1)?.take(&index.flatten(0, -1)?, 0);
-            };
-            let i = x.shape().axis(axis.0, "take_along_dim")?;
-            if index.rank() != x.rank() {
-                return x.gather(axis.0, index);
-            }
-            let Some(wide) = x.shape().with(i, 1).broadcast(&index.shape().with(i, 1)) else {
-                return x.gather(axis.0, index);
-            };
-            let own = x.expand(&wide.with(i, x.shape().at(i)))?;
-            own.gather(axis.0, &index.expand(&wide.with(i, index.shape().at(i)))?)
-        })
     }
 
     /// This tensor with the elements of `src` added at `index` along `dim`.

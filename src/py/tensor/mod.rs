@@ -153,16 +153,16 @@ fn strides(t: &Tensor) -> Vec<isize> {
     }
 }
 
-readings! {
+readings! { PyTensor, |object| object.read().t;
     /// Number of axes.
     #[getter]
-    ndim -> usize = Tensor::rank;
+    ndim -> usize = |t| t.rank();
     /// Number of axes.
-    dim -> usize = Tensor::rank;
+    dim -> usize = |t| t.rank();
     /// Number of elements.
-    numel -> usize = Tensor::numel;
+    numel -> usize = |t| t.numel();
     /// Number of elements.
-    nelement -> usize = Tensor::numel;
+    nelement -> usize = |t| t.numel();
     /// Where the tensor lies.
     #[getter]
     device -> PyDevice = |t| PyDevice { device: t.device() };
@@ -183,7 +183,7 @@ readings! {
     is_complex -> bool = |t| t.dtype().is_complex();
     /// How many in-place writes the memory has seen.
     #[getter]
-    _version -> u32 = saving::version;
+    _version -> u32 = |t| saving::version(t);
 }
 
 #[pymethods]

@@ -30,16 +30,18 @@ macro_rules! views {
     };
 }
 
-/// Methods and properties that read something off the tensor without computing.
+/// Methods and properties of a class that read something off what an object holds, without computing.
 macro_rules! readings {
-    ($($(#[$attribute:meta])* $method:ident -> $type:ty = $value:expr;)*) => {
+    ($class:ident, |$object:ident| $held:expr;
+     $($(#[$attribute:meta])* $method:ident -> $type:ty = |$x:ident| $value:expr;)*) => {
         #[pymethods]
-        impl PyTensor {
+        impl $class {
             $(
                 $(#[$attribute])*
                 fn $method(&self) -> $type {
-                    let read: fn(&Tensor) -> $type = $value;
-                    read(&self.read().t)
+                    let $object = self;
+                    let $x = &$held;
+                    $value
                 }
             )*
         }
