@@ -3,13 +3,14 @@
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
-use crate::error::Named;
+use crate::error::{Named, Result};
 use crate::ops::create::arange_length;
-use crate::py::args::{Arg, AsTensor, count, integers, optional_whole, shape, shape_from, too_large, whole};
+use crate::py::args::{Arg, AsTensor, Whole, count, integers, shape, shape_from, too_large, whole};
 use crate::py::data::convert;
 use crate::py::data::dtype::{optional_device, optional_dtype};
 use crate::py::error::type_error;
-use crate::py::tensor::{PyTensor, require_grad};
+use crate::py::tensor::table::add_functions;
+use crate::py::tensor::{PyTensor, object, require_grad};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -20,6 +21,11 @@ pub type Any<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 /// Returns dtype and device as given, or the defaults.
 pub fn place(dtype: Any, device: Any) -> PyResult<(DType, Device)> {
     Ok((optional_dtype(dtype)?.unwrap_or(DType::F32), optional_device(device)?.unwrap_or_default()))
+}
+
+/// [`place`], where `x` gives the defaults.
+pub fn place_beside(x: &Tensor, dtype: Any, device: Any) -> PyResult<(DType, Device)> {
+    Ok((optional_dtype(dtype)?.unwrap_or(x.dtype()), optional_device(device)?.unwrap_or(x.device())))
 }
 
 /// The dtype of Python integers: int64, or int32 on GPUs, which have no int64.
@@ -64,46 +70,58 @@ fn as_tensor<'py>(
         return Ok(data.clone());
     }
     let t = convert::build(data, optional_dtype(dtype)?, optional_device(device)?, copy)?;
-    Ok(Bound::new(data.py(), PyTensor::from(t))?.into_any())
+    object(data.py(), t)
 }
 
-macro_rules! filled {
-    ($($(#[$doc:meta])* $name:ident $like:ident $value:literal;)*) => {
+/// Functions that make a tensor of a shape, given by its lengths or by another tensor.
+macro_rules! of_shape {
+    ($($(#[$doc:meta])* $name:ident $like:ident = $make:expr;)*) => {
         $(
             $(#[$doc])*
             #[pyfunction]
             #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
             fn $name(
+                py: Python<'_>,
                 size: &Bound<'_, PyTuple>,
                 dtype: Any,
                 device: Any,
                 requires_grad: bool,
             ) -> PyResult<PyTensor> {
                 let (dtype, device) = place(dtype, device)?;
-                made(Tensor::full(shape(&integers(size)?)?, $value, dtype, device)?, requires_grad)
+                made($make(py, shape(&integers(size)?)?, dtype, device)?, requires_grad)
             }
 
             $(#[$doc])*
             /// Shape, dtype and device are those of `input` where they are not given.
             #[pyfunction]
             #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false))]
-            fn $like(input: AsTensor, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
-                let a = input.0.aval();
-                let dtype = optional_dtype(dtype)?.unwrap_or(a.dtype);
-                let device = optional_device(device)?.unwrap_or(a.device);
-                made(Tensor::full(a.shape, $value, dtype, device)?, requires_grad)
+            fn $like(
+                py: Python<'_>,
+                input: AsTensor,
+                dtype: Any,
+                device: Any,
+                requires_grad: bool,
+            ) -> PyResult<PyTensor> {
+                let (dtype, device) = place_beside(&input.0, dtype, device)?;
+                made($make(py, input.0.shape(), dtype, device)?, requires_grad)
             }
         )*
     };
 }
 
-filled! {
+pub(crate) use of_shape;
+
+fn filled(value: f64) -> impl Fn(Python<'_>, Shape, DType, Device) -> Result<Tensor> {
+    move |_, shape, dtype, device| Tensor::full(shape, value, dtype, device)
+}
+
+of_shape! {
     /// A tensor of zeros.
-    zeros zeros_like 0.0;
+    zeros zeros_like = filled(0.0);
     /// A tensor of ones.
-    ones ones_like 1.0;
+    ones ones_like = filled(1.0);
     /// A tensor whose values do not matter yet (they are 0).
-    empty empty_like 0.0;
+    empty empty_like = filled(0.0);
 }
 
 /// A tensor filled with `fill_value`, whose kind decides the dtype where none is given.
@@ -124,10 +142,8 @@ fn full(
         Arg::Complex(..) => DType::C64,
         Arg::Tensor(t) => t.dtype(),
     };
-    made(
-        constant("full", &fill_value, shape_from(size)?, optional_dtype(dtype)?.unwrap_or(natural), device)?,
-        requires_grad,
-    )
+    let dtype = optional_dtype(dtype)?.unwrap_or(natural);
+    made(constant("full", &fill_value, shape_from(size)?, dtype, device)?, requires_grad)
 }
 
 /// A tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not given.
@@ -140,12 +156,8 @@ fn full_like(
     device: Any,
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
-    let a = input.0.aval();
-    let device = optional_device(device)?.unwrap_or(a.device);
-    made(
-        constant("full_like", &fill_value, a.shape, optional_dtype(dtype)?.unwrap_or(a.dtype), device)?,
-        requires_grad,
-    )
+    let (dtype, device) = place_beside(&input.0, dtype, device)?;
+    made(constant("full_like", &fill_value, input.0.shape(), dtype, device)?, requires_grad)
 }
 
 /// Returns a tensor filled with `value`, on behalf of the function `name`.
@@ -177,7 +189,7 @@ fn constant(name: &str, value: &Arg, shape: Shape, dtype: DType, device: Device)
 }
 
 /// Returns an integer range in which a bound or the step is not exact in float64; `None` for any other range.
-fn large_range(start: i64, end: i64, step: i64) -> crate::error::Result<Option<Tensor>> {
+fn large_range(start: i64, end: i64, step: i64) -> Result<Option<Tensor>> {
     let large = |v: i64| v.unsigned_abs() > 1 << f64::MANTISSA_DIGITS;
     if step == 0 || ![start, end, step].into_iter().any(large) {
         return Ok(None);
@@ -268,24 +280,16 @@ fn linspace(
 /// Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
-fn eye(
-    #[pyo3(from_py_with = whole)] n: i64,
-    #[pyo3(from_py_with = optional_whole)] m: Option<i64>,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
-) -> PyResult<PyTensor> {
+fn eye(n: Whole, m: Option<Whole>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;
-    let (rows, columns) = (count("eye: n", n)?, count("eye: m", m.unwrap_or(n))?);
+    let (rows, columns) = (count("eye: n", n.0)?, count("eye: m", m.unwrap_or(n).0)?);
     made(Tensor::eye(rows, columns, dtype, device)?, requires_grad)
 }
 
 /// Registers the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    macro_rules! add {
-        ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
-    }
-    add!(tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full, full_like);
-    add!(arange, linspace, eye);
-    Ok(())
+    add_functions!(
+        m: tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full, full_like, arange,
+        linspace, eye
+    )
 }

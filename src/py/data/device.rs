@@ -6,8 +6,19 @@ use crate::py::args::{count, integer};
 #[cfg(feature = "gpu")]
 use crate::py::data::dtype::gpu_index;
 use crate::py::detach::Detach;
+use crate::py::error::value_error;
+use crate::py::tensor::table::add_functions;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{IntoPyDict, PyDict};
+
+/// A dict of values by name.
+macro_rules! named {
+    ($py:ident, $($name:ident = $value:expr,)*) => {{
+        let all = PyDict::new($py);
+        $(all.set_item(stringify!($name), $value)?;)*
+        Ok(all)
+    }};
+}
 
 /// Sets the number of CPU threads that large operations use.
 #[pyfunction]
@@ -17,9 +28,7 @@ fn set_num_threads(threads: &Bound<'_, PyAny>) -> PyResult<()> {
             threads::set_num_threads(n);
             Ok(())
         }
-        _ => Err(crate::py::error::value_error(format!(
-            "set_num_threads: at least one thread expected, got {threads}"
-        ))),
+        _ => Err(value_error(format!("set_num_threads: at least one thread expected, got {threads}"))),
     }
 }
 
@@ -33,14 +42,15 @@ fn get_num_threads() -> usize {
 /// from, and entries of the tape.
 #[pyfunction]
 fn _memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
-    let stats = PyDict::new(py);
-    stats.set_item("live_bytes", buffer::live_bytes())?;
-    stats.set_item("peak_bytes", buffer::peak_bytes())?;
-    stats.set_item("cached_bytes", buffer::cached_bytes())?;
-    stats.set_item("fresh_allocations", buffer::fresh_allocations())?;
-    stats.set_item("reused_allocations", buffer::reused_allocations())?;
-    stats.set_item("live_nodes", crate::tape::node::live_nodes())?;
-    Ok(stats)
+    named!(
+        py,
+        live_bytes = buffer::live_bytes(),
+        peak_bytes = buffer::peak_bytes(),
+        cached_bytes = buffer::cached_bytes(),
+        fresh_allocations = buffer::fresh_allocations(),
+        reused_allocations = buffer::reused_allocations(),
+        live_nodes = crate::tape::node::live_nodes(),
+    )
 }
 
 /// Begins the search for the peak anew.
@@ -70,31 +80,29 @@ fn _set_cache_limit(bytes: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Whether a GPU is there; never raises.
-#[pyfunction]
-fn _gpu_is_available(py: Python<'_>) -> bool {
-    #[cfg(feature = "gpu")]
-    return py.detached(crate::gpu::is_available);
-    #[cfg(not(feature = "gpu"))]
-    return py.detached(|| false);
+/// Functions that find nothing, the default of their result, without support of GPUs.
+macro_rules! found {
+    ($($(#[$doc:meta])* $name:ident -> $type:ty = $find:path;)*) => {
+        $(
+            $(#[$doc])*
+            #[pyfunction]
+            fn $name(py: Python<'_>) -> $type {
+                #[cfg(feature = "gpu")]
+                return py.detached($find);
+                #[cfg(not(feature = "gpu"))]
+                return py.detached(<$type>::default);
+            }
+        )*
+    };
 }
 
-/// How many GPUs there are.
-#[pyfunction]
-fn _gpu_device_count(py: Python<'_>) -> usize {
-    #[cfg(feature = "gpu")]
-    return py.detached(crate::gpu::count);
-    #[cfg(not(feature = "gpu"))]
-    return py.detached(|| 0);
-}
-
-/// The adapters behind `gpu:0`, `gpu:1`, …, a line each.
-#[pyfunction]
-fn _gpu_adapters(py: Python<'_>) -> Vec<String> {
-    #[cfg(feature = "gpu")]
-    return py.detached(crate::gpu::describe_adapters);
-    #[cfg(not(feature = "gpu"))]
-    return py.detached(Vec::new);
+found! {
+    /// Whether a GPU is there; never raises.
+    _gpu_is_available -> bool = crate::gpu::is_available;
+    /// How many GPUs there are.
+    _gpu_device_count -> usize = crate::gpu::count;
+    /// The adapters behind `gpu:0`, `gpu:1`, …, a line each.
+    _gpu_adapters -> Vec<String> = crate::gpu::describe_adapters;
 }
 
 /// What a GPU is and can do.
@@ -103,19 +111,17 @@ fn _gpu_adapters(py: Python<'_>) -> Vec<String> {
 fn _gpu_info<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let index = gpu_index("gpu.info", index)?;
     let info = py.detached(|| crate::gpu::info(index))?;
-    let out = PyDict::new(py);
-    out.set_item("adapter", info.adapter)?;
-    out.set_item("backend", info.backend)?;
-    out.set_item("driver", info.driver)?;
-    out.set_item("device_type", info.device_type)?;
-    out.set_item("subgroup_size", info.subgroup)?;
-    out.set_item("features", info.features)?;
-    let limits = PyDict::new(py);
-    for (name, value) in info.limits {
-        limits.set_item(name, value)?;
-    }
-    out.set_item("limits", limits)?;
-    Ok(out)
+    let limits = info.limits.into_py_dict(py)?;
+    named!(
+        py,
+        adapter = info.adapter,
+        backend = info.backend,
+        driver = info.driver,
+        device_type = info.device_type,
+        subgroup_size = info.subgroup,
+        features = info.features,
+        limits = limits,
+    )
 }
 
 /// Waits until a GPU has done all that was queued.
@@ -140,36 +146,25 @@ fn _gpu_empty_cache(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
 fn _gpu_memory_stats<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let index = gpu_index("gpu.memory_stats", index)?;
     let s = py.detached(|| crate::gpu::stats(index))?;
-    let out = PyDict::new(py);
-    out.set_item("live_bytes", s.live_bytes)?;
-    out.set_item("peak_bytes", s.peak_bytes)?;
-    out.set_item("cached_bytes", s.cached_bytes)?;
-    out.set_item("buffers_created", s.buffers_created)?;
-    out.set_item("pipelines_created", s.pipelines_created)?;
-    out.set_item("bind_groups_created", s.bind_groups_created)?;
-    out.set_item("dispatches", s.dispatches)?;
-    out.set_item("submits", s.submits)?;
-    Ok(out)
+    named!(
+        py,
+        live_bytes = s.live_bytes,
+        peak_bytes = s.peak_bytes,
+        cached_bytes = s.cached_bytes,
+        buffers_created = s.buffers_created,
+        pipelines_created = s.pipelines_created,
+        bind_groups_created = s.bind_groups_created,
+        dispatches = s.dispatches,
+        submits = s.submits,
+    )
 }
 
 /// Registers the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(set_num_threads, m)?)?;
-    m.add_function(wrap_pyfunction!(get_num_threads, m)?)?;
-    m.add_function(wrap_pyfunction!(_memory_stats, m)?)?;
-    m.add_function(wrap_pyfunction!(_set_cache_limit, m)?)?;
-    m.add_function(wrap_pyfunction!(_reset_peak, m)?)?;
-    m.add_function(wrap_pyfunction!(_empty_cache, m)?)?;
-    m.add_function(wrap_pyfunction!(_fail_allocations, m)?)?;
-    m.add_function(wrap_pyfunction!(_gpu_is_available, m)?)?;
-    m.add_function(wrap_pyfunction!(_gpu_device_count, m)?)?;
-    m.add_function(wrap_pyfunction!(_gpu_adapters, m)?)?;
     #[cfg(feature = "gpu")]
-    {
-        m.add_function(wrap_pyfunction!(_gpu_info, m)?)?;
-        m.add_function(wrap_pyfunction!(_gpu_synchronize, m)?)?;
-        m.add_function(wrap_pyfunction!(_gpu_empty_cache, m)?)?;
-        m.add_function(wrap_pyfunction!(_gpu_memory_stats, m)?)?;
-    }
-    Ok(())
+    add_functions!(m: _gpu_info, _gpu_synchronize, _gpu_empty_cache, _gpu_memory_stats)?;
+    add_functions!(
+        m: set_num_threads, get_num_threads, _memory_stats, _set_cache_limit, _reset_peak, _empty_cache,
+        _fail_allocations, _gpu_is_available, _gpu_device_count, _gpu_adapters
+    )
 }

@@ -14,7 +14,7 @@ use crate::tensor::Tensor;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::IntoPyDict;
 use std::ffi::{CStr, c_void};
 
 /// DLPack's device type of host memory.
@@ -51,11 +51,14 @@ struct DlTensor {
     byte_offset: u64,
 }
 
+/// Releases a struct, [`Legacy`] or [`Versioned`]; in C its parameter is a pointer to that.
+type Deleter = unsafe extern "C" fn(*mut c_void);
+
 #[repr(C)]
 struct Legacy {
     tensor: DlTensor,
     context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Legacy)>,
+    deleter: Option<Deleter>,
 }
 
 #[repr(C)]
@@ -63,13 +66,15 @@ struct Versioned {
     major: u32,
     minor: u32,
     context: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Versioned)>,
+    deleter: Option<Deleter>,
     flags: u64,
     tensor: DlTensor,
 }
 
-/// The data that an exported struct points to.
-struct Owned {
+/// An exported struct, and the data that it points to.
+#[repr(C)]
+struct Exported<M> {
+    managed: M,
     array: Array,
     shape: Vec<i64>,
     strides: Vec<i64>,
@@ -92,38 +97,21 @@ fn type_of(dtype: DType) -> DlType {
     DlType { code, bits: dtype.size() as u8 * 8, lanes: 1 }
 }
 
-fn owned(array: Array) -> Box<Owned> {
-    let shape = array.shape().iter().map(|d| d as i64).collect();
-    let strides = array.strides().iter().map(|&s| s as i64).collect();
-    Box::new(Owned { array, shape, strides })
+unsafe extern "C" fn delete<M>(managed: *mut c_void) {
+    // SAFETY: `export` leaked this box, of which the struct is the first field; DLPack's deleter is called
+    // once.
+    unsafe { drop(Box::from_raw(managed.cast::<Exported<M>>())) }
 }
 
-fn described(o: &mut Owned) -> DlTensor {
-    let a = &o.array;
-    DlTensor {
-        data: a.buffer().ptr().wrapping_add(a.offset() * a.dtype().size()).cast(),
-        device: DlDevice { kind: CPU, id: 0 },
-        ndim: a.rank() as i32,
-        dtype: type_of(a.dtype()),
-        shape: o.shape.as_mut_ptr(),
-        strides: o.strides.as_mut_ptr(),
-        byte_offset: 0,
-    }
-}
-
-unsafe extern "C" fn delete_legacy(m: *mut Legacy) {
-    // SAFETY: `export` leaked `m` and its context; DLPack's deleter is called once.
+/// Returns the struct in a capsule, if the capsule has this name.
+///
+/// # Safety
+/// `M` must be the struct that a capsule of this name holds.
+unsafe fn held<M>(capsule: *mut ffi::PyObject, name: &CStr) -> Option<*mut M> {
+    // SAFETY: the pointer is taken only after the name was checked.
     unsafe {
-        let m = Box::from_raw(m);
-        drop(Box::from_raw(m.context.cast::<Owned>()));
-    }
-}
-
-unsafe extern "C" fn delete_versioned(m: *mut Versioned) {
-    // SAFETY: as in `delete_legacy`.
-    unsafe {
-        let m = Box::from_raw(m);
-        drop(Box::from_raw(m.context.cast::<Owned>()));
+        let is_valid = ffi::PyCapsule_IsValid(capsule, name.as_ptr()) == 1;
+        is_valid.then(|| ffi::PyCapsule_GetPointer(capsule, name.as_ptr()).cast())
     }
 }
 
@@ -131,38 +119,56 @@ unsafe extern "C" fn delete_versioned(m: *mut Versioned) {
 unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
     // SAFETY: a capsule with either name was made by `capsule`, and is not consumed, so its struct lives.
     unsafe {
-        if ffi::PyCapsule_IsValid(capsule, NAME.as_ptr()) == 1 {
-            let m = ffi::PyCapsule_GetPointer(capsule, NAME.as_ptr()).cast::<Legacy>();
-            if let Some(deleter) = (*m).deleter {
-                deleter(m);
-            }
-        } else if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
-            let m = ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr()).cast::<Versioned>();
-            if let Some(deleter) = (*m).deleter {
-                deleter(m);
-            }
+        let legacy = held::<Legacy>(capsule, NAME).map(|m| (m.cast(), (*m).deleter));
+        let versioned = || held::<Versioned>(capsule, VERSIONED).map(|m| (m.cast(), (*m).deleter));
+        if let Some((managed, Some(deleter))) = legacy.or_else(versioned) {
+            deleter(managed);
         }
     }
 }
 
-fn capsule<'py>(py: Python<'py>, pointer: *mut c_void, name: &'static CStr) -> PyResult<Bound<'py, PyAny>> {
-    // SAFETY: `pointer` is a struct that `export` leaked, and `name` is static, as `PyCapsule_New` requires.
+/// Returns a capsule of the struct that `managed` makes of the description of `array`.
+fn capsule<'py, M>(
+    py: Python<'py>,
+    name: &'static CStr,
+    array: Array,
+    managed: impl FnOnce(DlTensor) -> M,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut shape: Vec<i64> = array.shape().iter().map(|d| d as i64).collect();
+    let mut strides: Vec<i64> = array.strides().iter().map(|&s| s as i64).collect();
+    let tensor = DlTensor {
+        data: array.buffer().ptr().wrapping_add(array.offset() * array.dtype().size()).cast(),
+        device: DlDevice { kind: CPU, id: 0 },
+        ndim: array.rank() as i32,
+        dtype: type_of(array.dtype()),
+        shape: shape.as_mut_ptr(),
+        strides: strides.as_mut_ptr(),
+        byte_offset: 0,
+    };
+    let exported = Box::into_raw(Box::new(Exported { managed: managed(tensor), array, shape, strides }));
+    // SAFETY: the box is leaked, and its first field is the struct; `name` is static, as `PyCapsule_New`
+    // requires.
     unsafe {
-        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(pointer, name.as_ptr(), Some(drop_capsule)))
+        let made = ffi::PyCapsule_New(exported.cast(), name.as_ptr(), Some(drop_capsule));
+        Bound::from_owned_ptr_or_err(py, made)
     }
 }
 
 fn export<'py>(py: Python<'py>, array: Array, versioned: bool, copied: bool) -> PyResult<Bound<'py, PyAny>> {
-    let mut o = owned(array);
-    let tensor = described(&mut o);
-    let context = Box::into_raw(o).cast::<c_void>();
+    let context = std::ptr::null_mut();
     if versioned {
-        let flags = if copied { COPIED } else { 0 };
-        let m = Versioned { major: 1, minor: 0, context, deleter: Some(delete_versioned), flags, tensor };
-        return capsule(py, Box::into_raw(Box::new(m)).cast(), VERSIONED);
+        let (deleter, flags) = (Some(delete::<Versioned> as Deleter), if copied { COPIED } else { 0 });
+        return capsule(py, VERSIONED, array, |tensor| Versioned {
+            major: 1,
+            minor: 0,
+            context,
+            deleter,
+            flags,
+            tensor,
+        });
     }
-    let m = Legacy { tensor, context, deleter: Some(delete_legacy) };
-    capsule(py, Box::into_raw(Box::new(m)).cast(), NAME)
+    let deleter = Some(delete::<Legacy> as Deleter);
+    capsule(py, NAME, array, |tensor| Legacy { tensor, context, deleter })
 }
 
 #[pymethods]
@@ -208,14 +214,7 @@ impl PyTensor {
 /// when the capsule is consumed, as the producer may overwrite or free the struct early.
 struct Foreign {
     managed: *mut c_void,
-    give_back: Option<GiveBack>,
-}
-
-/// The deleter of a legacy or versioned struct.
-#[derive(Clone, Copy)]
-enum GiveBack {
-    Legacy(unsafe extern "C" fn(*mut Legacy)),
-    Versioned(unsafe extern "C" fn(*mut Versioned)),
+    deleter: Option<Deleter>,
 }
 
 // SAFETY: DLPack allows its deleter to be called from any thread.
@@ -225,17 +224,10 @@ unsafe impl Sync for Foreign {}
 
 impl Drop for Foreign {
     fn drop(&mut self) {
-        let Some(give_back) = self.give_back else { return };
+        let Some(deleter) = self.deleter else { return };
         // Deleters of Python libraries release Python objects, which are gone once the interpreter has ended.
-        let _ = Python::try_attach(|_| {
-            // SAFETY: `consume` renamed the capsule, so nobody else calls the deleter.
-            unsafe {
-                match give_back {
-                    GiveBack::Legacy(deleter) => deleter(self.managed.cast()),
-                    GiveBack::Versioned(deleter) => deleter(self.managed.cast()),
-                }
-            }
-        });
+        // SAFETY: `consume` renamed the capsule, so nobody else calls the deleter.
+        let _ = Python::try_attach(|_| unsafe { deleter(self.managed) });
     }
 }
 
@@ -244,25 +236,23 @@ impl Drop for Foreign {
 /// must never be written, comes in legacy structs.
 fn consume(capsule: &Bound<'_, PyAny>) -> PyResult<(Foreign, DlTensor, bool)> {
     let p = capsule.as_ptr();
-    // SAFETY: each pointer is taken only after the capsule's name, and so its type, was checked. The struct
-    // is valid until the capsule is consumed and is read before other code runs. Renaming the capsule keeps
-    // its owner from freeing the struct.
+    // SAFETY: the names are those of the standard for these structs. The struct is valid until the capsule is
+    // consumed and is read before other code runs. Renaming the capsule keeps its owner from freeing the
+    // struct.
     unsafe {
-        if ffi::PyCapsule_IsValid(p, VERSIONED.as_ptr()) == 1 {
-            let managed = ffi::PyCapsule_GetPointer(p, VERSIONED.as_ptr());
-            let m = &*managed.cast::<Versioned>();
+        if let Some(managed) = held::<Versioned>(p, VERSIONED) {
+            let m = &*managed;
             if m.major != 1 {
                 return Err(PyBufferError::new_err(format!("DLPack {} is not supported, only 1", m.major)));
             }
-            let give_back = m.deleter.map(GiveBack::Versioned);
-            let taken = (Foreign { managed, give_back }, m.tensor, m.flags & READ_ONLY != 0);
+            let owner = Foreign { managed: managed.cast(), deleter: m.deleter };
+            let taken = (owner, m.tensor, m.flags & READ_ONLY != 0);
             ffi::PyCapsule_SetName(p, VERSIONED_USED.as_ptr());
             return Ok(taken);
         }
-        if ffi::PyCapsule_IsValid(p, NAME.as_ptr()) == 1 {
-            let managed = ffi::PyCapsule_GetPointer(p, NAME.as_ptr());
-            let m = &*managed.cast::<Legacy>();
-            let taken = (Foreign { managed, give_back: m.deleter.map(GiveBack::Legacy) }, m.tensor, true);
+        if let Some(managed) = held::<Legacy>(p, NAME) {
+            let m = &*managed;
+            let taken = (Foreign { managed: managed.cast(), deleter: m.deleter }, m.tensor, true);
             ffi::PyCapsule_SetName(p, NAME_USED.as_ptr());
             return Ok(taken);
         }
@@ -285,8 +275,7 @@ fn dtype_of(t: DlType) -> PyResult<DType> {
 /// Returns a tensor over the memory of an object with `__dlpack__`; copies memory that may be read-only.
 pub fn import(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let py = obj.py();
-    let kwargs = PyDict::new(py);
-    kwargs.set_item("max_version", (1, 0))?;
+    let kwargs = [("max_version", (1, 0))].into_py_dict(py)?;
     let method = obj.getattr("__dlpack__").map_err(|_| {
         type_error(format!("from_dlpack: an object with __dlpack__ expected, got {}", obj.get_type()))
     })?;

@@ -4,7 +4,7 @@
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::py::error::{type_error, value_error};
-use pyo3::basic::CompareOp;
+use crate::py::tensor::table::readings;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -32,25 +32,26 @@ pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
     Ok(all[i].clone_ref(py))
 }
 
+/// Returns the dtype that one of Python's own number types means as an argument.
+fn of_python(class: &Bound<'_, PyAny>) -> Option<DType> {
+    let py = class.py();
+    let types = [
+        (py.get_type::<PyComplex>(), DType::C128),
+        (py.get_type::<PyFloat>(), DType::F64),
+        (py.get_type::<PyInt>(), DType::I64),
+        (py.get_type::<PyBool>(), DType::Bool),
+    ];
+    types.into_iter().find(|(own, _)| class.is(own)).map(|(_, dtype)| dtype)
+}
+
 /// Parses every spelling of a dtype; `None` for anything else.
 fn parse(obj: &Bound<'_, PyAny>) -> Option<DType> {
     if let Ok(d) = obj.cast::<PyDType>() {
         return Some(d.get().dtype);
     }
-    let py = obj.py();
-    if let Ok(t) = obj.cast::<PyType>() {
-        for (class, dtype) in [
-            (py.get_type::<PyComplex>(), DType::C128),
-            (py.get_type::<PyFloat>(), DType::F64),
-            (py.get_type::<PyInt>(), DType::I64),
-            (py.get_type::<PyBool>(), DType::Bool),
-        ] {
-            if t.is(&class) {
-                return Some(dtype);
-            }
-        }
-        let name = t.name().ok()?;
-        return DType::from_name(name.to_str().ok()?.trim_end_matches('_'));
+    if let Ok(class) = obj.cast::<PyType>() {
+        let named = || DType::from_name(class.name().ok()?.to_str().ok()?.trim_end_matches('_'));
+        return of_python(class).or_else(named);
     }
     if let Ok(name) = obj.cast::<PyString>() {
         return DType::from_name(name.to_str().ok()?.trim_start_matches("wengert."));
@@ -73,6 +74,24 @@ pub fn optional_dtype(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<DType>>
     obj.map(dtype_of).transpose()
 }
 
+readings! { PyDType, |object| object.dtype;
+    /// The name: `float32`.
+    #[getter]
+    name -> &'static str = |d| d.name();
+    /// Bytes per element.
+    #[getter]
+    itemsize -> usize = |d| d.size();
+    /// Whether this is a complex type.
+    #[getter]
+    is_complex -> bool = |d| d.is_complex();
+    /// Whether numbers of this type have derivatives: floating point and complex ones.
+    #[getter]
+    is_differentiable -> bool = |d| d.is_differentiable();
+    /// Whether this is a type of real floating point numbers.
+    #[getter]
+    is_floating_point -> bool = |d| d.is_float();
+}
+
 #[pymethods]
 impl PyDType {
     fn __repr__(&self) -> String {
@@ -84,57 +103,15 @@ impl PyDType {
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
         PyString::new(py, self.dtype.name()).hash()
     }
-    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
-        let py = other.py();
-        let same = match parse(other) {
-            // As an argument `float` means float64, but it does not equal float64.
-            Some(d) if !is_python_type(other) => d == self.dtype,
-            _ => false,
-        };
-        Ok(match op {
-            CompareOp::Eq => PyBool::new(py, same).to_owned().into_any().unbind(),
-            CompareOp::Ne => PyBool::new(py, !same).to_owned().into_any().unbind(),
-            _ => py.NotImplemented(),
-        })
-    }
-    /// The name: `float32`.
-    #[getter]
-    fn name(&self) -> &'static str {
-        self.dtype.name()
-    }
-    /// Bytes per element.
-    #[getter]
-    fn itemsize(&self) -> usize {
-        self.dtype.size()
-    }
-    /// Whether this is a complex type.
-    #[getter]
-    fn is_complex(&self) -> bool {
-        self.dtype.is_complex()
-    }
-    /// Whether numbers of this type have derivatives: floating point and complex ones.
-    #[getter]
-    fn is_differentiable(&self) -> bool {
-        self.dtype.is_differentiable()
-    }
-    /// Whether this is a type of real floating point numbers.
-    #[getter]
-    fn is_floating_point(&self) -> bool {
-        self.dtype.is_float()
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        // As an argument `float` means float64, but it does not equal float64.
+        of_python(other).is_none() && parse(other) == Some(self.dtype)
     }
     /// NumPy's dtype of the same name; bfloat16 needs the package ml_dtypes.
     #[getter]
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         numpy_dtype(py, self.dtype)
     }
-}
-
-fn is_python_type(obj: &Bound<'_, PyAny>) -> bool {
-    let py = obj.py();
-    obj.is(py.get_type::<PyFloat>())
-        || obj.is(py.get_type::<PyInt>())
-        || obj.is(py.get_type::<PyBool>())
-        || obj.is(py.get_type::<PyComplex>())
 }
 
 /// Returns NumPy's dtype of the same name.
@@ -201,14 +178,12 @@ impl PyDevice {
     #[new]
     #[pyo3(signature = (name, index=None))]
     fn new(name: &Bound<'_, PyAny>, index: Option<&Bound<'_, PyAny>>) -> PyResult<PyDevice> {
-        let device = device_of(name)?;
+        let mut device = device_of(name)?;
         let index = index.map(|i| gpu_index("device", i)).transpose()?;
-        Ok(PyDevice {
-            device: match (device, index) {
-                (Device::Gpu(_), Some(i)) => Device::Gpu(i),
-                (device, _) => device,
-            },
-        })
+        if let (Device::Gpu(own), Some(given)) = (&mut device, index) {
+            *own = given;
+        }
+        Ok(PyDevice { device })
     }
     fn __repr__(&self) -> String {
         format!("device('{}')", self.device)
@@ -222,31 +197,21 @@ impl PyDevice {
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
         PyString::new(py, &self.device.to_string()).hash()
     }
-    fn __richcmp__(&self, other: &Bound<'_, PyAny>, op: CompareOp) -> Py<PyAny> {
-        let py = other.py();
-        let same = device_of(other).is_ok_and(|d| d == self.device);
-        match op {
-            CompareOp::Eq => PyBool::new(py, same).to_owned().into_any().unbind(),
-            CompareOp::Ne => PyBool::new(py, !same).to_owned().into_any().unbind(),
-            _ => py.NotImplemented(),
-        }
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        device_of(other).is_ok_and(|device| device == self.device)
     }
+}
+
+readings! { PyDevice, |object| object.device;
     /// `cpu` or `gpu`.
     #[getter(r#type)]
-    fn kind(&self) -> &'static str {
-        match self.device {
-            Device::Cpu => "cpu",
-            Device::Gpu(_) => "gpu",
-        }
-    }
+    kind -> &'static str = |device| if *device == Device::Cpu { "cpu" } else { "gpu" };
     /// The number of the GPU; `None` for the CPU.
     #[getter]
-    fn index(&self) -> Option<u8> {
-        match self.device {
-            Device::Cpu => None,
-            Device::Gpu(i) => Some(i),
-        }
-    }
+    index -> Option<u8> = |device| match device {
+        Device::Cpu => None,
+        Device::Gpu(i) => Some(*i),
+    };
 }
 
 /// Registers the classes and one object per dtype.

@@ -2,7 +2,6 @@
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
-use crate::array::shape::MAX_RANK;
 use crate::error::Result;
 use crate::py::tensor::{leaf, tracer};
 use crate::tensor::{Payload, Tensor};
@@ -16,12 +15,12 @@ const WIDTH: usize = 80;
 
 /// Formats a tensor, as in `tensor([1., 2.], requires_grad=True)`.
 pub fn tensor(t: &Tensor) -> Result<String> {
+    const OPENING: &str = "tensor(";
     let mut notes = Vec::new();
-    let mut body = String::from("tensor(");
-    match traced_body(t) {
-        Some(text) => body = text,
-        None => body.push_str(&values(&t.detach(), body.len())?),
-    }
+    let body = match traced_body(t) {
+        Some(text) => text,
+        None => OPENING.to_string() + &values(&t.detach(), OPENING.len())?,
+    };
     if !matches!(t.dtype(), DType::F32 | DType::I64 | DType::Bool | DType::C64) {
         notes.push(format!("dtype={}", t.dtype()));
     }
@@ -36,12 +35,8 @@ pub fn tensor(t: &Tensor) -> Result<String> {
     } else if let Some(edge) = t.edge() {
         notes.push(format!("grad_fn=<{}>", node_name(edge.node.name())));
     }
-    for note in notes {
-        body.push_str(", ");
-        body.push_str(&note);
-    }
-    body.push(')');
-    Ok(body)
+    notes.insert(0, body);
+    Ok(notes.join(", ") + ")")
 }
 
 /// Returns the class name of a node: `log_softmax` becomes `LogSoftmaxBackward`.
@@ -93,8 +88,7 @@ fn style(t: &Tensor, shown: &[f64]) -> Style {
     {
         return Style::Scientific;
     }
-    let digits = finite.iter().map(|v| digits(*v)).max().unwrap_or(0);
-    Style::Fixed(digits)
+    Style::Fixed(finite.iter().map(|v| digits(*v)).max().unwrap_or(0))
 }
 
 /// Digits after the point that show `v` to four decimals, without trailing zeros.
@@ -126,8 +120,7 @@ fn number(v: f64, style: &Style) -> String {
 
 /// Formats the elements of a concrete tensor in brackets; `indent` is the column of the first bracket.
 fn values(t: &Tensor, indent: usize) -> Result<String> {
-    let host = t.array("print")?.to_device(Device::Cpu)?;
-    let t = Tensor::Array(host);
+    let t = Tensor::Array(t.array("print")?.to_device(Device::Cpu)?);
     if t.numel() == 0 {
         return Ok("[]".into());
     }
@@ -137,17 +130,17 @@ fn values(t: &Tensor, indent: usize) -> Result<String> {
     let mut part = t.clone();
     // Select the edges of every summarised axis by index.
     for (i, d) in shape.iter().enumerate() {
-        let rows: Vec<i64> = rows(d, summary).into_iter().flatten().map(|r| r as i64).collect();
-        if rows.len() < d {
-            part = part.take(&Tensor::from_slice(&rows, &[rows.len()])?, i as i64)?;
+        let rows = rows(d, summary);
+        let shown: Vec<i64> = rows.iter().flatten().map(|&r| r as i64).collect();
+        if shown.len() < d {
+            part = part.take(&Tensor::from_slice(&shown, &[shown.len()])?, i as i64)?;
         }
-        picked.push(rows_with_gap(d, summary));
+        picked.push(rows.iter().map(Option::is_some).collect());
     }
+    let mut texts = exact(&part)?;
     if shape.rank() == 0 {
-        let v = exact(&part)?;
-        return Ok(v.first().cloned().unwrap_or_default());
+        return Ok(texts.pop().unwrap_or_default());
     }
-    let texts = exact(&part)?;
     let width = texts.iter().map(String::len).max().unwrap_or(0);
     let mut page = Page { texts, width, picked, next: 0, indent };
     let mut out = String::new();
@@ -164,31 +157,18 @@ fn exact(t: &Tensor) -> Result<Vec<String>> {
             _ => host.slice::<i64>()?.iter().map(i64::to_string).collect(),
         });
     }
-    if t.dtype().is_complex() {
-        return complex(t);
+    if !t.dtype().is_complex() {
+        let numbers = t.to_vec()?;
+        let style = style(t, &numbers);
+        return Ok(numbers.iter().map(|&v| number(v, &style)).collect());
     }
-    let numbers = t.to_vec()?;
-    let style = style(t, &numbers);
-    Ok(numbers.iter().map(|&v| number(v, &style)).collect())
-}
-
-/// Formats complex numbers as Python does, each part in its own style.
-fn complex(t: &Tensor) -> Result<Vec<String>> {
-    let parts = |part: Tensor| -> Result<Vec<String>> {
-        let numbers = part.to_vec()?;
-        let style = style(&part, &numbers);
-        Ok(numbers.iter().map(|&v| number(v, &style)).collect())
-    };
-    let (re, im) = (parts(t.real()?)?, parts(t.imag()?)?);
+    // As Python does, each part in its own style.
+    let (re, im) = (exact(&t.real()?)?, exact(&t.imag()?)?);
     let sign = |im: &str| if im.starts_with('-') { "" } else { "+" };
     Ok(re.iter().zip(&im).map(|(re, im)| format!("{re}{}{im}j", sign(im))).collect())
 }
 
-/// Per printed row: whether it holds elements (`true`) or is the gap of a summary (`false`).
-fn rows_with_gap(length: usize, summary: bool) -> Vec<bool> {
-    rows(length, summary).iter().map(Option::is_some).collect()
-}
-
+/// Returns the rows to print; `None` is the gap of a summary.
 fn rows(length: usize, summary: bool) -> Vec<Option<usize>> {
     if summary && length > 2 * EDGE + 1 {
         let head = (0..EDGE).map(Some);
@@ -215,14 +195,12 @@ impl Page {
         for (i, &shown) in rows.iter().enumerate() {
             if i > 0 {
                 out.push(',');
-                if axis + 1 < rank {
-                    // Newlines separate blocks, one for each axis in between.
-                    (0..(rank - axis - 1).min(MAX_RANK)).for_each(|_| out.push('\n'));
-                    out.push_str(&" ".repeat(self.indent + axis + 1));
-                } else if column + self.width + 3 > WIDTH {
-                    out.push('\n');
-                    out.push_str(&" ".repeat(self.indent + axis + 1));
+                // Newlines separate blocks, one for each axis in between.
+                let blocks = rank - axis - 1;
+                if blocks > 0 || column + self.width + 3 > WIDTH {
                     column = self.indent + axis + 1;
+                    out.push_str(&"\n".repeat(blocks.max(1)));
+                    out.push_str(&" ".repeat(column));
                 } else {
                     out.push(' ');
                 }

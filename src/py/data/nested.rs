@@ -4,7 +4,7 @@ use crate::array::Array;
 use crate::array::buffer::{Device, collect_at_most, grow, lengthen, with_capacity};
 use crate::array::complex::Complex;
 use crate::array::dtype::{DType, Element};
-use crate::array::shape::Shape;
+use crate::array::shape::{MAX_RANK, Shape};
 use crate::py::args::too_large;
 use crate::py::data::convert::element;
 use crate::py::detach::Detach;
@@ -78,7 +78,7 @@ impl Nested {
         if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
             let length = obj.len()?;
             if depth == self.shape.len() {
-                if !self.floats.is_empty() || depth >= crate::array::shape::MAX_RANK {
+                if !self.floats.is_empty() || depth >= MAX_RANK {
                     return Err(self.ragged(length, depth));
                 }
                 self.shape.push(length);
@@ -88,7 +88,7 @@ impl Nested {
             for i in 0..length {
                 self.collect(&obj.get_item(i)?, depth + 1)?;
                 if self.mixed {
-                    return Ok(());
+                    break;
                 }
             }
             return Ok(());
@@ -139,15 +139,13 @@ impl Nested {
             Some(expected) => format!(
                 "nested lists of unequal length: {length} elements in axis {depth}, expected {expected}"
             ),
-            None if depth >= crate::array::shape::MAX_RANK => format!(
+            None if depth >= MAX_RANK => format!(
                 "lists nested more than {depth} deep, and a tensor has at most {depth} axes; a list that \
                  contains itself has no shape"
             ),
-            None => {
-                format!(
-                    "nested lists of unequal depth: a list of {length} elements where a number was expected"
-                )
-            }
+            None => format!(
+                "nested lists of unequal depth: a list of {length} elements where a number was expected"
+            ),
         })
     }
 }
@@ -156,10 +154,9 @@ impl Nested {
 /// their history. `depth` is the number of lists around this one; it is bounded, as a list may contain
 /// itself.
 pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
-    if depth >= crate::array::shape::MAX_RANK {
+    if depth >= MAX_RANK {
         return Err(value_error(format!(
-            "lists nested more than {} deep cannot become a tensor, which has at most that many axes",
-            crate::array::shape::MAX_RANK
+            "lists nested more than {MAX_RANK} deep cannot become a tensor, which has at most that many axes"
         )));
     }
     let mut all = Nested::default();
@@ -194,10 +191,7 @@ pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<T
     }
     let mut all = Nested::default();
     all.collect(obj, 0)?;
-    if all.mixed {
-        return Ok(None);
-    }
-    if all.class == Class::Complex && !dtype.is_complex() {
+    if all.mixed || (all.class == Class::Complex && !dtype.is_complex()) {
         return Ok(None);
     }
     if dtype.is_complex() {
@@ -205,8 +199,7 @@ pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<T
     }
     if all.class == Class::Float || dtype == DType::F64 {
         all.floats.iter().try_for_each(|&value| dtype.check_fits_float(value))?;
-        let exact = Tensor::from_slice(&all.floats, &all.shape)?;
-        return Ok(Some(exact.cast(dtype)?));
+        return Ok(Some(Tensor::from_slice(&all.floats, &all.shape)?.cast(dtype)?));
     }
     for &value in &all.ints {
         dtype.check_fits(value)?;

@@ -4,6 +4,7 @@ use crate::array::Array;
 use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::{Category, DType};
 use crate::array::shape::Shape;
+use crate::cpu::pointwise::copy;
 use crate::py::args::listed;
 use crate::py::data::convert::unsupported;
 use crate::py::data::dlpack;
@@ -15,7 +16,7 @@ use crate::tensor::Tensor;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{IntoPyDict, PyDict, PyString, PyTuple, PyType};
 
 /// Keeps a Python object alive for as long as a tensor uses its memory.
 struct Keeper(#[allow(dead_code)] Py<PyAny>);
@@ -51,8 +52,7 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let aligned = address % dtype.align() == 0 && strides.iter().all(|s| s % size == 0);
     if !aligned || read_only {
         // Copies memory that is read-only, or unaligned, or whose strides are no multiple of an element.
-        let kwargs = PyDict::new(py);
-        kwargs.set_item("order", "C")?;
+        let kwargs = [("order", "C")].into_py_dict(py)?;
         return share(&py.import("numpy")?.call_method("array", (obj,), Some(&kwargs))?);
     }
     let strides: Vec<isize> = strides.iter().map(|s| s / size).collect();
@@ -115,11 +115,9 @@ pub fn truth(array: Array) -> PyResult<Array> {
     }
     let bytes =
         Array::strided(array.buffer().clone(), array.shape(), &array.strides(), array.offset(), DType::U8)?;
-    let flat = crate::cpu::pointwise::copy::contiguous(&bytes)?;
-    if flat.slice::<u8>()?.iter().all(|&b| b <= 1) {
-        return Ok(array);
-    }
-    Ok(crate::cpu::pointwise::copy::cast(&flat, DType::Bool)?)
+    let flat = copy::contiguous(&bytes)?;
+    let is_valid = flat.slice::<u8>()?.iter().all(|&b| b <= 1);
+    Ok(if is_valid { array } else { copy::cast(&flat, DType::Bool)? })
 }
 
 /// Returns the dtype's name in NumPy's array interface; `None` for bfloat16, which has none there.
@@ -145,18 +143,15 @@ fn array_dtype(array: &Bound<'_, PyAny>, description: &Bound<'_, PyAny>) -> PyRe
         return Ok(dtype);
     }
     let name: String = array.getattr("dtype")?.getattr("name")?.extract()?;
-    let advice = match name.as_str() {
-        "bfloat16" => return Ok(DType::BF16),
-        _ if DType::from_name(&name).is_some() => {
-            return Err(type_error(format!(
-                "arrays in foreign byte order are not accepted; convert with array.astype('{name}')"
-            )));
-        }
-        _ => "float32",
-    };
-    Err(type_error(format!(
-        "arrays of dtype {name} are not accepted; convert with array.astype, for example to {advice}"
-    )))
+    match DType::from_name(&name) {
+        Some(DType::BF16) => Ok(DType::BF16),
+        Some(_) => Err(type_error(format!(
+            "arrays in foreign byte order are not accepted; convert with array.astype('{name}')"
+        ))),
+        None => Err(type_error(format!(
+            "arrays of dtype {name} are not accepted; convert with array.astype, for example to float32"
+        ))),
+    }
 }
 
 /// Returns the array of a tensor that may be exported: on the CPU, without history.

@@ -6,6 +6,7 @@ use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::error::Error;
 use crate::py::data::dtype::device_of;
+use crate::py::data::numpy::truth;
 use crate::py::error::value_error;
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, leaf, require_grad, wrap};
@@ -13,25 +14,19 @@ use crate::tensor::Tensor;
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
 use std::ffi::CString;
+
+/// The arguments of [`_rebuild`].
+type Rebuilt<'py> = (Bound<'py, PyType>, Bound<'py, PyTuple>, bool);
 
 #[pymethods]
 impl PyTensor {
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Rebuilt<'py>)> {
         let py = slf.py();
         let rebuild = py.import("wengert._core")?.getattr("_rebuild")?;
         let t = value(slf)?;
-        let state = state(py, &t)?;
-        let class = slf.get_type();
-        let requires = leaf(&t).is_some();
-        Ok((
-            rebuild,
-            PyTuple::new(
-                py,
-                [class.into_any(), state.into_any(), PyBool::new(py, requires).to_owned().into_any()],
-            )?,
-        ))
+        Ok((rebuild, (slf.get_type(), state(py, &t)?, leaf(&t).is_some())))
     }
 
     /// An independent copy; only leaves can be copied, for the copy of a result could not keep its history.
@@ -71,12 +66,11 @@ pub fn state<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> 
         Ok(())
     })?;
     let shape = PyTuple::new(py, host.shape().iter())?;
-    let mut parts =
-        vec![bytes.into_any(), shape.into_any(), PyString::new(py, host.dtype().name()).into_any()];
-    if t.device() != Device::Cpu {
-        parts.push(PyString::new(py, &t.device().to_string()).into_any());
+    let name = host.dtype().name();
+    match t.device() {
+        Device::Cpu => (bytes, shape, name).into_pyobject(py),
+        device => (bytes, shape, name, device.to_string()).into_pyobject(py),
     }
-    PyTuple::new(py, parts)
 }
 
 fn bytes_of<T: Element>(values: &[T]) -> &[u8] {
@@ -122,7 +116,7 @@ pub fn _rebuild<'py>(
     let array = Array::empty(shape, dtype, Device::Cpu)?;
     // SAFETY: `array` was just allocated, and its size was compared with `bytes.len()`.
     unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), array.buffer().ptr(), bytes.len()) };
-    let mut t = Tensor::Array(crate::py::data::numpy::truth(array)?);
+    let mut t = Tensor::Array(truth(array)?);
     if let Ok(device) = state.get_item(3) {
         t = placed(class.py(), t, &device)?;
     }

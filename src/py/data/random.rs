@@ -3,84 +3,56 @@
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::random;
+use crate::array::shape::Shape;
+use crate::error::Result;
+use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::operand::meeting;
-use crate::py::args::{Arg, AsTensor, amount, count, integers, run, shape, shape_from, whole};
-use crate::py::data::create::{Any, made, place};
+use crate::py::args::{Arg, AsTensor, Whole, amount, count, integers, run, shape, shape_from, whole};
+use crate::py::data::create::{Any, integer, made, of_shape, place, place_beside};
 use crate::py::data::dtype::{optional_device, optional_dtype};
 use crate::py::error::{type_error, value_error};
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::operators::binary_of;
+use crate::py::tensor::table::{add_functions, methods};
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
-macro_rules! random {
-    ($($(#[$doc:meta])* $name:ident $like:ident;)*) => {
-        $(
-            $(#[$doc])*
-            #[pyfunction]
-            #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
-            fn $name(
-                py: Python<'_>,
-                size: &Bound<'_, PyTuple>,
-                dtype: Any,
-                device: Any,
-                requires_grad: bool,
-            ) -> PyResult<PyTensor> {
-                let (dtype, device) = place(dtype, device)?;
-                let shape = shape(&integers(size)?)?;
-                made(run(py, shape.numel(), || Tensor::$name(shape, dtype, device))?, requires_grad)
-            }
+type Draw = fn(Shape, DType, Device) -> Result<Tensor>;
 
-            $(#[$doc])*
-            /// Shape, dtype and device are those of `input` where they are not given.
-            #[pyfunction]
-            #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false))]
-            fn $like(input: AsTensor, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
-                let a = input.0.aval();
-                let dtype = optional_dtype(dtype)?.unwrap_or(a.dtype);
-                let device = optional_device(device)?.unwrap_or(a.device);
-                made(Tensor::$name(a.shape, dtype, device)?, requires_grad)
-            }
-        )*
-    };
+fn drawn(draw: Draw) -> impl Fn(Python<'_>, Shape, DType, Device) -> PyResult<Tensor> {
+    move |py, shape, dtype, device| run(py, shape.numel(), || draw(shape, dtype, device))
 }
 
-random! {
+of_shape! {
     /// Uniform random numbers on `[0, 1)`, from the default generator.
-    rand rand_like;
+    rand rand_like = drawn(Tensor::rand);
     /// Standard normal random numbers, from the default generator.
-    randn randn_like;
+    randn randn_like = drawn(Tensor::randn);
 }
 
 /// Uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`.
 #[pyfunction]
 #[pyo3(signature = (low, high, size=None, *, dtype=None, device=None))]
-fn randint(
-    #[pyo3(from_py_with = whole)] low: i64,
-    high: &Bound<'_, PyAny>,
-    size: Any,
-    dtype: Any,
-    device: Any,
-) -> PyResult<PyTensor> {
+fn randint(low: Whole, high: &Bound<'_, PyAny>, size: Any, dtype: Any, device: Any) -> PyResult<PyTensor> {
     let (low, high, shape) = match size {
-        Some(size) => (low, whole(high)?, shape_from(size)?),
-        None => (0, low, shape_from(high)?),
+        Some(size) => (low.0, whole(high)?, shape_from(size)?),
+        None => (0, low.0, shape_from(high)?),
     };
     let device = optional_device(device)?.unwrap_or_default();
-    let natural = if device == Device::Cpu { DType::I64 } else { DType::I32 };
-    let dtype = optional_dtype(dtype)?.unwrap_or(natural);
+    let dtype = optional_dtype(dtype)?.unwrap_or(integer(device));
     made(Tensor::randint(low, high, shape, dtype, device)?, false)
 }
 
 /// The numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`.
 #[pyfunction]
 #[pyo3(signature = (n, *, dtype=None, device=None))]
-fn randperm(#[pyo3(from_py_with = whole)] n: i64, dtype: Any, device: Any) -> PyResult<PyTensor> {
+fn randperm(n: Whole, dtype: Any, device: Any) -> PyResult<PyTensor> {
     let dtype = optional_dtype(dtype)?;
-    let order = Tensor::permutation(count("randperm: n", n)?, optional_device(device)?.unwrap_or_default())?;
+    let order =
+        Tensor::permutation(count("randperm: n", n.0)?, optional_device(device)?.unwrap_or_default())?;
     made(dtype.map_or(Ok(order.clone()), |dtype| order.cast(dtype))?, false)
 }
 
@@ -95,8 +67,7 @@ fn normal(
     dtype: Any,
     device: Any,
 ) -> PyResult<PyTensor> {
-    let given = optional_device(device)?;
-    let (dtype, device) = place(dtype, device)?;
+    let (dtype, place) = place(dtype, device)?;
     let std = std.unwrap_or(Arg::Float(1.0));
     // The numbers are drawn on the device of the tensors.
     let tensors = [&mean, &std].into_iter().filter_map(|arg| match arg {
@@ -104,10 +75,7 @@ fn normal(
         _ => None,
     });
     let tensors: SmallVec<[&Tensor; 2]> = tensors.collect();
-    let device = match tensors.is_empty() {
-        false => given.unwrap_or_else(|| meeting(&tensors).device()),
-        true => device,
-    };
+    let device = if device.is_none() && !tensors.is_empty() { meeting(&tensors).device() } else { place };
     let shape = match (size, &mean, &std) {
         (Some(size), _, _) => shape_from(size)?,
         (None, Arg::Tensor(m), Arg::Tensor(s)) => m
@@ -115,13 +83,11 @@ fn normal(
             .broadcast(&s.shape())
             .ok_or_else(|| value_error("normal: mean and std do not broadcast"))?,
         (None, Arg::Tensor(t), _) | (None, _, Arg::Tensor(t)) => t.shape(),
-        _ => {
-            return Err(type_error("normal: give size where mean and std are numbers"));
-        }
+        _ => return Err(type_error("normal: give size where mean and std are numbers")),
     };
     let noise = Tensor::randn(shape, dtype, device)?;
-    let scaled = binary_of(py, &noise, &std, crate::ops::pointwise::binary::Binary::Mul, false)?;
-    made(binary_of(py, &scaled, &mean, crate::ops::pointwise::binary::Binary::Add, false)?, false)
+    let scaled = binary_of(py, &noise, &std, Binary::Mul, false)?;
+    made(binary_of(py, &scaled, &mean, Binary::Add, false)?, false)
 }
 
 /// Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device.
@@ -132,20 +98,16 @@ fn normal(
 fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
     // Negative seeds wrap modulo 2^64, as in PyTorch.
     let bits = seed.extract::<u64>().or_else(|_| seed.extract::<i64>().map(|s| s as u64));
-    match bits {
-        Ok(bits) => random::manual_seed(bits),
-        Err(e) if e.is_instance_of::<PyOverflowError>(seed.py()) => {
-            return Err(value_error(format!(
-                "manual_seed: a seed from -2^63 to 2^64 - 1 expected, got {seed}; take it modulo 2**64"
-            )));
-        }
-        Err(_) => {
-            return Err(type_error(format!(
-                "manual_seed: an integer expected, got {}",
-                seed.get_type().name()?
-            )));
-        }
-    }
+    let bits = bits.map_err(|error| match error.is_instance_of::<PyOverflowError>(seed.py()) {
+        true => value_error(format!(
+            "manual_seed: a seed from -2^63 to 2^64 - 1 expected, got {seed}; take it modulo 2**64"
+        )),
+        false => match seed.get_type().name() {
+            Ok(name) => type_error(format!("manual_seed: an integer expected, got {name}")),
+            Err(error) => error,
+        },
+    })?;
+    random::manual_seed(bits);
     Ok(())
 }
 
@@ -170,32 +132,18 @@ fn set_rng_state(state: (u64, u64)) {
 
 /// Registers the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    macro_rules! add {
-        ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
-    }
-    add!(
-        rand, rand_like, randn, randn_like, randint, randperm, normal, manual_seed, _seed, get_rng_state,
+    add_functions!(
+        m: rand, rand_like, randn, randn_like, randint, randperm, normal, manual_seed, _seed, get_rng_state,
         set_rng_state
-    );
-    Ok(())
+    )
 }
 
-#[pymethods]
-impl PyTensor {
+methods! {
     /// 1 with the probability that each element gives, else 0. No gradient.
-    fn bernoulli(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, Tensor::bernoulli)
-    }
-
+    bernoulli() = Tensor::bernoulli;
     /// `num_samples` positions along the last axis of one or two, drawn with probabilities proportional to
     /// the elements. Without `replacement` the positions of a row differ. No gradient.
     #[pyo3(signature = (num_samples, replacement=false))]
-    fn multinomial(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = amount)] num_samples: usize,
-        replacement: bool,
-    ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.multinomial(num_samples, replacement))
-    }
+    multinomial(#[pyo3(from_py_with = amount)] num_samples: usize, replacement: bool) =
+        |x| x.multinomial(num_samples, replacement);
 }

@@ -2,6 +2,8 @@
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
+use crate::cpu::pointwise::copy;
+use crate::py::args::Arg;
 use crate::py::autograd::debug;
 use crate::py::data::{nested, numpy};
 use crate::py::detach::Detach;
@@ -22,13 +24,12 @@ pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     }
     let array = t.array("item")?;
     let value = py.detached(|| array.to_device(Device::Cpu))?;
-    let value = crate::cpu::pointwise::copy::contiguous(&value)?;
+    let value = copy::contiguous(&value)?;
     Ok(match t.dtype() {
         DType::Bool => PyBool::new(py, value.item()? != 0.0).to_owned().into_any(),
         DType::U64 => PyInt::new(py, value.slice::<u64>()?[0]).into_any(),
         dtype if dtype.is_integer() => {
-            PyInt::new(py, crate::cpu::pointwise::copy::cast(&value, DType::I64)?.slice::<i64>()?[0])
-                .into_any()
+            PyInt::new(py, copy::cast(&value, DType::I64)?.slice::<i64>()?[0]).into_any()
         }
         dtype if dtype.is_complex() => {
             let parts = Tensor::Array(value.as_real()?).to_vec()?;
@@ -38,28 +39,32 @@ pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     })
 }
 
+impl PyTensor {
+    /// Returns the value, which the function `name` takes out of the graph.
+    fn leaving(&self, name: &str) -> PyResult<Tensor> {
+        let t = self.value()?.into_owned();
+        debug::left(name, &t);
+        Ok(t)
+    }
+}
+
 #[pymethods]
 impl PyTensor {
     /// The one element as a Python number. Raises ValueError for any other number of elements.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.value()?;
-        debug::left("item()", &t);
-        item(py, &t)
+        item(py, &self.leaving("item()")?)
     }
 
     /// The elements as nested lists of Python numbers; a number for a tensor without axes.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.value()?;
-        debug::left("tolist()", &t);
-        nested::to_list(py, t.array("tolist")?)
+        nested::to_list(py, self.leaving("tolist()")?.array("tolist")?)
     }
 
     /// A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call
     /// `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both.
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.value()?.into_owned();
-        debug::left("numpy()", &t);
+        let t = self.leaving("numpy()")?;
         let t = if force { t.detach().to_device(Device::Cpu)? } else { t };
         numpy::to_numpy(py, &t)
     }
@@ -84,44 +89,37 @@ impl PyTensor {
     }
 
     fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
-        if self.read().t.numel() != 1 {
+        let shape = self.read().t.shape();
+        if shape.numel() != 1 {
             return Err(PyRuntimeError::new_err(format!(
-                "the truth value of a tensor of shape {} is ambiguous; use any() or all()",
-                self.read().t.shape()
+                "the truth value of a tensor of shape {shape} is ambiguous; use any() or all()"
             )));
         }
-        let t = self.value()?;
-        debug::left("bool()", &t);
+        let t = self.leaving("bool()")?;
         t.array("bool")?;
         item(py, &t)?.is_truthy()
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.value()?;
-        debug::left("int()", &t);
-        py.get_type::<PyInt>().call1((item(py, &t)?,))
+        py.get_type::<PyInt>().call1((item(py, &self.leaving("int()")?)?,))
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {
-        let t = self.value()?;
-        debug::left("float()", &t);
-        item(py, &t)?.extract()
+        item(py, &self.leaving("float()")?)?.extract()
     }
 
     fn __index__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if self.read().t.dtype().is_differentiable() || self.read().t.numel() != 1 {
+        let (dtype, shape) = (self.read().t.dtype(), self.read().t.shape());
+        if dtype.is_differentiable() || shape.numel() != 1 {
             return Err(PyTypeError::new_err(format!(
-                "only an integer tensor with one element is an index, got {} of shape {}",
-                self.read().t.dtype(),
-                self.read().t.shape()
+                "only an integer tensor with one element is an index, got {dtype} of shape {shape}"
             )));
         }
         py.get_type::<PyInt>().call1((item(py, &*self.value()?)?,))
     }
 
-    fn __contains__(&self, py: Python<'_>, value: crate::py::args::Arg) -> PyResult<bool> {
-        let found =
-            self.value()?.detach().compare(value.operand(), crate::ops::pointwise::compare::Relation::Eq)?;
+    fn __contains__(&self, py: Python<'_>, value: Arg) -> PyResult<bool> {
+        let found = self.value()?.detach().eq(value.operand())?;
         item(py, &found.any(None, false)?)?.is_truthy()
     }
 }

@@ -8,16 +8,12 @@ use crate::py::args::{Arg, run};
 use crate::py::error::type_error;
 use crate::py::tensor::PyTensor;
 use crate::py::tensor::attach;
+use crate::py::tensor::table::{add_functions, methods};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
 #[pymethods]
 impl PyTensor {
-    /// Whether the dtype is complex.
-    fn is_complex(&self) -> bool {
-        self.read().t.dtype().is_complex()
-    }
-
     /// The real part, a view; a real tensor is its own. May be assigned, which writes it in place.
     #[getter]
     fn real<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTensor>> {
@@ -74,16 +70,13 @@ impl PyTensor {
         }
         Self::adjoint_matrices(slf)
     }
+}
 
+methods! {
     /// The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers.
-    fn angle(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.angle())
-    }
-
+    angle() = |x| x.angle();
     /// `x / |x|`, and 0 at 0; the sign of real numbers.
-    fn sgn(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.sign())
-    }
+    sgn() = |x| x.sign();
 }
 
 /// Pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves nothing.
@@ -103,8 +96,8 @@ fn view_as_complex(input: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
 #[pyfunction(name = "complex")]
 fn complex_(py: Python<'_>, real: Arg, imag: Arg) -> PyResult<PyTensor> {
     let (real, imag) = pair("complex", &real, &imag)?;
-    run(py, real.numel().max(imag.numel()), || complex::join(&real, &imag).named("complex"))
-        .map(PyTensor::from)
+    let elements = real.numel().max(imag.numel());
+    run(py, elements, || complex::join(&real, &imag).named("complex")).map(PyTensor::from)
 }
 
 /// `abs * (cos(angle) + i sin(angle))`.
@@ -135,8 +128,5 @@ fn pair(name: &str, x: &Arg, y: &Arg) -> crate::error::Result<(Tensor, Tensor)> 
 
 /// Registers the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    m.add_function(wrap_pyfunction!(view_as_real, m)?)?;
-    m.add_function(wrap_pyfunction!(view_as_complex, m)?)?;
-    m.add_function(wrap_pyfunction!(complex_, m)?)?;
-    m.add_function(wrap_pyfunction!(polar, m)?)
+    add_functions!(m: view_as_real, view_as_complex, complex_, polar)
 }

@@ -2,38 +2,40 @@
 
 use crate::error::{Error, Named};
 use crate::ops::views::join;
-use crate::py::args::{Arg, AsTensor, Listed, Tensors, either, optional_whole, run, whole};
+use crate::py::args::{Arg, AsTensor, Listed, Tensors, Whole, either, run, whole};
+use crate::py::data::dtype::PyDType;
 use crate::py::error::type_error;
-use crate::py::tensor::PyTensor;
+use crate::py::tensor::table::add_functions;
+use crate::py::tensor::{PyTensor, object};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
-/// Tensors joined along an existing axis; all other axes must agree.
-#[pyfunction]
-#[pyo3(signature = (tensors, dim=0, *, axis=None))]
-fn cat(
-    py: Python<'_>,
-    tensors: Tensors,
-    #[pyo3(from_py_with = whole)] dim: i64,
-    #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
-) -> PyResult<PyTensor> {
-    let elements = tensors.0.iter().map(Tensor::numel).sum();
-    let axis = either((dim != 0).then_some(dim), axis, 0)?;
-    run(py, elements, || join::cat(&tensors.0, axis)).map(PyTensor::from)
+/// Functions that join tensors along an axis.
+macro_rules! joins {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
+        $(
+            $(#[$doc])*
+            #[pyfunction]
+            #[pyo3(signature = (tensors, dim=0, *, axis=None))]
+            fn $name(
+                py: Python<'_>,
+                tensors: Tensors,
+                #[pyo3(from_py_with = whole)] dim: i64,
+                axis: Option<Whole>,
+            ) -> PyResult<PyTensor> {
+                let elements = tensors.0.iter().map(Tensor::numel).sum();
+                let axis = either((dim != 0).then_some(Whole(dim)), axis, Whole(0))?.0;
+                run(py, elements, || join::$name(&tensors.0, axis).named(stringify!($name))).map(PyTensor::from)
+            }
+        )*
+    };
 }
 
-/// Tensors of one shape joined along a new axis.
-#[pyfunction]
-#[pyo3(signature = (tensors, dim=0, *, axis=None))]
-fn stack(
-    py: Python<'_>,
-    tensors: Tensors,
-    #[pyo3(from_py_with = whole)] dim: i64,
-    #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
-) -> PyResult<PyTensor> {
-    let elements = tensors.0.iter().map(Tensor::numel).sum();
-    let axis = either((dim != 0).then_some(dim), axis, 0)?;
-    run(py, elements, || join::stack(&tensors.0, axis).named("stack")).map(PyTensor::from)
+joins! {
+    /// Tensors joined along an existing axis; all other axes must agree.
+    cat;
+    /// Tensors of one shape joined along a new axis.
+    stack;
 }
 
 /// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not
@@ -51,15 +53,9 @@ fn where_<'py>(
     match (input, other) {
         (Some(x), Some(y)) => {
             let elements = mask.numel().max(x.numel()).max(y.numel());
-            let out = run(py, elements, || mask.select(x.operand(), y.operand()))?;
-            Ok(Bound::new(py, PyTensor::from(out))?.into_any())
+            object(py, run(py, elements, || mask.select(x.operand(), y.operand()))?)
         }
-        (None, None) => {
-            let t = Bound::new(py, PyTensor::from(mask.clone()))?;
-            let kwargs = pyo3::types::PyDict::new(py);
-            kwargs.set_item("as_tuple", true)?;
-            t.call_method("nonzero", (), Some(&kwargs))
-        }
+        (None, None) => PyTensor::from(condition.0).nonzero(py, true),
         _ => Err(type_error("where: give both values, or only the condition")),
     }
 }
@@ -87,21 +83,15 @@ fn _pad(py: Python<'_>, input: AsTensor, pad: Listed, value: f64) -> PyResult<Py
 
 /// The dtype of an operation on these two.
 #[pyfunction]
-fn result_type(a: Arg, b: Arg) -> PyResult<crate::py::data::dtype::PyDType> {
+fn result_type(a: Arg, b: Arg) -> PyResult<PyDType> {
     let dtype = match (&a, &b) {
         (Arg::Tensor(t), other) | (other, Arg::Tensor(t)) => other.operand().result_type(t),
-        _ => {
-            return Err(type_error("result_type: a tensor expected among the operands"));
-        }
+        _ => return Err(type_error("result_type: a tensor expected among the operands")),
     };
-    Ok(crate::py::data::dtype::PyDType { dtype })
+    Ok(PyDType { dtype })
 }
 
 /// Registers the functions.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    macro_rules! add {
-        ($($name:ident),* $(,)?) => { $(m.add_function(wrap_pyfunction!($name, m)?)?;)* };
-    }
-    add!(cat, stack, where_, _pad, result_type);
-    Ok(())
+    add_functions!(m: cat, stack, where_, _pad, result_type)
 }

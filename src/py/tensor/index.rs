@@ -10,14 +10,12 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::ops::views::strided::Part;
-use crate::ops::writes::rows::Rows;
-use crate::py::args::Arg;
-use crate::py::args::position;
+use crate::py::args::{Arg, position};
 use crate::py::data::convert;
 use crate::py::error::type_error;
 use crate::py::tensor::attach;
 use crate::py::tensor::key::{Plan, plan};
-use crate::py::tensor::selection::{hidden_mask, replaced, selection};
+use crate::py::tensor::selection::{aligned, hidden_mask, replaced, selection};
 use crate::py::tensor::view::{self, refresh, value};
 use crate::py::tensor::{PyTensor, ReadState};
 use crate::py::writes::inplace::{self, beside};
@@ -110,8 +108,7 @@ impl PyTensor {
         let x = self.value()?.into_owned();
         let value = replacement(&x, value)?;
         let plan = plan(py, &x, key)?;
-        let part = plan.basic_part(&Part::whole(&x.shape()))?;
-        let rows = Rows::of_index(&part, x.numel(), &plan.indices, plan.split)?;
+        let rows = plan.rows(&Part::whole(&x.shape()), x.numel())?;
         Ok(x.put_rows(&rows, &fitted(&value, &rows.shape)?, add)?.into())
     }
 
@@ -122,9 +119,7 @@ impl PyTensor {
 
 /// Writes `value` to the elements of `slf` that the key selects, or adds it there.
 fn write(plan: &Plan, slf: &Bound<'_, PyTensor>, name: &str, value: &Tensor, add: bool) -> PyResult<()> {
-    let places =
-        |part: &Part, numel: usize| Rows::of_index(&plan.basic_part(part)?, numel, &plan.indices, plan.split);
-    inplace::overwrite_rows(slf, name, places, |shape| fitted(value, shape), add)
+    inplace::overwrite_rows(slf, name, |part, n| plan.rows(part, n), |shape| fitted(value, shape), add)
 }
 
 /// Converts a value to be assigned to elements of `old` to a tensor of the same dtype.
@@ -201,13 +196,5 @@ fn mask_of(x: &Tensor, key: &Bound<'_, PyAny>, value: &Tensor) -> PyResult<Optio
     if mask.dtype() != DType::Bool || value.numel() != 1 || (known && mask.device() != x.device()) {
         return Ok(None);
     }
-    let own = x.shape();
-    if mask.rank() == 0 || mask.rank() > own.rank() || own.part(0, mask.rank()) != mask.shape() {
-        return Ok(None);
-    }
-    let mut wide = mask.clone();
-    while wide.rank() < own.rank() {
-        wide = wide.unsqueeze(-1)?;
-    }
-    Ok(Some(wide))
+    Ok(if mask.rank() == 0 { None } else { aligned(&mask, x)? })
 }

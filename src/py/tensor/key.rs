@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::ops::indexing::nonzero;
 use crate::ops::views::region::Region;
 use crate::ops::views::strided::Part;
+use crate::ops::writes::rows::Rows;
 use crate::py::args::{Arg, beyond_every_axis, position};
 use crate::py::data::convert;
 use crate::py::tensor::{PyTensor, ReadState};
@@ -174,6 +175,11 @@ impl Plan {
         let part =
             part.reshape_view(&self.shape).ok_or_else(|| Error::shape("internal: a basic key is no view"))?;
         Ok(Part::of(&part, 0))
+    }
+
+    /// Returns the places that the key selects of the part `of` a tensor of `numel` elements.
+    pub fn rows(&self, of: &Part, numel: usize) -> Result<Rows> {
+        Rows::of_index(&self.basic_part(of)?, numel, &self.indices, self.split)
     }
 
     /// Moves the axes of the advanced indices to the front, if these are adjacent; otherwise they are there

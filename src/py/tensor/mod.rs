@@ -12,28 +12,29 @@ pub(crate) mod linalg;
 pub(crate) mod methods;
 pub(crate) mod object;
 pub(crate) mod operators;
-mod parametric;
 pub(crate) mod real_complex;
 pub(crate) mod rearrange;
 pub(crate) mod reduce;
 pub(crate) mod scan;
 pub(crate) mod selection;
 pub(crate) mod shaping;
-pub(crate) mod sort;
+pub(crate) mod table;
 pub(crate) mod view;
 
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::error::Error;
 use crate::interp;
-use crate::py::args::{one_of, optional_whole};
+use crate::py::args::{Whole, one_of};
 use crate::py::data::dtype::{PyDType, PyDevice, dtype_object, optional_device};
 use crate::py::data::format;
 use crate::py::data::reading::item;
 use crate::py::detach::Detach;
 use crate::py::error::type_error;
 use crate::py::tensor::constructor::of_kind;
+use crate::py::tensor::object::State;
 pub use crate::py::tensor::object::{PyTensor, ReadState};
+use crate::py::tensor::table::readings;
 use crate::tape::node::{Edge, Handle, Node};
 use crate::tape::saving;
 use crate::tensor::{Payload, Tensor};
@@ -48,15 +49,24 @@ pub fn wrap(py: Python<'_>, t: Tensor) -> PyResult<Py<PyTensor>> {
     Py::new(py, PyTensor::from(t))
 }
 
+/// [`wrap`], as an object of any class.
+pub fn object(py: Python<'_>, t: Tensor) -> PyResult<Bound<'_, PyAny>> {
+    Ok(wrap(py, t)?.into_bound(py).into_any())
+}
+
 /// Exchanges the tensor behind a Python object. The old one is dropped last: dropping its owner may run
 /// Python code that uses this object.
 pub fn replace(slf: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     if slf.get().try_read().is_some_and(|this| same(&this.t, &next)) {
         return Ok(());
     }
-    let old = slf.get().change(|this| std::mem::replace(&mut this.t, next)).ok_or_else(in_use)?;
-    drop(old);
-    Ok(())
+    changed(slf, |this| std::mem::replace(&mut this.t, next)).map(drop)
+}
+
+/// Changes the state of an object by `f`, which returns what it replaces, as dropping that may run Python
+/// code.
+pub fn changed<T>(slf: &Bound<'_, PyTensor>, f: impl FnOnce(&mut State) -> T) -> PyResult<T> {
+    slf.get().change(f).ok_or_else(in_use)
 }
 
 /// The error for a tensor that cannot be exchanged because it is in use.
@@ -72,20 +82,9 @@ pub fn in_use() -> PyErr {
 pub fn same(a: &Tensor, b: &Tensor) -> bool {
     match (a, b) {
         (Tensor::Traced(a), Tensor::Traced(b)) => Arc::ptr_eq(a, b),
-        (Tensor::Array(a), Tensor::Array(b)) => {
-            a.buffer().same(b.buffer())
-                && a.offset() == b.offset()
-                && a.shape() == b.shape()
-                && a.dtype() == b.dtype()
-                && a.strides() == b.strides()
-        }
+        (Tensor::Array(a), Tensor::Array(b)) => a.is(b),
         _ => false,
     }
-}
-
-/// Returns the shape as a Python tuple.
-pub fn shape_tuple<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, t.shape().iter())
 }
 
 /// Makes `t` a leaf of the innermost ambient tape; returns `t` itself if it is recorded there already.
@@ -154,6 +153,39 @@ fn strides(t: &Tensor) -> Vec<isize> {
     }
 }
 
+readings! { PyTensor, |object| object.read().t;
+    /// Number of axes.
+    #[getter]
+    ndim -> usize = |t| t.rank();
+    /// Number of axes.
+    dim -> usize = |t| t.rank();
+    /// Number of elements.
+    numel -> usize = |t| t.numel();
+    /// Number of elements.
+    nelement -> usize = |t| t.numel();
+    /// Where the tensor lies.
+    #[getter]
+    device -> PyDevice = |t| PyDevice { device: t.device() };
+    /// Whether the tensor is on a GPU.
+    #[getter]
+    is_gpu -> bool = |t| t.device() != Device::Cpu;
+    /// Bytes per element.
+    #[getter]
+    itemsize -> usize = |t| t.dtype().size();
+    /// Bytes per element.
+    element_size -> usize = |t| t.dtype().size();
+    /// Bytes of all elements.
+    #[getter]
+    nbytes -> usize = |t| t.numel() * t.dtype().size();
+    /// Whether the dtype is a type of real floating point numbers.
+    is_floating_point -> bool = |t| t.dtype().is_float();
+    /// Whether the dtype is complex.
+    is_complex -> bool = |t| t.dtype().is_complex();
+    /// How many in-place writes the memory has seen.
+    #[getter]
+    _version -> u32 = |t| saving::version(t);
+}
+
 #[pymethods]
 impl PyTensor {
     /// `Tensor(2, 3)` is a float32 tensor of this shape, to be filled; `Tensor(data)` has the elements of
@@ -182,7 +214,7 @@ impl PyTensor {
     /// The lengths of the axes, as a tuple.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        shape_tuple(py, &self.read().t)
+        PyTuple::new(py, self.read().t.shape().iter())
     }
 
     /// The shape, or the length of axis `dim`.
@@ -190,37 +222,14 @@ impl PyTensor {
     fn size<'py>(
         &self,
         py: Python<'py>,
-        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+        dim: Option<Whole>,
+        axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let shape = self.read().t.shape();
         Ok(match one_of(dim, axis)? {
-            None => shape_tuple(py, &self.read().t)?.into_any(),
-            Some(d) => {
-                let shape = self.read().t.shape();
-                PyInt::new(py, shape.at(shape.axis(d, "size")?)).into_any()
-            }
+            None => self.shape(py)?.into_any(),
+            Some(d) => PyInt::new(py, shape.at(shape.axis(d.0, "size")?)).into_any(),
         })
-    }
-
-    /// Number of axes.
-    #[getter]
-    fn ndim(&self) -> usize {
-        self.read().t.rank()
-    }
-
-    /// Number of axes.
-    fn dim(&self) -> usize {
-        self.read().t.rank()
-    }
-
-    /// Number of elements.
-    fn numel(&self) -> usize {
-        self.read().t.numel()
-    }
-
-    /// Number of elements.
-    fn nelement(&self) -> usize {
-        self.read().t.numel()
     }
 
     /// The element type: `wengert.float32` and so on.
@@ -229,52 +238,14 @@ impl PyTensor {
         dtype_object(py, self.read().t.dtype())
     }
 
-    /// Where the tensor lies.
-    #[getter]
-    fn device(&self) -> PyDevice {
-        PyDevice { device: self.read().t.device() }
-    }
-
-    /// Whether the tensor is on a GPU.
-    #[getter]
-    fn is_gpu(&self) -> bool {
-        self.read().t.device() != Device::Cpu
-    }
-
-    /// Bytes per element.
-    #[getter]
-    fn itemsize(&self) -> usize {
-        self.read().t.dtype().size()
-    }
-
-    /// Bytes per element.
-    fn element_size(&self) -> usize {
-        self.read().t.dtype().size()
-    }
-
-    /// Bytes of all elements.
-    #[getter]
-    fn nbytes(&self) -> usize {
-        self.read().t.numel() * self.read().t.dtype().size()
-    }
-
-    /// Whether the dtype is a type of real floating point numbers.
-    fn is_floating_point(&self) -> bool {
-        self.read().t.dtype().is_float()
-    }
-
     /// The strides in elements, or that of one axis; inside `vmap` those of one example.
     #[pyo3(signature = (dim=None))]
-    fn stride<'py>(
-        &self,
-        py: Python<'py>,
-        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
+    fn stride<'py>(&self, py: Python<'py>, dim: Option<Whole>) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
         let strides = strides(&t);
         Ok(match dim {
             None => PyTuple::new(py, strides)?.into_any(),
-            Some(d) => PyInt::new(py, strides[t.shape().axis(d, "stride")?]).into_any(),
+            Some(d) => PyInt::new(py, strides[t.shape().axis(d.0, "stride")?]).into_any(),
         })
     }
 
@@ -307,12 +278,6 @@ impl PyTensor {
         let mut pairs = lengths.iter().zip(strides(&t)).rev().filter(|(n, _)| **n != 1);
         let in_order = pairs.try_fold(1, |step, (n, stride)| (stride == step).then_some(step * *n as isize));
         Ok(t.numel() == 0 || in_order.is_some())
-    }
-
-    /// How many in-place writes the memory has seen.
-    #[getter]
-    fn _version(&self) -> u32 {
-        crate::tape::saving::version(&self.read().t)
     }
 
     /// NumPy leaves operators with tensors to this class.

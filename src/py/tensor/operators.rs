@@ -3,22 +3,35 @@
 //! Operators are the hot path: two tensors go to the core without conversion, a number becomes a scalar
 //! operand that adapts its dtype, and all other types are checked last.
 
+use crate::error::{Error, Result};
 use crate::ops::pointwise::binary::{Binary, binary_table};
 use crate::ops::pointwise::bitwise::{Bits, bitwise};
 use crate::ops::pointwise::compare::{Logic, Relation};
 use crate::ops::pointwise::elementwise::{Operand, binary};
 use crate::ops::pointwise::unary::{Unary, unary_table};
-use crate::py::args::{Arg, LARGE, run, whole};
+use crate::py::args::{Arg, LARGE, Whole, run};
 use crate::py::detach::Detach;
-use crate::py::error::{type_error, value_error};
+use crate::py::error::type_error;
 use crate::py::relative::Compared;
+use crate::py::tensor::table::methods;
 use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, ReadState};
+use crate::py::tensor::{PyTensor, ReadState, wrap};
 use crate::py::writes::inplace;
 use crate::tensor::Tensor;
 use pyo3::basic::CompareOp;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
+
+/// Returns the operands in the order in which they were written.
+#[inline(always)]
+fn ordered<T>(x: T, y: T, reflected: bool) -> (T, T) {
+    if reflected { (y, x) } else { (x, y) }
+}
+
+fn ordered_binary(fun: Binary, x: &Tensor, y: Operand, reflected: bool) -> Result<Tensor> {
+    let (x, y) = ordered(x.into(), y, reflected);
+    binary(fun, x, y)
+}
 
 /// `fun(x, y)`, or `fun(y, x)` if reflected; `NotImplemented` for an object that is no operand.
 #[inline]
@@ -31,31 +44,19 @@ fn operator(
     let py = x.py();
     if let Ok(y) = y.cast::<PyTensor>() {
         let (a, b) = (x.get().value()?, y.get().value()?);
-        let elements = a.numel().max(b.numel());
-        let out = if elements <= LARGE {
-            if reflected {
-                binary(fun, (&*b).into(), (&*a).into())
-            } else {
-                binary(fun, (&*a).into(), (&*b).into())
-            }?
+        let out = if a.numel().max(b.numel()) <= LARGE {
+            let (a, b) = ordered(&*a, &*b, reflected);
+            binary(fun, a.into(), b.into())?
         } else {
-            let (a, b) = (a.into_owned(), b.into_owned());
-            py.detached(|| {
-                if reflected {
-                    binary(fun, (&b).into(), (&a).into())
-                } else {
-                    binary(fun, (&a).into(), (&b).into())
-                }
-            })?
+            let (a, b) = ordered(a.into_owned(), b.into_owned(), reflected);
+            py.detached(|| binary(fun, (&a).into(), (&b).into()))?
         };
         return Ok(Py::new(py, PyTensor::from(out))?.into_any());
     }
-    let Some(operand) = Arg::from_any(y)? else {
-        return if fun == Binary::Mul { repeated(x, y) } else { Ok(py.NotImplemented()) };
-    };
-    let x = value(x)?;
-    let out = binary_of(py, &x, &operand, fun, reflected)?;
-    Ok(Py::new(py, PyTensor::from(out))?.into_any())
+    match Arg::from_any(y)? {
+        None if fun == Binary::Mul => repeated(x, y),
+        operand => with_operand(x, operand, |x, y| ordered_binary(fun, x, y, reflected)),
+    }
 }
 
 /// The product with an object that is no operand. Python multiplies lists by integers (repetition), which
@@ -76,88 +77,78 @@ fn repeated(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>
 
 /// `fun(x, y)`, or `fun(y, x)` if reflected.
 pub fn binary_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Binary, reflected: bool) -> PyResult<Tensor> {
-    let elements = x.numel().max(y.numel());
-    run(py, elements, || {
-        let (x, y) = (Operand::Tensor(x), y.operand());
-        if reflected { binary(fun, y, x) } else { binary(fun, x, y) }
-    })
+    run(py, x.numel().max(y.numel()), || ordered_binary(fun, x, y.operand(), reflected))
 }
 
-/// A comparison; `NotImplemented` for an object that is no operand.
-fn comparison(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, relation: Relation) -> PyResult<Py<PyAny>> {
-    let py = x.py();
-    let Some(y) = Arg::compared(y)? else {
-        return Ok(py.NotImplemented());
-    };
-    let x = value(x)?;
-    let out = run(py, x.numel().max(y.numel()), || x.compare(y.operand(), relation))?;
-    Ok(Py::new(py, PyTensor::from(out))?.into_any())
+/// `f(x, y)` as an object; `NotImplemented` without an operand.
+fn with_operand(
+    x: &Bound<'_, PyTensor>,
+    y: Option<Arg>,
+    f: impl FnOnce(&Tensor, Operand) -> Result<Tensor> + Send,
+) -> PyResult<Py<PyAny>> {
+    let Some(y) = y else { return Ok(x.py().NotImplemented()) };
+    let (py, x) = (x.py(), value(x)?);
+    let out = run(py, x.numel().max(y.numel()), || f(&x, y.operand()))?;
+    Ok(wrap(py, out)?.into_any())
 }
 
-/// Returns `x <fun> y`, or `y <fun> x` if reflected; `NotImplemented` for an object that is no operand.
+/// `x <fun> y`, or `y <fun> x` if reflected; `NotImplemented` for an object that is no operand.
 fn bits(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, fun: Bits, reflected: bool) -> PyResult<Py<PyAny>> {
-    let py = x.py();
-    let Some(y) = Arg::from_any(y)? else {
-        return Ok(py.NotImplemented());
-    };
-    let x = value(x)?;
-    Ok(Py::new(py, PyTensor::from(bits_of(py, &x, &y, fun, reflected)?))?.into_any())
-}
-
-/// Returns `x <fun> y`, or `y <fun> x` if reflected.
-fn bits_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Bits, reflected: bool) -> PyResult<Tensor> {
-    run(py, x.numel(), || {
-        let (x, y) = (Operand::Tensor(x), y.operand());
-        if reflected { bitwise(fun, y, x) } else { bitwise(fun, x, y) }
+    with_operand(x, Arg::from_any(y)?, |x, y| {
+        let (x, y) = ordered(x.into(), y, reflected);
+        bitwise(fun, x, y)
     })
 }
 
-/// `x <logic> y` on truth values.
-pub fn logical(py: Python<'_>, x: &Tensor, y: &Arg, logic: Logic) -> PyResult<Tensor> {
-    run(py, x.numel().max(y.numel()), || {
-        let y = y.operand();
-        let dtype = y.result_type(x);
-        x.logical(&y.to_tensor(dtype, x)?, logic)
-    })
+/// Replaces the value of `x` by `x <fun> y`.
+fn bits_in_place(x: &Bound<'_, PyTensor>, fun: Bits, y: &Arg) -> PyResult<()> {
+    inplace::update(x, fun.name(), |py, x| run(py, x.numel(), || bitwise(fun, x.into(), y.operand())))
 }
 
 /// `x @ y` or `y @ x`; `NotImplemented` for an object that is no operand.
 fn product(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, reflected: bool) -> PyResult<Py<PyAny>> {
-    let py = x.py();
-    let Some(Arg::Tensor(y)) = Arg::from_any(y)? else {
-        return Ok(py.NotImplemented());
-    };
-    let x = value(x)?;
-    let out = run(py, x.numel().max(y.numel()), || if reflected { y.matmul(&x) } else { x.matmul(&y) })?;
-    Ok(Py::new(py, PyTensor::from(out))?.into_any())
+    let operand = Arg::from_any(y)?.filter(|y| matches!(y, Arg::Tensor(_)));
+    with_operand(x, operand, |x, y| {
+        let y = y.tensor_with(x)?;
+        if reflected { y.matmul(x) } else { x.matmul(&y) }
+    })
 }
 
-macro_rules! arithmetic {
-    ($($fun:ident $op:ident $reflected:ident $in_place:ident;)*) => {
+/// The operators of functions of two operands: as written, reflected, and in place.
+macro_rules! operators {
+    ($operator:path, $in_place:path: $($fun:path = $op:ident $reflected:ident $assigned:ident;)*) => {
         #[pymethods]
         impl PyTensor {
             $(
                 fn $op(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-                    operator(slf, other, Binary::$fun, false)
+                    $operator(slf, other, $fun, false)
                 }
                 fn $reflected(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-                    operator(slf, other, Binary::$fun, true)
+                    $operator(slf, other, $fun, true)
                 }
-                fn $in_place(slf: &Bound<'_, Self>, other: Arg) -> PyResult<()> {
-                    inplace::binary(slf, Binary::$fun, &other)
+                fn $assigned(slf: &Bound<'_, Self>, other: Arg) -> PyResult<()> {
+                    $in_place(slf, $fun, &other)
                 }
             )*
         }
     };
 }
 
-arithmetic! {
-    Add __add__ __radd__ __iadd__;
-    Sub __sub__ __rsub__ __isub__;
-    Mul __mul__ __rmul__ __imul__;
-    Div __truediv__ __rtruediv__ __itruediv__;
-    FloorDivide __floordiv__ __rfloordiv__ __ifloordiv__;
-    Remainder __mod__ __rmod__ __imod__;
+operators! { operator, inplace::binary:
+    Binary::Add = __add__ __radd__ __iadd__;
+    Binary::Sub = __sub__ __rsub__ __isub__;
+    Binary::Mul = __mul__ __rmul__ __imul__;
+    Binary::Div = __truediv__ __rtruediv__ __itruediv__;
+    Binary::FloorDivide = __floordiv__ __rfloordiv__ __ifloordiv__;
+    Binary::Remainder = __mod__ __rmod__ __imod__;
+}
+
+operators! { bits, bits_in_place:
+    Bits::And = __and__ __rand__ __iand__;
+    Bits::Or = __or__ __ror__ __ior__;
+    Bits::Xor = __xor__ __rxor__ __ixor__;
+    Bits::LeftShift = __lshift__ __rlshift__ __ilshift__;
+    Bits::RightShift = __rshift__ __rrshift__ __irshift__;
 }
 
 #[pymethods]
@@ -185,17 +176,8 @@ impl PyTensor {
     fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         product(slf, other, true)
     }
-    fn __neg__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.neg())
-    }
     fn __pos__(slf: Py<Self>) -> Py<Self> {
         slf
-    }
-    fn __abs__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.abs())
-    }
-    fn __invert__(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, Tensor::bitwise_not)
     }
     fn __richcmp__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, op: CompareOp) -> PyResult<Py<PyAny>> {
         let relation = match op {
@@ -206,71 +188,62 @@ impl PyTensor {
             CompareOp::Gt => Relation::Gt,
             CompareOp::Ge => Relation::Ge,
         };
-        comparison(slf, other, relation)
+        with_operand(slf, Arg::compared(other)?, |x, y| x.compare(y, relation))
     }
 }
 
-macro_rules! bit_operators {
-    ($($fun:ident $op:ident $reflected:ident $in_place:ident $method:ident $doc:literal;)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                fn $op(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-                    bits(slf, other, Bits::$fun, false)
-                }
-                fn $reflected(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-                    bits(slf, other, Bits::$fun, true)
-                }
-                fn $in_place(slf: &Bound<'_, Self>, other: Arg) -> PyResult<()> {
-                    inplace::update(slf, stringify!($method), |py, x| {
-                        bits_of(py, x, &other, Bits::$fun, false)
-                    })
-                }
-                #[doc = $doc]
-                fn $method(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
-                    bits_of(py, &*self.value()?, &other, Bits::$fun, false).map(PyTensor::from)
-                }
-            )*
-        }
-    };
-}
+methods! {
+    __neg__() = |x| x.neg();
+    __abs__() = |x| x.abs();
+    __invert__() = Tensor::bitwise_not;
 
-bit_operators! {
-    And __and__ __rand__ __iand__ bitwise_and "The bits that both integers have; on bools, both.";
-    Or __or__ __ror__ __ior__ bitwise_or "The bits that at least one integer has; on bools, at least one.";
-    Xor __xor__ __rxor__ __ixor__ bitwise_xor "The bits that exactly one integer has; on bools, exactly one.";
-    LeftShift __lshift__ __rlshift__ __ilshift__ bitwise_left_shift
-        "The bits of integers moved up by `other` places; 0 where that is negative or not below the number \
-         of bits.";
-    RightShift __rshift__ __rrshift__ __irshift__ bitwise_right_shift
-        "The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`, \
-         rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left.";
-}
-
-#[pymethods]
-impl PyTensor {
+    /// The bits that both integers have; on bools, both.
+    bitwise_and(other: Arg) = |x| bitwise(Bits::And, x.into(), other.operand());
+    /// The bits that at least one integer has; on bools, at least one.
+    bitwise_or(other: Arg) = |x| bitwise(Bits::Or, x.into(), other.operand());
+    /// The bits that exactly one integer has; on bools, exactly one.
+    bitwise_xor(other: Arg) = |x| bitwise(Bits::Xor, x.into(), other.operand());
+    /// The bits of integers moved up by `other` places; 0 where that is negative or not below the number
+    /// of bits.
+    bitwise_left_shift(other: Arg) = |x| bitwise(Bits::LeftShift, x.into(), other.operand());
+    /// The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`,
+    /// rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left.
+    bitwise_right_shift(other: Arg) = |x| bitwise(Bits::RightShift, x.into(), other.operand());
     /// Every bit of integers the opposite, `-1 - x`; on bools, the opposite.
-    fn bitwise_not(&self, py: Python<'_>) -> PyResult<PyTensor> {
-        self.apply(py, Tensor::bitwise_not)
-    }
-
+    bitwise_not() = Tensor::bitwise_not;
     /// Greatest common divisor of integers, not negative; that of 0 and 0 is 0.
-    fn gcd(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
-        bits_of(py, &*self.value()?, &other, Bits::Gcd, false).map(PyTensor::from)
-    }
+    gcd(other: Arg) = |x| bitwise(Bits::Gcd, x.into(), other.operand());
+
+    /// Truth values: both.
+    logical_and(other: Arg) = |x| x.logical(&other.tensor_with(x)?, Logic::And);
+    /// Truth values: at least one.
+    logical_or(other: Arg) = |x| x.logical(&other.tensor_with(x)?, Logic::Or);
+    /// Truth values: exactly one.
+    logical_xor(other: Arg) = |x| x.logical(&other.tensor_with(x)?, Logic::Xor);
+    /// Truth values: the opposite.
+    logical_not() = Tensor::logical_not;
+
+    /// `self < other`, elementwise, as bools.
+    lt(other: Compared) = |x| x.compare(other.0.operand(), Relation::Lt);
+    /// `self <= other`, elementwise, as bools.
+    le(other: Compared) = |x| x.compare(other.0.operand(), Relation::Le);
+    /// `self == other`, elementwise, as bools.
+    eq(other: Compared) = |x| x.compare(other.0.operand(), Relation::Eq);
+    /// `self != other`, elementwise, as bools.
+    ne(other: Compared) = |x| x.compare(other.0.operand(), Relation::Ne);
+    /// `self > other`, elementwise, as bools.
+    gt(other: Compared) = |x| x.compare(other.0.operand(), Relation::Gt);
+    /// `self >= other`, elementwise, as bools.
+    ge(other: Compared) = |x| x.compare(other.0.operand(), Relation::Ge);
 
     /// The next number of the dtype in the direction of `other`; NaN where either is. No gradient.
-    fn nextafter(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.nextafter(&other.tensor_with(x)?))
-    }
-
+    nextafter(other: Arg) = |x| x.nextafter(&other.tensor_with(x)?);
     /// Derivative of order `n` of the digamma function, `n` from 0 to 20; infinite or NaN at integers that
     /// are not positive.
-    fn polygamma(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] n: i64) -> PyResult<PyTensor> {
-        let n = u32::try_from(n)
-            .map_err(|_| value_error(format!("polygamma: n must lie in [0, 2^32), got {n}")))?;
-        self.apply(py, |x| x.polygamma(n))
-    }
+    polygamma(n: Whole) = |x| match u32::try_from(n.0) {
+        Ok(n) => x.polygamma(n),
+        Err(_) => Err(Error::value(format!("polygamma: n must lie in [0, 2^32), got {}", n.0))),
+    };
 }
 
 impl PyTensor {
@@ -279,7 +252,7 @@ impl PyTensor {
     pub fn apply(
         &self,
         py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> crate::error::Result<Tensor> + Send,
+        f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
     ) -> PyResult<PyTensor> {
         let t = self.value()?;
         run(py, t.numel(), || f(&t)).map(PyTensor::from)
@@ -322,32 +295,3 @@ macro_rules! binary_methods {
 
 unary_table!(unary_methods);
 binary_table!(binary_methods);
-
-macro_rules! comparison_methods {
-    ($($(#[$doc:meta])* $method:ident $relation:ident;)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                $(#[$doc])*
-                fn $method(&self, py: Python<'_>, other: Compared) -> PyResult<PyTensor> {
-                    self.apply(py, |x| x.compare(other.0.operand(), Relation::$relation))
-                }
-            )*
-        }
-    };
-}
-
-comparison_methods! {
-    /// `self < other`, elementwise, as bools.
-    lt Lt;
-    /// `self <= other`, elementwise, as bools.
-    le Le;
-    /// `self == other`, elementwise, as bools.
-    eq Eq;
-    /// `self != other`, elementwise, as bools.
-    ne Ne;
-    /// `self > other`, elementwise, as bools.
-    gt Gt;
-    /// `self >= other`, elementwise, as bools.
-    ge Ge;
-}

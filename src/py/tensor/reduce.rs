@@ -1,29 +1,26 @@
-//! Reduction methods: sums, means, extrema, norms; also `cumsum` and `diff`.
+//! Reduction methods: sums, means, extrema, norms.
 
 use crate::array::dtype::DType;
 use crate::error::{Named, Result};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::views::region::Region;
-use crate::py::args::{Arg, Dims, Whole, amount, either, one_of, optional_whole, run, whole};
-use crate::py::data::dtype::optional_dtype;
+use crate::py::args::{Arg, Dims, Whole, one_of, run};
 use crate::py::error::{type_error, value_error};
 use crate::py::tensor::operators::binary_of;
 use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, wrap};
+use crate::py::tensor::{PyTensor, object};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::PyBool;
 
-/// Axes and `keepdim` of a reduction, from either spelling.
-struct Over {
-    dims: Dims,
-    keep: bool,
+/// Returns axes and `keepdim` of a reduction, from either spelling.
+fn over(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> PyResult<(Dims, bool)> {
+    Ok((dim.or(axis)?, keepdims.unwrap_or(keepdim)))
 }
 
-impl Over {
-    fn new(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> PyResult<Over> {
-        Ok(Over { dims: dim.or(axis)?, keep: keepdims.unwrap_or(keepdim) })
-    }
+/// Returns the axes given; unlike for sums, an empty sequence means none, as in PyTorch and NumPy.
+fn given(dims: &Dims) -> Option<&[i64]> {
+    dims.0.as_deref()
 }
 
 /// Returns the axes of `std` and `var`, and the number subtracted from the number of elements. A bool in
@@ -55,30 +52,10 @@ fn axes_and_correction<'py>(
     }
 }
 
-type Reduction = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor>;
-
-impl PyTensor {
-    fn reduced(&self, py: Python<'_>, over: Over, f: Reduction) -> PyResult<PyTensor> {
-        let t = self.value()?;
-        run(py, t.numel(), || f(&t, over.dims.get(), over.keep)).map(PyTensor::from)
-    }
-
-    /// Applies `f`, in `dtype` if given. Integers may widen in `f`, so its result is cast to `dtype` again.
-    pub(crate) fn in_dtype(
-        &self,
-        py: Python<'_>,
-        dtype: Option<&Bound<'_, PyAny>>,
-        f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
-    ) -> PyResult<PyTensor> {
-        let Some(dtype) = optional_dtype(dtype)? else { return self.apply(py, f) };
-        self.apply(py, |x| f(&x.cast(dtype)?)?.cast(dtype))
-    }
-}
-
-/// Methods with one signature each: over axes; the same for truth values; the same with a dtype to compute
-/// in; moments about the mean; extrema with three meanings; indices of extrema.
+/// Methods with one signature each: over axes, read by a function; over axes, with a dtype to compute in;
+/// moments about the mean; extrema with three meanings; indices of extrema.
 macro_rules! reductions {
-    (over axes: $($(#[$doc:meta])* $method:ident;)*) => {
+    (over $axes:path: $($(#[$doc:meta])* $method:ident;)*) => {
         #[pymethods]
         impl PyTensor {
             $(
@@ -92,30 +69,8 @@ macro_rules! reductions {
                     axis: Option<Dims>,
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
-                    self.reduced(py, Over::new(dim, keepdim, axis, keepdims)?, |x, axes, keep| {
-                        x.$method(axes, keep).named(stringify!($method))
-                    })
-                }
-            )*
-        }
-    };
-    (of truth: $($(#[$doc:meta])* $method:ident;)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                $(#[$doc])*
-                #[pyo3(signature = (dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
-                fn $method(
-                    &self,
-                    py: Python<'_>,
-                    dim: Dims,
-                    keepdim: bool,
-                    axis: Option<Dims>,
-                    keepdims: Option<bool>,
-                ) -> PyResult<PyTensor> {
-                    let over = Over::new(dim, keepdim, axis, keepdims)?;
-                    // Unlike for sums, an empty sequence of axes means none, as in PyTorch and NumPy.
-                    self.apply(py, |x| x.$method(over.dims.0.as_deref(), over.keep))
+                    let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
+                    self.apply(py, |x| x.$method($axes(&dims), keep).named(stringify!($method)))
                 }
             )*
         }
@@ -135,8 +90,8 @@ macro_rules! reductions {
                     axis: Option<Dims>,
                     keepdims: Option<bool>,
                 ) -> PyResult<PyTensor> {
-                    let over = Over::new(dim, keepdim, axis, keepdims)?;
-                    self.in_dtype(py, dtype, |x| x.$method(over.dims.get(), over.keep))
+                    let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
+                    self.in_dtype(py, dtype, |x| x.$method(dims.get(), keep))
                 }
             )*
         }
@@ -162,10 +117,8 @@ macro_rules! reductions {
                 ) -> PyResult<PyTensor> {
                     let (dims, correction) =
                         axes_and_correction(stringify!($method), dim, unbiased, correction)?;
-                    let over = Over::new(dims, keepdim, axis, keepdims)?;
-                    let t = self.value()?;
-                    let moment = || t.$method(over.dims.get(), correction, over.keep);
-                    run(py, t.numel(), || moment().named(stringify!($method))).map(PyTensor::from)
+                    let (dims, keep) = over(dims, keepdim, axis, keepdims)?;
+                    self.apply(py, |x| x.$method(dims.get(), correction, keep).named(stringify!($method)))
                 }
             )*
         }
@@ -212,7 +165,7 @@ macro_rules! reductions {
     };
 }
 
-reductions! { over axes:
+reductions! { over Dims::get:
     /// Maximum over `dim` (all axes by default); elements that tie share the gradient evenly.
     amax;
     /// Minimum over `dim` (all axes by default); elements that tie share the gradient evenly.
@@ -221,7 +174,7 @@ reductions! { over axes:
     logsumexp;
 }
 
-reductions! { of truth:
+reductions! { over given:
     /// Whether any element is true, over `dim` (all axes by default, none for an empty sequence).
     any;
     /// Whether all elements are true, over `dim` (all axes by default, none for an empty sequence).
@@ -263,19 +216,6 @@ reductions! { places:
 
 #[pymethods]
 impl PyTensor {
-    /// Cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64.
-    #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
-    fn cumsum(
-        &self,
-        py: Python<'_>,
-        dim: Option<Whole>,
-        dtype: Option<&Bound<'_, PyAny>>,
-        axis: Option<Whole>,
-    ) -> PyResult<PyTensor> {
-        let dim = either(dim, axis, Whole(0))?.0;
-        self.in_dtype(py, dtype, |x| x.cumsum(dim))
-    }
-
     /// Number of elements that are not zero, over `dim` (all axes by default).
     #[pyo3(signature = (dim=Dims(None), *, axis=None))]
     fn count_nonzero(&self, py: Python<'_>, dim: Dims, axis: Option<Dims>) -> PyResult<PyTensor> {
@@ -295,32 +235,17 @@ impl PyTensor {
         axis: Option<Dims>,
         keepdims: Option<bool>,
     ) -> PyResult<PyTensor> {
-        let p = order_of_norm(p)?;
-        let over = Over::new(dim, keepdim, axis, keepdims)?;
-        let t = self.value()?;
-        run(py, t.numel(), || norm(&t, p, over.dims.get(), over.keep).named("norm")).map(PyTensor::from)
-    }
-
-    /// Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times.
-    #[pyo3(signature = (n=1, dim=-1, *, axis=None))]
-    fn diff(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = amount)] n: usize,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
-    ) -> PyResult<PyTensor> {
-        let axis = axis.unwrap_or(dim);
-        self.apply(py, |x| {
-            // After as many differences as elements, nothing is left.
-            let rounds = n.min(x.shape().at(x.shape().axis(axis, "diff")?));
-            (0..rounds).try_fold(x.clone(), |x, _| difference(&x, axis))
-        })
+        let p = match p {
+            Some(p) if p.extract::<&str>().is_ok_and(|s| s == "fro") => 2.0,
+            p => p.map_or(Ok(2.0), |p| p.extract())?,
+        };
+        let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
+        self.apply(py, |x| norm(x, p, dims.get(), keep).named("norm"))
     }
 }
 
 /// `x[1:] - x[:-1]` along `axis`.
-fn difference(x: &Tensor, axis: i64) -> Result<Tensor> {
+pub fn difference(x: &Tensor, axis: i64) -> Result<Tensor> {
     let i = x.shape().axis(axis, "diff")?;
     let length = x.shape().at(i).saturating_sub(1);
     let mut front = Region::whole(&x.shape());
@@ -330,14 +255,6 @@ fn difference(x: &Tensor, axis: i64) -> Result<Tensor> {
     let (after, before) = (x.slice(back)?, x.slice(front)?);
     // The difference of bools is whether they differ.
     if x.dtype() == DType::Bool { after.ne(&before) } else { after.sub(&before) }
-}
-
-fn order_of_norm(p: Option<&Bound<'_, PyAny>>) -> PyResult<f64> {
-    match p {
-        None => Ok(2.0),
-        Some(p) if p.extract::<&str>().is_ok_and(|s| s == "fro") => Ok(2.0),
-        Some(p) => p.extract(),
-    }
 }
 
 /// The `p`-norm. Its gradient at 0 is 0, as the denominator is never 0. Integers become floats, whose powers
@@ -368,6 +285,7 @@ fn norm_of_reals(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result
     })
 }
 
+type Reduction = fn(&Tensor, Option<&[i64]>, bool) -> Result<Tensor>;
 type Along = fn(&Tensor, i64, bool) -> Result<(Tensor, Tensor)>;
 
 /// `max` and `min` in their three meanings: over all elements, along an axis, of two tensors.
@@ -379,18 +297,13 @@ fn extremum<'py>(
     keep: bool,
     (all, along, of_two): (Reduction, Along, Binary),
 ) -> PyResult<Bound<'py, PyAny>> {
-    let t = x.value()?;
     let Some(dim) = dim.filter(|d| !d.is_none()) else {
-        let out = run(py, t.numel(), || all(&t, None, keep).named(name))?;
-        return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
+        let t = x.value()?;
+        return object(py, run(py, t.numel(), || all(&t, None, keep).named(name))?);
     };
     if let Ok(other) = dim.cast::<PyTensor>() {
-        let other = Arg::Tensor(value(other)?);
-        let out = binary_of(py, &t, &other, of_two, false)?;
-        return Ok(Bound::new(py, PyTensor::from(out))?.into_any());
+        return object(py, binary_of(py, &*x.value()?, &Arg::Tensor(value(other)?), of_two, false)?);
     }
     let axis = dim.extract::<Whole>()?.0;
-    let (values, indices) = run(py, t.numel(), || along(&t, axis, keep).named(name))?;
-    let pair = (wrap(py, values)?, wrap(py, indices)?);
-    py.import("wengert._results")?.getattr("Along")?.call1(pair)
+    x.values_and_indices(py, |t| along(t, axis, keep).named(name))
 }

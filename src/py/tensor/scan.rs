@@ -1,105 +1,194 @@
-//! Methods that scan along an axis, and searches that functions of the Python package are built on.
+//! Methods along one axis: scans, sorting, normalisation, and searches that functions of the Python package
+//! are built on.
 
-use crate::py::args::{Arg, AsTensor, either, optional_whole, whole};
-use crate::py::tensor::PyTensor;
-use crate::py::tensor::sort::pair;
+use crate::error::{Named, Result};
+use crate::py::args::{Arg, AsTensor, Whole, amount, either, run, whole};
+use crate::py::data::create::Any;
+use crate::py::data::dtype::optional_dtype;
+use crate::py::tensor::reduce::difference;
+use crate::py::tensor::table::methods;
+use crate::py::tensor::{PyTensor, wrap};
+use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
-#[pymethods]
 impl PyTensor {
+    /// Applies `f`, in `dtype` if given.
+    fn cast_first(
+        &self,
+        py: Python<'_>,
+        dtype: Any,
+        f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+    ) -> PyResult<PyTensor> {
+        let Some(dtype) = optional_dtype(dtype)? else { return self.apply(py, f) };
+        self.apply(py, |x| f(&x.cast(dtype)?))
+    }
+
+    /// [`PyTensor::cast_first`] where integers may widen in `f`, so its result is cast to `dtype` again.
+    pub(crate) fn in_dtype(
+        &self,
+        py: Python<'_>,
+        dtype: Any,
+        f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+    ) -> PyResult<PyTensor> {
+        let Some(dtype) = optional_dtype(dtype)? else { return self.apply(py, f) };
+        self.apply(py, |x| f(&x.cast(dtype)?)?.cast(dtype))
+    }
+
+    /// Returns the pair (values, indices) that `f` finds, named as in PyTorch.
+    pub(crate) fn values_and_indices<'py>(
+        &self,
+        py: Python<'py>,
+        f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let t = self.value()?;
+        let (values, indices) = run(py, t.numel(), || f(&t))?;
+        let both = (wrap(py, values)?, wrap(py, indices)?);
+        py.import("wengert._results")?.getattr("Along")?.call1(both)
+    }
+}
+
+/// Methods along an axis, by default the one given; with a dtype to compute in, or with indices as a second
+/// result.
+macro_rules! along {
+    ($how:ident: $($(#[$doc:meta])* $method:ident $default:literal;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
+                fn $method(
+                    &self,
+                    py: Python<'_>,
+                    dim: Option<Whole>,
+                    dtype: Any,
+                    axis: Option<Whole>,
+                ) -> PyResult<PyTensor> {
+                    let axis = either(dim, axis, Whole($default))?.0;
+                    self.$how(py, dtype, |x| x.$method(axis))
+                }
+            )*
+        }
+    };
+    ($($(#[$doc:meta])* $method:ident -> $result:ty = $how:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (dim=None, *, axis=None))]
+                fn $method<'py>(
+                    &self,
+                    py: Python<'py>,
+                    dim: Option<Whole>,
+                    axis: Option<Whole>,
+                ) -> PyResult<$result> {
+                    let axis = either(dim, axis, Whole(0))?.0;
+                    self.$how(py, |x| x.$method(axis))
+                }
+            )*
+        }
+    };
+}
+
+along! { in_dtype:
+    /// Cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64.
+    cumsum 0;
     /// The cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers
     /// and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves
     /// input and output.
-    #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
-    fn cumprod(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
-        dtype: Option<&Bound<'_, PyAny>>,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
-    ) -> PyResult<PyTensor> {
-        let axis = either(dim, axis, 0)?;
-        self.in_dtype(py, dtype, |x| x.cumprod(axis))
-    }
+    cumprod 0;
+}
 
+along! { cast_first:
+    /// `exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output.
+    softmax -1;
+    /// `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves
+    /// the output.
+    log_softmax -1;
+}
+
+along! {
     /// The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal
     /// elements; NaN counts as the largest. VJP: each gradient goes to where its element is; saves the
     /// indices.
-    #[pyo3(signature = (dim=None, *, axis=None))]
-    fn cummax<'py>(
-        &self,
-        py: Python<'py>,
-        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.value()?;
-        let axis = either(dim, axis, 0)?;
-        pair(py, &t, || t.cummax(axis))
-    }
-
+    cummax -> Bound<'py, PyAny> = values_and_indices;
     /// The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of
     /// equal elements; NaN counts as the smallest. VJP: each gradient goes to where its element is; saves the
     /// indices.
-    #[pyo3(signature = (dim=None, *, axis=None))]
-    fn cummin<'py>(
-        &self,
-        py: Python<'py>,
-        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let t = self.value()?;
-        let axis = either(dim, axis, 0)?;
-        pair(py, &t, || t.cummin(axis))
-    }
-
+    cummin -> Bound<'py, PyAny> = values_and_indices;
     /// `log(cumsum(exp(x)))` along `dim`, without overflow.
-    #[pyo3(signature = (dim=None, *, axis=None))]
-    fn logcumsumexp(
-        &self,
-        py: Python<'_>,
-        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
-    ) -> PyResult<PyTensor> {
-        let axis = either(dim, axis, 0)?;
-        self.apply(py, |x| x.logcumsumexp(axis))
-    }
+    logcumsumexp -> PyTensor = apply;
+}
 
+methods! {
+    /// The positions that sort `dim`. Equal elements always keep their order (`stable` is accepted); NaN
+    /// counts as the largest.
+    #[pyo3(signature = (dim=-1, descending=false, stable=true, *, axis=None))]
+    argsort(#[pyo3(from_py_with = whole)] dim: i64, descending: bool, stable: bool, axis: Option<Whole>) = {
+        let _ = stable;
+        |x| x.argsort(axis.map_or(dim, |axis| axis.0), descending)
+    };
     /// The first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the
     /// first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the
     /// other way round; saves decays and result.
     #[pyo3(signature = (decay, dim=-1, reverse=false, *, axis=None))]
-    fn linear_recurrence(
-        &self,
-        py: Python<'_>,
+    linear_recurrence(
         decay: Arg,
         #[pyo3(from_py_with = whole)] dim: i64,
         reverse: bool,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
-    ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.linear_recurrence(&decay.tensor_with(x)?, axis.unwrap_or(dim), reverse))
-    }
-
-    fn _search_sorted(&self, py: Python<'_>, values: Arg, right: bool) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.search_sorted(&values.tensor_with(x)?, right))
-    }
-
-    fn _scatter_last(
-        &self,
-        py: Python<'_>,
+        axis: Option<Whole>,
+    ) = |x| x.linear_recurrence(&decay.tensor_with(x)?, axis.map_or(dim, |axis| axis.0), reverse);
+    /// Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times.
+    #[pyo3(signature = (n=1, dim=-1, *, axis=None))]
+    diff(
+        #[pyo3(from_py_with = amount)] n: usize,
         #[pyo3(from_py_with = whole)] dim: i64,
-        length: usize,
-    ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.scatter_last(dim, length))
+        axis: Option<Whole>,
+    ) = |x| {
+        let axis = axis.map_or(dim, |axis| axis.0);
+        // After as many differences as elements, nothing is left.
+        let rounds = n.min(x.shape().at(x.shape().axis(axis, "diff")?));
+        (0..rounds).try_fold(x.clone(), |x, _| difference(&x, axis))
+    };
+
+    _search_sorted(values: Arg, right: bool) = |x| x.search_sorted(&values.tensor_with(x)?, right);
+    _scatter_last(dim: Whole, length: usize) = |x| x.scatter_last(dim.0, length);
+    _scatter_extreme(dim: Whole, index: AsTensor, source: AsTensor, largest: bool) =
+        |x| x.scatter_extreme(dim.0, &index.0, &source.0, largest);
+}
+
+#[pymethods]
+impl PyTensor {
+    /// The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal
+    /// elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient
+    /// goes back to where its element was; saves the indices.
+    #[pyo3(signature = (dim=-1, descending=false, stable=true, *, axis=None))]
+    fn sort<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        descending: bool,
+        stable: bool,
+        axis: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = stable;
+        let axis = axis.map_or(dim, |axis| axis.0);
+        self.values_and_indices(py, |x| x.sort(axis, descending).named("sort"))
     }
 
-    fn _scatter_extreme(
+    /// The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where
+    /// they were: the pair (values, indices). VJP: each gradient goes back to where its element was; saves
+    /// the indices.
+    #[pyo3(signature = (k, dim=-1, largest=true, sorted=true, *, axis=None))]
+    fn topk<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
+        #[pyo3(from_py_with = amount)] k: usize,
         #[pyo3(from_py_with = whole)] dim: i64,
-        index: AsTensor,
-        source: AsTensor,
         largest: bool,
-    ) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.scatter_extreme(dim, &index.0, &source.0, largest))
+        sorted: bool,
+        axis: Option<Whole>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = sorted;
+        self.values_and_indices(py, |x| x.topk(k, axis.map_or(dim, |axis| axis.0), largest))
     }
 }

@@ -20,20 +20,24 @@ pub fn hidden_mask<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, 
     Ok(hidden.then(|| (object.clone(), mask)))
 }
 
-/// Expands a mask of the leading axes of `x` to the shape of `x`.
-pub fn widened(mask: &Tensor, x: &Tensor) -> Result<Tensor> {
+/// Returns a mask of the leading axes of `x` with as many axes as `x`; `None` if it does not fit.
+pub fn aligned(mask: &Tensor, x: &Tensor) -> Result<Option<Tensor>> {
     let own = x.shape();
     if mask.rank() > own.rank() || own.part(0, mask.rank()) != mask.shape() {
-        return Err(Error::shape(format!(
-            "a mask of shape {} does not fit the leading axes of a tensor of shape {own}",
-            mask.shape()
-        )));
+        return Ok(None);
     }
-    let mut wide = mask.clone();
-    while wide.rank() < own.rank() {
-        wide = wide.unsqueeze(-1)?;
-    }
-    wide.expand(&own)
+    (mask.rank()..own.rank()).try_fold(mask.clone(), |wide, _| wide.unsqueeze(-1)).map(Some)
+}
+
+/// Expands a mask of the leading axes of `x` to the shape of `x`.
+fn widened(mask: &Tensor, x: &Tensor) -> Result<Tensor> {
+    let (own, given) = (x.shape(), mask.shape());
+    let misfit = || {
+        Error::shape(format!(
+            "a mask of shape {given} does not fit the leading axes of a tensor of shape {own}"
+        ))
+    };
+    aligned(mask, x)?.ok_or_else(misfit)?.expand(&own)
 }
 
 /// Returns the elements of `x` where a mask holds as an object; `key` is the mask that the user wrote.

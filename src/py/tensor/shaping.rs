@@ -4,17 +4,19 @@ use crate::array::shape::{MAX_RANK, Shape};
 use crate::error::{Error, Named, Result};
 use crate::ops::views::join::split;
 use crate::py::args::{
-    Dims, Listed, MOST_ROWS, amount, count, inferred_shape, integers, one_of, optional_whole, position, whole,
+    Dims, Listed, MOST_ROWS, Whole, amount, count, inferred_shape, integers, one_of, position, whole,
 };
 use crate::py::data::dtype::PyDType;
 use crate::py::error::{type_error, value_error};
 use crate::py::tensor::attach::{apply as view_of, apply_all};
 use crate::py::tensor::rearrange::{diagonal, diagonal_matrix, expanded, moved, pieces, rolled, tiled};
+use crate::py::tensor::table::{methods, views};
 use crate::py::tensor::view::value;
 use crate::py::tensor::{PyTensor, ReadState};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use smallvec::SmallVec;
 
 /// Returns views as a tuple of tensors.
 fn views_of<'py>(
@@ -28,12 +30,90 @@ fn shape_of(slf: &Bound<'_, PyTensor>) -> Shape {
     slf.read().t.shape()
 }
 
-/// Returns the two axes of a transposition, or an error if one is missing.
-fn two(a: Option<i64>, b: Option<i64>, name: &str) -> PyResult<(i64, i64)> {
-    match (a, b) {
-        (Some(a), Some(b)) => Ok((a, b)),
-        _ => Err(type_error(format!("{name}: two axes expected"))),
-    }
+/// Returns the length of an axis, on behalf of the method `name`.
+fn length_of(slf: &Bound<'_, PyTensor>, axis: i64, name: &str) -> PyResult<usize> {
+    let own = shape_of(slf);
+    Ok(own.at(own.axis(axis, name)?))
+}
+
+/// Returns the numbers given, one or several; none for None.
+fn all(numbers: &Dims) -> &[i64] {
+    numbers.0.as_deref().unwrap_or_default()
+}
+
+views! {
+    /// This tensor with the shape of `other`; as `reshape`.
+    view_as(other: &PyTensor) = |x| x.reshape(&other.read().t.shape());
+    /// This tensor with the shape of `other`.
+    reshape_as(other: &PyTensor) = |x| x.reshape(&other.read().t.shape());
+    /// Axes in the order given.
+    #[pyo3(signature = (*dims))]
+    permute(dims: &Bound<'_, PyTuple>) = {
+        let order = integers(dims)?;
+        move |x| x.permute(&order)
+    };
+    /// Two axes exchanged.
+    swapaxes(axis0: Whole, axis1: Whole) = |x| x.transpose(axis0.0, axis1.0).named("swapaxes");
+    /// Axes moved to new positions, the others in order.
+    movedim(source: Dims, destination: Dims) = |x| moved(x, all(&source), all(&destination));
+    /// Axes moved to new positions, the others in order.
+    moveaxis(source: Dims, destination: Dims) = |x| moved(x, all(&source), all(&destination));
+    /// Without the axes of length 1, or only those in `dim`.
+    #[pyo3(signature = (dim=Dims(None), *, axis=None))]
+    squeeze(dim: Dims, axis: Option<Dims>) = {
+        let dims = dim.or(axis)?;
+        move |x| x.squeeze(dims.0.as_deref())
+    };
+    /// Broadcast to the shape of `other`.
+    expand_as(other: &PyTensor) = |x| x.expand(&other.read().t.shape());
+    /// Axes `start_dim` to `end_dim` merged into one.
+    #[pyo3(signature = (start_dim=0, end_dim=-1))]
+    flatten(
+        #[pyo3(from_py_with = whole)] start_dim: i64,
+        #[pyo3(from_py_with = whole)] end_dim: i64,
+    ) = |x| x.flatten(start_dim, end_dim);
+    /// All elements in one axis.
+    ravel() = |x| x.flatten(0, -1);
+    /// The element at `index` along `dim`, without that axis.
+    select(dim: Whole, #[pyo3(from_py_with = position)] index: i64) = |x| x.select_index(dim.0, index);
+    /// The last two axes exchanged.
+    #[getter(mT)]
+    matrix_transposed() = |x| if x.rank() == 0 { Ok(x.clone()) } else { x.transpose(-2, -1) };
+    /// All axes in reverse order.
+    #[getter(T)]
+    reversed() = |x| x.permute(&(0..x.rank() as i64).rev().collect::<SmallVec<[i64; MAX_RANK]>>());
+    /// The diagonal of the last two axes of a matrix; see `diagonal` for other axes.
+    #[pyo3(signature = (offset=0, dim1=0, dim2=1))]
+    diagonal(
+        #[pyo3(from_py_with = whole)] offset: i64,
+        #[pyo3(from_py_with = whole)] dim1: i64,
+        #[pyo3(from_py_with = whole)] dim2: i64,
+    ) = |x| diagonal(x, offset, dim1, dim2);
+}
+
+methods! {
+    /// Reversed along `dims`.
+    #[pyo3(signature = (*dims))]
+    flip(dims: &Bound<'_, PyTuple>) = {
+        let axes = integers(dims)?;
+        move |x| x.flip(&axes)
+    };
+    /// Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end.
+    #[pyo3(signature = (shifts, dims=Dims(None)))]
+    roll(shifts: Dims, dims: Dims) = |x| {
+        match &dims.0 {
+            Some(dims) => rolled(x, all(&shifts), dims),
+            None => rolled(&x.flatten(0, -1)?, all(&shifts), &[0])?.reshape(&x.shape()),
+        }
+    };
+    /// The lower triangle of the last two axes, zero above `diagonal`.
+    #[pyo3(signature = (diagonal=0))]
+    tril(#[pyo3(from_py_with = whole)] diagonal: i64) = |x| x.triangle(diagonal, false).named("tril");
+    /// The upper triangle of the last two axes, zero below `diagonal`.
+    #[pyo3(signature = (diagonal=0))]
+    triu(#[pyo3(from_py_with = whole)] diagonal: i64) = |x| x.triangle(diagonal, true).named("triu");
+    /// Sum of the diagonal of a matrix.
+    trace() = |x| diagonal(x, 0, 0, 1).named("trace")?.sum(None, false);
 }
 
 #[pymethods]
@@ -71,46 +151,20 @@ impl PyTensor {
         view_of(slf, |x| x.reshape(&shape))
     }
 
-    /// This tensor with the shape of `other`; as `reshape`.
-    fn view_as(slf: &Bound<'_, Self>, other: &PyTensor) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.reshape(&other.read().t.shape()))
-    }
-
-    /// This tensor with the shape of `other`.
-    fn reshape_as(slf: &Bound<'_, Self>, other: &PyTensor) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.reshape(&other.read().t.shape()))
-    }
-
-    /// Axes in the order given.
-    #[pyo3(signature = (*dims))]
-    fn permute(slf: &Bound<'_, Self>, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let order = integers(dims)?;
-        view_of(slf, |x| x.permute(&order))
-    }
-
     /// Two axes exchanged; without arguments, all axes reversed.
     #[pyo3(signature = (dim0=None, dim1=None, *, axis0=None, axis1=None))]
     fn transpose(
         slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = optional_whole)] dim0: Option<i64>,
-        #[pyo3(from_py_with = optional_whole)] dim1: Option<i64>,
-        #[pyo3(from_py_with = optional_whole)] axis0: Option<i64>,
-        #[pyo3(from_py_with = optional_whole)] axis1: Option<i64>,
+        dim0: Option<Whole>,
+        dim1: Option<Whole>,
+        axis0: Option<Whole>,
+        axis1: Option<Whole>,
     ) -> PyResult<PyTensor> {
-        if dim0.or(dim1).or(axis0).or(axis1).is_none() {
-            return Self::reversed(slf);
+        match (dim0.or(axis0), dim1.or(axis1)) {
+            (None, None) => Self::reversed(slf),
+            (Some(a), Some(b)) => view_of(slf, |x| x.transpose(a.0, b.0)),
+            _ => Err(type_error("transpose: two axes expected")),
         }
-        let (a, b) = two(dim0.or(axis0), dim1.or(axis1), "transpose")?;
-        view_of(slf, |x| x.transpose(a, b))
-    }
-
-    /// Two axes exchanged.
-    fn swapaxes(
-        slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = whole)] axis0: i64,
-        #[pyo3(from_py_with = whole)] axis1: i64,
-    ) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.transpose(axis0, axis1).named("swapaxes"))
     }
 
     /// The matrix transposed; tensors with fewer than two axes are returned as they are.
@@ -125,54 +179,12 @@ impl PyTensor {
         Self::reversed(slf)
     }
 
-    /// All axes in reverse order.
-    #[getter(T)]
-    fn reversed(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
-        let rank = shape_of(slf).rank();
-        let mut order = [0; MAX_RANK];
-        for (i, axis) in order[..rank].iter_mut().rev().enumerate() {
-            *axis = i as i64;
-        }
-        view_of(slf, |x| x.permute(&order[..rank]))
-    }
-
-    /// The last two axes exchanged.
-    #[getter(mT)]
-    fn matrix_transposed(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
-        if shape_of(slf).rank() == 0 {
-            return Self::reversed(slf);
-        }
-        view_of(slf, |x| x.transpose(-2, -1))
-    }
-
-    /// Axes moved to new positions, the others in order.
-    fn movedim(slf: &Bound<'_, Self>, source: Dims, destination: Dims) -> PyResult<PyTensor> {
-        let (from, to) = (source.0.unwrap_or_default(), destination.0.unwrap_or_default());
-        view_of(slf, |x| moved(x, &from, &to))
-    }
-
-    /// Axes moved to new positions, the others in order.
-    fn moveaxis(slf: &Bound<'_, Self>, source: Dims, destination: Dims) -> PyResult<PyTensor> {
-        Self::movedim(slf, source, destination)
-    }
-
-    /// Without the axes of length 1, or only those in `dim`.
-    #[pyo3(signature = (dim=Dims(None), *, axis=None))]
-    fn squeeze(slf: &Bound<'_, Self>, dim: Dims, axis: Option<Dims>) -> PyResult<PyTensor> {
-        let dims = dim.or(axis)?;
-        view_of(slf, |x| x.squeeze(dims.0.as_deref()))
-    }
-
     /// With a new axis of length 1 at `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
-    fn unsqueeze(
-        slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = optional_whole)] dim: Option<i64>,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
-    ) -> PyResult<PyTensor> {
+    fn unsqueeze(slf: &Bound<'_, Self>, dim: Option<Whole>, axis: Option<Whole>) -> PyResult<PyTensor> {
         let at = one_of(dim, axis)?
             .ok_or_else(|| type_error("unsqueeze: the position of the new axis expected"))?;
-        view_of(slf, |x| x.unsqueeze(at))
+        view_of(slf, |x| x.unsqueeze(at.0))
     }
 
     /// Broadcast to a larger shape without a copy; -1 keeps a length.
@@ -182,40 +194,16 @@ impl PyTensor {
         view_of(slf, |x| x.expand(&wanted))
     }
 
-    /// Broadcast to the shape of `other`.
-    fn expand_as(slf: &Bound<'_, Self>, other: &PyTensor) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.expand(&other.read().t.shape()))
-    }
-
     /// Broadcast to `shape` without a copy.
     #[pyo3(signature = (*shape))]
     fn broadcast_to(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         Self::expand(slf, shape)
     }
 
-    /// Axes `start_dim` to `end_dim` merged into one.
-    #[pyo3(signature = (start_dim=0, end_dim=-1))]
-    fn flatten(
-        slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = whole)] start_dim: i64,
-        #[pyo3(from_py_with = whole)] end_dim: i64,
-    ) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.flatten(start_dim, end_dim))
-    }
-
-    /// All elements in one axis.
-    fn ravel(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.flatten(0, -1))
-    }
-
     /// Axis `dim` split into axes of these lengths; one may be -1.
-    fn unflatten(
-        slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        sizes: Listed,
-    ) -> PyResult<PyTensor> {
+    fn unflatten(slf: &Bound<'_, Self>, dim: Whole, sizes: Listed) -> PyResult<PyTensor> {
         let own = shape_of(slf);
-        let i = own.axis(dim, "unflatten")?;
+        let i = own.axis(dim.0, "unflatten")?;
         let parts = inferred_shape(&sizes.0, own.at(i))?;
         let mut dims = own.to_vec();
         dims.splice(i..=i, parts.iter());
@@ -226,42 +214,15 @@ impl PyTensor {
     /// `length` elements from `start` along `dim`.
     fn narrow(
         slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        #[pyo3(from_py_with = whole)] start: i64,
+        dim: Whole,
+        start: Whole,
         #[pyo3(from_py_with = amount)] length: usize,
     ) -> PyResult<PyTensor> {
-        let size = shape_of(slf).at(shape_of(slf).axis(dim, "narrow")?) as i64;
-        let start = if start < 0 { start + size } else { start };
+        let size = length_of(slf, dim.0, "narrow")? as i64;
+        let start = if start.0 < 0 { start.0 + size } else { start.0 };
         let start = usize::try_from(start)
             .map_err(|_| value_error(format!("narrow: start {start} is out of range")))?;
-        view_of(slf, |x| x.narrow(dim, start, length))
-    }
-
-    /// The element at `index` along `dim`, without that axis.
-    fn select(
-        slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        #[pyo3(from_py_with = position)] index: i64,
-    ) -> PyResult<PyTensor> {
-        view_of(slf, |x| x.select_index(dim, index))
-    }
-
-    /// Reversed along `dims`.
-    #[pyo3(signature = (*dims))]
-    fn flip(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let axes = integers(dims)?;
-        Ok(PyTensor::from(self.value()?.flip(&axes)?))
-    }
-
-    /// Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end.
-    #[pyo3(signature = (shifts, dims=Dims(None)))]
-    fn roll(&self, shifts: Dims, dims: Dims) -> PyResult<PyTensor> {
-        let shifts = shifts.0.unwrap_or_default();
-        let Some(dims) = dims.0 else {
-            let flat = rolled(&self.value()?.flatten(0, -1)?, &shifts, &[0])?;
-            return Ok(flat.reshape(&self.read().t.shape())?.into());
-        };
-        Ok(rolled(&*self.value()?, &shifts, &dims)?.into())
+        view_of(slf, |x| x.narrow(dim.0, start, length))
     }
 
     /// Parts of `size` elements (or of these sizes) along `dim`, as views.
@@ -270,11 +231,10 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         split_size: Dims,
         #[pyo3(from_py_with = whole)] dim: i64,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+        axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let axis = axis.unwrap_or(dim);
-        let own = shape_of(slf);
-        let length = own.at(own.axis(axis, "split")?);
+        let axis = axis.map_or(dim, |axis| axis.0);
+        let length = length_of(slf, axis, "split")?;
         let sizes = match split_size.0.as_deref() {
             Some([n]) if *n > 0 => pieces(length, *n as usize),
             Some(sizes) => sizes.iter().map(|&n| count("split: a size", n)).collect::<PyResult<_>>()?,
@@ -289,14 +249,13 @@ impl PyTensor {
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = amount)] chunks: usize,
         #[pyo3(from_py_with = whole)] dim: i64,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+        axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let axis = axis.unwrap_or(dim);
+        let axis = axis.map_or(dim, |axis| axis.0);
         if chunks == 0 {
             return Err(value_error("chunk: at least one part expected, got 0"));
         }
-        let own = shape_of(slf);
-        let length = own.at(own.axis(axis, "chunk")?);
+        let length = length_of(slf, axis, "chunk")?;
         let sizes = pieces(length, length.div_ceil(chunks).max(1));
         views_of(slf, |x| split(x, &sizes, axis))
     }
@@ -306,11 +265,10 @@ impl PyTensor {
     fn unbind<'py>(
         slf: &Bound<'py, Self>,
         #[pyo3(from_py_with = whole)] dim: i64,
-        #[pyo3(from_py_with = optional_whole)] axis: Option<i64>,
+        axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let axis = axis.unwrap_or(dim);
-        let own = shape_of(slf);
-        let length = own.at(own.axis(axis, "unbind")?);
+        let axis = axis.map_or(dim, |axis| axis.0);
+        let length = length_of(slf, axis, "unbind")?;
         if length > MOST_ROWS {
             return Err(value_error(format!(
                 "unbind: {length} tensors are too many for a tuple, of which {MOST_ROWS} is the most; \
@@ -324,12 +282,11 @@ impl PyTensor {
     /// The tensor laid side by side, `dims[i]` times along axis `i`.
     #[pyo3(signature = (*dims))]
     fn repeat(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let counts = integers(dims)?;
-        if counts.len() < self.read().t.rank() {
+        let (counts, rank) = (integers(dims)?, self.read().t.rank());
+        if counts.len() < rank {
             return Err(value_error(format!(
-                "repeat: {} counts given for {} axes; give one for each",
-                counts.len(),
-                self.read().t.rank()
+                "repeat: {} counts given for {rank} axes; give one for each",
+                counts.len()
             )));
         }
         Ok(tiled(&*self.value()?, &counts)?.into())
@@ -338,34 +295,10 @@ impl PyTensor {
     /// The tensor laid side by side; missing leading counts are 1.
     #[pyo3(signature = (*dims))]
     fn tile(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let mut counts = integers(dims)?;
-        while counts.len() < self.read().t.rank() {
-            counts.insert(0, 1);
-        }
+        let given = integers(dims)?;
+        let mut counts = vec![1; self.read().t.rank().saturating_sub(given.len())];
+        counts.extend(given);
         Ok(tiled(&*self.value()?, &counts)?.into())
-    }
-
-    /// The lower triangle of the last two axes, zero above `diagonal`.
-    #[pyo3(signature = (diagonal=0))]
-    fn tril(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] diagonal: i64) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.triangle(diagonal, false).named("tril"))
-    }
-
-    /// The upper triangle of the last two axes, zero below `diagonal`.
-    #[pyo3(signature = (diagonal=0))]
-    fn triu(&self, py: Python<'_>, #[pyo3(from_py_with = whole)] diagonal: i64) -> PyResult<PyTensor> {
-        self.apply(py, |x| x.triangle(diagonal, true).named("triu"))
-    }
-
-    /// The diagonal of the last two axes of a matrix; see `diagonal` for other axes.
-    #[pyo3(signature = (offset=0, dim1=0, dim2=1))]
-    fn diagonal(
-        slf: &Bound<'_, Self>,
-        #[pyo3(from_py_with = whole)] offset: i64,
-        #[pyo3(from_py_with = whole)] dim1: i64,
-        #[pyo3(from_py_with = whole)] dim2: i64,
-    ) -> PyResult<PyTensor> {
-        view_of(slf, |x| diagonal(x, offset, dim1, dim2))
     }
 
     /// A vector as a diagonal matrix, or the diagonal of a matrix.
@@ -379,10 +312,5 @@ impl PyTensor {
                     .into())
             }
         }
-    }
-
-    /// Sum of the diagonal of a matrix.
-    fn trace(&self) -> PyResult<PyTensor> {
-        Ok(diagonal(&*self.value()?, 0, 0, 1).named("trace")?.sum(None, false)?.into())
     }
 }

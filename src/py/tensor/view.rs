@@ -21,7 +21,7 @@ use crate::ops::writes::alone;
 use crate::ops::writes::history::{self, Keep};
 use crate::py::tensor::object::{PyTensor, ReadGuard, ReadState, State, Value};
 use crate::py::tensor::real_complex::{counted, recounted, rescaled};
-use crate::py::tensor::{in_use, replace, same};
+use crate::py::tensor::{changed, replace, same};
 use crate::tensor::Tensor;
 use crate::tensor::over_memory;
 use pyo3::prelude::*;
@@ -177,8 +177,7 @@ pub fn refresh(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
         }
         std::mem::replace(&mut this.t, t.clone())
     };
-    let old = obj.get().change(exchange).ok_or_else(in_use)?;
-    drop(old);
+    changed(obj, exchange)?;
     Ok(t)
 }
 
@@ -223,7 +222,7 @@ pub fn written(root: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
             view.part = Some(part);
         }
     };
-    root.get().change(moved).ok_or_else(in_use)?;
+    changed(root, moved)?;
     hand_on(root)
 }
 
@@ -277,7 +276,7 @@ fn hand_on(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
     written(&root, history::kept(&old, &next, Keep::All)?)?;
     let epoch = root.read().epoch;
     let seen = |this: &mut State| this.view.iter_mut().for_each(|view| view.epoch = epoch);
-    obj.get().change(seen).ok_or_else(in_use)
+    changed(obj, seen)
 }
 
 /// Gives `obj` a history of its own: as a leaf it is no longer a view of its base, but shares its numbers.
@@ -290,9 +289,7 @@ pub fn apart(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
         }
         view => view.take(),
     };
-    let old = obj.get().change(leave).ok_or_else(in_use)?;
-    drop(old);
-    Ok(())
+    changed(obj, leave).map(drop)
 }
 
 /// Ends all links of `obj`, whose memory was exchanged: it is no view, and its views stop following it.
@@ -301,7 +298,5 @@ pub fn cut(obj: &Bound<'_, PyTensor>) -> PyResult<()> {
         this.epoch += ERA;
         this.view.take()
     };
-    let old = obj.get().change(leave).ok_or_else(in_use)?;
-    drop(old);
-    Ok(())
+    changed(obj, leave).map(drop)
 }

@@ -1,0 +1,59 @@
+//! Methods of `Tensor` as rows of tables: documentation and signature, name and parameters, and the value.
+
+/// Methods whose result is a function of the tensor, computed without the interpreter lock if it is large.
+macro_rules! methods {
+    ($($(#[$attribute:meta])* $method:ident($($parameter:tt)*) = $value:expr;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$attribute])*
+                fn $method(&self, py: Python<'_>, $($parameter)*) -> PyResult<PyTensor> {
+                    self.apply(py, $value)
+                }
+            )*
+        }
+    };
+}
+
+/// Methods whose result is a view of the tensor, made by a chain of views.
+macro_rules! views {
+    ($($(#[$attribute:meta])* $method:ident($($parameter:tt)*) = $value:expr;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$attribute])*
+                fn $method(slf: &Bound<'_, Self>, $($parameter)*) -> PyResult<PyTensor> {
+                    crate::py::tensor::attach::apply(slf, $value)
+                }
+            )*
+        }
+    };
+}
+
+/// Methods and properties of a class that read something off what an object holds, without computing.
+macro_rules! readings {
+    ($class:ident, |$object:ident| $held:expr;
+     $($(#[$attribute:meta])* $method:ident -> $type:ty = |$x:ident| $value:expr;)*) => {
+        #[pymethods]
+        impl $class {
+            $(
+                $(#[$attribute])*
+                fn $method(&self) -> $type {
+                    let $object = self;
+                    let $x = &$held;
+                    $value
+                }
+            )*
+        }
+    };
+}
+
+/// Adds functions to a module.
+macro_rules! add_functions {
+    ($m:ident: $($name:ident),* $(,)?) => {{
+        $($m.add_function(wrap_pyfunction!($name, $m)?)?;)*
+        PyResult::Ok(())
+    }};
+}
+
+pub(crate) use {add_functions, methods, readings, views};
