@@ -1,7 +1,7 @@
 //! Tests of the device layer: errors, threads and memory.
 
 use super::kernels::tests::{host, serial, values};
-use super::{alloc, empty_cache, kernel, scalar, stats, upload, variant};
+use super::{Variant, alloc, empty_cache, kernel, scalar, stats, upload};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Kind, Result};
@@ -29,7 +29,8 @@ fn a_broken_kernel_is_an_error_and_leaves_the_device_usable() -> Result<()> {
     let _serial = serial();
     let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n\
                 @compute @workgroup_size(64) fn main() { nonsense(); }";
-    let (kind, text) = failure(kernel(0, "broken", variant(&[]), "main", || Ok(text.to_string())));
+    let variant = Variant { entry: "main", parts: Default::default(), text: Box::default() };
+    let (kind, text) = failure(kernel(0, "broken", variant, || Ok(text.to_string())));
     assert_eq!(kind, Some(Kind::Device));
     assert!(
         text.starts_with("gpu:0: kernel broken does not compile: ") && text.contains("nonsense"),

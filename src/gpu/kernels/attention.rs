@@ -7,16 +7,13 @@
 
 mod problem;
 
-use super::copy::{cast, convert, index_of};
-use super::params::Params;
-use super::rows::from_start;
+use super::copy::{convert, flat};
+use super::dispatch::Dispatch;
 use crate::arguments::attention::{Inputs, Known, OutputTangents, Tangents, Wanted, laid_out_as};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
-use crate::gpu::shader::template::Template;
-use crate::gpu::{kernel, launch, variant};
 use problem::{Pass, Problem, SIDE, shared_out, words_start_rows};
 
 /// The text of a file of passes, preceded by the files they share.
@@ -45,7 +42,7 @@ pub fn forward(x: &Inputs) -> Result<(Array, Array)> {
 /// The tangent of the result, and the weighted mean of the tangents of the scores.
 pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
     let p = Problem::new(x, t)?;
-    let log_sum = numbers(known.log_sum)?;
+    let log_sum = flat(known.log_sum, DType::F32)?;
     let (out, mean) = along_queries(&p, "attention_tangent", x.q, Some(known.out), Some(&log_sum))?;
     Ok((rounded(&out, x.q.dtype())?, mean))
 }
@@ -75,11 +72,6 @@ fn rounded(x: &Array, dtype: DType) -> Result<Array> {
     if x.dtype() == dtype { Ok(x.clone()) } else { convert(x, dtype) }
 }
 
-/// Converts per-query numbers to float32 from the start of a buffer.
-fn numbers(x: &Array) -> Result<Array> {
-    from_start(&cast(x, DType::F32)?)
-}
-
 /// Runs a pass along the queries: returns a row per query, in the layout of `like`, and a number per query.
 fn along_queries(
     p: &Problem,
@@ -105,45 +97,35 @@ fn along_queries(
         blocks,
         mask: None,
     };
-    p.run(&pass, entry, FORWARD, &[], |text| {
-        text.math(&["log"]);
-    })?;
+    p.run(&pass, entry, FORWARD, |_| ())?;
     Ok((out, number))
 }
 
 /// Per query: the log-sum-exp, the mean of the cotangents of the weights and, for the second derivative, the
 /// means of the tangents of the scores and of the second derivatives.
 fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&OutputTangents>) -> Result<Array> {
-    let (index, rank) = (index_of(g)?, g.rank());
+    let rank = g.rank();
     let rows = g.shape().with(rank - 1, 1).numel();
     let out = Array::empty(Shape::new(&[rows, 4])?, DType::F32, g.device())?;
-    let lse = numbers(known.log_sum)?;
+    let lse = flat(known.log_sum, DType::F32)?;
     let (tangent, mean) = match moved {
-        Some(moved) => (moved.out, numbers(moved.mean)?),
+        Some(moved) => (moved.out, flat(moved.mean, DType::F32)?),
         // A placeholder for the absent buffer; the flag tells that it is not read.
         None => (known.out, lse.clone()),
     };
     let read = [g, known.out, tangent];
-    let dtypes = read.map(|x| x.dtype() as u64);
-    let key = variant(&[dtypes[0], dtypes[1], dtypes[2], u64::from(moved.is_some())]);
-    let kernel = kernel(index, "attention_rows", key, "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/attention_rows.wgsl"), DType::F32);
-        text.load("g", g.dtype()).load("y", known.out.dtype()).load("moved", tangent.dtype());
-        text.flag("SECOND", moved.is_some());
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.eight(g.shape().part(0, rank - 1).iter().map(|d| d as i64));
-    read.iter().for_each(|x| {
-        params.eight((0..rank - 1).map(|i| x.stride(i) as i64));
-    });
-    params.word(rank - 1).word(rows).word(p.width);
-    read.iter().for_each(|x| {
-        params.word(x.offset()).word(x.stride(rank - 1) as usize);
-    });
-    let buffers =
-        [g.buffer(), known.out.buffer(), tangent.buffer(), lse.buffer(), mean.buffer(), out.buffer()];
-    launch(index, &kernel, &buffers, params.words(), (rows as u64).div_ceil(16))?;
+    let source = include_str!("../../../shaders/attention_rows.wgsl");
+    let mut run = Dispatch::new("attention_rows", source, DType::F32);
+    run.input("g", g).input("y", known.out).input("moved", tangent).bind(&lse).bind(&mean).bind(&out);
+    run.flag("SECOND", moved.is_some()).lengths(&g.shape().part(0, rank - 1));
+    for x in read {
+        run.eight((0..rank - 1).map(|i| x.stride(i)));
+    }
+    run.words([rank - 1, rows, p.width]);
+    for x in read {
+        run.words([x.offset(), x.stride(rank - 1) as usize]);
+    }
+    run.launch(rows.div_ceil(16))?;
     Ok(out)
 }
 
@@ -161,11 +143,10 @@ fn owners(batch: &Shape, x: &Array) -> Shape {
 }
 
 impl Back<'_> {
-    fn run(&self, pass: &Pass, entry: &'static str, wants: u64) -> Result<()> {
+    fn run(&self, pass: &Pass, entry: &'static str, wants: usize) -> Result<()> {
         let second = self.second;
-        self.p.run(pass, entry, BACKWARD, &[u64::from(second), wants], |text| {
-            text.flag("SECOND", second).set("const WANTS", format!("const WANTS: u32 = {wants}u;"));
-            text.store("out2", pass.out2.dtype());
+        self.p.run(pass, entry, BACKWARD, |run| {
+            run.flag("SECOND", second).number("WANTS", wants).stores("out2", pass.out2.dtype());
         })
     }
 
@@ -214,7 +195,7 @@ impl Back<'_> {
             blocks,
             mask: None,
         };
-        let wants = 2 * u64::from(dk.is_some()) + 4 * u64::from(dv.is_some());
+        let wants = 2 * usize::from(dk.is_some()) + 4 * usize::from(dv.is_some());
         self.run(&pass, "attention_keys", wants)?;
         let each = |x: Option<Array>| x.map(|x| rounded(&x, like.dtype())).transpose();
         Ok((each(dk)?, each(dv)?))

@@ -3,17 +3,15 @@
 //! A long reduction with few outputs is split into parts that run concurrently; a second dispatch reduces
 //! their results. The split, and so the order of every sum, depends only on the shape.
 
-use super::copy::{cast, index_of};
-use super::fold::{Combine, Fold};
-use super::map;
-use super::params::Params;
+use super::copy::cast;
+use super::dispatch::{Dispatch, words_of};
+use super::fold::Fold;
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::nest::Nest;
 use crate::array::shape::{Axes, MAX_RANK, Shape};
 use crate::error::Result;
-use crate::gpu::shader::template::{Template, arithmetic, per_word};
-use crate::gpu::{kernel, launch, variant};
+use crate::gpu::shader::template::arithmetic;
 
 /// A reduction of `length` elements for each of `count` outputs, at any strides in `x`.
 struct Task<'a> {
@@ -124,12 +122,7 @@ impl Task<'_> {
         let total = Task::over(fold, &partial, axes).dispatch(if tail.is_some() { wide } else { dtype })?;
         let Some(tail) = tail else { return Ok(total) };
         let tail = tail.run(wide)?;
-        let both = if wide == DType::F32 {
-            map::pointwise("combine", [fold as u64, 0], [&total, &tail], Combine(fold))?
-        } else {
-            map::pointwise_int([&total, &tail], Combine(fold))?
-        };
-        cast(&both, dtype)
+        cast(&fold.combine(&total, &tail)?, dtype)
     }
 
     fn over(fold: Fold, x: &Array, axes: Axes) -> Task<'_> {
@@ -141,33 +134,22 @@ impl Task<'_> {
 
     /// Reduces everything in one dispatch.
     fn dispatch(&self, dtype: DType) -> Result<Array> {
-        let (x, count, length) = (self.x, self.count(), self.length());
-        let index = index_of(x)?;
-        let out = Array::empty(Shape::new(&[count as usize])?, dtype, x.device())?;
-        let is_float = x.dtype().is_float();
-        let compute = arithmetic(x.dtype());
-        let words = (count as usize).div_ceil(per_word(dtype) as usize) as i64;
+        let (x, compute) = (self.x, arithmetic(self.x.dtype()));
+        let out = Array::empty(Shape::new(&[self.count() as usize])?, dtype, x.device())?;
+        let words = words_of(&out) as i64;
         let entry = self.entry(words);
-        let name = format!("reduce_{}", self.fold.name());
-        let parts = [x.dtype() as u64, dtype as u64, entry as u64];
-        let kernel = kernel(index, &name, variant(&parts), entry.name(), || {
-            let mut text = Template::new(include_str!("../../../shaders/reduce.wgsl"), compute);
-            text.load("x", x.dtype()).store("out", dtype).elements_per_word(dtype);
-            text.set("const INIT", "").set("fn combine", self.fold.combine(is_float));
-            Ok(text.build()?.replace("INIT", self.fold.init(compute)))
-        })?;
-        let mut params = Params::default();
-        params
-            .nest(&self.kept, 1)
-            .nest(&self.axis, 1)
-            .word(self.kept.rank)
-            .word(self.axis.rank)
-            .word(count as usize)
-            .word(length as usize);
-        params.word(self.offset as usize).float(self.fold.seed());
-        let groups = (words as usize).div_ceil(entry.words() as usize) as u64;
-        launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
+        let mut run = Dispatch::new(self.fold.name(), include_str!("../../../shaders/reduce.wgsl"), compute);
+        run.entry(entry.name()).input("x", x).output("out", &out).number("FOLD", self.fold as usize);
+        self.write(&mut run);
+        run.words([self.fold.neutral(compute) as usize]);
+        run.launch((words as usize).div_ceil(entry.words() as usize))?;
         Ok(out)
+    }
+
+    /// Adds the parameters that the kernels have in common.
+    fn write(&self, run: &mut Dispatch) {
+        run.nest(&self.kept, 1).nest(&self.axis, 1).words([self.kept.rank, self.axis.rank]);
+        run.words([self.count(), self.length(), self.offset].map(|n| n as usize));
     }
 }
 
@@ -218,34 +200,13 @@ pub fn argmin(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
 }
 
 fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
-    let index = index_of(x)?;
     let out = Array::empty(x.shape().reduced(Axes::one(axis), keepdim), DType::I32, x.device())?;
     let task = Task::over(Fold::Max, x, Axes::one(axis));
-    let is_float = x.dtype().is_float();
     let tree = task.length() >= 32;
-    let entry = if tree { "tree" } else { "serial" };
-    let kernel = kernel(index, name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
-        let compute = arithmetic(x.dtype());
-        let mut text = Template::new(include_str!("../../../shaders/argreduce.wgsl"), compute);
-        text.load("x", x.dtype());
-        if name == "argmin" {
-            text.set("fn better", "fn better(a: T, b: T) -> bool { return a < b; }");
-        }
-        if !is_float {
-            text.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
-        }
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params
-        .nest(&task.kept, 1)
-        .nest(&task.axis, 1)
-        .word(task.kept.rank)
-        .word(task.axis.rank)
-        .word(out.numel())
-        .word(task.length() as usize);
-    params.word(x.offset());
-    let groups = if tree { out.numel() as u64 } else { (out.numel() as u64).div_ceil(256) };
-    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
+    let mut run = Dispatch::new(name, include_str!("../../../shaders/argreduce.wgsl"), x.dtype());
+    run.entry(if tree { "tree" } else { "serial" }).input("x", x).bind(&out);
+    run.flag("SMALLEST", name == "argmin");
+    task.write(&mut run);
+    run.launch(if tree { out.numel() } else { out.numel().div_ceil(256) })?;
     Ok(out)
 }

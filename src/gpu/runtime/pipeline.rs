@@ -47,23 +47,15 @@ impl Layout {
     }
 }
 
-/// What tells kernels of one name apart: dtypes, flags, and text that is part of theirs.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+/// What tells kernels of one name apart.
+#[derive(PartialEq, Eq, Hash)]
 pub struct Variant {
-    parts: SmallVec<[u64; 10]>,
-    text: Box<str>,
-}
-
-/// A variant without text.
-pub fn variant(parts: &[u64]) -> Variant {
-    Variant { parts: parts.into(), text: Box::default() }
-}
-
-impl Variant {
-    /// This variant with a part of its text.
-    pub fn with_text(self, text: &str) -> Variant {
-        Variant { text: text.into(), ..self }
-    }
+    /// The entry point.
+    pub entry: &'static str,
+    /// Dtypes, flags and sizes.
+    pub parts: SmallVec<[u64; 16]>,
+    /// A part of the text.
+    pub text: Box<str>,
 }
 
 /// The kernels of a GPU, by name and variant.
@@ -89,13 +81,12 @@ impl Kernels {
     }
 }
 
-/// Returns the kernel `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time. `entry`
-/// names the entry point. `variant` must distinguish everything that `build` depends on besides the name.
+/// Returns the kernel `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time. `variant`
+/// must distinguish everything that `build` depends on besides the name.
 pub fn kernel(
     index: u8,
     name: &str,
     variant: Variant,
-    entry: &str,
     build: impl FnOnce() -> Result<String>,
 ) -> Result<Arc<Kernel>> {
     let gpu = gpu(index)?;
@@ -103,7 +94,7 @@ pub fn kernel(
         return Ok(found.clone());
     }
     // Two threads may compile the same kernel at the same time; either result is valid.
-    let made = Arc::new(compile(gpu, name, entry, build()?)?);
+    let made = Arc::new(compile(gpu, name, variant.entry, build()?)?);
     lock(&gpu.kernels).by_name.entry(name.into()).or_default().insert(variant, made.clone());
     Ok(made)
 }
