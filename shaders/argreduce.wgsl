@@ -26,7 +26,7 @@ fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
 const SMALLEST: bool = false;
 const IS_FLOAT: bool = T(0.5) != T(0); // an integer has no half
 
-fn better(a: T, b: T) -> bool { return select(a > b, a < b, SMALLEST); }
+fn better(a: T, b: T) -> bool { return (!SMALLEST && a > b) || (SMALLEST && a < b); }
 fn is_nan(v: T) -> bool { return IS_FLOAT && (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
 
 const NONE: u32 = 0xffffffffu;

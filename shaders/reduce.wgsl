@@ -41,8 +41,8 @@ fn is_nan(v: T) -> bool { return IS_FLOAT && (bitcast<u32>(v) & 0x7fffffffu) > 0
 fn combine(a: T, b: T) -> T {
   if (FOLD == 0u) { return a + b; }
   if (FOLD == 1u) { return a * b; }
-  let better = select(b, a, select(a < b, a > b, FOLD == 2u));
-  return select(select(better, b, is_nan(b)), a, is_nan(a));
+  let is_first = (FOLD == 2u && a > b) || (FOLD == 3u && a < b);
+  return select(select(select(b, a, is_first), b, is_nan(b)), a, is_nan(a));
 }
 
 var<workgroup> part: array<vec2<T>, 256>;

@@ -60,10 +60,7 @@ pub fn vjp(
     let back = Back { p: &p, g, stats: statistics(&p, known, g, moved)?, second: moved.is_some() };
     let dq = if wanted.q { Some(back.queries(x.q)?) } else { None };
     let (dk, dv) = back.keys(wanted.k.then_some(x.k), wanted.v.then_some(x.v))?;
-    let dmask = match x.mask.filter(|_| wanted.mask) {
-        Some(mask) => Some(back.mask(mask)?),
-        None => None,
-    };
+    let dmask = x.mask.filter(|_| wanted.mask).map(|mask| back.mask(mask)).transpose()?;
     Ok([dq, dk, dv, dmask])
 }
 
@@ -116,7 +113,7 @@ fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&OutputTangen
     let read = [g, known.out, tangent];
     let source = include_str!("../../../shaders/attention_rows.wgsl");
     let mut run = Dispatch::new("attention_rows", source, DType::F32);
-    run.input("g", g).input("y", known.out).input("moved", tangent).bind(&lse).bind(&mean).bind(&out);
+    run.input("g", g).input("y", known.out).input("moved", tangent).reads(&lse).reads(&mean).writes(&out);
     run.flag("SECOND", moved.is_some()).lengths(&g.shape().part(0, rank - 1));
     for x in read {
         run.eight((0..rank - 1).map(|i| x.stride(i)));
@@ -146,8 +143,15 @@ impl Back<'_> {
     fn run(&self, pass: &Pass, entry: &'static str, wants: usize) -> Result<()> {
         let second = self.second;
         self.p.run(pass, entry, BACKWARD, |run| {
-            run.flag("SECOND", second).number("WANTS", wants).stores("out2", pass.out2.dtype());
+            run.flag("SECOND", second).number("WANTS", wants);
+            run.text.store("out2", pass.out2.dtype());
         })
+    }
+
+    /// A pass that writes `out` and `out2`, whose columns are shared out as told; the work along them is added.
+    fn pass<'b>(&'b self, out: &'b Array, out2: &'b Array, (blocks, chunks): (usize, usize)) -> Pass<'b> {
+        let (g, stats, own) = (self.g, &self.stats, self.p.batch);
+        Pass { g, stats, out, out2, own, tiles: 0, walked: 0, chunks, blocks, mask: None }
     }
 
     /// The gradient of the queries `x`.
@@ -155,18 +159,10 @@ impl Back<'_> {
         let p = self.p;
         let dtype = if words_start_rows(x.dtype(), &[p.depth]) { x.dtype() } else { DType::F32 };
         let out = laid_out_as(x.shape(), x, dtype)?;
-        let (blocks, chunks) = shared_out(p.depth);
         let pass = Pass {
-            g: self.g,
-            stats: &self.stats,
-            out: &out,
-            out2: &out,
-            own: p.batch,
             tiles: p.queries.div_ceil(SIDE),
             walked: p.keys.div_ceil(SIDE),
-            chunks,
-            blocks,
-            mask: None,
+            ..self.pass(&out, &out, shared_out(p.depth))
         };
         self.run(&pass, "attention_queries", 0)?;
         rounded(&out, x.dtype())
@@ -182,18 +178,12 @@ impl Back<'_> {
         let (dk, dv) = (made(k)?, made(v)?);
         let Some(any) = dk.as_ref().or(dv.as_ref()) else { return Ok((None, None)) };
         let columns = k.map_or(0, |_| p.depth).max(v.map_or(0, |_| p.width));
-        let (blocks, chunks) = shared_out(columns);
+        let (out, out2) = (dk.as_ref().unwrap_or(any), dv.as_ref().unwrap_or(any));
         let pass = Pass {
-            g: self.g,
-            stats: &self.stats,
-            out: dk.as_ref().unwrap_or(any),
-            out2: dv.as_ref().unwrap_or(any),
             own: owners(&p.batch, like),
             tiles: p.keys.div_ceil(SIDE),
             walked: p.queries.div_ceil(SIDE),
-            chunks,
-            blocks,
-            mask: None,
+            ..self.pass(out, out2, shared_out(columns))
         };
         let wants = 2 * usize::from(dk.is_some()) + 4 * usize::from(dv.is_some());
         self.run(&pass, "attention_keys", wants)?;
@@ -209,16 +199,11 @@ impl Back<'_> {
         // An axis of length 1 gets the sum over all scores.
         let along = |own: usize, all: usize| if own == 1 { all.div_ceil(SIDE) } else { 1 };
         let pass = Pass {
-            g: self.g,
-            stats: &self.stats,
-            out: &out,
-            out2: &out,
             own: owners(&p.batch, x),
             tiles: rows.div_ceil(SIDE),
             walked: along(rows, p.queries) * along(cols, p.keys),
-            chunks: cols.div_ceil(SIDE),
-            blocks: 1,
             mask: Some((rows, cols)),
+            ..self.pass(&out, &out, (1, cols.div_ceil(SIDE)))
         };
         self.run(&pass, "attention_mask", 0)?;
         rounded(&out, x.dtype())

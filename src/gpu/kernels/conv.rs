@@ -98,7 +98,7 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     }
     check_rounds(index_of(&x)?, "max_pool", window.taps() * per_word(x.dtype()))?;
     let mut run = Dispatch::new("max_pool", include_str!("../../../shaders/max_pool.wgsl"), x.dtype());
-    run.input("x", &x).output("out", &out).bind(&at);
+    run.input("x", &x).output("out", &out).writes(&at);
     geometry(&mut run, window, window.input, window.output);
     run.words([out.numel(), x.offset()]);
     run.launch(words_of(&out).div_ceil(256))?;

@@ -50,8 +50,9 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
     let (from, to) = if is_copy { (DType::I32, DType::I32) } else { (x.dtype(), dtype) };
     let compute = if from.is_float() || to.is_float() { DType::F32 } else { DType::I32 };
     let mut run = Dispatch::new("cast", include_str!("../../../shaders/map1.wgsl"), compute);
-    run.input_as("x", x, from)
-        .output_as("out", &out, to)
+    run.text.load("x", from).store("out", to);
+    run.reads(x)
+        .writes(&out)
         .flag("CONTIGUOUS", nest.are_flat(1))
         .nest(&nest, 1)
         .words([nest.rank, x.numel(), x.offset()])
@@ -78,6 +79,6 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
         _ => ("copy_into_halves", include_str!("../../../shaders/copy_into_halves.wgsl")),
     };
     let mut run = Dispatch::new(name, source, DType::F32);
-    run.bind(src).bind(dst).nest(&nest, 2).words([nest.rank, dst.numel(), dst.offset(), src.offset()]);
+    run.reads(src).writes(dst).nest(&nest, 2).words([nest.rank, dst.numel(), dst.offset(), src.offset()]);
     run.launch(dst.numel().div_ceil(256))
 }

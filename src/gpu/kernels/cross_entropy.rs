@@ -33,9 +33,8 @@ pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Resul
     let lse = Array::empty(shape, DType::F32, x.device())?;
     let report = status(index_of(&x)?, "cross_entropy", rows.cols, false)?;
     let source = include_str!("../../../shaders/cross_entropy.wgsl");
-    let mut run = Dispatch::new("cross_entropy", source, DType::F32);
-    run.input("x", &x).bind(&target).bind(&loss).bind(&lse).buffer(&report);
-    rows.set(&mut run);
+    let mut run = rows.dispatch("cross_entropy", source);
+    run.entry("main").input("x", &x).reads(&target).writes(&loss).writes(&lse).reports(&report);
     run.number("EPW", per_word(x.dtype()));
     run.words([rows.rows, rows.cols, 0, rows.cols, ignored(ignore_index)]).floats([0.0]);
     run.launch(rows.groups())?;
@@ -57,9 +56,9 @@ pub fn cross_entropy_vjp(
     let source = include_str!("../../../shaders/cross_entropy_backward.wgsl");
     let mut run = Dispatch::new("cross_entropy_vjp", source, DType::F32);
     run.input("x", &x)
-        .bind(&target)
-        .bind(&lse)
-        .bind(&g)
+        .reads(&target)
+        .reads(&lse)
+        .reads(&g)
         .output("out", &out)
         .words([rows.rows, rows.cols, words, 0, rows.cols, 1, rows.cols, ignored(ignore_index)])
         .floats([0.0, 1.0]);

@@ -19,12 +19,15 @@ use smallvec::SmallVec;
 pub struct Dispatch<'a> {
     name: &'a str,
     entry: &'static str,
-    text: Template<'a>,
+    /// The shader.
+    pub text: Template<'a>,
     key: [u64; 2],
     rule: &'a str,
     /// The first operand, whose GPU runs the kernel.
     first: Option<&'a Array>,
     buffers: SmallVec<[&'a Buffer; 8]>,
+    /// Which of the buffers are written.
+    writable: SmallVec<[bool; 8]>,
     params: SmallVec<[u32; 64]>,
 }
 
@@ -39,6 +42,7 @@ impl<'a> Dispatch<'a> {
             rule: "",
             first: None,
             buffers: SmallVec::new(),
+            writable: SmallVec::new(),
             params: SmallVec::new(),
         }
     }
@@ -51,45 +55,35 @@ impl<'a> Dispatch<'a> {
 
     /// Binds `x` as input `name`.
     pub fn input(&mut self, name: &'static str, x: &'a Array) -> &mut Self {
-        self.input_as(name, x, x.dtype())
-    }
-
-    /// Binds `x` as input `name`, whose elements are read as `dtype`.
-    pub fn input_as(&mut self, name: &'static str, x: &'a Array, dtype: DType) -> &mut Self {
-        self.loads(name, dtype).bind(x)
-    }
-
-    /// Makes input `name` hold elements of `dtype`.
-    pub fn loads(&mut self, name: &'static str, dtype: DType) -> &mut Self {
-        self.text.load(name, dtype);
-        self
+        self.text.load(name, x.dtype());
+        self.reads(x)
     }
 
     /// Binds `x` as output `name`.
     pub fn output(&mut self, name: &'static str, x: &'a Array) -> &mut Self {
-        self.output_as(name, x, x.dtype())
+        self.text.store(name, x.dtype());
+        self.writes(x)
     }
 
-    /// Binds `x` as output `name`, whose elements are written as `dtype`.
-    pub fn output_as(&mut self, name: &'static str, x: &'a Array, dtype: DType) -> &mut Self {
-        self.stores(name, dtype).bind(x)
+    /// Binds `x`, whose words the shader reads as they are.
+    pub fn reads(&mut self, x: &'a Array) -> &mut Self {
+        self.bind(x.buffer(), false, Some(x))
     }
 
-    /// Makes output `name` hold elements of `dtype`.
-    pub fn stores(&mut self, name: &'static str, dtype: DType) -> &mut Self {
-        self.text.store(name, dtype);
-        self
+    /// Binds `x`, whose words the shader writes as they are, and may read.
+    pub fn writes(&mut self, x: &'a Array) -> &mut Self {
+        self.bind(x.buffer(), true, Some(x))
     }
 
-    /// Binds `x`, whose words the shader uses as they are.
-    pub fn bind(&mut self, x: &'a Array) -> &mut Self {
-        self.first = self.first.or(Some(x));
-        self.buffer(x.buffer())
+    /// Binds the buffer of [`crate::gpu::status`], to which the shader reports.
+    pub fn reports(&mut self, buffer: &'a Buffer) -> &mut Self {
+        self.bind(buffer, true, None)
     }
 
-    /// Binds a buffer.
-    pub fn buffer(&mut self, buffer: &'a Buffer) -> &mut Self {
+    fn bind(&mut self, buffer: &'a Buffer, writable: bool, x: Option<&'a Array>) -> &mut Self {
+        self.first = self.first.or(x);
         self.buffers.push(buffer);
+        self.writable.push(writable);
         self
     }
 
@@ -102,18 +96,6 @@ impl<'a> Dispatch<'a> {
     /// Sets a u32 constant.
     pub fn number(&mut self, name: &'static str, value: usize) -> &mut Self {
         self.text.number(name, value as u32);
-        self
-    }
-
-    /// Sets a float constant that a dtype chosen above decides on.
-    pub fn constant(&mut self, name: &'static str, value: &'static str) -> &mut Self {
-        self.text.float(name, value);
-        self
-    }
-
-    /// Repeats the lines about a tensor for `n` of them; of the role `absent` there is none.
-    pub fn tensors(&mut self, n: usize, absent: &'static str) -> &mut Self {
-        self.text.tensors(n, absent);
         self
     }
 
@@ -171,7 +153,7 @@ impl<'a> Dispatch<'a> {
             return Ok(());
         }
         let parts = self.text.key().chain(self.key).collect();
-        let variant = Variant { entry: self.entry, parts, text: self.rule.into() };
+        let variant = Variant { entry: self.entry, writable: self.writable, parts, text: self.rule.into() };
         let kernel = kernel(index, self.name, variant, || self.text.build())?;
         launch(index, &kernel, &self.buffers, &self.params, groups as u64)
     }

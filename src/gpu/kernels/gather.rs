@@ -76,9 +76,9 @@ fn read_along(
     let report = status(index_of(x)?, name, x.dim(axis), true)?;
     let mut run = Dispatch::new("gather", include_str!("../../../shaders/gather.wgsl"), x.dtype());
     run.input("x", x)
-        .bind(idx)
+        .reads(idx)
         .output("out", &out)
-        .buffer(&report)
+        .reports(&report)
         .lengths(&out.shape())
         .eight(x_strides)
         .eight(idx_strides)
@@ -111,7 +111,7 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     let report = status(index_of(&g)?, "take", shape.at(axis), true)?;
     let mut run =
         Dispatch::new("scatter_rows", include_str!("../../../shaders/scatter_rows.wgsl"), g.dtype());
-    run.bind(&idx).input("src", &g).output("out", &out).buffer(&report).words([
+    run.reads(&idx).input("src", &g).output("out", &out).reports(&report).words([
         outer,
         shape.at(axis),
         length,
@@ -138,10 +138,10 @@ pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result
     // `x` is not read: the result starts from zero.
     let mut run = Dispatch::new("scatter_add", include_str!("../../../shaders/scatter.wgsl"), g.dtype());
     run.input("x", g)
-        .bind(idx)
+        .reads(idx)
         .input("src", g)
         .output("out", &out)
-        .buffer(&report)
+        .reports(&report)
         .flag("FROM_ZERO", true)
         .lengths(shape)
         .lengths(&g.shape())
@@ -167,7 +167,8 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
     // Whole words are copied as bits, so that NaN payloads and subnormals survive.
     let moved = if x.dtype().size() == 4 { DType::I32 } else { x.dtype() };
     let mut run = Dispatch::new("pad", include_str!("../../../shaders/pad.wgsl"), moved);
-    run.input_as("x", x, moved).output_as("out", &out, moved).lengths(shape).lengths(&x.shape()).strides(x);
+    run.text.load("x", moved).store("out", moved);
+    run.reads(x).writes(&out).lengths(shape).lengths(&x.shape()).strides(x);
     run.eight(starts.iter().map(|&s| s as isize)).eight(steps.iter().copied());
     run.words([shape.rank(), out.numel(), x.offset()]);
     if x.dtype().is_float() {

@@ -40,6 +40,7 @@ impl Entry<'_> {
 }
 
 /// A shader file for one tensor, and its bindings.
+#[derive(Default)]
 pub struct Family<'a> {
     /// Name of the kernel.
     pub name: &'static str,
@@ -49,10 +50,10 @@ pub struct Family<'a> {
     pub gradient: Option<DType>,
     /// A boolean constant of the file, the role that needs it, and whether there is one.
     pub option: Option<(&'static str, &'static str, bool)>,
-    /// Arrays bound once, before those of the tensors.
-    pub before: &'a [&'a Array],
-    /// Arrays bound once, after those of the tensors.
-    pub after: &'a [&'a Array],
+    /// Bound once, before the arrays of the tensors: one that is read, and one that is written.
+    pub before: Option<(&'a Array, &'a Array)>,
+    /// Bound once, after those of the tensors: one that is written.
+    pub after: Option<&'a Array>,
 }
 
 impl Family<'_> {
@@ -66,31 +67,35 @@ impl Family<'_> {
     ) -> Result<()> {
         let Some(first) = entries.first() else { return Ok(()) };
         let roles = first.arrays.len();
-        let free =
-            max_buffers(index_of(first.arrays[0])?)?.saturating_sub(self.before.len() + self.after.len());
+        let shared = 2 * usize::from(self.before.is_some()) + usize::from(self.after.is_some());
+        let free = max_buffers(index_of(first.arrays[0])?)?.saturating_sub(shared);
         let mut base = 0;
         for chunk in entries.chunks((free / roles).min(most).clamp(1, MOST)) {
             let groups = chunk.iter().map(Entry::groups).sum();
             let mut run = Dispatch::new(self.name, self.source, DType::F32);
             let absent = self.option.map_or("", |(_, role, there)| if there { "" } else { role });
-            run.tensors(chunk.len(), absent);
+            run.text.tensors(chunk.len(), absent);
             if let Some((flag, _, there)) = self.option {
                 run.flag(flag, there);
             }
             if let Some(dtype) = self.gradient {
-                run.loads("g0", dtype);
+                run.text.load("g0", dtype);
             }
-            self.before.iter().for_each(|x| {
-                run.bind(x);
-            });
+            if let Some((read, written)) = self.before {
+                run.reads(read).writes(written);
+            }
             for role in 0..roles {
-                chunk.iter().for_each(|entry| {
-                    run.bind(entry.arrays[role]);
-                });
+                for entry in chunk {
+                    // The gradient comes first.
+                    match self.gradient {
+                        Some(_) if role == 0 => run.reads(entry.arrays[role]),
+                        _ => run.writes(entry.arrays[role]),
+                    };
+                }
             }
-            self.after.iter().for_each(|x| {
-                run.bind(x);
-            });
+            if let Some(written) = self.after {
+                run.writes(written);
+            }
             header(&mut run, base, groups);
             let mut start = 0;
             for entry in chunk {

@@ -70,16 +70,11 @@ pub(super) fn run(job: &Job, x: &[&Array], body: &dyn Fn() -> Result<String>) ->
     Ok(out)
 }
 
-fn float_only(name: &str, x: &[&Array]) -> Result<()> {
-    match x.iter().find(|a| !a.dtype().is_float()) {
-        Some(a) => Err(Error::dtype(format!("internal: {name} is for floats, got {a:?}"))),
-        None => Ok(()),
-    }
-}
-
 /// The dtype of a rule's result: that of the operands, or of the halves if some operands are float32.
 fn rule_dtype(name: &str, x: &[&Array]) -> Result<DType> {
-    float_only(name, x)?;
+    if let Some(a) = x.iter().find(|a| !a.dtype().is_float()) {
+        return Err(Error::dtype(format!("internal: {name} is for floats, got {a:?}")));
+    }
     DType::of_rule(x.iter().map(|a| a.dtype())).ok_or_else(|| {
         let dtypes: Vec<&str> = x.iter().map(|a| a.dtype().name()).collect();
         Error::dtype(format!("internal: {name}: one dtype expected, got {}", dtypes.join(" and ")))

@@ -18,9 +18,8 @@ pub fn softmax(x: &Array, log: bool) -> Result<Array> {
     let x = from_start(x)?;
     let rows = Rows::of(&x, 1);
     let out = rows.output(&x)?;
-    let mut run = Dispatch::new("softmax", include_str!("../../../shaders/softmax.wgsl"), DType::F32);
-    run.entry(rows.entry()).input("x", &x).output("out", &out).flag("LOG", log);
-    rows.set(&mut run);
+    let mut run = rows.dispatch("softmax", include_str!("../../../shaders/softmax.wgsl"));
+    run.input("x", &x).output("out", &out).flag("LOG", log);
     run.words([rows.rows, rows.cols, 0, rows.cols, rows.cols]);
     run.launch(rows.groups())?;
     cast(&out, x.dtype())
@@ -33,9 +32,8 @@ pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     let rows = Rows::of(&y, 1);
     let out = rows.output(&y)?;
     let source = include_str!("../../../shaders/softmax_backward.wgsl");
-    let mut run = Dispatch::new("softmax_vjp", source, DType::F32);
-    run.entry(rows.entry()).input("y", &y).input("g", &g).output("out", &out).flag("LOG", log);
-    rows.set(&mut run);
+    let mut run = rows.dispatch("softmax_vjp", source);
+    run.input("y", &y).input("g", &g).output("out", &out).flag("LOG", log);
     run.words([rows.rows]).words([rows.cols; 4]);
     run.launch(rows.groups())?;
     cast(&out, y.dtype())
@@ -59,10 +57,9 @@ pub fn layer_norm(
     // Placeholders for absent buffers; the flags tell that they are not read.
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
     let shift = bias.map_or(Ok(x.clone()), from_start)?;
-    let mut run = Dispatch::new("layer_norm", include_str!("../../../shaders/layernorm.wgsl"), DType::F32);
-    run.entry(rows.entry()).input("x", &x).input("weight", &scale).input("bias", &shift);
-    run.output("out", &out).bind(&mean).bind(&rstd);
-    rows.set(&mut run);
+    let mut run = rows.dispatch("layer_norm", include_str!("../../../shaders/layernorm.wgsl"));
+    run.input("x", &x).input("weight", &scale).input("bias", &shift);
+    run.output("out", &out).writes(&mean).writes(&rstd);
     let flags = usize::from(weight.is_some()) | usize::from(bias.is_some()) << 1;
     run.words([rows.rows, rows.cols, 0, rows.cols, rows.cols, flags]).floats([eps]);
     run.launch(rows.groups())?;
@@ -92,10 +89,9 @@ pub fn layer_norm_vjp(
     let slots = groups * per_group;
     let partial = Array::empty(Shape::new(&[slots, 2, rows.cols])?, DType::F32, x.device())?;
     let source = include_str!("../../../shaders/layernorm_backward.wgsl");
-    let mut run = Dispatch::new("layer_norm_vjp", source, DType::F32);
-    run.entry(rows.entry()).input("x", &x).input("g", &g).input("weight", &scale);
-    run.bind(&mean).bind(&rstd).output("out", &out).bind(&partial);
-    rows.set(&mut run);
+    let mut run = rows.dispatch("layer_norm_vjp", source);
+    run.input("x", &x).input("g", &g).input("weight", &scale);
+    run.reads(&mean).reads(&rstd).output("out", &out).writes(&partial);
     run.words([rows.rows]).words([rows.cols; 4]).words([usize::from(weight.is_some()) | 8, groups]);
     run.launch(groups)?;
     let tail = x.shape().part(x.rank() - axes, x.rank());
@@ -109,7 +105,7 @@ fn add_slots(partial: &Array, shape: Shape, slots: usize, dtype: DType) -> Resul
     let dbias = Array::empty(shape, dtype, partial.device())?;
     let source = include_str!("../../../shaders/layernorm_columns.wgsl");
     let mut run = Dispatch::new("layer_norm_columns", source, DType::F32);
-    run.bind(partial).output("dweight", &dweight).output("dbias", &dbias).words([slots, shape.numel()]);
+    run.reads(partial).output("dweight", &dweight).output("dbias", &dbias).words([slots, shape.numel()]);
     run.launch(words_of(&dweight).div_ceil(32))?;
     Ok((dweight, dbias))
 }

@@ -78,8 +78,7 @@ fn sgd(slots: &[&Slot], dtype: DType, s: &Sgd, most: usize) -> Result<()> {
         source: include_str!("../../../shaders/optim_sgd.wgsl"),
         gradient: Some(dtype),
         option: Some(("MOMENTUM", "momentum", entries.iter().all(|e| e.arrays.len() == 3))),
-        before: &[],
-        after: &[],
+        ..Family::default()
     };
     family.launch(&entries, most, |run, _, _| {
         run.words([usize::from(s.nesterov) | usize::from(s.maximize) << 1]);
@@ -97,8 +96,7 @@ fn adam(slots: &[&Slot], dtype: DType, a: &Adam, most: usize) -> Result<()> {
         source: include_str!("../../../shaders/optim_adam.wgsl"),
         gradient: Some(dtype),
         option: Some(("AMSGRAD", "largest", entries.iter().all(|e| e.arrays.len() == 5))),
-        before: &[],
-        after: &[],
+        ..Family::default()
     };
     let (shrink, decay) = a.decay();
     family.launch(&entries, most, |run, _, _| {
@@ -130,9 +128,8 @@ pub fn norm(arrays: &[&Array]) -> Result<Array> {
             name: "squares",
             source: include_str!("../../../shaders/optim_squares.wgsl"),
             gradient: Some(same[0].dtype()),
-            option: None,
-            before: &[],
-            after: &[&sums],
+            after: Some(&sums),
+            ..Family::default()
         };
         let entries = entries(same);
         family.launch(&entries, usize::MAX, |run, base, groups| {
@@ -159,10 +156,8 @@ fn scale_by(arrays: &[&Array], factor: &Array, found: &Array) -> Result<()> {
     let family = Family {
         name: "scale",
         source: include_str!("../../../shaders/optim_scale.wgsl"),
-        gradient: None,
-        option: None,
-        before: &[&factor, found],
-        after: &[],
+        before: Some((&factor, found)),
+        ..Family::default()
     };
     family.launch(&entries(&moved), usize::MAX, |_, _, _| ())?;
     write_back(arrays.iter().copied().zip(&moved))

@@ -57,11 +57,13 @@ fn draw(
     let out = Array::empty(shape, dtype, Device::Gpu(index))?;
     let mut run = Dispatch::new(entry, SOURCE, DType::F32);
     run.entry(entry).output("out", &out);
-    match dtype {
-        DType::F16 => run.constant("BELOW_ONE", "0x1.ffcp-1"),
-        DType::BF16 => run.constant("BELOW_ONE", "0x1.fep-1"),
-        _ => &mut run,
+    // Of the mantissa.
+    let digits = match dtype {
+        DType::F16 => 11,
+        DType::BF16 => 8,
+        _ => 24,
     };
+    run.number("DIGITS", digits);
     run.words([shape.numel()]).words([seed, seed >> 32, offset, offset >> 32].map(|n| n as usize));
     run.words([0; 2]).floats([0.0, 1.0]).words([low as usize, span as usize]);
     run.launch(shape.numel().div_ceil(1024))?;

@@ -27,34 +27,23 @@ const PARTS: i64 = 1024;
 /// From this many workgroups on nothing is split.
 const ENOUGH: i64 = 256;
 
-/// The entry points of `shaders/reduce.wgsl`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Entry {
-    /// One thread per output: too little work to share.
-    Serial,
-    /// Eight adjacent threads per output: short rows.
-    Lanes,
-    /// Eight threads per output; adjacent threads read adjacent outputs, since the kept axes are contiguous.
-    Columns,
-    /// One workgroup per output.
-    Tree,
-}
-
-impl Entry {
-    fn name(self) -> &'static str {
-        ["serial", "lanes", "columns", "tree"][self as usize]
-    }
-
+/// An entry point of `shaders/reduce.wgsl`.
+struct Entry {
+    name: &'static str,
     /// The outputs of one workgroup, in words.
-    fn words(self) -> i64 {
-        [256, 32, 32, 1][self as usize]
-    }
-
+    words: i64,
     /// The minimal number of elements per part of a split reduction.
-    fn least(self) -> i64 {
-        if self == Entry::Tree { 2048 } else { 128 }
-    }
+    least: i64,
 }
+
+/// One thread per output: too little work to share.
+const SERIAL: Entry = Entry { name: "serial", words: 256, least: 128 };
+/// Eight adjacent threads per output: short rows.
+const LANES: Entry = Entry { name: "lanes", words: 32, least: 128 };
+/// Eight threads per output; adjacent threads read adjacent outputs, since the kept axes are contiguous.
+const COLUMNS: Entry = Entry { name: "columns", words: 32, least: 128 };
+/// One workgroup per output.
+const TREE: Entry = Entry { name: "tree", words: 1, least: 2048 };
 
 impl Task<'_> {
     fn count(&self) -> i64 {
@@ -69,13 +58,13 @@ impl Task<'_> {
     fn entry(&self, words: i64) -> Entry {
         let last = |nest: &Nest| nest.strides[0][nest.rank - 1];
         if self.length() < 16 {
-            Entry::Serial
+            SERIAL
         } else if last(&self.axis) != 1 && last(&self.kept) == 1 {
-            Entry::Columns
+            COLUMNS
         } else if self.length() < 1024 && words >= 256 {
-            Entry::Lanes
+            LANES
         } else {
-            Entry::Tree
+            TREE
         }
     }
 
@@ -83,12 +72,12 @@ impl Task<'_> {
     fn parts(&self) -> i64 {
         let (count, length) = (self.count(), self.length());
         let entry = self.entry(count);
-        let groups = (count + entry.words() - 1) / entry.words();
+        let groups = (count + entry.words - 1) / entry.words;
         let longest = self.axis.dims.iter().copied().max().unwrap_or(1) as i64;
         if count == 0 || groups >= ENOUGH || self.kept.rank == MAX_RANK {
             return 1;
         }
-        (PARTS / groups.max(1)).min(length / entry.least()).min(longest / 2).max(1)
+        (PARTS / groups.max(1)).min(length / entry.least).min(longest / 2).max(1)
     }
 
     /// Returns the result as `dtype`, a flat array.
@@ -139,10 +128,10 @@ impl Task<'_> {
         let words = words_of(&out) as i64;
         let entry = self.entry(words);
         let mut run = Dispatch::new(self.fold.name(), include_str!("../../../shaders/reduce.wgsl"), compute);
-        run.entry(entry.name()).input("x", x).output("out", &out).number("FOLD", self.fold as usize);
+        run.entry(entry.name).input("x", x).output("out", &out).number("FOLD", self.fold as usize);
         self.write(&mut run);
         run.words([self.fold.neutral(compute) as usize]);
-        run.launch((words as usize).div_ceil(entry.words() as usize))?;
+        run.launch((words as usize).div_ceil(entry.words as usize))?;
         Ok(out)
     }
 
@@ -153,11 +142,7 @@ impl Task<'_> {
     }
 }
 
-fn reduce(fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce_to(x.dtype(), fold, x, axes, keepdim)
-}
-
-fn reduce_to(dtype: DType, fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+fn reduce(dtype: DType, fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     let shape = x.shape().reduced(axes, keepdim);
     let flat = Task::over(fold, x, axes).run(dtype)?;
     let strides = shape.strides();
@@ -166,27 +151,27 @@ fn reduce_to(dtype: DType, fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> 
 
 /// The sum over `axes`. Halves accumulate in float32.
 pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce(Fold::Sum, x, axes, keepdim)
+    reduce(x.dtype(), Fold::Sum, x, axes, keepdim)
 }
 
 /// [`sum`] in the dtype of accumulation: float32 for halves, in which the sum might overflow.
 pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce_to(x.dtype().accumulator(), Fold::Sum, x, axes, keepdim)
+    reduce(x.dtype().accumulator(), Fold::Sum, x, axes, keepdim)
 }
 
 /// The product over `axes`.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce(Fold::Prod, x, axes, keepdim)
+    reduce(x.dtype(), Fold::Prod, x, axes, keepdim)
 }
 
 /// The largest element over `axes`; a NaN wins. For bool: any.
 pub fn max(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce(Fold::Max, x, axes, keepdim)
+    reduce(x.dtype(), Fold::Max, x, axes, keepdim)
 }
 
 /// The smallest element over `axes`; a NaN wins. For bool: all.
 pub fn min(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce(Fold::Min, x, axes, keepdim)
+    reduce(x.dtype(), Fold::Min, x, axes, keepdim)
 }
 
 /// Index of the largest element along `axis`, int32; the first of equal ones, and NaN is the largest.
@@ -204,7 +189,7 @@ fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array>
     let task = Task::over(Fold::Max, x, Axes::one(axis));
     let tree = task.length() >= 32;
     let mut run = Dispatch::new(name, include_str!("../../../shaders/argreduce.wgsl"), x.dtype());
-    run.entry(if tree { "tree" } else { "serial" }).input("x", x).bind(&out);
+    run.entry(if tree { "tree" } else { "serial" }).input("x", x).writes(&out);
     run.flag("SMALLEST", name == "argmin");
     task.write(&mut run);
     run.launch(if tree { out.numel() } else { out.numel().div_ceil(256) })?;

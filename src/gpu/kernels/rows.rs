@@ -34,19 +34,17 @@ impl Rows {
         Rows { rows, cols, lanes, fits: cols <= 16 * lanes }
     }
 
-    /// The entry point of a row kernel.
-    pub fn entry(&self) -> &'static str {
-        if self.fits { "rows" } else { "wide" }
-    }
-
     /// The number of workgroups for all rows.
     pub fn groups(&self) -> usize {
         self.rows.div_ceil(256 / self.lanes)
     }
 
-    /// Sets the constants of a row kernel.
-    pub fn set(&self, run: &mut Dispatch) {
+    /// A dispatch of a row kernel with the entry points `rows` and `wide`.
+    pub fn dispatch<'a>(&self, name: &'a str, source: &'static str) -> Dispatch<'a> {
+        let mut run = Dispatch::new(name, source, DType::F32);
+        run.entry(if self.fits { "rows" } else { "wide" });
         run.number("LANES", self.lanes).number("RADIX", self.lanes.isqrt());
+        run
     }
 
     /// An array for the result of rows of `x`. Packed rows must start on whole words, or are written in float32.

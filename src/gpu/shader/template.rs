@@ -13,18 +13,17 @@ use smallvec::SmallVec;
 
 /// What the host chooses for a marked line.
 #[derive(Clone, Copy)]
-enum Choice {
-    /// The element type of an input.
-    Load(&'static str, DType),
-    /// The element type of an output.
-    Store(&'static str, DType),
+enum Value {
+    /// The element type of a binding.
+    Type(DType),
     /// The value of a boolean constant.
-    Flag(&'static str, bool),
+    Flag(bool),
     /// The value of a u32 constant.
-    Number(&'static str, u32),
-    /// The value of a float constant, which no key tells: something else in it decides on it.
-    Float(&'static str, &'static str),
+    Number(u32),
 }
+
+/// The kind and the name of a mark, and what is chosen for it.
+type Choice = (&'static str, &'static str, Value);
 
 /// A shader file with choices for its marked lines.
 pub struct Template<'a> {
@@ -70,34 +69,28 @@ impl<'a> Template<'a> {
         Template { source, compute, choices: SmallVec::new(), op: None, tensors: None }
     }
 
-    fn choose(&mut self, choice: Choice) -> &mut Template<'a> {
-        self.choices.push(choice);
-        self
-    }
-
     /// Makes input `name` hold elements of `dtype`.
     pub fn load(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
-        self.choose(Choice::Load(name, dtype))
+        self.choices.push(("load", name, Value::Type(dtype)));
+        self
     }
 
     /// Makes output `name` hold elements of `dtype`; the first output decides on the elements per word.
     pub fn store(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
-        self.choose(Choice::Store(name, dtype))
+        self.choices.push(("store", name, Value::Type(dtype)));
+        self
     }
 
     /// Sets a boolean constant.
     pub fn flag(&mut self, name: &'static str, value: bool) -> &mut Template<'a> {
-        self.choose(Choice::Flag(name, value))
+        self.choices.push(("const", name, Value::Flag(value)));
+        self
     }
 
     /// Sets a u32 constant.
     pub fn number(&mut self, name: &'static str, value: u32) -> &mut Template<'a> {
-        self.choose(Choice::Number(name, value))
-    }
-
-    /// Sets a float constant that a dtype chosen above decides on.
-    pub fn float(&mut self, name: &'static str, value: &'static str) -> &mut Template<'a> {
-        self.choose(Choice::Float(name, value))
+        self.choices.push(("const", name, Value::Number(value)));
+        self
     }
 
     /// Sets the text of `fn op`.
@@ -114,62 +107,58 @@ impl<'a> Template<'a> {
 
     /// Numbers that tell the text from others of the file, apart from a rule's.
     pub fn key(&self) -> impl Iterator<Item = u64> + '_ {
-        let choices = self.choices.iter().map(|choice| match choice {
-            Choice::Load(_, dtype) | Choice::Store(_, dtype) => *dtype as u64,
-            Choice::Flag(_, value) => u64::from(*value),
-            Choice::Number(_, value) => u64::from(*value),
-            Choice::Float(..) => 0,
+        let choices = self.choices.iter().map(|(.., value)| match value {
+            Value::Type(dtype) => *dtype as u64,
+            Value::Flag(value) => u64::from(*value),
+            Value::Number(value) => u64::from(*value),
         });
         choices.chain([self.compute as u64])
     }
 
-    /// The mark of a choice, and its line in place of `line`.
-    fn line(&self, choice: Choice, line: &str) -> (String, String) {
-        match choice {
-            Choice::Load(name, dtype) => (format!("load {name}"), element("load", "x", name_of(dtype), name)),
-            Choice::Store(name, dtype) => {
-                let is_truth = dtype == DType::Bool && self.compute == DType::F32;
-                let row = if is_truth { "truth" } else { name_of(dtype) };
-                (format!("store {name}"), element("store", "out", row, name))
-            }
-            Choice::Flag(name, value) => (format!("const {name}"), with_value(line, value)),
-            Choice::Number(name, value) => {
-                (format!("const {name}"), with_value(line, format_args!("{value}u")))
-            }
-            Choice::Float(name, value) => (format!("const {name}"), with_value(line, value)),
+    /// The line in place of `line` for a choice.
+    fn chosen(&self, (kind, name, value): Choice, line: &str) -> String {
+        match value {
+            Value::Flag(value) => with_value(line, value),
+            Value::Number(value) => with_value(line, format_args!("{value}u")),
+            Value::Type(dtype) if kind == "load" => element("load", "x", name_of(dtype), name),
+            Value::Type(DType::Bool) if self.compute == DType::F32 => element("store", "out", "truth", name),
+            Value::Type(dtype) => element("store", "out", name_of(dtype), name),
         }
     }
 
-    /// The line in place of `line`, which `mark` marks; none if it stays. Library functions that it calls are
-    /// added to `library`.
-    fn replaced(&self, mark: &str, line: &str, library: &mut Vec<&'static str>) -> Result<Option<String>> {
-        if let Some((_, text)) = self.choices.iter().map(|c| self.line(*c, line)).rfind(|(m, _)| m == mark) {
-            return Ok(Some(text));
+    /// The line in place of `line`, which is marked `kind name`; none if it stays. A library function that it
+    /// calls is added to `library`.
+    fn replaced(
+        &self,
+        (kind, name): (&str, &str),
+        line: &str,
+        library: &mut Vec<&'static str>,
+    ) -> Result<Option<String>> {
+        if let Some(choice) = self.choices.iter().rfind(|choice| (choice.0, choice.1) == (kind, name)) {
+            return Ok(Some(self.chosen(*choice, line)));
         }
         let output = self.choices.iter().find_map(|choice| match choice {
-            Choice::Store(_, dtype) => Some(*dtype),
+            ("store", _, Value::Type(dtype)) => Some(*dtype),
             _ => None,
         });
-        Ok(match (mark, output, self.op) {
-            ("alias T", ..) => Some(with_value(line, name_of(self.compute))),
-            ("const EPW", Some(dtype), _) => Some(with_value(line, format_args!("{}u", per_word(dtype)))),
-            ("fn op", _, Some(body)) => Some(body()?),
-            _ => {
-                let function = mark.strip_prefix("fn ").and_then(|name| name.strip_suffix('_'));
-                function.and_then(wgsl::function).map(|name| {
-                    library.push(name);
-                    line.replace(&format!(" {name}("), &format!(" w_{name}("))
-                })
-            }
+        Ok(match (kind, name, output, self.op) {
+            ("alias", "T", ..) => Some(with_value(line, name_of(self.compute))),
+            ("const", "EPW", Some(dtype), _) => Some(with_value(line, format_args!("{}u", per_word(dtype)))),
+            ("fn", "op", _, Some(body)) => Some(body()?),
+            ("fn", ..) => name.strip_suffix('_').and_then(wgsl::function).map(|name| {
+                library.push(name);
+                line.replace(&format!(" {name}("), &format!(" w_{name}("))
+            }),
+            _ => None,
         })
     }
 
     /// Returns the complete text.
     pub fn build(&self) -> Result<String> {
-        let has = |mark: &str| marked_line(self.source, mark).is_some();
-        let marks = self.choices.iter().map(|choice| self.line(*choice, "").0);
-        if let Some(mark) = marks.chain(self.op.map(|_| "fn op".into())).find(|mark| !has(mark)) {
-            return Err(Error::value(format!("internal: a shader has no line marked //@ {mark}")));
+        let mut chosen =
+            self.choices.iter().map(|choice| (choice.0, choice.1)).chain(self.op.map(|_| ("fn", "op")));
+        if let Some((kind, name)) = chosen.find(|mark| marked_line(self.source, *mark).is_none()) {
+            return Err(Error::value(format!("internal: a shader has no line marked //@ {kind} {name}")));
         }
         let mut out = String::with_capacity(self.source.len() + 256);
         let (mut lines, mut functions, mut bindings) = (self.source.lines(), Vec::new(), 0);
@@ -181,7 +170,7 @@ impl<'a> Template<'a> {
             let text = self.replaced(mark, line, &mut functions)?;
             let text = text.as_deref().unwrap_or(line);
             match self.tensors {
-                Some((n, absent)) => repeat(mark, text, n, absent, &mut bindings, &mut out),
+                Some((n, absent)) => repeat(mark.1, text, n, absent, &mut bindings, &mut out),
                 None => out.push_str(text),
             }
             out.push('\n');
@@ -195,13 +184,13 @@ impl<'a> Template<'a> {
     }
 }
 
-/// The mark that a line is: `//@ mark`.
-fn mark_of(line: &str) -> Option<&str> {
-    line.trim().strip_prefix("//@ ").map(str::trim)
+/// The kind and the name of the mark that a line is: `//@ KIND NAME`.
+fn mark_of(line: &str) -> Option<(&str, &str)> {
+    line.trim().strip_prefix("//@ ")?.trim().split_once(' ')
 }
 
-/// The line after `//@ mark`.
-fn marked_line(source: &'static str, mark: &str) -> Option<&'static str> {
+/// The line after a mark.
+fn marked_line(source: &'static str, mark: (&str, &str)) -> Option<&'static str> {
     let mut lines = source.lines();
     lines.find(|line| mark_of(line) == Some(mark))?;
     lines.next()
@@ -217,14 +206,14 @@ fn with_value(line: &str, value: impl std::fmt::Display) -> String {
 
 /// The function that loads or stores elements of `dtype` for the binding `name`.
 fn element(verb: &str, binding: &str, dtype: &str, name: &str) -> String {
-    let line = marked_line(ELEMENTS, &format!("{verb} {dtype}")).unwrap_or_default();
+    let line = marked_line(ELEMENTS, (verb, dtype)).unwrap_or_default();
     line.replace(&format!("{verb}_{dtype}("), &format!("{verb}_{name}("))
         .replace(&format!("{binding}["), &format!("{name}["))
 }
 
 /// Writes a line about tensor 0, `x0` or `case 0u`, once per tensor; another one once. Numbers the bindings.
-fn repeat(mark: &str, line: &str, n: usize, absent: &str, bindings: &mut usize, out: &mut String) {
-    let role = mark.split_once(' ').map_or("", |(_, name)| name.trim_end_matches('0'));
+fn repeat(name: &str, line: &str, n: usize, absent: &str, bindings: &mut usize, out: &mut String) {
+    let role = name.trim_end_matches('0');
     let first = format!("{role}0");
     let copies = match (role == absent, line.contains(&first)) {
         (true, _) => 0,

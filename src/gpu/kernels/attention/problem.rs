@@ -146,7 +146,7 @@ impl<'a> Problem<'a> {
             .input("k", &self.k.x)
             .input("v", &self.v.x)
             .input("mask", mask);
-        run.input("g", pass.g).bind(pass.stats).output("out", pass.out).bind(pass.out2);
+        run.input("g", pass.g).reads(pass.stats).output("out", pass.out).writes(pass.out2);
         run.flag("CAUSAL", self.settings.causal).flag("DROPOUT", self.settings.dropout.is_some());
         run.number("MASK", kind).number("BLOCKS", pass.blocks).number("MOVES", self.has_tangent);
         more(&mut run);
