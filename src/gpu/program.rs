@@ -6,7 +6,7 @@
 //! buffer is bound with exactly the bytes of its tensor, so that `arrayLength` is its length.
 
 use super::kernels::copy::{from_start, index_of};
-use super::kernels::create::fill;
+use super::kernels::create::full;
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
@@ -113,15 +113,8 @@ impl Program {
             )));
         }
         let inputs = inputs.iter().map(|x| from_start(x)).collect::<Result<Vec<_>>>()?;
-        let outputs = self
-            .outputs
-            .iter()
-            .zip(shapes)
-            .map(|(b, &shape)| {
-                let out = Array::empty(shape, b.dtype, Device::Gpu(index))?;
-                fill(&out, 0.0).map(|()| out)
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let made = self.outputs.iter().zip(shapes).map(|(b, &shape)| full(index, shape, 0.0, b.dtype));
+        let outputs = made.collect::<Result<Vec<_>>>()?;
         if groups.contains(&0) || outputs.iter().all(|y| y.numel() == 0) {
             return Ok(outputs);
         }

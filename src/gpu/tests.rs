@@ -29,13 +29,8 @@ fn a_broken_kernel_is_an_error_and_leaves_the_device_usable() -> Result<()> {
     let _serial = serial();
     let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n\
                 @compute @workgroup_size(64) fn main() { nonsense(); }";
-    let variant = Variant {
-        entry: "main",
-        writable: [true].into_iter().collect(),
-        parts: Default::default(),
-        text: Box::default(),
-    };
-    let (kind, text) = failure(kernel(0, "broken", variant, || Ok(text.to_string())));
+    let variant = Variant { entry: "main", parts: Default::default(), text: Box::default() };
+    let (kind, text) = failure(kernel(0, "broken", variant, &[true], || Ok(text.to_string())));
     assert_eq!(kind, Some(Kind::Device));
     assert!(
         text.starts_with("gpu:0: kernel broken does not compile: ") && text.contains("nonsense"),

@@ -153,8 +153,8 @@ impl<'a> Dispatch<'a> {
             return Ok(());
         }
         let parts = self.text.key().chain(self.key).collect();
-        let variant = Variant { entry: self.entry, writable: self.writable, parts, text: self.rule.into() };
-        let kernel = kernel(index, self.name, variant, || self.text.build())?;
+        let variant = Variant { entry: self.entry, parts, text: self.rule.into() };
+        let kernel = kernel(index, self.name, variant, &self.writable, || self.text.build())?;
         launch(index, &kernel, &self.buffers, &self.params, groups as u64)
     }
 }

@@ -50,8 +50,6 @@ impl Layout {
 pub struct Variant {
     /// The entry point.
     pub entry: &'static str,
-    /// For each storage buffer whether the kernel writes it.
-    pub writable: SmallVec<[bool; 8]>,
     /// Dtypes, flags and sizes.
     pub parts: SmallVec<[u64; 16]>,
     /// A part of the text.
@@ -83,11 +81,13 @@ impl Kernels {
 }
 
 /// Returns the kernel `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time. `variant`
-/// must distinguish everything that `build` depends on besides the name.
+/// must distinguish everything that `build` depends on besides the name. `writable` tells which of its storage
+/// buffers the kernel writes.
 pub fn kernel(
     index: u8,
     name: &str,
     variant: Variant,
+    writable: &[bool],
     build: impl FnOnce() -> Result<String>,
 ) -> Result<Arc<Kernel>> {
     let gpu = gpu(index)?;
@@ -95,7 +95,7 @@ pub fn kernel(
         return Ok(found.clone());
     }
     // Two threads may compile the same kernel at the same time; either result is valid.
-    let made = Arc::new(compile(gpu, name, variant.entry, &variant.writable, build()?)?);
+    let made = Arc::new(compile(gpu, name, variant.entry, writable, build()?)?);
     lock(&gpu.kernels).by_name.entry(name.into()).or_default().insert(variant, made.clone());
     Ok(made)
 }
