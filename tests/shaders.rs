@@ -98,7 +98,7 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             // Kernels of exponentials and roots are for floats alone, as are those that name the type.
             let own = fixed(text);
             let floats_only = ["exp_(", "sqrt(", "f32>"].iter().any(|of_floats| own.contains(of_floats));
-            let floats_only = floats_only && name != "scan.wgsl";
+            let floats_only = (floats_only && name != "scan.wgsl") || has(text, "TENSORS");
             if !is_typed || (floats_only && !dtype.is_float()) {
                 continue;
             }
@@ -222,8 +222,8 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
                 for (i, (constant, numbers)) in there.iter().enumerate() {
                     let choice = bits >> i & 1;
                     match numbers {
-                        Some(values) => template.number(constant, values[choice]),
-                        None => template.flag(constant, choice == 1),
+                        Some(values) => template.number(*constant, values[choice]),
+                        None => template.flag(*constant, choice == 1),
                     };
                 }
                 check(&format!("{name} as {dtype}, mask {mask}, {bits:b}"), &template.build()?)?;
