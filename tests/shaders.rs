@@ -221,10 +221,15 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
                 }
                 for (i, (constant, numbers)) in there.iter().enumerate() {
                     let choice = bits >> i & 1;
+                    let line = match numbers {
+                        Some(values) => format!("const {constant}: u32 = {}u;", values[choice]),
+                        None => format!("const {constant}: bool = {};", choice == 1),
+                    };
                     match numbers {
                         Some(values) => template.number(*constant, values[choice]),
                         None => template.flag(*constant, choice == 1),
                     };
+                    assert!(template.build()?.lines().any(|l| l.starts_with(&line)), "{name}: {line}");
                 }
                 check(&format!("{name} as {dtype}, mask {mask}, {bits:b}"), &template.build()?)?;
                 count += 1;

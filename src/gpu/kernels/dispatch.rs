@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 /// shapes and strides as arrays of eight words, then scalars.
 ///
 /// The kernel is told from others of its name by the entry point, the element types, the constants, and what
-/// [`Dispatch::told_by`] adds.
+/// [`Dispatch::op`] adds.
 pub struct Dispatch<'a> {
     name: &'a str,
     entry: &'static str,

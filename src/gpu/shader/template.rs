@@ -184,9 +184,9 @@ impl<'a> Template<'a> {
     }
 }
 
-/// The kind and the name of the mark that a line is: `//@ KIND NAME`.
+/// The kind and the name of the mark that a line is: `//@ KIND NAME`. A line of kind `use` marks no other.
 fn mark_of(line: &str) -> Option<(&str, &str)> {
-    line.trim().strip_prefix("//@ ")?.trim().split_once(' ')
+    line.trim().strip_prefix("//@ ")?.trim().split_once(' ').filter(|(kind, _)| *kind != "use")
 }
 
 /// The line after a mark.
