@@ -38,50 +38,43 @@ fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
 fn pick_g(k: u32, i: u32) -> T {
   switch k {
     //@ tensors g
-    case 0u: { return load_g0(i); }
-    default: { return T(0); }
+    case 0u, default: { return load_g0(i); }
   }
 }
 fn pick_x(k: u32, i: u32) -> f32 {
   switch k {
     //@ tensors x
-    case 0u: { return bitcast<f32>(x0[i]); }
-    default: { return 0.0; }
+    case 0u, default: { return bitcast<f32>(x0[i]); }
   }
 }
 fn put_x(k: u32, i: u32, v: f32) {
   switch k {
     //@ tensors x
-    case 0u: { x0[i] = bitcast<u32>(v); }
-    default: {}
+    case 0u, default: { x0[i] = bitcast<u32>(v); }
   }
 }
 fn pick_first(k: u32, i: u32) -> f32 {
   switch k {
     //@ tensors first
-    case 0u: { return bitcast<f32>(first0[i]); }
-    default: { return 0.0; }
+    case 0u, default: { return bitcast<f32>(first0[i]); }
   }
 }
 fn put_first(k: u32, i: u32, v: f32) {
   switch k {
     //@ tensors first
-    case 0u: { first0[i] = bitcast<u32>(v); }
-    default: {}
+    case 0u, default: { first0[i] = bitcast<u32>(v); }
   }
 }
 fn pick_second(k: u32, i: u32) -> f32 {
   switch k {
     //@ tensors second
-    case 0u: { return bitcast<f32>(second0[i]); }
-    default: { return 0.0; }
+    case 0u, default: { return bitcast<f32>(second0[i]); }
   }
 }
 fn put_second(k: u32, i: u32, v: f32) {
   switch k {
     //@ tensors second
-    case 0u: { second0[i] = bitcast<u32>(v); }
-    default: {}
+    case 0u, default: { second0[i] = bitcast<u32>(v); }
   }
 }
 fn pick_largest(k: u32, i: u32) -> f32 {

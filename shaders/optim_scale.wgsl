@@ -23,15 +23,13 @@ const TENSORS: u32 = 1u;
 fn pick_x(k: u32, i: u32) -> u32 {
   switch k {
     //@ tensors x
-    case 0u: { return x0[i]; }
-    default: { return 0u; }
+    case 0u, default: { return x0[i]; }
   }
 }
 fn put_x(k: u32, i: u32, v: u32) {
   switch k {
     //@ tensors x
-    case 0u: { x0[i] = v; }
-    default: {}
+    case 0u, default: { x0[i] = v; }
   }
 }
 

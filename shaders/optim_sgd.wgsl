@@ -33,22 +33,19 @@ fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
 fn pick_g(k: u32, i: u32) -> T {
   switch k {
     //@ tensors g
-    case 0u: { return load_g0(i); }
-    default: { return T(0); }
+    case 0u, default: { return load_g0(i); }
   }
 }
 fn pick_x(k: u32, i: u32) -> f32 {
   switch k {
     //@ tensors x
-    case 0u: { return bitcast<f32>(x0[i]); }
-    default: { return 0.0; }
+    case 0u, default: { return bitcast<f32>(x0[i]); }
   }
 }
 fn put_x(k: u32, i: u32, v: f32) {
   switch k {
     //@ tensors x
-    case 0u: { x0[i] = bitcast<u32>(v); }
-    default: {}
+    case 0u, default: { x0[i] = bitcast<u32>(v); }
   }
 }
 fn pick_momentum(k: u32, i: u32) -> f32 {

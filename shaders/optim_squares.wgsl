@@ -24,8 +24,7 @@ fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
 fn pick_g(k: u32, i: u32) -> T {
   switch k {
     //@ tensors g
-    case 0u: { return load_g0(i); }
-    default: { return T(0); }
+    case 0u, default: { return load_g0(i); }
   }
 }
 

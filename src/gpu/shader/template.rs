@@ -221,7 +221,11 @@ fn repeat(name: &str, line: &str, n: usize, absent: &str, bindings: &mut usize, 
         _ => 1,
     };
     for k in 0..copies {
-        let line = line.replace(&first, &format!("{role}{k}")).replace("case 0u", &format!("case {k}u"));
+        let line = line.replace(&first, &format!("{role}{k}"));
+        let line = match k {
+            0 => line,
+            _ => line.replace(", default", "").replace("case 0u", &format!("case {k}u")),
+        };
         match (line.split_once("@binding("), line.split_once(") var<")) {
             (Some((head, _)), Some((_, rest))) => {
                 out.push_str(&format!("{head}@binding({bindings}) var<{rest}\n"));
