@@ -7,8 +7,8 @@
 // workgroup 256 threads; 2 KiB of workgroup memory (tree)
 //
 // Shapes and strides as in reduce.wgsl; the index counts the reduced axes in row-major order. `better(a, b)`
-// says that a strictly beats b; the host replaces it for argmin. `is_nan` looks at bits, since comparisons
-// may assume that there is no NaN.
+// says that a strictly beats b: is larger or, with SMALLEST, smaller. `is_nan` looks at bits, since
+// comparisons may assume that there is no NaN.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
@@ -22,10 +22,12 @@ struct Params {
 alias T = f32;
 //@ load x
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
-//@ fn better
-fn better(a: T, b: T) -> bool { return a > b; }
-//@ fn is_nan
-fn is_nan(v: T) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
+//@ const SMALLEST
+const SMALLEST: bool = false;
+const IS_FLOAT: bool = T(0.5) != T(0); // an integer has no half
+
+fn better(a: T, b: T) -> bool { return (!SMALLEST && a > b) || (SMALLEST && a < b); }
+fn is_nan(v: T) -> bool { return IS_FLOAT && (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
 
 const NONE: u32 = 0xffffffffu;
 struct Best { value: T, index: u32 }

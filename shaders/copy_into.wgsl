@@ -4,21 +4,15 @@
 // grid      ceil(count / 256) workgroups; linear fold over x, y, z
 // workgroup 256 threads, one element each; no workgroup memory
 //
-// The destination is a view, so neighbouring elements of a packed 16-bit type may share a word with elements
-// that must not change: such types declare `out` atomic and replace one half of a word by an `and`, then an
-// `or`, which no other half notices.
+// Elements of words; copy_into_halves.wgsl is for those of half a word.
 // No two indices may lead to the same destination, and x must not overlap it.
 struct Params {
   shape: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>,
   ndim: u32, count: u32, out_off: u32, x_off: u32,
 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
-//@ var out
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 @group(0) @binding(2) var<uniform> p: Params;
-
-//@ copy element
-fn copy_element(to: u32, i: u32) { out[to] = x[i]; }
 
 @compute @workgroup_size(256)
 fn main(
@@ -40,5 +34,5 @@ fn main(
     to += c * p.out_strides[a][b];
     from_i += c * p.x_strides[a][b];
   }
-  copy_element(to, from_i);
+  out[to] = x[from_i];
 }

@@ -5,8 +5,8 @@
 // grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
 // workgroup 256 threads, each taking four elements 256 apart, all of one tensor; no workgroup memory
 //
-// The file handles one tensor; for n of them the host repeats what the markers name: bindings g0 to gn, then
-// x0 to xn, and so on, and a case per tensor in `pick` and `put`. tensors[k] holds the first workgroup of
+// The file handles one tensor; for n of them the host repeats the lines that `tensors` marks: bindings g0 to
+// gn, then x0 to xn, and so on, and the cases of `pick` and `put`. tensors[k] holds the first workgroup of
 // tensor k, its count, and two floats that depend on its step alone, from f64: size = rate / (1 - beta1^t)
 // and root = 1 / sqrt(1 - beta2^t). Without AMSGRAD there is no `largest`. flags: 2 maximise. shrink is a
 // factor on x, 1 - rate * decay in AdamW, where decay itself is 0; gain1 = 1 - beta1 and gain2 = 1 - beta2.
@@ -35,24 +35,62 @@ const AMSGRAD: bool = true;
 alias T = f32;
 //@ load g0
 fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
-//@ pick g
-fn pick_g(k: u32, i: u32) -> T { return load_g0(i); }
-//@ pick x
-fn pick_x(k: u32, i: u32) -> f32 { return bitcast<f32>(x0[i]); }
-//@ put x
-fn put_x(k: u32, i: u32, v: f32) { x0[i] = bitcast<u32>(v); }
-//@ pick first
-fn pick_first(k: u32, i: u32) -> f32 { return bitcast<f32>(first0[i]); }
-//@ put first
-fn put_first(k: u32, i: u32, v: f32) { first0[i] = bitcast<u32>(v); }
-//@ pick second
-fn pick_second(k: u32, i: u32) -> f32 { return bitcast<f32>(second0[i]); }
-//@ put second
-fn put_second(k: u32, i: u32, v: f32) { second0[i] = bitcast<u32>(v); }
-//@ pick largest
-fn pick_largest(k: u32, i: u32) -> f32 { return bitcast<f32>(largest0[i]); }
-//@ put largest
-fn put_largest(k: u32, i: u32, v: f32) { largest0[i] = bitcast<u32>(v); }
+fn pick_g(k: u32, i: u32) -> T {
+  switch k {
+    //@ tensors g
+    case 0u, default: { return load_g0(i); }
+  }
+}
+fn pick_x(k: u32, i: u32) -> f32 {
+  switch k {
+    //@ tensors x
+    case 0u, default: { return bitcast<f32>(x0[i]); }
+  }
+}
+fn put_x(k: u32, i: u32, v: f32) {
+  switch k {
+    //@ tensors x
+    case 0u, default: { x0[i] = bitcast<u32>(v); }
+  }
+}
+fn pick_first(k: u32, i: u32) -> f32 {
+  switch k {
+    //@ tensors first
+    case 0u, default: { return bitcast<f32>(first0[i]); }
+  }
+}
+fn put_first(k: u32, i: u32, v: f32) {
+  switch k {
+    //@ tensors first
+    case 0u, default: { first0[i] = bitcast<u32>(v); }
+  }
+}
+fn pick_second(k: u32, i: u32) -> f32 {
+  switch k {
+    //@ tensors second
+    case 0u, default: { return bitcast<f32>(second0[i]); }
+  }
+}
+fn put_second(k: u32, i: u32, v: f32) {
+  switch k {
+    //@ tensors second
+    case 0u, default: { second0[i] = bitcast<u32>(v); }
+  }
+}
+fn pick_largest(k: u32, i: u32) -> f32 {
+  switch k {
+    //@ tensors largest
+    case 0u: { return bitcast<f32>(largest0[i]); }
+    default: { return 0.0; }
+  }
+}
+fn put_largest(k: u32, i: u32, v: f32) {
+  switch k {
+    //@ tensors largest
+    case 0u: { largest0[i] = bitcast<u32>(v); }
+    default: {}
+  }
+}
 
 // Move element i of tensor k.
 fn update(k: u32, i: u32) {

@@ -20,10 +20,18 @@ struct Params { tensors: array<vec4<u32>, TENSORS> }
 
 //@ const TENSORS
 const TENSORS: u32 = 1u;
-//@ pick x
-fn pick_x(k: u32, i: u32) -> u32 { return x0[i]; }
-//@ put x
-fn put_x(k: u32, i: u32, v: u32) { x0[i] = v; }
+fn pick_x(k: u32, i: u32) -> u32 {
+  switch k {
+    //@ tensors x
+    case 0u, default: { return x0[i]; }
+  }
+}
+fn put_x(k: u32, i: u32, v: u32) {
+  switch k {
+    //@ tensors x
+    case 0u, default: { x0[i] = v; }
+  }
+}
 
 @compute @workgroup_size(256)
 fn main(

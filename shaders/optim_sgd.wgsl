@@ -5,8 +5,8 @@
 // grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
 // workgroup 256 threads, each taking four elements 256 apart, all of one tensor; no workgroup memory
 //
-// The file handles one tensor; for n of them the host repeats what the markers name: bindings g0 to gn, then
-// x0 to xn, and so on, and a case per tensor in `pick` and `put`. tensors[k] holds the first workgroup of
+// The file handles one tensor; for n of them the host repeats the lines that `tensors` marks: bindings g0 to
+// gn, then x0 to xn, and so on, and the cases of `pick` and `put`. tensors[k] holds the first workgroup of
 // tensor k, its count, and whether its momentum is still empty: then it is set, not decayed. flags: 1
 // Nesterov, 2 maximise. fresh = 1 - dampening, from f64.
 struct Params {
@@ -30,16 +30,38 @@ const MOMENTUM: bool = true;
 alias T = f32;
 //@ load g0
 fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
-//@ pick g
-fn pick_g(k: u32, i: u32) -> T { return load_g0(i); }
-//@ pick x
-fn pick_x(k: u32, i: u32) -> f32 { return bitcast<f32>(x0[i]); }
-//@ put x
-fn put_x(k: u32, i: u32, v: f32) { x0[i] = bitcast<u32>(v); }
-//@ pick momentum
-fn pick_momentum(k: u32, i: u32) -> f32 { return bitcast<f32>(momentum0[i]); }
-//@ put momentum
-fn put_momentum(k: u32, i: u32, v: f32) { momentum0[i] = bitcast<u32>(v); }
+fn pick_g(k: u32, i: u32) -> T {
+  switch k {
+    //@ tensors g
+    case 0u, default: { return load_g0(i); }
+  }
+}
+fn pick_x(k: u32, i: u32) -> f32 {
+  switch k {
+    //@ tensors x
+    case 0u, default: { return bitcast<f32>(x0[i]); }
+  }
+}
+fn put_x(k: u32, i: u32, v: f32) {
+  switch k {
+    //@ tensors x
+    case 0u, default: { x0[i] = bitcast<u32>(v); }
+  }
+}
+fn pick_momentum(k: u32, i: u32) -> f32 {
+  switch k {
+    //@ tensors momentum
+    case 0u: { return bitcast<f32>(momentum0[i]); }
+    default: { return 0.0; }
+  }
+}
+fn put_momentum(k: u32, i: u32, v: f32) {
+  switch k {
+    //@ tensors momentum
+    case 0u: { momentum0[i] = bitcast<u32>(v); }
+    default: {}
+  }
+}
 
 // Move element i of tensor k.
 fn update(k: u32, i: u32) {

@@ -21,8 +21,12 @@ const TENSORS: u32 = 1u;
 alias T = f32;
 //@ load g0
 fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
-//@ pick g
-fn pick_g(k: u32, i: u32) -> T { return load_g0(i); }
+fn pick_g(k: u32, i: u32) -> T {
+  switch k {
+    //@ tensors g
+    case 0u, default: { return load_g0(i); }
+  }
+}
 
 var<workgroup> part: array<f32, 256>;
 

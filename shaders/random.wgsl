@@ -27,8 +27,9 @@ struct Params {
 alias T = f32;
 //@ const EPW
 const EPW: u32 = 1u;
-//@ const BELOW_ONE
-const BELOW_ONE: f32 = 0x1.fffffep-1; // the largest value of the output type below 1
+//@ const DIGITS
+const DIGITS: u32 = 24u; // of the mantissa of the output type
+const BELOW_ONE: f32 = 1.0 - 1.0 / f32(1u << DIGITS); // its largest value below 1
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
 //@ fn log_

@@ -13,11 +13,12 @@
 // it can (no division is done for a single axis). The order is fixed by the shapes: `tree` gives thread t the
 // elements t, t + 256, ... and combines neighbours pairwise; both add blocks of 64 first, which keeps the
 // error of long sums small. A longer reduction with one output is best done in two dispatches, the first one
-// over rows. `combine` must be associative and INIT its neutral element.
+// over rows. FOLD selects what is combined; `init` holds the bits of its neutral element. A NaN,
+// which its bits tell, wins over all numbers.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
-  kept_ndim: u32, axis_ndim: u32, count: u32, length: u32, x_off: u32, init: f32,
+  kept_ndim: u32, axis_ndim: u32, count: u32, length: u32, x_off: u32, init: u32,
 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
@@ -31,10 +32,18 @@ const EPW: u32 = 1u;
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
-//@ const INIT
-const INIT: T = 0.0;
-//@ fn combine
-fn combine(a: T, b: T) -> T { return a + b; }
+//@ const FOLD
+const FOLD: u32 = 0u; // 0 sum, 1 product, 2 maximum, 3 minimum
+const IS_FLOAT: bool = T(0.5) != T(0); // an integer has no half
+
+fn is_nan(v: T) -> bool { return IS_FLOAT && (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
+
+fn combine(a: T, b: T) -> T {
+  if (FOLD == 0u) { return a + b; }
+  if (FOLD == 1u) { return a * b; }
+  let is_first = (FOLD == 2u && a > b) || (FOLD == 3u && a < b);
+  return select(select(select(b, a, is_first), b, is_nan(b)), a, is_nan(a));
+}
 
 var<workgroup> part: array<vec2<T>, 256>;
 
@@ -66,10 +75,11 @@ fn axis_offset(i: u32) -> u32 {
 
 // Combine elements first, first + step, ... of one output, in blocks of 64.
 fn fold(base: u32, first: u32, step: u32) -> T {
-  var total = INIT;
+  let init = bitcast<T>(p.init);
+  var total = init;
   var r = first;
   while (r < p.length) {
-    var block = INIT;
+    var block = init;
     for (var j = 0u; j < 64u && r < p.length; j += 1u) {
       block = combine(block, load_x(base + axis_offset(r)));
       r += step;
@@ -121,7 +131,7 @@ fn serial(
 // One of eight parts of an output word; the parts lie `step` apart in workgroup memory.
 fn eighth(word: u32, lane: u32, at: u32, step: u32) {
   let i = word * EPW;
-  var v = vec2<T>(INIT);
+  var v = vec2<T>(bitcast<T>(p.init));
   if (i < p.count) { v.x = fold(p.x_off + kept_offset(i), lane, 8u); }
   if (EPW == 2u && i + 1u < p.count) { v.y = fold(p.x_off + kept_offset(i + 1u), lane, 8u); }
   part[at] = v;

@@ -4,13 +4,14 @@
 // entries   serial: one invocation per line (many lines); grid ceil(lines / 256)
 //           tree: one workgroup per line (few long lines), 1024 elements at a time; grid lines
 //           linear fold over x, y, z
-// workgroup 256 threads; 1 KiB of workgroup memory (tree), or 2 where A is a pair
+// workgroup 256 threads; 1 KiB of workgroup memory (tree), or 2 with PAIRED
 //
 // A line is one position on the other ("kept") axes, which have strides for x and for out; x_step and
 // out_step are the strides on the scanned axis. A reversed scan, the VJP of a sum, has both steps negative
 // and both offsets on the last element. 16-bit inputs give a 32-bit result, which map1 casts. The order is
-// fixed by `length` and the entry. A is what is combined: T, or for long products of floats a pair of
-// `lib/products.wgsl`.
+// fixed by `length` and the entry. FOLD selects what is combined. With PAIRED, for long products of floats, a
+// number is a pair of `lib/products.wgsl`; otherwise the second half of A is not used.
+//@ use products
 struct Params {
   kept_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>,
   kept_ndim: u32, lines: u32, length: u32, x_off: u32, x_step: u32, out_off: u32, out_step: u32,
@@ -25,18 +26,34 @@ alias T = f32;
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
-//@ alias A
-alias A = T;
-//@ const INIT
-const INIT: A = 0.0;
-//@ fn combine
-fn combine(a: A, b: A) -> A { return a + b; }
-//@ fn widen
-fn widen(v: T) -> A { return v; }
-//@ fn value
-fn value(a: A) -> T { return a; }
+//@ const FOLD
+const FOLD: u32 = 0u; // 0 sum, 1 product, 2 maximum
+//@ const PAIRED
+const PAIRED: bool = false;
+//@ const FIRST
+const FIRST: T = T(FOLD == 1u);
+alias A = vec2<T>;
+const INIT: A = A(FIRST, T(0));
 
-var<workgroup> part: array<A, 256>;
+fn combine(a: A, b: A) -> A {
+  if (PAIRED) { return A(product(vec2<f32>(a), vec2<f32>(b), p.lines >> 31u)); }
+  if (FOLD == 0u) { return A(a.x + b.x, T(0)); }
+  if (FOLD == 1u) { return A(a.x * b.x, T(0)); }
+  return A(max(a.x, b.x), T(0));
+}
+
+var<workgroup> part: array<T, 256>;
+var<workgroup> correction: array<T, 256>; // unused without PAIRED
+
+fn give(t: u32, a: A) {
+  part[t] = a.x;
+  if (PAIRED) { correction[t] = a.y; }
+}
+
+fn taken(t: u32) -> A {
+  if (PAIRED) { return A(part[t], correction[t]); }
+  return A(part[t], T(0));
+}
 
 // Offsets of a line in x and in out.
 fn line_at(line: u32) -> vec2<u32> {
@@ -63,21 +80,21 @@ fn serial(
   var at = line_at(line);
   var total = INIT;
   for (var i = 0u; i < p.length; i += 1u) {
-    total = combine(total, widen(load_x(at.x)));
-    store_out(at.y, vec2<T>(value(total)));
+    total = combine(total, A(load_x(at.x), T(0)));
+    store_out(at.y, total);
     at += vec2<u32>(p.x_step, p.out_step);
   }
 }
 
 // Element i of the line, or INIT past its end.
 fn item(at: vec2<u32>, i: u32) -> A {
-  if (i < p.length) { return widen(load_x(at.x + i * p.x_step)); }
+  if (i < p.length) { return A(load_x(at.x + i * p.x_step), T(0)); }
   return INIT;
 }
 
 // Writes element i of the line, if there is one.
 fn put(at: vec2<u32>, i: u32, a: A) {
-  if (i < p.length) { store_out(at.y + i * p.out_step, vec2<T>(value(a))); }
+  if (i < p.length) { store_out(at.y + i * p.out_step, a); }
 }
 
 @compute @workgroup_size(256)
@@ -97,21 +114,21 @@ fn tree(
     let third = combine(second, item(at, i + 2u));
     let fourth = combine(third, item(at, i + 3u));
     var mine = fourth;
-    part[t] = mine;
+    give(t, mine);
     workgroupBarrier();
     for (var step = 1u; step < 256u; step *= 2u) {
-      if (t >= step) { mine = combine(part[t - step], mine); }
+      if (t >= step) { mine = combine(taken(t - step), mine); }
       workgroupBarrier();
-      part[t] = mine;
+      give(t, mine);
       workgroupBarrier();
     }
     var before = carry;
-    if (t > 0u) { before = combine(carry, part[t - 1u]); }
+    if (t > 0u) { before = combine(carry, taken(t - 1u)); }
     put(at, i, combine(before, head_of_four));
     put(at, i + 1u, combine(before, second));
     put(at, i + 2u, combine(before, third));
     put(at, i + 3u, combine(before, fourth));
-    carry = combine(carry, part[255]);
+    carry = combine(carry, taken(255u));
     workgroupBarrier();
   }
 }

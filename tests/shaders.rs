@@ -54,13 +54,16 @@ fn marked<'a>(text: &'a str, kind: &'a str) -> impl Iterator<Item = &'a str> {
         .map(str::trim)
 }
 
-/// Sets the width of an output and the mathematical functions where the file has marks for them.
-fn common(template: &mut Template, text: &str, dtype: DType, functions: &[&'static str]) {
-    if marked(text, "const ").any(|name| name == "EPW") {
-        template.elements_per_word(dtype);
-    }
-    let has = |function: &str| marked(text, "fn ").any(|name| name.strip_suffix('_') == Some(function));
-    template.math(&functions.iter().copied().filter(|f| has(f)).collect::<Vec<_>>());
+/// Whether a file has a constant of this name to choose.
+fn has(text: &str, constant: &str) -> bool {
+    marked(text, "const ").any(|name| name == constant)
+}
+
+/// The lines of a file that no mark stands before.
+fn fixed(text: &str) -> String {
+    let mut lines = vec![""];
+    lines.extend(text.lines());
+    lines.windows(2).filter(|pair| !pair[0].trim().starts_with("//@ ")).map(|pair| pair[1]).collect()
 }
 
 #[test]
@@ -68,6 +71,22 @@ fn files_are_valid_as_they_stand() -> Outcome {
     for (name, text) in files()? {
         check(&name, text)?;
     }
+    let mut count = 0;
+    for entry in std::fs::read_dir(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("shaders/lib"))? {
+        let path = entry?.path();
+        let read = |name: &str| std::fs::read_to_string(path.with_file_name(format!("{name}.wgsl")));
+        let mut text = String::new();
+        for name in marked(&std::fs::read_to_string(&path)?, "use ") {
+            text += &read(name)?;
+        }
+        // A file that stands behind another of the folder.
+        if path.ends_with("attention_scores.wgsl") {
+            text = read("philox")? + &read("attention_tiles")?;
+        }
+        check(&path.to_string_lossy(), &(text + &std::fs::read_to_string(&path)?))?;
+        count += 1;
+    }
+    assert!(count > 10, "only {count} files of the library were found");
     Ok(())
 }
 
@@ -76,8 +95,10 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
     for (name, text) in files()? {
         let is_typed = marked(text, "alias ").next().is_some();
         for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::Bool] {
-            // Kernels of exponentials and roots are for floats alone.
-            let floats_only = text.contains("exp_(") || text.contains("sqrt(") || text.contains("f32>");
+            // Kernels of exponentials and roots are for floats alone, as are those that name the type.
+            let own = fixed(text);
+            let floats_only = ["exp_(", "sqrt(", "f32>"].iter().any(|of_floats| own.contains(of_floats));
+            let floats_only = (floats_only && name != "scan.wgsl") || has(text, "TENSORS");
             if !is_typed || (floats_only && !dtype.is_float()) {
                 continue;
             }
@@ -88,17 +109,16 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             marked(text, "store ").for_each(|output| {
                 template.store(output, dtype);
             });
-            common(&mut template, text, dtype, &["exp", "log", "sin", "cos"]);
-            if !dtype.is_float() && marked(text, "fn ").any(|f| f == "is_nan") {
-                template.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
+            if has(text, "EPW") && marked(text, "store ").next().is_none() {
+                template.number("EPW", if dtype == DType::F32 { 1 } else { 2 });
             }
-            if marked(text, "const ").any(|c| c == "INIT") {
-                template.set("const INIT", "const INIT: T = T(0);");
-            }
-            for flag in ["CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO"] {
-                if marked(text, "const ").any(|c| c == flag) {
+            for flag in ["CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO", "PAIRED", "SMALLEST"] {
+                if has(text, flag) {
                     check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build()?)?;
                 }
+            }
+            for fold in (0..4).filter(|_| has(text, "FOLD")) {
+                check(&format!("{name} {fold} as {dtype}"), &template.number("FOLD", fold).build()?)?;
             }
             check(&format!("{name} as {dtype}"), &template.build()?)?;
         }
@@ -130,7 +150,7 @@ fn every_elementwise_rule_and_derivative_is_valid() -> Outcome {
         for (inputs, body) in bodies {
             let name = format!("map{inputs}.wgsl");
             let skeleton = files.iter().find(|f| f.0 == name).ok_or("no skeleton")?.1;
-            let text = Template::new(skeleton, DType::F32).set("fn op", body).build()?;
+            let text = Template::new(skeleton, DType::F32).op(&|| Ok(body.clone())).build()?;
             check(&format!("{} in {name}", fun.name()), &text)?;
             count += 1;
         }
@@ -140,13 +160,29 @@ fn every_elementwise_rule_and_derivative_is_valid() -> Outcome {
 }
 
 #[test]
+fn kernels_of_many_tensors_are_valid() -> Outcome {
+    for (name, text) in files()?.into_iter().filter(|(_, text)| has(text, "TENSORS")) {
+        for (n, option) in [(1, true), (3, true), (56, false)] {
+            let mut template = Template::new(text, DType::F32);
+            let mut absent = "";
+            for (flag, role) in [("MOMENTUM", "momentum"), ("AMSGRAD", "largest")] {
+                if has(text, flag) {
+                    template.flag(flag, option);
+                    absent = if option { "" } else { role };
+                }
+            }
+            check(&format!("{name} for {n}"), &template.tensors(n, absent).build()?)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn row_kernels_are_valid_for_every_number_of_lanes() -> Outcome {
-    for (name, text) in files()?.into_iter().filter(|(_, text)| marked(text, "const ").any(|c| c == "LANES"))
-    {
+    for (name, text) in files()?.into_iter().filter(|(_, text)| has(text, "LANES")) {
         for (lanes, radix) in [(16, 4), (64, 8), (256, 16)] {
             let mut template = Template::new(text, DType::F32);
-            template.set("const LANES", format!("const LANES: u32 = {lanes}u;"));
-            template.set("const RADIX", format!("const RADIX: u32 = {radix}u;"));
+            template.number("LANES", lanes).number("RADIX", radix);
             check(&format!("{name} with {lanes} lanes"), &template.build()?)?;
         }
     }
@@ -154,26 +190,25 @@ fn row_kernels_are_valid_for_every_number_of_lanes() -> Outcome {
 }
 
 /// The constants of the passes of attention, and what the host sets them to.
-const ATTENTION: [(&str, &str, [&str; 2]); 6] = [
-    ("BLOCKS", "u32", ["1u", "2u"]),
-    ("CAUSAL", "bool", ["false", "true"]),
-    ("DROPOUT", "bool", ["false", "true"]),
-    ("SECOND", "bool", ["false", "true"]),
-    ("MOVES", "u32", ["0u", "15u"]),
-    ("WANTS", "u32", ["2u", "6u"]),
+const ATTENTION: [(&str, Option<[u32; 2]>); 6] = [
+    ("BLOCKS", Some([1, 2])),
+    ("CAUSAL", None),
+    ("DROPOUT", None),
+    ("SECOND", None),
+    ("MOVES", Some([0, 15])),
+    ("WANTS", Some([2, 6])),
 ];
 
 #[test]
 fn attention_is_valid_in_every_specialisation() -> Outcome {
     let mut count = 0;
     for (name, text) in files()?.into_iter().filter(|(name, _)| name.starts_with("attention")) {
-        let there: Vec<_> =
-            ATTENTION.iter().filter(|row| marked(text, "const ").any(|mark| mark == row.0)).collect();
+        let there: Vec<_> = ATTENTION.iter().filter(|row| has(text, row.0)).collect();
         let every = 1 << there.len();
         // In halves with everything on, in float32 every combination.
         let halves = [(DType::F16, every - 1), (DType::BF16, every - 1)];
         for (dtype, bits) in (0..every).map(|bits| (DType::F32, bits)).chain(halves) {
-            for (mask, of_mask) in [("0u", dtype), ("1u", DType::Bool), ("2u", dtype)] {
+            for (mask, of_mask) in [(0, dtype), (1, DType::Bool), (2, dtype)] {
                 let mut template = Template::new(text, dtype);
                 marked(text, "load ").for_each(|input| {
                     template.load(input, if input == "mask" { of_mask } else { dtype });
@@ -181,14 +216,20 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
                 marked(text, "store ").for_each(|output| {
                     template.store(output, dtype);
                 });
-                common(&mut template, text, dtype, &["exp", "log"]);
-                if marked(text, "const ").any(|name| name == "MASK") {
-                    template.set("const MASK", format!("const MASK: u32 = {mask};"));
+                if has(text, "MASK") {
+                    template.number("MASK", mask);
                 }
-                for (i, (constant, kind, values)) in there.iter().enumerate() {
-                    let value = values[bits >> i & 1];
-                    template
-                        .set(&format!("const {constant}"), format!("const {constant}: {kind} = {value};"));
+                for (i, (constant, numbers)) in there.iter().enumerate() {
+                    let choice = bits >> i & 1;
+                    let line = match numbers {
+                        Some(values) => format!("const {constant}: u32 = {}u;", values[choice]),
+                        None => format!("const {constant}: bool = {};", choice == 1),
+                    };
+                    match numbers {
+                        Some(values) => template.number(*constant, values[choice]),
+                        None => template.flag(*constant, choice == 1),
+                    };
+                    assert!(template.build()?.lines().any(|l| l.starts_with(&line)), "{name}: {line}");
                 }
                 check(&format!("{name} as {dtype}, mask {mask}, {bits:b}"), &template.build()?)?;
                 count += 1;
@@ -196,5 +237,54 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
         }
     }
     assert_eq!(count, 3 * (16 + 64 + 2 + 3 * 2));
+    Ok(())
+}
+
+/// The parts of string literals that only WGSL has: declarations, statements.
+const STATEMENTS: [&[&str]; 6] =
+    [&["fn ", "->"], &["var<", ";"], &["let ", ";"], &["return "], &["alias ", "="], &["switch ", "{"]];
+/// The writers of expressions, which put lines around them, and the advice of an error.
+const WRITERS: [(&str, &str); 3] = [
+    ("shader/wgsl.rs", "    let v{id} = {value};"),
+    ("shader/wgsl.rs", "fn {name}({parameters})"),
+    ("program.rs", "the shader declares no output"),
+];
+
+/// The string literals of a Rust text without its tests and comments, one per line or more.
+fn literals(text: &str) -> Vec<String> {
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let code: String =
+        code.lines().filter(|l| !l.trim().starts_with("//")).map(|l| format!("{l}\n")).collect();
+    let quoted = code.replace("'\"'", "").replace("\\\"", "'");
+    quoted.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn wgsl_stands_in_shaders() -> Outcome {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/gpu");
+    let (mut folders, mut wrong, mut found) = (vec![root.clone()], Vec::new(), 0);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.strip_prefix(&root)?.to_string_lossy().replace('\\', "/");
+            if path.is_dir() && !name.ends_with("tests") {
+                folders.push(path.clone());
+            }
+            if !name.ends_with(".rs") || name.ends_with("tests.rs") {
+                continue;
+            }
+            found += 1;
+            for literal in literals(&std::fs::read_to_string(&path)?) {
+                let is_wgsl = STATEMENTS.iter().any(|parts| parts.iter().all(|part| literal.contains(part)));
+                let is_known =
+                    WRITERS.iter().any(|(file, start)| *file == name && literal.starts_with(start));
+                if is_wgsl && !is_known {
+                    wrong.push(format!("{name}: {literal}"));
+                }
+            }
+        }
+    }
+    assert!(found > 30, "{found}");
+    assert!(wrong.is_empty(), "WGSL in Rust; move it to `shaders/`:\n{}", wrong.join("\n"));
     Ok(())
 }

@@ -1,5 +1,6 @@
-// Division, power, shifts and common divisor of int32, as the trait `Integer` defines them.
+// Sign, division, power, shifts and common divisor of int32, as the trait `Integer` defines them.
 
+fn int_sign(x: i32) -> i32 { return sign(x); }
 fn floor_div(x: i32, y: i32) -> i32 {
   if (y == 0) { return 0; }
   if (y == -1) { return 0 - x; }

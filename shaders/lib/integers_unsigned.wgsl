@@ -1,5 +1,6 @@
-// Division, power, shifts and common divisor of uint32, as the trait `Integer` defines them.
+// Sign, division, power, shifts and common divisor of uint32, as the trait `Integer` defines them.
 
+fn int_sign(x: u32) -> u32 { return min(x, 1u); }
 fn floor_div(x: u32, y: u32) -> u32 {
   if (y == 0u) { return 0u; }
   return x / y;

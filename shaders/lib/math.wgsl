@@ -11,6 +11,12 @@ fn w_ne(a: f32, b: f32) -> bool {
     let nan_b = (bitcast<u32>(b) & 0x7fffffffu) > 0x7f800000u;
     return (a != b) | nan_a | nan_b;
 }
+// Whether neither `a` nor `b` is NaN, which their bits tell: a compiler may assume that there is none.
+fn w_ordered(a: f32, b: f32) -> bool {
+    let nan_a = (bitcast<u32>(a) & 0x7fffffffu) > 0x7f800000u;
+    let nan_b = (bitcast<u32>(b) & 0x7fffffffu) > 0x7f800000u;
+    return !(nan_a | nan_b);
+}
 // `w_turns(x)` is `(r, n)` with `x = r + n * pi/2` and `|r| <= pi/4`.
 //
 // Small angles: `n` times pi/2 in pieces of 11 bits (Cody and Waite), whose products are exact and are hidden

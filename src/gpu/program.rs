@@ -5,14 +5,15 @@
 //! this crate's kernels (`src/gpu/runtime/pipeline.rs`) it is always compiled with run-time checks, and each
 //! buffer is bound with exactly the bytes of its tensor, so that `arrayLength` is its length.
 
-use super::kernels::copy::index_of;
-use super::kernels::create::fill;
+use super::kernels::copy::{from_start, index_of};
+use super::kernels::create::full;
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::device::{Gpu, gpu};
+use crate::gpu::runtime::pipeline::{SHADER_ERRORS, layouts, pipeline};
 use crate::gpu::runtime::pool::allocation;
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
@@ -111,16 +112,9 @@ impl Program {
                 self.name
             )));
         }
-        let inputs = inputs.iter().map(|x| from_the_start(x)).collect::<Result<Vec<_>>>()?;
-        let outputs = self
-            .outputs
-            .iter()
-            .zip(shapes)
-            .map(|(b, &shape)| {
-                let out = Array::empty(shape, b.dtype, Device::Gpu(index))?;
-                fill(&out, 0.0).map(|()| out)
-            })
-            .collect::<Result<Vec<_>>>()?;
+        let inputs = inputs.iter().map(|x| from_start(x)).collect::<Result<Vec<_>>>()?;
+        let made = self.outputs.iter().zip(shapes).map(|(b, &shape)| full(index, shape, 0.0, b.dtype));
+        let outputs = made.collect::<Result<Vec<_>>>()?;
         if groups.contains(&0) || outputs.iter().all(|y| y.numel() == 0) {
             return Ok(outputs);
         }
@@ -175,49 +169,26 @@ impl Program {
     }
 
     fn compile(&self, gpu: &Gpu) -> Result<Compiled> {
-        let internal = gpu.device.push_error_scope(wgpu::ErrorFilter::Internal);
-        let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let entry = |b: &Binding| wgpu::BindGroupLayoutEntry {
-            binding: b.number,
-            visibility: wgpu::ShaderStages::COMPUTE,
-            ty: wgpu::BindingType::Buffer {
-                ty: wgpu::BufferBindingType::Storage { read_only: !b.writable },
-                has_dynamic_offset: false,
-                min_binding_size: None,
-            },
-            count: None,
-        };
-        let entries: Vec<_> = self.inputs.iter().chain(&self.outputs).map(entry).collect();
-        let desc = wgpu::BindGroupLayoutDescriptor { label: Some(&self.name), entries: &entries };
-        let layout = gpu.device.create_bind_group_layout(&desc);
-        let pipelines = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-            label: Some(&self.name),
-            bind_group_layouts: &[Some(&layout)],
-            immediate_size: 0,
-        });
-        let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label: Some(&self.name),
-            source: wgpu::ShaderSource::Wgsl(self.source.as_str().into()),
-        });
+        let name = &self.name;
         let constants: Vec<(&str, f64)> = self.constants.iter().map(|(k, v)| (k.as_str(), *v)).collect();
-        let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-            label: Some(&self.name),
-            layout: Some(&pipelines),
-            module: &module,
-            entry_point: Some(&self.entry),
-            compilation_options: wgpu::PipelineCompilationOptions {
-                constants: &constants,
-                zero_initialize_workgroup_memory: true,
-            },
-            cache: None,
+        let (made, error) = gpu.guarded(SHADER_ERRORS, || {
+            let storage =
+                |b: &Binding| (b.number, wgpu::BufferBindingType::Storage { read_only: !b.writable });
+            let bindings = self.inputs.iter().chain(&self.outputs).map(storage);
+            let (layout, pipelines) = layouts(gpu, Some(name), bindings);
+            let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
+                label: Some(name),
+                source: wgpu::ShaderSource::Wgsl(self.source.as_str().into()),
+            });
+            let pipeline = pipeline(gpu, (name, &self.entry), &pipelines, &module, &constants, true);
+            Compiled { layout, pipeline }
         });
-        let invalid = pollster::block_on(validation.pop());
-        match pollster::block_on(internal.pop()).or(invalid) {
+        match error {
             Some(e) => Err(Error::device(format!(
-                "gpu.kernel {}: gpu:{} does not take the shader: {e}",
-                self.name, gpu.index
+                "gpu.kernel {name}: gpu:{} does not take the shader: {e}",
+                gpu.index
             ))),
-            None => Ok(Compiled { layout, pipeline }),
+            None => Ok(made),
         }
     }
 
@@ -232,13 +203,14 @@ impl Program {
             });
             entries.push(wgpu::BindGroupEntry { binding: *number, resource });
         }
-        let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: Some(&self.name),
-            layout: &made.layout,
-            entries: &entries,
+        let (group, error) = gpu.guarded([wgpu::ErrorFilter::Validation], || {
+            gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+                label: Some(&self.name),
+                layout: &made.layout,
+                entries: &entries,
+            })
         });
-        if let Some(e) = pollster::block_on(scope.pop()) {
+        if let Some(e) = error {
             return Err(Error::device(format!("gpu.kernel {}: its buffers do not fit: {e}", self.name)));
         }
         let buffers = bound.iter().map(|(_, x)| x.buffer());
@@ -249,11 +221,6 @@ impl Program {
 /// Bytes of one element in a storage buffer; bool takes a word.
 fn storage(dtype: DType) -> u64 {
     if dtype == DType::Bool { 4 } else { dtype.size() as u64 }
-}
-
-/// Returns `x`, or a copy, contiguous from the start of its buffer.
-fn from_the_start(x: &Array) -> Result<Array> {
-    if x.is_contiguous() && x.offset() == 0 { Ok(x.clone()) } else { x.copied() }
 }
 
 /// The name of the compute entry point, `wanted` or the only one.

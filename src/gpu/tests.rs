@@ -1,7 +1,7 @@
 //! Tests of the device layer: errors, threads and memory.
 
-use super::kernels::tests::{host, serial, values};
-use super::{alloc, empty_cache, kernel, scalar, stats, upload, variant};
+use super::kernels::tests::{serial, up, values};
+use super::{Variant, alloc, empty_cache, kernel, scalar, stats};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Kind, Result};
@@ -29,7 +29,8 @@ fn a_broken_kernel_is_an_error_and_leaves_the_device_usable() -> Result<()> {
     let _serial = serial();
     let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n\
                 @compute @workgroup_size(64) fn main() { nonsense(); }";
-    let (kind, text) = failure(kernel(0, "broken", variant(&[]), "main", || Ok(text.to_string())));
+    let variant = Variant { entry: "main", parts: Default::default(), text: Box::default() };
+    let (kind, text) = failure(kernel(0, "broken", variant, &[true], || Ok(text.to_string())));
     assert_eq!(kind, Some(Kind::Device));
     assert!(
         text.starts_with("gpu:0: kernel broken does not compile: ") && text.contains("nonsense"),
@@ -45,7 +46,7 @@ fn threads_share_a_device() -> Result<()> {
     let _serial = serial();
     let work = |n: usize| -> Result<()> {
         for i in 0..20 {
-            let x = upload(&host(&vec![(n * 100 + i) as f32; 300], &[300])?, 0)?;
+            let x = up(&vec![(n * 100 + i) as f32; 300], &[300])?;
             let y = super::kernels::copy::convert(&x, DType::I32)?;
             assert_eq!(values::<i32>(&y)?, vec![(n * 100 + i) as i32; 300]);
         }
@@ -63,7 +64,7 @@ fn threads_share_a_device() -> Result<()> {
 #[ignore = "needs a GPU adapter"]
 fn a_repeated_step_needs_nothing_new() -> Result<()> {
     let _serial = serial();
-    let x = upload(&host(&vec![1.0f32; 4096], &[64, 64])?, 0)?;
+    let x = up(&vec![1.0f32; 4096], &[64, 64])?;
     let step = || -> Result<()> {
         let y = super::kernels::matmul::matmul(&x, &x)?;
         let s = super::kernels::reduce::sum(&y, crate::array::shape::Axes::first(2), false)?;

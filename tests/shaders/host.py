@@ -23,7 +23,6 @@ SHADERS = pathlib.Path(__file__).resolve().parents[2] / "shaders"
 POISON = 0x7FC0DEAD
 BF16 = ml_dtypes.bfloat16
 PACKED = (np.dtype(np.float16), np.dtype(BF16))
-IS_NAN = "(bitcast<u32>({0}) & 0x7fffffffu) > 0x7f800000u"
 
 
 @functools.cache
@@ -99,7 +98,7 @@ def expand(file, replace):
         if key is not None and key in replace:
             line = replace[key]
             unused.discard(key)
-        key = line[4:].strip() if line.startswith("//@ ") else None
+        key = line.strip()[4:].strip() if line.strip().startswith("//@ ") else None
         out.append(line)
     assert not unused, f"{file} has no markers {sorted(unused)}"
     return "\n".join(out)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from host import BF16, axes, close, epw, rng, run, types
+from host import BF16, axes, close, epw, rng, run, source, types
 from hypothesis import given
 from hypothesis import strategies as st
 from views import dense, random_values, shapes, view
@@ -82,6 +82,36 @@ def test_cast(source, target):
     np.testing.assert_array_equal(got, want)
 
 
+def element(verb, binding, name, target):
+    """The line of `lib/elements.wgsl` for a dtype, under the name of a binding."""
+    text = source("lib/elements.wgsl")
+    line = text.split(f"//@ {verb} {name}\n")[1].split("\n")[0]
+    return line.replace(f"{verb}_{name}(", f"{verb}_{target}(").replace(f"{binding}[", f"{target}[")
+
+
+@pytest.mark.parametrize("origin", ["f32", "f16", "bf16", "i32", "u32", "bool"])
+@pytest.mark.parametrize("target", ["f32", "f16", "bf16", "i32", "u32", "bool", "truth"])
+def test_elements_of_the_library(origin, target):
+    dtypes = dict(f32=np.float32, f16=np.float16, bf16=BF16, i32=np.int32, bool=np.bool_)
+    dtypes |= dict(u32=np.uint32, truth=np.bool_)
+    whole = origin in ("i32", "u32", "bool") and target in ("i32", "u32", "bool")
+    if (target == "truth") == whole:
+        return  # `truth` is for floats
+    x = np.array([0, 1, 2, 3, 40, 250, 0], np.float32).astype(dtypes[origin])
+    replace = {
+        "alias T": f"alias T = {'i32' if whole else 'f32'};",
+        "const EPW": f"const EPW: u32 = {epw(dtypes[target])}u;",
+        "load x": element("load", "x", origin, "x"),
+        "store out": element("store", "out", target, "out")
+        + "\n"
+        + source("lib/to_f16.wgsl")
+        + source("lib/to_bf16.wgsl"),
+    }
+    params = [axes([7]), axes([1]), 1, 7, 0, 0.0, 0.0]
+    (got,) = run("map1.wgsl", [x], [(x.shape, dtypes[target])], params, 1, replace)
+    np.testing.assert_array_equal(got, x.astype(dtypes[target]))
+
+
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
 @given(shape=shapes(1, 3, 7))
 def test_half(dtype, shape):
@@ -109,23 +139,15 @@ def test_bfloat16_rounds_to_even_and_keeps_nan():
     np.testing.assert_array_equal(got.astype(np.float32), x.array.astype(BF16).astype(np.float32))
 
 
-HALF_COPY = (
-    "fn copy_element(to: u32, i: u32) { let half = (x[i >> 1u] >> ((i & 1u) * 16u)) & 0xffffu; "
-    "let at = (to & 1u) * 16u; atomicAnd(&out[to >> 1u], ~(0xffffu << at)); "
-    "atomicOr(&out[to >> 1u], half << at); }"
-)
-HALF_VAR = "@group(0) @binding(1) var<storage, read_write> out: array<atomic<u32>>;"
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @given(shape=shapes(0, 4, 6), seed=st.integers(0, 10**6))
 def test_copy_into_a_view(dtype, shape, seed):
     source, target = view(seed, shape, dtype), view(seed + 5, shape, dtype)
-    replace = {"copy element": HALF_COPY, "var out": HALF_VAR} if epw(dtype) == 2 else {}
+    file = "copy_into_halves.wgsl" if epw(dtype) == 2 else "copy_into.wgsl"
     count = source.array.size
     params = [axes(shape), axes(target.strides), axes(source.strides)]
     params += [len(shape), count, target.offset, source.offset]
     groups = -(-count // 256)
-    (got,) = run("copy_into.wgsl", [source.flat], [target.flat], params, groups, replace, limit=2)
+    (got,) = run(file, [source.flat], [target.flat], params, groups, limit=2)
     target.array[...] = source.array
     np.testing.assert_array_equal(got, target.flat)

@@ -2,28 +2,18 @@
 
 import numpy as np
 import pytest
-from host import BF16, IS_NAN, axes, close, epw, rng, run, types
+from host import BF16, axes, close, epw, rng, run, types
 from hypothesis import given
 from hypothesis import strategies as st
 from views import dense, shapes, view
 
 ENTRIES = ["tree", "lanes", "columns", "serial"]
-A_NAN, B_NAN = IS_NAN.format("a"), IS_NAN.format("b")
-F32_MAX = f"fn combine(a: T, b: T) -> T {{ return select(select(max(a, b), b, {B_NAN}), a, {A_NAN}); }}"
+# The number of the operation, its neutral element, and NumPy's function.
 KINDS = {
-    "sum": ({}, np.sum),
-    "prod": (
-        {"const INIT": "const INIT: T = 1.0;", "fn combine": "fn combine(a: T, b: T) -> T { return a * b; }"},
-        np.prod,
-    ),
-    "max": ({"const INIT": "const INIT: T = -3.4028234e38;", "fn combine": F32_MAX}, np.max),
-    "min": (
-        {
-            "const INIT": "const INIT: T = 3.4028234e38;",
-            "fn combine": F32_MAX.replace("max(a, b)", "min(a, b)"),
-        },
-        np.min,
-    ),
+    "sum": (0, 0.0, np.sum),
+    "prod": (1, 1.0, np.prod),
+    "max": (2, -np.inf, np.max),
+    "min": (3, np.inf, np.min),
 }
 
 
@@ -38,12 +28,14 @@ def split(v, reduced):
     return blocks, [len(kept), len(reduced), int(np.prod(shape)), length, v.offset], shape
 
 
-def reduce(v, reduced, entry, replace, out_dtype=np.float32, compute="f32"):
+def reduce(v, reduced, entry, kind="sum", out_dtype=np.float32, compute="f32", neutral=None):
     blocks, counts, shape = split(v, reduced)
-    replace = types(compute, ("out", out_dtype), x=v.flat.dtype) | replace
+    fold, of_floats, _ = KINDS[kind]
+    replace = types(compute, ("out", out_dtype), x=v.flat.dtype)
+    replace["const FOLD"] = f"const FOLD: u32 = {fold}u;"
     words = -(-counts[2] // epw(out_dtype))
     groups = -(-words // {"tree": 1, "lanes": 32, "columns": 32, "serial": 256}[entry])
-    params = [*blocks, *counts, 0.0]
+    params = [*blocks, *counts, of_floats if neutral is None else neutral]
     return run("reduce.wgsl", [v.flat], [(shape, out_dtype)], params, groups, replace, entry, limit=3)[0]
 
 
@@ -54,15 +46,14 @@ def test_any_axes(kind, entry, shape, seed):
     v = view(seed, shape)
     picked = rng(seed).random(len(shape)) < 0.5
     reduced = tuple(int(a) for a in np.flatnonzero(picked))
-    replace, numpy = KINDS[kind]
-    want = numpy(v.array.astype(np.float64), axis=reduced)
-    close(reduce(v, reduced, entry, replace), want, scale=20, rtol=2e-5)
+    want = KINDS[kind][2](v.array.astype(np.float64), axis=reduced)
+    close(reduce(v, reduced, entry, kind), want, scale=20, rtol=2e-5)
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_long_sum_is_accurate_and_repeatable(entry):
     v = dense(rng(1).random((3, 25_000)).astype(np.float32) + 1)
-    first, second = (reduce(v, (1,), entry, {}) for _ in range(2))
+    first, second = (reduce(v, (1,), entry) for _ in range(2))
     np.testing.assert_allclose(first, v.array.astype(np.float64).sum(1), rtol=1e-6)
     np.testing.assert_array_equal(first, second)
 
@@ -71,34 +62,31 @@ def test_long_sum_is_accurate_and_repeatable(entry):
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
 def test_half(dtype, entry):
     v = view(2, (5, 33, 3), dtype)
-    close(reduce(v, (1,), entry, {}, dtype), v.array.astype(np.float64).sum(1), dtype, scale=10)
+    close(reduce(v, (1,), entry, "sum", dtype), v.array.astype(np.float64).sum(1), dtype, scale=10)
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_integers_and_booleans(entry):
     v = view(3, (7, 40), np.int32)
-    got = reduce(v, (1,), entry, {"const INIT": "const INIT: T = 0;"}, np.int32, "i32")
+    got = reduce(v, (1,), entry, "sum", np.int32, "i32", 0)
     np.testing.assert_array_equal(got, v.array.sum(1))
     v = view(4, (9, 4), np.bool_)
-    either = {
-        "const INIT": "const INIT: T = 0;",
-        "fn combine": "fn combine(a: T, b: T) -> T { return max(a, b); }",
-    }
-    np.testing.assert_array_equal(reduce(v, (1,), entry, either, np.bool_, "i32"), v.array.any(1))
+    got = reduce(v, (1,), entry, "max", np.bool_, "i32", -(2**31))
+    np.testing.assert_array_equal(got, v.array.any(1))
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_special_values(entry):
     x = np.ones((3, 300), np.float32)
     x[0, 7], x[1, 280], x[2, :] = np.nan, np.inf, -np.inf
-    got = reduce(dense(x), (1,), entry, KINDS["max"][0] | {"const INIT": "const INIT: T = -3.4028234e38;"})
+    got = reduce(dense(x), (1,), entry, "max")
     assert np.isnan(got[0])
     assert np.isposinf(got[1])
 
 
-def arg(v, reduced, entry, better=">", compute="f32", replace=None):
+def arg(v, reduced, entry, better=">", compute="f32"):
     blocks, counts, shape = split(v, reduced)
-    replace = dict(replace or {}) | {"fn better": f"fn better(a: T, b: T) -> bool {{ return a {better} b; }}"}
+    replace = {"const SMALLEST": f"const SMALLEST: bool = {str(better == '<').lower()};"}
     replace |= {k: s for k, s in types(compute, x=v.flat.dtype).items() if k in ("alias T", "load x")}
     groups = counts[2] if entry == "tree" else -(-counts[2] // 256)
     params = [*blocks, *counts]
@@ -111,8 +99,7 @@ def test_arg(entry, shape, seed):
     v = view(seed, shape, np.int32)  # small integers: many ties
     v.flat //= 20
     axis = seed % len(shape)
-    plain = {"fn is_nan": "fn is_nan(v: T) -> bool { return false; }"}
-    np.testing.assert_array_equal(arg(v, (axis,), entry, ">", "i32", plain), v.array.argmax(axis))
+    np.testing.assert_array_equal(arg(v, (axis,), entry, ">", "i32"), v.array.argmax(axis))
     np.testing.assert_array_equal(arg(v, (axis,), entry, "<"), v.array.argmin(axis))
     every = tuple(range(len(shape)))
     np.testing.assert_array_equal(arg(v, every, entry), v.array.argmax())

@@ -9,15 +9,13 @@ from views import dense, shapes, view
 
 KINDS = {
     "sum": ({}, np.cumsum),
-    "prod": (
-        {"const INIT": "const INIT: T = 1.0;", "fn combine": "fn combine(a: T, b: T) -> T { return a * b; }"},
+    "prod": ({"const FOLD": "const FOLD: u32 = 1u;"}, np.cumprod),
+    "paired prod": (
+        {"const FOLD": "const FOLD: u32 = 1u;", "const PAIRED": "const PAIRED: bool = true;"},
         np.cumprod,
     ),
     "max": (
-        {
-            "const INIT": "const INIT: T = -3.4028234e38;",
-            "fn combine": "fn combine(a: T, b: T) -> T { return max(a, b); }",
-        },
+        {"const FOLD": "const FOLD: u32 = 2u;", "const FIRST": "const FIRST: T = -3.4028234e38;"},
         np.maximum.accumulate,
     ),
 }
@@ -67,7 +65,7 @@ def test_long_lines(entry, length):
 @pytest.mark.parametrize("entry", ["serial", "tree"])
 def test_other_types(entry):
     v = view(1, (4, 50), np.int32)
-    got = scan(v, 1, entry, {"const INIT": "const INIT: T = 0;"}, compute="i32", dtype=np.int32)
+    got = scan(v, 1, entry, compute="i32", dtype=np.int32)
     np.testing.assert_array_equal(got, v.array.cumsum(1))
     v = view(2, (50, 3), BF16)
     close(scan(v, 0, entry), v.array.astype(np.float64).cumsum(0), scale=10)

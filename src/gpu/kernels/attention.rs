@@ -7,16 +7,13 @@
 
 mod problem;
 
-use super::copy::{cast, convert, index_of};
-use super::params::Params;
-use super::rows::from_start;
+use super::copy::{convert, flat};
+use super::dispatch::Dispatch;
 use crate::arguments::attention::{Inputs, Known, OutputTangents, Tangents, Wanted, laid_out_as};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
-use crate::gpu::shader::template::Template;
-use crate::gpu::{kernel, launch, variant};
 use problem::{Pass, Problem, SIDE, shared_out, words_start_rows};
 
 /// The text of a file of passes, preceded by the files they share.
@@ -45,7 +42,7 @@ pub fn forward(x: &Inputs) -> Result<(Array, Array)> {
 /// The tangent of the result, and the weighted mean of the tangents of the scores.
 pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
     let p = Problem::new(x, t)?;
-    let log_sum = numbers(known.log_sum)?;
+    let log_sum = flat(known.log_sum, DType::F32)?;
     let (out, mean) = along_queries(&p, "attention_tangent", x.q, Some(known.out), Some(&log_sum))?;
     Ok((rounded(&out, x.q.dtype())?, mean))
 }
@@ -63,21 +60,13 @@ pub fn vjp(
     let back = Back { p: &p, g, stats: statistics(&p, known, g, moved)?, second: moved.is_some() };
     let dq = if wanted.q { Some(back.queries(x.q)?) } else { None };
     let (dk, dv) = back.keys(wanted.k.then_some(x.k), wanted.v.then_some(x.v))?;
-    let dmask = match x.mask.filter(|_| wanted.mask) {
-        Some(mask) => Some(back.mask(mask)?),
-        None => None,
-    };
+    let dmask = x.mask.filter(|_| wanted.mask).map(|mask| back.mask(mask)).transpose()?;
     Ok([dq, dk, dv, dmask])
 }
 
 /// Converts `x` to `dtype`; keeps its layout if it has that dtype.
 fn rounded(x: &Array, dtype: DType) -> Result<Array> {
     if x.dtype() == dtype { Ok(x.clone()) } else { convert(x, dtype) }
-}
-
-/// Converts per-query numbers to float32 from the start of a buffer.
-fn numbers(x: &Array) -> Result<Array> {
-    from_start(&cast(x, DType::F32)?)
 }
 
 /// Runs a pass along the queries: returns a row per query, in the layout of `like`, and a number per query.
@@ -105,45 +94,35 @@ fn along_queries(
         blocks,
         mask: None,
     };
-    p.run(&pass, entry, FORWARD, &[], |text| {
-        text.math(&["log"]);
-    })?;
+    p.run(&pass, entry, FORWARD, |_| ())?;
     Ok((out, number))
 }
 
 /// Per query: the log-sum-exp, the mean of the cotangents of the weights and, for the second derivative, the
 /// means of the tangents of the scores and of the second derivatives.
 fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&OutputTangents>) -> Result<Array> {
-    let (index, rank) = (index_of(g)?, g.rank());
+    let rank = g.rank();
     let rows = g.shape().with(rank - 1, 1).numel();
     let out = Array::empty(Shape::new(&[rows, 4])?, DType::F32, g.device())?;
-    let lse = numbers(known.log_sum)?;
+    let lse = flat(known.log_sum, DType::F32)?;
     let (tangent, mean) = match moved {
-        Some(moved) => (moved.out, numbers(moved.mean)?),
+        Some(moved) => (moved.out, flat(moved.mean, DType::F32)?),
         // A placeholder for the absent buffer; the flag tells that it is not read.
         None => (known.out, lse.clone()),
     };
     let read = [g, known.out, tangent];
-    let dtypes = read.map(|x| x.dtype() as u64);
-    let key = variant(&[dtypes[0], dtypes[1], dtypes[2], u64::from(moved.is_some())]);
-    let kernel = kernel(index, "attention_rows", key, "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/attention_rows.wgsl"), DType::F32);
-        text.load("g", g.dtype()).load("y", known.out.dtype()).load("moved", tangent.dtype());
-        text.flag("SECOND", moved.is_some());
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.eight(g.shape().part(0, rank - 1).iter().map(|d| d as i64));
-    read.iter().for_each(|x| {
-        params.eight((0..rank - 1).map(|i| x.stride(i) as i64));
-    });
-    params.word(rank - 1).word(rows).word(p.width);
-    read.iter().for_each(|x| {
-        params.word(x.offset()).word(x.stride(rank - 1) as usize);
-    });
-    let buffers =
-        [g.buffer(), known.out.buffer(), tangent.buffer(), lse.buffer(), mean.buffer(), out.buffer()];
-    launch(index, &kernel, &buffers, params.words(), (rows as u64).div_ceil(16))?;
+    let source = include_str!("../../../shaders/attention_rows.wgsl");
+    let mut run = Dispatch::new("attention_rows", source, DType::F32);
+    run.input("g", g).input("y", known.out).input("moved", tangent).reads(&lse).reads(&mean).writes(&out);
+    run.flag("SECOND", moved.is_some()).lengths(&g.shape().part(0, rank - 1));
+    for x in read {
+        run.eight((0..rank - 1).map(|i| x.stride(i)));
+    }
+    run.words([rank - 1, rows, p.width]);
+    for x in read {
+        run.words([x.offset(), x.stride(rank - 1) as usize]);
+    }
+    run.launch(rows.div_ceil(16))?;
     Ok(out)
 }
 
@@ -161,12 +140,18 @@ fn owners(batch: &Shape, x: &Array) -> Shape {
 }
 
 impl Back<'_> {
-    fn run(&self, pass: &Pass, entry: &'static str, wants: u64) -> Result<()> {
+    fn run(&self, pass: &Pass, entry: &'static str, wants: usize) -> Result<()> {
         let second = self.second;
-        self.p.run(pass, entry, BACKWARD, &[u64::from(second), wants], |text| {
-            text.flag("SECOND", second).set("const WANTS", format!("const WANTS: u32 = {wants}u;"));
-            text.store("out2", pass.out2.dtype());
+        self.p.run(pass, entry, BACKWARD, |run| {
+            run.flag("SECOND", second).number("WANTS", wants);
+            run.text.store("out2", pass.out2.dtype());
         })
+    }
+
+    /// A pass that writes `out` and `out2`, whose columns are shared out as told; the work along them is added.
+    fn pass<'b>(&'b self, out: &'b Array, out2: &'b Array, (blocks, chunks): (usize, usize)) -> Pass<'b> {
+        let (g, stats, own) = (self.g, &self.stats, self.p.batch);
+        Pass { g, stats, out, out2, own, tiles: 0, walked: 0, chunks, blocks, mask: None }
     }
 
     /// The gradient of the queries `x`.
@@ -174,18 +159,10 @@ impl Back<'_> {
         let p = self.p;
         let dtype = if words_start_rows(x.dtype(), &[p.depth]) { x.dtype() } else { DType::F32 };
         let out = laid_out_as(x.shape(), x, dtype)?;
-        let (blocks, chunks) = shared_out(p.depth);
         let pass = Pass {
-            g: self.g,
-            stats: &self.stats,
-            out: &out,
-            out2: &out,
-            own: p.batch,
             tiles: p.queries.div_ceil(SIDE),
             walked: p.keys.div_ceil(SIDE),
-            chunks,
-            blocks,
-            mask: None,
+            ..self.pass(&out, &out, shared_out(p.depth))
         };
         self.run(&pass, "attention_queries", 0)?;
         rounded(&out, x.dtype())
@@ -201,20 +178,14 @@ impl Back<'_> {
         let (dk, dv) = (made(k)?, made(v)?);
         let Some(any) = dk.as_ref().or(dv.as_ref()) else { return Ok((None, None)) };
         let columns = k.map_or(0, |_| p.depth).max(v.map_or(0, |_| p.width));
-        let (blocks, chunks) = shared_out(columns);
+        let (out, out2) = (dk.as_ref().unwrap_or(any), dv.as_ref().unwrap_or(any));
         let pass = Pass {
-            g: self.g,
-            stats: &self.stats,
-            out: dk.as_ref().unwrap_or(any),
-            out2: dv.as_ref().unwrap_or(any),
             own: owners(&p.batch, like),
             tiles: p.keys.div_ceil(SIDE),
             walked: p.queries.div_ceil(SIDE),
-            chunks,
-            blocks,
-            mask: None,
+            ..self.pass(out, out2, shared_out(columns))
         };
-        let wants = 2 * u64::from(dk.is_some()) + 4 * u64::from(dv.is_some());
+        let wants = 2 * usize::from(dk.is_some()) + 4 * usize::from(dv.is_some());
         self.run(&pass, "attention_keys", wants)?;
         let each = |x: Option<Array>| x.map(|x| rounded(&x, like.dtype())).transpose();
         Ok((each(dk)?, each(dv)?))
@@ -228,16 +199,11 @@ impl Back<'_> {
         // An axis of length 1 gets the sum over all scores.
         let along = |own: usize, all: usize| if own == 1 { all.div_ceil(SIDE) } else { 1 };
         let pass = Pass {
-            g: self.g,
-            stats: &self.stats,
-            out: &out,
-            out2: &out,
             own: owners(&p.batch, x),
             tiles: rows.div_ceil(SIDE),
             walked: along(rows, p.queries) * along(cols, p.keys),
-            chunks: cols.div_ceil(SIDE),
-            blocks: 1,
             mask: Some((rows, cols)),
+            ..self.pass(&out, &out, (1, cols.div_ceil(SIDE)))
         };
         self.run(&pass, "attention_mask", 0)?;
         rounded(&out, x.dtype())

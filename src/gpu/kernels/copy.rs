@@ -1,14 +1,12 @@
 //! Copies and casts on the GPU; the counterpart of `src/cpu/pointwise/copy.rs`.
 
-use super::params::Params;
+use super::dispatch::{Dispatch, like, words_of};
 use crate::array::Array;
 use crate::array::buffer::Device;
-
 use crate::array::dtype::DType;
 use crate::array::nest::Nest;
 use crate::error::{Error, Result};
-use crate::gpu::shader::template::{Template, per_word};
-use crate::gpu::{kernel, launch, variant};
+use crate::gpu::shader::template::per_word;
 
 /// The GPU that holds `x`; an internal error for an array on the CPU.
 pub fn index_of(x: &Array) -> Result<u8> {
@@ -20,43 +18,51 @@ pub fn index_of(x: &Array) -> Result<u8> {
 
 /// Returns `x` if it is contiguous, else a contiguous copy.
 pub fn contiguous(x: &Array) -> Result<Array> {
-    if x.is_contiguous() { Ok(x.clone()) } else { convert(x, x.dtype()) }
+    cast(x, x.dtype())
 }
 
 /// Converts `x` to `dtype`: floats truncate to integers, and convert to bool by `!= 0`.
 pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
-    if x.dtype() == dtype { contiguous(x) } else { convert(x, dtype) }
+    if x.dtype() == dtype && x.is_contiguous() { Ok(x.clone()) } else { convert(x, dtype) }
+}
+
+/// Whether `x` holds `dtype`, contiguous from the start of its buffer.
+pub fn is_flat(x: &Array, dtype: DType) -> bool {
+    x.dtype() == dtype && x.is_contiguous() && x.offset() == 0
+}
+
+/// Returns `x`, or a copy, as `dtype` and contiguous from the start of its buffer.
+pub fn flat(x: &Array, dtype: DType) -> Result<Array> {
+    if is_flat(x, dtype) { Ok(x.clone()) } else { convert(x, dtype) }
+}
+
+/// Returns `x`, or a copy, contiguous from the start of its buffer.
+pub fn from_start(x: &Array) -> Result<Array> {
+    flat(x, x.dtype())
 }
 
 /// A new contiguous array with the elements of `x` as `dtype`.
 pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
-    let index = index_of(x)?;
-    let out = Array::empty(x.shape(), dtype, x.device())?;
+    let out = like(x, dtype)?;
     let nest = Nest::new(&x.shape(), &[x]);
     // Without a change of dtype, copy the bits, so that NaN payloads and -0 survive.
-    let compute = match (x.dtype(), dtype) {
-        (DType::F32, DType::F32) => DType::I32,
-        (from, to) if from.is_float() || to.is_float() => DType::F32,
-        _ => DType::I32,
-    };
-    let from = if x.dtype() == dtype && compute == DType::I32 { DType::I32 } else { x.dtype() };
-    let to = if x.dtype() == dtype && compute == DType::I32 { DType::I32 } else { dtype };
-    let key = variant(&[x.dtype() as u64, dtype as u64, u64::from(nest.are_flat(1))]);
-    let kernel = kernel(index, "cast", key, "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/map1.wgsl"), compute);
-        text.load("x", from).store("out", to).elements_per_word(to).flag("CONTIGUOUS", nest.are_flat(1));
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.nest(&nest, 1).word(nest.rank).word(x.numel()).word(x.offset()).float(0.0).float(0.0);
-    let words = x.numel().div_ceil(per_word(dtype) as usize) as u64;
-    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), words.div_ceil(1024))?;
+    let is_copy = x.dtype() == dtype && per_word(dtype) == 1;
+    let (from, to) = if is_copy { (DType::I32, DType::I32) } else { (x.dtype(), dtype) };
+    let compute = if from.is_float() || to.is_float() { DType::F32 } else { DType::I32 };
+    let mut run = Dispatch::new("cast", include_str!("../../../shaders/map1.wgsl"), compute);
+    run.text.load("x", from).store("out", to);
+    run.reads(x)
+        .writes(&out)
+        .flag("CONTIGUOUS", nest.are_flat(1))
+        .nest(&nest, 1)
+        .words([nest.rank, x.numel(), x.offset()])
+        .floats([0.0; 2]);
+    run.launch(words_of(&out).div_ceil(1024))?;
     Ok(out)
 }
 
 /// Copies `src`, broadcast to the shape of `dst`, into the view `dst`. Both have the same dtype.
 pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
-    let index = index_of(dst)?;
     if src.dtype() != dst.dtype() {
         return Err(Error::dtype(format!("internal: copy of {src:?} into {dst:?}")));
     }
@@ -68,22 +74,11 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
         src
     };
     let nest = Nest::new(&dst.shape(), &[dst, src]);
-    let is_packed = per_word(dst.dtype()) == 2;
-    let kernel = kernel(index, "copy_into", variant(&[u64::from(is_packed)]), "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/copy_into.wgsl"), DType::F32);
-        if is_packed {
-            text.set("var out", "@group(0) @binding(1) var<storage, read_write> out: array<atomic<u32>>;");
-            text.set(
-                "copy element",
-                "fn copy_element(to: u32, i: u32) { let shift = (to & 1u) << 4u; \
-                 atomicAnd(&out[to >> 1u], ~(0xffffu << shift)); \
-                 atomicOr(&out[to >> 1u], ((x[i >> 1u] >> ((i & 1u) << 4u)) & 0xffffu) << shift); }",
-            );
-        }
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.nest(&nest, 2).word(nest.rank).word(dst.numel()).word(dst.offset()).word(src.offset());
-    let groups = (dst.numel() as u64).div_ceil(256);
-    launch(index, &kernel, &[src.buffer(), dst.buffer()], params.words(), groups)
+    let (name, source) = match per_word(dst.dtype()) {
+        1 => ("copy_into", include_str!("../../../shaders/copy_into.wgsl")),
+        _ => ("copy_into_halves", include_str!("../../../shaders/copy_into_halves.wgsl")),
+    };
+    let mut run = Dispatch::new(name, source, DType::F32);
+    run.reads(src).writes(dst).nest(&nest, 2).words([nest.rank, dst.numel(), dst.offset(), src.offset()]);
+    run.launch(dst.numel().div_ceil(256))
 }

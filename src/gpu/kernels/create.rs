@@ -1,14 +1,13 @@
 //! New tensors on the GPU: constants, identity matrices, triangles; the counterpart of `src/cpu/create.rs`.
 
 use super::copy::{convert, copy_into, index_of};
-use super::params::Params;
+use super::dispatch::{Dispatch, like, words_of};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::cpu;
 use crate::error::Result;
-use crate::gpu::shader::template::{Template, per_word};
-use crate::gpu::{kernel, launch, scalar, storage_bytes, upload, variant};
+use crate::gpu::{scalar, storage_bytes, upload};
 
 /// Sets every element of the view `dst` to `value`.
 pub fn fill(dst: &Array, value: f64) -> Result<()> {
@@ -46,18 +45,14 @@ pub fn eye(index: u8, rows: usize, columns: usize, diagonal: i64, dtype: DType) 
 
 /// `x` with zeros above (`upper` false) or below (`upper` true) the given diagonal of the last two axes.
 pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
-    let index = index_of(x)?;
-    let out = Array::empty(x.shape(), x.dtype(), x.device())?;
-    let kernel = kernel(index, "tri", variant(&[x.dtype() as u64, u64::from(upper)]), "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/tri.wgsl"), x.dtype());
-        text.load("x", x.dtype()).store("out", x.dtype()).elements_per_word(x.dtype()).flag("UPPER", upper);
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.eight(x.shape().iter().map(|d| d as i64)).eight(x.strides().iter().map(|&s| s as i64));
-    params.word(x.rank()).word(x.numel()).word(x.offset());
-    params.word(diagonal.clamp(-(1 << 30), 1 << 30) as usize);
-    let words = x.numel().div_ceil(per_word(x.dtype()) as usize) as u64;
-    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), words.div_ceil(256))?;
+    let out = like(x, x.dtype())?;
+    let mut run = Dispatch::new("tri", include_str!("../../../shaders/tri.wgsl"), x.dtype());
+    run.input("x", x).output("out", &out).flag("UPPER", upper).lengths(&x.shape()).strides(x).words([
+        x.rank(),
+        x.numel(),
+        x.offset(),
+        diagonal.clamp(-(1 << 30), 1 << 30) as usize,
+    ]);
+    run.launch(words_of(&out).div_ceil(256))?;
     Ok(out)
 }

@@ -1,9 +1,12 @@
 //! The associative operations of reductions and scans.
 
+use super::map::{pointwise, pointwise_int};
+use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::error::Result;
 use crate::math::real::{Integer, Pointwise, PointwiseInt, Real};
 
-/// An associative operation.
+/// An associative operation, numbered as in `shaders/reduce.wgsl`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Fold {
     /// Sum.
@@ -17,53 +20,39 @@ pub(super) enum Fold {
 }
 
 impl Fold {
-    /// Its name.
+    /// The name of its kernel.
     pub fn name(self) -> &'static str {
-        ["sum", "prod", "max", "min"][self as usize]
+        ["reduce_sum", "reduce_prod", "reduce_max", "reduce_min"][self as usize]
     }
 
-    /// The text of `fn combine` for floats or integers. A NaN, recognised by its bits, wins over all numbers.
-    pub fn combine(self, is_float: bool) -> &'static str {
-        match (self, is_float) {
-            (Fold::Sum, _) => "fn combine(a: T, b: T) -> T { return a + b; }",
-            (Fold::Prod, _) => "fn combine(a: T, b: T) -> T { return a * b; }",
-            (Fold::Max, true) => concat!(
-                "fn nan_(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }\n",
-                "fn combine(a: T, b: T) -> T { return select(select(select(b, a, a > b), b, nan_(b)), a, \
-                 nan_(a)); }"
-            ),
-            (Fold::Min, true) => concat!(
-                "fn nan_(v: f32) -> bool { return (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }\n",
-                "fn combine(a: T, b: T) -> T { return select(select(select(b, a, a < b), b, nan_(b)), a, \
-                 nan_(a)); }"
-            ),
-            (Fold::Max, false) => "fn combine(a: T, b: T) -> T { return max(a, b); }",
-            (Fold::Min, false) => "fn combine(a: T, b: T) -> T { return min(a, b); }",
-        }
-    }
-
-    /// The neutral element. Infinities have no literal: they are passed as the parameter `init`.
-    pub fn init(self, compute: DType) -> &'static str {
+    /// The bits of the neutral element.
+    pub fn neutral(self, compute: DType) -> u32 {
         match (self, compute) {
-            (Fold::Sum, _) => "T(0)",
-            (Fold::Prod, _) => "T(1)",
-            (_, DType::F32) => "p.init",
-            (Fold::Max, DType::U32) => "0u",
-            (Fold::Min, DType::U32) => "0xffffffffu",
-            (Fold::Max, _) => "bitcast<i32>(0x80000000u)",
-            (Fold::Min, _) => "0x7fffffff",
+            (Fold::Sum, _) => 0,
+            (Fold::Prod, DType::F32) => 1f32.to_bits(),
+            (Fold::Prod, _) => 1,
+            (Fold::Max, DType::F32) => f32::NEG_INFINITY.to_bits(),
+            (Fold::Min, DType::F32) => f32::INFINITY.to_bits(),
+            (Fold::Max, DType::U32) => u32::MIN,
+            (Fold::Min, DType::U32) => u32::MAX,
+            (Fold::Max, _) => i32::MIN as u32,
+            (Fold::Min, _) => i32::MAX as u32,
         }
     }
 
-    /// The infinity that is neutral for a maximum or minimum.
-    pub fn seed(self) -> f64 {
-        if self == Fold::Min { f64::INFINITY } else { f64::NEG_INFINITY }
+    /// Combines two arrays of one dtype elementwise.
+    pub fn combine(self, x: &Array, y: &Array) -> Result<Array> {
+        if x.dtype().is_float() {
+            pointwise("combine", [self as u64, 0], [x, y], Combine(self))
+        } else {
+            pointwise_int([x, y], Combine(self))
+        }
     }
 }
 
-/// Combines the two results of a split reduction.
+/// The operation on two numbers.
 #[derive(Clone, Copy)]
-pub(super) struct Combine(pub Fold);
+struct Combine(Fold);
 
 impl Pointwise<2> for Combine {
     fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R {

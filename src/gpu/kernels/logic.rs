@@ -5,13 +5,21 @@ use crate::arguments::logic::{Logic, Relation};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
+use crate::gpu::shader::int_expr::{self, IntExpr};
 use crate::gpu::shader::template::arithmetic;
+use crate::gpu::shader::wgsl::{self, Expr};
+use crate::math::real::{Integer, Real};
 
-/// Runs the elementwise text `fn op` over `x`, arrays of one dtype; returns bool.
-fn truth(name: &str, key: u64, x: &[&Array], text: String) -> Result<Array> {
-    let compute = arithmetic(x[0].dtype());
-    let job = Job { name, key: [key, 0], text: "", attributes: [0.0; 2], dtype: DType::Bool, compute };
-    run(&job, x, &|| Ok(text.clone()))
+/// Runs a function with the arithmetic of `compute`; `body` writes it.
+fn run_as(
+    (name, key): (&str, u64),
+    dtype: DType,
+    compute: DType,
+    x: &[&Array],
+    body: &dyn Fn() -> String,
+) -> Result<Array> {
+    let job = Job { name, key: [key, 0], text: "", attributes: [0.0; 2], dtype, compute };
+    run(&job, x, &|| Ok(body()))
 }
 
 /// Whether `x` is in `relation` to `y`, elementwise, for one dtype; NaN as in IEEE 754, tested by its bits.
@@ -19,41 +27,49 @@ pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     if x.dtype() != y.dtype() {
         return Err(Error::dtype(format!("internal: comparison of {x:?} with {y:?}")));
     }
-    let sign = match relation {
+    let (kernel, compute) = (("compare", relation as u64), arithmetic(x.dtype()));
+    let body = || match compute {
+        DType::F32 => wgsl::with_library("op", &["x", "y"], &|x| of_floats(relation, x[0], x[1])),
+        _ => int_expr::text(&["x", "y"], &|x| x[0].relation(sign(relation), x[1])),
+    };
+    run_as(kernel, DType::Bool, compute, &[x, y], &body)
+}
+
+/// How WGSL spells a relation.
+fn sign(relation: Relation) -> &'static str {
+    match relation {
         Relation::Lt => "<",
         Relation::Le => "<=",
         Relation::Eq => "==",
         Relation::Ne => "!=",
         Relation::Gt => ">",
         Relation::Ge => ">=",
+    }
+}
+
+/// 1 where `x` is in `relation` to `y`, else 0.
+fn of_floats(relation: Relation, x: Expr, y: Expr) -> Expr {
+    let holds = match relation {
+        Relation::Ne => x.ne(y),
+        _ => x.relation(sign(relation), y) & x.ordered(y),
     };
-    let ordered =
-        "((bitcast<u32>(x) & 0x7fffffffu) <= 0x7f800000u) & ((bitcast<u32>(y) & 0x7fffffffu) <= 0x7f800000u)";
-    let holds = match (arithmetic(x.dtype()), relation) {
-        (DType::F32, Relation::Ne) => format!("(x != y) | !({ordered})"),
-        (DType::F32, _) => format!("(x {sign} y) & {ordered}"),
-        _ => format!("x {sign} y"),
-    };
-    truth("compare", relation as u64, &[x, y], format!("fn op(x: T, y: T) -> T {{ return T({holds}); }}"))
+    Expr::select(holds, Expr::lit(1.0), Expr::lit(0.0))
 }
 
 /// A function of bool arrays: of two, `not` of one.
 pub fn logical(logic: Logic, x: &[&Array]) -> Result<Array> {
-    check_bool(x)?;
-    let text = match logic {
-        Logic::And => "fn op(x: T, y: T) -> T { return x & y; }",
-        Logic::Or => "fn op(x: T, y: T) -> T { return x | y; }",
-        Logic::Xor => "fn op(x: T, y: T) -> T { return x ^ y; }",
-        Logic::Not => "fn op(x: T) -> T { return 1 - x; }",
-    };
-    truth("logic", logic as u64, x, text.to_string())
-}
-
-fn check_bool(x: &[&Array]) -> Result<()> {
-    match x.iter().find(|a| a.dtype() != DType::Bool) {
-        Some(a) => Err(Error::dtype(format!("internal: logic is for bool, got {a:?}"))),
-        None => Ok(()),
+    if let Some(a) = x.iter().find(|a| a.dtype() != DType::Bool) {
+        return Err(Error::dtype(format!("internal: logic is for bool, got {a:?}")));
     }
+    let body = || {
+        int_expr::text(&["x", "y"][..x.len()], &|x| match logic {
+            Logic::And => x[0].and(x[1]),
+            Logic::Or => x[0].or(x[1]),
+            Logic::Xor => x[0].xor(x[1]),
+            Logic::Not => IntExpr::lit(1).sub(x[0]),
+        })
+    };
+    run_as(("logic", logic as u64), DType::Bool, DType::I32, x, &body)
 }
 
 /// `a` where `mask` holds, `b` elsewhere; `a` and `b` have one dtype, and all three broadcast.
@@ -61,9 +77,6 @@ pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
     if a.dtype() != b.dtype() || mask.dtype() != DType::Bool {
         return Err(Error::dtype(format!("internal: select by {mask:?} between {a:?} and {b:?}")));
     }
-    let compute = arithmetic(a.dtype());
-    let job = Job { name: "select", key: [0; 2], text: "", attributes: [0.0; 2], dtype: a.dtype(), compute };
-    run(&job, &[mask, a, b], &|| {
-        Ok("fn op(m: T, a: T, b: T) -> T { return select(b, a, m != T(0)); }".to_string())
-    })
+    let body = || int_expr::text(&["m", "a", "b"], &|x| x[0].select(x[1], x[2]));
+    run_as(("select", 0), a.dtype(), arithmetic(a.dtype()), &[mask, a, b], &body)
 }

@@ -3,17 +3,15 @@
 //! A rule is run once on expressions that write WGSL; the result becomes the body of a template file. The
 //! driver below is not generic, so a rule adds only one small closure to the code.
 
-use super::copy::index_of;
-use super::params::Params;
+use super::dispatch::{Dispatch, words_of};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::nest::Nest;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::shader::int_expr;
-use crate::gpu::shader::template::{Template, arithmetic, per_word};
+use crate::gpu::shader::template::arithmetic;
 use crate::gpu::shader::wgsl;
-use crate::gpu::{kernel, launch, variant};
 use crate::math::real::{Pointwise, PointwiseInt};
 
 /// The names of the inputs in the templates.
@@ -60,54 +58,23 @@ pub(super) fn run(job: &Job, x: &[&Array], body: &dyn Fn() -> Result<String>) ->
     let first =
         x.first().ok_or_else(|| Error::unsupported("internal: an elementwise kernel without inputs"))?;
     let out = Array::empty(broadcast(x)?, job.dtype, first.device())?;
-    run_into(job, x, &out, body)?;
-    Ok(out)
-}
-
-/// Runs a job into `out`, which is contiguous from the start of its buffer.
-fn run_into(job: &Job, x: &[&Array], out: &Array, body: &dyn Fn() -> Result<String>) -> Result<()> {
-    let index = index_of(out)?;
     let nest = Nest::new(&out.shape(), x);
-    let dense = nest.are_flat(x.len());
-    let [rule, count] = job.key;
-    let mut parts = [rule, count, job.dtype as u64, job.compute as u64, u64::from(dense), 99, 99, 99, 99];
-    for (slot, a) in parts[5..].iter_mut().zip(x) {
-        *slot = a.dtype() as u64;
+    let mut run = Dispatch::new(job.name, SKELETONS[x.len() - 1], job.compute);
+    for (name, a) in NAMES.iter().zip(x) {
+        run.input(name, a);
     }
-    let kernel = kernel(index, job.name, variant(&parts).with_text(job.text), "main", || {
-        let mut text = Template::new(SKELETONS[x.len() - 1], job.compute);
-        for (name, a) in NAMES.iter().zip(x) {
-            text.load(name, a.dtype());
-        }
-        text.store("out", job.dtype)
-            .elements_per_word(job.dtype)
-            .flag("CONTIGUOUS", dense)
-            .set("fn op", body()?);
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.nest(&nest, x.len()).word(nest.rank).word(out.numel());
-    for a in x {
-        params.word(a.offset());
-    }
-    let [a, b] = job.attributes;
-    params.float(a).float(b);
-    let mut buffers: smallvec::SmallVec<[_; 5]> = x.iter().map(|a| a.buffer()).collect();
-    buffers.push(out.buffer());
-    let words = out.numel().div_ceil(per_word(job.dtype) as usize) as u64;
-    launch(index, &kernel, &buffers, params.words(), words.div_ceil(1024))
-}
-
-fn float_only(name: &str, x: &[&Array]) -> Result<()> {
-    match x.iter().find(|a| !a.dtype().is_float()) {
-        Some(a) => Err(Error::dtype(format!("internal: {name} is for floats, got {a:?}"))),
-        None => Ok(()),
-    }
+    run.output("out", &out).flag("CONTIGUOUS", nest.are_flat(x.len())).op(body, job.key, job.text);
+    run.nest(&nest, x.len()).words([nest.rank, out.numel()]).words(x.iter().map(|a| a.offset()));
+    run.floats(job.attributes);
+    run.launch(words_of(&out).div_ceil(1024))?;
+    Ok(out)
 }
 
 /// The dtype of a rule's result: that of the operands, or of the halves if some operands are float32.
 fn rule_dtype(name: &str, x: &[&Array]) -> Result<DType> {
-    float_only(name, x)?;
+    if let Some(a) = x.iter().find(|a| !a.dtype().is_float()) {
+        return Err(Error::dtype(format!("internal: {name} is for floats, got {a:?}")));
+    }
     DType::of_rule(x.iter().map(|a| a.dtype())).ok_or_else(|| {
         let dtypes: Vec<&str> = x.iter().map(|a| a.dtype().name()).collect();
         Error::dtype(format!("internal: {name}: one dtype expected, got {}", dtypes.join(" and ")))

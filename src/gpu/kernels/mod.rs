@@ -1,13 +1,14 @@
 //! Host code of the shaders: it chooses a variant, lays out its parameters and launches it.
 //!
 //! Each file mirrors the family of the same name in `src/cpu/`, function by function.
-//! `src/gpu/kernels/params.rs` lays out shapes and strides; `src/gpu/kernels/parts.rs` splits long loops into
-//! several launches.
+//! `src/gpu/kernels/dispatch.rs` puts a launch together; `src/gpu/kernels/parts.rs` splits long loops into
+//! several.
 pub mod attention;
 pub mod conv;
 pub mod copy;
 pub mod create;
 mod cross_entropy;
+mod dispatch;
 mod fold;
 pub mod gather;
 pub mod logic;
@@ -16,7 +17,6 @@ pub mod map;
 pub mod matmul;
 pub mod norm;
 pub mod optim;
-mod params;
 mod parts;
 pub mod random;
 pub mod recurrence;

@@ -5,32 +5,23 @@
 
 pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
 
-use super::copy::{cast, index_of};
-use super::params::Params;
-use super::rows::{Rows, flag_if, from_start};
+use super::copy::{cast, from_start};
+use super::dispatch::{Dispatch, words_of};
+use super::rows::Rows;
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
-use crate::gpu::shader::template::{Template, per_word};
-use crate::gpu::{kernel, launch, variant};
 
 /// Softmax along the last axis, or its logarithm.
 pub fn softmax(x: &Array, log: bool) -> Result<Array> {
     let x = from_start(x)?;
     let rows = Rows::of(&x, 1);
-    let out = Array::empty(x.shape(), rows.output(x.dtype()), x.device())?;
-    let parts = [x.dtype() as u64, out.dtype() as u64, rows.key(), u64::from(log)];
-    let kernel = kernel(index_of(&x)?, "softmax", variant(&parts), rows.entry(), || {
-        let mut text = Template::new(include_str!("../../../shaders/softmax.wgsl"), DType::F32);
-        text.load("x", x.dtype()).store("out", out.dtype()).elements_per_word(out.dtype());
-        text.math(&["exp", "log"]).flag("LOG", log);
-        rows.set(&mut text);
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.word(rows.rows).word(rows.cols).word(0).word(rows.cols).word(rows.cols);
-    launch(index_of(&x)?, &kernel, &[x.buffer(), out.buffer()], params.words(), rows.groups())?;
+    let out = rows.output(&x)?;
+    let mut run = rows.dispatch("softmax", include_str!("../../../shaders/softmax.wgsl"));
+    run.input("x", &x).output("out", &out).flag("LOG", log);
+    run.words([rows.rows, rows.cols, 0, rows.cols, rows.cols]);
+    run.launch(rows.groups())?;
     cast(&out, x.dtype())
 }
 
@@ -39,18 +30,12 @@ pub fn softmax(x: &Array, log: bool) -> Result<Array> {
 pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     let (g, y) = (from_start(g)?, from_start(y)?);
     let rows = Rows::of(&y, 1);
-    let out = Array::empty(y.shape(), rows.output(y.dtype()), y.device())?;
-    let parts = [y.dtype() as u64, g.dtype() as u64, out.dtype() as u64, rows.key(), u64::from(log)];
-    let kernel = kernel(index_of(&y)?, "softmax_vjp", variant(&parts), rows.entry(), || {
-        let mut text = Template::new(include_str!("../../../shaders/softmax_backward.wgsl"), DType::F32);
-        text.load("y", y.dtype()).load("g", g.dtype());
-        text.store("out", out.dtype()).elements_per_word(out.dtype()).math(&["exp"]).flag("LOG", log);
-        rows.set(&mut text);
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.word(rows.rows).word(rows.cols).word(rows.cols).word(rows.cols).word(rows.cols);
-    launch(index_of(&y)?, &kernel, &[y.buffer(), g.buffer(), out.buffer()], params.words(), rows.groups())?;
+    let out = rows.output(&y)?;
+    let source = include_str!("../../../shaders/softmax_backward.wgsl");
+    let mut run = rows.dispatch("softmax_vjp", source);
+    run.input("y", &y).input("g", &g).output("out", &out).flag("LOG", log);
+    run.words([rows.rows]).words([rows.cols; 4]);
+    run.launch(rows.groups())?;
     cast(&out, y.dtype())
 }
 
@@ -64,34 +49,25 @@ pub fn layer_norm(
     eps: f64,
 ) -> Result<(Array, Array, Array)> {
     let x = from_start(x)?;
-    let index = index_of(&x)?;
     let rows = Rows::of(&x, axes);
-    let out = Array::empty(x.shape(), rows.output(x.dtype()), x.device())?;
+    let out = rows.output(&x)?;
     let lead = x.shape().part(0, x.rank() - axes);
     let mean = Array::empty(lead, DType::F32, x.device())?;
     let rstd = Array::empty(lead, DType::F32, x.device())?;
     // Placeholders for absent buffers; the flags tell that they are not read.
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
     let shift = bias.map_or(Ok(x.clone()), from_start)?;
-    let parts =
-        [x.dtype() as u64, out.dtype() as u64, scale.dtype() as u64, shift.dtype() as u64, rows.key()];
-    let kernel = kernel(index, "layer_norm", variant(&parts), rows.entry(), || {
-        let mut text = Template::new(include_str!("../../../shaders/layernorm.wgsl"), DType::F32);
-        text.load("x", x.dtype()).load("weight", scale.dtype()).load("bias", shift.dtype());
-        text.store("out", out.dtype()).elements_per_word(out.dtype());
-        rows.set(&mut text);
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.word(rows.rows).word(rows.cols).word(0).word(rows.cols).word(rows.cols);
-    params.word(flag_if(weight.is_some(), 1) | flag_if(bias.is_some(), 2)).float(eps);
-    let buffers = [x.buffer(), scale.buffer(), shift.buffer(), out.buffer(), mean.buffer(), rstd.buffer()];
-    launch(index, &kernel, &buffers, params.words(), rows.groups())?;
+    let mut run = rows.dispatch("layer_norm", include_str!("../../../shaders/layernorm.wgsl"));
+    run.input("x", &x).input("weight", &scale).input("bias", &shift);
+    run.output("out", &out).writes(&mean).writes(&rstd);
+    let flags = usize::from(weight.is_some()) | usize::from(bias.is_some()) << 1;
+    run.words([rows.rows, rows.cols, 0, rows.cols, rows.cols, flags]).floats([eps]);
+    run.launch(rows.groups())?;
     Ok((cast(&out, x.dtype())?, mean, rstd))
 }
 
 /// The number of rows whose partial sums of the weight's gradient are kept separately.
-const SLOTS: u64 = 1024;
+const SLOTS: usize = 1024;
 
 /// The VJP of [`layer_norm`]: the cotangents of `x`, weight and bias (the last two in the shape of the
 /// normalised axes, and in the weight's dtype, or that of `x` without a weight).
@@ -104,28 +80,20 @@ pub fn layer_norm_vjp(
     axes: usize,
 ) -> Result<(Array, Array, Array)> {
     let (g, x, mean, rstd) = (from_start(g)?, from_start(x)?, from_start(mean)?, from_start(rstd)?);
-    let index = index_of(&x)?;
     let rows = Rows::of(&x, axes);
-    let out = Array::empty(x.shape(), rows.output(x.dtype()), x.device())?;
+    let out = rows.output(&x)?;
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
-    let per_group = 256 / u64::from(rows.lanes);
-    let groups = rows.groups().min(SLOTS.div_ceil(per_group)).max(1);
-    let slots = (groups * per_group) as usize;
-    let partial = Array::empty(Shape::new(&[slots, 2, rows.cols])?, DType::F32, x.device())?;
-    let parts = [x.dtype() as u64, g.dtype() as u64, scale.dtype() as u64, out.dtype() as u64, rows.key()];
-    let kernel = kernel(index, "layer_norm_vjp", variant(&parts), rows.entry(), || {
-        let mut text = Template::new(include_str!("../../../shaders/layernorm_backward.wgsl"), DType::F32);
-        text.load("x", x.dtype()).load("g", g.dtype()).load("weight", scale.dtype());
-        text.store("out", out.dtype()).elements_per_word(out.dtype());
-        rows.set(&mut text);
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.word(rows.rows).word(rows.cols).word(rows.cols).word(rows.cols).word(rows.cols);
-    params.word(flag_if(weight.is_some(), 1) | 8).word(groups as usize);
-    let buffers = [&x, &g, &scale, &mean, &rstd, &out, &partial].map(Array::buffer);
+    let per_group = 256 / rows.lanes;
     // Even without rows, one workgroup writes the sums, which are zero.
-    launch(index, &kernel, &buffers, params.words(), groups)?;
+    let groups = rows.groups().min(SLOTS.div_ceil(per_group)).max(1);
+    let slots = groups * per_group;
+    let partial = Array::empty(Shape::new(&[slots, 2, rows.cols])?, DType::F32, x.device())?;
+    let source = include_str!("../../../shaders/layernorm_backward.wgsl");
+    let mut run = rows.dispatch("layer_norm_vjp", source);
+    run.input("x", &x).input("g", &g).input("weight", &scale);
+    run.reads(&mean).reads(&rstd).output("out", &out).writes(&partial);
+    run.words([rows.rows]).words([rows.cols; 4]).words([usize::from(weight.is_some()) | 8, groups]);
+    run.launch(groups)?;
     let tail = x.shape().part(x.rank() - axes, x.rank());
     let (dweight, dbias) = add_slots(&partial, tail, slots, scale.dtype())?;
     Ok((cast(&out, x.dtype())?, dweight, dbias))
@@ -133,17 +101,11 @@ pub fn layer_norm_vjp(
 
 /// Adds the partial sums of the gradients of weight and bias.
 fn add_slots(partial: &Array, shape: Shape, slots: usize, dtype: DType) -> Result<(Array, Array)> {
-    let index = index_of(partial)?;
     let dweight = Array::empty(shape, dtype, partial.device())?;
     let dbias = Array::empty(shape, dtype, partial.device())?;
-    let kernel = kernel(index, "layer_norm_columns", variant(&[dtype as u64]), "main", || {
-        let mut text = Template::new(include_str!("../../../shaders/layernorm_columns.wgsl"), DType::F32);
-        text.store("dweight", dtype).store("dbias", dtype).elements_per_word(dtype);
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.word(slots).word(shape.numel());
-    let groups = (shape.numel() as u64).div_ceil(u64::from(per_word(dtype))).div_ceil(32);
-    launch(index, &kernel, &[partial.buffer(), dweight.buffer(), dbias.buffer()], params.words(), groups)?;
+    let source = include_str!("../../../shaders/layernorm_columns.wgsl");
+    let mut run = Dispatch::new("layer_norm_columns", source, DType::F32);
+    run.reads(partial).output("dweight", &dweight).output("dbias", &dbias).words([slots, shape.numel()]);
+    run.launch(words_of(&dweight).div_ceil(32))?;
     Ok((dweight, dbias))
 }

@@ -3,10 +3,9 @@
 //! One dispatch updates all parameters of a group (`src/gpu/kernels/many.rs`). The kernels compute in
 //! float32; parameters of 16 bits are rounded once.
 
-use super::copy::{cast, convert, copy_into, index_of};
-use super::many::{Entry, Family, Role, reads, writes};
+use super::copy::{cast, copy_into, flat, index_of, is_flat};
+use super::many::{Entry, Family};
 use super::map;
-use super::params::Params;
 use super::reduce;
 use crate::arguments::optim::{Adam, Rule, Sgd, Slot, slots as all_slots};
 use crate::array::Array;
@@ -17,15 +16,16 @@ use crate::gpu::scalar;
 use crate::math::real::{Pointwise, Real};
 use smallvec::SmallVec;
 
-/// Whether kernels can update `x` in place: contiguous float32 from the start of its buffer.
-fn is_flat(x: &Array) -> bool {
-    x.dtype() == DType::F32 && x.is_contiguous() && x.offset() == 0
-}
-
 /// Converts a gradient to the form that kernels read: contiguous, in a float dtype.
 fn flat_gradient(g: &Array) -> Result<Array> {
-    let dtype = if g.dtype().is_float() { g.dtype() } else { DType::F32 };
-    if g.dtype() == dtype && g.is_contiguous() && g.offset() == 0 { Ok(g.clone()) } else { convert(g, dtype) }
+    flat(g, if g.dtype().is_float() { g.dtype() } else { DType::F32 })
+}
+
+/// Writes back the parameters of which kernels have changed a copy.
+fn write_back<'a>(pairs: impl Iterator<Item = (&'a Array, &'a Array)>) -> Result<()> {
+    pairs
+        .filter(|(x, _)| !is_flat(x, DType::F32))
+        .try_for_each(|(x, moved)| copy_into(x, &cast(moved, x.dtype())?))
 }
 
 /// Performs one step of `rule`, in place, on parameters that share no memory: one dispatch per dtype of
@@ -46,14 +46,14 @@ pub(super) fn step_by(slots: &[Slot], rule: &Rule, most: usize) -> Result<()> {
     let mut arrays: Vec<Array> = Vec::new();
     for slot in slots {
         for x in slot.state {
-            arrays.push(if is_flat(x) { (*x).clone() } else { convert(x, DType::F32)? });
+            arrays.push(flat(x, DType::F32)?);
         }
         arrays.push(flat_gradient(slot.grad)?);
     }
     let (arrays, steps): (Vec<&Array>, Vec<i32>) =
         (arrays.iter().collect(), slots.iter().map(|s| s.step).collect());
-    let flat: Vec<Slot> = all_slots(&arrays, width, &steps).collect();
-    let mut rest: SmallVec<[&Slot; 32]> = flat.iter().filter(|s| s.param().numel() > 0).collect();
+    let moved: Vec<Slot> = all_slots(&arrays, width, &steps).collect();
+    let mut rest: SmallVec<[&Slot; 32]> = moved.iter().filter(|s| s.param().numel() > 0).collect();
     while let Some(dtype) = rest.first().map(|s| s.grad.dtype()) {
         let together: SmallVec<[&Slot; 32]> =
             rest.iter().copied().filter(|s| s.grad.dtype() == dtype).collect();
@@ -63,118 +63,84 @@ pub(super) fn step_by(slots: &[Slot], rule: &Rule, most: usize) -> Result<()> {
             Rule::Adam(a) => adam(&together, dtype, a, most)?,
         }
     }
-    let pairs = slots.iter().zip(&flat).flat_map(|(slot, flat)| slot.state.iter().zip(flat.state));
-    for (&x, &moved) in pairs.filter(|(x, _)| !is_flat(x)) {
-        copy_into(x, &cast(moved, x.dtype())?)?;
-    }
-    Ok(())
+    let pairs = slots.iter().zip(&moved).flat_map(|(slot, moved)| slot.state.iter().zip(moved.state));
+    write_back(pairs.map(|(x, moved)| (*x, *moved)))
 }
 
-/// The entry of a slot: its gradient, then its state.
-fn entry<'a>(slot: &Slot<'a>, words: [u32; 2]) -> Entry<'a> {
-    let buffers = [slot.grad].iter().chain(slot.state).map(|x| x.buffer()).collect();
-    Entry { buffers, count: slot.param().numel(), words }
+/// The entries of slots, whose arrays are the gradient, then the state; `words` are those of a slot.
+fn entries_of<'a>(slots: &[&Slot<'a>], words: impl Fn(&Slot) -> [u32; 2]) -> Vec<Entry<'a>> {
+    let entry = |slot: &&Slot<'a>| Entry {
+        arrays: [slot.grad].into_iter().chain(slot.state.iter().copied()).collect(),
+        words: words(slot),
+    };
+    slots.iter().map(entry).collect()
 }
 
 fn sgd(slots: &[&Slot], dtype: DType, s: &Sgd, most: usize) -> Result<()> {
-    const ROLES: [Role; 3] = [reads("g"), writes("x"), writes("momentum")];
-    let Some(first) = slots.first() else { return Ok(()) };
-    let bound = first.state.len() + 1;
+    let entries = entries_of(slots, |slot| [u32::from(slot.step == 1), 0]);
     let family = Family {
         name: "sgd",
         source: include_str!("../../../shaders/optim_sgd.wgsl"),
-        dtype,
-        without: (bound < ROLES.len()).then_some(("MOMENTUM", "momentum")),
-        before: &[],
-        roles: &ROLES[..bound],
-        after: &[],
+        gradient: Some(dtype),
+        option: Some(("MOMENTUM", "momentum", entries.iter().all(|e| e.arrays.len() == 3))),
+        ..Family::default()
     };
-    let mut header = Params::default();
-    header.word(usize::from(s.nesterov) | usize::from(s.maximize) << 1);
-    header
-        .float(s.lr)
-        .float(s.weight_decay)
-        .float(s.momentum)
-        .float(1.0 - s.dampening)
-        .word(0)
-        .word(0)
-        .word(0);
-    let entries: Vec<Entry> = slots.iter().map(|slot| entry(slot, [u32::from(slot.step == 1), 0])).collect();
-    launch_all(&family, index_of(first.param())?, &entries, &header, most)
+    family.launch(&entries, most, |run, _, _| {
+        run.words([usize::from(s.nesterov) | usize::from(s.maximize) << 1]);
+        run.floats([s.lr, s.weight_decay, s.momentum, 1.0 - s.dampening]).words([0; 3]);
+    })
 }
 
 fn adam(slots: &[&Slot], dtype: DType, a: &Adam, most: usize) -> Result<()> {
-    const ROLES: [Role; 5] = [reads("g"), writes("x"), writes("first"), writes("second"), writes("largest")];
-    let Some(first) = slots.first() else { return Ok(()) };
-    let bound = first.state.len() + 1;
+    let entries = entries_of(slots, |slot| {
+        let (size, root) = a.corrections(slot.step);
+        [(size as f32).to_bits(), (root as f32).to_bits()]
+    });
     let family = Family {
         name: "adam",
         source: include_str!("../../../shaders/optim_adam.wgsl"),
-        dtype,
-        without: (bound < ROLES.len()).then_some(("AMSGRAD", "largest")),
-        before: &[],
-        roles: &ROLES[..bound],
-        after: &[],
+        gradient: Some(dtype),
+        option: Some(("AMSGRAD", "largest", entries.iter().all(|e| e.arrays.len() == 5))),
+        ..Family::default()
     };
     let (shrink, decay) = a.decay();
-    let mut header = Params::default();
-    header.word(usize::from(a.maximize) << 1).float(decay).float(shrink);
-    header.float(a.beta1).float(1.0 - a.beta1).float(a.beta2).float(1.0 - a.beta2).float(a.eps);
-    let own = |slot: &Slot| {
-        let (size, root) = a.corrections(slot.step);
-        [(size as f32).to_bits(), (root as f32).to_bits()]
-    };
-    let entries: Vec<Entry> = slots.iter().map(|slot| entry(slot, own(slot))).collect();
-    launch_all(&family, index_of(first.param())?, &entries, &header, most)
-}
-
-/// Runs a kernel over all entries, as many per dispatch as the GPU can bind and `most` allows.
-fn launch_all(family: &Family, index: u8, entries: &[Entry], header: &Params, most: usize) -> Result<()> {
-    let at_once = family.most(index)?.min(most.max(1));
-    entries.chunks(at_once).try_for_each(|chunk| family.launch(index, chunk, header))
+    family.launch(&entries, most, |run, _, _| {
+        run.words([usize::from(a.maximize) << 1]).floats([decay, shrink]);
+        run.floats([a.beta1, 1.0 - a.beta1, a.beta2, 1.0 - a.beta2, a.eps]);
+    })
 }
 
 /// The entries of arrays that are not empty.
 fn entries(arrays: &[Array]) -> Vec<Entry<'_>> {
-    arrays
-        .iter()
-        .filter(|x| x.numel() > 0)
-        .map(|x| Entry { buffers: SmallVec::from_slice(&[x.buffer()]), count: x.numel(), words: [0; 2] })
-        .collect()
+    let entry = |x| Entry { arrays: SmallVec::from_slice(&[x]), words: [0; 2] };
+    arrays.iter().filter(|x| x.numel() > 0).map(entry).collect()
 }
 
 /// The square root of the sum of squares of all elements of all arrays, a 0-d float32 array on the GPU. One
 /// dispatch reads the arrays (more for several dtypes or too few bindings), one adds partial sums, one takes
 /// the root.
 pub fn norm(arrays: &[&Array]) -> Result<Array> {
-    let index = index_of(arrays[0])?;
     let mut flat: Vec<Array> = arrays.iter().map(|g| flat_gradient(g)).collect::<Result<_>>()?;
     flat.sort_by_key(|g| g.dtype() as u8);
-    let all = entries(&flat);
-    let groups: u64 = all.iter().map(Entry::groups).sum();
+    let groups: usize = entries(&flat).iter().map(Entry::groups).sum();
     if groups == 0 {
-        return super::create::full(index, Shape::SCALAR, 0.0, DType::F32);
+        return super::create::full(index_of(arrays[0])?, Shape::SCALAR, 0.0, DType::F32);
     }
-    let sums = Array::empty(Shape::new(&[groups as usize])?, DType::F32, arrays[0].device())?;
-    let mut base = 0;
+    let sums = Array::empty(Shape::new(&[groups])?, DType::F32, arrays[0].device())?;
+    let mut written = 0;
     for same in flat.chunk_by(|a, b| a.dtype() == b.dtype()) {
-        let after = [("sums", sums.buffer())];
         let family = Family {
             name: "squares",
             source: include_str!("../../../shaders/optim_squares.wgsl"),
-            dtype: same[0].dtype(),
-            without: None,
-            before: &[],
-            roles: &[reads("g")],
-            after: &after,
+            gradient: Some(same[0].dtype()),
+            after: Some(&sums),
+            ..Family::default()
         };
-        for chunk in entries(same).chunks(family.most(index)?) {
-            let groups: u64 = chunk.iter().map(Entry::groups).sum();
-            let mut header = Params::default();
-            header.word(base as usize).word(groups as usize).word(0).word(0);
-            family.launch(index, chunk, &header)?;
-            base += groups;
-        }
+        let entries = entries(same);
+        family.launch(&entries, usize::MAX, |run, base, groups| {
+            run.words([written + base, groups, 0, 0]);
+        })?;
+        written += entries.iter().map(Entry::groups).sum::<usize>();
     }
     map::pointwise("root", [0; 2], [&reduce::sum(&sums, Axes::first(1), false)?], Root)
 }
@@ -190,24 +156,16 @@ impl Pointwise<1> for Root {
 
 /// Multiplies arrays on the GPU by the scalar `factor`, in place; sets `found` to 1 if any is not finite.
 fn scale_by(arrays: &[&Array], factor: &Array, found: &Array) -> Result<()> {
-    let factor = if is_flat(factor) { factor.clone() } else { convert(factor, DType::F32)? };
-    let flat = |x: &Array| if is_flat(x) { Ok(x.clone()) } else { convert(x, DType::F32) };
-    let flat: Vec<Array> = arrays.iter().map(|x| flat(x)).collect::<Result<_>>()?;
-    let (before, after) = ([("factor", factor.buffer()), ("found", found.buffer())], []);
+    let factor = flat(factor, DType::F32)?;
+    let moved: Vec<Array> = arrays.iter().map(|x| flat(x, DType::F32)).collect::<Result<_>>()?;
     let family = Family {
         name: "scale",
         source: include_str!("../../../shaders/optim_scale.wgsl"),
-        dtype: DType::F32,
-        without: None,
-        before: &before,
-        roles: &[writes("x")],
-        after: &after,
+        before: Some((&factor, found)),
+        ..Family::default()
     };
-    launch_all(&family, index_of(found)?, &entries(&flat), &Params::default(), usize::MAX)?;
-    for (x, moved) in arrays.iter().zip(&flat).filter(|(x, _)| !is_flat(x)) {
-        copy_into(x, &cast(moved, x.dtype())?)?;
-    }
-    Ok(())
+    family.launch(&entries(&moved), usize::MAX, |_, _, _| ())?;
+    write_back(arrays.iter().copied().zip(&moved))
 }
 
 /// Multiplies every array by the scalar `factor`, in place, without waiting for the GPU.

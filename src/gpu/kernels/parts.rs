@@ -3,12 +3,11 @@
 //! split raise on that driver.
 
 use super::copy::cast;
-use super::map::{pointwise, pointwise_int};
+use super::fold::Fold;
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::device::is_software;
-use crate::math::real::{Integer, Pointwise, PointwiseInt, Real};
 
 /// The most rounds over an axis in one launch; loops inside of it may add as many again.
 pub const ROUNDS: usize = 1 << 15;
@@ -33,7 +32,7 @@ pub fn part_of(x: &Array, axis: usize, (start, length): Part) -> Result<Array> {
 pub fn sum_of_parts(length: usize, dtype: DType, f: impl Fn(Part) -> Result<Array>) -> Result<Array> {
     let mut all = parts(length).map(f);
     let first = all.next().unwrap_or_else(|| Err(Error::shape("internal: a sum of no parts")))?;
-    cast(&all.try_fold(first, |total, next| add(&total, &next?))?, dtype)
+    cast(&all.try_fold(first, |total, next| Fold::Sum.combine(&total, &next?))?, dtype)
 }
 
 /// Raises if a software adapter would end the loops of an invocation, which take about `rounds` rounds.
@@ -45,27 +44,4 @@ pub fn check_rounds(index: u8, op: &str, rounds: usize) -> Result<()> {
         "{op}: gpu:{index} is a software adapter, which runs loops of at most {LONGEST} rounds, and an \
          element takes {rounds} of them; compute it with device='cpu'"
     )))
-}
-
-fn add(x: &Array, y: &Array) -> Result<Array> {
-    if x.dtype().is_float() {
-        pointwise("part_sum", [0; 2], [x, y], Plus)
-    } else {
-        pointwise_int([x, y], Plus)
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Plus;
-
-impl Pointwise<2> for Plus {
-    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R {
-        x + y
-    }
-}
-
-impl PointwiseInt<2> for Plus {
-    fn apply<I: Integer>(&self, [x, y]: [I; 2]) -> I {
-        x.add(y)
-    }
 }

@@ -1,14 +1,12 @@
 //! Random numbers on the GPU; the counterpart of `src/cpu/random.rs`, with the same streams.
 
 use super::copy::cast;
-use super::params::Params;
+use super::dispatch::Dispatch;
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::gpu::shader::template::Template;
-use crate::gpu::{kernel, launch, variant};
 
 const SOURCE: &str =
     concat!(include_str!("../../../shaders/lib/philox.wgsl"), include_str!("../../../shaders/random.wgsl"));
@@ -49,7 +47,7 @@ pub fn randint(
 
 fn draw(
     index: u8,
-    entry: &str,
+    entry: &'static str,
     shape: Shape,
     dtype: DType,
     seed: u64,
@@ -57,20 +55,17 @@ fn draw(
     (low, span): (i32, u32),
 ) -> Result<Array> {
     let out = Array::empty(shape, dtype, Device::Gpu(index))?;
-    let kernel = kernel(index, entry, variant(&[dtype as u64]), entry, || {
-        let mut text = Template::new(SOURCE, DType::F32);
-        text.store("out", dtype).elements_per_word(dtype).math(&["log", "sin", "cos"]);
-        if let Some(largest) =
-            [(DType::F16, "0x1.ffcp-1"), (DType::BF16, "0x1.fep-1")].iter().find(|l| l.0 == dtype)
-        {
-            text.set("const BELOW_ONE", format!("const BELOW_ONE: f32 = {};", largest.1));
-        }
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params.word(shape.numel()).word(seed as u32 as usize).word((seed >> 32) as usize);
-    params.word(offset as u32 as usize).word((offset >> 32) as usize).word(0).word(0);
-    params.float(0.0).float(1.0).word(low as usize).word(span as usize);
-    launch(index, &kernel, &[out.buffer()], params.words(), (shape.numel() as u64).div_ceil(1024))?;
+    let mut run = Dispatch::new(entry, SOURCE, DType::F32);
+    run.entry(entry).output("out", &out);
+    // Of the mantissa.
+    let digits = match dtype {
+        DType::F16 => 11,
+        DType::BF16 => 8,
+        _ => 24,
+    };
+    run.number("DIGITS", digits);
+    run.words([shape.numel()]).words([seed, seed >> 32, offset, offset >> 32].map(|n| n as usize));
+    run.words([0; 2]).floats([0.0, 1.0]).words([low as usize, span as usize]);
+    run.launch(shape.numel().div_ceil(1024))?;
     Ok(out)
 }

@@ -3,17 +3,15 @@
 //! A long reduction with few outputs is split into parts that run concurrently; a second dispatch reduces
 //! their results. The split, and so the order of every sum, depends only on the shape.
 
-use super::copy::{cast, index_of};
-use super::fold::{Combine, Fold};
-use super::map;
-use super::params::Params;
+use super::copy::cast;
+use super::dispatch::{Dispatch, words_of};
+use super::fold::Fold;
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::nest::Nest;
 use crate::array::shape::{Axes, MAX_RANK, Shape};
 use crate::error::Result;
-use crate::gpu::shader::template::{Template, arithmetic, per_word};
-use crate::gpu::{kernel, launch, variant};
+use crate::gpu::shader::template::arithmetic;
 
 /// A reduction of `length` elements for each of `count` outputs, at any strides in `x`.
 struct Task<'a> {
@@ -29,34 +27,23 @@ const PARTS: i64 = 1024;
 /// From this many workgroups on nothing is split.
 const ENOUGH: i64 = 256;
 
-/// The entry points of `shaders/reduce.wgsl`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Entry {
-    /// One thread per output: too little work to share.
-    Serial,
-    /// Eight adjacent threads per output: short rows.
-    Lanes,
-    /// Eight threads per output; adjacent threads read adjacent outputs, since the kept axes are contiguous.
-    Columns,
-    /// One workgroup per output.
-    Tree,
-}
-
-impl Entry {
-    fn name(self) -> &'static str {
-        ["serial", "lanes", "columns", "tree"][self as usize]
-    }
-
+/// An entry point of `shaders/reduce.wgsl`.
+struct Entry {
+    name: &'static str,
     /// The outputs of one workgroup, in words.
-    fn words(self) -> i64 {
-        [256, 32, 32, 1][self as usize]
-    }
-
+    words: i64,
     /// The minimal number of elements per part of a split reduction.
-    fn least(self) -> i64 {
-        if self == Entry::Tree { 2048 } else { 128 }
-    }
+    least: i64,
 }
+
+/// One thread per output: too little work to share.
+const SERIAL: Entry = Entry { name: "serial", words: 256, least: 128 };
+/// Eight adjacent threads per output: short rows.
+const LANES: Entry = Entry { name: "lanes", words: 32, least: 128 };
+/// Eight threads per output; adjacent threads read adjacent outputs, since the kept axes are contiguous.
+const COLUMNS: Entry = Entry { name: "columns", words: 32, least: 128 };
+/// One workgroup per output.
+const TREE: Entry = Entry { name: "tree", words: 1, least: 2048 };
 
 impl Task<'_> {
     fn count(&self) -> i64 {
@@ -71,13 +58,13 @@ impl Task<'_> {
     fn entry(&self, words: i64) -> Entry {
         let last = |nest: &Nest| nest.strides[0][nest.rank - 1];
         if self.length() < 16 {
-            Entry::Serial
+            SERIAL
         } else if last(&self.axis) != 1 && last(&self.kept) == 1 {
-            Entry::Columns
+            COLUMNS
         } else if self.length() < 1024 && words >= 256 {
-            Entry::Lanes
+            LANES
         } else {
-            Entry::Tree
+            TREE
         }
     }
 
@@ -85,12 +72,12 @@ impl Task<'_> {
     fn parts(&self) -> i64 {
         let (count, length) = (self.count(), self.length());
         let entry = self.entry(count);
-        let groups = (count + entry.words() - 1) / entry.words();
+        let groups = (count + entry.words - 1) / entry.words;
         let longest = self.axis.dims.iter().copied().max().unwrap_or(1) as i64;
         if count == 0 || groups >= ENOUGH || self.kept.rank == MAX_RANK {
             return 1;
         }
-        (PARTS / groups.max(1)).min(length / entry.least()).min(longest / 2).max(1)
+        (PARTS / groups.max(1)).min(length / entry.least).min(longest / 2).max(1)
     }
 
     /// Returns the result as `dtype`, a flat array.
@@ -124,12 +111,7 @@ impl Task<'_> {
         let total = Task::over(fold, &partial, axes).dispatch(if tail.is_some() { wide } else { dtype })?;
         let Some(tail) = tail else { return Ok(total) };
         let tail = tail.run(wide)?;
-        let both = if wide == DType::F32 {
-            map::pointwise("combine", [fold as u64, 0], [&total, &tail], Combine(fold))?
-        } else {
-            map::pointwise_int([&total, &tail], Combine(fold))?
-        };
-        cast(&both, dtype)
+        cast(&fold.combine(&total, &tail)?, dtype)
     }
 
     fn over(fold: Fold, x: &Array, axes: Axes) -> Task<'_> {
@@ -141,41 +123,26 @@ impl Task<'_> {
 
     /// Reduces everything in one dispatch.
     fn dispatch(&self, dtype: DType) -> Result<Array> {
-        let (x, count, length) = (self.x, self.count(), self.length());
-        let index = index_of(x)?;
-        let out = Array::empty(Shape::new(&[count as usize])?, dtype, x.device())?;
-        let is_float = x.dtype().is_float();
-        let compute = arithmetic(x.dtype());
-        let words = (count as usize).div_ceil(per_word(dtype) as usize) as i64;
+        let (x, compute) = (self.x, arithmetic(self.x.dtype()));
+        let out = Array::empty(Shape::new(&[self.count() as usize])?, dtype, x.device())?;
+        let words = words_of(&out) as i64;
         let entry = self.entry(words);
-        let name = format!("reduce_{}", self.fold.name());
-        let parts = [x.dtype() as u64, dtype as u64, entry as u64];
-        let kernel = kernel(index, &name, variant(&parts), entry.name(), || {
-            let mut text = Template::new(include_str!("../../../shaders/reduce.wgsl"), compute);
-            text.load("x", x.dtype()).store("out", dtype).elements_per_word(dtype);
-            text.set("const INIT", "").set("fn combine", self.fold.combine(is_float));
-            Ok(text.build()?.replace("INIT", self.fold.init(compute)))
-        })?;
-        let mut params = Params::default();
-        params
-            .nest(&self.kept, 1)
-            .nest(&self.axis, 1)
-            .word(self.kept.rank)
-            .word(self.axis.rank)
-            .word(count as usize)
-            .word(length as usize);
-        params.word(self.offset as usize).float(self.fold.seed());
-        let groups = (words as usize).div_ceil(entry.words() as usize) as u64;
-        launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
+        let mut run = Dispatch::new(self.fold.name(), include_str!("../../../shaders/reduce.wgsl"), compute);
+        run.entry(entry.name).input("x", x).output("out", &out).number("FOLD", self.fold as usize);
+        self.write(&mut run);
+        run.words([self.fold.neutral(compute) as usize]);
+        run.launch((words as usize).div_ceil(entry.words as usize))?;
         Ok(out)
+    }
+
+    /// Adds the parameters that the kernels have in common.
+    fn write(&self, run: &mut Dispatch) {
+        run.nest(&self.kept, 1).nest(&self.axis, 1).words([self.kept.rank, self.axis.rank]);
+        run.words([self.count(), self.length(), self.offset].map(|n| n as usize));
     }
 }
 
-fn reduce(fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce_to(x.dtype(), fold, x, axes, keepdim)
-}
-
-fn reduce_to(dtype: DType, fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+fn reduce(dtype: DType, fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     let shape = x.shape().reduced(axes, keepdim);
     let flat = Task::over(fold, x, axes).run(dtype)?;
     let strides = shape.strides();
@@ -184,27 +151,27 @@ fn reduce_to(dtype: DType, fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> 
 
 /// The sum over `axes`. Halves accumulate in float32.
 pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce(Fold::Sum, x, axes, keepdim)
+    reduce(x.dtype(), Fold::Sum, x, axes, keepdim)
 }
 
 /// [`sum`] in the dtype of accumulation: float32 for halves, in which the sum might overflow.
 pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce_to(x.dtype().accumulator(), Fold::Sum, x, axes, keepdim)
+    reduce(x.dtype().accumulator(), Fold::Sum, x, axes, keepdim)
 }
 
 /// The product over `axes`.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce(Fold::Prod, x, axes, keepdim)
+    reduce(x.dtype(), Fold::Prod, x, axes, keepdim)
 }
 
 /// The largest element over `axes`; a NaN wins. For bool: any.
 pub fn max(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce(Fold::Max, x, axes, keepdim)
+    reduce(x.dtype(), Fold::Max, x, axes, keepdim)
 }
 
 /// The smallest element over `axes`; a NaN wins. For bool: all.
 pub fn min(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    reduce(Fold::Min, x, axes, keepdim)
+    reduce(x.dtype(), Fold::Min, x, axes, keepdim)
 }
 
 /// Index of the largest element along `axis`, int32; the first of equal ones, and NaN is the largest.
@@ -218,34 +185,13 @@ pub fn argmin(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
 }
 
 fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
-    let index = index_of(x)?;
     let out = Array::empty(x.shape().reduced(Axes::one(axis), keepdim), DType::I32, x.device())?;
     let task = Task::over(Fold::Max, x, Axes::one(axis));
-    let is_float = x.dtype().is_float();
     let tree = task.length() >= 32;
-    let entry = if tree { "tree" } else { "serial" };
-    let kernel = kernel(index, name, variant(&[x.dtype() as u64, u64::from(tree)]), entry, || {
-        let compute = arithmetic(x.dtype());
-        let mut text = Template::new(include_str!("../../../shaders/argreduce.wgsl"), compute);
-        text.load("x", x.dtype());
-        if name == "argmin" {
-            text.set("fn better", "fn better(a: T, b: T) -> bool { return a < b; }");
-        }
-        if !is_float {
-            text.set("fn is_nan", "fn is_nan(v: T) -> bool { return false; }");
-        }
-        text.build()
-    })?;
-    let mut params = Params::default();
-    params
-        .nest(&task.kept, 1)
-        .nest(&task.axis, 1)
-        .word(task.kept.rank)
-        .word(task.axis.rank)
-        .word(out.numel())
-        .word(task.length() as usize);
-    params.word(x.offset());
-    let groups = if tree { out.numel() as u64 } else { (out.numel() as u64).div_ceil(256) };
-    launch(index, &kernel, &[x.buffer(), out.buffer()], params.words(), groups)?;
+    let mut run = Dispatch::new(name, include_str!("../../../shaders/argreduce.wgsl"), x.dtype());
+    run.entry(if tree { "tree" } else { "serial" }).input("x", x).writes(&out);
+    run.flag("SMALLEST", name == "argmin");
+    task.write(&mut run);
+    run.launch(if tree { out.numel() } else { out.numel().div_ceil(256) })?;
     Ok(out)
 }

@@ -1,10 +1,10 @@
 //! The distribution of rows over threads in the row kernels (softmax, normalisation, cross entropy).
 
-use super::copy::convert;
+use super::dispatch::{Dispatch, like};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::error::Result;
-use crate::gpu::shader::template::{Template, per_word};
+use crate::gpu::shader::template::per_word;
 
 /// The distribution of rows over threads.
 #[derive(Clone, Copy)]
@@ -14,7 +14,7 @@ pub(super) struct Rows {
     /// Elements per row.
     pub cols: usize,
     /// Threads per row.
-    pub lanes: u32,
+    pub lanes: usize,
     /// Whether a row fits into the registers of its threads.
     fits: bool,
 }
@@ -31,42 +31,24 @@ impl Rows {
         } else {
             256
         };
-        Rows { rows, cols, lanes, fits: cols <= 16 * lanes as usize }
-    }
-
-    /// The entry point of a row kernel.
-    pub fn entry(&self) -> &'static str {
-        if self.fits { "rows" } else { "wide" }
+        Rows { rows, cols, lanes, fits: cols <= 16 * lanes }
     }
 
     /// The number of workgroups for all rows.
-    pub fn groups(&self) -> u64 {
-        (self.rows as u64).div_ceil(256 / u64::from(self.lanes))
+    pub fn groups(&self) -> usize {
+        self.rows.div_ceil(256 / self.lanes)
     }
 
-    /// The part of a kernel's variant that depends on the rows.
-    pub fn key(&self) -> u64 {
-        u64::from(self.lanes) * 2 + u64::from(self.fits)
+    /// A dispatch of a row kernel with the entry points `rows` and `wide`.
+    pub fn dispatch<'a>(&self, name: &'a str, source: &'static str) -> Dispatch<'a> {
+        let mut run = Dispatch::new(name, source, DType::F32);
+        run.entry(if self.fits { "rows" } else { "wide" });
+        run.number("LANES", self.lanes).number("RADIX", self.lanes.isqrt());
+        run
     }
 
-    /// Sets the constants of a row kernel.
-    pub fn set(&self, text: &mut Template) {
-        let radix = [4, 8, 16][self.lanes.ilog2() as usize / 2 - 2];
-        text.set("const LANES", format!("const LANES: u32 = {}u;", self.lanes));
-        text.set("const RADIX", format!("const RADIX: u32 = {radix}u;"));
+    /// An array for the result of rows of `x`. Packed rows must start on whole words, or are written in float32.
+    pub fn output(&self, x: &Array) -> Result<Array> {
+        like(x, if self.cols.is_multiple_of(per_word(x.dtype())) { x.dtype() } else { DType::F32 })
     }
-
-    /// The dtype in which rows of `dtype` are written: packed rows must start on whole words.
-    pub fn output(&self, dtype: DType) -> DType {
-        if self.cols.is_multiple_of(per_word(dtype) as usize) { dtype } else { DType::F32 }
-    }
-}
-
-/// Returns `x`, or a copy, contiguous from the start of its buffer.
-pub(super) fn from_start(x: &Array) -> Result<Array> {
-    if x.is_contiguous() && x.offset() == 0 { Ok(x.clone()) } else { convert(x, x.dtype()) }
-}
-
-pub(super) fn flag_if(condition: bool, bit: usize) -> usize {
-    if condition { bit } else { 0 }
 }

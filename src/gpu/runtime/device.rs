@@ -145,24 +145,21 @@ fn find_adapters() -> Adapters {
     Adapters { trusted: !list.is_empty() && (wants_software || has_hardware), list }
 }
 
-fn name_of(kind: wgpu::DeviceType) -> &'static str {
-    match kind {
-        wgpu::DeviceType::DiscreteGpu => "discrete",
-        wgpu::DeviceType::IntegratedGpu => "integrated",
-        wgpu::DeviceType::VirtualGpu => "virtual",
-        wgpu::DeviceType::Cpu => "software",
-        wgpu::DeviceType::Other => "other",
-    }
+/// The kinds of adapters in order of preference, with their names.
+const KINDS: [(wgpu::DeviceType, &str); 5] = [
+    (wgpu::DeviceType::DiscreteGpu, "discrete"),
+    (wgpu::DeviceType::IntegratedGpu, "integrated"),
+    (wgpu::DeviceType::VirtualGpu, "virtual"),
+    (wgpu::DeviceType::Other, "other"),
+    (wgpu::DeviceType::Cpu, "software"),
+];
+
+fn rank(kind: wgpu::DeviceType) -> usize {
+    KINDS.iter().position(|known| known.0 == kind).unwrap_or_default()
 }
 
-fn rank(kind: wgpu::DeviceType) -> u8 {
-    match kind {
-        wgpu::DeviceType::DiscreteGpu => 0,
-        wgpu::DeviceType::IntegratedGpu => 1,
-        wgpu::DeviceType::VirtualGpu => 2,
-        wgpu::DeviceType::Other => 3,
-        wgpu::DeviceType::Cpu => 4,
-    }
+fn name_of(kind: wgpu::DeviceType) -> &'static str {
+    KINDS[rank(kind)].1
 }
 
 /// Whether a GPU can be used: hardware, or a software adapter requested by `WENGERT_GPU=software`.
@@ -248,6 +245,18 @@ impl Gpu {
         self.pid != std::process::id()
     }
 
+    /// Calls the driver. Returns the error of these kinds that it reports, of the first kind that has one.
+    pub(crate) fn guarded<T, const N: usize>(
+        &self,
+        kinds: [wgpu::ErrorFilter; N],
+        call: impl FnOnce() -> T,
+    ) -> (T, Option<wgpu::Error>) {
+        let scopes = kinds.map(|kind| self.device.push_error_scope(kind));
+        let made = call();
+        let errors = scopes.into_iter().rev().map(|scope| pollster::block_on(scope.pop()));
+        (made, errors.fold(None, |inner, outer| outer.or(inner)))
+    }
+
     fn new(index: u8, adapter: &wgpu::Adapter) -> Result<Gpu> {
         let wanted = wgpu::Features::SHADER_F16
             | wgpu::Features::SUBGROUP
@@ -292,6 +301,7 @@ impl Gpu {
 
 fn describe(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> Info {
     let limit = |name: &str, value: u64| (name.to_string(), value);
+    let threads = limits.max_compute_invocations_per_workgroup;
     Info {
         adapter: info.name.clone(),
         backend: info.backend.to_str().to_string(),
@@ -304,10 +314,7 @@ fn describe(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::L
             limit("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size),
             limit("max_storage_buffers_per_shader_stage", limits.max_storage_buffers_per_shader_stage.into()),
             limit("max_compute_workgroup_storage_size", limits.max_compute_workgroup_storage_size.into()),
-            limit(
-                "max_compute_invocations_per_workgroup",
-                limits.max_compute_invocations_per_workgroup.into(),
-            ),
+            limit("max_compute_invocations_per_workgroup", threads.into()),
             limit("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into()),
         ],
     }

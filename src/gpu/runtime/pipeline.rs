@@ -1,9 +1,8 @@
 //! Kernels: WGSL text compiled once per GPU and cached.
 //!
-//! Bind group layouts are derived from the text (which bindings are writable, whether there are parameters),
-//! so that kernels of the same layout share their bind groups. This crate's shaders are compiled without
-//! run-time checks in release builds, since the host proves the bounds, and with them in debug builds. Read
-//! next: `src/gpu/shader/template.rs`, the text.
+//! Kernels of the same layout (which bindings are writable) share their bind groups. This crate's shaders are
+//! compiled without run-time checks in release builds, since the host proves the bounds, and with them in debug
+//! builds. Read next: `src/gpu/shader/template.rs`, the text.
 
 use super::device::{Gpu, gpu};
 use super::pool::allocation;
@@ -17,7 +16,7 @@ use std::sync::{Arc, OnceLock};
 /// A compiled shader entry point.
 pub struct Kernel {
     pub(crate) name: String,
-    entry: String,
+    entry: &'static str,
     text: String,
     pub(crate) layout: Arc<Layout>,
     pub(crate) pipeline: wgpu::ComputePipeline,
@@ -29,10 +28,9 @@ pub struct Kernel {
 pub struct Layout {
     /// Unique on its GPU.
     pub(crate) id: u32,
-    /// For each storage buffer, in order, whether the kernel writes it.
+    /// For each storage buffer, in order, whether the kernel writes it; a uniform structure of parameters
+    /// follows.
     pub(crate) writable: Vec<bool>,
-    /// Whether a uniform structure of parameters follows the buffers.
-    pub(crate) uniform: bool,
     pub(crate) raw: wgpu::BindGroupLayout,
     pipelines: wgpu::PipelineLayout,
 }
@@ -47,23 +45,15 @@ impl Layout {
     }
 }
 
-/// What tells kernels of one name apart: dtypes, flags, and text that is part of theirs.
-#[derive(Clone, PartialEq, Eq, Hash, Default)]
+/// What tells kernels of one name apart.
+#[derive(PartialEq, Eq, Hash)]
 pub struct Variant {
-    parts: SmallVec<[u64; 10]>,
-    text: Box<str>,
-}
-
-/// A variant without text.
-pub fn variant(parts: &[u64]) -> Variant {
-    Variant { parts: parts.into(), text: Box::default() }
-}
-
-impl Variant {
-    /// This variant with a part of its text.
-    pub fn with_text(self, text: &str) -> Variant {
-        Variant { text: text.into(), ..self }
-    }
+    /// The entry point.
+    pub entry: &'static str,
+    /// Dtypes, flags and sizes.
+    pub parts: SmallVec<[u64; 16]>,
+    /// A part of the text.
+    pub text: Box<str>,
 }
 
 /// The kernels of a GPU, by name and variant.
@@ -71,31 +61,33 @@ impl Variant {
 pub struct Kernels {
     by_name: FxHashMap<Box<str>, FxHashMap<Variant, Arc<Kernel>>>,
     layouts: Vec<Arc<Layout>>,
-    compiled: u64,
+    /// The number of pipelines compiled.
+    pub(crate) compiled: u64,
 }
 
 impl Kernels {
-    pub(crate) fn compiled(&self) -> u64 {
-        self.compiled
-    }
-
-    fn layout(&mut self, gpu: &Gpu, writable: Vec<bool>, uniform: bool) -> Arc<Layout> {
-        if let Some(found) = self.layouts.iter().find(|l| l.writable == writable && l.uniform == uniform) {
+    fn layout(&mut self, gpu: &Gpu, writable: &[bool]) -> Arc<Layout> {
+        if let Some(found) = self.layouts.iter().find(|l| l.writable == writable) {
             return found.clone();
         }
-        let made = Arc::new(make_layout(gpu, self.layouts.len() as u32, writable, uniform));
+        let storage = writable.iter().map(|w| wgpu::BufferBindingType::Storage { read_only: !w });
+        let all = storage.chain([wgpu::BufferBindingType::Uniform]);
+        let (raw, pipelines) = layouts(gpu, None, (0..).zip(all));
+        let id = self.layouts.len() as u32;
+        let made = Arc::new(Layout { id, writable: writable.into(), raw, pipelines });
         self.layouts.push(made.clone());
         made
     }
 }
 
-/// Returns the kernel `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time. `entry`
-/// names the entry point. `variant` must distinguish everything that `build` depends on besides the name.
+/// Returns the kernel `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time. `variant`
+/// must distinguish everything that `build` depends on besides the name. `writable` tells which of its storage
+/// buffers the kernel writes.
 pub fn kernel(
     index: u8,
     name: &str,
     variant: Variant,
-    entry: &str,
+    writable: &[bool],
     build: impl FnOnce() -> Result<String>,
 ) -> Result<Arc<Kernel>> {
     let gpu = gpu(index)?;
@@ -103,7 +95,7 @@ pub fn kernel(
         return Ok(found.clone());
     }
     // Two threads may compile the same kernel at the same time; either result is valid.
-    let made = Arc::new(compile(gpu, name, entry, build()?)?);
+    let made = Arc::new(compile(gpu, name, variant.entry, writable, build()?)?);
     lock(&gpu.kernels).by_name.entry(name.into()).or_default().insert(variant, made.clone());
     Ok(made)
 }
@@ -123,86 +115,84 @@ impl Kernel {
             return Ok(found.clone());
         }
         let text = self.text.replace("var<storage, read>", "var<storage, read_write>");
-        let made = Arc::new(compile(gpu, &self.name, &self.entry, text)?);
+        let writable = vec![true; self.layout.writable.len()];
+        let made = Arc::new(compile(gpu, &self.name, self.entry, &writable, text)?);
         Ok(self.aliased.get_or_init(|| made).clone())
     }
 }
 
-/// Parses a shader's bindings: whether each storage buffer, in order, is writable; whether a uniform follows.
-fn bindings(text: &str) -> Option<(Vec<bool>, bool)> {
-    let mut found: Vec<(usize, &str)> = Vec::new();
-    for part in text.split("@binding(").skip(1) {
-        let (number, rest) = part.split_once(')')?;
-        let (space, _) = rest.split_once("var<")?.1.split_once('>')?;
-        found.push((number.trim().parse().ok()?, space));
-    }
-    found.sort_unstable();
-    let uniform = found.last().is_some_and(|(_, space)| *space == "uniform");
-    let storage = &found[..found.len() - usize::from(uniform)];
-    let in_order = storage.iter().enumerate().all(|(i, (n, space))| i == *n && space.starts_with("storage"));
-    in_order.then(|| (storage.iter().map(|(_, space)| space.contains("read_write")).collect(), uniform))
-}
-
-fn make_layout(gpu: &Gpu, id: u32, writable: Vec<bool>, uniform: bool) -> Layout {
-    let entry = |binding: usize, ty: wgpu::BufferBindingType, dynamic: bool| wgpu::BindGroupLayoutEntry {
-        binding: binding as u32,
+/// The layouts of a bind group of buffers, given by number and type, and of a pipeline that takes it.
+pub(crate) fn layouts(
+    gpu: &Gpu,
+    label: Option<&str>,
+    bindings: impl Iterator<Item = (u32, wgpu::BufferBindingType)>,
+) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
+    let entry = |(binding, ty)| wgpu::BindGroupLayoutEntry {
+        binding,
         visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer { ty, has_dynamic_offset: dynamic, min_binding_size: None },
+        ty: wgpu::BindingType::Buffer {
+            ty,
+            has_dynamic_offset: ty == wgpu::BufferBindingType::Uniform,
+            min_binding_size: None,
+        },
         count: None,
     };
-    let mut entries: Vec<_> = writable
-        .iter()
-        .enumerate()
-        .map(|(i, &w)| entry(i, wgpu::BufferBindingType::Storage { read_only: !w }, false))
-        .collect();
-    if uniform {
-        entries.push(entry(writable.len(), wgpu::BufferBindingType::Uniform, true));
-    }
-    let desc = wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries };
-    let raw = gpu.device.create_bind_group_layout(&desc);
+    let entries: Vec<_> = bindings.map(entry).collect();
+    let desc = wgpu::BindGroupLayoutDescriptor { label, entries: &entries };
+    let group = gpu.device.create_bind_group_layout(&desc);
     let pipelines = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
-        label: None,
-        bind_group_layouts: &[Some(&raw)],
+        label,
+        bind_group_layouts: &[Some(&group)],
         immediate_size: 0,
     });
-    Layout { id, writable, uniform, raw, pipelines }
+    (group, pipelines)
 }
 
+/// The pipeline of one entry point of a module.
+pub(crate) fn pipeline(
+    gpu: &Gpu,
+    (name, entry): (&str, &str),
+    layout: &wgpu::PipelineLayout,
+    module: &wgpu::ShaderModule,
+    constants: &[(&str, f64)],
+    zero_initialize_workgroup_memory: bool,
+) -> wgpu::ComputePipeline {
+    gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(name),
+        layout: Some(layout),
+        module,
+        entry_point: Some(entry),
+        compilation_options: wgpu::PipelineCompilationOptions { constants, zero_initialize_workgroup_memory },
+        cache: None,
+    })
+}
+
+/// The kinds of errors that a driver reports of a shader.
+pub(crate) const SHADER_ERRORS: [wgpu::ErrorFilter; 2] =
+    [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation];
+
 /// Compiles one entry point of `text`.
-fn compile(gpu: &Gpu, name: &str, entry: &str, text: String) -> Result<Kernel> {
+fn compile(gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], text: String) -> Result<Kernel> {
     let failed =
         |why: &str| Error::device(format!("gpu:{}: kernel {name} does not compile: {why}", gpu.index));
-    let (writable, uniform) =
-        bindings(&text).ok_or_else(|| failed("its bindings are not numbered in order"))?;
-    let buffers = writable.len() as u32;
-    if buffers > gpu.limits.max_storage_buffers_per_shader_stage {
-        return Err(failed(&format!("it needs {buffers} buffers at once, more than this GPU has")));
+    if writable.len() as u32 > gpu.limits.max_storage_buffers_per_shader_stage {
+        let count = writable.len();
+        return Err(failed(&format!("it needs {count} buffers at once, more than this GPU has")));
     }
     let layout = {
         let mut kernels = lock(&gpu.kernels);
         kernels.compiled += 1;
-        kernels.layout(gpu, writable, uniform)
+        kernels.layout(gpu, writable)
     };
-    let internal = gpu.device.push_error_scope(wgpu::ErrorFilter::Internal);
-    let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
-    let module = module(gpu, name, &text);
-    let pipeline = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-        label: Some(name),
-        layout: Some(&layout.pipelines),
-        module: &module,
-        entry_point: Some(entry),
-        compilation_options: wgpu::PipelineCompilationOptions {
-            constants: &[],
-            // Otherwise one thread of each workgroup clears its memory. The kernels write before they read.
-            zero_initialize_workgroup_memory: false,
-        },
-        cache: None,
+    let (pipeline, error) = gpu.guarded(SHADER_ERRORS, || {
+        // Otherwise one thread of each workgroup clears its memory. The kernels write before they read.
+        let clears = false;
+        pipeline(gpu, (name, entry), &layout.pipelines, &module(gpu, name, &text), &[], clears)
     });
-    let invalid = pollster::block_on(validation.pop());
-    if let Some(e) = pollster::block_on(internal.pop()).or(invalid) {
-        return Err(failed(&e.to_string()));
+    match error {
+        Some(e) => Err(failed(&e.to_string())),
+        None => Ok(Kernel { name: name.into(), entry, text, layout, pipeline, aliased: OnceLock::new() }),
     }
-    Ok(Kernel { name: name.into(), entry: entry.into(), text, layout, pipeline, aliased: OnceLock::new() })
 }
 
 fn module(gpu: &Gpu, name: &str, text: &str) -> wgpu::ShaderModule {
@@ -215,18 +205,4 @@ fn module(gpu: &Gpu, name: &str, text: &str) -> wgpu::ShaderModule {
     // one of this crate's shaders: its index arithmetic stays inside the buffers for the shapes and strides
     // that the host passes, and its loops end. Debug builds run the same shaders with the checks on.
     unsafe { gpu.device.create_shader_module_trusted(desc, wgpu::ShaderRuntimeChecks::unchecked()) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bindings;
-
-    #[test]
-    fn bindings_are_read_off_the_text() {
-        let text = "@group(0) @binding(1) var<storage, read_write> o: array<u32>;\n\
-                    @group(0) @binding(0) var<storage, read> x: array<u32>;\n\
-                    @group(0) @binding(2) var<uniform> p: P;";
-        assert_eq!(bindings(text), Some((vec![false, true], true)));
-        assert_eq!(bindings("@group(0) @binding(1) var<storage, read> x: array<u32>;"), None);
-    }
 }

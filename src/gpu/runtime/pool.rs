@@ -201,16 +201,10 @@ fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
 
 /// Creates a wgpu buffer; the error is only the reason.
 pub(crate) fn create(gpu: &Gpu, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, String> {
-    let memory = gpu.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-    let validation = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
-    let raw = gpu.device.create_buffer(&wgpu::BufferDescriptor {
-        label: None,
-        size,
-        usage,
-        mapped_at_creation: false,
-    });
-    let refused = pollster::block_on(validation.pop());
-    match pollster::block_on(memory.pop()).or(refused) {
+    let desc = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+    let kinds = [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
+    let (raw, error) = gpu.guarded(kinds, || gpu.device.create_buffer(&desc));
+    match error {
         None => Ok(raw),
         Some(wgpu::Error::OutOfMemory { .. }) => {
             let live = lock(&gpu.pool).stats.live_bytes;
@@ -254,7 +248,7 @@ fn empty_cache_of(gpu: &Gpu) {
 pub fn stats(index: u8) -> Result<Stats> {
     let gpu = gpu(index)?;
     let recorded = lock(&gpu.recorder).stats;
-    let pipelines_created = lock(&gpu.kernels).compiled();
+    let pipelines_created = lock(&gpu.kernels).compiled;
     let stats = lock(&gpu.pool).stats;
     Ok(Stats {
         pipelines_created,

@@ -28,7 +28,7 @@ const BIND_GROUPS: usize = 4096;
 /// A recorded command.
 enum Command {
     Dispatch { pipeline: wgpu::ComputePipeline, group: wgpu::BindGroup, offset: u32, groups: [u32; 3] },
-    Copy { from: wgpu::Buffer, from_offset: u64, to: wgpu::Buffer, to_offset: u64, size: u64 },
+    Copy { from: (wgpu::Buffer, u64), to: (wgpu::Buffer, u64), size: u64 },
 }
 
 /// The key of a bind group: its layout and the ids of its buffers.
@@ -99,10 +99,7 @@ impl Recorder {
     fn group(&mut self, gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer]) -> Result<wgpu::BindGroup> {
         let mut ids = SmallVec::new();
         for buffer in buffers {
-            let owner = allocation(buffer)?;
-            owner.block.epoch.store(self.epoch, Ordering::Relaxed);
-            self.touched += owner.block.raw.size();
-            ids.push(owner.block.id);
+            ids.push(self.touch(buffer)?);
         }
         let key = (kernel.layout.id, ids);
         if let Some(group) = self.groups.get(&key) {
@@ -113,16 +110,14 @@ impl Recorder {
             let resource = allocation(buffer)?.block.raw.as_entire_binding();
             entries.push(wgpu::BindGroupEntry { binding: i as u32, resource });
         }
-        if kernel.layout.uniform {
-            entries.push(wgpu::BindGroupEntry {
-                binding: buffers.len() as u32,
-                resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                    buffer: &self.uniform,
-                    offset: 0,
-                    size: wgpu::BufferSize::new(UNIFORM_WINDOW as u64),
-                }),
-            });
-        }
+        entries.push(wgpu::BindGroupEntry {
+            binding: buffers.len() as u32,
+            resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
+                buffer: &self.uniform,
+                offset: 0,
+                size: wgpu::BufferSize::new(UNIFORM_WINDOW as u64),
+            }),
+        });
         let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &kernel.layout.raw,
@@ -149,12 +144,8 @@ impl Recorder {
             self.submit(gpu);
         }
         let group = self.group(gpu, kernel, buffers)?;
-        let offset = if kernel.layout.uniform { self.push_parameters(params) } else { NO_PARAMETERS };
-        self.commands.push(Command::Dispatch { pipeline: kernel.pipeline.clone(), group, offset, groups });
-        self.stats.dispatches += 1;
-        if self.commands.len() >= BATCH || self.touched >= BATCH_BYTES {
-            self.submit(gpu);
-        }
+        let (pipeline, offset) = (kernel.pipeline.clone(), self.push_parameters(params));
+        self.push(gpu, Command::Dispatch { pipeline, group, offset, groups });
         Ok(())
     }
 
@@ -168,17 +159,28 @@ impl Recorder {
         groups: [u32; 3],
     ) -> Result<()> {
         for buffer in buffers {
-            let owner = allocation(buffer)?;
-            owner.block.epoch.store(self.epoch, Ordering::Relaxed);
-            self.touched += owner.block.raw.size();
+            self.touch(buffer)?;
         }
         let (pipeline, offset) = (pipeline.clone(), NO_PARAMETERS);
-        self.commands.push(Command::Dispatch { pipeline, group, offset, groups });
+        self.push(gpu, Command::Dispatch { pipeline, group, offset, groups });
+        Ok(())
+    }
+
+    /// Notes that the batch uses a buffer; returns its id.
+    fn touch(&mut self, buffer: &Buffer) -> Result<u64> {
+        let block = &allocation(buffer)?.block;
+        block.epoch.store(self.epoch, Ordering::Relaxed);
+        self.touched += block.raw.size();
+        Ok(block.id)
+    }
+
+    /// Adds a dispatch; submits the batch if it is large enough.
+    fn push(&mut self, gpu: &Gpu, dispatch: Command) {
+        self.commands.push(dispatch);
         self.stats.dispatches += 1;
         if self.commands.len() >= BATCH || self.touched >= BATCH_BYTES {
             self.submit(gpu);
         }
-        Ok(())
     }
 
     /// Counts bytes written by the host. Returns how many await a submission; the count restarts at
@@ -191,13 +193,8 @@ impl Recorder {
 
     /// Records a copy between two buffers.
     pub(crate) fn copy(&mut self, from: (&wgpu::Buffer, u64), to: (&wgpu::Buffer, u64), size: u64) {
-        self.commands.push(Command::Copy {
-            from: from.0.clone(),
-            from_offset: from.1,
-            to: to.0.clone(),
-            to_offset: to.1,
-            size,
-        });
+        let (from, to) = ((from.0.clone(), from.1), (to.0.clone(), to.1));
+        self.commands.push(Command::Copy { from, to, size });
         self.touched += size;
     }
 
@@ -241,8 +238,8 @@ impl Recorder {
 fn encode(encoder: &mut wgpu::CommandEncoder, commands: &[Command]) {
     let mut rest = commands;
     while let Some(first) = rest.first() {
-        if let Command::Copy { from, from_offset, to, to_offset, size } = first {
-            encoder.copy_buffer_to_buffer(from, *from_offset, to, *to_offset, *size);
+        if let Command::Copy { from, to, size } = first {
+            encoder.copy_buffer_to_buffer(&from.0, from.1, &to.0, to.1, *size);
             rest = &rest[1..];
             continue;
         }

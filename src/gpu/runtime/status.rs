@@ -74,15 +74,13 @@ pub(crate) fn judge(gpu: &Gpu, flag: u32, found: u32) -> Result<()> {
     let found = i64::from(found as i32);
     let outside = |l: &&Indexed| found >= l.size as i64 || found < if l.wraps { -(l.size as i64) } else { 0 };
     Err(Error::index(match pending.iter().find(outside) {
-        Some(Indexed { name, size, wraps: true }) => {
+        Some(Indexed { name, size, wraps }) => {
+            let (what, least) = match wraps {
+                true => (format!("an axis of size {size}"), format!("-{size}")),
+                false => (format!("{size} classes"), "0".to_string()),
+            };
             format!(
-                "{name}: index {found} is out of range for an axis of size {size}, expected -{size}..{}",
-                *size as i64 - 1
-            )
-        }
-        Some(Indexed { name, size, .. }) => {
-            format!(
-                "{name}: index {found} is out of range for {size} classes, expected 0..{}",
+                "{name}: index {found} is out of range for {what}, expected {least}..{}",
                 *size as i64 - 1
             )
         }

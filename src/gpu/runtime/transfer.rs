@@ -45,9 +45,7 @@ pub fn upload(x: &Array, index: u8) -> Result<Array> {
         DType::U32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<u32>()?))?,
         DType::F16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::f16>()?))?,
         DType::BF16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::bf16>()?))?,
-        dtype => {
-            return Err(storage_bytes(index, 1, dtype).err().unwrap_or_else(|| unreadable(x)));
-        }
+        _ => return Err(unreadable(x)),
     }
     gpu.fault.check(index)?;
     Ok(out)

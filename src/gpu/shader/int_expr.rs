@@ -1,106 +1,74 @@
-//! `IntExpr`: the integer type whose operations write WGSL, as `gpu::shader::wgsl::Expr` does for floats.
+//! `IntExpr`: the number type of the template's type `T` whose operations write WGSL, as
+//! `gpu::shader::wgsl::Expr` does for floats.
 //!
-//! `max` and `min` become the functions of that name. No other comparison can be translated, since its result
-//! is needed at once; a rule that makes one is rejected.
+//! `max` and `min` become the functions of that name. No other comparison of `Ord` can be translated, since its
+//! result is needed at once; a rule that makes one is rejected.
 
+use super::wgsl::{infix, prefix, push, write};
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::math::real::{Integer, PointwiseInt};
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::cmp::Ordering;
 
-/// A named value of the function being written: an `i32` or a `u32`, the type `T` of the template.
+/// A named value of the function being written, of the type `T` of the template.
 #[derive(Copy, Clone, PartialEq, Eq)]
 pub struct IntExpr(u32);
 
-#[derive(Default)]
-struct Writer {
-    text: String,
-    values: u32,
-    was_compared: bool,
-}
-
 thread_local! {
-    static WRITER: RefCell<Writer> = RefCell::default();
+    /// Whether the rule being written has compared values.
+    static WAS_COMPARED: Cell<bool> = const { Cell::new(false) };
 }
 
-fn push(value: String) -> IntExpr {
-    WRITER.with_borrow_mut(|w| {
-        let id = w.values;
-        w.values += 1;
-        w.text.push_str(&format!("  let v{id} = {value};\n"));
-        IntExpr(id)
-    })
+/// Implements methods as operators and as functions of two values.
+macro_rules! methods {
+    (operators: $($method:ident $sign:literal),*) => {
+        $(fn $method(self, other: Self) -> Self {
+            IntExpr(infix(self.0, $sign, other.0))
+        })*
+    };
+    (calls: $($method:ident $function:literal),*) => {
+        $(fn $method(self, other: Self) -> Self {
+            IntExpr(push(&format_args!(concat!($function, "(v{}, v{})"), self.0, other.0)))
+        })*
+    };
 }
 
-fn call(name: &str, x: IntExpr, y: IntExpr) -> IntExpr {
-    push(format!("{name}(v{}, v{})", x.0, y.0))
+impl IntExpr {
+    /// 1 where the values are in the relation that WGSL spells `sign`, else 0.
+    pub fn relation(self, sign: &str, other: IntExpr) -> IntExpr {
+        IntExpr(push(&format_args!("T(v{} {sign} v{})", self.0, other.0)))
+    }
+
+    /// `yes` where `self` is not 0, else `no`.
+    pub fn select(self, yes: IntExpr, no: IntExpr) -> IntExpr {
+        IntExpr(push(&format_args!("select(v{}, v{}, v{} != T(0))", no.0, yes.0, self.0)))
+    }
 }
 
 impl Integer for IntExpr {
+    methods!(operators: add "+", sub "-", mul "*", and "&", or "|", xor "^");
+    methods!(calls: floor_div "floor_div", remainder "remainder", fmod "int_fmod", pow "int_pow",
+        shl "int_shl", shr "int_shr", gcd "int_gcd");
     fn abs(self) -> Self {
-        push(format!("abs(v{})", self.0))
+        IntExpr(prefix("abs", self.0))
     }
     fn sign(self) -> Self {
-        push(format!("T(v{0} > T(0)) - T(v{0} < T(0))", self.0))
-    }
-    fn add(self, other: Self) -> Self {
-        push(format!("v{} + v{}", self.0, other.0))
-    }
-    fn sub(self, other: Self) -> Self {
-        push(format!("v{} - v{}", self.0, other.0))
-    }
-    fn mul(self, other: Self) -> Self {
-        push(format!("v{} * v{}", self.0, other.0))
-    }
-    fn floor_div(self, other: Self) -> Self {
-        call("floor_div", self, other)
-    }
-    fn remainder(self, other: Self) -> Self {
-        call("remainder", self, other)
-    }
-    fn pow(self, exponent: Self) -> Self {
-        call("int_pow", self, exponent)
+        IntExpr(prefix("int_sign", self.0))
     }
     fn lit(value: i64) -> Self {
-        push(format!("bitcast<T>({:#x}u)", value as u32))
-    }
-    fn fmod(self, divisor: Self) -> Self {
-        call("int_fmod", self, divisor)
-    }
-    fn and(self, other: Self) -> Self {
-        push(format!("v{} & v{}", self.0, other.0))
-    }
-    fn or(self, other: Self) -> Self {
-        push(format!("v{} | v{}", self.0, other.0))
-    }
-    fn xor(self, other: Self) -> Self {
-        push(format!("v{} ^ v{}", self.0, other.0))
-    }
-    fn shl(self, count: Self) -> Self {
-        call("int_shl", self, count)
-    }
-    fn shr(self, count: Self) -> Self {
-        call("int_shr", self, count)
-    }
-    fn gcd(self, other: Self) -> Self {
-        call("int_gcd", self, other)
+        IntExpr(push(&format_args!("bitcast<T>({:#x}u)", value as u32)))
     }
 }
 
 impl Ord for IntExpr {
     fn cmp(&self, other: &Self) -> Ordering {
-        WRITER.with_borrow_mut(|w| w.was_compared = true);
+        WAS_COMPARED.set(true);
         self.0.cmp(&other.0)
     }
-    fn max(self, other: Self) -> Self {
-        call("max", self, other)
-    }
-    fn min(self, other: Self) -> Self {
-        call("min", self, other)
-    }
+    methods!(calls: max "max", min "min");
     fn clamp(self, low: Self, high: Self) -> Self {
-        call("min", call("max", self, low), high)
+        self.max(low).min(high)
     }
 }
 
@@ -112,23 +80,26 @@ impl PartialOrd for IntExpr {
 
 /// The functions that integer rules of this dtype call.
 pub fn library(dtype: DType) -> &'static str {
-    if dtype == DType::U32 { UNSIGNED } else { SIGNED }
+    if dtype == DType::U32 {
+        include_str!("../../../shaders/lib/integers_unsigned.wgsl")
+    } else {
+        include_str!("../../../shaders/lib/integers_signed.wgsl")
+    }
 }
 
-const UNSIGNED: &str = include_str!("../../../shaders/lib/integers_unsigned.wgsl");
-const SIGNED: &str = include_str!("../../../shaders/lib/integers_signed.wgsl");
+/// Returns the text of `fn op` for a function of values of the type `T`.
+pub fn text(args: &[&str], body: &dyn Fn(&[IntExpr]) -> IntExpr) -> String {
+    write("op", "T", args, &|x| body(&x.iter().map(|&v| IntExpr(v)).collect::<Vec<_>>()).0).0
+}
 
 /// Returns the text of `fn op` for an integer rule, without the functions of [`library`] that it calls.
 pub fn function<const N: usize, P: PointwiseInt<N>>(args: &[&str; N], rule: P) -> Result<String> {
-    WRITER.with_borrow_mut(|w| *w = Writer::default());
-    let x = args.map(|name| push(name.to_string()));
-    let result = rule.apply(x);
-    let writer = WRITER.with_borrow_mut(std::mem::take);
-    if writer.was_compared {
+    WAS_COMPARED.set(false);
+    let text = text(args, &|x| rule.apply(std::array::from_fn(|i| x[i])));
+    if WAS_COMPARED.get() {
         return Err(Error::unsupported(
             "internal: an integer rule compares its inputs; it has no gpu kernel",
         ));
     }
-    let parameters = args.map(|name| format!("{name}: T")).join(", ");
-    Ok(format!("fn op({parameters}) -> T {{\n{}  return v{};\n}}\n", writer.text, result.0))
+    Ok(text)
 }

@@ -1,22 +1,39 @@
-//! Shader templates: files of `shaders/` whose marked lines are replaced.
+//! Shader templates: files of `shaders/` whose marked lines the host changes.
 //!
-//! A line `//@ KIND NAME` marks the next line as replaceable: `alias T` (the type of the arithmetic),
-//! `const EPW` (elements per word of the output), `load x`, `store out` (conversion between words and
-//! values), `fn op` (a rule's body). Lines that are not replaced stay as in the file, which is the float32
-//! version. Replacing a mark that the file lacks is an error.
+//! A line `//@ KIND NAME` marks the next line. The host chooses the type of the arithmetic (`alias T`), how the
+//! elements of a binding lie in its words (`load x`, `store out`: lines of `shaders/lib/elements.wgsl`), the
+//! value of a constant (`const LOG`), the body of a rule (`fn op`) and the number of tensors (`tensors x`). The
+//! mathematical functions (`fn exp_`) become those of the library. Other lines stay as in the file, which is the
+//! float32 version. A choice for a mark that the file lacks is an error.
 
 use super::wgsl;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
-use std::fmt::Write;
+use smallvec::SmallVec;
 
-/// A shader file with replacements of its marked lines.
-pub struct Template {
+/// What the host chooses for a marked line.
+#[derive(Clone, Copy)]
+enum Value {
+    /// The element type of a binding.
+    Type(DType),
+    /// The value of a boolean constant.
+    Flag(bool),
+    /// The value of a u32 constant.
+    Number(u32),
+}
+
+/// The kind and the name of a mark, and what is chosen for it.
+type Choice = (&'static str, &'static str, Value);
+
+/// A shader file with choices for its marked lines.
+pub struct Template<'a> {
     source: &'static str,
-    lines: Vec<(String, String)>,
-    appendix: String,
-    /// The WGSL type of the arithmetic: `f32`, `i32` or `u32`.
-    compute: &'static str,
+    /// The dtype of the arithmetic: float32, int32 or uint32.
+    compute: DType,
+    choices: SmallVec<[Choice; 12]>,
+    op: Option<&'a dyn Fn() -> Result<String>>,
+    /// The number of tensors, and the one of which there is none.
+    tensors: Option<(usize, &'static str)>,
 }
 
 /// The dtype in which a dtype is computed: float32, int32 or uint32.
@@ -28,155 +45,197 @@ pub fn arithmetic(dtype: DType) -> DType {
     }
 }
 
-/// The WGSL type in which a dtype is computed.
-pub fn compute_type(dtype: DType) -> &'static str {
-    match arithmetic(dtype) {
-        DType::U32 => "u32",
+/// The name of a dtype in WGSL and in the marks of `shaders/lib/elements.wgsl`.
+fn name_of(dtype: DType) -> &'static str {
+    match dtype {
         DType::F32 => "f32",
+        DType::F16 => "f16",
+        DType::BF16 => "bf16",
+        DType::U32 => "u32",
+        DType::Bool => "bool",
         _ => "i32",
     }
 }
 
 /// Elements per 32-bit word.
-pub fn per_word(dtype: DType) -> u32 {
+pub fn per_word(dtype: DType) -> usize {
     if matches!(dtype, DType::F16 | DType::BF16) { 2 } else { 1 }
 }
 
-impl Template {
+impl<'a> Template<'a> {
     /// A template whose arithmetic uses the type of `compute` (float32 for halves, int32 for bool).
-    pub fn new(source: &'static str, compute: DType) -> Template {
-        let compute = compute_type(compute);
-        let mut out = Template { source, lines: Vec::new(), appendix: String::new(), compute };
-        // A shader without arithmetic has no alias.
-        if out.line("alias T").is_some() {
-            out.set("alias T", format!("alias T = {compute};"));
-        }
-        out
-    }
-
-    /// Replaces the line after `//@ mark`.
-    pub fn set(&mut self, mark: &str, line: impl Into<String>) -> &mut Template {
-        self.lines.push((mark.to_string(), line.into()));
-        self
-    }
-
-    /// The line after `//@ mark` in the file.
-    pub fn line(&self, mark: &str) -> Option<&'static str> {
-        let mut lines = self.source.lines();
-        lines.find(|line| line.trim().strip_prefix("//@ ").is_some_and(|m| m.trim() == mark))?;
-        lines.next()
+    pub fn new(source: &'static str, compute: DType) -> Template<'a> {
+        let compute = arithmetic(compute);
+        Template { source, compute, choices: SmallVec::new(), op: None, tensors: None }
     }
 
     /// Makes input `name` hold elements of `dtype`.
-    pub fn load(&mut self, name: &str, dtype: DType) -> &mut Template {
-        let text = load_text(name, dtype, self.compute);
-        self.set(&format!("load {name}"), text)
+    pub fn load(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
+        self.choices.push(("load", name, Value::Type(dtype)));
+        self
     }
 
-    /// Makes output `name` hold elements of `dtype`.
-    pub fn store(&mut self, name: &str, dtype: DType) -> &mut Template {
-        let text = store_text(name, dtype, self.compute);
-        self.set(&format!("store {name}"), text)
-    }
-
-    /// Sets the number of elements per word of the outputs, which hold `dtype`.
-    pub fn elements_per_word(&mut self, dtype: DType) -> &mut Template {
-        self.set("const EPW", format!("const EPW: u32 = {}u;", per_word(dtype)))
+    /// Makes output `name` hold elements of `dtype`; the first output decides on the elements per word.
+    pub fn store(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
+        self.choices.push(("store", name, Value::Type(dtype)));
+        self
     }
 
     /// Sets a boolean constant.
-    pub fn flag(&mut self, name: &str, value: bool) -> &mut Template {
-        self.set(&format!("const {name}"), format!("const {name}: bool = {value};"))
-    }
-
-    /// Replaces the mathematical functions `NAME_` of a shader by the library functions.
-    pub fn math(&mut self, names: &[&'static str]) -> &mut Template {
-        for name in names {
-            self.set(&format!("fn {name}_"), format!("fn {name}_(x: f32) -> f32 {{ return w_{name}(x); }}"));
-        }
-        let library = wgsl::library(names);
-        self.append(&library)
-    }
-
-    /// Appends text, such as functions that replaced lines call; the same text only once.
-    pub fn append(&mut self, text: &str) -> &mut Template {
-        if !self.appendix.contains(text) {
-            self.appendix.push_str(text);
-        }
+    pub fn flag(&mut self, name: &'static str, value: bool) -> &mut Template<'a> {
+        self.choices.push(("const", name, Value::Flag(value)));
         self
+    }
+
+    /// Sets a u32 constant.
+    pub fn number(&mut self, name: &'static str, value: u32) -> &mut Template<'a> {
+        self.choices.push(("const", name, Value::Number(value)));
+        self
+    }
+
+    /// Sets the text of `fn op`.
+    pub fn op(&mut self, body: &'a dyn Fn() -> Result<String>) -> &mut Template<'a> {
+        self.op = Some(body);
+        self
+    }
+
+    /// Repeats the lines about a tensor for `n` of them, and drops those of the role `absent`.
+    pub fn tensors(&mut self, n: usize, absent: &'static str) -> &mut Template<'a> {
+        self.tensors = Some((n, absent));
+        self.number("TENSORS", n as u32)
+    }
+
+    /// Numbers that tell the text from others of the file, apart from a rule's.
+    pub fn key(&self) -> impl Iterator<Item = u64> + '_ {
+        let choices = self.choices.iter().map(|(.., value)| match value {
+            Value::Type(dtype) => *dtype as u64,
+            Value::Flag(value) => u64::from(*value),
+            Value::Number(value) => u64::from(*value),
+        });
+        choices.chain([self.compute as u64])
+    }
+
+    /// The line in place of `line` for a choice.
+    fn chosen(&self, (kind, name, value): Choice, line: &str) -> String {
+        match value {
+            Value::Flag(value) => with_value(line, value),
+            Value::Number(value) => with_value(line, format_args!("{value}u")),
+            Value::Type(dtype) if kind == "load" => element("load", "x", name_of(dtype), name),
+            Value::Type(DType::Bool) if self.compute == DType::F32 => element("store", "out", "truth", name),
+            Value::Type(dtype) => element("store", "out", name_of(dtype), name),
+        }
+    }
+
+    /// The line in place of `line`, which is marked `kind name`; none if it stays. A library function that it
+    /// calls is added to `library`.
+    fn replaced(
+        &self,
+        (kind, name): (&str, &str),
+        line: &str,
+        library: &mut Vec<&'static str>,
+    ) -> Result<Option<String>> {
+        if let Some(choice) = self.choices.iter().rfind(|choice| (choice.0, choice.1) == (kind, name)) {
+            return Ok(Some(self.chosen(*choice, line)));
+        }
+        let output = self.choices.iter().find_map(|choice| match choice {
+            ("store", _, Value::Type(dtype)) => Some(*dtype),
+            _ => None,
+        });
+        Ok(match (kind, name, output, self.op) {
+            ("alias", "T", ..) => Some(with_value(line, name_of(self.compute))),
+            ("const", "EPW", Some(dtype), _) => Some(with_value(line, format_args!("{}u", per_word(dtype)))),
+            ("fn", "op", _, Some(body)) => Some(body()?),
+            ("fn", ..) => name.strip_suffix('_').and_then(wgsl::function).map(|name| {
+                library.push(name);
+                line.replace(&format!(" {name}("), &format!(" w_{name}("))
+            }),
+            _ => None,
+        })
     }
 
     /// Returns the complete text.
     pub fn build(&self) -> Result<String> {
-        if let Some((mark, _)) = self.lines.iter().find(|(mark, _)| self.line(mark).is_none()) {
-            return Err(Error::value(format!("internal: a shader has no line marked //@ {mark}")));
+        let mut chosen =
+            self.choices.iter().map(|choice| (choice.0, choice.1)).chain(self.op.map(|_| ("fn", "op")));
+        if let Some((kind, name)) = chosen.find(|mark| marked_line(self.source, *mark).is_none()) {
+            return Err(Error::value(format!("internal: a shader has no line marked //@ {kind} {name}")));
         }
-        let mut out = String::with_capacity(self.source.len() + self.appendix.len() + 256);
-        let mut lines = self.source.lines();
+        let mut out = String::with_capacity(self.source.len() + 256);
+        let (mut lines, mut functions, mut bindings) = (self.source.lines(), Vec::new(), 0);
         while let Some(line) = lines.next() {
-            let mark = line.trim().strip_prefix("//@ ").map(str::trim);
-            let replaced = mark.and_then(|m| self.lines.iter().rev().find(|(key, _)| key == m));
-            match replaced {
-                Some((_, text)) => {
-                    lines.next();
-                    out.push_str(text);
-                }
-                None => out.push_str(line),
+            out.push_str(line);
+            out.push('\n');
+            let Some(mark) = mark_of(line) else { continue };
+            let Some(line) = lines.next() else { break };
+            let text = self.replaced(mark, line, &mut functions)?;
+            let text = text.as_deref().unwrap_or(line);
+            match self.tensors {
+                Some((n, absent)) => repeat(mark.1, text, n, absent, &mut bindings, &mut out),
+                None => out.push_str(text),
             }
             out.push('\n');
         }
-        let needs = |name: &str| out.contains(&format!("{name}("));
-        let mut library = String::new();
-        for (name, text) in [("to_bf16", TO_BF16), ("to_f16", TO_F16)] {
-            if needs(name) {
-                library.push_str(text);
+        for (name, text) in [("to_bf16(", TO_BF16), ("to_f16(", TO_F16)] {
+            if out.contains(name) {
+                out.push_str(text);
             }
         }
-        out.push_str(&library);
-        out.push_str(&self.appendix);
-        Ok(out)
+        Ok(out + &wgsl::library(&functions))
     }
 }
 
+/// The kind and the name of the mark that a line is: `//@ KIND NAME`. A line of kind `use` marks no other.
+fn mark_of(line: &str) -> Option<(&str, &str)> {
+    line.trim().strip_prefix("//@ ")?.trim().split_once(' ').filter(|(kind, _)| *kind != "use")
+}
+
+/// The line after a mark.
+fn marked_line(source: &'static str, mark: (&str, &str)) -> Option<&'static str> {
+    let mut lines = source.lines();
+    lines.find(|line| mark_of(line) == Some(mark))?;
+    lines.next()
+}
+
+/// `line` with another value of what it declares.
+fn with_value(line: &str, value: impl std::fmt::Display) -> String {
+    match (line.split_once(" = "), line.split_once(';')) {
+        (Some((head, _)), Some((_, rest))) => format!("{head} = {value};{rest}"),
+        _ => line.to_string(),
+    }
+}
+
+/// The function that loads or stores elements of `dtype` for the binding `name`.
+fn element(verb: &str, binding: &str, dtype: &str, name: &str) -> String {
+    let line = marked_line(ELEMENTS, (verb, dtype)).unwrap_or_default();
+    line.replace(&format!("{verb}_{dtype}("), &format!("{verb}_{name}("))
+        .replace(&format!("{binding}["), &format!("{name}["))
+}
+
+/// Writes a line about tensor 0, `x0` or `case 0u`, once per tensor; another one once. Numbers the bindings.
+fn repeat(name: &str, line: &str, n: usize, absent: &str, bindings: &mut usize, out: &mut String) {
+    let role = name.trim_end_matches('0');
+    let first = format!("{role}0");
+    let copies = match (role == absent, line.contains(&first)) {
+        (true, _) => 0,
+        (_, true) => n,
+        _ => 1,
+    };
+    for k in 0..copies {
+        let line = line.replace(&first, &format!("{role}{k}"));
+        let line = match k {
+            0 => line,
+            _ => line.replace(", default", "").replace("case 0u", &format!("case {k}u")),
+        };
+        match (line.split_once("@binding("), line.split_once(") var<")) {
+            (Some((head, _)), Some((_, rest))) => {
+                out.push_str(&format!("{head}@binding({bindings}) var<{rest}\n"));
+                *bindings += 1;
+            }
+            _ => out.push_str(&(line + "\n")),
+        }
+    }
+}
+
+const ELEMENTS: &str = include_str!("../../../shaders/lib/elements.wgsl");
 const TO_BF16: &str = include_str!("../../../shaders/lib/to_bf16.wgsl");
 const TO_F16: &str = include_str!("../../../shaders/lib/to_f16.wgsl");
-
-/// The text of the function that reads element `i` of binding `name` in the type `compute`.
-pub fn load_text(name: &str, dtype: DType, compute: &str) -> String {
-    let word = format!("{name}[i]");
-    let half = format!("(({name}[i >> 1u] >> ((i & 1u) << 4u)) & 0xffffu)");
-    let value = match (dtype, compute) {
-        (DType::F32, "f32") => format!("bitcast<f32>({word})"),
-        (DType::F32, t) => format!("{t}(bitcast<f32>({word}))"),
-        (DType::I32, "f32") => format!("f32(bitcast<i32>({word}))"),
-        (DType::U32, "f32") => format!("f32({word})"),
-        (DType::I32 | DType::U32, t) => format!("bitcast<{t}>({word})"),
-        (DType::Bool, t) => format!("{t}({word})"),
-        (DType::F16, "f32") => format!("unpack2x16float({half}).x"),
-        (DType::F16, t) => format!("{t}(unpack2x16float({half}).x)"),
-        (DType::BF16, "f32") => format!("bitcast<f32>({half} << 16u)"),
-        (_, t) => format!("{t}(bitcast<f32>({half} << 16u))"),
-    };
-    format!("fn load_{name}(i: u32) -> T {{ return {value}; }}")
-}
-
-fn store_text(name: &str, dtype: DType, compute: &str) -> String {
-    let is_float = compute == "f32";
-    let mut text = format!("fn store_{name}(w: u32, v: vec2<T>) {{ {name}[w] = ");
-    let pair = |f: &str| format!("{f}(f32(v.x)) | ({f}(f32(v.y)) << 16u)");
-    let value = match dtype {
-        DType::F32 => "bitcast<u32>(f32(v.x))".to_string(),
-        DType::F16 => pair("to_f16"),
-        DType::BF16 => pair("to_bf16"),
-        // Tests the bits for zero: float comparisons may assume that there is no NaN.
-        DType::Bool if is_float => "select(0u, 1u, (bitcast<u32>(v.x) & 0x7fffffffu) != 0u)".to_string(),
-        DType::Bool => "select(0u, 1u, v.x != 0)".to_string(),
-        // Negative numbers wrap, as on the CPU.
-        DType::U32 if is_float => "select(u32(v.x), bitcast<u32>(i32(v.x)), v.x < 0.0)".to_string(),
-        DType::U32 => "u32(v.x)".to_string(),
-        _ => "bitcast<u32>(i32(v.x))".to_string(),
-    };
-    // Writing to a string cannot fail.
-    let _ = write!(text, "{value}; }}");
-    text
-}

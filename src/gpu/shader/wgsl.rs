@@ -13,7 +13,7 @@
 
 mod library;
 
-pub use library::{library, library_file};
+pub use library::{function, library, library_file};
 
 use crate::math::real::Real;
 use crate::math::{self, Lane};
@@ -26,9 +26,14 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Shl, Shr, Sub};
 pub struct Expr(u32);
 
 impl Expr {
-    /// Wraps any WGSL expression of type `f32` in scope, such as a member of the parameters.
-    pub fn variable(text: &str) -> Expr {
-        Expr(push(&text))
+    /// Whether the values are in the relation that WGSL spells `sign`.
+    pub fn relation(self, sign: &str, other: Expr) -> Mask {
+        Mask(infix(self.0, sign, other.0))
+    }
+
+    /// Whether neither value is NaN.
+    pub fn ordered(self, other: Expr) -> Mask {
+        Mask(call("ordered", &[self, other]))
     }
 
     /// Returns `(r, n)` with `self = r + n * pi/2` and `|r| <= pi/4`.
@@ -91,7 +96,7 @@ thread_local! {
 
 /// Appends one line to the function being written.
 #[inline(never)]
-fn push(value: &dyn Display) -> u32 {
+pub(super) fn push(value: &dyn Display) -> u32 {
     WRITER.with_borrow_mut(|writer| writer.push(value))
 }
 
@@ -103,13 +108,13 @@ fn constant(value: String) -> u32 {
 
 /// Appends a binary operator.
 #[inline(never)]
-fn infix(left: u32, sign: &str, right: u32) -> u32 {
+pub(super) fn infix(left: u32, sign: &str, right: u32) -> u32 {
     push(&format_args!("v{left} {sign} v{right}"))
 }
 
 /// Appends a unary operator or a built-in function of one value.
 #[inline(never)]
-fn prefix(sign: &str, value: u32) -> u32 {
+pub(super) fn prefix(sign: &str, value: u32) -> u32 {
     push(&format_args!("{sign}(v{value})"))
 }
 
@@ -125,26 +130,32 @@ fn call(name: &'static str, arguments: &[Expr]) -> u32 {
     })
 }
 
-/// Returns the text of a function and the names of the library functions that it calls directly.
-fn write(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -> (String, Vec<&'static str>) {
+/// Returns the text of a function of values of one WGSL type, and the names of the library functions that it
+/// calls directly. `body` maps the numbers of the values.
+pub(super) fn write(
+    name: &str,
+    kind: &str,
+    args: &[&str],
+    body: &dyn Fn(&[u32]) -> u32,
+) -> (String, Vec<&'static str>) {
     let outer = WRITER.take();
-    let inputs: Vec<Expr> = args.iter().map(|name| Expr::variable(name)).collect();
+    let inputs: Vec<u32> = args.iter().map(|name| push(name)).collect();
     let result = body(&inputs);
-    let writer = WRITER.replace(outer);
-    let parameters: Vec<String> = args.iter().map(|name| format!("{name}: f32")).collect();
-    let opaque = if writer.text.contains("opaque_zero") { "    var opaque_zero = 0u;\n" } else { "" };
-    let text = format!(
-        "fn {name}({}) -> f32 {{\n{opaque}{}    return v{};\n}}\n",
-        parameters.join(", "),
-        writer.text,
-        result.0
-    );
-    (text, writer.needs)
+    let Writer { text, needs, .. } = WRITER.replace(outer);
+    let parameters: Vec<String> = args.iter().map(|name| format!("{name}: {kind}")).collect();
+    let parameters = parameters.join(", ");
+    let opaque = if text.contains("opaque_zero") { "    var opaque_zero = 0u;\n" } else { "" };
+    (format!("fn {name}({parameters}) -> {kind} {{\n{opaque}{text}    return v{result};\n}}\n"), needs)
+}
+
+/// [`write`] for a function of floats.
+fn write_float(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -> (String, Vec<&'static str>) {
+    write(name, "f32", args, &|x| body(&x.iter().map(|&v| Expr(v)).collect::<Vec<_>>()).0)
 }
 
 /// The text of one WGSL function after the library functions that it needs.
 pub fn with_library(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -> String {
-    let (text, needs) = write(name, args, body);
+    let (text, needs) = write_float(name, args, body);
     library(&needs) + &text
 }
 

@@ -6,10 +6,9 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::gpu::kernels::copy::{cast, copy_into, index_of};
-use crate::gpu::kernels::params::Params;
+use crate::gpu::kernels::dispatch::Dispatch;
 use crate::gpu::kernels::parts::check_rounds;
-use crate::gpu::shader::template::{Template, per_word};
-use crate::gpu::{kernel, launch, variant};
+use crate::gpu::shader::template::per_word;
 
 /// Rows and columns of a tile.
 pub const SIDE: usize = 64;
@@ -39,27 +38,26 @@ impl Operand {
         Ok(Operand { x: half(0)?.expand(&x.shape())?, tangent })
     }
 
-    /// Adds the offset, the strides of rows and columns, and the distance to the tangent.
-    fn write(&self, params: &mut Params) {
-        let rank = self.x.rank();
-        params.word(self.x.offset()).word(stride(&self.x, rank - 2) as usize);
-        params.word(stride(&self.x, rank - 1) as usize).word(self.tangent);
+    /// The offset, the strides of rows and columns, and the distance to the tangent.
+    fn words(&self) -> [usize; 4] {
+        let steps = [2, 1].map(|from_end| stride(&self.x, self.x.rank() - from_end) as usize);
+        [self.x.offset(), steps[0], steps[1], self.tangent]
     }
 }
 
 /// The stride of an axis; 0 for an axis of length 1, which broadcasts.
-fn stride(x: &Array, axis: usize) -> i64 {
-    if x.dim(axis) == 1 { 0 } else { x.stride(axis) as i64 }
+fn stride(x: &Array, axis: usize) -> isize {
+    if x.dim(axis) == 1 { 0 } else { x.stride(axis) }
 }
 
 /// The strides of the batch axes.
-fn batch_strides(x: &Array) -> impl Iterator<Item = i64> + '_ {
+fn batch_strides(x: &Array) -> impl Iterator<Item = isize> + '_ {
     (0..x.rank() - 2).map(|i| stride(x, i))
 }
 
 /// Whether rows of all these lengths start on whole words.
 pub fn words_start_rows(dtype: DType, columns: &[usize]) -> bool {
-    columns.iter().all(|n| n.is_multiple_of(per_word(dtype) as usize))
+    columns.iter().all(|n| n.is_multiple_of(per_word(dtype)))
 }
 
 /// The number of blocks of columns per workgroup, and the number of workgroups for all `columns`. Two blocks
@@ -98,7 +96,7 @@ pub struct Problem<'a> {
     v: Operand,
     mask: Option<Operand>,
     /// The operands that have tangents: bit `i` for operand `i`.
-    has_tangent: u64,
+    has_tangent: usize,
     settings: &'a Settings,
     /// The batch axes.
     pub batch: Shape,
@@ -121,7 +119,7 @@ impl<'a> Problem<'a> {
             k: Operand::new(x.k, t.k)?,
             v: Operand::new(x.v, t.v)?,
             mask: x.mask.map(|mask| Operand::new(mask, t.mask)).transpose()?,
-            has_tangent: there.iter().enumerate().fold(0, |bits, (i, &there)| bits | u64::from(there) << i),
+            has_tangent: there.iter().enumerate().fold(0, |bits, (i, &there)| bits | usize::from(there) << i),
             settings: x.settings,
             batch: x.q.shape().part(0, rank - 2),
             queries: x.q.dim(rank - 2),
@@ -131,51 +129,29 @@ impl<'a> Problem<'a> {
         })
     }
 
-    /// Runs a pass: entry point `entry` of `source`. `more` replaces further lines, which `key` identifies.
+    /// Runs a pass: entry point `entry` of `source`. `more` makes further choices.
     pub fn run(
         &self,
         pass: &Pass,
         entry: &'static str,
         source: &'static str,
-        key: &[u64],
-        more: impl FnOnce(&mut Template),
+        more: impl FnOnce(&mut Dispatch),
     ) -> Result<()> {
-        let index = index_of(pass.out)?;
-        check_rounds(index, "attention", self.rounds(pass))?;
+        check_rounds(index_of(pass.out)?, "attention", self.rounds(pass))?;
         let mask = self.mask.as_ref().map_or(&self.q.x, |mask| &mask.x);
         let kind = self.mask.as_ref().map_or(0, |mask| if mask.x.dtype() == DType::Bool { 1 } else { 2 });
-        let (causal, dropout) = (self.settings.causal, self.settings.dropout.is_some());
-        let loads = [("q", &self.q.x), ("k", &self.k.x), ("v", &self.v.x), ("mask", mask), ("g", pass.g)];
-        let mut parts = vec![kind, u64::from(causal), u64::from(dropout), self.has_tangent];
-        parts.extend(loads.iter().map(|(_, x)| x.dtype() as u64));
-        parts.extend([pass.out.dtype() as u64, pass.out2.dtype() as u64, pass.blocks as u64]);
-        parts.extend(key);
-        let kernel = kernel(index, entry, variant(&parts), entry, || {
-            let mut text = Template::new(source, DType::F32);
-            loads.iter().for_each(|(name, x)| {
-                text.load(name, x.dtype());
-            });
-            text.store("out", pass.out.dtype()).elements_per_word(pass.out.dtype()).math(&["exp"]);
-            text.flag("CAUSAL", causal).flag("DROPOUT", dropout);
-            text.set("const MASK", format!("const MASK: u32 = {kind}u;"));
-            text.set("const BLOCKS", format!("const BLOCKS: u32 = {}u;", pass.blocks));
-            text.set("const MOVES", format!("const MOVES: u32 = {}u;", self.has_tangent));
-            more(&mut text);
-            text.build()
-        })?;
-        let [q, k, v] = [&self.q, &self.k, &self.v].map(|operand| operand.x.buffer());
-        let buffers = [
-            q,
-            k,
-            v,
-            mask.buffer(),
-            pass.g.buffer(),
-            pass.stats.buffer(),
-            pass.out.buffer(),
-            pass.out2.buffer(),
-        ];
-        let groups = pass.own.numel() as u64 * pass.tiles as u64 * pass.chunks as u64;
-        launch(index, &kernel, &buffers, self.params(pass).words(), groups)
+        let mut run = Dispatch::new(entry, source, DType::F32);
+        run.entry(entry)
+            .input("q", &self.q.x)
+            .input("k", &self.k.x)
+            .input("v", &self.v.x)
+            .input("mask", mask);
+        run.input("g", pass.g).reads(pass.stats).output("out", pass.out).writes(pass.out2);
+        run.flag("CAUSAL", self.settings.causal).flag("DROPOUT", self.settings.dropout.is_some());
+        run.number("MASK", kind).number("BLOCKS", pass.blocks).number("MOVES", self.has_tangent);
+        more(&mut run);
+        self.write(pass, &mut run);
+        run.launch(pass.own.numel() * pass.tiles * pass.chunks)
     }
 
     /// The rounds of an invocation's loops, or slightly more: products of two tiles take 17 for 16 of their
@@ -188,56 +164,41 @@ impl<'a> Problem<'a> {
         tile.saturating_mul(pass.walked * sharing)
     }
 
-    /// The words of `Params` in `shaders/lib/attention_tiles.wgsl`.
-    fn params(&self, pass: &Pass) -> Params {
-        let mut params = Params::default();
-        params.eight(self.batch.iter().map(|d| d as i64));
+    /// Adds the words of `Params` in `shaders/lib/attention_tiles.wgsl`.
+    fn write(&self, pass: &Pass, run: &mut Dispatch) {
+        run.lengths(&self.batch);
         for x in [&self.q.x, &self.k.x, &self.v.x] {
-            params.eight(batch_strides(x));
+            run.eight(batch_strides(x));
         }
-        params.eight(self.mask.iter().flat_map(|mask| batch_strides(&mask.x)));
+        run.eight(self.mask.iter().flat_map(|mask| batch_strides(&mask.x)));
         for x in [pass.g, pass.out, pass.out2] {
-            params.eight(batch_strides(x));
+            run.eight(batch_strides(x));
         }
-        params.eight(self.draws());
+        run.eight(self.draws());
         let walked = (0..self.batch.rank()).filter(|&i| pass.own.at(i) != self.batch.at(i));
         let (bits, sharing) = walked.fold((0, 1), |(bits, n), i| (bits | 1 << i, n * self.batch.at(i)));
-        params.word(self.batch.rank()).word(bits).word(pass.own.numel()).word(sharing);
-        params.word(pass.tiles).word(pass.chunks);
-        params.word(self.queries).word(self.keys).word(self.depth).word(self.width);
-        [&self.q, &self.k, &self.v].into_iter().for_each(|operand| operand.write(&mut params));
-        match &self.mask {
-            Some(mask) => mask.write(&mut params),
-            None => (0..4).for_each(|_| {
-                params.word(0);
-            }),
-        }
-        let (rows, cols) = pass.mask.unwrap_or_default();
-        params.word(rows).word(cols);
-        let rank = pass.g.rank();
-        params
-            .word(pass.g.offset())
-            .word(pass.g.stride(rank - 2) as usize)
-            .word(pass.g.stride(rank - 1) as usize);
-        params.word(pass.out.stride(rank - 2) as usize).word(pass.out2.stride(rank - 2) as usize);
-        params.float(self.settings.scale);
+        run.words([self.batch.rank(), bits, pass.own.numel(), sharing, pass.tiles, pass.chunks]);
+        run.words([self.queries, self.keys, self.depth, self.width]);
+        run.words([&self.q, &self.k, &self.v].map(Operand::words).concat());
+        run.words(self.mask.as_ref().map_or([0; 4], Operand::words));
+        let ((rows, cols), rank) = (pass.mask.unwrap_or_default(), pass.g.rank());
+        run.words([rows, cols, pass.g.offset()]);
+        run.words([pass.g.stride(rank - 2), pass.g.stride(rank - 1)].map(|s| s as usize));
+        run.words([pass.out, pass.out2].map(|x| x.stride(rank - 2) as usize));
         let (p, state) = self.settings.dropout.map_or((0.0, None), |d| (d.p, Some(d.state)));
-        params.float(p).float(if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 });
+        run.floats([self.settings.scale, p, if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 }]);
         let (seed, offset) = state.map_or((0, 0), |state| (state.seed, state.offset));
-        for word in [seed, seed >> 32, offset, offset >> 32] {
-            params.word(word as u32 as usize);
-        }
-        params
+        run.words([seed, seed >> 32, offset, offset >> 32].map(|n| n as usize));
     }
 
     /// The strides by which dropout numbers the queries of the batch; 0 along axes that share numbers.
-    fn draws(&self) -> Vec<i64> {
+    fn draws(&self) -> Vec<isize> {
         let shared = self.settings.dropout.map_or(0, |d| d.shared);
-        let mut step = self.queries as i64;
+        let mut step = self.queries as isize;
         let mut strides = vec![0; self.batch.rank()];
         for i in (0..strides.len()).rev().filter(|&i| shared >> i & 1 == 0) {
             strides[i] = step;
-            step *= self.batch.at(i) as i64;
+            step *= self.batch.at(i) as isize;
         }
         strides
     }

@@ -1,16 +1,16 @@
 //! The WGSL library: functions named `w_...` that generated and hand-written shaders call.
 //!
-//! Those of one or two numbers are the functions of `src/math/mod.rs`, translated by [`Expr`]. Three are
-//! files of `shaders/lib/`: `w_ne`, which must read bits, `w_turns`, which has branches and two results, and
-//! `w_fmod`, which has a loop.
+//! Those of one or two numbers are the functions of `src/math/mod.rs`, translated by [`Expr`]. Four are
+//! files of `shaders/lib/`: `w_ne` and `w_ordered`, which must read bits, `w_turns`, which has branches and two
+//! results, and `w_fmod`, which has a loop.
 
-use super::{Expr, math, write};
+use super::{Expr, math, write_float};
 
 /// Declares the list of names.
 macro_rules! names {
     ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
         /// The names of all library functions, each after those it calls; `exp` stands for `w_exp`.
-        pub const NAMES: &[&str] = &["ne", "turns", $(stringify!($name),)* "pow", "fmod"];
+        pub const NAMES: &[&str] = &["ne", "ordered", "turns", $(stringify!($name),)* "pow", "fmod"];
     };
 }
 crate::math::functions::primitives!(names);
@@ -47,31 +47,34 @@ mod formulas {
     }
 }
 
-const NE: &str = include_str!("../../../../shaders/lib/ne.wgsl");
-const TURNS: &str = include_str!("../../../../shaders/lib/turns.wgsl");
-const FMOD: &str = include_str!("../../../../shaders/lib/fmod.wgsl");
-
 /// Returns the text of one library function, and the names of those that it calls.
 fn one(name: &str) -> (String, Vec<&'static str>) {
     macro_rules! of_one_number {
         ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {
             match name {
                 $(stringify!($name) => {
-                    return write(concat!("w_", stringify!($name)), &["x"], &|v| formulas::$name(v[0]));
+                    return write_float(concat!("w_", stringify!($name)), &["x"], &|v| formulas::$name(v[0]));
                 })*
                 _ => {}
             }
         };
     }
     crate::math::functions::primitives!(of_one_number);
-    match name {
-        "ne" => (NE.to_owned(), Vec::new()),
-        "turns" => (TURNS.to_owned(), Vec::new()),
-        "pow" => write("w_pow", &["x", "y"], &|v| math::pow(v[0], v[1])),
-        "fmod" => (FMOD.to_owned(), Vec::new()),
+    let file = match name {
+        "pow" => return write_float("w_pow", &["x", "y"], &|v| math::pow(v[0], v[1])),
+        "ne" => include_str!("../../../../shaders/lib/ne.wgsl"),
+        "ordered" => include_str!("../../../../shaders/lib/ordered.wgsl"),
+        "turns" => include_str!("../../../../shaders/lib/turns.wgsl"),
+        "fmod" => include_str!("../../../../shaders/lib/fmod.wgsl"),
         // An unknown function has no text; naga reports its name at the call.
-        _ => (String::new(), Vec::new()),
-    }
+        _ => "",
+    };
+    (file.to_owned(), Vec::new())
+}
+
+/// The name of the library function `w_{name}`, if there is one.
+pub fn function(name: &str) -> Option<&'static str> {
+    NAMES.iter().copied().find(|known| *known == name)
 }
 
 /// Returns the texts of the named library functions and of all that they call, each once.
@@ -118,7 +121,7 @@ mod tests {
         type Out = String;
         fn visit<const N: usize, P: crate::math::real::Pointwise<N>>(self, rule: P) -> String {
             let names = &["x", "y", "z", "w"][..N];
-            write("op", names, &|x| rule.apply(std::array::from_fn(|i| x[i]))).0
+            write_float("op", names, &|x| rule.apply(std::array::from_fn(|i| x[i]))).0
         }
     }
 

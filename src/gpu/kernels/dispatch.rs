@@ -1,0 +1,170 @@
+//! One dispatch in the making: a shader and the choices for it, its buffers and its parameters.
+
+use super::copy::index_of;
+use crate::array::Array;
+use crate::array::buffer::Buffer;
+use crate::array::dtype::DType;
+use crate::array::nest::Nest;
+use crate::array::shape::{MAX_RANK, Shape};
+use crate::error::{Error, Result};
+use crate::gpu::shader::template::{Template, per_word};
+use crate::gpu::{Variant, kernel, launch};
+use smallvec::SmallVec;
+
+/// A dispatch. Operands are added in the order of the shader's bindings, parameters in that of its `Params`:
+/// shapes and strides as arrays of eight words, then scalars.
+///
+/// The kernel is told from others of its name by the entry point, the element types, the constants, and what
+/// [`Dispatch::op`] adds.
+pub struct Dispatch<'a> {
+    name: &'a str,
+    entry: &'static str,
+    /// The shader.
+    pub text: Template<'a>,
+    key: [u64; 2],
+    rule: &'a str,
+    /// The first operand, whose GPU runs the kernel.
+    first: Option<&'a Array>,
+    buffers: SmallVec<[&'a Buffer; 8]>,
+    /// Which of the buffers are written.
+    writable: SmallVec<[bool; 8]>,
+    params: SmallVec<[u32; 64]>,
+}
+
+impl<'a> Dispatch<'a> {
+    /// A dispatch of the file `source`, whose arithmetic uses the type of `compute`.
+    pub fn new(name: &'a str, source: &'static str, compute: DType) -> Dispatch<'a> {
+        Dispatch {
+            name,
+            entry: "main",
+            text: Template::new(source, compute),
+            key: [0; 2],
+            rule: "",
+            first: None,
+            buffers: SmallVec::new(),
+            writable: SmallVec::new(),
+            params: SmallVec::new(),
+        }
+    }
+
+    /// Sets the entry point, `main` without.
+    pub fn entry(&mut self, entry: &'static str) -> &mut Self {
+        self.entry = entry;
+        self
+    }
+
+    /// Binds `x` as input `name`.
+    pub fn input(&mut self, name: &'static str, x: &'a Array) -> &mut Self {
+        self.text.load(name, x.dtype());
+        self.reads(x)
+    }
+
+    /// Binds `x` as output `name`.
+    pub fn output(&mut self, name: &'static str, x: &'a Array) -> &mut Self {
+        self.text.store(name, x.dtype());
+        self.writes(x)
+    }
+
+    /// Binds `x`, whose words the shader reads as they are.
+    pub fn reads(&mut self, x: &'a Array) -> &mut Self {
+        self.bind(x.buffer(), false, Some(x))
+    }
+
+    /// Binds `x`, whose words the shader writes as they are, and may read.
+    pub fn writes(&mut self, x: &'a Array) -> &mut Self {
+        self.bind(x.buffer(), true, Some(x))
+    }
+
+    /// Binds the buffer of [`crate::gpu::status`], to which the shader reports.
+    pub fn reports(&mut self, buffer: &'a Buffer) -> &mut Self {
+        self.bind(buffer, true, None)
+    }
+
+    fn bind(&mut self, buffer: &'a Buffer, writable: bool, x: Option<&'a Array>) -> &mut Self {
+        self.first = self.first.or(x);
+        self.buffers.push(buffer);
+        self.writable.push(writable);
+        self
+    }
+
+    /// Sets a boolean constant.
+    pub fn flag(&mut self, name: &'static str, value: bool) -> &mut Self {
+        self.text.flag(name, value);
+        self
+    }
+
+    /// Sets a u32 constant.
+    pub fn number(&mut self, name: &'static str, value: usize) -> &mut Self {
+        self.text.number(name, value as u32);
+        self
+    }
+
+    /// Sets the text of `fn op`. `key` and `rule` tell it from others under the name of the kernel.
+    pub fn op(&mut self, body: &'a dyn Fn() -> Result<String>, key: [u64; 2], rule: &'a str) -> &mut Self {
+        self.text.op(body);
+        (self.key, self.rule) = (key, rule);
+        self
+    }
+
+    /// Adds scalar parameters.
+    pub fn words(&mut self, values: impl IntoIterator<Item = usize>) -> &mut Self {
+        self.params.extend(values.into_iter().map(|v| v as u32));
+        self
+    }
+
+    /// Adds float parameters.
+    pub fn floats(&mut self, values: impl IntoIterator<Item = f64>) -> &mut Self {
+        self.params.extend(values.into_iter().map(|v| (v as f32).to_bits()));
+        self
+    }
+
+    /// Adds eight words: `values`, then zeros.
+    pub fn eight(&mut self, values: impl IntoIterator<Item = isize>) -> &mut Self {
+        let end = self.params.len() + MAX_RANK;
+        self.params.extend(values.into_iter().take(MAX_RANK).map(|v| v as u32));
+        self.params.resize(end, 0);
+        self
+    }
+
+    /// Adds the lengths of axes.
+    pub fn lengths(&mut self, shape: &Shape) -> &mut Self {
+        self.eight(shape.iter().map(|d| d as isize))
+    }
+
+    /// Adds the strides of `x`.
+    pub fn strides(&mut self, x: &Array) -> &mut Self {
+        self.eight(x.strides().iter().copied())
+    }
+
+    /// Adds the lengths of the axes of a nest and the strides of its first `operands`.
+    pub fn nest(&mut self, nest: &Nest, operands: usize) -> &mut Self {
+        self.eight(nest.dims[..nest.rank].iter().map(|&d| d as isize));
+        for strides in &nest.strides[..operands] {
+            self.eight(strides[..nest.rank].iter().copied());
+        }
+        self
+    }
+
+    /// Records the dispatch of `groups` workgroups.
+    pub fn launch(self, groups: usize) -> Result<()> {
+        let first = self.first.ok_or_else(|| Error::device("internal: a gpu kernel without operands"))?;
+        let index = index_of(first)?;
+        if groups == 0 {
+            return Ok(());
+        }
+        let parts = self.text.key().chain(self.key).collect();
+        let variant = Variant { entry: self.entry, parts, text: self.rule.into() };
+        let kernel = kernel(index, self.name, variant, &self.writable, || self.text.build())?;
+        launch(index, &kernel, &self.buffers, &self.params, groups as u64)
+    }
+}
+
+/// A new contiguous array of the shape of `x` on its device.
+pub fn like(x: &Array, dtype: DType) -> Result<Array> {
+    Array::empty(x.shape(), dtype, x.device())
+}
+
+/// The number of words of a contiguous array.
+pub fn words_of(x: &Array) -> usize {
+    x.numel().div_ceil(per_word(x.dtype()))
+}
