@@ -31,9 +31,22 @@ macro_rules! one {
 }
 pub(crate) use one;
 
-/// How an operation with one output runs: its type, its public name, its kernel, and the count of its floating
-/// point operations on inputs with outputs, which is 0 if none is given.
+/// How an operation runs: its type, its public name, its kernel, which makes one output or `-> Arrays`, and
+/// the count of its floating point operations on inputs with outputs, which is 0 if none is given.
 macro_rules! kernel {
+    ($op:ty, $name:expr, |$self:ident, $x:ident| -> Arrays $eval:block,
+        $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
+        impl $crate::op::Kernel for $op {
+            fn name(&$self) -> &'static str {
+                $name
+            }
+            fn eval(&$self, $x: &[&$crate::array::Array]) -> $crate::error::Result<$crate::op::Arrays> $eval
+            $(#[$doc])*
+            fn flops(&$self, $inputs: &[&$crate::array::Array], $outputs: &[$crate::array::Array]) -> u64 {
+                $flops
+            }
+        }
+    };
     ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr) => {
         $crate::ops::kernel!($op, $name, |$self, $x| $eval, flops |_x, _y| 0);
     };

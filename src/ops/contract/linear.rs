@@ -87,19 +87,16 @@ fn finished(x: &Array, weight: &Array, bias: Option<&Array>, act: Option<Unary>)
     Ok((out, act.is_some()))
 }
 
-impl Kernel for Affine {
-    fn name(&self) -> &'static str {
-        "linear"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Affine, "linear", |self, x| -> Arrays {
         let (sum, done) = finished(&rows(x[0])?, x[1], x.get(2).copied(), self.act)?;
         let sum = unrolled(sum, x[0])?;
         let Some(act) = self.act.filter(|_| !done) else { return Ok(smallvec![sum]) };
         let out = map(act).eval_one(&[&sum])?;
         Ok(if reads_input(self.act) { smallvec![out, sum] } else { smallvec![out] })
-    }
+    },
     /// 2 m n k, m n for the bias, and the activation.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+    flops |x, y| {
         let terms = x[1].dim(1);
         let act = u64::from(self.bias) + self.act.map_or(0, |act| Fun::Unary(act).flops());
         y.first().map_or(0, |y| cost::product(y.numel(), terms)) + cost::each(y, act)
@@ -201,11 +198,8 @@ impl AffineVjp {
     }
 }
 
-impl Kernel for AffineVjp {
-    fn name(&self) -> &'static str {
-        "linear"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    AffineVjp, "linear", |self, x| -> Arrays {
         let [at, weight, value] = self.named(x);
         let moved = match (self.act, at) {
             (Some(act), Some(at)) => Some(map_vjp(act).eval_one(&[x[0], at])?),
@@ -223,9 +217,9 @@ impl Kernel for AffineVjp {
             out.push(on_device!(g, reduce::sum(&g, Axes::one(0), false))?);
         }
         Ok(out)
-    }
+    },
     /// 2 m n k for x and for W, (m - 1) n for b, and the partial of the activation.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+    flops |x, y| {
         let [at, weight, value] = self.named(x);
         let act = if at.is_some() { self.act.map_or(0, |act| Fun::Unary(act).partial_flops(0)) } else { 0 };
         let terms = |a: Option<&Array>| a.map_or(0, |a| cost::product(x[0].numel(), a.dim(a.rank() - 1)));

@@ -81,6 +81,38 @@ impl Matmul {
     fn scaled(g: &Tensor, x: &Tensor) -> Result<Tensor> {
         if g.rank() == 0 { x.mul(g) } else { g.unsqueeze(-1)?.mul(x) }
     }
+
+    /// Computes a batch of one operand against one matrix or vector as a single large product, if possible:
+    /// stacks the rows of the batch, or places its columns side by side.
+    fn one_product(&self, x: &[Batched]) -> Result<Option<(Tensor, Option<usize>)>> {
+        let (left, right) = (self.left, self.right);
+        let alone = |i: usize, form: Form| x[i].axis.is_none() && x[i].value.rank() == form.rank();
+        let stacked = |i: usize, form: Form| x[i].axis.is_some() && x[i].value.rank() == form.rank() + 1;
+        if stacked(0, left) && alone(1, right) {
+            let (value, y) = (x[0].front()?, &x[1].value);
+            return match left {
+                Form::Row => Ok(Some((product(&value, Form::Plain, y, right)?, Some(0)))),
+                Form::Plain | Form::Column => {
+                    let out = product(&joined(&value)?, left, y, right)?;
+                    Ok(Some((parted(&out, value.shape().part(0, 2), 0)?, Some(0))))
+                }
+                Form::Transposed => Ok(None),
+            };
+        }
+        if alone(0, left) && stacked(1, right) {
+            let (value, x) = (x[1].front()?, &x[0].value);
+            return match right {
+                Form::Column => Ok(Some((product(&value, Form::Plain, x, left.transposed())?, Some(0)))),
+                Form::Transposed | Form::Row => {
+                    let out = product(x, left, &joined(&value)?, right)?;
+                    let axis = out.rank() - 1;
+                    Ok(Some((parted(&out, value.shape().part(0, 2), axis)?, Some(axis))))
+                }
+                Form::Plain => Ok(None),
+            };
+        }
+        Ok(None)
+    }
 }
 
 kernel! {
@@ -151,40 +183,6 @@ impl Bilinear for Matmul {
         let left = leading(&x[0], batch + self.left.rank())?;
         let right = leading(&x[1], batch + self.right.rank())?;
         Ok(smallvec![(product(&left, self.left, &right, self.right)?, Some(0))])
-    }
-}
-
-impl Matmul {
-    /// Computes a batch of one operand against one matrix or vector as a single large product, if possible:
-    /// stacks the rows of the batch, or places its columns side by side.
-    fn one_product(&self, x: &[Batched]) -> Result<Option<(Tensor, Option<usize>)>> {
-        let (left, right) = (self.left, self.right);
-        let alone = |i: usize, form: Form| x[i].axis.is_none() && x[i].value.rank() == form.rank();
-        let stacked = |i: usize, form: Form| x[i].axis.is_some() && x[i].value.rank() == form.rank() + 1;
-        if stacked(0, left) && alone(1, right) {
-            let (value, y) = (x[0].front()?, &x[1].value);
-            return match left {
-                Form::Row => Ok(Some((product(&value, Form::Plain, y, right)?, Some(0)))),
-                Form::Plain | Form::Column => {
-                    let out = product(&joined(&value)?, left, y, right)?;
-                    Ok(Some((parted(&out, value.shape().part(0, 2), 0)?, Some(0))))
-                }
-                Form::Transposed => Ok(None),
-            };
-        }
-        if alone(0, left) && stacked(1, right) {
-            let (value, x) = (x[1].front()?, &x[0].value);
-            return match right {
-                Form::Column => Ok(Some((product(&value, Form::Plain, x, left.transposed())?, Some(0)))),
-                Form::Transposed | Form::Row => {
-                    let out = product(x, left, &joined(&value)?, right)?;
-                    let axis = out.rank() - 1;
-                    Ok(Some((parted(&out, value.shape().part(0, 2), axis)?, Some(axis))))
-                }
-                Form::Plain => Ok(None),
-            };
-        }
-        Ok(None)
     }
 }
 

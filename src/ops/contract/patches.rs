@@ -102,17 +102,13 @@ impl Tensor {
             )));
         }
         let front = self.shape().part(0, rank - 1);
-        let channels = front.at(rank - 2) / taps;
-        let mut dims = front.to_vec();
-        dims[rank - 2] = channels;
-        let planes = dims.clone();
-        dims.extend([taps, count]);
-        let padded = window.input[1] * window.input[2];
-        let shape = Shape::new(&[&planes[..], &[padded]].concat())?;
-        let op = TakeAdd { axis: rank as u8 - 1, shape };
+        let planes = front.with(rank - 2, front.at(rank - 2) / taps);
+        let plane = |height, width| planes.inserted(rank - 1, height)?.inserted(rank, width);
+        let [_, height, width] = window.input;
+        let op = TakeAdd { axis: rank as u8 - 1, shape: planes.inserted(rank - 1, height * width)? };
         let index = places(&window, self.device())?;
-        let out = bind(op, &[&self.reshape(&Shape::new(&dims)?)?, &index])?;
-        let out = out.reshape(&Shape::new(&[&planes[..], &[window.input[1], window.input[2]]].concat())?)?;
+        let out =
+            bind(op, &[&self.reshape(&plane(taps, count)?)?, &index])?.reshape(&plane(height, width)?)?;
         out.narrow(-2, top, size[0])?.narrow(-1, left, size[1])
     }
 }

@@ -28,15 +28,12 @@ impl MaxPool {
     }
 }
 
-impl Kernel for MaxPool {
-    fn name(&self) -> &'static str {
-        "max_pool"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    MaxPool, "max_pool", |self, x| -> Arrays {
         let (y, index) = on_device!(x[0], conv::max_pool(x[0], &self.window))?;
         Ok(smallvec![y, index])
-    }
-    no_flops!();
+    },
+    flops |_x, _y| 0
 }
 
 impl General for MaxPool {

@@ -346,19 +346,14 @@ fn located<'a>(
     }
 }
 
-impl Kernel for Custom {
-    fn name(&self) -> &'static str {
-        self.rule.name()
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Custom, self.rule.name(), |self, x| -> Arrays {
         let x: Vec<Tensor> = x.iter().map(|&a| Tensor::Array(a.clone())).collect();
         let outputs = self.run(&x.iter().collect::<Vec<_>>())?;
         outputs.iter().map(|y| y.array(self.rule.name()).cloned()).collect()
-    }
+    },
     /// None: the operations that its rules run are counted.
-    fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-        0
-    }
+    flops |_x, _y| 0
 }
 
 impl General for Custom {

@@ -77,7 +77,9 @@ pub struct TakeAdd {
 }
 
 kernel! {
-    TakeAdd, "take_add", |self, x| on_device!(x[0], gather::take_add(x[0], x[1], self.axis as usize, &self.shape)),
+    TakeAdd, "take_add", |self, x| {
+        on_device!(x[0], gather::take_add(x[0], x[1], self.axis as usize, &self.shape))
+    },
     /// One per input.
     flops |x, _y| cost::each(x, 1)
 }
@@ -143,7 +145,9 @@ pub struct ScatterAdd {
 }
 
 kernel! {
-    ScatterAdd, "scatter_add", |self, x| on_device!(x[0], gather::scatter_add(x[0], x[1], self.axis as usize, &self.shape)),
+    ScatterAdd, "scatter_add", |self, x| {
+        on_device!(x[0], gather::scatter_add(x[0], x[1], self.axis as usize, &self.shape))
+    },
     /// One per input.
     flops |x, _y| cost::each(x, 1)
 }

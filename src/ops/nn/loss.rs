@@ -52,16 +52,13 @@ fn safe_targets(target: &Tensor, ignore: i64) -> Result<(Tensor, Tensor)> {
     Ok((counts.select(&column, 0i64)?.cast(target.dtype())?, counts))
 }
 
-impl Kernel for CrossEntropy {
-    fn name(&self) -> &'static str {
-        "cross_entropy"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    CrossEntropy, "cross_entropy", |self, x| -> Arrays {
         let (loss, lse) = on_device!(x[0], norm::cross_entropy(x[0], x[1], self.ignore))?;
         Ok(smallvec![loss, lse])
-    }
+    },
     /// 3 n + 2 per row of n classes.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let (rows, classes) = cost::rows(x[0]);
         rows * (3 * classes + 2)
     }

@@ -111,18 +111,15 @@ fn trailing(axes: u8) -> Vec<i64> {
     (1..=axes as i64).map(|i| -i).collect()
 }
 
-impl Kernel for LayerNorm {
-    fn name(&self) -> &'static str {
-        "layer_norm"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    LayerNorm, "layer_norm", |self, x| -> Arrays {
         let (weight, bias) = (x.get(1).copied(), x.get(2).copied());
         let (axes, eps) = (self.axes as usize, self.eps.get()[0]);
         let (y, mean, rstd) = on_device!(x[0], norm::layer_norm(x[0], weight, bias, axes, eps))?;
         Ok(smallvec![y, mean, rstd])
-    }
+    },
     /// 5 n + 2 per row of n, 7 n + 2 with weight and bias.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
+    flops |x, y| {
         let rows = y[1].numel() as u64;
         cost::each(x, if self.affine { 7 } else { 5 }) + 2 * rows
     }
@@ -188,20 +185,15 @@ pub struct LayerNormVjp {
     pub affine: bool,
 }
 
-impl Kernel for LayerNormVjp {
-    fn name(&self) -> &'static str {
-        "layer_norm"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    LayerNormVjp, "layer_norm", |self, x| -> Arrays {
         let weight = x.get(4).copied();
         let (dx, dweight, dbias) =
             on_device!(x[0], norm::layer_norm_vjp(x[0], x[1], weight, x[2], x[3], self.axes as usize))?;
         Ok(if self.affine { smallvec![dx, dweight, dbias] } else { smallvec![dx] })
-    }
+    },
     /// 9 n per row of n, 13 n with weight and bias.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::each(x, if self.affine { 13 } else { 9 })
-    }
+    flops |x, _y| cost::each(x, if self.affine { 13 } else { 9 })
 }
 
 impl Composite for LayerNormVjp {

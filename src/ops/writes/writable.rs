@@ -69,8 +69,8 @@ pub fn check_outside_inference(op: &str, memory: &Array) -> Result<()> {
     }
     let name = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
     Err(Error::autodiff(format!(
-        "{name}: the tensor of shape {} was made in inference_mode() and cannot be written in place outside of \
-         it; write to a clone() of it",
+        "{name}: the tensor of shape {} was made in inference_mode() and cannot be written in place \
+         outside of it; write to a clone() of it",
         memory.shape()
     )))
 }

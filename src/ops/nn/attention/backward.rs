@@ -61,11 +61,8 @@ impl AttentionVjp {
     }
 }
 
-impl Kernel for AttentionVjp {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    AttentionVjp, NAME, |self, x| -> Arrays {
         let (settings, given) = (self.settings.kernel(), self.read(x));
         let moved =
             given.moved.map(|(out, mean)| kernels::OutputTangents { tangents: given.tangents(), out, mean });
@@ -74,9 +71,9 @@ impl Kernel for AttentionVjp {
         let (inputs, known, g) = (given.inputs(&settings)?, given.known()?, given.g()?);
         let grads = on_device!(x[0], attention::vjp(&inputs, &known, g, moved.as_ref(), wanted))?;
         Ok(grads.into_iter().flatten().collect())
-    }
+    },
     /// 2 l s (3 e + 2 v) and 6 per score for all gradients; for the second order, products by its tangents.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let given = self.read(x);
         let Some(s) = Scores::of(&given) else { return 0 };
         let (wants, has_tangent) =

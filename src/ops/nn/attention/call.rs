@@ -137,8 +137,8 @@ impl Tensor {
         let (all, own) = (heads(&q), heads(&k));
         if own == 0 || heads(&v) != own || all % own != 0 {
             return Err(Error::shape(format!(
-                "{CALL}: enable_gqa=True with query {}, key {}, value {}; expected an axis of heads (axis -3) \
-                 everywhere, as many heads of key as of value, and a multiple of them of query",
+                "{CALL}: enable_gqa=True with query {}, key {}, value {}; expected an axis of heads (axis \
+                 -3) everywhere, as many heads of key as of value, and a multiple of them of query",
                 q.shape(),
                 k.shape(),
                 v.shape()

@@ -209,18 +209,15 @@ pub struct Attention {
     pub settings: Settings,
 }
 
-impl Kernel for Attention {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Attention, NAME, |self, x| -> Arrays {
         let settings = self.settings.kernel();
         let given = Reader(x).operands(&self.settings, false);
         let (y, log_sum) = on_device!(x[0], attention::forward(&given.inputs(&settings)?))?;
         Ok(smallvec![y, log_sum])
-    }
+    },
     /// 2 l s (e + v) and 5 per score, 6 with a mask: l queries, s keys, of e and v features.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let given = Reader(x).operands(&self.settings, false);
         Scores::of(&given).map_or(0, |s| s.keys + s.values + (5 + u64::from(self.settings.masked)) * s.count)
     }

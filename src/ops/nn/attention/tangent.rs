@@ -23,18 +23,15 @@ impl AttentionJvp {
     }
 }
 
-impl Kernel for AttentionJvp {
-    fn name(&self) -> &'static str {
-        NAME
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    AttentionJvp, NAME, |self, x| -> Arrays {
         let (settings, given) = (self.settings.kernel(), self.read(x));
         let (inputs, known) = (given.inputs(&settings)?, given.known()?);
         let (y, mean) = on_device!(x[0], attention::jvp(&inputs, &known, &given.tangents()))?;
         Ok(smallvec![y, mean])
-    }
+    },
     /// 2 l s (3 e + 2 v) and 6 per score for all tangents.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let given = self.read(x);
         let Some(s) = Scores::of(&given) else { return 0 };
         let has_tangent = |i: usize| u64::from(given.t[i].is_some());
@@ -63,19 +60,13 @@ impl Composite for AttentionJvp {
         let mut grads: Grads = smallvec![None; inputs.len()];
         let first = 5 + usize::from(settings.masked);
         // `J(t)` is linear in the tangents: their gradients are those of `<g, out>`.
-        let places: Vec<(usize, usize)> = self
-            .has_tangent
-            .iter()
-            .enumerate()
-            .map(|(at, i)| (first + at, i))
-            .filter(|&(at, _)| c.needs(at))
-            .collect();
-        let wanted = Which::of(|i| places.iter().any(|place| place.1 == i));
+        let at = |i: usize| first + self.has_tangent.iter().take_while(|&k| k < i).count();
+        let wanted = Which::of(|i| self.has_tangent.has(i) && c.needs(at(i)));
         if wanted != Which::default() {
             let mut x = vec![g];
             x.extend(&inputs[..first]);
             let out = bind(AttentionVjp { settings, wanted, second: None }, &x)?;
-            places.iter().zip(out).for_each(|(&(at, _), y)| grads[at] = Some(y));
+            wanted.iter().zip(out).for_each(|(i, y)| grads[at(i)] = Some(y));
         }
         // The mask follows the two outputs.
         let place = |i: usize| if i == 3 { 5 } else { i };
