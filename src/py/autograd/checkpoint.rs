@@ -1,7 +1,5 @@
-//! `utils.checkpoint`: a function of Python objects that backward runs a second time.
-//!
-//! The second run computes from the arguments, so an argument written since the first run is an error, as it
-//! is for saved tensors.
+//! `utils.checkpoint`: a function of Python objects that backward runs a second time, on the same arguments:
+//! one that was written since the first run is an error, as it is for saved tensors.
 
 use crate::autodiff::checkpoint;
 use crate::py::prelude::*;

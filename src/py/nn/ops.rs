@@ -90,5 +90,6 @@ fn _flops_scope(scope: u32) -> u32 {
 }
 
 exports! {
-    functions: op_kinds, op_rows, _op_entries, _op_formulas, _flops_begin, _flops_end, _flops_read, _flops_scope
+    functions: op_kinds, op_rows, _op_entries, _op_formulas, _flops_begin, _flops_end, _flops_read,
+        _flops_scope
 }

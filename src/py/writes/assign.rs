@@ -1,6 +1,5 @@
 //! In-place methods: `zero_`, `copy_`, `add_`, random fills. Those that only repeat a method of another name
-//! are made in Python, by `Tensor._in_place`. Read next: `src/py/writes/inplace.rs`, which defines in-place
-//! writes.
+//! are made in Python, by `Tensor._in_place`. Read next: `src/py/writes/inplace.rs`.
 
 use crate::array::dtype::DType;
 use crate::error::Named;

@@ -1,8 +1,7 @@
 //! In-place writes inside a transform to tensors from outside of it. The written value may belong to the
-//! transform: it may be differentiated by it, or differ between the examples of a batch. A tensor from
-//! outside could not keep such a value after the transform ends, so the write is an error, raised before
-//! anything has changed. A buffer records the transform in which it was allocated
-//! ([`crate::array::buffer::Buffer::born`]).
+//! transform (differentiated by it, or different for each example of a batch), and the tensor could not keep
+//! it when the transform ends, so the write is an error, raised before anything has changed. A buffer records
+//! the transform in which it was allocated ([`crate::array::buffer::Buffer::born`]).
 
 use crate::interp::{self, ROOT_TAG, Tag};
 use crate::py::prelude::*;
