@@ -50,6 +50,8 @@ struct Side {
     phases: SmallVec<[usize; 8]>,
     /// Index in `phases`, and position in that phase, that output 0 reads for each shift.
     reads: SmallVec<[(usize, usize); 8]>,
+    /// The largest of these positions.
+    reach: usize,
 }
 
 impl Side {
@@ -66,12 +68,13 @@ impl Side {
             });
             reads.push((phase, from / step));
         }
+        let reach = reads.iter().map(|r| r.1).max().unwrap_or(0);
         // End of the positions read, end of the input counted from `first`, zeros at the start of a line.
-        let reach = line.count + reads.iter().map(|r| r.1).max().unwrap_or(0);
+        let end = line.count + reach;
         let data = (line.input as isize - first).max(0) as usize;
         let zeros = (-first).max(0) as usize / step;
-        let pitch = line.count.max(reach.min(data.div_ceil(step))).max(reach.saturating_sub(zeros)).max(1);
-        Side { input: line.input, count: line.count, step, first, pitch, phases, reads }
+        let pitch = line.count.max(end.min(data.div_ceil(step))).max(end.saturating_sub(zeros)).max(1);
+        Side { input: line.input, count: line.count, step, first, pitch, phases, reads, reach }
     }
 
     /// Returns the input position of grid position `at` of a phase, if it is not padding.
@@ -87,10 +90,6 @@ impl Side {
             (distance.max(0) as usize).div_ceil(self.step).min(self.pitch)
         };
         (before(0), before(self.input as isize).max(before(0)))
-    }
-
-    fn reach(&self) -> usize {
-        self.reads.iter().map(|r| r.1).max().unwrap_or(0)
     }
 }
 
@@ -153,7 +152,7 @@ impl Grid {
         let flat = |z_at: usize, y_at: usize, x_at: usize| (z_at * y.pitch + y_at) * x.pitch + x_at;
         let image = z.pitch * y.pitch * x.pitch;
         let last = (images - 1) * image + flat(z.count - 1, y.count - 1, x.count - 1);
-        let region = (images * image).max(last + 1 + SLACK + flat(z.reach(), y.reach(), x.reach()));
+        let region = (images * image).max(last + 1 + SLACK + flat(z.reach, y.reach, x.reach));
         let phases: usize = sides.iter().map(|s| s.phases.len()).product();
         Grid { images, image, region, span: last + 1, channel: region * phases, sides }
     }

@@ -69,9 +69,8 @@ pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Arr
 /// Returns `w` of shape `[o, c, kernel..]` from `x` of shape `[n, groups * c, input..]` and `y` of shape
 /// `[n, o, output..]`: the adjoint of [`forward`] in `w`.
 pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Array> {
-    let groups_at_least = groups.max(1);
-    let inputs = x.dim(1) / groups_at_least;
-    let sizes = Sizes { images: x.dim(0), groups, inputs, outputs: y.dim(1) / groups_at_least };
+    let [inputs, outputs] = [x, y].map(|x| x.dim(1) / groups.max(1));
+    let sizes = Sizes { images: x.dim(0), groups, inputs, outputs };
     floats!(x, y, window.shape(&[y.dim(1), inputs], &window.kernel)?, weights(window, sizes))
 }
 

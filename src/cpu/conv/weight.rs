@@ -148,6 +148,7 @@ impl<T: Float> Body<T> for Task<'_, T> {
                 }
             }
         }
+        let finite = |x: T| x.to_f64().is_finite();
         if !sums.iter().all(|&s| finite(s)) {
             // An infinity or NaN of the input was multiplied by the zeros between two rows of the cotangent.
             let wrong = collect_at_most(sums.len(), (0..sums.len()).filter(|&i| !finite(sums[i])))?;
@@ -166,10 +167,6 @@ impl<T: Float> Body<T> for Task<'_, T> {
         }
         Ok(())
     }
-}
-
-fn finite<T: Float>(x: T) -> bool {
-    x.to_f64().is_finite()
 }
 
 /// The channels of a task, within their group.
