@@ -25,12 +25,10 @@ pub type Kernel = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
 /// Defines a [`Kernel`] as a loop over slices: `fn name<types>(rule; operands; output) by launcher { loop }`.
 macro_rules! kernel {
     (
-        $(#[$doc:meta])*
         fn $name:ident$(<$($t:ident: $bound:path),*>)?(
             $($rule:ident: $of:ty)?; $($x:ident: $from:ty),*; $out:ident: $to:ty
         ) by $run:ident $body:block
     ) => {
-        $(#[$doc])*
         unsafe fn $name$(<$($t: $bound),*>)?(
             _rule: *const u8,
             mut operand: *const *const u8,
