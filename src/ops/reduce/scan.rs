@@ -5,7 +5,6 @@
 //! derivatives are therefore exact at zeros, where dividing the product by each factor would fail.
 
 use crate::array::shape::normalize_axis;
-use crate::op::Operation;
 use crate::ops::prelude::*;
 
 /// Cumulative sum along an axis, from the front or from the back.

@@ -37,9 +37,9 @@ macro_rules! operator {
 }
 pub(super) use operator;
 
-/// The primitive functions of a [`reading!`].
+/// Functions of one number of a [`reading!`].
 macro_rules! primitive_rows {
-    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
+    ($($(#[doc = $doc:literal])? $name:ident $row:ident,)*) => {$(
         fn $name(self) -> Self {
             self.unary(Unary::$row, |x| crate::math::lane::F64Fma(x).$name().0)
         }
@@ -100,18 +100,7 @@ macro_rules! reading {
             fn ne(self, other: Self) -> $mask {
                 self.compare(other, Relation::Ne)
             }
-            fn abs(self) -> Self {
-                self.unary(Unary::Abs, f64::abs)
-            }
-            fn floor(self) -> Self {
-                self.unary(Unary::Floor, f64::floor)
-            }
-            fn round(self) -> Self {
-                self.unary(Unary::Round, f64::round_ties_even)
-            }
-            fn sqrt(self) -> Self {
-                self.unary(Unary::Sqrt, f64::sqrt)
-            }
+            crate::ops::pointwise::reading::primitive_rows! { abs Abs, floor Floor, round Round, sqrt Sqrt, }
             crate::math::functions::primitives!(crate::ops::pointwise::reading::primitive_rows);
             fn pow(self, exponent: Self) -> Self {
                 self.binary(exponent, Binary::Pow, f64::powf)
