@@ -43,7 +43,7 @@ impl Tensor {
         let x = self.cast(self.dtype().to_float())?;
         // 0 or pi; NaN for NaN.
         let zero = x.ne(&x)?.select(&x, 0.0)?;
-        x.lt(0.0)?.select(std::f64::consts::PI, &zero)
+        x.lt(0.0)?.select(PI, &zero)
     }
 }
 
