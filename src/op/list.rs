@@ -220,7 +220,7 @@ ops! {
     /// Functions of two integers: their bits, their common divisor.
     Bitwise(ops::pointwise::bitwise::Bitwise): Discrete, Any, Undefined;
     /// The next floating point number towards another.
-    NextAfter(ops::pointwise::neighbour::NextAfter): Discrete, Any, Undefined;
+    NextAfter(ops::pointwise::bitwise::NextAfter): Discrete, Any, Undefined;
     /// `where(mask, x, y)`.
     Select(ops::pointwise::compare::Select): Linear, Any, Lowered;
     /// Conversion to another dtype.

@@ -43,7 +43,7 @@ impl Tensor {
         let x = self.cast(self.dtype().to_float())?;
         // 0 or pi; NaN for NaN.
         let zero = x.ne(&x)?.select(&x, 0.0)?;
-        x.lt(0.0)?.select(std::f64::consts::PI, &zero)
+        x.lt(0.0)?.select(PI, &zero)
     }
 }
 
@@ -141,14 +141,6 @@ impl Number {
         Number { re: Sym::select(small, near, moved.log_size()), im: moved.angle() }
     }
 
-    pub fn xlogy(self, other: Number) -> Number {
-        self.times_log(other, 0.0)
-    }
-
-    pub fn xlog1py(self, other: Number) -> Number {
-        self.times_log(other, 1.0)
-    }
-
     pub fn sinh(self) -> Number {
         let (cosh, sinh, cos, sin) = (self.re.cosh(), self.re.sinh(), self.im.cos(), self.im.sin());
         // At zero or infinity.
@@ -183,7 +175,7 @@ impl Number {
     }
 
     /// `self * log(shift + other)`; 0 where a factor 0 multiplies the pole of the logarithm.
-    fn times_log(self, other: Number, shift: f64) -> Number {
+    pub fn times_log(self, other: Number, shift: f64) -> Number {
         let is_zero_times_pole = self.is_zero() & (other + shift).is_zero();
         let safe =
             Number { re: Sym::select(is_zero_times_pole, Sym::lit(1.0 - shift), other.re), im: other.im };

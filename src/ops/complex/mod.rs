@@ -15,7 +15,7 @@ mod parts;
 mod product;
 
 use crate::arguments::logic::Relation;
-use crate::op::{Operation, no_output};
+use crate::op::no_output;
 use crate::ops::contract::matmul::Matmul;
 use crate::ops::indexing::index::{ScatterAdd, TakeAdd};
 use crate::ops::pointwise::compare::{Compare, Logic, Logical, Select};

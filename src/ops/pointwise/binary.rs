@@ -76,12 +76,12 @@ macro_rules! binary_table {
             /// and 0 where that is not finite. Integers give a float.
             Xlogy xlogy(x, y) = x * logged(x, y, 0.0).log(),
                 [(g, x, y) => g * logged(x, y, 0.0).log(), (g, x, y) => g * unless_unmet(x, y, 0.0)],
-                F32, Costly, float, Two(Number::xlogy);
+                F32, Costly, float, Two(|z, w| z.times_log(w, 0.0));
             /// `x * log(1 + y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the
             /// logarithm, and 0 where that is not finite. Integers give a float.
             Xlog1py xlog1py(x, y) = x * logged(x, y, 1.0).log1p(),
                 [(g, x, y) => g * logged(x, y, 1.0).log1p(), (g, x, y) => g * unless_unmet(x, y, 1.0)],
-                F32, Costly, float, Two(Number::xlog1py);
+                F32, Costly, float, Two(|z, w| z.times_log(w, 1.0));
             /// Step at zero: 0 below, `y` at zero, 1 above.
             Heaviside heaviside(x, y) = R::select(x.eq(R::lit(0.0)), y,
                 R::select(x.lt(R::lit(0.0)), R::lit(0.0), R::select(x.eq(x), R::lit(1.0), x))),

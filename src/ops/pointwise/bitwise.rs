@@ -1,10 +1,11 @@
-//! Integers as rows of bits, and the greatest common divisor; on bools, `and`, `or` and `xor` are logic.
+//! Functions of two numbers without derivatives: integers as rows of bits (on bools, `and`, `or` and `xor` are
+//! logic), the greatest common divisor, the next floating point number towards another.
 
 use crate::array::dtype::Category;
 use crate::device::pointwise_int;
 use crate::error::Named;
 use crate::ops::pointwise::compare::{Logic, Logical};
-use crate::ops::pointwise::operand::{Operand, met};
+use crate::ops::pointwise::operand::{Operand, bind_met, met, promote};
 use crate::ops::pointwise::table::integer_rule;
 use crate::ops::prelude::*;
 
@@ -106,7 +107,32 @@ fn check_dtype(name: &str, dtype: DType, bools: bool) -> Result<()> {
     Err(Error::dtype(format!("{name}: {expected} expected, got {dtype}; {way}")))
 }
 
+/// The next number after `x` in the direction of `y`. Inputs: two floats of one dtype.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct NextAfter;
+
+impl Kernel for NextAfter {
+    fn name(&self) -> &'static str {
+        "nextafter"
+    }
+    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+        one!(on_host(x, |x| crate::cpu::pointwise::neighbour::next_after(x[0], x[1])))
+    }
+    no_flops!();
+}
+
+impl Discrete for NextAfter {
+    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+        aligned(*self, x)
+    }
+}
+
 impl Tensor {
+    /// The next number of the dtype after each element in the direction of `other`; NaN where either is.
+    pub fn nextafter(&self, other: &Tensor) -> Result<Tensor> {
+        bind_met(NextAfter, self, other, promote(self, other).to_float())
+    }
+
     /// Every bit the opposite; on bools the opposite.
     pub fn bitwise_not(&self) -> Result<Tensor> {
         check_dtype("bitwise_not", self.dtype(), true)?;

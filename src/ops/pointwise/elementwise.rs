@@ -1,6 +1,5 @@
 //! The operation behind the tables of `unary.rs` and `binary.rs`, one for all rows; on integers, wrapping
-//! arithmetic and Python's rounding for division. Read next:
-//! `elementwise/derivatives.rs`.
+//! arithmetic and Python's rounding for division. Read next: `elementwise/derivatives.rs`.
 
 mod derivatives;
 

@@ -6,7 +6,6 @@ pub mod compare;
 pub mod elementwise;
 pub mod formulas;
 pub mod jet;
-pub mod neighbour;
 pub mod operand;
 pub mod reading;
 pub mod smooth;

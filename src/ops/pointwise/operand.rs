@@ -3,7 +3,6 @@
 use crate::array::dtype::Category;
 use crate::error::Named;
 use crate::interp::eval;
-use crate::op::Operation;
 use crate::ops::pointwise::binary::{Binary, binary_table};
 use crate::ops::pointwise::compare::{Logic, Logical};
 use crate::ops::pointwise::elementwise::Map;

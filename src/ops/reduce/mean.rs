@@ -34,7 +34,7 @@ pub struct Spread {
 }
 
 /// The number of elements of `shape` along `axes`.
-fn count(shape: &Shape, axes: Axes) -> usize {
+pub fn count(shape: &Shape, axes: Axes) -> usize {
     axes.iter().map(|i| shape.at(i)).product()
 }
 

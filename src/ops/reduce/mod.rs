@@ -99,7 +99,7 @@ impl Prod {
         let kept = (0..shape.rank()).filter(|&i| !self.axes.contains(i));
         let order: Vec<i64> = kept.chain(self.axes.iter()).map(|i| i as i64).collect();
         let outer = shape.reduced(self.axes, false);
-        let mut n: usize = self.axes.iter().map(|i| shape.at(i)).product();
+        let mut n = mean::count(&shape, self.axes);
         if n == 1 {
             return x.copied()?.reshape(&shape.reduced(self.axes, self.keepdim));
         }

@@ -3,6 +3,7 @@
 use crate::cpu::pointwise::copy::contiguous;
 use crate::ops::pointwise::compare::Logic;
 use crate::ops::prelude::*;
+use crate::ops::reduce::mean::count;
 use crate::tensor::Payload;
 use crate::watch::debug::{self, Modes};
 
@@ -82,8 +83,7 @@ impl Tensor {
         correction: f64,
         keepdim: bool,
     ) -> Result<(Tensor, f64)> {
-        let set = self.shape().axes(axes, "var")?;
-        let count: usize = set.iter().map(|i| self.shape().at(i)).product();
+        let count = count(&self.shape(), self.shape().axes(axes, "var")?);
         let mut centred = self.sub(&self.mean(axes, true)?)?;
         if centred.dtype().is_complex() {
             centred = centred.abs()?;

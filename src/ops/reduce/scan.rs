@@ -5,7 +5,7 @@
 //! derivatives are therefore exact at zeros, where dividing the product by each factor would fail.
 
 use crate::array::shape::normalize_axis;
-use crate::op::Operation;
+use crate::cpu::reduce::recurrence::running_extreme;
 use crate::ops::prelude::*;
 
 /// Cumulative sum along an axis, from the front or from the back.
@@ -199,9 +199,7 @@ impl Kernel for ArgScan {
         if self.largest { "cummax" } else { "cummin" }
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_host(x, |x| crate::cpu::reduce::recurrence::running_extreme(
-            x[0], self.axis as usize, self.largest
-        )))
+        one!(on_host(x, |x| running_extreme(x[0], self.axis as usize, self.largest)))
     }
     no_flops!();
 }

@@ -3,6 +3,7 @@
 //! They run on the CPU; operands on a GPU are read back. The differentiable parts of `scatter` and `histc`
 //! are gathers, selections and sums at the indices found here.
 
+use crate::cpu::reduce::search;
 use crate::ops::prelude::*;
 
 /// Insertion indices into ascending rows. Inputs: sorted, values, of one shape except for the last axis.
@@ -17,7 +18,7 @@ impl Kernel for SearchSorted {
         "searchsorted"
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_host(x, |x| crate::cpu::reduce::search::search_sorted(x[0], x[1], self.right)))
+        one!(on_host(x, |x| search::search_sorted(x[0], x[1], self.right)))
     }
     no_flops!();
 }
@@ -43,7 +44,7 @@ impl Kernel for ScatterLast {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let (axis, length) = (self.axis as usize, self.length as usize);
-        one!(on_host(x, |x| crate::cpu::reduce::search::scatter_last(x[0], axis, length)))
+        one!(on_host(x, |x| search::scatter_last(x[0], axis, length)))
     }
     no_flops!();
 }
@@ -69,9 +70,7 @@ impl Kernel for ScatterExtreme {
     }
     fn eval(&self, x: &[&Array]) -> Result<Arrays> {
         let axis = self.axis as usize;
-        one!(on_host(x, |x| crate::cpu::reduce::search::scatter_extreme(
-            x[0], x[1], x[2], axis, self.largest
-        )))
+        one!(on_host(x, |x| search::scatter_extreme(x[0], x[1], x[2], axis, self.largest)))
     }
     no_flops!();
 }
@@ -87,12 +86,12 @@ impl Tensor {
     /// of `values`.
     pub fn search_sorted(&self, values: &Tensor, right: bool) -> Result<Tensor> {
         let (own, of) = (self.shape(), values.shape());
-        let lead = |s: &crate::array::shape::Shape| s.part(0, s.rank().saturating_sub(1));
+        let lead = |s: &Shape| s.part(0, s.rank().saturating_sub(1));
         let dtype = self.dtype().promote(values.dtype());
         let (sorted, given) = (self.cast(dtype)?, values.cast(dtype)?);
         let op = SearchSorted { right };
         if own.rank() == 1 {
-            let flat = given.reshape(&crate::array::shape::Shape::new(&[values.numel()])?)?;
+            let flat = given.reshape(&Shape::new(&[values.numel()])?)?;
             return bind(op, &[&sorted, &flat])?.reshape(&of);
         }
         if own.rank() == 0 || own.rank() != of.rank() || lead(&own) != lead(&of) {

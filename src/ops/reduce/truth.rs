@@ -2,6 +2,7 @@
 
 use crate::array::shape::Axes;
 use crate::ops::prelude::*;
+use crate::ops::reduce::mean::count;
 use crate::ops::reduce::{Extremum, Sum, index_type};
 
 /// The number of nonzero elements over axes, on the CPU: int64.
@@ -66,7 +67,6 @@ impl Tensor {
         if self.is_truth() && self.numel() > 0 {
             return bind(Extremum { axes, keepdim, largest: false }, &[self]);
         }
-        let count: usize = axes.iter().map(|i| self.shape().at(i)).product();
-        self.counted_nonzero(axes, keepdim)?.eq(count as i64)
+        self.counted_nonzero(axes, keepdim)?.eq(count(&self.shape(), axes) as i64)
     }
 }

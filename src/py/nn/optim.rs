@@ -251,12 +251,11 @@ fn _clear_gradients(params: &Bound<'_, PyAny>, set_to_none: bool) -> PyResult<()
 /// of 0 or 1 on the device of the first gradient.
 #[pyfunction]
 fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<Tensor> {
-    let found =
-        grads.by_device(py, |_, arrays| optim::unscale(arrays, factor))?.ok_or_else(|| {
-            type_error(
-                "GradScaler: gradients must be plain floating point tensors; unscale outside of vmap and jvp",
-            )
-        })?;
+    let found = grads.by_device(py, |_, arrays| optim::unscale(arrays, factor))?.ok_or_else(|| {
+        type_error(
+            "GradScaler: gradients must be plain floating point tensors; unscale outside of vmap and jvp",
+        )
+    })?;
     let mut found = found.into_iter();
     let Some(first) = found.next() else {
         return run(py, 1, || Tensor::zeros(Shape::SCALAR, DType::I32, Device::Cpu));

@@ -37,9 +37,9 @@ macro_rules! operator {
 }
 pub(super) use operator;
 
-/// The primitive functions of a [`reading!`].
+/// Functions of one number of a [`reading!`].
 macro_rules! primitive_rows {
-    ($(#[doc = $doc:literal] $name:ident $row:ident,)*) => {$(
+    ($($(#[doc = $doc:literal])? $name:ident $row:ident,)*) => {$(
         fn $name(self) -> Self {
             self.unary(Unary::$row, |x| crate::math::lane::F64Fma(x).$name().0)
         }
@@ -47,9 +47,9 @@ macro_rules! primitive_rows {
 }
 pub(super) use primitive_rows;
 
-/// Makes a type a `Real` that sees a rule operation by operation: `unary` and `binary` are told the row of the
-/// tables and its function of plain numbers, `compare` the relation, and `logic` of the mask the connective. What
-/// else there is to say about the type stands behind its name.
+/// Makes a type a `Real` that sees a rule operation by operation: its `unary` and `binary` are told the row of
+/// the tables and the same function of plain numbers, its `compare` the relation, and `logic` of its mask the
+/// connective. The rest of `Real` stands behind its name.
 macro_rules! reading {
     ($number:ident, $mask:ident; $($rest:tt)*) => {
         use $crate::ops::pointwise::reading::operator;
@@ -100,18 +100,7 @@ macro_rules! reading {
             fn ne(self, other: Self) -> $mask {
                 self.compare(other, Relation::Ne)
             }
-            fn abs(self) -> Self {
-                self.unary(Unary::Abs, f64::abs)
-            }
-            fn floor(self) -> Self {
-                self.unary(Unary::Floor, f64::floor)
-            }
-            fn round(self) -> Self {
-                self.unary(Unary::Round, f64::round_ties_even)
-            }
-            fn sqrt(self) -> Self {
-                self.unary(Unary::Sqrt, f64::sqrt)
-            }
+            crate::ops::pointwise::reading::primitive_rows! { abs Abs, floor Floor, round Round, sqrt Sqrt, }
             crate::math::functions::primitives!(crate::ops::pointwise::reading::primitive_rows);
             fn pow(self, exponent: Self) -> Self {
                 self.binary(exponent, Binary::Pow, f64::powf)
