@@ -119,10 +119,7 @@ pub(crate) fn constant(value: f64, dtype: DType, device: Device) -> Result<Array
 /// which a GPU compiles once whatever the attributes are.
 #[inline(always)]
 pub(crate) fn pointwise<const N: usize, P: Pointwise<N>>(
-    name: &'static str,
-    key: impl FnOnce() -> [u64; 2],
-    x: [&Array; N],
-    rule: P,
+    name: &'static str, key: impl FnOnce() -> [u64; 2], x: [&Array; N], rule: P,
 ) -> Result<Array> {
     match x.first().map_or(Device::Cpu, |x| x.device()) {
         Device::Cpu => cpu::pointwise::map::pointwise(x, rule),

@@ -113,11 +113,7 @@ fn check(slot: &Slot, rule: &Rule) -> Result<()> {
 /// `width` are those of [`slots`]; `steps` has one number for each parameter. Nothing changes if `found`, a 0-d
 /// int32, is given and is not 0.
 pub(crate) fn step(
-    arrays: &[&Array],
-    width: usize,
-    steps: &[i32],
-    rule: &Rule,
-    found: Option<&Tensor>,
+    arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule, found: Option<&Tensor>,
 ) -> Result<()> {
     let Some(first) = arrays.first() else { return Ok(()) };
     let mut together = true;
@@ -145,11 +141,7 @@ pub(crate) fn step(
 
 /// [`step`] for arrays on one device.
 fn step_on_device(
-    arrays: &[&Array],
-    width: usize,
-    steps: &[i32],
-    rule: &Rule,
-    found: Option<&Tensor>,
+    arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule, found: Option<&Tensor>,
 ) -> Result<()> {
     let found = found.map(|found| found.to_device(arrays[0].device())).transpose()?;
     let found = found.as_ref().map(|found| found.array(rule.name())).transpose()?;

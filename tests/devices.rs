@@ -45,10 +45,7 @@ fn assert_close(got: &Tensor, expected: &Tensor, relative: f64, what: &str) -> R
 
 /// Runs `f` and its VJP on both devices.
 fn compare(
-    what: &str,
-    relative: f64,
-    inputs: &[Tensor],
-    f: impl Fn(&[Tensor]) -> Result<Tensor>,
+    what: &str, relative: f64, inputs: &[Tensor], f: impl Fn(&[Tensor]) -> Result<Tensor>,
 ) -> Result<()> {
     let run = |inputs: &[Tensor]| -> Result<(Tensor, Vec<Option<Tensor>>)> {
         let (y, pullback) = vjp(|x| Ok(vec![f(x)?]), inputs)?;

@@ -65,11 +65,7 @@ impl Array {
 
     /// Returns a view with strides and offset in elements; an internal error if it reaches beyond `buf`.
     pub fn strided(
-        buf: Buffer,
-        shape: Shape,
-        strides: &[isize],
-        offset: usize,
-        dtype: DType,
+        buf: Buffer, shape: Shape, strides: &[isize], offset: usize, dtype: DType,
     ) -> Result<Array> {
         let (mut low, mut high) = (offset as isize, offset as isize);
         for (d, &stride) in shape.iter().zip(strides) {
@@ -93,11 +89,7 @@ impl Array {
     /// # Safety
     /// The view stays inside `buf`, or nobody reads or writes its elements.
     pub unsafe fn strided_unchecked(
-        buf: Buffer,
-        shape: Shape,
-        strides: &[isize],
-        offset: usize,
-        dtype: DType,
+        buf: Buffer, shape: Shape, strides: &[isize], offset: usize, dtype: DType,
     ) -> Result<Array> {
         let mut packed = [0i32; MAX_RANK];
         for (slot, &s) in packed.iter_mut().zip(strides) {

@@ -141,11 +141,7 @@ impl Nest {
     /// that need only baseline instructions: the closure is compiled for those.
     #[inline(always)]
     pub fn runs<const M: usize>(
-        &self,
-        which: [usize; M],
-        start: usize,
-        count: usize,
-        mut f: impl FnMut(&[isize; M], usize, usize),
+        &self, which: [usize; M], start: usize, count: usize, mut f: impl FnMut(&[isize; M], usize, usize),
     ) {
         let mut walk = self.walk(which, start, count);
         while let Some((position, run)) = walk.step() {

@@ -34,19 +34,14 @@ pub struct Options {
 /// Propagates the gradients of `roots` back through the tape. With `targets`, visits only nodes that lead to
 /// them and returns their gradients in order (`None`: no root depends on it). Without, reaches every leaf.
 pub fn run(
-    roots: Vec<(Edge, Tensor)>,
-    targets: Option<&[Edge]>,
-    options: Options,
+    roots: Vec<(Edge, Tensor)>, targets: Option<&[Edge]>, options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
     run_finished(roots, targets, options, None)
 }
 
 /// [`run`] for the tape of a transform. If it has finished, hooks and custom rules run on it nevertheless.
 pub fn run_finished(
-    roots: Vec<(Edge, Tensor)>,
-    targets: Option<&[Edge]>,
-    options: Options,
-    tape: Option<&FinishedTape>,
+    roots: Vec<(Edge, Tensor)>, targets: Option<&[Edge]>, options: Options, tape: Option<&FinishedTape>,
 ) -> Result<Vec<Option<Tensor>>> {
     // Autocast is left, so that each rule runs in the precision of its operation.
     let _region = interp::leave_autocast();
@@ -85,10 +80,7 @@ impl Tensor {
     ///
     /// `gradient` is the cotangent, of this tensor's shape; it may be left out for a tensor with one element.
     pub fn backward(
-        &self,
-        gradient: Option<&Tensor>,
-        options: Options,
-        inputs: Option<&[Tensor]>,
+        &self, gradient: Option<&Tensor>, options: Options, inputs: Option<&[Tensor]>,
     ) -> Result<()> {
         backward(std::slice::from_ref(self), &[gradient.cloned()], options, inputs)
     }
@@ -97,10 +89,7 @@ impl Tensor {
 /// Back-propagates from all `outputs` in one walk and adds the gradients of all leaves, or of `inputs`, to
 /// their slots. `gradients` holds the cotangents, one per output.
 pub fn backward(
-    outputs: &[Tensor],
-    gradients: &[Option<Tensor>],
-    options: Options,
-    inputs: Option<&[Tensor]>,
+    outputs: &[Tensor], gradients: &[Option<Tensor>], options: Options, inputs: Option<&[Tensor]>,
 ) -> Result<()> {
     let options = Options { accumulate: true, ..options };
     let Some(inputs) = inputs else {
@@ -127,10 +116,7 @@ pub fn backward(
 /// are two tapes. A leaf made there is on the inner tape, which then wraps everything computed from it. The
 /// argument of the function is on the outer tape, which recorded all operations.
 fn across(
-    outputs: &[Tensor],
-    gradients: &[Option<Tensor>],
-    targets: &[Edge],
-    options: Options,
+    outputs: &[Tensor], gradients: &[Option<Tensor>], targets: &[Edge], options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
     let roots = seeds::roots(outputs, gradients)?;
     let mut tapes: SmallVec<[Tag; 2]> = targets.iter().map(|t| t.node.tag).collect();
@@ -157,10 +143,7 @@ fn across(
 /// `gradients` holds the cotangents, one per output. The result has `None` where no output depends on an
 /// input.
 pub fn grad(
-    outputs: &[Tensor],
-    inputs: &[Tensor],
-    gradients: &[Option<Tensor>],
-    options: Options,
+    outputs: &[Tensor], inputs: &[Tensor], gradients: &[Option<Tensor>], options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
     let mut targets = Vec::new();
     for (i, x) in inputs.iter().enumerate() {

@@ -230,9 +230,7 @@ impl Region {
 /// Runs `forward` without keeping what it saves. `rerun` must do the same again, on the same inputs; `held`
 /// is the Python object that it holds.
 pub fn checkpoint<T>(
-    forward: impl FnOnce() -> Result<T>,
-    rerun: Rerun,
-    held: Option<host_ref::HostRef>,
+    forward: impl FnOnce() -> Result<T>, rerun: Rerun, held: Option<host_ref::HostRef>,
 ) -> Result<T> {
     let region = Arc::new(Region {
         rerun,

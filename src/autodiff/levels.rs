@@ -57,9 +57,7 @@ pub fn stacked(g: Tensor, levels: &Levels) -> Result<Tensor> {
 /// Runs `f` on the gradients as seen inside the batches of each (`levels`), and returns its result as seen
 /// outside of them.
 pub fn within(
-    g: &Gradients,
-    levels: &[&[Level]],
-    f: &dyn Fn(&Gradients) -> Result<Returned>,
+    g: &Gradients, levels: &[&[Level]], f: &dyn Fn(&Gradients) -> Result<Returned>,
 ) -> Result<Returned> {
     let Some(outer) = levels.iter().filter_map(|l| l.first()).min_by_key(|l| l.tag).copied() else {
         return f(g);

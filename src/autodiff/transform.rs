@@ -149,10 +149,7 @@ pub fn batching_again(tag: Tag, size: usize) -> (Arc<Interp>, InterpGuard) {
 /// axis of each input (`None`: shared by all examples). Returns each output with its batch axis, `None` if it
 /// does not depend on the batch.
 pub fn vmap<F>(
-    (level, guard): (Arc<Interp>, InterpGuard),
-    f: F,
-    inputs: &[Tensor],
-    in_axes: &[Option<usize>],
+    (level, guard): (Arc<Interp>, InterpGuard), f: F, inputs: &[Tensor], in_axes: &[Option<usize>],
 ) -> Result<Vec<(Tensor, Option<usize>)>>
 where
     F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,

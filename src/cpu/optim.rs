@@ -242,9 +242,7 @@ gradient!(f32 0x7f80_0000, f64 0x7ff0_0000_0000_0000);
 
 /// Returns the arrays that compute in the precision of `T` as a row, and the start of each or of its copy.
 fn gather<T: Element>(
-    arrays: &[&Array],
-    copies: &mut Copies,
-    are_written: bool,
+    arrays: &[&Array], copies: &mut Copies, are_written: bool,
 ) -> Result<(Row, Vec<Shared<T>>)> {
     let wide: Vec<&Array> = arrays.iter().copied().filter(|x| x.dtype().compute() == T::DTYPE).collect();
     let starts = wide.iter().map(|x| copies.start(x, true, are_written)).collect::<Result<_>>()?;

@@ -37,10 +37,7 @@ fn block(seed: u64, counter: u64) -> [u32; 4] {
 
 /// Fills `out` block by block: `make` converts the words of one block to `N` elements.
 fn fill<T: Element, const N: usize>(
-    out: &mut Array,
-    seed: u64,
-    offset: u64,
-    make: impl Fn([u32; 4]) -> [T; N] + Sync,
+    out: &mut Array, seed: u64, offset: u64, make: impl Fn([u32; 4]) -> [T; N] + Sync,
 ) -> Result<()> {
     let slice = out.slice_mut::<T>()?;
     let total = slice.len();

@@ -58,10 +58,7 @@ impl Program {
     /// Parses and validates `source`. `entry` may be omitted if there is only one compute entry point;
     /// `constants` are values of its `override` declarations.
     pub fn new(
-        name: &str,
-        source: &str,
-        entry: Option<&str>,
-        constants: &[(String, f64)],
+        name: &str, source: &str, entry: Option<&str>, constants: &[(String, f64)],
     ) -> Result<Program> {
         let wrong = |why: &str| Error::value(format!("gpu.kernel {name}: {why}"));
         let module = naga::front::wgsl::parse_str(source).map_err(|e| {

@@ -77,11 +77,7 @@ pub fn taped(tag: Tag, x: &Tensor) -> Option<(&Tensor, &Handle, u32)> {
 /// [`process`] for an operation that the tape [`records`], on the arrays `primals` below `inputs`.
 #[inline]
 pub fn record<Y: Outputs>(
-    at: &Interp,
-    op: Op,
-    inputs: &[&Tensor],
-    primals: &[&Array],
-    needs: Needs,
+    at: &Interp, op: Op, inputs: &[&Tensor], primals: &[&Array], needs: Needs,
 ) -> Result<Y> {
     let out: Y = eval::run(&op, primals, New::OUTPUTS)?;
     if !out.list().iter().any(|y| y.dtype().is_differentiable()) {
@@ -95,11 +91,7 @@ pub fn record<Y: Outputs>(
 /// The node of `op`, with what its reverse rule will read: inputs, as `primal` gives them, and outputs.
 #[inline(always)]
 fn node_of(
-    at: &Interp,
-    op: Op,
-    inputs: &[&Tensor],
-    needs: Needs,
-    primal: impl Fn(usize) -> Tensor,
+    at: &Interp, op: Op, inputs: &[&Tensor], needs: Needs, primal: impl Fn(usize) -> Tensor,
     outputs: &[Tensor],
 ) -> Result<Arc<Node>> {
     let mut node = NewNode::new(at.tag, op);

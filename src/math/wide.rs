@@ -31,10 +31,7 @@ pub trait Wide: Lane {
     /// Returns `f` of the numbers of `x` where `mask` is true, `self` elsewhere: for arguments so rare that
     /// speed does not matter.
     fn replace<const N: usize>(
-        self,
-        mask: Self::Mask,
-        x: [Self; N],
-        f: fn([Self::Number; N]) -> Self::Number,
+        self, mask: Self::Mask, x: [Self; N], f: fn([Self::Number; N]) -> Self::Number,
     ) -> Self;
     /// Returns the elements of a table at the last four bits of `index`.
     fn lookup(index: Self::Int, table: &[Self::Number; 16]) -> Self;

@@ -85,12 +85,7 @@ fn draw(distribution: Distribution, shape: Shape, dtype: DType, device: Device) 
 
 /// The numbers from `state` on, of a shape with an axis for each of `levels`.
 fn drawn(
-    distribution: Distribution,
-    shape: Shape,
-    dtype: DType,
-    device: Device,
-    state: State,
-    levels: &Levels,
+    distribution: Distribution, shape: Shape, dtype: DType, device: Device, state: State, levels: &Levels,
 ) -> Result<Tensor> {
     let state = AtCall(state);
     Ok(spread(bind(Random { distribution, shape, dtype, device, state }, &[])?, levels))

@@ -114,9 +114,7 @@ extracted!(Dims, |obj| {
 /// Returns one integer, read by `one`, or a list of [`Whole`]; the error `what()` for an object that is
 /// neither.
 pub fn one_or_several<'py>(
-    obj: &Bound<'py, PyAny>,
-    one: fn(&Bound<'py, PyAny>) -> PyResult<i64>,
-    what: impl FnOnce() -> PyErr,
+    obj: &Bound<'py, PyAny>, one: fn(&Bound<'py, PyAny>) -> PyResult<i64>, what: impl FnOnce() -> PyErr,
 ) -> PyResult<Vec<i64>> {
     if obj.is_instance_of::<PyInt>() {
         return Ok(vec![one(obj)?]);

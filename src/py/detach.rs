@@ -63,17 +63,13 @@ impl Drop for Sleep {
 pub trait Callback<'py> {
     /// Calls the function and returns its result.
     fn run(
-        &self,
-        args: impl IntoPyObject<'py, Target = PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
+        &self, args: impl IntoPyObject<'py, Target = PyTuple>, kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>>;
 }
 
 impl<'py> Callback<'py> for Bound<'py, PyAny> {
     fn run(
-        &self,
-        args: impl IntoPyObject<'py, Target = PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
+        &self, args: impl IntoPyObject<'py, Target = PyTuple>, kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let args = args.into_pyobject(self.py()).map_err(Into::into)?;
         call(self, &args.into_bound(), kwargs)
@@ -92,9 +88,7 @@ pub fn ask_signals() -> Result<()> {
 }
 
 fn call<'py>(
-    function: &Bound<'py, PyAny>,
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
+    function: &Bound<'py, PyAny>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     type Call = unsafe extern "C-unwind" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
     let kwargs = kwargs.map_or(std::ptr::null_mut(), |kwargs| kwargs.as_ptr());

@@ -234,11 +234,7 @@ impl Node {
     /// recorded. Unless `retain`, the node gives them up. Those in reserve are left out unless the cotangents
     /// `g` need them.
     pub fn unpack(
-        self: &Arc<Self>,
-        retain: bool,
-        attached: bool,
-        g: &[Option<Tensor>],
-        out: &mut Saved,
+        self: &Arc<Self>, retain: bool, attached: bool, g: &[Option<Tensor>], out: &mut Saved,
     ) -> Result<()> {
         let Origin::Op { op, saved } = &self.origin else { return Ok(()) };
         let mut guard = lock(saved);

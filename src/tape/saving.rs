@@ -160,11 +160,7 @@ pub fn by(writer: Option<&str>) -> String {
 /// The error for a saved tensor that was overwritten.
 #[cold]
 pub fn modified(
-    op: &str,
-    location: Option<Location>,
-    slot: Slot,
-    (then, now): (u32, u32),
-    t: &Tensor,
+    op: &str, location: Option<Location>, slot: Slot, (then, now): (u32, u32), t: &Tensor,
 ) -> Error {
     let which = match slot {
         Slot::Input(i) => format!("input {i}"),

@@ -126,10 +126,7 @@ fn forward(made: &NonFinite) -> Error {
 /// Checks the tangents `moved` that a forward rule made of finite `tangents`.
 #[cold]
 pub fn pushed(
-    op: &Op,
-    primals: &[&Tensor],
-    tangents: &[Option<Tensor>],
-    moved: &[Option<Tensor>],
+    op: &Op, primals: &[&Tensor], tangents: &[Option<Tensor>], moved: &[Option<Tensor>],
 ) -> Result<()> {
     for t in tangents.iter().flatten() {
         if !is_finite(t)? {
@@ -208,12 +205,7 @@ impl Search {
     }
 
     fn report(
-        &self,
-        c: &Vjp,
-        g: &[Option<Tensor>],
-        input: usize,
-        index: &[usize],
-        value: f64,
+        &self, c: &Vjp, g: &[Option<Tensor>], input: usize, index: &[usize], value: f64,
     ) -> Result<Error> {
         let node = c.node;
         let Some(op) = node.op() else { return Ok(Error::anomaly("anomaly in the gradient of a leaf")) };

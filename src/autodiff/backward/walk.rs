@@ -41,9 +41,7 @@ pub(super) struct Walk<'a> {
 impl Walk<'_> {
     /// Walks from `roots`, to `targets` if given, and returns the gradients of the targets.
     pub(super) fn run(
-        roots: Vec<(Edge, Tensor)>,
-        targets: Option<&[Edge]>,
-        options: Options,
+        roots: Vec<(Edge, Tensor)>, targets: Option<&[Edge]>, options: Options,
         finished: Option<&FinishedTape>,
     ) -> Result<Vec<Option<Tensor>>> {
         let relevant = targets.map(|t| Rc::new(relevant(&roots, t)));

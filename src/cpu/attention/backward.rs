@@ -235,11 +235,7 @@ impl<T: Number> Pass<T> {
     /// # Safety
     /// As for [`Pass::enter`], and no other thread writes the rows of the results.
     unsafe fn block(
-        &self,
-        block: &Block,
-        buffers: &Buffers<T>,
-        dq: Option<&Operand<T>>,
-        dk: Option<(&Sink<T>, *mut T)>,
+        &self, block: &Block, buffers: &Buffers<T>, dq: Option<&Operand<T>>, dk: Option<(&Sink<T>, *mut T)>,
         dv: Option<(&Sink<T>, *mut T)>,
     ) {
         let (p, t) = (&self.p, self.second.as_ref().map(|second| &second.t));

@@ -30,10 +30,7 @@ pub unsafe fn load_log_sum<T: Number>(block: &Block, from: View<T>, to: *mut T) 
 /// Returns a result and a number per query, both computed block by block: `body` gets the transposed queries,
 /// and adds the transposed result to `sums` and writes the numbers to the first of `columns`.
 fn by_blocks<T: Number>(
-    p: &Problem<T>,
-    tangents: bool,
-    work: usize,
-    body: impl Fn(&Block, &Buffers<T>) + Sync,
+    p: &Problem<T>, tangents: bool, work: usize, body: impl Fn(&Block, &Buffers<T>) + Sync,
 ) -> Result<(Array, Array)> {
     let like = &p.q.array;
     let last = like.rank() - 1;
@@ -89,10 +86,7 @@ pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
 
 /// Returns the tangent of the result and the mean of the tangents of the scores.
 pub fn tangent<T: Number>(
-    p: &Problem<T>,
-    y: &Operand<T>,
-    log_sum: &Operand<T>,
-    t: &TangentOperands<T>,
+    p: &Problem<T>, y: &Operand<T>, log_sum: &Operand<T>, t: &TangentOperands<T>,
 ) -> Result<(Array, Array)> {
     by_blocks(p, true, 2 * p.work(), |block, buffers| {
         let (width, scores, tangent, out) = (block.width, buffers.scores, buffers.moved, buffers.sums);
@@ -133,10 +127,7 @@ pub fn tangent<T: Number>(
 /// # Safety
 /// The tangents cover the problem, for which `buffers` was made, and which hold the block.
 pub unsafe fn score_tangents<T: Number>(
-    p: &Problem<T>,
-    tile: &Tile,
-    t: &TangentOperands<T>,
-    buffers: &Buffers<T>,
+    p: &Problem<T>, tile: &Tile, t: &TangentOperands<T>, buffers: &Buffers<T>,
 ) {
     let to = buffers.moved;
     // SAFETY: the caller guarantees operands and buffers (`# Safety`).

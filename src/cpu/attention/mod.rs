@@ -62,11 +62,7 @@ pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
 /// Returns the wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With
 /// `moved` it returns those of `<g, tangent of the result>` instead: the second derivative.
 pub fn vjp(
-    x: &Inputs,
-    known: &Known,
-    g: &Array,
-    moved: Option<&OutputTangents>,
-    wanted: Wanted,
+    x: &Inputs, known: &Known, g: &Array, moved: Option<&OutputTangents>, wanted: Wanted,
 ) -> Result<[Option<Array>; 4]> {
     let dtype = x.q.dtype().compute();
     let grads = with_float!(dtype, T => {

@@ -49,9 +49,7 @@ impl<T: Number> Product<T> {
     /// As for [`Number::product`].
     #[inline(always)]
     unsafe fn blocks<const M: usize, const N: usize, const FUSED: bool>(
-        &self,
-        mut i: usize,
-        j: usize,
+        &self, mut i: usize, j: usize,
     ) -> usize {
         while i + M <= self.m {
             // SAFETY: the caller guarantees the operands, and the block lies inside the result.

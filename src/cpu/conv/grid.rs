@@ -204,10 +204,7 @@ impl Grid {
     /// As for [`Grid::fill`].
     #[inline(always)]
     unsafe fn fill_image<V: Vector>(
-        &self,
-        source: *const V::Number,
-        phase: [usize; AXES],
-        mut row: *mut V::Number,
+        &self, source: *const V::Number, phase: [usize; AXES], mut row: *mut V::Number,
     ) -> *mut V::Number {
         let [z, y, x] = &self.sides;
         let (from, to) = x.filled(phase[2]);
@@ -275,11 +272,7 @@ pub unsafe fn zero<V: Vector>(to: *mut V::Number, count: usize) {
 /// The elements exist, and `V` is available.
 #[inline(always)]
 pub unsafe fn spread<V: Vector>(
-    from: *const V::Number,
-    step: usize,
-    to: *mut V::Number,
-    place: usize,
-    count: usize,
+    from: *const V::Number, step: usize, to: *mut V::Number, place: usize, count: usize,
 ) {
     let mut i = 0;
     // SAFETY: the caller guarantees the elements and the instruction set; the last vector may overlap.

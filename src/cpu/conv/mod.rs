@@ -108,12 +108,7 @@ fn positions(window: &Window, used: &[SmallVec<[usize; 8]>; AXES]) -> Vec<usize>
 }
 
 fn outputs<T: Float>(
-    x: &[T],
-    w: &[T],
-    out: &mut [T],
-    bias: Option<&Array>,
-    window: &Window,
-    sizes: Sizes,
+    x: &[T], w: &[T], out: &mut [T], bias: Option<&Array>, window: &Window, sizes: Sizes,
 ) -> Result<()> {
     let all = window.kernel.map(|length| (0..length).collect());
     let (taps, column) = (positions(window, &all), window.taps());

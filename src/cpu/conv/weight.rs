@@ -219,10 +219,7 @@ impl<T: Float> Task<'_, T> {
     /// The piece lies inside its tensors, and `V` is available.
     #[inline(always)]
     unsafe fn lay<V: Sums<Number = T>>(
-        &self,
-        piece: usize,
-        block: &Channels,
-        pitch: usize,
+        &self, piece: usize, block: &Channels, pitch: usize,
     ) -> Result<Laid<T>> {
         let of = self.of;
         let Sizes { groups, inputs, outputs, .. } = of.sizes;

@@ -104,10 +104,7 @@ fn pairs_mut<T: Part>(x: &mut Array) -> Result<&mut [Complex<T>]> {
 
 /// Transforms all lines of `from` into `to`.
 fn all<L: Lines>(
-    lines: &L,
-    (before, _, after): (usize, usize, usize),
-    from: &[L::From],
-    to: &mut [L::To],
+    lines: &L, (before, _, after): (usize, usize, usize), from: &[L::From], to: &mut [L::To],
 ) -> Result<()> {
     let (n, m) = lines.lengths();
     if from.len() != before * n * after || to.len() != before * m * after {
@@ -147,11 +144,7 @@ fn all<L: Lines>(
 
 /// Transforms adjacent lines, whose elements are `after` apart.
 fn beside<L: Lines>(
-    lines: &L,
-    (before, after): (usize, usize),
-    from: &[L::From],
-    to: Shared<L::To>,
-    steps: usize,
+    lines: &L, (before, after): (usize, usize), from: &[L::From], to: Shared<L::To>, steps: usize,
     run: impl Fn(&[L::From], &mut [L::To], &mut [Complex<L::Part>]) + Sync,
 ) -> Result<()> {
     let (n, m) = lines.lengths();

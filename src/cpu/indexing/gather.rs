@@ -121,10 +121,7 @@ pub(crate) fn by_stretch(rows: &[usize], length: usize, each: usize) -> Result<(
 /// it clears them and adds to them. So memory is traversed once, threads never write the same element, and
 /// sums do not depend on how the output is cut.
 fn add_rows<T: Element + Default>(
-    g: &Array,
-    out: &mut Array,
-    rows: &[usize],
-    (before, length, after): (usize, usize, usize),
+    g: &Array, out: &mut Array, rows: &[usize], (before, length, after): (usize, usize, usize),
     add: fn(T, T) -> T,
 ) -> Result<()> {
     if before * length * after == 0 {
@@ -252,11 +249,7 @@ pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Resu
 
 /// Adds elements of `g` into cleared `sums`. A chunk owns blocks before the axis or, if few, a stretch of it.
 fn add_each<T: Element + Default>(
-    g: &Array,
-    sums: &mut Array,
-    picks: &[usize],
-    [length, count, after]: [usize; 3],
-    add: fn(T, T) -> T,
+    g: &Array, sums: &mut Array, picks: &[usize], [length, count, after]: [usize; 3], add: fn(T, T) -> T,
 ) -> Result<()> {
     if length * after == 0 {
         return Ok(());

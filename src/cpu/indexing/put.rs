@@ -70,11 +70,7 @@ pub fn rows(to: &Array, width: usize, value: &Array, index: &Array, add: bool) -
 
 /// Writes rows whose elements consist of `parts` numbers of type `T`.
 fn write<T: Copy>(
-    to: &Table,
-    value: &Array,
-    rows: &[usize],
-    parts: usize,
-    join: impl Fn(T, T) -> T + Copy + Sync,
+    to: &Table, value: &Array, rows: &[usize], parts: usize, join: impl Fn(T, T) -> T + Copy + Sync,
 ) -> Result<()> {
     let width = to.width * parts;
     let from = Shared::new(value.buffer().ptr().cast::<T>().wrapping_add(value.offset() * parts));

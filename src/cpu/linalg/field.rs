@@ -118,10 +118,7 @@ impl<T: Field> Matrices<T> {
     /// Calls `kernel` with every matrix and its number; each chunk of the batch has its own memory, made by
     /// `fresh`. Returns the error of the first matrix that fails.
     pub fn each<M>(
-        &self,
-        name: &str,
-        Cost { work, bytes }: Cost,
-        fresh: impl Fn() -> M + Sync,
+        &self, name: &str, Cost { work, bytes }: Cost, fresh: impl Fn() -> M + Sync,
         kernel: impl Fn(&mut M, MatRef<'_, T>, usize) -> Result<(), Failure> + Sync,
     ) -> Result<()> {
         let (all, first) = (self.all()?, Mutex::new(None::<(usize, Failure)>));

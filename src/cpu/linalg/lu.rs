@@ -151,11 +151,7 @@ pub fn lu_solve(name: &str, factors: &Array, order: &Array, b: &Array, adjoint: 
 }
 
 fn lu_solve_of<T: Field>(
-    name: &str,
-    factors: &Array,
-    order: &Array,
-    b: &Array,
-    adjoint: bool,
+    name: &str, factors: &Array, order: &Array, b: &Array, adjoint: bool,
 ) -> Result<Array> {
     let (factors, given) = (Matrices::<T>::of(factors)?, Matrices::<T>::of(b)?);
     let order = crate::cpu::pointwise::copy::contiguous(order)?;

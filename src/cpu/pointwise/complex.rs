@@ -114,8 +114,7 @@ impl<T: Part> Run<'_, T> {
 
     #[inline(always)]
     fn fill<const DX: usize, const DY: usize, const CONJUGATE: bool>(
-        self,
-        gate: impl Fn(Complex<T>, Complex<T>, Complex<T>) -> Complex<T>,
+        self, gate: impl Fn(Complex<T>, Complex<T>, Complex<T>) -> Complex<T>,
     ) {
         for (i, out) in self.out.iter_mut().enumerate() {
             // SAFETY: the operands have as many elements as the output, or repeat one.

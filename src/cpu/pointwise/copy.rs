@@ -156,12 +156,7 @@ fn transpose<T: Copy>(nest: &Nest, k: usize, to: Shared<T>, from: Shared<T>) {
 /// # Safety
 /// All these elements exist and do not overlap.
 pub(crate) unsafe fn transpose_panel<T: Copy>(
-    to: *mut T,
-    to_stride: isize,
-    from: *const T,
-    from_stride: isize,
-    rows: usize,
-    width: usize,
+    to: *mut T, to_stride: isize, from: *const T, from_stride: isize, rows: usize, width: usize,
 ) {
     let (whole_rows, whole_width) = (rows / BLOCK * BLOCK, width / BLOCK * BLOCK);
     // SAFETY: guaranteed by the caller.

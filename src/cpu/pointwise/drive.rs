@@ -106,11 +106,7 @@ impl<'a> Job<'a> {
     /// outlives the job.
     #[inline(always)]
     pub unsafe fn new(
-        kernel: Kernel,
-        rule: *const u8,
-        x: &'a [&'a Array],
-        out: &'a Array,
-        computes: bool,
+        kernel: Kernel, rule: *const u8, x: &'a [&'a Array], out: &'a Array, computes: bool,
     ) -> Job<'a> {
         Job { kernel, rule, x, out, computes }
     }

@@ -51,9 +51,7 @@ fn elsewhere(a: &Array) -> Error {
 /// # Safety
 /// Nobody reads or writes the memory of `out` meanwhile, nor holds a slice of it.
 pub unsafe fn pointwise_into<const N: usize, P: Pointwise<N>>(
-    out: &Array,
-    x: [&Array; N],
-    rule: P,
+    out: &Array, x: [&Array; N], rule: P,
 ) -> Result<()> {
     on_cpu(&[out])?;
     on_cpu(&x)?;
@@ -115,11 +113,7 @@ pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P
 /// The kernel is for operands of these dtypes and a result of `dtype`, or what they compute in, and for
 /// `rule`.
 pub(crate) unsafe fn into_fresh(
-    x: &[&Array],
-    dtype: DType,
-    kernel: Kernel,
-    rule: *const u8,
-    computes: bool,
+    x: &[&Array], dtype: DType, kernel: Kernel, rule: *const u8, computes: bool,
 ) -> Result<Array> {
     if let Some((first, others)) = x.split_first()
         && let Some(out) = first.matching(others, dtype)

@@ -103,10 +103,7 @@ impl<T: Number, B: Loop<T>> PlainBody for InLanes<T, B> {
 /// Each of `x` points to `n` readable numbers, `out` to `n` writable ones; `out` is one of `x` or overlaps
 /// none.
 pub unsafe fn map<const N: usize, P: Pointwise<N>, T: Number>(
-    rule: P,
-    x: [*const T; N],
-    out: *mut T,
-    n: usize,
+    rule: P, x: [*const T; N], out: *mut T, n: usize,
 ) {
     // SAFETY: guaranteed by the caller.
     unsafe { map_on(isa(), rule, x, out, n) }
@@ -118,11 +115,7 @@ pub unsafe fn map<const N: usize, P: Pointwise<N>, T: Number>(
 /// As for [`map`], and the processor has the set.
 #[inline(always)]
 pub unsafe fn map_on<const N: usize, P: Pointwise<N>, T: Number>(
-    isa: Isa,
-    rule: P,
-    x: [*const T; N],
-    out: *mut T,
-    n: usize,
+    isa: Isa, rule: P, x: [*const T; N], out: *mut T, n: usize,
 ) {
     // SAFETY: guaranteed by the caller.
     unsafe { T::run(isa, Map { rule, x, out, n }) }

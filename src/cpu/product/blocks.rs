@@ -241,13 +241,8 @@ impl<'a, M: Kernels> Blocks<'a, M> {
     /// As for [`Blocks::block`]; `left` has the packed left operand, `wait` capacity for the block's partial
     /// sums; `right` is the strip's right operand and its stride from step to step.
     unsafe fn strip(
-        &self,
-        block: &Block,
-        steps: &Range<usize>,
-        strip: usize,
-        left: *mut M::In,
-        right: (*const M::In, isize),
-        wait: Option<*mut M::Out>,
+        &self, block: &Block, steps: &Range<usize>, strip: usize, left: *mut M::In,
+        right: (*const M::In, isize), wait: Option<*mut M::Out>,
     ) -> Result<()> {
         let j = block.columns.start + strip * self.width;
         let columns = self.width.min(block.columns.end - j);
@@ -286,13 +281,8 @@ impl<'a, M: Kernels> Blocks<'a, M> {
     /// # Safety
     /// As for [`Blocks::strip`]; the piece has capacity for the results.
     unsafe fn tiles(
-        &self,
-        block: &Block,
-        steps: &Range<usize>,
-        left: *mut M::In,
-        (b, b_step): (*const M::In, isize),
-        piece: &Piece<M::Out>,
-        add: bool,
+        &self, block: &Block, steps: &Range<usize>, left: *mut M::In, (b, b_step): (*const M::In, isize),
+        piece: &Piece<M::Out>, add: bool,
     ) {
         let vectors = piece.columns.div_ceil(M::LANES);
         for s in 0..block.rows.len().div_ceil(M::ROWS) {

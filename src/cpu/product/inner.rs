@@ -108,11 +108,7 @@ unsafe fn add_up<M: Mac>(vectors: *const M::Out, count: usize, to: *mut M::Out) 
 /// As for [`inner`].
 #[inline(always)]
 unsafe fn add<M: Mac, const R: usize, const C: usize, const U: usize>(
-    t: &Inner<M>,
-    sums: &mut [[[Sum<M>; U]; C]; R],
-    u: usize,
-    at: usize,
-    first: Option<usize>,
+    t: &Inner<M>, sums: &mut [[[Sum<M>; U]; C]; R], u: usize, at: usize, first: Option<usize>,
 ) {
     // SAFETY: the caller guarantees the operands and that the vector lies inside the depth.
     unsafe {

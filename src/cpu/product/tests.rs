@@ -39,9 +39,7 @@ fn layout(rows: usize, columns: usize, kind: usize) -> (usize, usize, isize, isi
 /// Checks a product of small integers, every sum of which is exact, in memory and through a sink; `stored`
 /// makes an operand of an integer.
 fn check<M: Kernels<Out: Element>>(
-    stored: impl Fn(i64) -> M::Stored,
-    [m, k, n]: [usize; 3],
-    (x, y): (usize, usize),
+    stored: impl Fn(i64) -> M::Stored, [m, k, n]: [usize; 3], (x, y): (usize, usize),
 ) {
     let ((size_a, a0, ar, ac), (size_b, b0, br, bc)) = (layout(m, k, x), layout(k, n, y));
     let memory = |size: usize, seed: usize| (0..size + 2).map(move |i| number(i + seed));

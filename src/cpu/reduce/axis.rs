@@ -59,9 +59,7 @@ fn displaces<T: Element, F: Fold<T>>(a: T, b: T) -> bool {
 }
 
 fn positions<T: Element, F: Fold<T>>(
-    x: &[T],
-    (before, length, after): (usize, usize, usize),
-    out: &mut [i64],
+    x: &[T], (before, length, after): (usize, usize, usize), out: &mut [i64],
 ) {
     let to = Shared::new(out.as_mut_ptr());
     parallel_for(before, GRAIN.div_ceil((length * after).max(1)), |range| {

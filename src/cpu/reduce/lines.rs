@@ -49,12 +49,7 @@ pub fn flush<T: Copy, F: Fold<T>>(sums: &mut [T], totals: &mut [F::Wide]) {
 /// The rows exist, and so do outputs for them, `out_step` apart.
 #[inline(always)]
 pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
-    x: *const T,
-    step: isize,
-    n: usize,
-    rows: usize,
-    to: *mut T,
-    out_step: isize,
+    x: *const T, step: isize, n: usize, rows: usize, to: *mut T, out_step: isize,
 ) {
     let mut i = 0;
     // A macro, not a closure, which might not be inlined (as in `src/cpu/reduce/sweep.rs`).
@@ -87,11 +82,7 @@ pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
 /// The rows exist, and so do outputs for them, `out_step` apart.
 #[inline(always)]
 unsafe fn few_rows<T: Copy, F: Fold<T>, const K: usize>(
-    x: *const T,
-    step: isize,
-    n: usize,
-    to: *mut T,
-    out_step: isize,
+    x: *const T, step: isize, n: usize, to: *mut T, out_step: isize,
 ) {
     let mut all = [F::START; K];
     for k in 0..n {

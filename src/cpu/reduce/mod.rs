@@ -124,9 +124,7 @@ fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: 
 
 /// Reduces, with the result in the dtype of the accumulators.
 pub(super) fn folded<S: Stored<T>, T: Element, F: Fold<T>>(
-    x: &Array,
-    axes: Axes,
-    keepdim: bool,
+    x: &Array, axes: Axes, keepdim: bool,
 ) -> Result<Array> {
     // Bools reduced as bytes stay bools; when they are counted, they are numbers.
     let dtype = if x.dtype() == DType::Bool && T::DTYPE == DType::U8 { DType::Bool } else { T::DTYPE };

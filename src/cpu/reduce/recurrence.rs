@@ -52,9 +52,7 @@ pub fn running_extreme(x: &Array, axis: usize, largest: bool) -> Result<Array> {
 
 /// Traverses all lines of an axis: `step(index, state)` returns the output element there.
 fn lines<T: Element, S: Copy + Send + Sync>(
-    out: &mut [T],
-    (before, length, after): (usize, usize, usize),
-    start: S,
+    out: &mut [T], (before, length, after): (usize, usize, usize), start: S,
     step: impl Fn(usize, &mut S) -> T + Sync,
 ) -> Result<()> {
     let to = Shared::new(out.as_mut_ptr());

@@ -314,12 +314,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
     /// Folds the rows of one tile of at most `C` columns.
     #[inline(always)]
     fn column_tile<const C: usize>(
-        &self,
-        from: *const S,
-        to: isize,
-        row: usize,
-        t: usize,
-        tile: &mut Tile<T>,
+        &self, from: *const S, to: isize, row: usize, t: usize, tile: &mut Tile<T>,
     ) {
         let plan = self.plan;
         let (start, mut depth) = (t * COLUMNS, 0);

@@ -99,11 +99,7 @@ impl<T: RowFloat> RowOp<T> for CrossEntropyVjp<T> {
 
 /// The VJP of [`cross_entropy`]: `(exp(x - lse) - onehot(target)) * g` per row, in the dtype of the logits.
 pub fn cross_entropy_vjp(
-    g: &Array,
-    logits: &Array,
-    target: &Array,
-    lse: &Array,
-    ignore: i64,
+    g: &Array, logits: &Array, target: &Array, lse: &Array, ignore: i64,
 ) -> Result<Array> {
     let x = wide(logits)?;
     let (g, lse) = (wide_as(&g.expand(&lse.shape())?, x.dtype())?, wide_as(lse, x.dtype())?);

@@ -76,11 +76,7 @@ fn leading(x: &Array, axes: usize) -> (Shape, usize, usize) {
 /// Normalises the last `axes` axes to mean 0 and variance 1, then scales and shifts: `(y, mean, rstd)`. The
 /// statistics have the shape of the leading axes and are `f32` for halves.
 pub fn layer_norm(
-    x: &Array,
-    weight: Option<&Array>,
-    bias: Option<&Array>,
-    axes: usize,
-    eps: f64,
+    x: &Array, weight: Option<&Array>, bias: Option<&Array>, axes: usize, eps: f64,
 ) -> Result<(Array, Array, Array)> {
     let wide = wide(x)?;
     let dtype = wide.dtype();
@@ -160,12 +156,7 @@ impl<T: RowFloat> RowOp<T> for LayerNormVjp<T> {
 
 /// The VJP of [`layer_norm`]: `(dx, dweight, dbias)`. Without a weight the last two are zeros.
 pub fn layer_norm_vjp(
-    g: &Array,
-    x: &Array,
-    weight: Option<&Array>,
-    mean: &Array,
-    rstd: &Array,
-    axes: usize,
+    g: &Array, x: &Array, weight: Option<&Array>, mean: &Array, rstd: &Array, axes: usize,
 ) -> Result<(Array, Array, Array)> {
     let wide_x = wide(x)?;
     let dtype = wide_x.dtype();

@@ -107,9 +107,7 @@ pub fn parallel_for(items: usize, grain: usize, body: impl Fn(Range<usize>) + Sy
 
 /// [`parallel_for`] with a body that may fail, e.g. for lack of memory; one of the errors is returned.
 pub fn try_parallel_for(
-    items: usize,
-    grain: usize,
-    body: impl Fn(Range<usize>) -> Result<()> + Sync,
+    items: usize, grain: usize, body: impl Fn(Range<usize>) -> Result<()> + Sync,
 ) -> Result<()> {
     let failed = Mutex::new(None);
     parallel_for(items, grain, |range| {

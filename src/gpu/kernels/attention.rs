@@ -50,11 +50,7 @@ pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
 /// The wanted gradients of queries, keys, values and mask, for the cotangent `g` of the result. With `moved`,
 /// the gradients of `<g, tangent of the result>` instead: the second derivative.
 pub fn vjp(
-    x: &Inputs,
-    known: &Known,
-    g: &Array,
-    moved: Option<&OutputTangents>,
-    wanted: Wanted,
+    x: &Inputs, known: &Known, g: &Array, moved: Option<&OutputTangents>, wanted: Wanted,
 ) -> Result<[Option<Array>; 4]> {
     let p = Problem::new(x, &moved.map(|m| m.tangents).unwrap_or_default())?;
     let back = Back { p: &p, g, stats: statistics(&p, known, g, moved)?, second: moved.is_some() };
@@ -71,11 +67,7 @@ fn rounded(x: &Array, dtype: DType) -> Result<Array> {
 
 /// Runs a pass along the queries: returns a row per query, in the layout of `like`, and a number per query.
 fn along_queries(
-    p: &Problem,
-    entry: &'static str,
-    like: &Array,
-    known: Option<&Array>,
-    log_sum: Option<&Array>,
+    p: &Problem, entry: &'static str, like: &Array, known: Option<&Array>, log_sum: Option<&Array>,
 ) -> Result<(Array, Array)> {
     let (rank, shape) = (like.rank(), like.shape());
     let dtype = if words_start_rows(like.dtype(), &[p.width]) { like.dtype() } else { DType::F32 };

@@ -38,12 +38,7 @@ struct Sizes {
 }
 
 fn correlate(
-    x: &Array,
-    w: &Array,
-    out: Array,
-    window: &Window,
-    sizes: Sizes,
-    transposed: bool,
+    x: &Array, w: &Array, out: Array, window: &Window, sizes: Sizes, transposed: bool,
 ) -> Result<Array> {
     if out.numel() == 0 {
         return Ok(out);

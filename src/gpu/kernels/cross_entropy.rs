@@ -43,11 +43,7 @@ pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Resul
 
 /// The VJP of [`cross_entropy`]: `g[r] * (exp(x - lse[r]) - onehot(target[r]))`, zero on ignored rows.
 pub fn cross_entropy_vjp(
-    g: &Array,
-    logits: &Array,
-    target: &Array,
-    lse: &Array,
-    ignore_index: i64,
+    g: &Array, logits: &Array, target: &Array, lse: &Array, ignore_index: i64,
 ) -> Result<Array> {
     let (g, x, target, lse) = (flat(g, DType::F32)?, from_start(logits)?, labels(target)?, from_start(lse)?);
     let rows = Rows::of(&x, 1);

@@ -65,13 +65,8 @@ pub fn gather(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
 }
 
 fn read_along(
-    name: &'static str,
-    x: &Array,
-    idx: &Array,
-    out: Array,
-    axis: usize,
-    x_strides: impl Iterator<Item = isize>,
-    idx_strides: impl Iterator<Item = isize>,
+    name: &'static str, x: &Array, idx: &Array, out: Array, axis: usize,
+    x_strides: impl Iterator<Item = isize>, idx_strides: impl Iterator<Item = isize>,
 ) -> Result<Array> {
     let report = status(index_of(x)?, name, x.dim(axis), true)?;
     let mut run = Dispatch::new("gather", include_str!("../../../shaders/gather.wgsl"), x.dtype());

@@ -12,11 +12,7 @@ use crate::math::real::{Integer, Real};
 
 /// Runs a function with the arithmetic of `compute`; `body` writes it.
 fn run_as(
-    (name, key): (&str, u64),
-    dtype: DType,
-    compute: DType,
-    x: &[&Array],
-    body: &dyn Fn() -> String,
+    (name, key): (&str, u64), dtype: DType, compute: DType, x: &[&Array], body: &dyn Fn() -> String,
 ) -> Result<Array> {
     let job = Job { name, key: [key, 0], text: "", attributes: [0.0; 2], dtype, compute };
     run(&job, x, &|| Ok(body()))

@@ -91,10 +91,7 @@ fn float_body<const N: usize, P: Pointwise<N>>(rule: P) -> Result<String> {
 ///
 /// `name` and `key` identify the rule: equal pairs must mean the same function of inputs and attributes.
 pub fn pointwise<const N: usize, P: Pointwise<N>>(
-    name: &str,
-    key: [u64; 2],
-    x: [&Array; N],
-    rule: P,
+    name: &str, key: [u64; 2], x: [&Array; N], rule: P,
 ) -> Result<Array> {
     let (dtype, attributes) = (rule_dtype(name, &x)?, rule.attributes());
     let job = Job { name, key, text: "", attributes, dtype, compute: DType::F32 };

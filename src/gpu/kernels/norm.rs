@@ -42,11 +42,7 @@ pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
 /// Normalises the last `axes` axes to mean 0 and variance 1, then scales and shifts. Returns the result and,
 /// in float32, the mean and the reciprocal standard deviation of each row.
 pub fn layer_norm(
-    x: &Array,
-    weight: Option<&Array>,
-    bias: Option<&Array>,
-    axes: usize,
-    eps: f64,
+    x: &Array, weight: Option<&Array>, bias: Option<&Array>, axes: usize, eps: f64,
 ) -> Result<(Array, Array, Array)> {
     let x = from_start(x)?;
     let rows = Rows::of(&x, axes);
@@ -72,12 +68,7 @@ const SLOTS: usize = 1024;
 /// The VJP of [`layer_norm`]: the cotangents of `x`, weight and bias (the last two in the shape of the
 /// normalised axes, and in the weight's dtype, or that of `x` without a weight).
 pub fn layer_norm_vjp(
-    g: &Array,
-    x: &Array,
-    weight: Option<&Array>,
-    mean: &Array,
-    rstd: &Array,
-    axes: usize,
+    g: &Array, x: &Array, weight: Option<&Array>, mean: &Array, rstd: &Array, axes: usize,
 ) -> Result<(Array, Array, Array)> {
     let (g, x, mean, rstd) = (from_start(g)?, from_start(x)?, from_start(mean)?, from_start(rstd)?);
     let rows = Rows::of(&x, axes);

@@ -23,13 +23,7 @@ pub fn normal(index: u8, shape: Shape, dtype: DType, seed: u64, offset: u64) -> 
 
 /// Uniform int32 integers in `low..high`.
 pub fn randint(
-    index: u8,
-    shape: Shape,
-    dtype: DType,
-    low: i64,
-    high: i64,
-    seed: u64,
-    offset: u64,
+    index: u8, shape: Shape, dtype: DType, low: i64, high: i64, seed: u64, offset: u64,
 ) -> Result<Array> {
     let (Ok(first), Ok(span)) = (i32::try_from(low), u32::try_from(high - low)) else {
         return Err(Error::value(format!(
@@ -46,12 +40,7 @@ pub fn randint(
 }
 
 fn draw(
-    index: u8,
-    entry: &'static str,
-    shape: Shape,
-    dtype: DType,
-    seed: u64,
-    offset: u64,
+    index: u8, entry: &'static str, shape: Shape, dtype: DType, seed: u64, offset: u64,
     (low, span): (i32, u32),
 ) -> Result<Array> {
     let out = Array::empty(shape, dtype, Device::Gpu(index))?;

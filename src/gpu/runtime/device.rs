@@ -247,9 +247,7 @@ impl Gpu {
 
     /// Calls the driver. Returns the error of these kinds that it reports, of the first kind that has one.
     pub(crate) fn guarded<T, const N: usize>(
-        &self,
-        kinds: [wgpu::ErrorFilter; N],
-        call: impl FnOnce() -> T,
+        &self, kinds: [wgpu::ErrorFilter; N], call: impl FnOnce() -> T,
     ) -> (T, Option<wgpu::Error>) {
         let scopes = kinds.map(|kind| self.device.push_error_scope(kind));
         let made = call();

@@ -84,11 +84,7 @@ impl Kernels {
 /// must distinguish everything that `build` depends on besides the name. `writable` tells which of its storage
 /// buffers the kernel writes.
 pub fn kernel(
-    index: u8,
-    name: &str,
-    variant: Variant,
-    writable: &[bool],
-    build: impl FnOnce() -> Result<String>,
+    index: u8, name: &str, variant: Variant, writable: &[bool], build: impl FnOnce() -> Result<String>,
 ) -> Result<Arc<Kernel>> {
     let gpu = gpu(index)?;
     if let Some(found) = lock(&gpu.kernels).by_name.get(name).and_then(|v| v.get(&variant)) {
@@ -123,9 +119,7 @@ impl Kernel {
 
 /// The layouts of a bind group of buffers, given by number and type, and of a pipeline that takes it.
 pub(crate) fn layouts(
-    gpu: &Gpu,
-    label: Option<&str>,
-    bindings: impl Iterator<Item = (u32, wgpu::BufferBindingType)>,
+    gpu: &Gpu, label: Option<&str>, bindings: impl Iterator<Item = (u32, wgpu::BufferBindingType)>,
 ) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
     let entry = |(binding, ty)| wgpu::BindGroupLayoutEntry {
         binding,
@@ -150,12 +144,8 @@ pub(crate) fn layouts(
 
 /// The pipeline of one entry point of a module.
 pub(crate) fn pipeline(
-    gpu: &Gpu,
-    (name, entry): (&str, &str),
-    layout: &wgpu::PipelineLayout,
-    module: &wgpu::ShaderModule,
-    constants: &[(&str, f64)],
-    zero_initialize_workgroup_memory: bool,
+    gpu: &Gpu, (name, entry): (&str, &str), layout: &wgpu::PipelineLayout, module: &wgpu::ShaderModule,
+    constants: &[(&str, f64)], zero_initialize_workgroup_memory: bool,
 ) -> wgpu::ComputePipeline {
     gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: Some(name),

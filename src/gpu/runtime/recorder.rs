@@ -133,12 +133,7 @@ impl Recorder {
 
     /// Records a launch; submits the batch if it is large enough.
     pub(crate) fn dispatch(
-        &mut self,
-        gpu: &Gpu,
-        kernel: &Kernel,
-        buffers: &[&Buffer],
-        params: &[u32],
-        groups: [u32; 3],
+        &mut self, gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer], params: &[u32], groups: [u32; 3],
     ) -> Result<()> {
         if !self.has_room_for(params) {
             self.submit(gpu);
@@ -151,12 +146,8 @@ impl Recorder {
 
     /// Records a dispatch of a user's shader over these buffers, which `group` binds.
     pub(crate) fn dispatch_group<'a>(
-        &mut self,
-        gpu: &Gpu,
-        pipeline: &wgpu::ComputePipeline,
-        group: wgpu::BindGroup,
-        buffers: impl Iterator<Item = &'a Buffer>,
-        groups: [u32; 3],
+        &mut self, gpu: &Gpu, pipeline: &wgpu::ComputePipeline, group: wgpu::BindGroup,
+        buffers: impl Iterator<Item = &'a Buffer>, groups: [u32; 3],
     ) -> Result<()> {
         for buffer in buffers {
             self.touch(buffer)?;

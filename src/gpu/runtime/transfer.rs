@@ -151,10 +151,7 @@ fn read(gpu: &Gpu, parts: &[(&Buffer, u64, u64)], use_bytes: impl FnOnce(&[u8]) 
 }
 
 fn read_through(
-    gpu: &Gpu,
-    parts: &[(&Buffer, u64, u64)],
-    size: u64,
-    staging: &wgpu::Buffer,
+    gpu: &Gpu, parts: &[(&Buffer, u64, u64)], size: u64, staging: &wgpu::Buffer,
     use_bytes: impl FnOnce(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let (sender, receiver) = channel();

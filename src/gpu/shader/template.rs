@@ -129,10 +129,7 @@ impl<'a> Template<'a> {
     /// The line in place of `line`, which is marked `kind name`; none if it stays. A library function that it
     /// calls is added to `library`.
     fn replaced(
-        &self,
-        (kind, name): (&str, &str),
-        line: &str,
-        library: &mut Vec<&'static str>,
+        &self, (kind, name): (&str, &str), line: &str, library: &mut Vec<&'static str>,
     ) -> Result<Option<String>> {
         if let Some(choice) = self.choices.iter().rfind(|choice| (choice.0, choice.1) == (kind, name)) {
             return Ok(Some(self.chosen(*choice, line)));

@@ -133,10 +133,7 @@ fn call(name: &'static str, arguments: &[Expr]) -> u32 {
 /// Returns the text of a function of values of one WGSL type, and the names of the library functions that it
 /// calls directly. `body` maps the numbers of the values.
 pub(super) fn write(
-    name: &str,
-    kind: &str,
-    args: &[&str],
-    body: &dyn Fn(&[u32]) -> u32,
+    name: &str, kind: &str, args: &[&str], body: &dyn Fn(&[u32]) -> u32,
 ) -> (String, Vec<&'static str>) {
     let outer = WRITER.take();
     let inputs: Vec<u32> = args.iter().map(|name| push(name)).collect();

@@ -104,11 +104,7 @@ fn extent(window: &Window, axis: usize) -> usize {
 
 /// Returns the operands with a batch axis and in one float dtype, and whether the batch axis was added.
 fn operands(
-    op: &str,
-    options: &ConvOptions,
-    x: &Tensor,
-    w: &Tensor,
-    layout: &str,
+    op: &str, options: &ConvOptions, x: &Tensor, w: &Tensor, layout: &str,
 ) -> Result<(Tensor, Tensor, bool)> {
     let rank = options.rank;
     if w.rank() != rank + 2 || (x.rank() != rank + 2 && x.rank() != rank + 1) {
@@ -210,10 +206,7 @@ impl Tensor {
     /// The transpose of convolution: `[n, groups * o, ..]` with a weight of shape `[groups * o, c, kernel..]`
     /// gives `[n, groups * c, ..]`.
     pub fn conv_transpose(
-        &self,
-        weight: &Tensor,
-        bias: Option<&Tensor>,
-        options: &ConvOptions,
+        &self, weight: &Tensor, bias: Option<&Tensor>, options: &ConvOptions,
     ) -> Result<Tensor> {
         let op = options.name(true);
         let (x, w, single) =

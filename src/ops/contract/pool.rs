@@ -193,11 +193,7 @@ impl Tensor {
     /// The average of every window over the last axes. Padding elements count as zeros if `padded`, else not
     /// at all; `divisor` replaces the number of elements.
     pub fn avg_pool(
-        &self,
-        op: &str,
-        options: &PoolOptions,
-        padded: bool,
-        divisor: Option<i64>,
+        &self, op: &str, options: &PoolOptions, padded: bool, divisor: Option<i64>,
     ) -> Result<Tensor> {
         check_float(op, self)?;
         if divisor == Some(0) {

@@ -333,10 +333,7 @@ fn needed(c: &Vjp, i: usize) -> bool {
 
 /// The value that `source` names, and its slot in a node.
 fn located<'a>(
-    plan: &Plan,
-    source: Source,
-    primals: &[&'a Tensor],
-    outputs: &'a [Tensor],
+    plan: &Plan, source: Source, primals: &[&'a Tensor], outputs: &'a [Tensor],
 ) -> Option<(Slot, &'a Tensor)> {
     let output = |i: usize| Some((Slot::Output(i as u16), outputs.get(i)?));
     match source {

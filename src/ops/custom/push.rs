@@ -58,12 +58,7 @@ impl Custom {
     /// Runs the user's forward rule. This level and those above it are in force, so the rule may use tensors
     /// of the function being differentiated; they are constants to it.
     fn own_push(
-        &self,
-        call: &Arc<Interp>,
-        at: &Arc<Interp>,
-        x: &[Tensor],
-        saved: &[Tensor],
-        t: &[Option<Tensor>],
+        &self, call: &Arc<Interp>, at: &Arc<Interp>, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>],
     ) -> Result<(Option<Tensors>, Grads)> {
         let (values, moved) = {
             let chain = if call.contains(at.tag) { call } else { at };

@@ -31,9 +31,7 @@ pub fn is_running(tag: Tag) -> bool {
 /// zero (J. Townsend, "A new trick for calculating Jacobian vector products", 2017). `domain` has the
 /// abstract value of each argument that varies; `None` for the others.
 pub fn transpose(
-    map: impl FnOnce(&[Option<Tensor>]) -> Result<Grads>,
-    domain: &[Option<Aval>],
-    seeds: &[Option<Tensor>],
+    map: impl FnOnce(&[Option<Tensor>]) -> Result<Grads>, domain: &[Option<Aval>], seeds: &[Option<Tensor>],
 ) -> Result<Grads> {
     let moving = || domain.iter().enumerate().filter_map(|(i, aval)| aval.map(|aval| (i, aval)));
     let zeros =

@@ -272,11 +272,7 @@ pub fn nll(log_p: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Res
 
 /// Binary cross-entropy of logits: `max(x, 0) - x t + log(1 + exp(-|x|))`, stable for any logit.
 pub fn bce_with_logits(
-    x: &Tensor,
-    target: &Tensor,
-    weight: Option<&Tensor>,
-    pos_weight: Option<&Tensor>,
-    reduction: Reduction,
+    x: &Tensor, target: &Tensor, weight: Option<&Tensor>, pos_weight: Option<&Tensor>, reduction: Reduction,
 ) -> Result<Tensor> {
     if x.shape() != target.shape() {
         return Err(Error::shape(format!(

@@ -254,11 +254,7 @@ impl Tensor {
 
     /// Normalises over the last axes, whose lengths are `shape`; `weight` and `bias` have that shape.
     pub fn layer_norm(
-        &self,
-        shape: &[usize],
-        weight: Option<&Tensor>,
-        bias: Option<&Tensor>,
-        eps: f64,
+        &self, shape: &[usize], weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64,
     ) -> Result<Tensor> {
         let own = self.shape();
         let rank = own.rank();

@@ -223,11 +223,7 @@ impl Tensor {
 
     /// Where `|x - y| <= atol + rtol * |y|`. Differences of integers are exact.
     pub fn close<'a>(
-        &self,
-        other: impl Into<Operand<'a>>,
-        rtol: f64,
-        atol: f64,
-        equal_nan: bool,
+        &self, other: impl Into<Operand<'a>>, rtol: f64, atol: f64, equal_nan: bool,
     ) -> Result<Tensor> {
         if rtol < 0.0 || atol < 0.0 {
             return Err(Error::value(format!(

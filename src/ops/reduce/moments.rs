@@ -31,11 +31,7 @@ impl Tensor {
     /// `f` to the values over one power of two per sum, and multiplies by the power again. Sums of float64,
     /// as in NumPy, and on GPUs are not checked.
     pub(crate) fn homogeneous(
-        &self,
-        axes: Option<&[i64]>,
-        degree: u32,
-        order: f64,
-        f: impl Fn(&Tensor) -> Result<(Tensor, Tensor)>,
+        &self, axes: Option<&[i64]>, degree: u32, order: f64, f: impl Fn(&Tensor) -> Result<(Tensor, Tensor)>,
     ) -> Result<Tensor> {
         let (out, total) = f(self)?;
         if self.numel() == 0 || !has_lost(&total)? {
@@ -78,10 +74,7 @@ impl Tensor {
 
     /// Returns the sum of squared deviations from the mean, and the variance's divisor.
     fn squares_about_mean(
-        &self,
-        axes: Option<&[i64]>,
-        correction: f64,
-        keepdim: bool,
+        &self, axes: Option<&[i64]>, correction: f64, keepdim: bool,
     ) -> Result<(Tensor, f64)> {
         let count = count(&self.shape(), self.shape().axes(axes, "var")?);
         let mut centred = self.sub(&self.mean(axes, true)?)?;

@@ -194,11 +194,7 @@ fn fitting(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Tens
 
 /// [`write_part`] for rows; if `add`, adds `value` to them.
 pub fn write_rows(
-    op: &str,
-    target: &Tensor,
-    rows: &Rows,
-    value: Tensor,
-    add: bool,
+    op: &str, target: &Tensor, rows: &Rows, value: Tensor, add: bool,
 ) -> Result<Option<Tensor>> {
     let value = storable(op, target, &rows.shape, value)?;
     let put = |over| target.put_rows_over(rows, &value, add, over);
@@ -212,11 +208,7 @@ pub fn write_rows(
 
 /// [`write_rows`] in the manner of [`exchange`].
 pub fn exchange_rows(
-    op: &str,
-    target: &Tensor,
-    rows: &Rows,
-    value: Tensor,
-    add: bool,
+    op: &str, target: &Tensor, rows: &Rows, value: Tensor, add: bool,
 ) -> Result<Option<Tensor>> {
     let value = storable(op, target, &rows.shape, value)?;
     history::kept(target, &target.put_rows(rows, &value, add)?, Keep::Unrecorded).map(Some)
@@ -225,11 +217,7 @@ pub fn exchange_rows(
 /// Writes `value` to some elements of `target`: `put` makes the new tensor, over memory that it may write;
 /// `store` writes memory alone. Where the places are not `known`, nothing is memory.
 fn write_some(
-    op: &str,
-    target: &Tensor,
-    value: &Tensor,
-    known: bool,
-    put: impl Fn(Donated) -> Result<Tensor>,
+    op: &str, target: &Tensor, value: &Tensor, known: bool, put: impl Fn(Donated) -> Result<Tensor>,
     store: impl FnOnce(&Array, &Array) -> Result<()>,
 ) -> Result<Option<Tensor>> {
     let (Some(memory), Some(new), true) = (target.concrete(), value.concrete(), known) else {
@@ -270,12 +258,7 @@ fn write_over(op: &str, memory: &Array, f: impl FnOnce(Donated) -> Result<Tensor
 /// Writes `new` to the rows of `width` elements of `table`, contiguous memory under `memory`, or adds it
 /// there.
 pub fn store_rows(
-    op: &str,
-    memory: &Array,
-    (table, width): (&Array, usize),
-    new: &Array,
-    index: &Array,
-    add: bool,
+    op: &str, memory: &Array, (table, width): (&Array, usize), new: &Array, index: &Array, add: bool,
 ) -> Result<()> {
     check_writable(op, memory)?;
     let put = PutRows { width: width as u64, add, over: Donated::default() };

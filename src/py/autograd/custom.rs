@@ -127,10 +127,7 @@ impl PyRule {
 
     /// Returns the tangents of the outputs, and the outputs themselves if the rule computes them.
     fn own_jvp(
-        &self,
-        x: &[Tensor],
-        saved: &[Tensor],
-        t: &[Option<Tensor>],
+        &self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>],
     ) -> Result<(Option<Tensors>, Grads)> {
         let _depth = Depth::enter(self.name)?;
         let (values, mut moved): (Option<Tensors>, Grads) = attached(|py| {
@@ -319,12 +316,7 @@ impl CustomRule for PyRule {
 /// mode come from.
 #[pyfunction]
 fn _custom(
-    rule: Bound<'_, PyAny>,
-    name: &str,
-    inputs: Vec<Tensor>,
-    forms: (Form, Form),
-    strict: bool,
-    batches: bool,
+    rule: Bound<'_, PyAny>, name: &str, inputs: Vec<Tensor>, forms: (Form, Form), strict: bool, batches: bool,
 ) -> Result<Vec<PyTensor>> {
     let rule = Arc::new(rule.unbind());
     let rule: Arc<dyn CustomRule> = Arc::new(PyRule {

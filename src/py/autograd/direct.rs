@@ -49,9 +49,7 @@ impl<'a, 'py> Call<'a, 'py> {
     /// Returns the call, and the argument `at` (which may count from the end) if that is a tensor of a
     /// differentiable dtype.
     fn of_tensor(
-        function: &'a Any<'py>,
-        args: &'a Bound<'py, PyTuple>,
-        kwargs: Option<&'a Bound<'py, PyDict>>,
+        function: &'a Any<'py>, args: &'a Bound<'py, PyTuple>, kwargs: Option<&'a Bound<'py, PyDict>>,
         at: isize,
     ) -> PyResult<Option<(Self, Tensor)>> {
         let Ok(at) = normalize_axis(at as i64, args.len(), "argnums") else { return Ok(None) };
@@ -109,10 +107,7 @@ impl<'a, 'py> Call<'a, 'py> {
 /// floating point tensor. `scalar` makes a tensor of any other result, or raises.
 #[pyfunction]
 fn _grad_of_tensor(
-    function: &Any<'_>,
-    args: &Bound<'_, PyTuple>,
-    kwargs: Option<&Bound<'_, PyDict>>,
-    at: isize,
+    function: &Any<'_>, args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, at: isize,
     scalar: &Any<'_>,
 ) -> PyResult<Option<(Tensor, Tensor)>> {
     let Some((call, x)) = Call::of_tensor(function, args, kwargs, at)? else { return Ok(None) };
@@ -137,10 +132,7 @@ fn _grad_of_tensor(
 /// tensors that fit together.
 #[pyfunction]
 fn _jvp_of_tensors<'py>(
-    function: &Any<'py>,
-    primals: &Bound<'py, PyTuple>,
-    tangents: &Bound<'py, PyTuple>,
-    flatten: &Any<'py>,
+    function: &Any<'py>, primals: &Bound<'py, PyTuple>, tangents: &Bound<'py, PyTuple>, flatten: &Any<'py>,
     unflatten: &Any<'py>,
 ) -> PyResult<Option<(Any<'py>, Any<'py>)>> {
     let (Some(x), Some(t)) = (all_tensors(primals)?, all_tensors(tangents)?) else { return Ok(None) };
@@ -190,13 +182,8 @@ fn batch_axes(x: &[Tensor], in_axes: &Any<'_>) -> Option<(Vec<Option<usize>>, us
 /// arguments are tensors, and their axes integers that fit together.
 #[pyfunction]
 fn _vmap_of_tensors<'py>(
-    function: &Any<'py>,
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-    in_axes: &Any<'py>,
-    randomness: &str,
-    flatten: &Any<'py>,
-    unflatten: &Any<'py>,
+    function: &Any<'py>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>, in_axes: &Any<'py>,
+    randomness: &str, flatten: &Any<'py>, unflatten: &Any<'py>,
 ) -> PyResult<Option<Any<'py>>> {
     let Some(x) = all_tensors(args)? else { return Ok(None) };
     let Some((axes, size)) = batch_axes(&x, in_axes) else { return Ok(None) };
@@ -233,12 +220,8 @@ fn on_basis(x: &Tensor, f: impl Fn(Tensor) -> Result<Vec<Tensor>>) -> Result<Vec
 /// by row. None if that is no floating point tensor; `one` makes a tensor of any other result, or raises.
 #[pyfunction]
 fn _jacrev_of_tensor<'py>(
-    function: &Any<'py>,
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-    at: isize,
-    flatten: &Any<'py>,
-    unflatten: &Any<'py>,
+    function: &Any<'py>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>, at: isize,
+    flatten: &Any<'py>, unflatten: &Any<'py>,
 ) -> PyResult<Option<Any<'py>>> {
     let Some((call, x)) = Call::of_tensor(function, args, kwargs, at)? else { return Ok(None) };
     let (out, pullback) = transform::vjp(|x| call.leaves(x, flatten), from_ref(&x))?;
@@ -263,12 +246,8 @@ fn jacobian_rows(pullback: &Pullback, out: &[Tensor], i: usize, x: &Tensor) -> R
 /// that is no floating point tensor.
 #[pyfunction]
 fn _jacfwd_of_tensor<'py>(
-    function: &Any<'py>,
-    args: &Bound<'py, PyTuple>,
-    kwargs: Option<&Bound<'py, PyDict>>,
-    at: isize,
-    flatten: &Any<'py>,
-    unflatten: &Any<'py>,
+    function: &Any<'py>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>, at: isize,
+    flatten: &Any<'py>, unflatten: &Any<'py>,
 ) -> PyResult<Option<Any<'py>>> {
     let Some((call, x)) = Call::of_tensor(function, args, kwargs, at)? else { return Ok(None) };
     let push = |t| Ok(transform::jvp(|x| call.leaves(x, flatten), from_ref(&x), &[Some(t)])?.1);

@@ -44,10 +44,7 @@ impl HookHandle {
 
 /// Registers the hook that `make` builds from a callable; the node holds it.
 fn register_on(
-    node: &Arc<Node>,
-    what: &str,
-    hook: Bound<'_, PyAny>,
-    make: impl FnOnce(Arc<Py<PyAny>>) -> Hook,
+    node: &Arc<Node>, what: &str, hook: Bound<'_, PyAny>, make: impl FnOnce(Arc<Py<PyAny>>) -> Hook,
 ) -> PyResult<HookHandle> {
     if !hook.is_callable() {
         return Err(type_error(format!(
@@ -140,8 +137,7 @@ impl PyTensor {
 
     /// Calls `hook(tensor)` after a gradient was accumulated into this leaf.
     fn register_post_accumulate_grad_hook(
-        slf: &Bound<'_, Self>,
-        hook: Bound<'_, PyAny>,
+        slf: &Bound<'_, Self>, hook: Bound<'_, PyAny>,
     ) -> PyResult<HookHandle> {
         let t = value(slf)?;
         let edge = leaf(&t).ok_or_else(|| {
@@ -269,9 +265,7 @@ impl PyLevels {
     /// `f(gradients)`, with the gradients of the tensors (or None) as they are seen inside the batches; what
     /// it returns, as it is seen outside.
     fn call<'py>(
-        &self,
-        f: &Bound<'py, PyAny>,
-        gradients: Vec<Option<Tensor>>,
+        &self, f: &Bound<'py, PyAny>, gradients: Vec<Option<Tensor>>,
     ) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let levels: Vec<&[Level]> = self.0.iter().map(|levels| &levels[..]).collect();
         let py = f.py();

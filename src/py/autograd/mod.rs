@@ -198,10 +198,7 @@ impl PyTensor {
     ///     RuntimeError: for a gradient of another shape, and for a complex one of a real tensor.
     #[pyo3(signature = (gradient=None, retain_graph=None, create_graph=false, inputs=None))]
     fn backward(
-        slf: &Bound<'_, Self>,
-        gradient: Option<AsTensor>,
-        retain_graph: Option<bool>,
-        create_graph: bool,
+        slf: &Bound<'_, Self>, gradient: Option<AsTensor>, retain_graph: Option<bool>, create_graph: bool,
         inputs: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         let t = value(slf)?;
@@ -286,12 +283,8 @@ fn targets(inputs: Option<Vec<Bound<'_, PyTensor>>>) -> PyResult<Option<Vec<Tens
 #[pyfunction]
 #[pyo3(signature = (tensors, grad_tensors, retain_graph, create_graph, inputs))]
 fn _backward(
-    py: Python<'_>,
-    tensors: Vec<Tensor>,
-    grad_tensors: Vec<Option<Tensor>>,
-    retain_graph: bool,
-    create_graph: bool,
-    inputs: Option<Vec<Bound<'_, PyTensor>>>,
+    py: Python<'_>, tensors: Vec<Tensor>, grad_tensors: Vec<Option<Tensor>>, retain_graph: bool,
+    create_graph: bool, inputs: Option<Vec<Bound<'_, PyTensor>>>,
 ) -> PyResult<()> {
     let inputs = targets(inputs)?;
     let options = Options { retain_graph, create_graph, ..Options::default() };
@@ -303,12 +296,8 @@ fn _backward(
 #[pyfunction]
 #[pyo3(signature = (outputs, inputs, grad_outputs, retain_graph, create_graph))]
 fn _grad(
-    py: Python<'_>,
-    outputs: Vec<Tensor>,
-    inputs: Vec<Tensor>,
-    grad_outputs: Vec<Option<Tensor>>,
-    retain_graph: bool,
-    create_graph: bool,
+    py: Python<'_>, outputs: Vec<Tensor>, inputs: Vec<Tensor>, grad_outputs: Vec<Option<Tensor>>,
+    retain_graph: bool, create_graph: bool,
 ) -> Result<Vec<Option<Tensor>>> {
     let options = Options { retain_graph, create_graph, ..Options::default() };
     py.detached(|| backward::grad(&outputs, &inputs, &grad_outputs, options))

@@ -175,9 +175,7 @@ impl PyNode {
     /// input. What was saved stays. Raises RuntimeError if it was freed, and for the entry of a leaf.
     #[pyo3(signature = (*cotangents))]
     fn __call__<'py>(
-        &self,
-        py: Python<'py>,
-        cotangents: Vec<Option<Tensor>>,
+        &self, py: Python<'py>, cotangents: Vec<Option<Tensor>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, py.detached(|| apply(&self.0, &cotangents))?)
     }

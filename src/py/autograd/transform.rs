@@ -41,9 +41,7 @@ fn _vjp(function: &Bound<'_, PyAny>, primals: Vec<Tensor>) -> Result<(Vec<Tensor
 /// tangents.
 #[pyfunction]
 fn _jvp(
-    function: &Bound<'_, PyAny>,
-    primals: Vec<Tensor>,
-    tangents: Vec<Option<Tensor>>,
+    function: &Bound<'_, PyAny>, primals: Vec<Tensor>, tangents: Vec<Option<Tensor>>,
 ) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
     transform::jvp(|x| call(function, x), &primals, &tangents)
 }
@@ -89,10 +87,7 @@ fn _linearize(function: &Bound<'_, PyAny>, primals: Vec<Tensor>) -> Result<(Vec<
 #[pyfunction]
 #[pyo3(signature = (function, inputs, in_axes, size, randomness="same"))]
 fn _vmap(
-    function: &Bound<'_, PyAny>,
-    inputs: Vec<Tensor>,
-    in_axes: Vec<Option<usize>>,
-    size: usize,
+    function: &Bound<'_, PyAny>, inputs: Vec<Tensor>, in_axes: Vec<Option<usize>>, size: usize,
     randomness: &str,
 ) -> Result<Vec<(Tensor, Option<usize>)>> {
     let level = transform::batching(size, Randomness::named(randomness));

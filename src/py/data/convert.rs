@@ -82,10 +82,7 @@ pub fn unsupported(obj: &Bound<'_, PyAny>) -> PyErr {
 
 /// Implements `wengert.tensor` (always copies) and `wengert.as_tensor` (copies where needed).
 pub fn build(
-    obj: &Bound<'_, PyAny>,
-    dtype: Option<DType>,
-    device: Option<Device>,
-    copy: bool,
+    obj: &Bound<'_, PyAny>, dtype: Option<DType>, device: Option<Device>, copy: bool,
 ) -> PyResult<Tensor> {
     if let Some(wide) = dtype.map(|d| from_nested_as(obj, d)).transpose()?.flatten() {
         return Ok(wide.to_device(device.unwrap_or_default())?);

@@ -60,10 +60,7 @@ fn tensor(data: &Bound<'_, PyAny>, dtype: Any, device: Any, requires_grad: bool)
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None, device=None, *, copy=None))]
 fn as_tensor<'py>(
-    data: &Bound<'py, PyAny>,
-    dtype: Any<'_, 'py>,
-    device: Any<'_, 'py>,
-    copy: Option<bool>,
+    data: &Bound<'py, PyAny>, dtype: Any<'_, 'py>, device: Any<'_, 'py>, copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let copy = copy.unwrap_or(false);
     if data.is_instance_of::<PyTensor>() && dtype.is_none() && device.is_none() && !copy {
@@ -128,11 +125,7 @@ of_shape! {
 #[pyfunction]
 #[pyo3(signature = (size, fill_value, *, dtype=None, device=None, requires_grad=false))]
 fn full(
-    size: &Bound<'_, PyAny>,
-    fill_value: Arg,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
+    size: &Bound<'_, PyAny>, fill_value: Arg, dtype: Any, device: Any, requires_grad: bool,
 ) -> PyResult<PyTensor> {
     let device = optional_device(device)?.unwrap_or_default();
     let natural = match &fill_value {
@@ -150,11 +143,7 @@ fn full(
 #[pyfunction]
 #[pyo3(signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false))]
 fn full_like(
-    input: AsTensor,
-    fill_value: Arg,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
+    input: AsTensor, fill_value: Arg, dtype: Any, device: Any, requires_grad: bool,
 ) -> PyResult<PyTensor> {
     let (dtype, device) = place_beside(&input.0, dtype, device)?;
     made(constant("full_like", &fill_value, input.0.shape(), dtype, device)?, requires_grad)
@@ -223,12 +212,7 @@ fn whole_if(dtype: DType, value: f64) -> f64 {
 #[pyfunction]
 #[pyo3(signature = (start, end=None, step=None, *, dtype=None, device=None, requires_grad=false))]
 fn arange(
-    start: &Bound<'_, PyAny>,
-    end: Any,
-    step: Any,
-    dtype: Any,
-    device: Any,
-    requires_grad: bool,
+    start: &Bound<'_, PyAny>, end: Any, step: Any, dtype: Any, device: Any, requires_grad: bool,
 ) -> PyResult<PyTensor> {
     let number = |x: &Bound<'_, PyAny>| -> PyResult<(f64, Option<i64>)> {
         match Arg::from_any(x)? {
@@ -264,11 +248,7 @@ fn arange(
 #[pyfunction]
 #[pyo3(signature = (start, end, steps=100, *, dtype=None, device=None, requires_grad=false))]
 fn linspace(
-    start: f64,
-    end: f64,
-    #[pyo3(from_py_with = whole)] steps: i64,
-    dtype: Any,
-    device: Any,
+    start: f64, end: f64, #[pyo3(from_py_with = whole)] steps: i64, dtype: Any, device: Any,
     requires_grad: bool,
 ) -> PyResult<PyTensor> {
     let (dtype, device) = place(dtype, device)?;

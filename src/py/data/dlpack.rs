@@ -129,10 +129,7 @@ unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
 
 /// Returns a capsule of the struct that `managed` makes of the description of `array`.
 fn capsule<'py, M>(
-    py: Python<'py>,
-    name: &'static CStr,
-    array: Array,
-    managed: impl FnOnce(DlTensor) -> M,
+    py: Python<'py>, name: &'static CStr, array: Array, managed: impl FnOnce(DlTensor) -> M,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut shape: Vec<i64> = array.shape().iter().map(|d| d as i64).collect();
     let mut strides: Vec<i64> = array.strides().iter().map(|&s| s as i64).collect();
@@ -180,12 +177,8 @@ impl PyTensor {
     /// as of `flip`, and JAX at everything that is not in row-major order; pass them `x.contiguous()`.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
-        &self,
-        py: Python<'py>,
-        stream: Option<&Bound<'py, PyAny>>,
-        max_version: Option<(u32, u32)>,
-        dl_device: Option<(i32, i32)>,
-        copy: Option<bool>,
+        &self, py: Python<'py>, stream: Option<&Bound<'py, PyAny>>, max_version: Option<(u32, u32)>,
+        dl_device: Option<(i32, i32)>, copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = stream;
         if dl_device.is_some_and(|d| d.0 != CPU) {

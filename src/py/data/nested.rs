@@ -212,11 +212,7 @@ pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<T
 }
 
 fn list_of<'py, T: Element, V>(
-    py: Python<'py>,
-    a: &Array,
-    axis: usize,
-    at: usize,
-    value: &dyn Fn(T) -> V,
+    py: Python<'py>, a: &Array, axis: usize, at: usize, value: &dyn Fn(T) -> V,
 ) -> PyResult<Bound<'py, PyAny>>
 where
     V: IntoPyObject<'py>,

@@ -61,10 +61,7 @@ pub fn share(obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 
 /// Returns an array over memory that `owner` keeps alive; `address` is that of its first element.
 pub fn foreign(
-    address: usize,
-    shape: Shape,
-    strides: &[isize],
-    dtype: DType,
+    address: usize, shape: Shape, strides: &[isize], dtype: DType,
     owner: Box<dyn std::any::Any + Send + Sync>,
 ) -> PyResult<Array> {
     let (strides, size) = (settled(&shape, strides), dtype.size());

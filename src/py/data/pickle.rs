@@ -99,9 +99,7 @@ fn placed(py: Python<'_>, t: Tensor, device: &Bound<'_, PyAny>) -> PyResult<Tens
 /// A tensor from what `state` stored.
 #[pyfunction]
 pub fn _rebuild<'py>(
-    class: &Bound<'py, PyType>,
-    state: &Bound<'py, PyTuple>,
-    requires_grad: bool,
+    class: &Bound<'py, PyType>, state: &Bound<'py, PyTuple>, requires_grad: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (bytes, shape, name): Parts = state.get_slice(0, 3).extract()?;
     let dtype = DType::from_name(&name).ok_or_else(|| value_error(format!("unknown dtype '{name}'")))?;

@@ -60,12 +60,7 @@ fn randperm(n: Whole, dtype: Any, device: Any) -> PyResult<PyTensor> {
 #[pyfunction]
 #[pyo3(signature = (mean, std=None, size=None, *, dtype=None, device=None))]
 fn normal(
-    py: Python<'_>,
-    mean: Arg,
-    std: Option<Arg>,
-    size: Any,
-    dtype: Any,
-    device: Any,
+    py: Python<'_>, mean: Arg, std: Option<Arg>, size: Any, dtype: Any, device: Any,
 ) -> PyResult<PyTensor> {
     let (dtype, place) = place(dtype, device)?;
     let std = std.unwrap_or(Arg::Float(1.0));

@@ -71,10 +71,7 @@ impl PyTensor {
 
     #[pyo3(signature = (dtype=None, copy=None))]
     fn __array__<'py>(
-        &self,
-        py: Python<'py>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        copy: Option<bool>,
+        &self, py: Python<'py>, dtype: Option<&Bound<'py, PyAny>>, copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let array = numpy::to_numpy(py, &*self.value()?)?;
         let kwargs = PyDict::new(py);

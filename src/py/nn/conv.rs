@@ -32,15 +32,9 @@ fn pads(obj: &Bound<'_, PyAny>) -> PyResult<Padding> {
 /// Convolution over the last `rank` axes.
 #[pyfunction]
 fn _conv(
-    py: Python<'_>,
-    rank: usize,
-    input: Tensor,
-    weight: Tensor,
-    bias: Option<Tensor>,
-    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
-    #[pyo3(from_py_with = pads)] padding: Padding,
-    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
-    #[pyo3(from_py_with = whole)] groups: i64,
+    py: Python<'_>, rank: usize, input: Tensor, weight: Tensor, bias: Option<Tensor>,
+    #[pyo3(from_py_with = numbers)] stride: Vec<i64>, #[pyo3(from_py_with = pads)] padding: Padding,
+    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>, #[pyo3(from_py_with = whole)] groups: i64,
 ) -> PyResult<Tensor> {
     let options = ConvOptions { rank, stride, padding, output_padding: vec![0], dilation, groups };
     let work = input.numel().saturating_mul(weight.numel());
@@ -50,15 +44,9 @@ fn _conv(
 /// Transposed convolution over the last `rank` axes.
 #[pyfunction]
 fn _conv_transpose(
-    py: Python<'_>,
-    rank: usize,
-    input: Tensor,
-    weight: Tensor,
-    bias: Option<Tensor>,
-    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] output_padding: Vec<i64>,
-    #[pyo3(from_py_with = whole)] groups: i64,
+    py: Python<'_>, rank: usize, input: Tensor, weight: Tensor, bias: Option<Tensor>,
+    #[pyo3(from_py_with = numbers)] stride: Vec<i64>, #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] output_padding: Vec<i64>, #[pyo3(from_py_with = whole)] groups: i64,
     #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
 ) -> PyResult<Tensor> {
     let padding = Padding::Widths(padding);
@@ -70,14 +58,9 @@ fn _conv_transpose(
 /// The maximum of every window over the last `rank` axes, and its position in the flattened last axes.
 #[pyfunction]
 fn _max_pool(
-    py: Python<'_>,
-    rank: usize,
-    input: Tensor,
-    #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
-    ceil: bool,
+    py: Python<'_>, rank: usize, input: Tensor, #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] stride: Vec<i64>, #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>, ceil: bool,
 ) -> PyResult<(Tensor, Tensor)> {
     let options = PoolOptions { rank, kernel, stride, padding, dilation, ceil };
     let op = ["max_pool1d", "max_pool2d", "max_pool3d"][rank.clamp(1, 3) - 1];
@@ -87,15 +70,9 @@ fn _max_pool(
 /// The average of every window over the last `rank` axes.
 #[pyfunction]
 fn _avg_pool(
-    py: Python<'_>,
-    rank: usize,
-    input: Tensor,
-    #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
-    ceil: bool,
-    padded: bool,
-    #[pyo3(from_py_with = optional_whole)] divisor: Option<i64>,
+    py: Python<'_>, rank: usize, input: Tensor, #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] stride: Vec<i64>, #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
+    ceil: bool, padded: bool, #[pyo3(from_py_with = optional_whole)] divisor: Option<i64>,
 ) -> PyResult<Tensor> {
     let options = PoolOptions { rank, kernel, stride, padding, dilation: vec![1], ceil };
     let op = ["avg_pool1d", "avg_pool2d", "avg_pool3d"][rank.clamp(1, 3) - 1];
@@ -105,10 +82,7 @@ fn _avg_pool(
 /// Averages of windows that divide each of the last `rank` axes into so many parts.
 #[pyfunction]
 fn _adaptive_avg_pool(
-    py: Python<'_>,
-    rank: usize,
-    input: Tensor,
-    sizes: Vec<Option<Whole>>,
+    py: Python<'_>, rank: usize, input: Tensor, sizes: Vec<Option<Whole>>,
 ) -> PyResult<Tensor> {
     let sizes: Vec<Option<i64>> = sizes.into_iter().map(|n| n.map(|n| n.0)).collect();
     let op = ["adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d"][rank.clamp(1, 3) - 1];
@@ -118,11 +92,8 @@ fn _adaptive_avg_pool(
 /// Windows over the last two axes as columns.
 #[pyfunction]
 fn _unfold(
-    py: Python<'_>,
-    input: Tensor,
-    #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
+    py: Python<'_>, input: Tensor, #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>, #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
     #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
 ) -> PyResult<Tensor> {
     run(py, input.numel(), || input.unfold(&PatchOptions { kernel, dilation, padding, stride }))
@@ -131,13 +102,9 @@ fn _unfold(
 /// Columns added up where windows over the last two axes have them from.
 #[pyfunction]
 fn _fold(
-    py: Python<'_>,
-    input: Tensor,
-    #[pyo3(from_py_with = numbers)] size: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] kernel: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] padding: Vec<i64>,
-    #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
+    py: Python<'_>, input: Tensor, #[pyo3(from_py_with = numbers)] size: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] kernel: Vec<i64>, #[pyo3(from_py_with = numbers)] dilation: Vec<i64>,
+    #[pyo3(from_py_with = numbers)] padding: Vec<i64>, #[pyo3(from_py_with = numbers)] stride: Vec<i64>,
 ) -> PyResult<Tensor> {
     run(py, input.numel(), || input.fold(&size, &PatchOptions { kernel, dilation, padding, stride }))
 }

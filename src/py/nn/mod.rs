@@ -40,10 +40,7 @@ fn activation_of(name: &str) -> PyResult<Unary> {
 #[pyfunction]
 #[pyo3(signature = (input, weight, bias=None, activation=None))]
 fn _linear(
-    py: Python<'_>,
-    input: &Bound<'_, PyAny>,
-    weight: &Bound<'_, PyAny>,
-    bias: Option<&Bound<'_, PyAny>>,
+    py: Python<'_>, input: &Bound<'_, PyAny>, weight: &Bound<'_, PyAny>, bias: Option<&Bound<'_, PyAny>>,
     activation: Option<&str>,
 ) -> PyResult<Tensor> {
     let act = activation.map(activation_of).transpose()?;
@@ -62,11 +59,7 @@ fn _linear(
 /// Layer normalisation over the trailing axes of lengths `shape`.
 #[pyfunction]
 fn _layer_norm(
-    py: Python<'_>,
-    x: Tensor,
-    shape: &Bound<'_, PyAny>,
-    weight: Option<Tensor>,
-    bias: Option<Tensor>,
+    py: Python<'_>, x: Tensor, shape: &Bound<'_, PyAny>, weight: Option<Tensor>, bias: Option<Tensor>,
     eps: f64,
 ) -> PyResult<Tensor> {
     let shape: Vec<usize> = listed(shape)?;
@@ -77,15 +70,8 @@ fn _layer_norm(
 #[pyfunction]
 #[allow(clippy::too_many_arguments)]
 fn _attention(
-    py: Python<'_>,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    mask: Option<Tensor>,
-    dropout: f64,
-    causal: bool,
-    scale: Option<f64>,
-    grouped: bool,
+    py: Python<'_>, query: Tensor, key: Tensor, value: Tensor, mask: Option<Tensor>, dropout: f64,
+    causal: bool, scale: Option<f64>, grouped: bool,
 ) -> PyResult<Tensor> {
     let options = AttentionOptions { mask: mask.as_ref(), dropout, causal, scale, grouped };
     // Every query is multiplied by every key, so the product of their sizes decides.
@@ -102,13 +88,8 @@ fn _dropout(py: Python<'_>, x: Tensor, p: f64) -> PyResult<Tensor> {
 /// Cross-entropy of logits with class indices or probabilities.
 #[pyfunction]
 fn _cross_entropy(
-    py: Python<'_>,
-    input: Tensor,
-    target: Tensor,
-    weight: Option<Tensor>,
-    #[pyo3(from_py_with = whole)] ignore_index: i64,
-    reduction: &str,
-    label_smoothing: f64,
+    py: Python<'_>, input: Tensor, target: Tensor, weight: Option<Tensor>,
+    #[pyo3(from_py_with = whole)] ignore_index: i64, reduction: &str, label_smoothing: f64,
 ) -> PyResult<Tensor> {
     let (weight, reduction) = (weight.as_ref(), Reduction::from_name(reduction)?);
     let options = CrossEntropyOptions { weight, ignore: ignore_index, reduction, smoothing: label_smoothing };
@@ -118,12 +99,8 @@ fn _cross_entropy(
 /// Negative log-likelihood of log-probabilities.
 #[pyfunction]
 fn _nll_loss(
-    py: Python<'_>,
-    input: Tensor,
-    target: Tensor,
-    weight: Option<Tensor>,
-    #[pyo3(from_py_with = whole)] ignore_index: i64,
-    reduction: &str,
+    py: Python<'_>, input: Tensor, target: Tensor, weight: Option<Tensor>,
+    #[pyo3(from_py_with = whole)] ignore_index: i64, reduction: &str,
 ) -> PyResult<Tensor> {
     let (weight, reduction) = (weight.as_ref(), Reduction::from_name(reduction)?);
     let options = CrossEntropyOptions { weight, ignore: ignore_index, reduction, smoothing: 0.0 };
@@ -133,11 +110,7 @@ fn _nll_loss(
 /// Binary cross-entropy of logits.
 #[pyfunction]
 fn _bce_with_logits(
-    py: Python<'_>,
-    input: Tensor,
-    target: Tensor,
-    weight: Option<Tensor>,
-    pos_weight: Option<Tensor>,
+    py: Python<'_>, input: Tensor, target: Tensor, weight: Option<Tensor>, pos_weight: Option<Tensor>,
     reduction: &str,
 ) -> PyResult<Tensor> {
     let reduction = Reduction::from_name(reduction)?;

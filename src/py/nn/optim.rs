@@ -26,9 +26,7 @@ impl Values {
     /// Runs `f` on the arrays of each device, in order of first appearance; `None`, and nothing done, if a
     /// tensor is not a plain real floating point array.
     fn by_device<T: Send>(
-        &self,
-        py: Python<'_>,
-        f: impl Fn(Device, &[&Array]) -> Result<T> + Sync,
+        &self, py: Python<'_>, f: impl Fn(Device, &[&Array]) -> Result<T> + Sync,
     ) -> PyResult<Option<Vec<T>>> {
         let mut groups: Vec<(Device, Vec<&Array>)> = Vec::new();
         for t in &self.0 {
@@ -83,9 +81,7 @@ impl<'py> Group<'py> {
     /// Collects the gradients and the state called `names`; missing state starts as zeros. `step` returns the
     /// number of the step, given the parameter's state and whether any of it was missing.
     fn new(
-        group: &Bound<'py, PyDict>,
-        state: &Bound<'py, PyDict>,
-        names: &[&'static str],
+        group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>, names: &[&'static str],
         step: impl Fn(&Bound<'py, PyDict>, bool) -> PyResult<i32>,
     ) -> PyResult<Group<'py>> {
         let params = setting(group, intern!(group.py(), "params"))?;
@@ -177,9 +173,7 @@ macro_rules! settings {
 #[pyfunction]
 #[pyo3(signature = (group, state, found=None))]
 fn _optim_sgd<'py>(
-    group: &Bound<'py, PyDict>,
-    state: &Bound<'py, PyDict>,
-    found: Option<&Bound<'py, PyTensor>>,
+    group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>, found: Option<&Bound<'py, PyTensor>>,
 ) -> PyResult<bool> {
     if interp::replaces_values() {
         return Ok(false);
@@ -200,9 +194,7 @@ fn _optim_sgd<'py>(
 #[pyfunction]
 #[pyo3(signature = (group, state, decoupled, found=None))]
 fn _optim_adam<'py>(
-    group: &Bound<'py, PyDict>,
-    state: &Bound<'py, PyDict>,
-    decoupled: bool,
+    group: &Bound<'py, PyDict>, state: &Bound<'py, PyDict>, decoupled: bool,
     found: Option<&Bound<'py, PyTensor>>,
 ) -> PyResult<bool> {
     if interp::replaces_values() {

@@ -23,10 +23,7 @@ impl PyProgram {
     /// Parses and validates a shader; `constants` are values of its `override` declarations.
     #[new]
     fn new(
-        name: &str,
-        source: &str,
-        entry: Option<&str>,
-        constants: Vec<(String, f64)>,
+        name: &str, source: &str, entry: Option<&str>, constants: Vec<(String, f64)>,
     ) -> PyResult<PyProgram> {
         Ok(PyProgram(Program::new(name, source, entry, &constants)?))
     }
@@ -51,11 +48,7 @@ impl PyProgram {
 
     /// Runs the shader: an output of each of `shapes`. Inside `vmap` it runs once for each example.
     fn run(
-        &self,
-        py: Python<'_>,
-        inputs: Vec<Tensor>,
-        shapes: Vec<Vec<usize>>,
-        groups: (u32, u32, u32),
+        &self, py: Python<'_>, inputs: Vec<Tensor>, shapes: Vec<Vec<usize>>, groups: (u32, u32, u32),
     ) -> Result<Vec<Tensor>> {
         let shapes = shapes.iter().map(|s| Shape::new(s)).collect::<Result<Vec<_>>>()?;
         py.detached(|| each(&self.0, &inputs, &shapes, groups.into()))

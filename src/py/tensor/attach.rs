@@ -17,10 +17,7 @@ use pyo3::prelude::*;
 /// Returns the part that `f`, a chain of views, selects of the part `from` of a tensor of `whole` elements;
 /// `None` if `f` copies. `f` runs on scratch memory of this dtype that is never read.
 pub fn trace(
-    whole: usize,
-    from: &Part,
-    dtype: DType,
-    f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
+    whole: usize, from: &Part, dtype: DType, f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
 ) -> Result<Vec<Option<Part>>> {
     let memory = Array::empty(Shape::new(&[whole])?, dtype, Device::Cpu)?;
     let view = memory.with_layout(from.shape, &from.strides[..from.shape.rank()], from.offset)?;
@@ -69,8 +66,7 @@ pub fn across(obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Tensor>) 
 
 /// [`apply`] with several results.
 pub fn apply_all(
-    obj: &Bound<'_, PyTensor>,
-    f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
+    obj: &Bound<'_, PyTensor>, f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
 ) -> PyResult<Vec<PyTensor>> {
     let t = value(obj)?;
     let out = f(&t)?;
@@ -81,10 +77,7 @@ pub fn apply_all(
 /// Returns the links of `outs`, which `f` made from `obj` of value `t`. A view apart is a root itself, unless
 /// `through` asks for the tensor that it shares its numbers with.
 fn attach(
-    obj: &Bound<'_, PyTensor>,
-    t: &Tensor,
-    outs: &[&Tensor],
-    through: bool,
+    obj: &Bound<'_, PyTensor>, t: &Tensor, outs: &[&Tensor], through: bool,
     f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
 ) -> PyResult<Vec<Option<View>>> {
     let own = if through { None } else { gaps(obj) };

@@ -16,10 +16,7 @@ use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyString, PyTuple}
 /// Implements `name(*data)`. Given lengths, returns a tensor of `dtype` to be filled; given a tensor, the
 /// tensor without its history; given other data, its elements in `dtype`.
 pub fn of_kind(
-    name: &str,
-    data: &Bound<'_, PyTuple>,
-    dtype: DType,
-    device: Option<Device>,
+    name: &str, data: &Bound<'_, PyTuple>, dtype: DType, device: Option<Device>,
 ) -> PyResult<Tensor> {
     let only = if data.len() == 1 { Some(data.get_item(0)?) } else { None };
     let Some(only) = only.filter(|x| !is_length(x)) else {
@@ -65,10 +62,7 @@ fn is_number(obj: &Bound<'_, PyAny>) -> bool {
 #[pyfunction]
 #[pyo3(signature = (name, dtype, data, device=None))]
 pub fn _of_kind(
-    name: &str,
-    dtype: &Bound<'_, PyAny>,
-    data: &Bound<'_, PyTuple>,
-    device: Option<&Bound<'_, PyAny>>,
+    name: &str, dtype: &Bound<'_, PyAny>, data: &Bound<'_, PyTuple>, device: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<PyTensor> {
     let dtype = dtype_of(dtype)?;
     let t = of_kind(name, data, dtype, optional_device(device)?)?;

@@ -40,12 +40,8 @@ impl PyTensor {
     /// nothing changes. Gradients flow through.
     #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false))]
     fn to<'py>(
-        slf: &Bound<'py, Self>,
-        args: &Bound<'py, PyTuple>,
-        dtype: Option<&Bound<'py, PyAny>>,
-        device: Option<&Bound<'py, PyAny>>,
-        copy: bool,
-        non_blocking: bool,
+        slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, dtype: Option<&Bound<'py, PyAny>>,
+        device: Option<&Bound<'py, PyAny>>, copy: bool, non_blocking: bool,
     ) -> PyResult<Py<PyTensor>> {
         let _ = non_blocking;
         let (mut dtype, mut device) = (optional_dtype(dtype)?, optional_device(device)?);
@@ -128,10 +124,7 @@ fn is_device_name(obj: &Bound<'_, PyAny>) -> bool {
 }
 
 fn convert_to(
-    slf: &Bound<'_, PyTensor>,
-    dtype: Option<DType>,
-    device: Option<Device>,
-    copy: bool,
+    slf: &Bound<'_, PyTensor>, dtype: Option<DType>, device: Option<Device>, copy: bool,
 ) -> PyResult<Py<PyTensor>> {
     let t = value(slf)?;
     let (dtype, device) = (dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()));

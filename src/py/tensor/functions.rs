@@ -44,10 +44,7 @@ joins! {
 #[pyfunction]
 #[pyo3(name = "where", signature = (condition, input=None, other=None))]
 fn where_<'py>(
-    py: Python<'py>,
-    condition: AsTensor,
-    input: Option<Arg>,
-    other: Option<Arg>,
+    py: Python<'py>, condition: AsTensor, input: Option<Arg>, other: Option<Arg>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mask = &condition.0;
     match (input, other) {

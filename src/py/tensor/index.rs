@@ -83,11 +83,7 @@ impl PyTensor {
 
     /// Writes `value` to what `key` selects, or adds it there; the method `name` does so in place.
     fn _write<'py>(
-        slf: &Bound<'py, Self>,
-        name: &str,
-        key: &Bound<'py, PyAny>,
-        value: &Bound<'py, PyAny>,
-        add: bool,
+        slf: &Bound<'py, Self>, name: &str, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>, add: bool,
     ) -> PyResult<Bound<'py, Self>> {
         let old = refresh(slf)?;
         let value = replacement(&old, value)?;
@@ -99,11 +95,7 @@ impl PyTensor {
 
     /// This tensor with `value` written to what `key` selects, or added there.
     fn _written(
-        &self,
-        py: Python<'_>,
-        key: &Bound<'_, PyAny>,
-        value: &Bound<'_, PyAny>,
-        add: bool,
+        &self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, add: bool,
     ) -> PyResult<PyTensor> {
         let x = self.value()?.into_owned();
         let value = replacement(&x, value)?;

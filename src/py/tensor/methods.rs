@@ -17,10 +17,7 @@ use pyo3::types::PyTuple;
 impl PyTensor {
     /// Returns this tensor and another operand beside it, which must have these numbers of axes if given.
     fn pair(
-        &self,
-        name: &str,
-        other: &Relative<'_>,
-        ranks: Option<[usize; 2]>,
+        &self, name: &str, other: &Relative<'_>, ranks: Option<[usize; 2]>,
     ) -> PyResult<(Tensor, Tensor)> {
         let x = self.value()?.into_owned();
         let y = other.tensor(&x)?;
@@ -215,11 +212,7 @@ impl PyTensor {
 
     /// This tensor with the elements of `src` added at `index` along `dim`.
     fn scatter_add(
-        &self,
-        py: Python<'_>,
-        dim: Whole,
-        index: AsTensor,
-        src: Relative<'_>,
+        &self, py: Python<'_>, dim: Whole, index: AsTensor, src: Relative<'_>,
     ) -> PyResult<PyTensor> {
         let src = src.tensor(&*self.value()?)?;
         self.apply(py, |x| x.scatter_add(dim.0, &index.0, &src).named("scatter_add"))
@@ -228,12 +221,7 @@ impl PyTensor {
     /// This tensor with rows of `source` added along `dim` at a vector of indices.
     #[pyo3(signature = (dim, index, source, *, alpha=Arg::Int(1)))]
     fn index_add(
-        &self,
-        py: Python<'_>,
-        dim: Whole,
-        index: AsTensor,
-        source: Relative<'_>,
-        alpha: Arg,
+        &self, py: Python<'_>, dim: Whole, index: AsTensor, source: Relative<'_>, alpha: Arg,
     ) -> PyResult<PyTensor> {
         let source = source.tensor(&*self.value()?)?;
         let scaled = match alpha {
@@ -246,12 +234,7 @@ impl PyTensor {
     /// Whether all elements are close: `|x - y| <= atol + rtol * |y|`.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
     fn allclose(
-        &self,
-        py: Python<'_>,
-        other: Compared,
-        rtol: f64,
-        atol: f64,
-        equal_nan: bool,
+        &self, py: Python<'_>, other: Compared, rtol: f64, atol: f64, equal_nan: bool,
     ) -> PyResult<bool> {
         let close = self.value()?.close(other.0.operand(), rtol, atol, equal_nan).named("allclose")?;
         item(py, &close.all(None, false)?)?.is_truthy()

@@ -194,9 +194,7 @@ impl PyTensor {
     #[new]
     #[pyo3(signature = (*size, data=None, requires_grad=false, device=None))]
     fn new(
-        size: &Bound<'_, PyTuple>,
-        data: Option<&Bound<'_, PyAny>>,
-        requires_grad: bool,
+        size: &Bound<'_, PyTuple>, data: Option<&Bound<'_, PyAny>>, requires_grad: bool,
         device: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<PyTensor> {
         let given = match data {
@@ -220,10 +218,7 @@ impl PyTensor {
     /// The shape, or the length of axis `dim`.
     #[pyo3(signature = (dim=None, *, axis=None))]
     fn size<'py>(
-        &self,
-        py: Python<'py>,
-        dim: Option<Whole>,
-        axis: Option<Whole>,
+        &self, py: Python<'py>, dim: Option<Whole>, axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let shape = self.read().t.shape();
         Ok(match one_of(dim, axis)? {

@@ -36,10 +36,7 @@ fn ordered_binary(fun: Binary, x: &Tensor, y: Operand, reflected: bool) -> Resul
 /// `fun(x, y)`, or `fun(y, x)` if reflected; `NotImplemented` for an object that is no operand.
 #[inline]
 fn operator(
-    x: &Bound<'_, PyTensor>,
-    y: &Bound<'_, PyAny>,
-    fun: Binary,
-    reflected: bool,
+    x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, fun: Binary, reflected: bool,
 ) -> PyResult<Py<PyAny>> {
     let py = x.py();
     if let Ok(y) = y.cast::<PyTensor>() {
@@ -82,9 +79,7 @@ pub fn binary_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Binary, reflected: bo
 
 /// `f(x, y)` as an object; `NotImplemented` without an operand.
 fn with_operand(
-    x: &Bound<'_, PyTensor>,
-    y: Option<Arg>,
-    f: impl FnOnce(&Tensor, Operand) -> Result<Tensor> + Send,
+    x: &Bound<'_, PyTensor>, y: Option<Arg>, f: impl FnOnce(&Tensor, Operand) -> Result<Tensor> + Send,
 ) -> PyResult<Py<PyAny>> {
     let Some(y) = y else { return Ok(x.py().NotImplemented()) };
     let (py, x) = (x.py(), value(x)?);
@@ -154,16 +149,12 @@ operators! { bits, bits_in_place:
 #[pymethods]
 impl PyTensor {
     fn __pow__(
-        slf: &Bound<'_, Self>,
-        other: &Bound<'_, PyAny>,
-        _modulo: Option<&Bound<'_, PyAny>>,
+        slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         operator(slf, other, Binary::Pow, false)
     }
     fn __rpow__(
-        slf: &Bound<'_, Self>,
-        other: &Bound<'_, PyAny>,
-        _modulo: Option<&Bound<'_, PyAny>>,
+        slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
         operator(slf, other, Binary::Pow, true)
     }
@@ -250,9 +241,7 @@ impl PyTensor {
     /// Applies `f` to this tensor, without the interpreter lock if it is large.
     #[inline]
     pub fn apply(
-        &self,
-        py: Python<'_>,
-        f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+        &self, py: Python<'_>, f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
     ) -> PyResult<PyTensor> {
         let t = self.value()?;
         run(py, t.numel(), || f(&t)).map(PyTensor::from)

@@ -36,9 +36,7 @@ pub fn rescaled(count: usize, from: DType, to: DType) -> usize {
 
 /// Returns the value of a root after `write`, a write into a part, in the kind of the written view.
 pub fn in_kind(
-    old: &Tensor,
-    complex: bool,
-    write: impl FnOnce(&Tensor) -> Result<Option<Tensor>>,
+    old: &Tensor, complex: bool, write: impl FnOnce(&Tensor) -> Result<Option<Tensor>>,
 ) -> Result<Option<Tensor>> {
     if old.dtype().is_complex() == complex {
         return write(old);

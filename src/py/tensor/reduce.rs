@@ -26,9 +26,7 @@ fn given(dims: &Dims) -> Option<&[i64]> {
 /// Returns the axes of `std` and `var`, and the number subtracted from the number of elements. A bool in
 /// place of the axes is `unbiased`, as in PyTorch.
 fn axes_and_correction<'py>(
-    name: &str,
-    dim: Option<&Bound<'py, PyAny>>,
-    unbiased: Option<&Bound<'py, PyAny>>,
+    name: &str, dim: Option<&Bound<'py, PyAny>>, unbiased: Option<&Bound<'py, PyAny>>,
     correction: Option<f64>,
 ) -> PyResult<(Dims, f64)> {
     let (dims, unbiased) = match dim {
@@ -227,12 +225,7 @@ impl PyTensor {
     /// Its gradient at 0 is 0.
     #[pyo3(signature = (p=None, dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
     fn norm(
-        &self,
-        py: Python<'_>,
-        p: Option<&Bound<'_, PyAny>>,
-        dim: Dims,
-        keepdim: bool,
-        axis: Option<Dims>,
+        &self, py: Python<'_>, p: Option<&Bound<'_, PyAny>>, dim: Dims, keepdim: bool, axis: Option<Dims>,
         keepdims: Option<bool>,
     ) -> PyResult<PyTensor> {
         let p = match p {
@@ -290,11 +283,7 @@ type Along = fn(&Tensor, i64, bool) -> Result<(Tensor, Tensor)>;
 
 /// `max` and `min` in their three meanings: over all elements, along an axis, of two tensors.
 fn extremum<'py>(
-    name: &str,
-    x: &PyTensor,
-    py: Python<'py>,
-    dim: Option<&Bound<'py, PyAny>>,
-    keep: bool,
+    name: &str, x: &PyTensor, py: Python<'py>, dim: Option<&Bound<'py, PyAny>>, keep: bool,
     (all, along, of_two): (Reduction, Along, Binary),
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some(dim) = dim.filter(|d| !d.is_none()) else {

@@ -14,10 +14,7 @@ use pyo3::prelude::*;
 impl PyTensor {
     /// Applies `f`, in `dtype` if given.
     fn cast_first(
-        &self,
-        py: Python<'_>,
-        dtype: Any,
-        f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+        &self, py: Python<'_>, dtype: Any, f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
     ) -> PyResult<PyTensor> {
         let Some(dtype) = optional_dtype(dtype)? else { return self.apply(py, f) };
         self.apply(py, |x| f(&x.cast(dtype)?))
@@ -25,10 +22,7 @@ impl PyTensor {
 
     /// [`PyTensor::cast_first`] where integers may widen in `f`, so its result is cast to `dtype` again.
     pub(crate) fn in_dtype(
-        &self,
-        py: Python<'_>,
-        dtype: Any,
-        f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
+        &self, py: Python<'_>, dtype: Any, f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
     ) -> PyResult<PyTensor> {
         let Some(dtype) = optional_dtype(dtype)? else { return self.apply(py, f) };
         self.apply(py, |x| f(&x.cast(dtype)?)?.cast(dtype))
@@ -36,9 +30,7 @@ impl PyTensor {
 
     /// Returns the pair (values, indices) that `f` finds, named as in PyTorch.
     pub(crate) fn values_and_indices<'py>(
-        &self,
-        py: Python<'py>,
-        f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send,
+        &self, py: Python<'py>, f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send,
     ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
         let (values, indices) = run(py, t.numel(), || f(&t))?;
@@ -163,11 +155,7 @@ impl PyTensor {
     /// goes back to where its element was; saves the indices.
     #[pyo3(signature = (dim=-1, descending=false, stable=true, *, axis=None))]
     fn sort<'py>(
-        &self,
-        py: Python<'py>,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        descending: bool,
-        stable: bool,
+        &self, py: Python<'py>, #[pyo3(from_py_with = whole)] dim: i64, descending: bool, stable: bool,
         axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = stable;
@@ -180,13 +168,8 @@ impl PyTensor {
     /// the indices.
     #[pyo3(signature = (k, dim=-1, largest=true, sorted=true, *, axis=None))]
     fn topk<'py>(
-        &self,
-        py: Python<'py>,
-        #[pyo3(from_py_with = amount)] k: usize,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        largest: bool,
-        sorted: bool,
-        axis: Option<Whole>,
+        &self, py: Python<'py>, #[pyo3(from_py_with = amount)] k: usize,
+        #[pyo3(from_py_with = whole)] dim: i64, largest: bool, sorted: bool, axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let _ = sorted;
         self.values_and_indices(py, |x| x.topk(k, axis.map_or(dim, |axis| axis.0), largest))

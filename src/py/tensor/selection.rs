@@ -42,10 +42,7 @@ fn widened(mask: &Tensor, x: &Tensor) -> Result<Tensor> {
 
 /// Returns the elements of `x` where a mask holds as an object; `key` is the mask that the user wrote.
 pub fn selection<'py>(
-    py: Python<'py>,
-    x: &Tensor,
-    key: &Bound<'py, PyTensor>,
-    mask: &Tensor,
+    py: Python<'py>, x: &Tensor, key: &Bound<'py, PyTensor>, mask: &Tensor,
 ) -> PyResult<Bound<'py, PyAny>> {
     let wide = widened(mask, x)?;
     let class = py.import("wengert.transforms.selection")?.getattr("Selection")?;

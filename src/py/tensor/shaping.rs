@@ -20,8 +20,7 @@ use smallvec::SmallVec;
 
 /// Returns views as a tuple of tensors.
 fn views_of<'py>(
-    slf: &Bound<'py, PyTensor>,
-    f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
+    slf: &Bound<'py, PyTensor>, f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(slf.py(), apply_all(slf, f)?)
 }
@@ -154,10 +153,7 @@ impl PyTensor {
     /// Two axes exchanged; without arguments, all axes reversed.
     #[pyo3(signature = (dim0=None, dim1=None, *, axis0=None, axis1=None))]
     fn transpose(
-        slf: &Bound<'_, Self>,
-        dim0: Option<Whole>,
-        dim1: Option<Whole>,
-        axis0: Option<Whole>,
+        slf: &Bound<'_, Self>, dim0: Option<Whole>, dim1: Option<Whole>, axis0: Option<Whole>,
         axis1: Option<Whole>,
     ) -> PyResult<PyTensor> {
         match (dim0.or(axis0), dim1.or(axis1)) {
@@ -213,10 +209,7 @@ impl PyTensor {
 
     /// `length` elements from `start` along `dim`.
     fn narrow(
-        slf: &Bound<'_, Self>,
-        dim: Whole,
-        start: Whole,
-        #[pyo3(from_py_with = amount)] length: usize,
+        slf: &Bound<'_, Self>, dim: Whole, start: Whole, #[pyo3(from_py_with = amount)] length: usize,
     ) -> PyResult<PyTensor> {
         let size = length_of(slf, dim.0, "narrow")? as i64;
         let start = if start.0 < 0 { start.0 + size } else { start.0 };
@@ -228,10 +221,7 @@ impl PyTensor {
     /// Parts of `size` elements (or of these sizes) along `dim`, as views.
     #[pyo3(signature = (split_size, dim=0, *, axis=None))]
     fn split<'py>(
-        slf: &Bound<'py, Self>,
-        split_size: Dims,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        axis: Option<Whole>,
+        slf: &Bound<'py, Self>, split_size: Dims, #[pyo3(from_py_with = whole)] dim: i64, axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let axis = axis.map_or(dim, |axis| axis.0);
         let length = length_of(slf, axis, "split")?;
@@ -246,10 +236,8 @@ impl PyTensor {
     /// `chunks` parts of nearly equal length along `dim`, as views.
     #[pyo3(signature = (chunks, dim=0, *, axis=None))]
     fn chunk<'py>(
-        slf: &Bound<'py, Self>,
-        #[pyo3(from_py_with = amount)] chunks: usize,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        axis: Option<Whole>,
+        slf: &Bound<'py, Self>, #[pyo3(from_py_with = amount)] chunks: usize,
+        #[pyo3(from_py_with = whole)] dim: i64, axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let axis = axis.map_or(dim, |axis| axis.0);
         if chunks == 0 {
@@ -263,9 +251,7 @@ impl PyTensor {
     /// The slices along `dim`, as views without that axis.
     #[pyo3(signature = (dim=0, *, axis=None))]
     fn unbind<'py>(
-        slf: &Bound<'py, Self>,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        axis: Option<Whole>,
+        slf: &Bound<'py, Self>, #[pyo3(from_py_with = whole)] dim: i64, axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyTuple>> {
         let axis = axis.map_or(dim, |axis| axis.0);
         let length = length_of(slf, axis, "unbind")?;

@@ -15,9 +15,7 @@ pub type This<'py> = Bound<'py, PyTensor>;
 
 /// Runs an in-place method and returns the tensor itself.
 pub fn in_place<'py>(
-    slf: &This<'py>,
-    name: &str,
-    f: impl FnOnce(Python<'_>, &Tensor) -> PyResult<Tensor>,
+    slf: &This<'py>, name: &str, f: impl FnOnce(Python<'_>, &Tensor) -> PyResult<Tensor>,
 ) -> PyResult<This<'py>> {
     inplace::update(slf, name, f).map(|()| slf.clone())
 }

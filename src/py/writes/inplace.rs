@@ -21,9 +21,7 @@ use crate::py::writes::outer;
 
 /// Replaces the value of `slf` by `f` of it.
 pub fn update(
-    slf: &Bound<'_, PyTensor>,
-    name: &str,
-    f: impl FnOnce(Python<'_>, &Tensor) -> PyResult<Tensor>,
+    slf: &Bound<'_, PyTensor>, name: &str, f: impl FnOnce(Python<'_>, &Tensor) -> PyResult<Tensor>,
 ) -> PyResult<()> {
     let old = refresh(slf)?;
     check_root(slf, name)?;
@@ -99,11 +97,7 @@ pub fn overwrite_part(root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: 
 
 /// [`overwrite_part`] for a part that counts in complex numbers (`complex`) or in real ones.
 fn store_part(
-    root: &Bound<'_, PyTensor>,
-    name: &str,
-    part: &Part,
-    new: Tensor,
-    complex: bool,
+    root: &Bound<'_, PyTensor>, name: &str, part: &Part, new: Tensor, complex: bool,
 ) -> PyResult<()> {
     let old = root.read().t.clone();
     if let Some((own, whole)) = gaps(root) {
@@ -120,9 +114,7 @@ fn store_part(
 
 /// Makes what `write(old, in_memory)` returns the value of `root`; [`in_kind`] explains the rest.
 fn replaced(
-    root: &Bound<'_, PyTensor>,
-    old: &Tensor,
-    complex: bool,
+    root: &Bound<'_, PyTensor>, old: &Tensor, complex: bool,
     write: impl FnOnce(&Tensor, bool) -> Result<Option<Tensor>> + Send,
 ) -> PyResult<()> {
     let in_memory = is_memory(root);
@@ -141,11 +133,8 @@ fn is_memory(slf: &Bound<'_, PyTensor>) -> bool {
 /// Writes `value(shape)` to the rows of `slf` that `places` finds, or adds it there. `places(part, numel)`
 /// gets a part of a tensor of `numel` elements; `shape` is the shape of the written value.
 pub fn overwrite_rows(
-    slf: &Bound<'_, PyTensor>,
-    name: &str,
-    places: impl Fn(&Part, usize) -> Result<Rows>,
-    value: impl Fn(&Shape) -> Result<Tensor>,
-    add: bool,
+    slf: &Bound<'_, PyTensor>, name: &str, places: impl Fn(&Part, usize) -> Result<Rows>,
+    value: impl Fn(&Shape) -> Result<Tensor>, add: bool,
 ) -> PyResult<()> {
     let old = refresh(slf)?;
     check_root(slf, name)?;
@@ -218,10 +207,7 @@ impl PyTensor {
     /// `x._in_place("exp")`.
     #[pyo3(signature = (name, *args, **kwargs))]
     fn _in_place<'py>(
-        slf: &Bound<'py, Self>,
-        name: &str,
-        args: &Bound<'py, PyTuple>,
-        kwargs: Option<&Bound<'py, PyDict>>,
+        slf: &Bound<'py, Self>, name: &str, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, Self>> {
         if kwargs.is_none()
             && let Some((fun, other)) = row(name, args)?

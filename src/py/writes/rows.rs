@@ -24,12 +24,7 @@ fn slices(name: &str, x: &Tensor, dim: i64, index: &Tensor) -> Result<(usize, Te
 
 /// Writes the elements of `src` at `index` along `dim`, or adds them there, in place.
 fn scatter<'py>(
-    slf: &This<'py>,
-    name: &str,
-    dim: i64,
-    index: &Tensor,
-    src: &Tensor,
-    add: bool,
+    slf: &This<'py>, name: &str, dim: i64, index: &Tensor, src: &Tensor, add: bool,
 ) -> PyResult<This<'py>> {
     let x = refresh(slf)?;
     let (axis, dtype) = (x.scatter_axis(name, dim, index, src)?, x.dtype());
@@ -43,10 +38,7 @@ fn scatter<'py>(
 impl PyTensor {
     /// Adds the elements of `src` at `index` along `dim`, in place.
     fn scatter_add_<'py>(
-        slf: &This<'py>,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        index: AsTensor,
-        src: Relative<'py>,
+        slf: &This<'py>, #[pyo3(from_py_with = whole)] dim: i64, index: AsTensor, src: Relative<'py>,
     ) -> PyResult<This<'py>> {
         let x = refresh(slf)?;
         let src = src.tensor(&x)?;
@@ -61,10 +53,7 @@ impl PyTensor {
     /// Adds rows of `source` along `dim` at a vector of indices, in place.
     #[pyo3(signature = (dim, index, source, *, alpha=Arg::Int(1)))]
     fn index_add_<'py>(
-        slf: &This<'py>,
-        #[pyo3(from_py_with = whole)] dim: i64,
-        index: AsTensor,
-        source: Relative<'py>,
+        slf: &This<'py>, #[pyo3(from_py_with = whole)] dim: i64, index: AsTensor, source: Relative<'py>,
         alpha: Arg,
     ) -> PyResult<This<'py>> {
         let x = refresh(slf)?;
@@ -94,11 +83,7 @@ impl PyTensor {
 
     /// The same in place.
     fn _scatter_<'py>(
-        slf: &This<'py>,
-        name: &str,
-        dim: i64,
-        index: AsTensor,
-        src: AsTensor,
+        slf: &This<'py>, name: &str, dim: i64, index: AsTensor, src: AsTensor,
     ) -> PyResult<This<'py>> {
         scatter(slf, name, dim, &index.0, &src.0, false)
     }
@@ -113,11 +98,7 @@ impl PyTensor {
 
     /// The same in place.
     fn _put_slices_<'py>(
-        slf: &This<'py>,
-        name: &str,
-        dim: i64,
-        index: AsTensor,
-        source: AsTensor,
+        slf: &This<'py>, name: &str, dim: i64, index: AsTensor, source: AsTensor,
     ) -> PyResult<This<'py>> {
         let x = refresh(slf)?;
         let (axis, index) = slices(name, &x, dim, &index.0)?;

@@ -64,10 +64,7 @@ impl<const N: usize, P: PointwiseInt<N>, I: Integer> PlainBody for IntLoop<'_, N
 }
 
 unsafe fn map_float<const N: usize, P: Pointwise<N>, T: vector::Number>(
-    rule: *const u8,
-    x: *const *const u8,
-    out: *mut u8,
-    n: usize,
+    rule: *const u8, x: *const *const u8, out: *mut u8, n: usize,
 ) {
     // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
     unsafe {
@@ -77,10 +74,7 @@ unsafe fn map_float<const N: usize, P: Pointwise<N>, T: vector::Number>(
 }
 
 unsafe fn map_int<const N: usize, P: PointwiseInt<N>, I: Integer>(
-    rule: *const u8,
-    x: *const *const u8,
-    out: *mut u8,
-    n: usize,
+    rule: *const u8, x: *const *const u8, out: *mut u8, n: usize,
 ) {
     // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
     run_plain(unsafe {

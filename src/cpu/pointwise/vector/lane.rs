@@ -150,10 +150,7 @@ impl<R: Registers> Wide for Vector<R> {
     }
     #[inline(always)]
     fn replace<const N: usize>(
-        self,
-        mask: Mask<R>,
-        x: [Vector<R>; N],
-        f: fn([R::Number; N]) -> R::Number,
+        self, mask: Mask<R>, x: [Vector<R>; N], f: fn([R::Number; N]) -> R::Number,
     ) -> Vector<R> {
         let zero = R::Number::default();
         let (mut from, mut to, mut marks) = ([[zero; 16]; N], [zero; 16], [zero; 16]);

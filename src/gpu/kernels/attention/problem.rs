@@ -131,11 +131,7 @@ impl<'a> Problem<'a> {
 
     /// Runs a pass: entry point `entry` of `source`. `more` makes further choices.
     pub fn run(
-        &self,
-        pass: &Pass,
-        entry: &'static str,
-        source: &'static str,
-        more: impl FnOnce(&mut Dispatch),
+        &self, pass: &Pass, entry: &'static str, source: &'static str, more: impl FnOnce(&mut Dispatch),
     ) -> Result<()> {
         check_rounds(index_of(pass.out)?, "attention", self.rounds(pass))?;
         let mask = self.mask.as_ref().map_or(&self.q.x, |mask| &mask.x);

@@ -40,7 +40,7 @@ fn optimiser_steps() -> Result<()> {
     let s = Sgd { lr: 0.5, momentum: 0.9, ..Default::default() };
     let before = floats(&h)?;
     let buffer = zeros()?;
-    optim::step(&[Slot { state: &[&h, &buffer], grad: &g, step: 1 }], &Rule::Sgd(s))?;
+    optim::step(&[Slot { state: &[&h, &buffer], grad: &g, step: 1 }], &Rule::Sgd(s), None)?;
     let expected: Vec<f64> = before.iter().zip(&gs).map(|(x, g)| x - 0.5 * g).collect();
     assert_close(&floats(&h)?, &expected, 5e-3, "sgd");
     assert_close(&floats(&buffer)?, &gs, 1e-6, "momentum");
@@ -104,7 +104,7 @@ fn many_parameters_take_one_dispatch() -> Result<()> {
     for (states, rule) in rules {
         let expected = arrays(states, false)?;
         let expected: Vec<&Array> = expected.iter().collect();
-        cpu::optim::step(&slots(&expected, states + 2, &STEPS).collect::<Vec<_>>(), &rule)?;
+        cpu::optim::step(&slots(&expected, states + 2, &STEPS).collect::<Vec<_>>(), &rule, None)?;
         // Five parameters are not empty.
         for (most, dispatches) in [(usize::MAX, 1), (2, 3), (1, 5)] {
             let found = arrays(states, true)?;

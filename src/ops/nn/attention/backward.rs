@@ -42,11 +42,7 @@ impl AttentionVjp {
 
     /// Returns the `wanted` gradients of `<g, J(t)>`, and `J(t)`, for the given tangents.
     fn along(
-        &self,
-        x: &[&Tensor],
-        has_tangent: Which,
-        t: &[&Tensor],
-        wanted: Which,
+        &self, x: &[&Tensor], has_tangent: Which, t: &[&Tensor], wanted: Which,
     ) -> Result<(Tensors, Tensors)> {
         let settings = self.settings;
         let mut inputs: Vec<&Tensor> = x.iter().chain(t).copied().collect();

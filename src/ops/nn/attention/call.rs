@@ -160,11 +160,7 @@ impl Tensor {
 
 /// Aligns batch axes and runs the operation.
 fn attend(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
-    mask: Option<&Tensor>,
-    options: &AttentionOptions,
+    q: &Tensor, k: &Tensor, v: &Tensor, mask: Option<&Tensor>, options: &AttentionOptions,
 ) -> Result<Tensor> {
     let owners = batch_of(k).broadcast(&batch_of(v)).ok_or_else(|| no_batch(q, k, v))?;
     let mut batch = batch_of(q).broadcast(&owners).ok_or_else(|| no_batch(q, k, v))?;

@@ -85,10 +85,7 @@ fn low(dtype: DType) -> f64 {
 
 /// Applies the mask to the scores. Returns them and which of them count, or `None` if all do.
 fn masked(
-    scores: &Tensor,
-    mask: Option<&Tensor>,
-    settings: &Settings,
-    low: f64,
+    scores: &Tensor, mask: Option<&Tensor>, settings: &Settings, low: f64,
 ) -> Result<Option<(Tensor, Tensor)>> {
     let (rank, device) = (scores.rank(), scores.device());
     let mut scores = scores.clone();
@@ -156,9 +153,7 @@ pub fn tangent(given: &Given<Tensor>, settings: &Settings) -> Result<Tensors> {
 
 /// Reduces gradients to the shapes and dtypes of the wanted operands.
 fn fitted(
-    given: &Given<Tensor>,
-    wanted: Which,
-    mut gradient: impl FnMut(usize) -> Result<Tensor>,
+    given: &Given<Tensor>, wanted: Which, mut gradient: impl FnMut(usize) -> Result<Tensor>,
 ) -> Result<Tensors> {
     let fit = |i: usize| {
         let like = given.operand(i)?;
