@@ -11,7 +11,7 @@ use wengert::Tensor;
 use wengert::internals::array::Array;
 use wengert::internals::array::Buffer;
 use wengert::internals::interp;
-use wengert::internals::op::Op;
+use wengert::internals::op::{Kernel, Op};
 use wengert::internals::ops::Binary;
 use wengert::internals::ops::Map;
 use wengert::internals::ops::{Fun, Params};

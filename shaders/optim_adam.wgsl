@@ -1,31 +1,35 @@
 // One step of Adam (Kingma and Ba 2015), AdamW (Loshchilov and Hutter 2019) or AMSGrad on flat f32 buffers,
 // in place. One dispatch moves many parameters.
 //
-// bindings  0 g (read), 1 x, 2 first, 3 second, 4 largest (read and write, f32), 5 params
+// bindings  0 found (read, one word), 1 g (read), 2 x, 3 first, 4 second, 5 largest (read and write, f32),
+//           6 params
 // grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
 // workgroup 256 threads, each taking four elements 256 apart, all of one tensor; no workgroup memory
 //
 // The file handles one tensor; for n of them the host repeats the lines that `tensors` marks: bindings g0 to
 // gn, then x0 to xn, and so on, and the cases of `pick` and `put`. tensors[k] holds the first workgroup of
 // tensor k, its count, and two floats that depend on its step alone, from f64: size = rate / (1 - beta1^t)
-// and root = 1 / sqrt(1 - beta2^t). Without AMSGRAD there is no `largest`. flags: 2 maximise. shrink is a
-// factor on x, 1 - rate * decay in AdamW, where decay itself is 0; gain1 = 1 - beta1 and gain2 = 1 - beta2.
+// and root = 1 / sqrt(1 - beta2^t). Without AMSGRAD there is no `largest`. flags: 2 maximise, 4 guarded
+// (nothing changes unless found is 0; otherwise any buffer is bound to it). shrink is a factor on x,
+// 1 - rate * decay in AdamW, where decay itself is 0; gain1 = 1 - beta1 and gain2 = 1 - beta2.
 struct Params {
   flags: u32, decay: f32, shrink: f32, beta1: f32, gain1: f32, beta2: f32, gain2: f32, eps: f32,
   tensors: array<vec4<u32>, TENSORS>,
 }
+//@ tensors found
+@group(0) @binding(0) var<storage, read> found: array<u32>;
 //@ tensors g
-@group(0) @binding(0) var<storage, read> g0: array<u32>;
+@group(0) @binding(1) var<storage, read> g0: array<u32>;
 //@ tensors x
-@group(0) @binding(1) var<storage, read_write> x0: array<u32>;
+@group(0) @binding(2) var<storage, read_write> x0: array<u32>;
 //@ tensors first
-@group(0) @binding(2) var<storage, read_write> first0: array<u32>;
+@group(0) @binding(3) var<storage, read_write> first0: array<u32>;
 //@ tensors second
-@group(0) @binding(3) var<storage, read_write> second0: array<u32>;
+@group(0) @binding(4) var<storage, read_write> second0: array<u32>;
 //@ tensors largest
-@group(0) @binding(4) var<storage, read_write> largest0: array<u32>;
+@group(0) @binding(5) var<storage, read_write> largest0: array<u32>;
 //@ tensors params
-@group(0) @binding(5) var<uniform> p: Params;
+@group(0) @binding(6) var<uniform> p: Params;
 
 //@ const TENSORS
 const TENSORS: u32 = 1u;
@@ -124,5 +128,6 @@ fn main(
   while (k + 1u < TENSORS && p.tensors[k + 1u].x <= group) { k += 1u; }
   let start = (group - p.tensors[k].x) * 1024u;
   let end = min(start + 1024u, p.tensors[k].y);
+  if ((p.flags & 4u) != 0u && found[0] != 0u) { return; }
   for (var i = start + t; i < end; i += 256u) { update(k, i); }
 }

@@ -66,7 +66,7 @@ pub mod math {
 }
 
 pub mod op {
-    pub use crate::op::{Class, Grads, Op};
+    pub use crate::op::{Class, Grads, Kernel, Op};
     pub use crate::ops::custom::{CustomRule, Plan, Source, call};
 }
 

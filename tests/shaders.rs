@@ -226,8 +226,8 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
                         None => format!("const {constant}: bool = {};", choice == 1),
                     };
                     match numbers {
-                        Some(values) => template.number(*constant, values[choice]),
-                        None => template.flag(*constant, choice == 1),
+                        Some(values) => template.number(constant, values[choice]),
+                        None => template.flag(constant, choice == 1),
                     };
                     assert!(template.build()?.lines().any(|l| l.starts_with(&line)), "{name}: {line}");
                 }

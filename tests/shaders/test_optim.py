@@ -11,20 +11,25 @@ def groups(x):
     return -(-x.size // 1024)
 
 
-def sgd(x, g, m, first, flags, rate, decay=0.0, momentum=0.0, dampening=0.0):
+FOUND = {found: np.full(1, found, np.int32) for found in (0, 1)}
+
+
+def sgd(x, g, m, first, flags, rate, decay=0.0, momentum=0.0, dampening=0.0, found=1):
     params = [flags, rate, decay, momentum, 1.0 - dampening, 0, 0, 0, 0, x.size, first, 0]
     replace = {
         "load g0": load("g0", g.dtype),
         "const MOMENTUM": f"const MOMENTUM = {str(m.size > 1).lower()};",
     }
-    return run("optim_sgd.wgsl", [g], [x, m], params, groups(x), replace, limit=2)
+    return run("optim_sgd.wgsl", [FOUND[found], g], [x, m], params, groups(x), replace, limit=2)
 
 
-def adam(x, g, state, step, flags=0, rate=0.01, decay=0.0, shrink=1.0, beta1=0.9, beta2=0.999, eps=1e-8):
+def adam(
+    x, g, state, step, flags=0, rate=0.01, decay=0.0, shrink=1.0, beta1=0.9, beta2=0.999, eps=1e-8, found=1
+):
     size, root = rate / (1 - beta1**step), (1 - beta2**step) ** -0.5
     params = [flags, decay, shrink, beta1, 1 - beta1, beta2, 1 - beta2, eps, 0, x.size, size, root]
     replace = {"const AMSGRAD": f"const AMSGRAD = {str(state[2].size > 1).lower()};"}
-    return run("optim_adam.wgsl", [g], [x, *state], params, groups(x), replace, limit=2)
+    return run("optim_adam.wgsl", [FOUND[found], g], [x, *state], params, groups(x), replace, limit=2)
 
 
 @given(st.integers(1, 3000), st.booleans(), st.booleans(), st.booleans())
@@ -68,6 +73,19 @@ def test_adam(count, decoupled, amsgrad):
         root = np.sqrt((top if amsgrad else v) / (1 - 0.999**step))
         exact = exact - 0.01 / (1 - 0.9**step) * m / (root + 1e-8)
     close(x, exact, scale=4)
+
+
+def test_a_guarded_step_is_left_out_where_an_overflow_was_found():
+    r = rng(0)
+    x, g = (r.standard_normal(1500).astype(np.float32) for _ in range(2))
+    m, state = np.ones(1500, np.float32), [np.ones(1500, np.float32) for _ in range(3)]
+    for found in (0, 1):
+        after = [
+            *sgd(x, g, m, False, 4, 0.1, momentum=0.9, found=found),
+            *adam(x, g, state, 2, 4, found=found),
+        ]
+        changed = [not np.array_equal(a, b) for a, b in zip(after, [x, m, x, *state], strict=True)]
+        assert any(changed) == (found == 0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16])

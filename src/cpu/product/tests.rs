@@ -116,7 +116,7 @@ fn plain_rust_multiplies() {
     check_all::<Baseline<f32, 4>>(|x| x as f32);
     check_all::<Baseline<f64, 2>>(|x| x as f64);
     check_all::<Baseline<i32, 4>>(|x| x as i32);
-    check_all::<Baseline<i64, 2>>(|x| x as i64);
+    check_all::<Baseline<i64, 2>>(|x| x);
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn avx512_multiplies() {
         check_all::<x86::F32x16>(|x| x as f32);
         check_all::<x86::F64x8>(|x| x as f64);
         check_all::<x86::I32x16>(|x| x as i32);
-        check_all::<x86::I64x8>(|x| x as i64);
+        check_all::<x86::I64x8>(|x| x);
     }
     if is_x86_feature_detected!("avx512bf16") {
         check_all::<x86::Bf16x32>(|x| half::bf16::from_f32(x as f32).to_bits());

@@ -51,7 +51,7 @@ pub struct Family<'a> {
     /// A boolean constant of the file, the role that needs it, and whether there is one.
     pub option: Option<(&'static str, &'static str, bool)>,
     /// Bound once, before the arrays of the tensors: one that is read, and one that is written.
-    pub before: Option<(&'a Array, &'a Array)>,
+    pub before: (Option<&'a Array>, Option<&'a Array>),
     /// Bound once, after those of the tensors: one that is written.
     pub after: Option<&'a Array>,
 }
@@ -64,7 +64,7 @@ impl Family<'_> {
     ) -> Result<()> {
         let Some(first) = entries.first() else { return Ok(()) };
         let roles = first.arrays.len();
-        let shared = 2 * usize::from(self.before.is_some()) + usize::from(self.after.is_some());
+        let shared = [self.before.0, self.before.1, self.after].iter().flatten().count();
         let free = max_buffers(index_of(first.arrays[0])?)?.saturating_sub(shared);
         let mut base = 0;
         for chunk in entries.chunks((free / roles).min(most).clamp(1, MOST)) {
@@ -78,8 +78,11 @@ impl Family<'_> {
             if let Some(dtype) = self.gradient {
                 run.text.load("g0", dtype);
             }
-            if let Some((read, written)) = self.before {
-                run.reads(read).writes(written);
+            if let Some(read) = self.before.0 {
+                run.reads(read);
+            }
+            if let Some(written) = self.before.1 {
+                run.writes(written);
             }
             for role in 0..roles {
                 for entry in chunk {

@@ -29,18 +29,14 @@ fn write_back<'a>(pairs: impl Iterator<Item = (&'a Array, &'a Array)>) -> Result
 }
 
 /// Performs one step of `rule`, in place, on parameters that share no memory: one dispatch per dtype of
-/// gradients, or more if the GPU has too few bindings for all parameters.
+/// gradients, or more if the GPU has too few bindings for all parameters. Nothing changes if `found`, an int32 on
+/// the GPU, is not 0.
 pub fn step(slots: &[Slot], rule: &Rule, found: Option<&Array>) -> Result<()> {
-    if let Some(found) = found
-        && found.item()? != 0.0
-    {
-        return Ok(());
-    }
-    step_by(slots, rule, usize::MAX)
+    step_by(slots, rule, found, usize::MAX)
 }
 
 /// [`step`] with at most `most` parameters per dispatch.
-pub(super) fn step_by(slots: &[Slot], rule: &Rule, most: usize) -> Result<()> {
+pub(super) fn step_by(slots: &[Slot], rule: &Rule, found: Option<&Array>, most: usize) -> Result<()> {
     let width = slots.first().map_or(1, |slot| slot.state.len() + 1);
     // Copies of what kernels cannot take as it is.
     let mut arrays: Vec<Array> = Vec::new();
@@ -59,8 +55,8 @@ pub(super) fn step_by(slots: &[Slot], rule: &Rule, most: usize) -> Result<()> {
             rest.iter().copied().filter(|s| s.grad.dtype() == dtype).collect();
         rest.retain(|s| s.grad.dtype() != dtype);
         match rule {
-            Rule::Sgd(s) => sgd(&together, dtype, s, most)?,
-            Rule::Adam(a) => adam(&together, dtype, a, most)?,
+            Rule::Sgd(s) => sgd(&together, dtype, s, found, most)?,
+            Rule::Adam(a) => adam(&together, dtype, a, found, most)?,
         }
     }
     let pairs = slots.iter().zip(&moved).flat_map(|(slot, moved)| slot.state.iter().zip(moved.state));
@@ -76,22 +72,33 @@ fn entries_of<'a>(slots: &[&Slot<'a>], words: impl Fn(&Slot) -> [u32; 2]) -> Vec
     slots.iter().map(entry).collect()
 }
 
-fn sgd(slots: &[&Slot], dtype: DType, s: &Sgd, most: usize) -> Result<()> {
+/// What is bound as `found`: any array if none is given.
+fn guard<'a>(found: Option<&'a Array>, entries: &[Entry<'a>]) -> (Option<&'a Array>, Option<&'a Array>) {
+    (found.or_else(|| entries.first().map(|entry| entry.arrays[0])), None)
+}
+
+/// The flags of both rules.
+fn flags(maximize: bool, found: Option<&Array>) -> usize {
+    usize::from(maximize) << 1 | usize::from(found.is_some()) << 2
+}
+
+fn sgd(slots: &[&Slot], dtype: DType, s: &Sgd, found: Option<&Array>, most: usize) -> Result<()> {
     let entries = entries_of(slots, |slot| [u32::from(slot.step == 1), 0]);
     let family = Family {
         name: "sgd",
         source: include_str!("../../../shaders/optim_sgd.wgsl"),
         gradient: Some(dtype),
         option: Some(("MOMENTUM", "momentum", entries.iter().all(|e| e.arrays.len() == 3))),
+        before: guard(found, &entries),
         ..Family::default()
     };
     family.launch(&entries, most, |run, _, _| {
-        run.words([usize::from(s.nesterov) | usize::from(s.maximize) << 1]);
+        run.words([usize::from(s.nesterov) | flags(s.maximize, found)]);
         run.floats([s.lr, s.weight_decay, s.momentum, 1.0 - s.dampening]).words([0; 3]);
     })
 }
 
-fn adam(slots: &[&Slot], dtype: DType, a: &Adam, most: usize) -> Result<()> {
+fn adam(slots: &[&Slot], dtype: DType, a: &Adam, found: Option<&Array>, most: usize) -> Result<()> {
     let entries = entries_of(slots, |slot| {
         let (size, root) = a.corrections(slot.step);
         [(size as f32).to_bits(), (root as f32).to_bits()]
@@ -101,11 +108,12 @@ fn adam(slots: &[&Slot], dtype: DType, a: &Adam, most: usize) -> Result<()> {
         source: include_str!("../../../shaders/optim_adam.wgsl"),
         gradient: Some(dtype),
         option: Some(("AMSGRAD", "largest", entries.iter().all(|e| e.arrays.len() == 5))),
+        before: guard(found, &entries),
         ..Family::default()
     };
     let (shrink, decay) = a.decay();
     family.launch(&entries, most, |run, _, _| {
-        run.words([usize::from(a.maximize) << 1]).floats([decay, shrink]);
+        run.words([flags(a.maximize, found)]).floats([decay, shrink]);
         run.floats([a.beta1, 1.0 - a.beta1, a.beta2, 1.0 - a.beta2, a.eps]);
     })
 }
@@ -161,7 +169,7 @@ fn scale_by(arrays: &[&Array], factor: &Array, found: &Array) -> Result<()> {
     let family = Family {
         name: "scale",
         source: include_str!("../../../shaders/optim_scale.wgsl"),
-        before: Some((&factor, found)),
+        before: (Some(&factor), Some(found)),
         ..Family::default()
     };
     family.launch(&entries(&moved), usize::MAX, |_, _, _| ())?;

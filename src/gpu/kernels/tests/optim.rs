@@ -29,7 +29,7 @@ fn optimiser_steps() -> Result<()> {
         decoupled: true,
         ..Default::default()
     };
-    optim::step(&[Slot { state: &[&x, &zeros()?, &zeros()?], grad: &g, step: 1 }], &Rule::Adam(a))?;
+    optim::step(&[Slot { state: &[&x, &zeros()?, &zeros()?], grad: &g, step: 1 }], &Rule::Adam(a), None)?;
     let expected: Vec<f64> = start
         .iter()
         .zip(&gs)
@@ -110,7 +110,7 @@ fn many_parameters_take_one_dispatch() -> Result<()> {
             let found = arrays(states, true)?;
             let found: Vec<&Array> = found.iter().collect();
             let before = gpu::stats(0)?.dispatches;
-            optim::step_by(&slots(&found, states + 2, &STEPS).collect::<Vec<_>>(), &rule, most)?;
+            optim::step_by(&slots(&found, states + 2, &STEPS).collect::<Vec<_>>(), &rule, None, most)?;
             assert_eq!(gpu::stats(0)?.dispatches - before, dispatches, "{rule:?} by {most}");
             for (x, y) in found.iter().zip(&expected) {
                 let y: Vec<f64> = y.slice::<f32>()?.iter().map(|&v| f64::from(v)).collect();
