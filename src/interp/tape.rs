@@ -120,7 +120,7 @@ fn node_of(
 }
 
 /// Makes `primal` output `index` of `node`, if it can have derivatives.
-#[inline]
+#[inline(always)]
 pub fn output(at: &Interp, primal: Tensor, node: Arc<Node>, index: u32) -> Tensor {
     if !primal.dtype().is_differentiable() {
         return primal;

@@ -59,22 +59,32 @@ impl<P: Pointwise<1>> Activation for P {
     }
 }
 
-/// The update `x = alpha x + bias` along a row, with one bias per element, one for all, or none.
+/// The update `x = alpha x + bias` of a piece, with one bias per column, one per row, or none.
 struct Affine<'a, T> {
-    x: &'a mut [T],
+    piece: Piece<T>,
     alpha: T,
-    bias: &'a [T],
+    /// The bias of the whole product, and whether it has an element per column.
+    bias: Option<(&'a [T], bool)>,
 }
 
 impl<T: Finishing> PlainBody for Affine<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
-        let alpha = self.alpha;
-        match *self.bias {
-            [] => self.x.iter_mut().for_each(|x| *x = *x * alpha),
-            [bias] => self.x.iter_mut().for_each(|x| *x = alpha * *x + bias),
-            _ => self.x.iter_mut().zip(self.bias).for_each(|(x, &bias)| *x = alpha * *x + bias),
+        let Affine { piece, alpha, bias } = self;
+        for i in 0..piece.rows {
+            // SAFETY: only `take` makes this, whose caller guarantees sole access to the piece.
+            let row = unsafe { piece.row(i) };
+            match bias {
+                None => row.iter_mut().for_each(|x| *x = *x * alpha),
+                Some((bias, true)) => {
+                    row.iter_mut().zip(&bias[piece.j..]).for_each(|(x, &bias)| *x = alpha * *x + bias)
+                }
+                Some((bias, false)) => {
+                    let bias = bias[piece.i + i];
+                    row.iter_mut().for_each(|x| *x = alpha * *x + bias);
+                }
+            }
         }
     }
 }
@@ -146,26 +156,27 @@ impl<'a, T: Finishing> Finish<'a, T> {
 impl<T: Finishing> Sink<T> for Finish<'_, T> {
     unsafe fn take(&self, piece: Piece<T>) {
         let bias = self.bias.as_ref().and_then(|(bias, along)| Some((bias.slice::<T>().ok()?, *along)));
-        for i in 0..piece.rows {
-            // SAFETY: the caller guarantees sole access to the piece, and the row lies inside it.
-            let row = unsafe {
-                std::slice::from_raw_parts_mut(piece.at.offset(i as isize * piece.stride), piece.columns)
-            };
-            let at = piece.i + i;
-            let bias = match bias {
-                Some((bias, true)) => &bias[piece.j..piece.j + piece.columns],
-                Some((bias, false)) => &bias[at..at + 1],
-                None => &[],
-            };
-            if self.alpha != T::from_f64(1.0) || !bias.is_empty() {
-                run_plain(Affine { x: &mut *row, alpha: self.alpha, bias });
+        if self.alpha != T::from_f64(1.0) || bias.is_some() {
+            run_plain(Affine { piece, alpha: self.alpha, bias });
+        }
+        // SAFETY: the caller guarantees sole access to the piece.
+        let rows = || (0..piece.rows).map(|i| unsafe { piece.row(i) });
+        match self.act {
+            // Rows without a gap between them are one.
+            Some(act) if piece.stride == piece.columns as isize => {
+                // SAFETY: as above.
+                T::activate(act, unsafe {
+                    std::slice::from_raw_parts_mut(piece.at, piece.rows * piece.columns)
+                });
             }
-            if let Some(act) = self.act {
-                T::activate(act, row);
-            }
-            if let Some((dtype, to)) = self.halves {
+            Some(act) => rows().for_each(|row| T::activate(act, row)),
+            None => {}
+        }
+        if let Some((dtype, to)) = self.halves {
+            for (i, row) in rows().enumerate() {
                 // SAFETY: this part of the result belongs to the piece.
-                T::narrow(dtype, row, unsafe { to.part(at * self.n + piece.j, piece.columns) });
+                let to = unsafe { to.part((piece.i + i) * self.n + piece.j, piece.columns) };
+                T::narrow(dtype, row, to);
             }
         }
     }

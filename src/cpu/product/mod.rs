@@ -76,6 +76,18 @@ pub struct Piece<O> {
     pub columns: usize,
 }
 
+impl<O> Piece<O> {
+    /// Returns row `i`.
+    ///
+    /// # Safety
+    /// The piece has the row, and nobody else has it meanwhile.
+    #[inline(always)]
+    unsafe fn row<'a>(&self, i: usize) -> &'a mut [O] {
+        // SAFETY: the row lies inside the piece; the caller guarantees the rest (`# Safety`).
+        unsafe { std::slice::from_raw_parts_mut(self.at.offset(i as isize * self.stride), self.columns) }
+    }
+}
+
 /// A consumer of the pieces of a result.
 pub trait Sink<O>: Sync {
     /// Takes a piece; each piece is given once.

@@ -58,6 +58,11 @@ impl PyTensor {
         convert_to(slf, dtype, device, copy)
     }
 
+    /// This tensor on the CPU.
+    fn cpu(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+        convert_to(slf, None, Some(Device::Cpu), false)
+    }
+
     /// This tensor on a GPU.
     #[pyo3(signature = (index=None))]
     fn gpu(slf: &Bound<'_, Self>, index: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyTensor>> {
