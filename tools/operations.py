@@ -262,7 +262,8 @@ def elementwise(by_name: dict[str, Any]) -> Iterator[str]:
 def pieces() -> Iterator[str]:
     """The functions that formulas call, with their documentation."""
     text = (ROOT / "src" / "ops" / "pointwise" / "formulas.rs").read_text(encoding="utf-8")
-    found = re.findall(r"rule! \{\n((?:    /// [^\n]*\n)+)    pub fn (\w+)\(([^)]*)\)", text)
+    # Those of `rule!` are indented, and their arguments have no types.
+    found = re.findall(r"((?:^    /// [^\n]*\n)+)    pub fn (\w+)\(([^):]*)\)", text, re.MULTILINE)
     yield "Pieces that several of them share:\n"
     for doc, name, arguments in found:
         if name not in ("tame", "divisor"):

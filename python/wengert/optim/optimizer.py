@@ -16,6 +16,8 @@ from ..nn.hooks import RemovableHandle
 
 __all__ = ["Optimizer"]
 
+_NOT_GIVEN: Any = object()
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -43,8 +45,9 @@ def _as_declared(declared: Callable[P, R]) -> Callable[[Callable[..., Any]], Cal
 
 def _only(keyword: Any, *args: Any) -> Any:
     """The closure, given by position."""
-    if len(args) > 1 or keyword is not None:
-        raise TypeError(f"Optimizer.step: one closure expected, got {len(args) + (keyword is not None)}")
+    count = len(args) + (keyword is not _NOT_GIVEN)
+    if count > 1:
+        raise TypeError(f"Optimizer.step: one closure expected, got {count}")
     return args[0]
 
 
@@ -226,11 +229,15 @@ class Optimizer:
 
     # Hooks are told how the closure was given. A wrapper like that of subclasses would take a tenth of a small step.
     @_as_declared(_declared)
-    def step(self, *args: Any, closure: Any = None) -> Any:
+    def step(self, *args: Any, closure: Any = _NOT_GIVEN) -> Any:
         if (self._pre_hooks or self._post_hooks) and not self._is_stepping:
-            return self._between_hooks(Optimizer.step, args, {} if closure is None else {"closure": closure})
+            return self._between_hooks(
+                Optimizer.step, args, {} if closure is _NOT_GIVEN else {"closure": closure}
+            )
         if args:
             closure = _only(closure, *args)
+        elif closure is _NOT_GIVEN:
+            closure = None
         loss = None
         if closure is not None:
             with wg.enable_grad():
