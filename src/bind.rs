@@ -22,11 +22,11 @@ use std::sync::Arc;
 pub type Below<'a> = SmallVec<[&'a Array; 4]>;
 
 /// The one walk over the inputs of an operation: puts the arrays below them in `arrays`, and returns which
-/// are on the outermost tape. `None` if a transform is active, or an input belongs to another interpreter or
-/// is complex.
+/// are on the outermost tape. `None` if a transform is active, an input belongs to another interpreter or is
+/// complex, or a mode of `watched` is on.
 #[inline(always)]
-fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>) -> Option<Needs> {
-    if !interp::is_plain() {
+fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>, watched: Modes) -> Option<Needs> {
+    if !interp::is_plain() || debug::modes().touches(watched) {
         return None;
     }
     let mut needs = Needs::default();
@@ -51,11 +51,8 @@ fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>) -> Option<Needs> {
 /// sees writes, looks at values.
 #[inline(always)]
 pub fn plain<'a>(inputs: &[&'a Tensor]) -> Option<Below<'a>> {
-    if debug::modes().touches(Modes::WATCHED.without(Modes::SCRIPT)) {
-        return None;
-    }
     let mut arrays = Below::new();
-    look(inputs, &mut arrays)?.is_empty().then_some(arrays)
+    look(inputs, &mut arrays, Modes::WATCHED.without(Modes::SCRIPT))?.is_empty().then_some(arrays)
 }
 
 /// Runs `op` on `inputs` under the current chain of interpreters. On plain arrays its kernel runs right here:
@@ -63,8 +60,8 @@ pub fn plain<'a>(inputs: &[&'a Tensor]) -> Option<Below<'a>> {
 #[inline]
 pub fn bind<O: Operation>(op: O, inputs: &[&Tensor]) -> Result<O::Out> {
     let mut arrays = Below::new();
-    match look(inputs, &mut arrays) {
-        Some(needs) if needs.is_empty() => eval::run(&op, &arrays, New::OUTPUTS),
+    match look(inputs, &mut arrays, Modes::WATCHED) {
+        Some(needs) if needs.is_empty() => eval::run(&op, &arrays, New::OUTPUTS, Modes::NONE),
         found => bind_traced(op.into(), inputs, &arrays, found),
     }
 }
@@ -73,7 +70,7 @@ pub fn bind<O: Operation>(op: O, inputs: &[&Tensor]) -> Result<O::Out> {
 /// place. `writer` names the write in later errors about this memory.
 pub fn bind_into<O: Operation>(op: &O, inputs: &[&Array], out: &[&Array], writer: &str) -> Result<()> {
     out.iter().copied().try_for_each(saving::before_write)?;
-    eval::run(op, inputs, out)?;
+    eval::run(op, inputs, out, debug::modes())?;
     let number = writers::number(writer);
     out.iter().for_each(|memory| memory.buffer().written_as(number));
     Ok(())
@@ -119,7 +116,7 @@ pub fn bind_at(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         Kind::Staged => staged::process(at, op, inputs),
         Kind::Batch { size, .. } => batch::process(at, size, op, inputs),
         Kind::Autocast(dtype) => autocast::process(at, dtype, op, inputs),
-        Kind::Eval => eval::run(op, &concrete(op, inputs)?, New::OUTPUTS),
+        Kind::Eval => eval::run(op, &concrete(op, inputs)?, New::OUTPUTS, debug::modes()),
     }
 }
 

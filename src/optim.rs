@@ -110,8 +110,8 @@ fn check(slot: &Slot, rule: &Rule) -> Result<()> {
 }
 
 /// One step on every parameter, in place: one kernel call for all that lie on one device. `arrays` and
-/// `width` are those of [`slots`]; `steps` has one number for each parameter. Nothing changes if `found`, a 0-d
-/// int32, is given and is not 0.
+/// `width` are those of [`slots`]; `steps` has one number for each parameter. Nothing changes if `found`, a
+/// 0-d int32, is given and is not 0.
 pub(crate) fn step(
     arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule, found: Option<&Tensor>,
 ) -> Result<()> {

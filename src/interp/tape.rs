@@ -52,7 +52,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
 /// and no debugging mode is on.
 #[inline]
 pub fn records(at: &Interp, op: &Op) -> bool {
-    if !at.records() || debug::modes() != Modes(0) {
+    if !at.records() || debug::modes() != Modes::NONE {
         return false;
     }
     match op.class() {
@@ -79,7 +79,7 @@ pub fn taped(tag: Tag, x: &Tensor) -> Option<(&Tensor, &Handle, u32)> {
 pub fn record<Y: Outputs>(
     at: &Interp, op: Op, inputs: &[&Tensor], primals: &[&Array], needs: Needs,
 ) -> Result<Y> {
-    let out: Y = eval::run(&op, primals, New::OUTPUTS)?;
+    let out: Y = eval::run(&op, primals, New::OUTPUTS, Modes::NONE)?;
     if !out.list().iter().any(|y| y.dtype().is_differentiable()) {
         return Ok(out);
     }

@@ -23,6 +23,8 @@ use std::sync::{Arc, Mutex};
 pub struct Modes(pub u32);
 
 impl Modes {
+    /// No mode.
+    pub const NONE: Modes = Modes(0);
     /// Every node keeps the location that recorded it.
     pub const LOCATIONS: Modes = Modes(1);
     /// Operations and backward walks are reported to the thread's log.

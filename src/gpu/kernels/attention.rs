@@ -140,7 +140,8 @@ impl Back<'_> {
         })
     }
 
-    /// A pass that writes `out` and `out2`, whose columns are shared out as told; the work along them is added.
+    /// A pass that writes `out` and `out2`, whose columns are shared out as told; the work along them is
+    /// added.
     fn pass<'b>(&'b self, out: &'b Array, out2: &'b Array, (blocks, chunks): (usize, usize)) -> Pass<'b> {
         let (g, stats, own) = (self.g, &self.stats, self.p.batch);
         Pass { g, stats, out, out2, own, tiles: 0, walked: 0, chunks, blocks, mask: None }

@@ -57,8 +57,9 @@ pub struct Family<'a> {
 }
 
 impl Family<'_> {
-    /// Runs the kernel over all `entries`, as many per dispatch as the GPU can bind and `most` allows. `header`
-    /// adds the parameters before the table, given the number of the first workgroup and of all in a dispatch.
+    /// Runs the kernel over all `entries`, as many per dispatch as the GPU can bind and `most` allows.
+    /// `header` adds the parameters before the table, given the number of the first workgroup and of all in a
+    /// dispatch.
     pub fn launch(
         &self, entries: &[Entry], most: usize, header: impl Fn(&mut Dispatch, usize, usize),
     ) -> Result<()> {

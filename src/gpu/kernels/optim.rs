@@ -29,8 +29,8 @@ fn write_back<'a>(pairs: impl Iterator<Item = (&'a Array, &'a Array)>) -> Result
 }
 
 /// Performs one step of `rule`, in place, on parameters that share no memory: one dispatch per dtype of
-/// gradients, or more if the GPU has too few bindings for all parameters. Nothing changes if `found`, an int32 on
-/// the GPU, is not 0.
+/// gradients, or more if the GPU has too few bindings for all parameters. Nothing changes if `found`, an
+/// int32 on the GPU, is not 0.
 pub fn step(slots: &[Slot], rule: &Rule, found: Option<&Array>) -> Result<()> {
     step_by(slots, rule, found, usize::MAX)
 }

@@ -47,7 +47,8 @@ impl Rows {
         run
     }
 
-    /// An array for the result of rows of `x`. Packed rows must start on whole words, or are written in float32.
+    /// An array for the result of rows of `x`. Packed rows must start on whole words, or are written in
+    /// float32.
     pub fn output(&self, x: &Array) -> Result<Array> {
         like(x, if self.cols.is_multiple_of(per_word(x.dtype())) { x.dtype() } else { DType::F32 })
     }

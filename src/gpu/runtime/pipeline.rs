@@ -1,8 +1,8 @@
 //! Kernels: WGSL text compiled once per GPU and cached.
 //!
 //! Kernels of the same layout (which bindings are writable) share their bind groups. This crate's shaders are
-//! compiled without run-time checks in release builds, since the host proves the bounds, and with them in debug
-//! builds. Read next: `src/gpu/shader/template.rs`, the text.
+//! compiled without run-time checks in release builds, since the host proves the bounds, and with them in
+//! debug builds. Read next: `src/gpu/shader/template.rs`, the text.
 
 use super::device::{Gpu, gpu};
 use super::pool::allocation;
@@ -81,8 +81,8 @@ impl Kernels {
 }
 
 /// Returns the kernel `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time. `variant`
-/// must distinguish everything that `build` depends on besides the name. `writable` tells which of its storage
-/// buffers the kernel writes.
+/// must distinguish everything that `build` depends on besides the name. `writable` tells which of its
+/// storage buffers the kernel writes.
 pub fn kernel(
     index: u8, name: &str, variant: Variant, writable: &[bool], build: impl FnOnce() -> Result<String>,
 ) -> Result<Arc<Kernel>> {

@@ -1,8 +1,8 @@
 //! `IntExpr`: the number type of the template's type `T` whose operations write WGSL, as
 //! `gpu::shader::wgsl::Expr` does for floats.
 //!
-//! `max` and `min` become the functions of that name. No other comparison of `Ord` can be translated, since its
-//! result is needed at once; a rule that makes one is rejected.
+//! `max` and `min` become the functions of that name. No other comparison of `Ord` can be translated, since
+//! its result is needed at once; a rule that makes one is rejected.
 
 use super::wgsl::{infix, prefix, push, write};
 use crate::array::dtype::DType;

@@ -1,10 +1,10 @@
 //! Shader templates: files of `shaders/` whose marked lines the host changes.
 //!
-//! A line `//@ KIND NAME` marks the next line. The host chooses the type of the arithmetic (`alias T`), how the
-//! elements of a binding lie in its words (`load x`, `store out`: lines of `shaders/lib/elements.wgsl`), the
-//! value of a constant (`const LOG`), the body of a rule (`fn op`) and the number of tensors (`tensors x`). The
-//! mathematical functions (`fn exp_`) become those of the library. Other lines stay as in the file, which is the
-//! float32 version. A choice for a mark that the file lacks is an error.
+//! A line `//@ KIND NAME` marks the next line. The host chooses the type of the arithmetic (`alias T`), how
+//! the elements of a binding lie in its words (`load x`, `store out`: lines of `shaders/lib/elements.wgsl`),
+//! the value of a constant (`const LOG`), the body of a rule (`fn op`) and the number of tensors (`tensors
+//! x`). The mathematical functions (`fn exp_`) become those of the library. Other lines stay as in the file,
+//! which is the float32 version. A choice for a mark that the file lacks is an error.
 
 use super::wgsl;
 use crate::array::dtype::DType;

@@ -1,5 +1,5 @@
-//! Functions of two numbers without derivatives: integers as rows of bits (on bools, `and`, `or` and `xor` are
-//! logic), the greatest common divisor, the next floating point number towards another.
+//! Functions of two numbers without derivatives: integers as rows of bits (on bools, `and`, `or` and `xor`
+//! are logic), the greatest common divisor, the next floating point number towards another.
 
 use crate::array::dtype::Category;
 use crate::device::pointwise_int;

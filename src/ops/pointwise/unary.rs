@@ -4,7 +4,7 @@
 //! integers, complex;` where `x` is the input, `o` the output and `g` the cotangent (or, in forward mode, the
 //! tangent: the Jacobian is diagonal). What the derivative reads is what the tape keeps. `[]` means that the
 //! derivative is zero. Functions with attributes (a bound, a slope) stand in the second table: `p.a()` and
-//! `p.b()`; their methods are written by hand in `operand.rs` and `src/py/tensor/parametric.rs`.
+//! `p.b()`; their methods are written by hand in `operand.rs` and `src/py/tensor/operators.rs`.
 //!
 //! The columns after the derivatives:
 //! * precision under autocast: `F32`, or `Any`, that of the input. `F32` have the functions that grow or

@@ -239,8 +239,8 @@ fn _clear_gradients(params: &Bound<'_, PyAny>, set_to_none: bool) -> PyResult<()
     Ok(())
 }
 
-/// Multiplies all gradients by `factor`, in place. Returns whether any element was infinite or NaN, a 0-d int32
-/// of 0 or 1 on the device of the first gradient.
+/// Multiplies all gradients by `factor`, in place. Returns whether any element was infinite or NaN, a 0-d
+/// int32 of 0 or 1 on the device of the first gradient.
 #[pyfunction]
 fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<Tensor> {
     let found = grads.by_device(py, |_, arrays| optim::unscale(arrays, factor))?.ok_or_else(|| {

@@ -25,7 +25,8 @@ macro_rules! joins {
             ) -> PyResult<PyTensor> {
                 let elements = tensors.0.iter().map(Tensor::numel).sum();
                 let axis = either((dim != 0).then_some(Whole(dim)), axis, Whole(0))?.0;
-                run(py, elements, || join::$name(&tensors.0, axis).named(stringify!($name))).map(PyTensor::from)
+                let joined = || join::$name(&tensors.0, axis).named(stringify!($name));
+                run(py, elements, joined).map(PyTensor::from)
             }
         )*
     };

@@ -27,7 +27,8 @@ fn three((a, b, c): (Tensor, Tensor, Tensor)) -> Three {
 macro_rules! functions {
     ($register:ident, $work:path: $(
         $(#[$doc:meta])*
-        $name:ident($x:ident $(& $y:ident)? $(, $number:ident: $type:ty)*) -> $out:ty = $value:expr, $wrap:path;
+        $name:ident($x:ident $(& $y:ident)? $(, $number:ident: $type:ty)*) -> $out:ty =
+            $value:expr, $wrap:path;
     )*) => {
         $(
             $(#[$doc])*

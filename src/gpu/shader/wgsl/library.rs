@@ -1,8 +1,8 @@
 //! The WGSL library: functions named `w_...` that generated and hand-written shaders call.
 //!
 //! Those of one or two numbers are the functions of `src/math/mod.rs`, translated by [`Expr`]. Four are
-//! files of `shaders/lib/`: `w_ne` and `w_ordered`, which must read bits, `w_turns`, which has branches and two
-//! results, and `w_fmod`, which has a loop.
+//! files of `shaders/lib/`: `w_ne` and `w_ordered`, which must read bits, `w_turns`, which has branches and
+//! two results, and `w_fmod`, which has a loop.
 
 use super::{Expr, math, write_float};
 

@@ -47,9 +47,9 @@ macro_rules! primitive_rows {
 }
 pub(super) use primitive_rows;
 
-/// Makes a type a `Real` that sees a rule operation by operation: its `unary` and `binary` are told the row of
-/// the tables and the same function of plain numbers, its `compare` the relation, and `logic` of its mask the
-/// connective. The rest of `Real` stands behind its name.
+/// Makes a type a `Real` that sees a rule operation by operation: its `unary` and `binary` are told the row
+/// of the tables and the same function of plain numbers, its `compare` the relation, and `logic` of its mask
+/// the connective. The rest of `Real` stands behind its name.
 macro_rules! reading {
     ($number:ident, $mask:ident; $($rest:tt)*) => {
         use $crate::ops::pointwise::reading::operator;
