@@ -68,6 +68,12 @@ impl Array {
         Error::shape(format!("expand: shape {} cannot be broadcast to {shape}", self.shape()))
     }
 
+    #[cold]
+    fn outside(&self, lengths: &Shape) -> Error {
+        let own = self.shape();
+        Error::shape(format!("internal: a slice of shape {lengths} reaches beyond a tensor of shape {own}"))
+    }
+
     /// Returns the view of indices `start + step * i`, for `i < length`, on every axis.
     pub fn slice_view(&self, starts: &[usize], steps: &[isize], lengths: &Shape) -> Result<Array> {
         let mut inside = lengths.rank() == self.rank();
@@ -82,10 +88,7 @@ impl Array {
             strides[i] = self.stride(i) * steps[i];
         }
         if !inside {
-            return Err(Error::shape(format!(
-                "internal: a slice of shape {lengths} reaches beyond a tensor of shape {}",
-                self.shape()
-            )));
+            return Err(self.outside(lengths));
         }
         self.view(*lengths, &strides[..self.rank()], offset as usize)
     }
