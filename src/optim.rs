@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::op::AtCall;
 use crate::ops::updates::{Rescale, Unscale, Update};
 use crate::tensor::Tensor;
+use crate::watch::debug::{Modes, modes};
 use smallvec::{SmallVec, smallvec};
 
 /// Parameters and the state of their update rule.
@@ -166,6 +167,12 @@ fn update(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule, found: Op
     let steps = AtCall(SmallVec::from_slice(steps));
     let op = Update { rule: *rule, width: width as u32, guarded: found.is_some(), steps };
     match found {
+        // A step that is left out is no write where the host sees that; a script wants it all the same.
+        Some(found)
+            if found.device() == Device::Cpu && !modes().has(Modes::SCRIPT) && found.item()? != 0.0 =>
+        {
+            Ok(())
+        }
         Some(found) => bind_into(&op, &[arrays, &[found]].concat(), &out, rule.name()),
         None => bind_into(&op, arrays, &out, rule.name()),
     }

@@ -105,6 +105,60 @@ def test_a_skipped_step_leaves_no_trace(rule, hooks):
     assert results[0][2] == (3 if hooks else 0)
 
 
+def overflow(optimizer, p, scaler=None):
+    """A scaler whose next `step` finds an overflow in the gradient of `p`."""
+    scaler = scaler or GradScaler(init_scale=8.0)
+    optimizer.zero_grad()
+    scaler.scale((p * math.inf).sum()).backward()
+    return scaler
+
+
+def test_a_state_of_ones_own_survives_a_skipped_step():
+    p = nn.Parameter(wg.ones(2))
+    optimizer = optim.Adam([p])
+    optimizer.state["calls"] = 5
+    scaler = overflow(optimizer, p)
+    scaler.step(optimizer)
+    scaler.update()
+    assert dict(optimizer.state) == {"calls": 5}
+
+
+def test_a_skipped_step_is_no_write():
+    p = nn.Parameter(wg.ones(2))
+    optimizer, y = optim.SGD([p], lr=0.1), (p * p).sum()
+    scaler = overflow(optimizer, p)
+    scaler.step(optimizer)
+    scaler.update()
+    optimizer.zero_grad()
+    y.backward()
+    assert p.grad.tolist() == [2, 2]
+
+
+def test_a_state_loaded_after_a_skipped_step_stays():
+    p = nn.Parameter(wg.ones(2))
+    optimizer = optim.Adam([p])
+    p.grad = wg.ones(2)
+    optimizer.step()
+    saved = optimizer.state_dict()
+    saved["state"][0]["step"] = 77
+    scaler = overflow(optimizer, p)
+    scaler.step(optimizer)
+    optimizer.load_state_dict(saved)
+    scaler.update()
+    assert optimizer.state[p]["step"] == 77
+
+
+def test_a_skipped_step_that_raises_leaves_no_trace():
+    p, q = nn.Parameter(wg.ones(2)), nn.Parameter(wg.ones(2))
+    optimizer = optim.Adam([{"params": [p]}, {"params": [q]}])
+    scaler = overflow(optimizer, p)
+    q.grad = wg.ones(2)
+    optimizer.param_groups[1]["betas"] = (0.9,)
+    with pytest.raises(IndexError):
+        scaler.step(optimizer)
+    assert not optimizer.state
+
+
 def test_an_update_of_ones_own_does_not_run_on_overflow():
     class Counting(optim.SGD):
         count = 0

@@ -231,3 +231,16 @@ def test_lazy_transposed_convolutions_take_the_size_of_the_output():
         9,
         8,
     )
+
+
+def test_hooks_of_a_module_from_an_older_pickle_run():
+    layer, calls = nn.Linear(2, 2), []
+    layer.register_forward_hook(lambda *_: calls.append(None))
+    state = {**layer.__dict__, "_hooks": dict(layer._hooks)}
+    old, bare = nn.Linear(2, 2), nn.Linear(2, 2)
+    old.__setstate__(state)
+    bare.__setstate__({**bare.__dict__, "_hooks": {}})
+    bare.register_forward_hook(lambda *_: calls.append(None))
+    old(wg.ones(2))
+    bare(wg.ones(2))
+    assert len(calls) == 2

@@ -21,8 +21,8 @@ __all__ = [
 
 _IDS = itertools.count()
 
-#: The kinds of hooks that have been registered in this process. While there are none, a call of a module need not
-#: look for its own.
+#: The kinds of hooks that were ever registered in this process. Until the first, a call of a module need not look for
+#: its own. They are entered by `registry[kind] = hooks` alone.
 SEEN: set[str] = set()
 
 

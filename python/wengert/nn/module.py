@@ -134,6 +134,12 @@ class Module(Hookable, Walking, StateDict):
         subclass that delegates could not be asked.
         """
         self.__dict__.update(state)
+        hooks = self.__dict__.get("_hooks")
+        if hooks is not None and not isinstance(hooks, Registry):
+            # Of a pickle from before there was such a class.
+            self.__dict__["_hooks"] = Registry()
+            for kind, entries in hooks.items():
+                self._hooks[kind] = entries
 
     def __copy__(self) -> Self:
         """A module with the same parameters, buffers and modules, and with registries of its own."""

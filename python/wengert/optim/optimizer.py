@@ -265,18 +265,26 @@ class Optimizer:
             or {"step", "_update"} & self.__dict__.keys()
         ):
             return None
-        before = {param: dict(entry) for param, entry in self.state.items()}
-        for group in self.param_groups:
-            fused._update_unless(self, group, found)
+        state = self.state
+        before = {key: dict(entry) if isinstance(entry, dict) else entry for key, entry in state.items()}
 
         def restore() -> None:
-            for param in list(self.state):
-                if param in before:
-                    self.state[param].clear()
-                    self.state[param].update(before[param])
-                else:
-                    del self.state[param]
+            if self.state is not state:
+                return  # Another state was loaded since.
+            for key in list(state):
+                if key not in before:
+                    del state[key]
+                elif isinstance(before[key], dict):
+                    state[key].clear()
+                    state[key].update(before[key])
 
+        try:
+            for group in self.param_groups:
+                fused._update_unless(self, group, found)
+        except BaseException:
+            if found:
+                restore()
+            raise
         return restore
 
     def _between_hooks(self, step: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
