@@ -55,8 +55,8 @@ pub fn plain<'a>(inputs: &[&'a Tensor]) -> Option<Below<'a>> {
     look(inputs, &mut arrays, Modes::WATCHED.without(Modes::SCRIPT))?.is_empty().then_some(arrays)
 }
 
-/// Runs `op` on `inputs` under the current chain of interpreters. On plain real arrays its kernel runs right here:
-/// the operation becomes an [`Op`], and the output a list, only where an interpreter wants to see them.
+/// Runs `op` on `inputs` under the current chain of interpreters. On plain real arrays its kernel runs right
+/// here: the operation becomes an [`Op`], and the output a list, only where an interpreter wants to see them.
 #[inline]
 pub fn bind<O: Operation>(op: O, inputs: &[&Tensor]) -> Result<O::Out> {
     let mut arrays = Below::new();
