@@ -60,8 +60,8 @@ class GradScaler:
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval, self._growth_tracker = growth_interval, 0
         self._scaled = False
-        # Per optimiser of this iteration: whether a gradient overflowed, a 0-d int32 where the gradients lie; and
-        # what restores its state of before the step.
+        # Per optimiser of this iteration: whether a gradient overflowed, a 0-d int32 where the gradients
+        # lie; and what restores its state of before the step.
         self._found: dict[int, Tensor] = {}
         self._stepped: dict[int, Callable[[], None] | None] = {}
 

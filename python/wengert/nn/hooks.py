@@ -21,8 +21,8 @@ __all__ = [
 
 _IDS = itertools.count()
 
-#: The kinds of hooks that were ever registered in this process. Until the first, a call of a module need not look for
-#: its own. They are entered by `registry[kind] = hooks` alone.
+#: The kinds of hooks that were ever registered in this process, by `registry[kind] = hooks`. Before the
+#: first, a call of a module need not look for its own.
 SEEN: set[str] = set()
 
 

@@ -227,7 +227,8 @@ class Optimizer:
             closure: computes the loss anew, with gradients; its value is returned.
         """
 
-    # Hooks are told how the closure was given. A wrapper like that of subclasses would take a tenth of a small step.
+    # Hooks are told how the closure was given, hence `*args`; `_declared` gives the signature. A wrapper,
+    # as around the `step` of a subclass, would take a tenth of a small step.
     @_as_declared(_declared)
     def step(self, *args: Any, closure: Any = _NOT_GIVEN) -> Any:
         if (self._pre_hooks or self._post_hooks) and not self._is_stepping:
@@ -252,8 +253,10 @@ class Optimizer:
         return loss
 
     def _step_unless(self, found: Tensor) -> Callable[[], None] | None:
-        """Takes a step where `found` is 0, which the device decides. Returns a function that restores the state
-        of before, for where it was not; None, and nothing done, if a step is more than its fused kernels.
+        """Takes a step if `found` is 0, which the device decides.
+
+        Returns a function that restores the state of before, to be called if the step was left out. Returns
+        None, having done nothing, if a step of this optimiser is more than its fused kernels.
         """
         cls = type(self)
         fused: type[Optimizer] = next(base for base in cls.__mro__ if "_update_unless" in base.__dict__)
