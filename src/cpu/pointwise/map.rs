@@ -8,14 +8,14 @@ mod loops;
 
 use super::drive::{Job, Kernel};
 use super::layout::{broadcast, common_dtype, rule_dtype, wrong_dtype};
-use super::vector;
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::array::shape::{MAX_RANK, Shape};
+use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::cpu::run::threads::GRAIN;
 use crate::error::{Error, Result};
-use crate::math::real::{Pointwise, PointwiseInt, Real};
+use crate::math::real::{Pointwise, PointwiseInt};
 use loops::{float_kernel, int_kernel};
 use smallvec::SmallVec;
 
@@ -77,25 +77,33 @@ pub unsafe fn add_small(total: &Array, g: &Array) -> Result<bool> {
     if start < to && from < end {
         return Ok(false);
     }
-    // SAFETY: both are dense, of this type and length, and in different memory.
-    unsafe {
-        match total.dtype() {
-            DType::F32 => vector::map(Sum, [total.ptr::<f32>(), g.ptr()], total.ptr(), n),
-            DType::F64 => vector::map(Sum, [total.ptr::<f64>(), g.ptr()], total.ptr(), n),
-            _ => return Ok(false),
-        }
+    match total.dtype() {
+        DType::F32 => run_plain(AddTo::<f32> { total: total.ptr(), g: g.ptr(), n }),
+        DType::F64 => run_plain(AddTo::<f64> { total: total.ptr(), g: g.ptr(), n }),
+        _ => return Ok(false),
     }
     Ok(true)
 }
 
-/// `x + y`.
-#[derive(Clone, Copy)]
-struct Sum;
+/// The operands of `total += g`: `n` elements each, in different memory. A loop of scalars for its few
+/// elements: what a masked store wrote is read late by the next sum.
+struct AddTo<T> {
+    total: *mut T,
+    g: *const T,
+    n: usize,
+}
 
-impl Pointwise<2> for Sum {
+impl<T: Copy + std::ops::Add<Output = T>> PlainBody for AddTo<T> {
+    type Output = ();
     #[inline(always)]
-    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R {
-        x + y
+    fn run(self) {
+        // SAFETY: `add_small` found both dense, of this type and length, and in different memory.
+        let (total, g) = unsafe {
+            (std::slice::from_raw_parts_mut(self.total, self.n), std::slice::from_raw_parts(self.g, self.n))
+        };
+        for (total, &g) in total.iter_mut().zip(g) {
+            *total = *total + g;
+        }
     }
 }
 
@@ -202,7 +210,7 @@ unsafe fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const 
 mod tests {
     use super::*;
     use crate::cpu::run::testing::{layouts, rounded, same_for_any_threads, sample, values};
-    use crate::math::real::Integer;
+    use crate::math::real::{Integer, Real};
 
     #[derive(Clone, Copy)]
     struct Affine(f64);

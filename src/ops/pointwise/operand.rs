@@ -206,7 +206,9 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
         && a.device() == b.device()
     {
         // Fast path: nothing to convert.
-        check_broadcast(fun.name(), a, b)?;
+        if !a.same_shape(b) {
+            check_different(fun.name(), a, b)?;
+        }
         return bind(Map::binary(fun), &[a, b]);
     }
     let (like, mut dtype) = met(fun.name(), &x, &y)?;
@@ -245,6 +247,7 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
 }
 
 /// Where two operands meet, of which at least one must be a tensor, and the dtype of their result.
+#[inline]
 pub fn met<'a>(op: &str, x: &Operand<'a>, y: &Operand<'a>) -> Result<(&'a Tensor, DType)> {
     match (x, y) {
         (Operand::Tensor(a), Operand::Tensor(b)) => {
