@@ -36,10 +36,17 @@ impl Nest {
 
     /// [`Nest::new`] with the axes in the memory order of the first operand, for loops whose order is free.
     pub fn in_memory_order(shape: &Shape, operands: &[&Array]) -> Nest {
-        let step = |axis: usize| steps(shape, &operands[..1], axis)[0].unsigned_abs();
-        let mut axes: SmallVec<[_; MAX_RANK]> = (0..shape.rank()).map(|axis| (step(axis), axis)).collect();
-        axes.sort_by_key(|&(step, _)| std::cmp::Reverse(step));
-        Nest::over(shape, operands, axes.into_iter().map(|(_, axis)| axis))
+        let mut axes: SmallVec<[(usize, [isize; MAX_OPERANDS]); MAX_RANK]> = SmallVec::new();
+        for (axis, d) in shape.iter().enumerate().filter(|&(_, d)| d != 1) {
+            axes.push((d, steps(shape, operands, axis)));
+        }
+        axes.sort_by_key(|(_, step)| std::cmp::Reverse(step[0].unsigned_abs()));
+        let mut nest = Nest::empty();
+        for (d, step) in &axes {
+            nest.push(*d, &step[..operands.len()]);
+        }
+        nest.rank = nest.rank.max(1);
+        nest
     }
 
     /// Returns a nest without axes. At least one [`Nest::push`] is needed before use.
