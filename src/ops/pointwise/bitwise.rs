@@ -87,7 +87,7 @@ impl Discrete for Bitwise {
 
 /// A [`Bits`] of two operands, at least one of them a tensor.
 pub fn bitwise(fun: Bits, x: Operand, y: Operand) -> Result<Tensor> {
-    let (like, dtype) = met(fun.name(), &x, &y)?;
+    let (like, dtype) = met(|| fun.name(), &x, &y)?;
     check_dtype(fun.name(), dtype, fun.logic().is_some())?;
     let (x, y) = (x.to_tensor(dtype, like)?, y.to_tensor(dtype, like)?);
     match fun.logic() {

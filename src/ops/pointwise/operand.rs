@@ -211,7 +211,7 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
         }
         return bind(Map::binary(fun), &[a, b]);
     }
-    let (like, mut dtype) = met(fun.name(), &x, &y)?;
+    let (like, mut dtype) = met(|| fun.name(), &x, &y)?;
     if dtype == DType::Bool {
         let logic = match fun {
             Binary::Add | Binary::Maximum => Some(Logic::Or),
@@ -248,14 +248,16 @@ pub fn binary(fun: Binary, x: Operand, y: Operand) -> Result<Tensor> {
 
 /// Where two operands meet, of which at least one must be a tensor, and the dtype of their result.
 #[inline]
-pub fn met<'a>(op: &str, x: &Operand<'a>, y: &Operand<'a>) -> Result<(&'a Tensor, DType)> {
+pub fn met<'a>(
+    op: impl Fn() -> &'static str, x: &Operand<'a>, y: &Operand<'a>,
+) -> Result<(&'a Tensor, DType)> {
     match (x, y) {
         (Operand::Tensor(a), Operand::Tensor(b)) => {
-            check_broadcast(op, a, b)?;
+            check_broadcast(op(), a, b)?;
             Ok((meeting(&[a, b]), promote(a, b)))
         }
         (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => Ok((t, other.result_type(t))),
-        _ => Err(Error::dtype(format!("{op}: a tensor expected among the operands"))),
+        _ => Err(Error::dtype(format!("{}: a tensor expected among the operands", op()))),
     }
 }
 
