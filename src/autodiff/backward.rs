@@ -13,9 +13,10 @@ use crate::autodiff::finished::FinishedTape;
 use crate::autodiff::seeds;
 use crate::error::{Error, Result};
 use crate::interp::{self, Tag};
+use crate::tape::ancestors::ancestors;
 use crate::tape::node::{Edge, Node};
 use crate::tensor::Tensor;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use walk::Walk;
@@ -54,17 +55,9 @@ pub fn run_finished(
 
 /// The nodes between `roots` and `targets`.
 fn relevant(roots: &[(Edge, Tensor)], targets: &[Edge]) -> FxHashSet<*const Node> {
-    let mut seen: FxHashMap<*const Node, Arc<Node>> = FxHashMap::default();
-    let mut stack: Vec<Arc<Node>> = roots.iter().map(|(e, _)| e.node.clone()).collect();
+    // A node older than every target cannot lead to one.
     let oldest = targets.iter().map(|t| t.node.seq).min().unwrap_or(u64::MAX);
-    while let Some(node) = stack.pop() {
-        // A node older than every target cannot lead to one.
-        if node.seq < oldest || seen.insert(Arc::as_ptr(&node), node.clone()).is_some() {
-            continue;
-        }
-        stack.extend(node.edges.iter().flatten().map(|e| e.node.clone()));
-    }
-    let mut order: Vec<&Arc<Node>> = seen.values().collect();
+    let mut order = ancestors(roots.iter().map(|(e, _)| &e.node), oldest);
     order.sort_unstable_by_key(|n| n.seq);
     let mut relevant: FxHashSet<*const Node> = targets.iter().map(|t| Arc::as_ptr(&t.node)).collect();
     for node in order {

@@ -11,6 +11,7 @@ use crate::tape::location::{self, Location};
 use crate::tape::node::{Saved, Slot};
 use crate::tensor::{Aval, Tensor, over_memory};
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::sync::Arc;
 use std::thread::LocalKey;
 
@@ -40,6 +41,15 @@ pub trait Packed: Holder {
     fn unpack(&self) -> Result<Tensor>;
     /// Bytes of tensor memory that it holds.
     fn bytes(&self) -> usize;
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slot::Input(i) => write!(f, "input {i}"),
+            Slot::Output(i) => write!(f, "output {i}"),
+        }
+    }
 }
 
 enum Store {
@@ -155,16 +165,10 @@ pub fn by(writer: Option<&str>) -> String {
 
 /// The error for a saved tensor that was overwritten.
 #[cold]
-fn modified(
-    op: &str, location: Option<Location>, slot: Slot, (then, now): (u32, u32), t: &Tensor,
-) -> Error {
-    let which = match slot {
-        Slot::Input(i) => format!("input {i}"),
-        Slot::Output(i) => format!("output {i}"),
-    };
+fn modified(op: &str, location: Option<Location>, slot: Slot, (then, now): (u32, u32), t: &Tensor) -> Error {
     let by = by(bottom(t).and_then(|a| a.buffer().writer()));
     Error::autodiff(format!(
-        "backward of {op}{}: its saved {which} of shape {} was modified in place{by} (version {now}, \
+        "backward of {op}{}: its saved {slot} of shape {} was modified in place{by} (version {now}, \
          expected {then}); write x = x + ... instead of an in-place operation, or modify a clone(){}",
         location::recorded(location),
         t.shape(),

@@ -107,7 +107,10 @@ pub fn _get_debug_modes() -> u32 {
 #[pyfunction]
 pub fn _anomaly_notes() -> Vec<PyMade> {
     let made = anomaly::made().into_iter();
-    made.map(|m| (m.op, m.location.map(Location::parts), m.index, m.value, m.operands)).collect()
+    made.map(|m| {
+        (m.op, m.location.map(Location::parts), m.element.index, m.element.value, m.element.operands)
+    })
+    .collect()
 }
 
 /// Forgets them.
