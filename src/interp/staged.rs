@@ -26,6 +26,13 @@ pub enum Source {
     Constant(usize),
 }
 
+impl Source {
+    /// The variable, if it is one.
+    pub fn var(self) -> Option<usize> {
+        if let Source::Var(var) = self { Some(var) } else { None }
+    }
+}
+
 /// One operation of the list.
 pub struct Step {
     /// The operation; `None` is the same value without its history.
