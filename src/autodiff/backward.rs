@@ -89,19 +89,15 @@ pub fn backward(
         run(seeds::roots(outputs, gradients)?, None, options)?;
         return Ok(());
     };
-    let mut targets = Vec::new();
-    for (i, x) in inputs.iter().enumerate() {
-        let edge = x.edge().ok_or_else(|| {
-            Error::autodiff(format!(
-                "backward: inputs[{i}], a {} tensor of shape {}, does not require a gradient; call \
-                 requires_grad_() on it before computing with it, or leave it out",
-                x.dtype(),
-                x.shape()
-            ))
-        })?;
-        targets.push(edge);
-    }
-    across(outputs, gradients, &targets, options)?;
+    let missing = |i: usize, x: &Tensor| {
+        format!(
+            "backward: inputs[{i}], a {} tensor of shape {}, does not require a gradient; call \
+             requires_grad_() on it before computing with it, or leave it out",
+            x.dtype(),
+            x.shape()
+        )
+    };
+    across(outputs, gradients, &edges(inputs, missing)?, options)?;
     Ok(())
 }
 
@@ -138,13 +134,15 @@ fn across(
 pub fn grad(
     outputs: &[Tensor], inputs: &[Tensor], gradients: &[Option<Tensor>], options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
-    let mut targets = Vec::new();
-    for (i, x) in inputs.iter().enumerate() {
-        targets.push(x.edge().ok_or_else(|| {
-            Error::autodiff(format!(
-                "grad: input {i} does not require a gradient; call requires_grad_() on it first"
-            ))
-        })?);
-    }
-    across(outputs, gradients, &targets, Options { accumulate: false, ..options })
+    let missing = |i: usize, _: &Tensor| {
+        format!("grad: input {i} does not require a gradient; call requires_grad_() on it first")
+    };
+    let options = Options { accumulate: false, ..options };
+    across(outputs, gradients, &edges(inputs, missing)?, options)
+}
+
+/// The edge of each input; `missing` words the error for one without.
+fn edges(inputs: &[Tensor], missing: impl Fn(usize, &Tensor) -> String) -> Result<Vec<Edge>> {
+    let edge = |(i, x): (usize, &Tensor)| x.edge().ok_or_else(|| Error::autodiff(missing(i, x)));
+    inputs.iter().enumerate().map(edge).collect()
 }
