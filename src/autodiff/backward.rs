@@ -34,14 +34,8 @@ pub struct Options {
 
 /// Propagates the gradients of `roots` back through the tape. With `targets`, visits only nodes that lead to
 /// them and returns their gradients in order (`None`: no root depends on it). Without, reaches every leaf.
+/// `tape` is that of a transform: if it has finished, hooks and custom rules run on it nevertheless.
 pub fn run(
-    roots: Vec<(Edge, Tensor)>, targets: Option<&[Edge]>, options: Options,
-) -> Result<Vec<Option<Tensor>>> {
-    run_finished(roots, targets, options, None)
-}
-
-/// [`run`] for the tape of a transform. If it has finished, hooks and custom rules run on it nevertheless.
-pub fn run_finished(
     roots: Vec<(Edge, Tensor)>, targets: Option<&[Edge]>, options: Options, tape: Option<&FinishedTape>,
 ) -> Result<Vec<Option<Tensor>>> {
     // Autocast is left, so that each rule runs in the precision of its operation.
@@ -86,7 +80,7 @@ pub fn backward(
 ) -> Result<()> {
     let options = Options { accumulate: true, ..options };
     let Some(inputs) = inputs else {
-        run(seeds::roots(outputs, gradients)?, None, options)?;
+        run(seeds::roots(outputs, gradients)?, None, options, None)?;
         return Ok(());
     };
     let missing = |i: usize, x: &Tensor| {
@@ -112,7 +106,7 @@ fn across(
     tapes.sort_unstable_by_key(|tag| std::cmp::Reverse(*tag));
     tapes.dedup();
     if roots.iter().all(|(edge, _)| tapes.iter().all(|tag| *tag == edge.node.tag)) {
-        return run(roots, Some(targets), options);
+        return run(roots, Some(targets), options, None);
     }
     let mut found = vec![None; targets.len()];
     for tape in tapes {
@@ -120,7 +114,7 @@ fn across(
         let begin = begin.filter_map(|(y, (_, g))| Some((seeds::on_tape(y, tape)?, g.clone()))).collect();
         let (places, own): (Vec<usize>, Vec<Edge>) =
             targets.iter().cloned().enumerate().filter(|(_, t)| t.node.tag == tape).unzip();
-        for (place, g) in places.into_iter().zip(run(begin, Some(&own), options)?) {
+        for (place, g) in places.into_iter().zip(run(begin, Some(&own), options, None)?) {
             found[place] = g;
         }
     }

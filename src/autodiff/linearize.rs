@@ -57,17 +57,14 @@ where
             _ => list.constant(&t),
         });
     }
-    Ok((values, Linear::new(primals.iter().map(Tensor::aval).collect(), list, outputs)))
+    let inputs = primals.iter().map(Tensor::aval).collect();
+    let List { steps, constants, vars, .. } = list;
+    let mut map = Linear { inputs, outputs, steps, constants, vars, done: Vec::new() };
+    map.keep(map.outputs.len());
+    Ok((values, map))
 }
 
 impl Linear {
-    fn new(inputs: Vec<Aval>, list: List, outputs: Vec<Source>) -> Linear {
-        let List { steps, constants, vars, .. } = list;
-        let mut map = Linear { inputs, outputs, steps, constants, vars, done: Vec::new() };
-        map.keep(map.outputs.len());
-        map
-    }
-
     /// Drops the outputs from `count` on, and all steps and constants that the others do not need.
     pub fn keep(&mut self, count: usize) {
         self.outputs.truncate(count);

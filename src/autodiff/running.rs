@@ -64,13 +64,7 @@ pub fn finish() -> Result<()> {
 
 /// Registers a callback for the end of the innermost walk; returns false outside of one.
 pub fn at_end(callback: Finally) -> bool {
-    RUNNING.with_borrow_mut(|r| match r.last_mut() {
-        Some(running) => {
-            running.finally.push(callback);
-            true
-        }
-        None => false,
-    })
+    RUNNING.with_borrow_mut(|r| r.last_mut().map(|running| running.finally.push(callback)).is_some())
 }
 
 /// The ids of the running walks, innermost last.

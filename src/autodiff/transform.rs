@@ -7,7 +7,7 @@ use crate::autodiff::seeds;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, InterpGuard, Kind, Randomness, Tag, batch, dual};
 use crate::tape::node::{Edge, Node};
-use crate::tensor::{Aval, Payload, Tensor};
+use crate::tensor::{Aval, Tensor};
 use std::sync::Arc;
 
 /// The backward pass of a function at a point; it can run with any cotangents, any number of times.
@@ -36,7 +36,7 @@ impl Pullback {
             }
         }
         let options = Options { retain_graph: retain, ..Options::default() };
-        let found = backward::run_finished(roots, Some(&self.inputs), options, self.tape.as_ref())?;
+        let found = backward::run(roots, Some(&self.inputs), options, self.tape.as_ref())?;
         found
             .into_iter()
             .zip(&self.inputs)
@@ -51,14 +51,7 @@ impl Pullback {
 /// Unwraps `y` to the level of `transform` or below; levels above it are detached. Compares positions in the
 /// chain as well as tags, because a batch that was reentered lies above levels younger than itself.
 pub fn unwrap_to_level(y: &Tensor, transform: &Arc<Interp>) -> Tensor {
-    let mut y = y.clone();
-    while let Some(t) = y.traced() {
-        if t.tag <= transform.tag || transform.contains(t.tag) {
-            break;
-        }
-        y = t.inner().clone();
-    }
-    y
+    y.peeled(|tag| tag > transform.tag && !transform.contains(tag))
 }
 
 /// Runs and records `f` at `primals`. Returns its outputs and its pullback.
@@ -101,10 +94,9 @@ where
     drop(guard);
     let parts = |y: &Tensor| {
         let y = unwrap_to_level(y, &level);
-        match y.owned_by(level.tag).map(|t| &t.payload) {
-            Some(Payload::Dual { primal, tangent: Some(t) }) => Ok((primal.clone(), t.clone())),
-            _ => y.zeros_like().map(|zeros| (y, zeros)),
-        }
+        let (primal, tangent) = dual::split(&level, &y);
+        let tangent = tangent.map_or_else(|| primal.zeros_like(), |t| Ok(t.clone()))?;
+        Ok((primal.clone(), tangent))
     };
     outputs.iter().map(parts).collect()
 }

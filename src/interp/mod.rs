@@ -63,11 +63,8 @@ pub enum Randomness {
 impl Randomness {
     /// The one of this name, or that which is an error.
     pub fn named(name: &str) -> Randomness {
-        match name {
-            "same" => Randomness::Same,
-            "different" => Randomness::Different,
-            _ => Randomness::Error,
-        }
+        let named = |randomness: &Randomness| randomness.name() == name;
+        [Randomness::Same, Randomness::Different].into_iter().find(named).unwrap_or(Randomness::Error)
     }
 
     /// The name that users give it.
@@ -188,10 +185,7 @@ pub fn current() -> Arc<Interp> {
 /// Does `f` with the innermost interpreter of this thread.
 #[inline]
 pub fn with_current<T>(f: impl FnOnce(&Arc<Interp>) -> T) -> T {
-    if HERE.with(|here| here.outermost.get()) {
-        return f(&ROOT);
-    }
-    f(&current())
+    if let Some(root) = outermost() { f(root) } else { f(&current()) }
 }
 
 /// The outermost tape, if that is the innermost interpreter of this thread too.

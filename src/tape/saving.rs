@@ -111,11 +111,6 @@ impl SavedTensor {
             .map(|copy| SavedTensor { in_reserve: self.in_reserve, ..SavedTensor::plain(self.slot, copy) }))
     }
 
-    /// Marks it as in reserve.
-    pub fn reserve(&mut self) {
-        self.in_reserve = true;
-    }
-
     /// Its content, for the walk of the garbage collector.
     pub fn part(&self) -> Part<'_> {
         match &self.store {
@@ -176,8 +171,8 @@ fn modified(op: &str, location: Option<Location>, slot: Slot, (then, now): (u32,
     ))
 }
 
-/// Returns `value` over a copy of its memory, if that is `memory` and has this version still: the id of a freed
-/// buffer may name another one now, and a tensor of an old version is lost already.
+/// Returns `value` over a copy of its memory, if that is `memory` and has this version still: the id of a
+/// freed buffer may name another one now, and a tensor of an old version is lost already.
 pub fn copied_from(value: &Tensor, version: u32, memory: &Array) -> Result<Option<Tensor>> {
     match bottom(value) {
         Some(own) if own.buffer().same(memory.buffer()) && own.buffer().version() == version => {

@@ -242,8 +242,8 @@ impl Search {
             format!(", and where{} masked it later, so its cotangent is zero", location::at(v.location))
         });
         format!(
-            "; {}{} made {} in the forward, where {}{masked}; keep the operands of {} inside its domain (clamp \
-             them, or apply where() to them as well as to the result)",
+            "; {}{} made {} in the forward, where {}{masked}; keep the operands of {} inside its domain \
+             (clamp them, or apply where() to them as well as to the result)",
             made.op,
             location::at(made.location),
             made.element,

@@ -27,17 +27,9 @@ struct Callbacks {
     pulled: Py<PyAny>,
 }
 
-/// Returns the concrete value at the bottom of a tensor, batch axes included, without history and tangent.
-fn bare(t: &Tensor) -> Tensor {
-    let mut at = t;
-    while let Some(traced) = at.traced() {
-        at = traced.inner();
-    }
-    at.clone()
-}
-
+/// The concrete values at the bottom of tensors, batch axes included, without history and tangents.
 fn tuple<'py>(py: Python<'py>, tensors: &[Option<Tensor>]) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, tensors.iter().map(|t| t.as_ref().map(bare)))
+    PyTuple::new(py, tensors.iter().map(|t| t.as_ref().map(|t| t.peeled(|_| true))))
 }
 
 impl Listener for Callbacks {

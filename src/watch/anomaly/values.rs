@@ -47,11 +47,7 @@ pub(super) struct Host {
 
 impl Host {
     pub(super) fn of(a: &Array) -> Result<Host> {
-        let host = crate::cpu::pointwise::copy::contiguous(&a.to_device(Device::Cpu)?)?;
-        let values = crate::dispatch!(host.dtype(), T => {
-            host.slice::<T>()?.iter().map(|v| crate::array::dtype::Element::to_f64(*v)).collect()
-        });
-        Ok(Host { values, lengths: a.shape().iter().collect() })
+        Ok(Host { values: Tensor::from(a.clone()).to_vec()?, lengths: a.shape().iter().collect() })
     }
 
     /// The element at `index`, an index into a shape that this one broadcasts to.
