@@ -132,11 +132,5 @@ pub(crate) fn pointwise<const N: usize, P: Pointwise<N>>(
 
 /// `rule` for every element of arrays of integers.
 pub(crate) fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
-    match x[0].device() {
-        Device::Cpu => cpu::pointwise::map::pointwise_int(x, rule),
-        #[cfg(feature = "gpu")]
-        Device::Gpu(_) => gpu::kernels::map::pointwise_int(x, rule),
-        #[cfg(not(feature = "gpu"))]
-        Device::Gpu(_) => absent(),
-    }
+    on_device!(x[0], map::pointwise_int(x, rule))
 }

@@ -51,9 +51,9 @@ struct Inner {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 macro_rules! constructors {
-    ($($(#[$meta:meta])* $name:ident => $kind:ident;)*) => {
+    ($($name:ident => $kind:ident,)*) => {
         $(
-            $(#[$meta])*
+            #[doc = concat!("An error of kind [`Kind::", stringify!($kind), "`].")]
             #[cold]
             pub fn $name(message: impl Into<String>) -> Error {
                 Error::new(Kind::$kind, message.into())
@@ -69,30 +69,18 @@ impl Error {
     }
 
     constructors! {
-        /// An error of kind [`Kind::Shape`].
-        shape => Shape;
-        /// An error of kind [`Kind::Value`].
-        value => Value;
-        /// An error of kind [`Kind::ZeroDivision`].
-        zero_division => ZeroDivision;
-        /// An error of kind [`Kind::Index`].
-        index => Index;
-        /// An error of kind [`Kind::Type`].
-        dtype => Type;
-        /// An error of kind [`Kind::Autodiff`].
-        autodiff => Autodiff;
-        /// An error of kind [`Kind::Anomaly`].
-        anomaly => Anomaly;
-        /// An error of kind [`Kind::Checkpoint`].
-        checkpoint => Checkpoint;
-        /// An error of kind [`Kind::Device`].
-        device => Device;
-        /// An error of kind [`Kind::Memory`].
-        memory => Memory;
-        /// An error of kind [`Kind::LinAlg`].
-        linalg => LinAlg;
-        /// An error of kind [`Kind::Unsupported`].
-        unsupported => Unsupported;
+        shape => Shape,
+        value => Value,
+        zero_division => ZeroDivision,
+        index => Index,
+        dtype => Type,
+        autodiff => Autodiff,
+        anomaly => Anomaly,
+        checkpoint => Checkpoint,
+        device => Device,
+        memory => Memory,
+        linalg => LinAlg,
+        unsupported => Unsupported,
     }
 
     /// Wraps a Python exception so that it passes through the core unchanged.

@@ -5,6 +5,17 @@
 //! A lazy value that another thread is initialising would stay half-initialised in the child, so lazy values
 //! are initialised before. The thread pool and GPUs compare the process id instead.
 
+#[cfg(unix)]
+use crate::{
+    array::buffer::{CacheLock, lock_cache},
+    array::random::{GeneratorLock, lock_generator},
+    cpu::fft::{PlansLock, lock_plans},
+    process::names::{NamesLock, lock_names},
+    tape::location::{SitesLock, lock_sites},
+};
+#[cfg(unix)]
+use std::cell::RefCell;
+
 /// Registers the fork handlers, once per process.
 #[cfg(unix)]
 pub fn protect() {
@@ -20,52 +31,37 @@ pub fn protect() {
 #[cfg(not(unix))]
 pub fn protect() {}
 
-/// The locks that the forking thread holds during the fork.
+/// The locks that the forking thread holds during the fork: random numbers, blocks, locations, plans, names.
 #[cfg(unix)]
-struct Held {
-    generator: crate::array::random::GeneratorLock,
-    _others: (
-        crate::array::buffer::CacheLock,
-        crate::tape::location::SitesLock,
-        crate::cpu::fft::PlansLock,
-        crate::process::names::NamesLock,
-    ),
-}
+type Held = (GeneratorLock, CacheLock, SitesLock, PlansLock, NamesLock);
 
 #[cfg(unix)]
 thread_local! {
-    static HELD: std::cell::RefCell<Option<Held>> = const { std::cell::RefCell::new(None) };
+    static HELD: RefCell<Option<Held>> = const { RefCell::new(None) };
 }
 
-/// Initialises the lazy values that threads wait for: the instruction set and the outermost interpreter.
-#[cfg(unix)]
-fn prepare() {
-    crate::cpu::run::isa::isa();
-    crate::interp::force_root();
-}
-
-/// Takes the locks, on the forking thread.
+/// Takes the locks, on the forking thread, and initialises the lazy values that threads wait for: the
+/// instruction set and the outermost interpreter.
 #[cfg(unix)]
 extern "C" fn before() {
-    prepare();
-    let sites = crate::tape::location::lock_sites();
-    let plans = crate::cpu::fft::lock_plans();
-    let names = crate::process::names::lock_names();
-    let _others = (crate::array::buffer::lock_cache(), sites, plans, names);
-    let held = Held { generator: crate::array::random::lock_generator(), _others };
-    let _ = HELD.try_with(|slot| *slot.borrow_mut() = Some(held));
+    crate::cpu::run::isa::isa();
+    crate::interp::force_root();
+    let (sites, plans, names) = (lock_sites(), lock_plans(), lock_names());
+    let cache = lock_cache();
+    let held = (lock_generator(), cache, sites, plans, names);
+    let _ = HELD.try_with(|slot| slot.replace(Some(held)));
 }
 
 /// Releases the locks.
 #[cfg(unix)]
 extern "C" fn after() {
-    let _ = HELD.try_with(|slot| slot.borrow_mut().take());
+    let _ = HELD.try_with(RefCell::take);
 }
 
 /// Releases the locks in the child, which draws other random numbers than its parent unless the program chose
 /// the seed.
 #[cfg(unix)]
 extern "C" fn in_child() {
-    let _ = HELD.try_with(|slot| slot.borrow_mut().as_mut().map(|held| held.generator.forked()));
+    let _ = HELD.try_with(|slot| slot.borrow_mut().as_mut().map(|(generator, ..)| generator.forked()));
     after();
 }

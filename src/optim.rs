@@ -116,20 +116,18 @@ fn check(slot: &Slot, rule: &Rule) -> Result<()> {
 pub(crate) fn step(
     arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule, found: Option<&Tensor>,
 ) -> Result<()> {
-    let Some(first) = arrays.first() else { return Ok(()) };
-    let mut together = true;
-    for slot in slots(arrays, width, steps) {
-        check(&slot, rule)?;
-        together &= slot.param().device() == first.device();
-    }
-    if together {
-        return step_on_device(arrays, width, steps, rule, found);
+    if arrays.is_empty() {
+        return Ok(());
     }
     let mut devices: SmallVec<[Device; 2]> = SmallVec::new();
-    for x in arrays {
-        if !devices.contains(&x.device()) {
-            devices.push(x.device());
+    for slot in slots(arrays, width, steps) {
+        check(&slot, rule)?;
+        if !devices.contains(&slot.param().device()) {
+            devices.push(slot.param().device());
         }
+    }
+    if devices.len() == 1 {
+        return step_on_device(arrays, width, steps, rule, found);
     }
     for device in devices {
         let here = |slot: &Slot| slot.param().device() == device;
@@ -148,9 +146,8 @@ fn step_on_device(
     let found = found.as_ref().map(|found| found.array(rule.name())).transpose()?;
     if are_entangled(arrays, width) {
         // Each sees what those before it wrote, as in a loop.
-        let mut each = arrays.chunks_exact(width).zip(steps);
-        return each
-            .try_for_each(|(arrays, step)| update(arrays, width, std::slice::from_ref(step), rule, found));
+        let mut each = arrays.chunks_exact(width).zip(steps.chunks(1));
+        return each.try_for_each(|(arrays, step)| update(arrays, width, step, rule, found));
     }
     let same = steps.iter().all(|step| *step == steps[0]);
     update(arrays, width, if same { &steps[..1] } else { steps }, rule, found)

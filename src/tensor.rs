@@ -229,6 +229,15 @@ impl Tensor {
         }
     }
 
+    /// This tensor without its outer levels, as far as `peel` holds for the tag of each.
+    pub fn peeled(&self, peel: impl Fn(Tag) -> bool) -> Tensor {
+        let mut at = self;
+        while let Some(traced) = at.traced().filter(|traced| peel(traced.tag)) {
+            at = traced.inner();
+        }
+        at.clone()
+    }
+
     /// The node that made this tensor, if it is recorded.
     pub fn edge(&self) -> Option<Edge> {
         match &self.traced()?.payload {

@@ -13,9 +13,10 @@ use crate::autodiff::finished::FinishedTape;
 use crate::autodiff::seeds;
 use crate::error::{Error, Result};
 use crate::interp::{self, Tag};
+use crate::tape::ancestors::ancestors;
 use crate::tape::node::{Edge, Node};
 use crate::tensor::Tensor;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::sync::Arc;
 use walk::Walk;
@@ -33,14 +34,8 @@ pub struct Options {
 
 /// Propagates the gradients of `roots` back through the tape. With `targets`, visits only nodes that lead to
 /// them and returns their gradients in order (`None`: no root depends on it). Without, reaches every leaf.
+/// `tape` is that of a transform: if it has finished, hooks and custom rules run on it nevertheless.
 pub fn run(
-    roots: Vec<(Edge, Tensor)>, targets: Option<&[Edge]>, options: Options,
-) -> Result<Vec<Option<Tensor>>> {
-    run_finished(roots, targets, options, None)
-}
-
-/// [`run`] for the tape of a transform. If it has finished, hooks and custom rules run on it nevertheless.
-pub fn run_finished(
     roots: Vec<(Edge, Tensor)>, targets: Option<&[Edge]>, options: Options, tape: Option<&FinishedTape>,
 ) -> Result<Vec<Option<Tensor>>> {
     // Autocast is left, so that each rule runs in the precision of its operation.
@@ -54,17 +49,9 @@ pub fn run_finished(
 
 /// The nodes between `roots` and `targets`.
 fn relevant(roots: &[(Edge, Tensor)], targets: &[Edge]) -> FxHashSet<*const Node> {
-    let mut seen: FxHashMap<*const Node, Arc<Node>> = FxHashMap::default();
-    let mut stack: Vec<Arc<Node>> = roots.iter().map(|(e, _)| e.node.clone()).collect();
+    // A node older than every target cannot lead to one.
     let oldest = targets.iter().map(|t| t.node.seq).min().unwrap_or(u64::MAX);
-    while let Some(node) = stack.pop() {
-        // A node older than every target cannot lead to one.
-        if node.seq < oldest || seen.insert(Arc::as_ptr(&node), node.clone()).is_some() {
-            continue;
-        }
-        stack.extend(node.edges.iter().flatten().map(|e| e.node.clone()));
-    }
-    let mut order: Vec<&Arc<Node>> = seen.values().collect();
+    let mut order = ancestors(roots.iter().map(|(e, _)| &e.node), oldest);
     order.sort_unstable_by_key(|n| n.seq);
     let mut relevant: FxHashSet<*const Node> = targets.iter().map(|t| Arc::as_ptr(&t.node)).collect();
     for node in order {
@@ -93,22 +80,18 @@ pub fn backward(
 ) -> Result<()> {
     let options = Options { accumulate: true, ..options };
     let Some(inputs) = inputs else {
-        run(seeds::roots(outputs, gradients)?, None, options)?;
+        run(seeds::roots(outputs, gradients)?, None, options, None)?;
         return Ok(());
     };
-    let mut targets = Vec::new();
-    for (i, x) in inputs.iter().enumerate() {
-        let edge = x.edge().ok_or_else(|| {
-            Error::autodiff(format!(
-                "backward: inputs[{i}], a {} tensor of shape {}, does not require a gradient; call \
-                 requires_grad_() on it before computing with it, or leave it out",
-                x.dtype(),
-                x.shape()
-            ))
-        })?;
-        targets.push(edge);
-    }
-    across(outputs, gradients, &targets, options)?;
+    let missing = |i: usize, x: &Tensor| {
+        format!(
+            "backward: inputs[{i}], a {} tensor of shape {}, does not require a gradient; call \
+             requires_grad_() on it before computing with it, or leave it out",
+            x.dtype(),
+            x.shape()
+        )
+    };
+    across(outputs, gradients, &edges(inputs, missing)?, options)?;
     Ok(())
 }
 
@@ -123,7 +106,7 @@ fn across(
     tapes.sort_unstable_by_key(|tag| std::cmp::Reverse(*tag));
     tapes.dedup();
     if roots.iter().all(|(edge, _)| tapes.iter().all(|tag| *tag == edge.node.tag)) {
-        return run(roots, Some(targets), options);
+        return run(roots, Some(targets), options, None);
     }
     let mut found = vec![None; targets.len()];
     for tape in tapes {
@@ -131,7 +114,7 @@ fn across(
         let begin = begin.filter_map(|(y, (_, g))| Some((seeds::on_tape(y, tape)?, g.clone()))).collect();
         let (places, own): (Vec<usize>, Vec<Edge>) =
             targets.iter().cloned().enumerate().filter(|(_, t)| t.node.tag == tape).unzip();
-        for (place, g) in places.into_iter().zip(run(begin, Some(&own), options)?) {
+        for (place, g) in places.into_iter().zip(run(begin, Some(&own), options, None)?) {
             found[place] = g;
         }
     }
@@ -145,13 +128,15 @@ fn across(
 pub fn grad(
     outputs: &[Tensor], inputs: &[Tensor], gradients: &[Option<Tensor>], options: Options,
 ) -> Result<Vec<Option<Tensor>>> {
-    let mut targets = Vec::new();
-    for (i, x) in inputs.iter().enumerate() {
-        targets.push(x.edge().ok_or_else(|| {
-            Error::autodiff(format!(
-                "grad: input {i} does not require a gradient; call requires_grad_() on it first"
-            ))
-        })?);
-    }
-    across(outputs, gradients, &targets, Options { accumulate: false, ..options })
+    let missing = |i: usize, _: &Tensor| {
+        format!("grad: input {i} does not require a gradient; call requires_grad_() on it first")
+    };
+    let options = Options { accumulate: false, ..options };
+    across(outputs, gradients, &edges(inputs, missing)?, options)
+}
+
+/// The edge of each input; `missing` words the error for one without.
+fn edges(inputs: &[Tensor], missing: impl Fn(usize, &Tensor) -> String) -> Result<Vec<Edge>> {
+    let edge = |(i, x): (usize, &Tensor)| x.edge().ok_or_else(|| Error::autodiff(missing(i, x)));
+    inputs.iter().enumerate().map(edge).collect()
 }

@@ -17,8 +17,7 @@ use crate::process::sync::lock;
 use crate::tape::host_ref::{self, Holder, Part};
 use crate::tape::node::Slot;
 use crate::tape::saving::{self, Packed, SavedHook};
-use crate::tensor::over_memory;
-use crate::tensor::{Aval, Tensor};
+use crate::tensor::{Aval, Tensor, over_memory};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -206,15 +205,9 @@ impl Region {
 
     /// Reruns the region and keeps what it saves.
     fn recompute(self: Arc<Self>) -> Result<()> {
-        struct Restore(Tag);
-        impl Drop for Restore {
-            fn drop(&mut self) {
-                interp::set_grad_threshold(self.0);
-            }
-        }
         let collect = Arc::new(Collect { region: self.clone(), values: Mutex::new(Vec::new()) });
         let _chain = interp::enter(self.chain.clone());
-        let _restore = Restore(interp::set_grad_threshold(self.grad_threshold));
+        let _recording = interp::recording_from(self.grad_threshold);
         let _random = random::replay(self.random);
         {
             let _hook = saving::with_saved_hook(collect.clone());

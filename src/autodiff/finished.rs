@@ -4,7 +4,7 @@
 //! Hooks and rules see values: the history of such a tensor is not part of this walk. Levels outside the
 //! transform still differentiate it.
 
-use crate::interp::{self, Interp, InterpGuard, Tag};
+use crate::interp::{self, Interp, InterpGuard};
 use crate::tensor::Tensor;
 use std::sync::Arc;
 
@@ -30,16 +30,7 @@ impl FinishedTape {
     }
 
     /// Unwraps a tensor to its value below both tapes.
-    pub fn below(&self, mut t: Tensor) -> Tensor {
-        while let Some(traced) = t.traced().filter(|traced| self.owns(traced.tag)) {
-            let inner = traced.inner().clone();
-            t = inner;
-        }
-        t
-    }
-
-    /// Whether this is the tag of either tape.
-    fn owns(&self, tag: Tag) -> bool {
-        self.0.tag == tag || self.0.below().tag == tag
+    pub fn below(&self, t: Tensor) -> Tensor {
+        t.peeled(|tag| tag == self.0.tag || tag == self.0.below().tag)
     }
 }

@@ -7,7 +7,7 @@
 //! operations, so a call can be differentiated, batched and linearized itself.
 
 use crate::autodiff::owned::HolderWalk;
-use crate::autodiff::transform::{jvp, unwrap_to_level};
+use crate::autodiff::transform::{check_tangent, jvp, unwrap_to_level};
 use crate::bind::bind;
 use crate::error::{Error, Result};
 use crate::interp::staged::{Constant, List, Program, Source, Step};
@@ -57,26 +57,23 @@ where
             _ => list.constant(&t),
         });
     }
-    Ok((values, Linear::new(primals.iter().map(Tensor::aval).collect(), list, outputs)))
+    let inputs = primals.iter().map(Tensor::aval).collect();
+    let List { steps, constants, vars, .. } = list;
+    let mut map = Linear { inputs, outputs, steps, constants, vars, done: Vec::new() };
+    map.keep(map.outputs.len());
+    Ok((values, map))
 }
 
 impl Linear {
-    fn new(inputs: Vec<Aval>, list: List, outputs: Vec<Source>) -> Linear {
-        let List { steps, constants, vars, .. } = list;
-        let mut map = Linear { inputs, outputs, steps, constants, vars, done: Vec::new() };
-        map.keep(map.outputs.len());
-        map
-    }
-
     /// Drops the outputs from `count` on, and all steps and constants that the others do not need.
     pub fn keep(&mut self, count: usize) {
         self.outputs.truncate(count);
         let mut needed = vec![false; self.vars];
-        self.outputs.iter().for_each(|&source| need(&mut needed, source));
+        vars(&self.outputs).for_each(|var| needed[var] = true);
         let mut kept = Vec::new();
         for step in std::mem::take(&mut self.steps).into_iter().rev() {
             if (step.first..step.first + step.outputs).any(|var| needed[var]) {
-                step.inputs.iter().for_each(|&source| need(&mut needed, source));
+                vars(&step.inputs).for_each(|var| needed[var] = true);
                 kept.push(step);
             }
         }
@@ -106,18 +103,10 @@ impl Linear {
     fn schedule(&mut self) {
         let mut last = vec![None; self.vars];
         for (i, step) in self.steps.iter().enumerate() {
-            (step.first..step.first + step.outputs).for_each(|var| last[var] = Some(i));
-            for source in &step.inputs {
-                if let Source::Var(var) = *source {
-                    last[var] = Some(i);
-                }
-            }
+            let made = step.first..step.first + step.outputs;
+            made.chain(vars(&step.inputs)).for_each(|var| last[var] = Some(i));
         }
-        for source in &self.outputs {
-            if let Source::Var(var) = *source {
-                last[var] = None;
-            }
-        }
+        vars(&self.outputs).for_each(|var| last[var] = None);
         self.done = vec![SmallVec::new(); self.steps.len()];
         for (var, step) in last.iter().enumerate() {
             if let Some(step) = *step {
@@ -139,9 +128,6 @@ impl Linear {
         let mut interrupts = InterruptBudget::default();
         for (step, done) in self.steps.iter().zip(&self.done) {
             let outputs = self.run(step, &values)?;
-            if debug::modes().has(Modes::ANOMALY) {
-                self.look(step, &values, &outputs)?;
-            }
             for (i, y) in outputs.into_iter().enumerate() {
                 interrupts.spend(y.numel())?;
                 values[step.first + i] = Some(y);
@@ -156,20 +142,14 @@ impl Linear {
         let name = step.op.as_ref().map_or("detach", |op| op.name());
         let inputs: SmallVec<[&Tensor; 4]> =
             step.inputs.iter().map(|&source| self.find(source, values, name)).collect::<Result<_>>()?;
-        match &step.op {
-            Some(op) => bind(op.clone(), &inputs),
-            None => Ok(inputs.iter().map(|x| x.detach()).collect()),
+        let Some(op) = &step.op else { return Ok(inputs.iter().map(|x| x.detach()).collect()) };
+        let outputs = bind(op.clone(), &inputs)?;
+        if debug::modes().has(Modes::ANOMALY) {
+            let moves: SmallVec<[bool; 4]> =
+                step.inputs.iter().map(|source| source.var().is_some()).collect();
+            anomaly::stepped(op, &inputs, &moves, &outputs)?;
         }
-    }
-
-    /// Runs anomaly detection on the outputs of a step.
-    #[cold]
-    fn look(&self, step: &Step, values: &[Option<Tensor>], outputs: &Tensors) -> Result<()> {
-        let Some(op) = &step.op else { return Ok(()) };
-        let find = |source: &Source| self.find(*source, values, op.name());
-        let inputs: Vec<&Tensor> = step.inputs.iter().map(find).collect::<Result<_>>()?;
-        let moves = |source: &Source| matches!(source, Source::Var(_));
-        anomaly::stepped(op, &inputs, &step.inputs.iter().map(moves).collect::<Vec<_>>(), outputs)
+        Ok(outputs)
     }
 
     /// Raises unless the tangents match the primals in number, shape and dtype.
@@ -181,18 +161,7 @@ impl Linear {
                 self.inputs.len()
             )));
         }
-        for (t, x) in tangents.iter().zip(&self.inputs) {
-            if t.shape() != x.shape || t.dtype() != x.dtype {
-                return Err(Error::shape(format!(
-                    "linearize: a tangent is {}{}, expected {}{} as its primal",
-                    t.dtype(),
-                    t.shape(),
-                    x.dtype,
-                    x.shape
-                )));
-            }
-        }
-        Ok(())
+        tangents.iter().zip(&self.inputs).try_for_each(|(t, x)| check_tangent("linearize", t, x))
     }
 
     /// Returns an operand of the step `name`.
@@ -222,9 +191,7 @@ impl Linear {
     }
 }
 
-/// Marks the variable of `source` as needed.
-fn need(needed: &mut [bool], source: Source) {
-    if let Source::Var(var) = source {
-        needed[var] = true;
-    }
+/// The variables among `sources`.
+fn vars(sources: &[Source]) -> impl Iterator<Item = usize> {
+    sources.iter().filter_map(|source| source.var())
 }

@@ -5,20 +5,20 @@
 //! opened in reverse order of recording, so that all users of a node are met before it. Parts that the walk
 //! misses are kept alive, never freed too early.
 
-use crate::autodiff::queue::Entry;
 use crate::op::Op;
 use crate::tape::host_ref::{self, Holder, HostRef, Part};
 use crate::tape::node::{Node, Origin};
 use crate::tensor::{Payload, Tensor};
 use rustc_hash::FxHashMap;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// A walk from the references of one owner.
 pub struct HolderWalk<'a> {
     /// The number of references met to each shared object.
     met: FxHashMap<*const (), usize>,
-    entries: BinaryHeap<Entry>,
+    /// The nodes met and not yet visited, by sequence number.
+    nodes: BTreeMap<u64, Arc<Node>>,
     others: VecDeque<Arc<dyn Holder>>,
     see: &'a mut dyn FnMut(&HostRef),
 }
@@ -29,8 +29,8 @@ pub fn walk(begin: impl FnOnce(&mut HolderWalk), see: &mut dyn FnMut(&HostRef)) 
     if !host_ref::any() {
         return 0;
     }
-    let mut walk =
-        HolderWalk { met: FxHashMap::default(), entries: BinaryHeap::new(), others: VecDeque::new(), see };
+    let (met, nodes, others) = (FxHashMap::default(), BTreeMap::new(), VecDeque::new());
+    let mut walk = HolderWalk { met, nodes, others, see };
     begin(&mut walk);
     walk.run();
     walk.met.len() as u64
@@ -56,7 +56,7 @@ impl HolderWalk<'_> {
     /// Counts a node that the owner holds.
     pub fn node(&mut self, node: &Arc<Node>) {
         if self.meet(Arc::as_ptr(node).cast()) {
-            self.entries.push(Entry(node.clone()));
+            self.nodes.insert(node.seq, node.clone());
         }
     }
 
@@ -81,7 +81,7 @@ impl HolderWalk<'_> {
 
     fn run(&mut self) {
         loop {
-            if let Some(Entry(node)) = self.entries.pop() {
+            if let Some((_, node)) = self.nodes.pop_last() {
                 if self.alone(Arc::as_ptr(&node).cast(), Arc::strong_count(&node)) {
                     self.open(&node);
                 }

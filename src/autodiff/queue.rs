@@ -2,14 +2,13 @@
 //!
 //! Nodes are visited from the youngest to the oldest, so every node is visited after all its consumers. In
 //! most graphs few nodes are pending at once: they are in a short sorted list, where a search takes a
-//! comparison or two. Nodes that do not fit are older than all of these and are in a heap, with their
-//! gradients in a hash map.
+//! comparison or two. Nodes that do not fit are older than all of these and are in a hash map, which a heap
+//! orders.
 
 use crate::tape::node::Node;
 use crate::tensor::Tensor;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
@@ -18,26 +17,6 @@ pub type Slots = SmallVec<[Option<Tensor>; 1]>;
 
 /// The capacity of the short list.
 const RECENT: usize = 8;
-
-/// A node, ordered by when it was recorded.
-pub(crate) struct Entry(pub(crate) Arc<Node>);
-
-impl PartialEq for Entry {
-    fn eq(&self, other: &Entry) -> bool {
-        self.0.seq == other.0.seq
-    }
-}
-impl Eq for Entry {}
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Entry) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Entry {
-    fn cmp(&self, other: &Entry) -> Ordering {
-        self.0.seq.cmp(&other.0.seq)
-    }
-}
 
 /// A pending node and its gradients.
 struct Waiting {
@@ -51,10 +30,10 @@ struct Waiting {
 pub struct Queue {
     /// The youngest nodes, in order of recording.
     recent: Vec<Waiting>,
-    /// The other nodes, youngest on top.
-    order: BinaryHeap<Entry>,
-    /// The gradients of the nodes in `order`, by sequence number.
-    older: FxHashMap<u64, Slots>,
+    /// The sequence numbers of the other nodes, largest on top.
+    order: BinaryHeap<u64>,
+    /// The other nodes and their gradients, by sequence number.
+    older: FxHashMap<u64, (Arc<Node>, Slots)>,
 }
 
 impl Queue {
@@ -69,14 +48,14 @@ impl Queue {
         if index > 0 && self.recent[index - 1].seq == seq {
             return &mut self.recent[index - 1].slots;
         }
-        let oldest = index == 0 && self.order.peek().is_some_and(|entry| entry.0.seq >= seq);
+        let oldest = index == 0 && self.order.peek().is_some_and(|&youngest| youngest >= seq);
         if oldest || (index == 0 && self.recent.len() == RECENT) {
             return self.set_aside(node);
         }
         if self.recent.len() == RECENT {
             let first = self.recent.remove(0);
-            self.order.push(Entry(first.node));
-            self.older.insert(first.seq, first.slots);
+            self.order.push(first.seq);
+            self.older.insert(first.seq, (first.node, first.slots));
             index -= 1;
         }
         self.recent.insert(index, Waiting { seq, node: node.clone(), slots: empty(node) });
@@ -86,11 +65,11 @@ impl Queue {
     /// Returns the gradients at `node` among the older nodes.
     #[cold]
     fn set_aside(&mut self, node: &Arc<Node>) -> &mut Slots {
-        let order = &mut self.order;
-        self.older.entry(node.seq).or_insert_with(|| {
-            order.push(Entry(node.clone()));
-            empty(node)
-        })
+        let older = self.older.entry(node.seq).or_insert_with(|| {
+            self.order.push(node.seq);
+            (node.clone(), empty(node))
+        });
+        &mut older.1
     }
 
     /// Removes the youngest node.
@@ -99,9 +78,7 @@ impl Queue {
         if let Some(Waiting { node, slots, .. }) = self.recent.pop() {
             return Some((node, slots));
         }
-        let Entry(node) = self.order.pop()?;
-        let slots = self.older.remove(&node.seq).unwrap_or_default();
-        Some((node, slots))
+        self.older.remove(&self.order.pop()?)
     }
 }
 

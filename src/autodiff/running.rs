@@ -1,6 +1,7 @@
 //! The stack of backward walks running on this thread, which hooks may query.
 
 use crate::error::Result;
+use crate::tape::ancestors::ancestors;
 use crate::tape::node::Node;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
@@ -63,13 +64,7 @@ pub fn finish() -> Result<()> {
 
 /// Registers a callback for the end of the innermost walk; returns false outside of one.
 pub fn at_end(callback: Finally) -> bool {
-    RUNNING.with_borrow_mut(|r| match r.last_mut() {
-        Some(running) => {
-            running.finally.push(callback);
-            true
-        }
-        None => false,
-    })
+    RUNNING.with_borrow_mut(|r| r.last_mut().map(|running| running.finally.push(callback)).is_some())
 }
 
 /// The ids of the running walks, innermost last.
@@ -82,7 +77,7 @@ pub fn reaches(node: &Arc<Node>) -> bool {
     let known = RUNNING.with_borrow(|r| r.last().map(|w| (w.reach.clone(), w.roots.clone())));
     let Some((reach, roots)) = known else { return false };
     let reach = reach.unwrap_or_else(|| {
-        let reach = Rc::new(reachable(&roots));
+        let reach: Nodes = Rc::new(ancestors(&roots, 0).into_iter().map(Arc::as_ptr).collect());
         RUNNING.with_borrow_mut(|r| {
             if let Some(running) = r.last_mut() {
                 running.reach = Some(reach.clone());
@@ -91,16 +86,4 @@ pub fn reaches(node: &Arc<Node>) -> bool {
         reach
     });
     reach.contains(&Arc::as_ptr(node))
-}
-
-/// All nodes reachable from `roots`.
-fn reachable(roots: &[Arc<Node>]) -> FxHashSet<*const Node> {
-    let mut seen = FxHashSet::default();
-    let mut stack: Vec<&Arc<Node>> = roots.iter().collect();
-    while let Some(node) = stack.pop() {
-        if seen.insert(Arc::as_ptr(node)) {
-            stack.extend(node.edges.iter().flatten().map(|e| &e.node));
-        }
-    }
-    seen
 }

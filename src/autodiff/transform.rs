@@ -7,7 +7,7 @@ use crate::autodiff::seeds;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, InterpGuard, Kind, Randomness, Tag, batch, dual};
 use crate::tape::node::{Edge, Node};
-use crate::tensor::{Payload, Tensor};
+use crate::tensor::{Aval, Tensor};
 use std::sync::Arc;
 
 /// The backward pass of a function at a point; it can run with any cotangents, any number of times.
@@ -36,7 +36,7 @@ impl Pullback {
             }
         }
         let options = Options { retain_graph: retain, ..Options::default() };
-        let found = backward::run_finished(roots, Some(&self.inputs), options, self.tape.as_ref())?;
+        let found = backward::run(roots, Some(&self.inputs), options, self.tape.as_ref())?;
         found
             .into_iter()
             .zip(&self.inputs)
@@ -51,14 +51,7 @@ impl Pullback {
 /// Unwraps `y` to the level of `transform` or below; levels above it are detached. Compares positions in the
 /// chain as well as tags, because a batch that was reentered lies above levels younger than itself.
 pub fn unwrap_to_level(y: &Tensor, transform: &Arc<Interp>) -> Tensor {
-    let mut y = y.clone();
-    while let Some(t) = y.traced() {
-        if t.tag <= transform.tag || transform.contains(t.tag) {
-            break;
-        }
-        y = t.inner().clone();
-    }
-    y
+    y.peeled(|tag| tag > transform.tag && !transform.contains(tag))
 }
 
 /// Runs and records `f` at `primals`. Returns its outputs and its pullback.
@@ -72,22 +65,15 @@ where
     let outputs = f(&leaves)?;
     drop(guard);
     let inputs = leaves.iter().filter_map(Tensor::edge).collect();
-    let mut edges = Vec::new();
-    let mut values = Vec::new();
-    for y in &outputs {
+    let parts = |y: &Tensor| {
         let y = unwrap_to_level(y, &tape);
-        match y.owned_by(tape.tag).map(|t| &t.payload) {
-            Some(Payload::Taped { primal, node, index }) => {
-                edges.push(Some(Edge { node: node.node().clone(), index: *index }));
-                values.push(primal.clone());
-            }
-            _ => {
-                edges.push(None);
-                values.push(y);
-            }
+        match y.owned_by(tape.tag) {
+            Some(t) => (t.inner().clone(), y.edge()),
+            None => (y, None),
         }
-    }
-    Ok((values, Pullback { outputs: edges, inputs, tape: Some(recorded) }))
+    };
+    let (values, outputs) = outputs.iter().map(parts).unzip();
+    Ok((values, Pullback { outputs, inputs, tape: Some(recorded) }))
 }
 
 /// Runs `f` at `primals` and pushes `tangents` through it (`None` is zero). Returns its outputs and their
@@ -99,35 +85,34 @@ where
     let (level, guard) = interp::push(Kind::Dual);
     let mut inputs = Vec::new();
     for (x, t) in primals.iter().zip(tangents) {
-        if let Some(t) = t.as_ref().filter(|t| t.shape() != x.shape() || t.dtype() != x.dtype()) {
-            return Err(Error::shape(format!(
-                "jvp: a tangent is {}{}, expected {}{} as its primal",
-                t.dtype(),
-                t.shape(),
-                x.dtype(),
-                x.shape()
-            )));
+        if let Some(t) = t {
+            check_tangent("jvp", t, &x.aval())?;
         }
         inputs.push(dual::wrap(&level, x.clone(), t.clone()));
     }
     let outputs = f(&inputs)?;
     drop(guard);
-    let mut values = Vec::new();
-    let mut moved = Vec::new();
-    for y in &outputs {
+    let parts = |y: &Tensor| {
         let y = unwrap_to_level(y, &level);
-        match y.owned_by(level.tag).map(|t| &t.payload) {
-            Some(Payload::Dual { primal, tangent: Some(t) }) => {
-                values.push(primal.clone());
-                moved.push(t.clone());
-            }
-            _ => {
-                moved.push(y.zeros_like()?);
-                values.push(y);
-            }
-        }
+        let (primal, tangent) = dual::split(&level, &y);
+        let tangent = tangent.map_or_else(|| primal.zeros_like(), |t| Ok(t.clone()))?;
+        Ok((primal.clone(), tangent))
+    };
+    outputs.iter().map(parts).collect()
+}
+
+/// Raises for a tangent of another shape or dtype than its primal, on behalf of `transform`.
+pub fn check_tangent(transform: &str, t: &Tensor, primal: &Aval) -> Result<()> {
+    if t.has_shape(&primal.shape) && t.dtype() == primal.dtype {
+        return Ok(());
     }
-    Ok((values, moved))
+    Err(Error::shape(format!(
+        "{transform}: a tangent is {}{}, expected {}{} as its primal",
+        t.dtype(),
+        t.shape(),
+        primal.dtype,
+        primal.shape
+    )))
 }
 
 /// Enters the batching interpreter of a [`vmap`]; `randomness` says what random numbers mean inside.

@@ -21,7 +21,7 @@ pub mod run;
 // Families that the GPU has, too, re-exported under the names of its modules.
 pub(crate) use {
     indexing::gather,
-    pointwise::{copy, logic},
+    pointwise::{copy, logic, map},
     product::matmul,
     reduce::{recurrence, scan},
     rows::norm,

@@ -21,16 +21,9 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     let mut primals: SmallVec<[&Tensor; 4]> = SmallVec::new();
     let mut tangents: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
     for x in inputs {
-        match x.owned_by(at.tag).map(|t| &t.payload) {
-            Some(Payload::Dual { primal, tangent }) => {
-                primals.push(primal);
-                tangents.push(tangent.clone());
-            }
-            _ => {
-                primals.push(x);
-                tangents.push(None);
-            }
-        }
+        let (primal, tangent) = split(at, x);
+        primals.push(primal);
+        tangents.push(tangent.cloned());
     }
     let outputs = bind_at(at.below(), op, &primals)?;
     if tangents.iter().all(Option::is_none) || !outputs.iter().any(|y| y.dtype().is_differentiable()) {
@@ -45,6 +38,14 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
         anomaly::pushed(op, &primals, &tangents, &moved)?;
     }
     Ok(outputs.into_iter().zip(moved).map(|(primal, tangent)| wrap(at, primal, tangent)).collect())
+}
+
+/// The value behind `x` and its tangent at level `at`, if it has one there.
+pub fn split<'t>(at: &Interp, x: &'t Tensor) -> (&'t Tensor, Option<&'t Tensor>) {
+    match x.owned_by(at.tag).map(|t| &t.payload) {
+        Some(Payload::Dual { primal, tangent }) => (primal, tangent.as_ref()),
+        _ => (x, None),
+    }
 }
 
 /// A value of `at` with this tangent; without one the value stays as it is.

@@ -63,11 +63,8 @@ pub enum Randomness {
 impl Randomness {
     /// The one of this name, or that which is an error.
     pub fn named(name: &str) -> Randomness {
-        match name {
-            "same" => Randomness::Same,
-            "different" => Randomness::Different,
-            _ => Randomness::Error,
-        }
+        let named = |randomness: &Randomness| randomness.name() == name;
+        [Randomness::Same, Randomness::Different].into_iter().find(named).unwrap_or(Randomness::Error)
     }
 
     /// The name that users give it.
@@ -136,9 +133,7 @@ thread_local! {
 impl Interp {
     /// A new interpreter on top of `parent`.
     pub fn above(parent: &Arc<Interp>, kind: Kind) -> Arc<Interp> {
-        let plain = parent.plain && kind == (Kind::Tape { ambient: true });
-        let tag = TAGS.fetch_add(1, Ordering::Relaxed);
-        Arc::new(Interp { kind, tag, parent: Some(parent.clone()), plain })
+        Interp::tagged(TAGS.fetch_add(1, Ordering::Relaxed), parent, kind)
     }
 
     /// This interpreter, with its tag, on top of another chain.
@@ -152,14 +147,14 @@ impl Interp {
         Arc::new(Interp { kind, tag, parent: Some(parent.clone()), plain })
     }
 
-    /// The next interpreter down, unless this is the last.
-    pub fn parent(&self) -> Option<Arc<Interp>> {
-        self.parent.clone()
-    }
-
     /// The next interpreter down; `Eval` is its own.
     pub fn below(self: &Arc<Self>) -> &Arc<Interp> {
         self.parent.as_ref().unwrap_or(self)
+    }
+
+    /// This interpreter and all below it, innermost first.
+    fn chain(self: &Arc<Self>) -> impl Iterator<Item = &Arc<Interp>> {
+        std::iter::successors(Some(self), |at| at.parent.as_ref())
     }
 
     /// Whether this tape records at the moment, given `no_grad`.
@@ -169,30 +164,17 @@ impl Interp {
 
     /// Whether an interpreter with this tag is this one or below it.
     pub fn contains(self: &Arc<Self>, tag: Tag) -> bool {
-        let mut at = self;
-        loop {
-            if at.tag == tag {
-                return true;
-            }
-            match &at.parent {
-                Some(parent) => at = parent,
-                None => return false,
-            }
-        }
+        self.chain().any(|at| at.tag == tag)
     }
 }
 
 /// The batches that this thread is in, innermost first, with what random numbers mean in each.
 pub fn batches() -> SmallVec<[(Arc<Interp>, usize, Randomness); 2]> {
-    let mut found = SmallVec::new();
-    let mut at = current();
-    while let Some(parent) = at.parent.clone() {
-        if let Kind::Batch { size, randomness } = at.kind {
-            found.push((at, size, randomness));
-        }
-        at = parent;
-    }
-    found
+    let batch = |at: &Arc<Interp>| match at.kind {
+        Kind::Batch { size, randomness } => Some((at.clone(), size, randomness)),
+        _ => None,
+    };
+    current().chain().filter_map(batch).collect()
 }
 
 /// The innermost interpreter of this thread.
@@ -203,10 +185,7 @@ pub fn current() -> Arc<Interp> {
 /// Does `f` with the innermost interpreter of this thread.
 #[inline]
 pub fn with_current<T>(f: impl FnOnce(&Arc<Interp>) -> T) -> T {
-    if HERE.with(|here| here.outermost.get()) {
-        return f(&ROOT);
-    }
-    f(&current())
+    if let Some(root) = outermost() { f(root) } else { f(&current()) }
 }
 
 /// The outermost tape, if that is the innermost interpreter of this thread too.
@@ -229,18 +208,8 @@ pub fn level() -> Tag {
 
 /// Whether a forward mode or a batch is in force: values are not memory there, and sharing goes by objects.
 pub fn replaces_values() -> bool {
-    if is_plain() {
-        return false;
-    }
-    let current = current();
-    let mut at = &current;
-    while !at.plain {
-        if matches!(at.kind, Kind::Dual | Kind::Batch { .. } | Kind::Staged) {
-            return true;
-        }
-        at = at.below();
-    }
-    false
+    let replaces = |at: &Arc<Interp>| matches!(at.kind, Kind::Dual | Kind::Batch { .. } | Kind::Staged);
+    !is_plain() && current().chain().take_while(|at| !at.plain).any(replaces)
 }
 
 /// The innermost ambient tape: the one that `requires_grad` makes leaves for.
@@ -381,6 +350,12 @@ impl Drop for Recording {
 #[must_use]
 pub fn recording(enabled: bool) -> Recording {
     Recording(set_grad_enabled(enabled))
+}
+
+/// Makes `threshold` the recording threshold until the guard is dropped.
+#[must_use]
+pub fn recording_from(threshold: Tag) -> Recording {
+    Recording(set_grad_threshold(threshold))
 }
 
 /// Runs `f` with recording off.

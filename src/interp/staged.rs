@@ -8,11 +8,10 @@
 use crate::array::Array;
 use crate::bind::bind_at;
 use crate::error::{Error, Result};
-use crate::interp::{Interp, eval};
+use crate::interp::{Interp, Tag};
 use crate::op::Op;
 use crate::process::sync::lock;
 use crate::tape::saving::{self, WriteObserver};
-use crate::tensor::over_memory;
 use crate::tensor::{Payload, Tensor, Tensors, Traced};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
@@ -25,6 +24,13 @@ pub enum Source {
     Var(usize),
     /// A constant.
     Constant(usize),
+}
+
+impl Source {
+    /// The variable, if it is one.
+    pub fn var(self) -> Option<usize> {
+        if let Source::Var(var) = self { Some(var) } else { None }
+    }
 }
 
 /// One operation of the list.
@@ -46,6 +52,10 @@ pub struct Constant {
 }
 
 impl Constant {
+    fn new(value: Tensor) -> Constant {
+        Constant { version: saving::version(&value), value }
+    }
+
     /// The value; an error if it was written to since `op` was written down.
     pub fn get(&self, op: &str) -> Result<&Tensor> {
         match saving::version(&self.value) {
@@ -91,7 +101,7 @@ impl List {
         if let Some(memory) = saving::bottom(value) {
             self.buffers.entry(memory.buffer().id()).or_default().push(at as u32);
         }
-        self.constants.push(Constant { value: value.clone(), version: saving::version(value) });
+        self.constants.push(Constant::new(value.clone()));
         Source::Constant(at)
     }
 
@@ -129,7 +139,7 @@ impl Program {
     }
 
     /// The value at a variable.
-    fn value(self: &Arc<Self>, tag: crate::interp::Tag, value: Tensor, var: usize) -> Tensor {
+    fn value(self: &Arc<Self>, tag: Tag, value: Tensor, var: usize) -> Tensor {
         let aval = value.aval();
         let payload = Payload::Staged { value, var, program: self.clone() };
         Tensor::Traced(Arc::new(Traced { tag, aval, payload }))
@@ -142,12 +152,8 @@ impl WriteObserver for Program {
         let List { constants, buffers, .. } = &mut *list;
         for at in buffers.remove(&memory.buffer().id()).unwrap_or_default() {
             let constant = &mut constants[at as usize];
-            let Some(own) = saving::bottom(&constant.value) else { continue };
-            // The number of a buffer that died may name another one now, and an old version is lost already.
-            if own.buffer().same(memory.buffer()) && own.buffer().version() == constant.version {
-                let copy = eval::copied(own)?;
-                constant.value = over_memory(&constant.value, &copy);
-                constant.version = copy.buffer().version();
+            if let Some(copy) = saving::copied_from(&constant.value, constant.version, memory)? {
+                *constant = Constant::new(copy);
             }
         }
         Ok(())

@@ -43,18 +43,14 @@ pub fn drop_edge(edge: Edge) {
 /// Drops `field` at once, or after the drop in progress on this thread.
 pub fn drop_later(field: Deferred) {
     let mut field = Some(field);
-    let outermost = PENDING.try_with(|pending| {
-        let mut pending = pending.borrow_mut();
-        match (pending.as_mut(), field.take()) {
-            (Some(waiting), Some(field)) => {
-                waiting.push(field);
-                false
-            }
-            (_, first) => {
-                field = first;
-                *pending = Some(Vec::new());
-                true
-            }
+    let outermost = PENDING.try_with(|pending| match &mut *pending.borrow_mut() {
+        Some(waiting) => {
+            waiting.extend(field.take());
+            false
+        }
+        none => {
+            *none = Some(Vec::new());
+            true
         }
     });
     // At the end of a thread the list is gone, and `field` is dropped here.
@@ -62,8 +58,8 @@ pub fn drop_later(field: Deferred) {
         return;
     }
     drop(field);
-    while let Some(next) = PENDING.with(|g| g.borrow_mut().as_mut().and_then(Vec::pop)) {
+    while let Some(next) = PENDING.with_borrow_mut(|waiting| waiting.as_mut().and_then(Vec::pop)) {
         drop(next);
     }
-    PENDING.with(|g| *g.borrow_mut() = None);
+    PENDING.set(None);
 }

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::process::sync::lock;
 use crate::tape::host_ref::HostRef;
 use crate::tensor::{Aval, Tensor};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 /// A callback on one gradient; a `Some` that it returns replaces the gradient.
@@ -61,7 +62,8 @@ struct Entry {
 /// The hooks of one node, and where its `retain_grad` gradients are kept.
 #[derive(Default)]
 pub struct Hooks {
-    next: Mutex<u64>,
+    /// The last id given.
+    last: AtomicU64,
     entries: Mutex<Vec<Entry>>,
     retained: Mutex<Vec<(u32, Weak<Keep>)>>,
     notes: OnceLock<HostRef>,
@@ -70,11 +72,7 @@ pub struct Hooks {
 impl Hooks {
     /// Registers a hook and returns the id that removes it. `held` is the Python object that the hook holds.
     pub fn add(&self, hook: Hook, held: Option<HostRef>) -> u64 {
-        let id = {
-            let mut next = lock(&self.next);
-            *next += 1;
-            *next
-        };
+        let id = 1 + self.last.fetch_add(1, Ordering::Relaxed);
         lock(&self.entries).push(Entry { id, hook, held });
         id
     }
@@ -136,10 +134,7 @@ impl Hooks {
 
     /// Runs the hooks before the node.
     pub fn before(&self, g: &mut Gradients) -> Result<()> {
-        for hook in self.picked(|h| match h {
-            Hook::Before(f) => Some(f.clone()),
-            _ => None,
-        }) {
+        for hook in self.picked(|h| if let Hook::Before(f) = h { Some(f.clone()) } else { None }) {
             if let Some(new) = hook(g)? {
                 exchange("a pre-hook of a graph node", g, new)?;
             }
@@ -154,10 +149,7 @@ impl Hooks {
 
     /// Runs the hooks after the node, which turned the gradients `outputs` into `inputs`.
     pub fn after(&self, inputs: &mut Gradients, outputs: &Gradients) -> Result<()> {
-        for hook in self.picked(|h| match h {
-            Hook::After(f) => Some(f.clone()),
-            _ => None,
-        }) {
+        for hook in self.picked(|h| if let Hook::After(f) = h { Some(f.clone()) } else { None }) {
             if let Some(new) = hook(inputs, outputs)? {
                 exchange("a hook of a graph node", inputs, new)?;
             }
@@ -167,10 +159,7 @@ impl Hooks {
 
     /// Runs the hooks after accumulation.
     pub fn accumulated(&self, grad: &Tensor) -> Result<()> {
-        for hook in self.picked(|h| match h {
-            Hook::Accumulated(f) => Some(f.clone()),
-            _ => None,
-        }) {
+        for hook in self.picked(|h| if let Hook::Accumulated(f) = h { Some(f.clone()) } else { None }) {
             hook(grad)?;
         }
         Ok(())

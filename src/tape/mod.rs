@@ -1,5 +1,6 @@
 //! The tape: its nodes, their saved tensors, hooks and locations.
 
+pub mod ancestors;
 pub mod deferred_drop;
 pub mod hooks;
 pub mod host_ref;

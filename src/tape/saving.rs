@@ -9,10 +9,11 @@ use crate::op::Op;
 use crate::tape::host_ref::{Holder, Part};
 use crate::tape::location::{self, Location};
 use crate::tape::node::{Saved, Slot};
-use crate::tensor::over_memory;
-use crate::tensor::{Aval, Tensor};
+use crate::tensor::{Aval, Tensor, over_memory};
 use std::cell::{Cell, RefCell};
+use std::fmt;
 use std::sync::Arc;
+use std::thread::LocalKey;
 
 /// Replaces saved tensors by something else, from which they can be restored.
 pub trait SavedHook {
@@ -40,6 +41,15 @@ pub trait Packed: Holder {
     fn unpack(&self) -> Result<Tensor>;
     /// Bytes of tensor memory that it holds.
     fn bytes(&self) -> usize;
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Slot::Input(i) => write!(f, "input {i}"),
+            Slot::Output(i) => write!(f, "output {i}"),
+        }
+    }
 }
 
 enum Store {
@@ -96,18 +106,9 @@ impl SavedTensor {
     /// Returns the saved tensor over a copy of its memory, if that is `memory` and was not written to since.
     pub fn copied_from(&self, memory: &Array) -> Result<Option<SavedTensor>> {
         let Store::Plain(value) = &self.store else { return Ok(None) };
-        match bottom(value) {
-            Some(own) if own.buffer().same(memory.buffer()) && own.buffer().version() == self.version => {
-                let copy = SavedTensor::plain(self.slot, over_memory(value, &eval::copied(own)?));
-                Ok(Some(SavedTensor { in_reserve: self.in_reserve, ..copy }))
-            }
-            _ => Ok(None),
-        }
-    }
-
-    /// Marks it as in reserve.
-    pub fn reserve(&mut self) {
-        self.in_reserve = true;
+        let copy = copied_from(value, self.version, memory)?;
+        Ok(copy
+            .map(|copy| SavedTensor { in_reserve: self.in_reserve, ..SavedTensor::plain(self.slot, copy) }))
     }
 
     /// Its content, for the walk of the garbage collector.
@@ -159,21 +160,26 @@ pub fn by(writer: Option<&str>) -> String {
 
 /// The error for a saved tensor that was overwritten.
 #[cold]
-pub fn modified(
-    op: &str, location: Option<Location>, slot: Slot, (then, now): (u32, u32), t: &Tensor,
-) -> Error {
-    let which = match slot {
-        Slot::Input(i) => format!("input {i}"),
-        Slot::Output(i) => format!("output {i}"),
-    };
+fn modified(op: &str, location: Option<Location>, slot: Slot, (then, now): (u32, u32), t: &Tensor) -> Error {
     let by = by(bottom(t).and_then(|a| a.buffer().writer()));
     Error::autodiff(format!(
-        "backward of {op}{}: its saved {which} of shape {} was modified in place{by} (version {now}, \
+        "backward of {op}{}: its saved {slot} of shape {} was modified in place{by} (version {now}, \
          expected {then}); write x = x + ... instead of an in-place operation, or modify a clone(){}",
         location::recorded(location),
         t.shape(),
         location::hint(location)
     ))
+}
+
+/// Returns `value` over a copy of its memory, if that is `memory` and has this version still: the id of a
+/// freed buffer may name another one now, and a tensor of an old version is lost already.
+pub fn copied_from(value: &Tensor, version: u32, memory: &Array) -> Result<Option<Tensor>> {
+    match bottom(value) {
+        Some(own) if own.buffer().same(memory.buffer()) && own.buffer().version() == version => {
+            Ok(Some(over_memory(value, &eval::copied(own)?)))
+        }
+        _ => Ok(None),
+    }
 }
 
 /// The version of the buffer at the bottom of a tensor.
@@ -211,36 +217,45 @@ struct Shield {
     copy: Option<Array>,
 }
 
+/// Entries of this thread, innermost last.
+type Stack<T> = LocalKey<RefCell<Vec<T>>>;
+
 thread_local! {
-    /// The memory that in-place operations of this thread are about to write, innermost last.
+    /// The memory that in-place operations of this thread are about to write.
     static SHIELDS: RefCell<Vec<Shield>> = const { RefCell::new(Vec::new()) };
     static SAVED_HOOKS: RefCell<Vec<Arc<dyn SavedHook>>> = const { RefCell::new(Vec::new()) };
     static OBSERVERS: RefCell<Vec<Arc<dyn WriteObserver>>> = const { RefCell::new(Vec::new()) };
-    /// Whether any of these lists is non-empty.
-    static PACKING: Cell<bool> = const { Cell::new(false) };
+    /// The number of entries in these stacks.
+    static PACKING: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Updates `PACKING`.
-fn note() {
-    let hooks = SAVED_HOOKS.try_with(|p| !p.borrow().is_empty()).unwrap_or(false);
-    let observers = OBSERVERS.try_with(|w| !w.borrow().is_empty()).unwrap_or(false);
-    let shields = SHIELDS.try_with(|s| !s.borrow().is_empty()).unwrap_or(false);
-    PACKING.set(hooks || observers || shields);
+/// Removes the last entry of its stack when dropped.
+pub struct Pushed<T: 'static>(&'static Stack<T>);
+
+impl<T> Pushed<T> {
+    fn new(stack: &'static Stack<T>, entry: T) -> Pushed<T> {
+        stack.with_borrow_mut(|entries| entries.push(entry));
+        PACKING.set(PACKING.get() + 1);
+        Pushed(stack)
+    }
 }
+
+impl<T> Drop for Pushed<T> {
+    fn drop(&mut self) {
+        // `try_with`: a region that was never left is dropped with its thread, when the stack may be gone.
+        let last = self.0.try_with(|entries| entries.borrow_mut().pop());
+        PACKING.set(PACKING.get().saturating_sub(1));
+        // Drops outside the borrow: the entry may be a Python object with a destructor.
+        drop(last);
+    }
+}
+
+/// Guard of a region of [`with_saved_hook`].
+pub type HookGuard = Pushed<Arc<dyn SavedHook>>;
 
 /// Runs `f`, during which tensors in `memory` are saved as copies, because an in-place write follows.
 pub fn shielding<T>(memory: &Array, f: impl FnOnce() -> T) -> T {
-    struct Restore;
-    impl Drop for Restore {
-        fn drop(&mut self) {
-            let last = SHIELDS.with_borrow_mut(Vec::pop);
-            note();
-            drop(last);
-        }
-    }
-    SHIELDS.with_borrow_mut(|s| s.push(Shield { memory: memory.clone(), copy: None }));
-    PACKING.set(true);
-    let _restore = Restore;
+    let _shield = Pushed::new(&SHIELDS, Shield { memory: memory.clone(), copy: None });
     f()
 }
 
@@ -269,7 +284,7 @@ fn shielded(value: &Tensor) -> Result<Tensor> {
 /// Tells all hooks and observers of this thread that `memory` is about to be written in place.
 #[inline]
 pub fn before_write(memory: &Array) -> Result<()> {
-    if PACKING.get() { announce(memory) } else { Ok(()) }
+    if PACKING.get() != 0 { announce(memory) } else { Ok(()) }
 }
 
 #[cold]
@@ -286,7 +301,7 @@ pub fn save(tape: Tag, op: &Op, slot: Slot, value: Tensor, saved: &mut Saved) ->
     if is_inference(&value) && !crate::array::buffer::inference() {
         return Err(inference(op, &value));
     }
-    if PACKING.get() {
+    if PACKING.get() != 0 {
         let value = shielded(&value)?;
         let store = packed(tape, op, slot, &value)?;
         saved.push(SavedTensor { slot, in_reserve: false, version: version(&value), store });
@@ -316,42 +331,14 @@ fn packed(tape: Tag, op: &Op, slot: Slot, value: &Tensor) -> Result<Store> {
     })
 }
 
-/// Removes its hook when dropped.
-pub struct HookGuard(());
-
-impl Drop for HookGuard {
-    fn drop(&mut self) {
-        // `try_with`: a region that was never left is dropped with its thread, when the list may be gone.
-        let last = SAVED_HOOKS.try_with(|hooks| hooks.borrow_mut().pop());
-        note();
-        // Drops outside the borrow: the hook may be a Python object with a destructor.
-        drop(last);
-    }
-}
-
 /// Routes every tensor saved on this thread through `hook` until the guard is dropped.
 #[must_use]
 pub fn with_saved_hook(hook: Arc<dyn SavedHook>) -> HookGuard {
-    SAVED_HOOKS.with_borrow_mut(|p| p.push(hook));
-    PACKING.set(true);
-    HookGuard(())
-}
-
-/// Removes its observer when dropped.
-pub struct ObserverGuard(());
-
-impl Drop for ObserverGuard {
-    fn drop(&mut self) {
-        let last = OBSERVERS.try_with(|observers| observers.borrow_mut().pop());
-        note();
-        drop(last);
-    }
+    Pushed::new(&SAVED_HOOKS, hook)
 }
 
 /// Tells `observer` of the in-place writes of this thread until the guard is dropped.
 #[must_use]
-pub fn with_write_observer(observer: Arc<dyn WriteObserver>) -> ObserverGuard {
-    OBSERVERS.with_borrow_mut(|w| w.push(observer));
-    PACKING.set(true);
-    ObserverGuard(())
+pub fn with_write_observer(observer: Arc<dyn WriteObserver>) -> Pushed<Arc<dyn WriteObserver>> {
+    Pushed::new(&OBSERVERS, observer)
 }

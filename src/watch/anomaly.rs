@@ -9,19 +9,23 @@ mod values;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::op::Op;
+use crate::tape::ancestors::ancestors;
 use crate::tape::location::{self, Location};
-use crate::tape::node::{Edge, Node, Slot, Vjp};
+use crate::tape::node::{Node, Slot, Vjp};
 use crate::tensor::Tensor;
 use crate::watch::debug::{Modes, modes};
 use rustc_hash::FxHashSet;
 use std::cell::RefCell;
+use std::cmp::Reverse;
+use std::iter;
 use std::sync::Arc;
+pub use values::Element;
 use values::*;
 
 /// The most forward anomalies that are kept; the first ones matter.
 const REMEMBERED: usize = 256;
 
-/// An element that is not finite, and the operation that made it.
+/// A forward value that is not finite, and the operation that made it.
 #[derive(Clone)]
 pub struct NonFinite {
     /// The sequence number of the operation's node, if it was recorded.
@@ -30,12 +34,8 @@ pub struct NonFinite {
     pub op: String,
     /// The location of the operation.
     pub location: Option<Location>,
-    /// The index of the first such element, batch axes included.
-    pub index: Vec<usize>,
-    /// The element.
-    pub value: f64,
-    /// The operands at that index, worded for a message.
-    pub operands: String,
+    /// The first such element.
+    pub element: Element,
 }
 
 thread_local! {
@@ -84,22 +84,21 @@ pub fn ran(op: &Op, inputs: &[&Array], outputs: &[Array]) -> Result<()> {
                 return Ok(());
             }
         }
-        let Some((index, value)) = Host::of(y)?.worst() else { continue };
-        let mut operands = Vec::new();
-        for (i, x) in inputs.iter().enumerate() {
-            operands.push(said(op, &format!("input {i}"), &Tensor::Array((*x).clone()), &index)?);
-        }
-        let operands = list(operands);
-        let made = NonFinite {
-            seq: None,
-            op: op.name().to_string(),
-            location: location::now(),
-            index,
-            value,
-            operands,
-        };
+        let Some(worst) = Host::of(y)?.worst() else { continue };
+        let operands: Vec<Tensor> = inputs.iter().map(|&x| x.clone().into()).collect();
+        let operands = operands.iter().enumerate().map(|(i, x)| (format!("input {i}"), x));
+        let element = Element::of(op, worst, operands)?;
+        let made = NonFinite { seq: None, op: op.name().to_string(), location: location::now(), element };
         if modes().has(Modes::FORWARD) {
-            return Err(forward(&made));
+            return Err(Error::anomaly(format!(
+                "anomaly in the forward: {}{} made {}, where {}; keep its operands inside its domain (clamp \
+                 them, or apply where() to them as well as to the result), or leave out forward=True if the \
+                 value is masked later",
+                made.op,
+                location::at(made.location),
+                made.element,
+                made.element.operands
+            )));
         }
         MADE.with_borrow_mut(|all| {
             if all.len() < REMEMBERED {
@@ -110,17 +109,22 @@ pub fn ran(op: &Op, inputs: &[&Array], outputs: &[Array]) -> Result<()> {
     Ok(())
 }
 
-fn forward(made: &NonFinite) -> Error {
-    Error::anomaly(format!(
-        "anomaly in the forward: {}{} made {}{}, where {}; keep its operands inside its domain (clamp them, \
-         or apply where() to them as well as to the result), or leave out forward=True if the value is \
-         masked later",
-        made.op,
-        location::at(made.location),
-        number(made.value),
-        spot(&made.index),
-        made.operands
-    ))
+/// The first element of `outputs` that is not finite, if all `tangents` that they were made of are.
+fn first<'t>(
+    op: &Op, tangents: impl IntoIterator<Item = &'t Tensor>, outputs: impl IntoIterator<Item = &'t Tensor>,
+    operands: impl IntoIterator<Item = (String, &'t Tensor)>,
+) -> Result<Option<Element>> {
+    for t in tangents {
+        if !is_finite(t)? {
+            return Ok(None);
+        }
+    }
+    for t in outputs {
+        if let Some(worst) = worst(t)? {
+            return Element::of(op, worst, operands).map(Some);
+        }
+    }
+    Ok(None)
 }
 
 /// Checks the tangents `moved` that a forward rule made of finite `tangents`.
@@ -128,59 +132,38 @@ fn forward(made: &NonFinite) -> Error {
 pub fn pushed(
     op: &Op, primals: &[&Tensor], tangents: &[Option<Tensor>], moved: &[Option<Tensor>],
 ) -> Result<()> {
-    for t in tangents.iter().flatten() {
-        if !is_finite(t)? {
-            return Ok(());
-        }
-    }
-    for t in moved.iter().flatten() {
-        let Some((index, value)) = worst(t)? else { continue };
-        let mut there = Vec::new();
-        for (i, (x, t)) in primals.iter().zip(tangents).enumerate() {
-            there.push(said(op, &format!("input {i}"), x, &index)?);
-            if let Some(t) = t {
-                there.push(said(op, &format!("its tangent {i}"), t, &index)?);
-            }
-        }
-        return Err(Error::anomaly(format!(
-            "anomaly in the jvp of {}{}: the tangent is {}{}, where {}; keep its operands away from where \
-             its derivative is not finite (clamp them, or add a small number)",
+    let operands = primals.iter().zip(tangents).enumerate().flat_map(|(i, (&x, t))| {
+        let tangent = t.as_ref().map(|t| (format!("its tangent {i}"), t));
+        iter::once((format!("input {i}"), x)).chain(tangent)
+    });
+    let element = first(op, tangents.iter().flatten(), moved.iter().flatten(), operands)?;
+    element.map_or(Ok(()), |element| {
+        Err(Error::anomaly(format!(
+            "anomaly in the jvp of {}{}: the tangent is {element}, where {}; keep its operands away from \
+             where its derivative is not finite (clamp them, or add a small number)",
             op.name(),
             location::at(location::now()),
-            number(value),
-            spot(&index),
-            list(there)
-        )));
-    }
-    Ok(())
+            element.operands
+        )))
+    })
 }
 
 /// Checks the tangents that a step of a linear map made of finite tangent inputs, those marked in `moves`.
 #[cold]
 pub fn stepped(op: &Op, inputs: &[&Tensor], moves: &[bool], outputs: &[Tensor]) -> Result<()> {
-    for (x, _) in inputs.iter().zip(moves).filter(|(_, moves)| **moves) {
-        if !is_finite(x)? {
-            return Ok(());
-        }
-    }
-    for t in outputs {
-        let Some((index, value)) = worst(t)? else { continue };
-        let mut there = Vec::new();
-        for (i, (x, moves)) in inputs.iter().zip(moves).enumerate() {
-            let name = if *moves { format!("the tangent in input {i}") } else { format!("input {i}") };
-            there.push(said(op, &name, x, &index)?);
-        }
-        return Err(Error::anomaly(format!(
-            "anomaly in the linear map of linearize: {} made the tangent {}{}, where {}; keep the operands \
-             of the linearized function away from where its derivative is not finite (clamp them, or add a \
-             small number)",
+    let tangents = inputs.iter().zip(moves).filter(|(_, moves)| **moves).map(|(&x, _)| x);
+    let operands = inputs.iter().zip(moves).enumerate().map(|(i, (&x, moves))| {
+        (if *moves { format!("the tangent in input {i}") } else { format!("input {i}") }, x)
+    });
+    first(op, tangents, outputs, operands)?.map_or(Ok(()), |element| {
+        Err(Error::anomaly(format!(
+            "anomaly in the linear map of linearize: {} made the tangent {element}, where {}; keep the \
+             operands of the linearized function away from where its derivative is not finite (clamp them, \
+             or add a small number)",
             op.name(),
-            number(value),
-            spot(&index),
-            list(there)
-        )));
-    }
-    Ok(())
+            element.operands
+        )))
+    })
 }
 
 /// Anomaly detection during one backward walk, with the nodes visited so far.
@@ -195,43 +178,39 @@ impl Search {
         for (i, grad) in grads.iter().enumerate() {
             // A gradient without an edge has no consequence.
             if let (Some(grad), Some(Some(_))) = (grad, c.node.edges.get(i))
-                && let Some((index, value)) = worst(grad)?
+                && let Some(worst) = worst(grad)?
             {
-                return Err(self.report(c, g, i, &index, value)?);
+                return Err(self.report(c, g, i, worst)?);
             }
         }
         self.visited.push(c.node.clone());
         Ok(())
     }
 
-    fn report(
-        &self, c: &Vjp, g: &[Option<Tensor>], input: usize, index: &[usize], value: f64,
-    ) -> Result<Error> {
+    fn report(&self, c: &Vjp, g: &[Option<Tensor>], input: usize, worst: Worst) -> Result<Error> {
         let node = c.node;
         let Some(op) = node.op() else { return Ok(Error::anomaly("anomaly in the gradient of a leaf")) };
-        let mut there = Vec::new();
+        let saved: Vec<_> = c.saved.iter().filter_map(|kept| Some((kept.slot, kept.tensor()?))).collect();
+        let cotangents = g.iter().flatten().map(|g| ("the cotangent".to_string(), g));
+        let operands = cotangents.chain(saved.iter().map(|(slot, t)| (format!("the saved {slot}"), *t)));
+        let element = Element::of(op, worst, operands)?;
         let (mut finite, mut finite_operands) = (true, true);
         for g in g.iter().flatten() {
-            there.push(said(op, "the cotangent", g, index)?);
             finite &= is_finite(g)?;
         }
-        let mut culprits: Vec<Edge> = Vec::new();
-        for (slot, t) in c.saved.iter().filter_map(|kept| Some((kept.slot, kept.tensor()?))) {
-            let name = match slot {
-                Slot::Input(i) => format!("the saved input {i}"),
-                Slot::Output(i) => format!("the saved output {i}"),
-            };
-            there.push(said(op, &name, t, index)?);
-            let finite = is_finite(t)?;
-            finite_operands &= finite;
+        let mut culprits = Vec::new();
+        for (slot, t) in saved {
+            if is_finite(t)? {
+                continue;
+            }
+            finite_operands = false;
             if let Slot::Input(i) = slot
                 && let Some(Some(edge)) = node.edges.get(i as usize)
-                && !finite
             {
-                culprits.push(edge.clone());
+                culprits.push(&edge.node);
             }
         }
-        let made = source(node, &culprits);
+        let made = source(if culprits.is_empty() { vec![node] } else { culprits });
         let advice = if !finite {
             "; the cotangent was not finite already: it came in by gradient= or was returned by a hook"
                 .to_string()
@@ -247,68 +226,36 @@ impl Search {
             )
         };
         Ok(Error::anomaly(format!(
-            "anomaly in the backward of {}{}: the gradient of input {input} is {}{}, where {}{advice}",
+            "anomaly in the backward of {}{}: the gradient of input {input} is {element}, where {}{advice}",
             node.name(),
             location::at(node.location),
-            number(value),
-            spot(index),
-            list(there)
+            element.operands
         )))
     }
 
     /// Words where a forward value became not finite, and whether a later `where` masked it.
     fn history(&self, node: &Arc<Node>, made: &NonFinite) -> String {
-        let masked = self.visited.iter().rev().find(|v| v.name() == "where" && reaches(v, node));
+        let masked = self.visited.iter().rev().find(|v| {
+            v.name() == "where" && ancestors([*v], node.seq).iter().any(|above| Arc::ptr_eq(above, node))
+        });
         let masked = masked.map_or_else(String::new, |v| {
             format!(", and where{} masked it later, so its cotangent is zero", location::at(v.location))
         });
         format!(
-            "; {}{} made {}{} in the forward, where {}{masked}; keep the operands of {} inside its domain \
+            "; {}{} made {} in the forward, where {}{masked}; keep the operands of {} inside its domain \
              (clamp them, or apply where() to them as well as to the result)",
             made.op,
             location::at(made.location),
-            number(made.value),
-            spot(&made.index),
-            made.operands,
+            made.element,
+            made.element.operands,
             made.op
         )
     }
 }
 
-/// The latest forward anomaly at or above `node`, or `culprits` if there are any.
-fn source(node: &Arc<Node>, culprits: &[Edge]) -> Option<NonFinite> {
-    let made = made();
-    let mut stack: Vec<Arc<Node>> = match culprits {
-        [] => vec![node.clone()],
-        edges => edges.iter().map(|e| e.node.clone()).collect(),
-    };
-    let mut seen = FxHashSet::default();
-    let mut best: Option<&NonFinite> = None;
-    while let Some(node) = stack.pop() {
-        if !seen.insert(node.seq) {
-            continue;
-        }
-        if let Some(m) = made.iter().find(|m| m.seq == Some(node.seq))
-            && best.is_none_or(|b| b.seq < m.seq)
-        {
-            best = Some(m);
-        }
-        stack.extend(node.edges.iter().flatten().map(|e| e.node.clone()));
-    }
-    best.cloned()
-}
-
-/// Whether `to` is an ancestor of `from`.
-fn reaches(from: &Arc<Node>, to: &Arc<Node>) -> bool {
-    let mut stack = vec![from.clone()];
-    let mut seen = FxHashSet::default();
-    while let Some(node) = stack.pop() {
-        if Arc::ptr_eq(&node, to) {
-            return true;
-        }
-        if node.seq > to.seq && seen.insert(node.seq) {
-            stack.extend(node.edges.iter().flatten().map(|e| e.node.clone()));
-        }
-    }
-    false
+/// The latest forward anomaly at or above `nodes`.
+fn source(nodes: Vec<&Arc<Node>>) -> Option<NonFinite> {
+    let above: FxHashSet<u64> = ancestors(nodes, 0).iter().map(|node| node.seq).collect();
+    let made = made().into_iter().filter(|m| m.seq.is_some_and(|seq| above.contains(&seq)));
+    made.min_by_key(|m| Reverse(m.seq))
 }

@@ -55,19 +55,15 @@ pub fn read() -> Vec<Row> {
 pub fn end() {
     let open = HERE.with_borrow_mut(|here| {
         let inner = here.tallies.pop().unwrap_or_default();
-        match here.tallies.last_mut() {
-            Some(outer) => {
-                for (key, (calls, flops)) in inner {
-                    let sum = outer.entry(key).or_default();
-                    *sum = (sum.0 + calls, sum.1 + flops);
-                }
-                true
-            }
-            None => {
-                here.recorded.clear();
-                false
-            }
+        let Some(outer) = here.tallies.last_mut() else {
+            here.recorded.clear();
+            return false;
+        };
+        for (key, (calls, flops)) in inner {
+            let sum = outer.entry(key).or_default();
+            *sum = (sum.0 + calls, sum.1 + flops);
         }
+        true
     });
     if !open {
         set_modes(modes().without(Modes::COUNT));

@@ -270,18 +270,13 @@ impl Backward {
             counting.at(c.node.seq);
         }
         let grads = tape::pull_back(op, c, g)?;
-        self.pulled(c, g, &grads)?;
-        Ok(grads)
-    }
-
-    fn pulled(&mut self, c: &Vjp, g: &[Option<Tensor>], grads: &[Option<Tensor>]) -> Result<()> {
         let _quiet = suspend(modes());
         if let Some(search) = &mut self.anomaly {
-            search.check(c, g, grads)?;
+            search.check(c, g, &grads)?;
         }
-        match &self.log {
-            Some(log) => log.listener.pulled(c.node, g, grads),
-            None => Ok(()),
+        if let Some(log) = &self.log {
+            log.listener.pulled(c.node, g, &grads)?;
         }
+        Ok(grads)
     }
 }

@@ -81,9 +81,7 @@ pub fn ran(op: &Op, x: &[&Array], outputs: &[Array]) {
     }
     with(|script| {
         let inputs = script.views(x.iter().copied());
-        for y in outputs.iter().filter(|y| !shares(y)) {
-            script.made(y);
-        }
+        outputs.iter().filter(|y| !shares(y)).for_each(|y| script.made(y));
         let outputs = script.views(outputs);
         script.steps.push(Step { op: op.clone(), inputs, outputs, into: false });
     });

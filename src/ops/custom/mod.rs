@@ -187,7 +187,7 @@ impl Custom {
             for i in unsaved {
                 saving::save(at.tag, op, Slot::Input(i as u16), primals[i].clone(), saved)?;
                 if let Some(kept) = saved.last_mut() {
-                    kept.reserve();
+                    kept.in_reserve = true;
                 }
             }
         }

@@ -3,9 +3,9 @@
 use super::{Custom, differentiable};
 use crate::autodiff::transform;
 use crate::error::{Error, Result};
-use crate::interp::{self, Interp};
+use crate::interp::{self, Interp, dual};
 use crate::op::{Grads, Op};
-use crate::tensor::{Payload, Tensor, Tensors};
+use crate::tensor::{Tensor, Tensors};
 use crate::watch::anomaly;
 use crate::watch::debug::{self, Modes};
 use smallvec::SmallVec;
@@ -17,12 +17,9 @@ impl Custom {
         let mut primals: SmallVec<[&Tensor; 4]> = SmallVec::new();
         let mut tangents: SmallVec<[Option<Tensor>; 4]> = SmallVec::new();
         for x in inputs {
-            let (primal, tangent) = match x.owned_by(at.tag).map(|t| &t.payload) {
-                Some(Payload::Dual { primal, tangent }) => (primal, tangent.clone()),
-                _ => (*x, None),
-            };
+            let (primal, tangent) = dual::split(at, x);
             primals.push(primal);
-            tangents.push(tangent);
+            tangents.push(tangent.cloned());
         }
         let call = interp::current();
         let _guard = interp::enter(at.below().clone());

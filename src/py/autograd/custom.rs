@@ -222,8 +222,7 @@ impl PyRule {
             let random = random::state();
             let found = {
                 let region = interp::autocast_of(&interp::current());
-                let below = at.parent().unwrap_or_else(interp::current);
-                let _guard = interp::enter(below);
+                let _guard = interp::enter(at.below().clone());
                 let _region = region.map(interp::enter_autocast);
                 rule.getattr("batch")?.run((values, axes, size, randomness), None)?
             };

@@ -27,17 +27,9 @@ struct Callbacks {
     pulled: Py<PyAny>,
 }
 
-/// Returns the concrete value at the bottom of a tensor, batch axes included, without history and tangent.
-fn bare(t: &Tensor) -> Tensor {
-    let mut at = t;
-    while let Some(traced) = at.traced() {
-        at = traced.inner();
-    }
-    at.clone()
-}
-
+/// The concrete values at the bottom of tensors, batch axes included, without history and tangents.
 fn tuple<'py>(py: Python<'py>, tensors: &[Option<Tensor>]) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, tensors.iter().map(|t| t.as_ref().map(bare)))
+    PyTuple::new(py, tensors.iter().map(|t| t.as_ref().map(|t| t.peeled(|_| true))))
 }
 
 impl Listener for Callbacks {
@@ -107,7 +99,10 @@ pub fn _get_debug_modes() -> u32 {
 #[pyfunction]
 pub fn _anomaly_notes() -> Vec<PyMade> {
     let made = anomaly::made().into_iter();
-    made.map(|m| (m.op, m.location.map(Location::parts), m.index, m.value, m.operands)).collect()
+    made.map(|m| {
+        (m.op, m.location.map(Location::parts), m.element.index, m.element.value, m.element.operands)
+    })
+    .collect()
 }
 
 /// Forgets them.

@@ -37,10 +37,7 @@ impl PyNodeValue {
     /// Which value of the operation it is: `input 0`, `output 0`.
     #[getter]
     fn name(&self) -> String {
-        match self.slot {
-            Slot::Input(i) => format!("input {i}"),
-            Slot::Output(i) => format!("output {i}"),
-        }
+        self.slot.to_string()
     }
     /// Its shape.
     #[getter]

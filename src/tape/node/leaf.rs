@@ -41,33 +41,25 @@ impl Node {
 
     /// The gradient slot of a leaf.
     pub fn grad(&self) -> Option<MutexGuard<'_, Option<Tensor>>> {
-        match &self.origin {
-            Origin::Leaf { grad, .. } => Some(lock(grad)),
-            Origin::Op { .. } => None,
-        }
+        let Origin::Leaf { grad, .. } = &self.origin else { return None };
+        Some(lock(grad))
     }
 
     /// An upper bound on the edges to this leaf: strong references minus handles minus `known`, the
     /// references that the caller holds itself. `usize::MAX` for an operation.
     #[inline]
     pub fn edges_to(self: &Arc<Self>, known: usize) -> usize {
-        match &self.origin {
-            Origin::Leaf { handles, .. } => {
-                let before = handles.load(Ordering::Acquire);
-                let edges = Arc::strong_count(self).saturating_sub(before + known);
-                // If another thread makes or drops handles meanwhile, the count is meaningless.
-                if handles.load(Ordering::Acquire) == before { edges } else { usize::MAX }
-            }
-            Origin::Op { .. } => usize::MAX,
-        }
+        let Origin::Leaf { handles, .. } = &self.origin else { return usize::MAX };
+        let before = handles.load(Ordering::Acquire);
+        let edges = Arc::strong_count(self).saturating_sub(before + known);
+        // If another thread makes or drops handles meanwhile, the count is meaningless.
+        if handles.load(Ordering::Acquire) == before { edges } else { usize::MAX }
     }
 
     /// Whether a value still refers to this leaf; true for an operation.
     pub fn has_handle(&self) -> bool {
-        match &self.origin {
-            Origin::Leaf { handles, .. } => handles.load(Ordering::Acquire) != 0,
-            Origin::Op { .. } => true,
-        }
+        let Origin::Leaf { handles, .. } = &self.origin else { return true };
+        handles.load(Ordering::Acquire) != 0
     }
 
     /// Records `next` as the new leaf of this leaf's tensor object.
@@ -81,12 +73,8 @@ impl Node {
 
     /// The leaf that replaced this one, if one did.
     pub fn exchanged(self: &Arc<Self>) -> Option<Weak<Node>> {
-        match &self.origin {
-            Origin::Leaf { now, .. } => {
-                now.get().map(|now| lock(now).clone()).filter(|now| now.as_ptr() != Arc::as_ptr(self))
-            }
-            Origin::Op { .. } => None,
-        }
+        let Origin::Leaf { now, .. } = &self.origin else { return None };
+        Some(lock(now.get()?).clone()).filter(|now| now.as_ptr() != Arc::as_ptr(self))
     }
 }
 

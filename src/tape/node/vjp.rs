@@ -32,12 +32,7 @@ impl Vjp<'_> {
 
     #[inline]
     fn find(&self, slot: Slot) -> Option<&Tensor> {
-        for kept in self.saved {
-            if kept.slot == slot {
-                return kept.tensor();
-            }
-        }
-        None
+        self.saved.iter().find(|kept| kept.slot == slot)?.tensor()
     }
 
     /// Input `i`, if it was saved.

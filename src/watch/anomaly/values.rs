@@ -5,6 +5,39 @@ use crate::array::buffer::Device;
 use crate::error::Result;
 use crate::op::{Class, Op};
 use crate::tensor::{Payload, Tensor};
+use std::fmt;
+
+/// An element that is not finite, and the operands that it was made of.
+#[derive(Clone)]
+pub struct Element {
+    /// Its index, batch axes included.
+    pub index: Vec<usize>,
+    /// The element.
+    pub value: f64,
+    /// The operands at that index, worded for a message.
+    pub operands: String,
+}
+
+/// The index of an element that is not finite, and the element.
+pub(super) type Worst = (Vec<usize>, f64);
+
+impl Element {
+    /// The element `worst` of a result of `op`, whose operands have these names.
+    pub(super) fn of<'t>(
+        op: &Op, (index, value): Worst, operands: impl IntoIterator<Item = (String, &'t Tensor)>,
+    ) -> Result<Element> {
+        let operands = operands.into_iter().map(|(name, t)| said(op, &name, t, &index));
+        let operands = list(operands.collect::<Result<_>>()?);
+        Ok(Element { index, value, operands })
+    }
+}
+
+/// `nan at index (2, 0)`.
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", number(self.value), spot(&self.index))
+    }
+}
 
 /// The elements of an array, copied to the host in row-major order, and its axis lengths.
 pub(super) struct Host {
@@ -14,11 +47,7 @@ pub(super) struct Host {
 
 impl Host {
     pub(super) fn of(a: &Array) -> Result<Host> {
-        let host = crate::cpu::pointwise::copy::contiguous(&a.to_device(Device::Cpu)?)?;
-        let values = crate::dispatch!(host.dtype(), T => {
-            host.slice::<T>()?.iter().map(|v| crate::array::dtype::Element::to_f64(*v)).collect()
-        });
-        Ok(Host { values, lengths: a.shape().iter().collect() })
+        Ok(Host { values: Tensor::from(a.clone()).to_vec()?, lengths: a.shape().iter().collect() })
     }
 
     /// The element at `index`, an index into a shape that this one broadcasts to.
@@ -43,7 +72,7 @@ impl Host {
     }
 
     /// Index and value of the first NaN, or else of the first infinity.
-    pub(super) fn worst(&self) -> Option<(Vec<usize>, f64)> {
+    pub(super) fn worst(&self) -> Option<Worst> {
         let first = |bad: fn(&f64) -> bool| self.values.iter().position(bad);
         let position = first(|v| v.is_nan()).or_else(|| first(|v| v.is_infinite()))?;
         Some((self.index(position), self.values[position]))
@@ -66,7 +95,7 @@ pub(super) fn level(a: &Array) -> Result<u8> {
 }
 
 /// Appends the concrete arrays of a tensor: one, or those of a primal and its tangent.
-pub(super) fn arrays<'a>(t: &'a Tensor, out: &mut Vec<&'a Array>) {
+fn arrays<'a>(t: &'a Tensor, out: &mut Vec<&'a Array>) {
     match t {
         Tensor::Array(a) => out.push(a),
         Tensor::Traced(t) => {
@@ -79,7 +108,7 @@ pub(super) fn arrays<'a>(t: &'a Tensor, out: &mut Vec<&'a Array>) {
 }
 
 /// The worst element of the first array of `t` that is not finite.
-pub(super) fn worst(t: &Tensor) -> Result<Option<(Vec<usize>, f64)>> {
+pub(super) fn worst(t: &Tensor) -> Result<Option<Worst>> {
     let mut all = Vec::new();
     arrays(t, &mut all);
     for a in all {
@@ -95,7 +124,7 @@ pub(super) fn is_finite(t: &Tensor) -> Result<bool> {
 }
 
 /// ` at index (2, 0)` for a message; empty for a scalar.
-pub(super) fn spot(index: &[usize]) -> String {
+fn spot(index: &[usize]) -> String {
     match index {
         [] => String::new(),
         [i] => format!(" at index ({i},)"),
@@ -104,12 +133,12 @@ pub(super) fn spot(index: &[usize]) -> String {
 }
 
 /// `nan`, `inf` and numbers as Python writes them.
-pub(super) fn number(v: f64) -> String {
+fn number(v: f64) -> String {
     if v.is_nan() { "nan".into() } else { format!("{v}") }
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(super) fn list(mut parts: Vec<String>) -> String {
+fn list(mut parts: Vec<String>) -> String {
     match parts.pop() {
         None => String::new(),
         Some(last) if parts.is_empty() => last,
@@ -119,7 +148,7 @@ pub(super) fn list(mut parts: Vec<String>) -> String {
 
 /// Words the element of `t` at `index`, or the shape and worst element of `t` if the operation does not work
 /// element by element.
-pub(super) fn said(op: &Op, name: &str, t: &Tensor, index: &[usize]) -> Result<String> {
+fn said(op: &Op, name: &str, t: &Tensor, index: &[usize]) -> Result<String> {
     let mut all = Vec::new();
     arrays(t, &mut all);
     let Some(host) = all.first().map(|a| Host::of(a)).transpose()? else { return Ok(name.to_string()) };
