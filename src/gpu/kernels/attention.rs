@@ -16,20 +16,9 @@ use crate::array::shape::Shape;
 use crate::error::Result;
 use problem::{Pass, Problem, SIDE, shared_out, words_start_rows};
 
-/// The text of a file of passes, preceded by the files they share.
-macro_rules! passes {
-    ($file:literal) => {
-        concat!(
-            include_str!("../../../shaders/lib/philox.wgsl"),
-            include_str!("../../../shaders/lib/attention_tiles.wgsl"),
-            include_str!("../../../shaders/lib/attention_scores.wgsl"),
-            include_str!(concat!("../../../shaders/", $file))
-        )
-    };
-}
-
-const FORWARD: &str = passes!("attention.wgsl");
-const BACKWARD: &str = passes!("attention_backward.wgsl");
+const FORWARD: &str = shader!("lib/philox", "lib/attention_tiles", "lib/attention_scores", "attention");
+const BACKWARD: &str =
+    shader!("lib/philox", "lib/attention_tiles", "lib/attention_scores", "attention_backward");
 
 /// The result `[..., L, V]`, and the log-sum-exp of the scores `[..., L, 1]` in float32. A query that sees no
 /// key gets 0 and minus infinity.
@@ -103,8 +92,7 @@ fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&OutputTangen
         None => (known.out, lse.clone()),
     };
     let read = [g, known.out, tangent];
-    let source = include_str!("../../../shaders/attention_rows.wgsl");
-    let mut run = Dispatch::new("attention_rows", source, DType::F32);
+    let mut run = Dispatch::new("attention_rows", shader!("attention_rows"), DType::F32);
     run.input("g", g).input("y", known.out).input("moved", tangent).reads(&lse).reads(&mean).writes(&out);
     run.flag("SECOND", moved.is_some()).lengths(&g.shape().part(0, rank - 1));
     for x in read {

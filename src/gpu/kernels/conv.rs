@@ -46,7 +46,7 @@ fn correlate(
     let (x, w) = (contiguous(x)?, contiguous(w)?);
     check_rounds(index_of(&x)?, "convolution", window.taps() * (sizes.inner + 1) * per_word(x.dtype()))?;
     let (from, to) = if transposed { (window.output, window.input) } else { (window.input, window.output) };
-    let mut run = Dispatch::new("conv", include_str!("../../../shaders/conv.wgsl"), x.dtype());
+    let mut run = Dispatch::new("conv", shader!("conv"), x.dtype());
     run.input("x", &x).input("weight", &w).output("out", &out).flag("TRANSPOSED", transposed);
     geometry(&mut run, window, from, to);
     run.words([out.numel(), x.offset(), w.offset(), sizes.groups, sizes.inner, sizes.outer]);
@@ -73,7 +73,7 @@ pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Ar
     let places: usize = window.output.iter().product();
     let rounds = ((x.dim(0) * places).div_ceil(256) + 8) * per_word(x.dtype());
     check_rounds(index_of(&x)?, "convolution", rounds)?;
-    let mut run = Dispatch::new("conv_weight", include_str!("../../../shaders/conv_weight.wgsl"), x.dtype());
+    let mut run = Dispatch::new("conv_weight", shader!("conv_weight"), x.dtype());
     run.input("x", &x).input("y", &y).output("out", &out);
     geometry(&mut run, window, window.input, window.output);
     run.words([out.numel(), x.offset(), y.offset(), groups, inner, y.dim(1) / groups.max(1), x.dim(0)]);
@@ -92,7 +92,7 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
         return Ok((out, at));
     }
     check_rounds(index_of(&x)?, "max_pool", window.taps() * per_word(x.dtype()))?;
-    let mut run = Dispatch::new("max_pool", include_str!("../../../shaders/max_pool.wgsl"), x.dtype());
+    let mut run = Dispatch::new("max_pool", shader!("max_pool"), x.dtype());
     run.input("x", &x).output("out", &out).writes(&at);
     geometry(&mut run, window, window.input, window.output);
     run.words([out.numel(), x.offset()]);

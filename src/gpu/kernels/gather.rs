@@ -69,7 +69,7 @@ fn read_along(
     x_strides: impl Iterator<Item = isize>, idx_strides: impl Iterator<Item = isize>,
 ) -> Result<Array> {
     let report = status(index_of(x)?, name, x.dim(axis), true)?;
-    let mut run = Dispatch::new("gather", include_str!("../../../shaders/gather.wgsl"), x.dtype());
+    let mut run = Dispatch::new("gather", shader!("gather"), x.dtype());
     run.input("x", x)
         .reads(idx)
         .output("out", &out)
@@ -104,8 +104,7 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     let (g, idx) = (contiguous(g)?, contiguous(idx)?);
     let out = Array::empty(*shape, dtype, g.device())?;
     let report = status(index_of(&g)?, "take", shape.at(axis), true)?;
-    let mut run =
-        Dispatch::new("scatter_rows", include_str!("../../../shaders/scatter_rows.wgsl"), g.dtype());
+    let mut run = Dispatch::new("scatter_rows", shader!("scatter_rows"), g.dtype());
     run.reads(&idx).input("src", &g).output("out", &out).reports(&report).words([
         outer,
         shape.at(axis),
@@ -131,7 +130,7 @@ pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result
     let out = Array::empty(*shape, g.dtype(), g.device())?;
     let report = status(index_of(g)?, "gather", shape.at(axis), true)?;
     // `x` is not read: the result starts from zero.
-    let mut run = Dispatch::new("scatter_add", include_str!("../../../shaders/scatter.wgsl"), g.dtype());
+    let mut run = Dispatch::new("scatter_add", shader!("scatter"), g.dtype());
     run.input("x", g)
         .reads(idx)
         .input("src", g)
@@ -161,7 +160,7 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
     let out = Array::empty(*shape, x.dtype(), x.device())?;
     // Whole words are copied as bits, so that NaN payloads and subnormals survive.
     let moved = if x.dtype().size() == 4 { DType::I32 } else { x.dtype() };
-    let mut run = Dispatch::new("pad", include_str!("../../../shaders/pad.wgsl"), moved);
+    let mut run = Dispatch::new("pad", shader!("pad"), moved);
     run.text.load("x", moved).store("out", moved);
     run.reads(x).writes(&out).lengths(shape).lengths(&x.shape()).strides(x);
     run.eight(starts.iter().map(|&s| s as isize)).eight(steps.iter().copied());

@@ -80,11 +80,7 @@ impl PartialOrd for IntExpr {
 
 /// The functions that integer rules of this dtype call.
 pub fn library(dtype: DType) -> &'static str {
-    if dtype == DType::U32 {
-        include_str!("../../../shaders/lib/integers_unsigned.wgsl")
-    } else {
-        include_str!("../../../shaders/lib/integers_signed.wgsl")
-    }
+    if dtype == DType::U32 { shader!("lib/integers_unsigned") } else { shader!("lib/integers_signed") }
 }
 
 /// Returns the text of `fn op` for a function of values of the type `T`.
