@@ -3,7 +3,7 @@
 //! Indices are int32. One out of range raises at the next read-back (see `src/gpu/runtime/status.rs`).
 
 use super::copy::{cast, contiguous, index_of};
-use super::dispatch::{Dispatch, words_of};
+use super::dispatch::{Dispatch, dtype_of_rows, words_of};
 use super::map::pointwise_int;
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use crate::array::Array;
@@ -88,10 +88,7 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     let idx = &indices(idx)?;
     let length = idx.numel();
     if length > ROUNDS {
-        let outer: Vec<usize> = shape.iter().take(axis).collect();
-        let inner: Vec<usize> = shape.iter().skip(axis + 1).collect();
-        let flat = Shape::new(&[&outer[..], &[length], &inner].concat())?;
-        let (rows, idx) = (whole(g, flat)?, whole(idx, Shape::new(&[length])?)?);
+        let (rows, idx) = (whole(g, shape.with(axis, length))?, whole(idx, Shape::new(&[length])?)?);
         let rows = cast(&rows, arithmetic(g.dtype()))?;
         return sum_of_parts(length, g.dtype(), |part| {
             take_add(&part_of(&rows, axis, part)?, &part_of(&idx, 0, part)?, axis, shape)
@@ -99,8 +96,7 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     }
     let outer: usize = shape.iter().take(axis).product();
     let inner: usize = shape.iter().skip(axis + 1).product();
-    // Rows of packed outputs must start on whole words.
-    let dtype = if inner.is_multiple_of(per_word(g.dtype())) { g.dtype() } else { DType::F32 };
+    let dtype = dtype_of_rows(g.dtype(), &[inner]);
     let (g, idx) = (contiguous(g)?, contiguous(idx)?);
     let out = Array::empty(*shape, dtype, g.device())?;
     let report = status(index_of(&g)?, "take", shape.at(axis), true)?;

@@ -4,7 +4,7 @@
 //! products with a vector in one pass over the matrix. The choice depends only on the shapes.
 
 use super::copy::{cast, contiguous};
-use super::dispatch::Dispatch;
+use super::dispatch::{Dispatch, dtype_of_rows};
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -33,10 +33,9 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
         let parts_of = |part| product(&part_of(a, r - 1, part)?, &part_of(b, r - 2, part)?, batch, sums);
         return sum_of_parts(k, a.dtype(), parts_of);
     }
-    // Rows of packed outputs must start on whole words; a single column is written as a row.
+    // A single column is written as a row.
     let columns = if n == 1 { m } else { n };
-    let whole = columns.is_multiple_of(per_word(a.dtype()));
-    cast(&product(a, b, batch, if whole { a.dtype() } else { sums })?, a.dtype())
+    cast(&product(a, b, batch, dtype_of_rows(a.dtype(), &[columns]))?, a.dtype())
 }
 
 /// The product, in the operands' dtype or that of the sums.

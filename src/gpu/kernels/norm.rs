@@ -4,7 +4,7 @@
 //! longer row.
 
 use super::copy::{cast, flat, from_start, index_of};
-use super::dispatch::{Dispatch, like, words_of};
+use super::dispatch::{Dispatch, dtype_of_rows, like, words_of};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
@@ -30,13 +30,7 @@ impl Rows {
     fn of(x: &Array, axes: usize) -> Rows {
         let cols: usize = x.shape().iter().rev().take(axes).product();
         let rows = x.numel().checked_div(cols).unwrap_or(0);
-        let lanes = if cols <= 16 * 16 {
-            16
-        } else if cols <= 16 * 64 {
-            64
-        } else {
-            256
-        };
+        let lanes = [16, 64].into_iter().find(|lanes| cols <= 16 * lanes).unwrap_or(256);
         Rows { rows, cols, lanes, fits: cols <= 16 * lanes }
     }
 
@@ -53,10 +47,9 @@ impl Rows {
         run
     }
 
-    /// An array for the result of rows of `x`. Packed rows must start on whole words, or are written in
-    /// float32.
+    /// An array for the result of rows of `x`.
     fn output(&self, x: &Array) -> Result<Array> {
-        like(x, if self.cols.is_multiple_of(per_word(x.dtype())) { x.dtype() } else { DType::F32 })
+        like(x, dtype_of_rows(x.dtype(), &[self.cols]))
     }
 }
 
