@@ -11,6 +11,20 @@ macro_rules! shader {
     };
 }
 
+/// A test that needs a GPU adapter and has the driver to itself.
+#[cfg(test)]
+macro_rules! gpu_test {
+    ($name:ident, $body:block) => {
+        #[test]
+        #[ignore = "needs a GPU adapter"]
+        fn $name() -> Result<()> {
+            let _serial = crate::gpu::kernels::tests::serial();
+            $body
+            Ok(())
+        }
+    };
+}
+
 pub mod kernels;
 pub mod program;
 pub mod runtime;

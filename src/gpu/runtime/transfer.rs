@@ -145,10 +145,7 @@ fn read(
     })?;
     // After an error the buffer may still be mapped, so it is dropped.
     lock(&gpu.recorder).staging.give_back(staging);
-    if reports.is_some() {
-        status::judge(gpu, found[0], found[1])?;
-    }
-    Ok(())
+    reports.as_ref().map_or(Ok(()), |words| status::judge(gpu, words, found))
 }
 
 fn read_through(
