@@ -86,7 +86,7 @@ fn sgd(slots: &[&Slot], dtype: DType, s: &Sgd, found: Option<&Array>, most: usiz
     let entries = entries_of(slots, |slot| [u32::from(slot.step == 1), 0]);
     let family = Family {
         name: "sgd",
-        source: shader!("optim_sgd"),
+        source: shader!("lib/optim", "optim_sgd"),
         gradient: Some(dtype),
         option: Some(("MOMENTUM", "momentum", entries.iter().all(|e| e.arrays.len() == 3))),
         before: guard(found, &entries),
@@ -105,7 +105,7 @@ fn adam(slots: &[&Slot], dtype: DType, a: &Adam, found: Option<&Array>, most: us
     });
     let family = Family {
         name: "adam",
-        source: shader!("optim_adam"),
+        source: shader!("lib/optim", "optim_adam"),
         gradient: Some(dtype),
         option: Some(("AMSGRAD", "largest", entries.iter().all(|e| e.arrays.len() == 5))),
         before: guard(found, &entries),
