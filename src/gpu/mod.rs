@@ -4,6 +4,27 @@
 //! (submission), `pipeline` (shader to kernel), `transfer` and `status` (read-back). Then `src/gpu/shader/`,
 //! the shaders' text; `src/gpu/kernels/`; and `src/gpu/program.rs`, users' shaders.
 
+/// The text of files of `shaders/`, one after another.
+macro_rules! shader {
+    ($($file:literal),+) => {
+        concat!($(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/shaders/", $file, ".wgsl"))),+)
+    };
+}
+
+/// A test that needs a GPU adapter and has the driver to itself.
+#[cfg(test)]
+macro_rules! gpu_test {
+    ($name:ident, $body:block) => {
+        #[test]
+        #[ignore = "needs a GPU adapter"]
+        fn $name() -> Result<()> {
+            let _serial = crate::gpu::kernels::tests::serial();
+            $body
+            Ok(())
+        }
+    };
+}
+
 pub mod kernels;
 pub mod program;
 pub mod runtime;

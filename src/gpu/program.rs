@@ -14,7 +14,7 @@ use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::device::{Gpu, gpu};
 use crate::gpu::runtime::pipeline::{SHADER_ERRORS, layouts, pipeline};
-use crate::gpu::runtime::pool::allocation;
+use crate::gpu::runtime::pool::{allocation, storage_bytes};
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
@@ -61,14 +61,14 @@ impl Program {
         name: &str, source: &str, entry: Option<&str>, constants: &[(String, f64)],
     ) -> Result<Program> {
         let wrong = |why: &str| Error::value(format!("gpu.kernel {name}: {why}"));
-        let module = naga::front::wgsl::parse_str(source).map_err(|e| {
-            wrong(&format!("the shader does not parse\n{}", e.emit_to_string(source).trim_end()))
-        })?;
+        let refused =
+            |why: &str, message: String| wrong(&format!("the shader {why}\n{}", message.trim_end()));
+        let module = naga::front::wgsl::parse_str(source)
+            .map_err(|e| refused("does not parse", e.emit_to_string(source)))?;
         let flags = naga::valid::ValidationFlags::all();
-        let mut validator = naga::valid::Validator::new(flags, naga::valid::Capabilities::all());
-        let info = validator.validate(&module).map_err(|e| {
-            wrong(&format!("the shader is not valid\n{}", e.emit_to_string(source).trim_end()))
-        })?;
+        let info = naga::valid::Validator::new(flags, naga::valid::Capabilities::all())
+            .validate(&module)
+            .map_err(|e| refused("is not valid", e.emit_to_string(source)))?;
         let entry = entry_point(&module, entry).map_err(|why| wrong(&why))?;
         let mut values = naga::back::PipelineConstants::default();
         values.extend(constants.iter().cloned());
@@ -192,7 +192,7 @@ impl Program {
     fn dispatch(&self, gpu: &Gpu, made: &Compiled, bound: &[(u32, &Array)], groups: [u32; 3]) -> Result<()> {
         let mut entries = Vec::with_capacity(bound.len());
         for (number, x) in bound {
-            let bytes = (x.numel() as u64 * storage(x.dtype())).next_multiple_of(4).max(4);
+            let bytes = storage_bytes(gpu.index, x.numel(), x.dtype())?.max(4);
             let resource = wgpu::BindingResource::Buffer(wgpu::BufferBinding {
                 buffer: &allocation(x.buffer())?.block.raw,
                 offset: 0,
@@ -213,11 +213,6 @@ impl Program {
         let buffers = bound.iter().map(|(_, x)| x.buffer());
         lock(&gpu.recorder).dispatch_group(gpu, &made.pipeline, group, buffers, groups)
     }
-}
-
-/// Bytes of one element in a storage buffer; bool takes a word.
-fn storage(dtype: DType) -> u64 {
-    if dtype == DType::Bool { 4 } else { dtype.size() as u64 }
 }
 
 /// The name of the compute entry point, `wanted` or the only one.

@@ -1,6 +1,6 @@
 //! Tests of the device layer: errors, threads and memory.
 
-use super::kernels::tests::{serial, up, values};
+use super::kernels::tests::{up, values};
 use super::{Variant, alloc, empty_cache, kernel, scalar, stats};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
@@ -10,23 +10,16 @@ fn failure<T>(result: Result<T>) -> (Option<Kind>, String) {
     result.err().map_or((None, String::new()), |e: Error| (Some(e.kind()), e.to_string()))
 }
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn a_tensor_beyond_the_limit_names_it() -> Result<()> {
-    let _serial = serial();
+gpu_test!(a_tensor_beyond_the_limit_names_it, {
     let (kind, text) = failure(alloc(0, &Shape::new(&[1 << 20, 1 << 13])?, DType::F32));
     assert_eq!(kind, Some(Kind::Memory));
     assert!(text.starts_with(
         "gpu:0: a float32 tensor of shape (1048576, 8192), 34359738368 bytes: one buffer holds"
     ));
     assert!(text.ends_with("(max_storage_buffer_binding_size); split the tensor"), "{text}");
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn a_broken_kernel_is_an_error_and_leaves_the_device_usable() -> Result<()> {
-    let _serial = serial();
+gpu_test!(a_broken_kernel_is_an_error_and_leaves_the_device_usable, {
     let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n\
                 @compute @workgroup_size(64) fn main() { nonsense(); }";
     let variant = Variant { entry: "main", parts: Default::default(), text: Box::default() };
@@ -37,13 +30,9 @@ fn a_broken_kernel_is_an_error_and_leaves_the_device_usable() -> Result<()> {
         "{text}"
     );
     assert_eq!(values::<f32>(&scalar(0, 2.5, DType::F32)?)?, [2.5]);
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn threads_share_a_device() -> Result<()> {
-    let _serial = serial();
+gpu_test!(threads_share_a_device, {
     let work = |n: usize| -> Result<()> {
         for i in 0..20 {
             let x = up(&vec![(n * 100 + i) as f32; 300], &[300])?;
@@ -57,13 +46,10 @@ fn threads_share_a_device() -> Result<()> {
         threads
             .into_iter()
             .try_for_each(|t| t.join().unwrap_or_else(|_| Err(Error::device("a thread panicked"))))
-    })
-}
+    })?;
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn a_repeated_step_needs_nothing_new() -> Result<()> {
-    let _serial = serial();
+gpu_test!(a_repeated_step_needs_nothing_new, {
     let x = up(&vec![1.0f32; 4096], &[64, 64])?;
     let step = || -> Result<()> {
         let y = super::kernels::matmul::matmul(&x, &x)?;
@@ -82,5 +68,5 @@ fn a_repeated_step_needs_nothing_new() -> Result<()> {
     assert_eq!(after.pipelines_created, before.pipelines_created);
     assert_eq!(after.bind_groups_created, before.bind_groups_created);
     assert_eq!(after.live_bytes, before.live_bytes);
-    empty_cache(0)
-}
+    empty_cache(0)?;
+});

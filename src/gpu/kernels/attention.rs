@@ -8,28 +8,17 @@
 mod problem;
 
 use super::copy::{convert, flat};
-use super::dispatch::Dispatch;
+use super::dispatch::{Dispatch, dtype_of_rows};
 use crate::arguments::attention::{Inputs, Known, OutputTangents, Tangents, Wanted, laid_out_as};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::Result;
-use problem::{Pass, Problem, SIDE, shared_out, words_start_rows};
+use problem::{Pass, Problem, SIDE};
 
-/// The text of a file of passes, preceded by the files they share.
-macro_rules! passes {
-    ($file:literal) => {
-        concat!(
-            include_str!("../../../shaders/lib/philox.wgsl"),
-            include_str!("../../../shaders/lib/attention_tiles.wgsl"),
-            include_str!("../../../shaders/lib/attention_scores.wgsl"),
-            include_str!(concat!("../../../shaders/", $file))
-        )
-    };
-}
-
-const FORWARD: &str = passes!("attention.wgsl");
-const BACKWARD: &str = passes!("attention_backward.wgsl");
+const FORWARD: &str = shader!("lib/philox", "lib/attention_tiles", "lib/attention_scores", "attention");
+const BACKWARD: &str =
+    shader!("lib/philox", "lib/attention_tiles", "lib/attention_scores", "attention_backward");
 
 /// The result `[..., L, V]`, and the log-sum-exp of the scores `[..., L, 1]` in float32. A query that sees no
 /// key gets 0 and minus infinity.
@@ -70,22 +59,11 @@ fn along_queries(
     p: &Problem, entry: &'static str, like: &Array, known: Option<&Array>, log_sum: Option<&Array>,
 ) -> Result<(Array, Array)> {
     let (rank, shape) = (like.rank(), like.shape());
-    let dtype = if words_start_rows(like.dtype(), &[p.width]) { like.dtype() } else { DType::F32 };
+    let dtype = dtype_of_rows(like.dtype(), &[p.width]);
     let out = laid_out_as(shape.with(rank - 1, p.width), like, dtype)?;
     let number = Array::empty(shape.with(rank - 1, 1), DType::F32, like.device())?;
-    let (blocks, chunks) = shared_out(p.width);
-    let pass = Pass {
-        g: known.unwrap_or(like),
-        stats: log_sum.unwrap_or(like),
-        out: &out,
-        out2: &number,
-        own: p.batch,
-        tiles: p.queries.div_ceil(SIDE),
-        walked: p.keys.div_ceil(SIDE),
-        chunks: chunks.max(1),
-        blocks,
-        mask: None,
-    };
+    let mut pass = p.pass(known.unwrap_or(like), log_sum.unwrap_or(like), [&out, &number], p.width);
+    pass.chunks = pass.chunks.max(1);
     p.run(&pass, entry, FORWARD, |_| ())?;
     Ok((out, number))
 }
@@ -103,8 +81,7 @@ fn statistics(p: &Problem, known: &Known, g: &Array, moved: Option<&OutputTangen
         None => (known.out, lse.clone()),
     };
     let read = [g, known.out, tangent];
-    let source = include_str!("../../../shaders/attention_rows.wgsl");
-    let mut run = Dispatch::new("attention_rows", source, DType::F32);
+    let mut run = Dispatch::new("attention_rows", shader!("attention_rows"), DType::F32);
     run.input("g", g).input("y", known.out).input("moved", tangent).reads(&lse).reads(&mean).writes(&out);
     run.flag("SECOND", moved.is_some()).lengths(&g.shape().part(0, rank - 1));
     for x in read {
@@ -140,24 +117,16 @@ impl Back<'_> {
         })
     }
 
-    /// A pass that writes `out` and `out2`, whose columns are shared out as told; the work along them is
-    /// added.
-    fn pass<'b>(&'b self, out: &'b Array, out2: &'b Array, (blocks, chunks): (usize, usize)) -> Pass<'b> {
-        let (g, stats, own) = (self.g, &self.stats, self.p.batch);
-        Pass { g, stats, out, out2, own, tiles: 0, walked: 0, chunks, blocks, mask: None }
+    /// A pass along the queries that writes `out` and `out2` of so many columns.
+    fn pass<'b>(&'b self, out: &'b Array, out2: &'b Array, columns: usize) -> Pass<'b> {
+        self.p.pass(self.g, &self.stats, [out, out2], columns)
     }
 
     /// The gradient of the queries `x`.
     fn queries(&self, x: &Array) -> Result<Array> {
-        let p = self.p;
-        let dtype = if words_start_rows(x.dtype(), &[p.depth]) { x.dtype() } else { DType::F32 };
-        let out = laid_out_as(x.shape(), x, dtype)?;
-        let pass = Pass {
-            tiles: p.queries.div_ceil(SIDE),
-            walked: p.keys.div_ceil(SIDE),
-            ..self.pass(&out, &out, shared_out(p.depth))
-        };
-        self.run(&pass, "attention_queries", 0)?;
+        let depth = self.p.depth;
+        let out = laid_out_as(x.shape(), x, dtype_of_rows(x.dtype(), &[depth]))?;
+        self.run(&self.pass(&out, &out, depth), "attention_queries", 0)?;
         rounded(&out, x.dtype())
     }
 
@@ -165,8 +134,7 @@ impl Back<'_> {
     fn keys(&self, k: Option<&Array>, v: Option<&Array>) -> Result<(Option<Array>, Option<Array>)> {
         let p = self.p;
         let Some(like) = k.or(v) else { return Ok((None, None)) };
-        let whole = words_start_rows(like.dtype(), &[p.depth, p.width]);
-        let dtype = if whole { like.dtype() } else { DType::F32 };
+        let dtype = dtype_of_rows(like.dtype(), &[p.depth, p.width]);
         let made = |x: Option<&Array>| x.map(|x| laid_out_as(x.shape(), x, dtype)).transpose();
         let (dk, dv) = (made(k)?, made(v)?);
         let Some(any) = dk.as_ref().or(dv.as_ref()) else { return Ok((None, None)) };
@@ -176,7 +144,7 @@ impl Back<'_> {
             own: owners(&p.batch, like),
             tiles: p.keys.div_ceil(SIDE),
             walked: p.queries.div_ceil(SIDE),
-            ..self.pass(out, out2, shared_out(columns))
+            ..self.pass(out, out2, columns)
         };
         let wants = 2 * usize::from(dk.is_some()) + 4 * usize::from(dv.is_some());
         self.run(&pass, "attention_keys", wants)?;
@@ -195,8 +163,10 @@ impl Back<'_> {
             own: owners(&p.batch, x),
             tiles: rows.div_ceil(SIDE),
             walked: along(rows, p.queries) * along(cols, p.keys),
+            chunks: cols.div_ceil(SIDE),
+            blocks: 1,
             mask: Some((rows, cols)),
-            ..self.pass(&out, &out, (1, cols.div_ceil(SIDE)))
+            ..self.pass(&out, &out, 0)
         };
         self.run(&pass, "attention_mask", 0)?;
         rounded(&out, x.dtype())

@@ -11,46 +11,36 @@ use crate::gpu::shader::template::per_word;
 
 /// Computes `y` from `x` and `w`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
-    let out = Array::empty(window.shape(&[x.dim(0), w.dim(0)], &window.output)?, x.dtype(), x.device())?;
-    let row = w.dim(1) * window.taps();
-    let outputs = w.dim(0) / groups.max(1);
-    let sizes = Sizes { groups, inner: w.dim(1), outer: outputs, steps: [outputs * row, window.taps(), row] };
-    correlate(x, w, out, window, sizes, false)
+    correlate(x, w, window, groups, false)
 }
 
 /// Computes `x` from `y` and `w`.
 pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
-    let shape = window.shape(&[y.dim(0), groups * w.dim(1)], &window.input)?;
-    let out = Array::empty(shape, y.dtype(), y.device())?;
-    let row = w.dim(1) * window.taps();
-    let outputs = w.dim(0) / groups.max(1);
-    let sizes = Sizes { groups, inner: outputs, outer: w.dim(1), steps: [outputs * row, row, window.taps()] };
-    correlate(y, w, out, window, sizes, true)
+    correlate(y, w, window, groups, true)
 }
 
-/// The channels of a group that are summed over (inner) and that are produced (outer), and the weight's
-/// strides along groups, inner and outer channels.
-struct Sizes {
-    groups: usize,
-    inner: usize,
-    outer: usize,
-    steps: [usize; 3],
-}
-
-fn correlate(
-    x: &Array, w: &Array, out: Array, window: &Window, sizes: Sizes, transposed: bool,
-) -> Result<Array> {
+fn correlate(x: &Array, w: &Array, window: &Window, groups: usize, transposed: bool) -> Result<Array> {
+    // The channels of a group that `x` and `y` of a convolution have.
+    let (own, made) = (w.dim(1), w.dim(0) / groups.max(1));
+    let (tap, row) = (window.taps(), own * window.taps());
+    // Channels that are summed over (inner) and that are produced (outer), and the weight's strides along
+    // groups, inner and outer channels.
+    let (inner, outer, steps) =
+        if transposed { (made, own, [made * row, row, tap]) } else { (own, made, [made * row, tap, row]) };
+    let (from, to, channels) = match transposed {
+        true => (window.output, window.input, groups * own),
+        false => (window.input, window.output, w.dim(0)),
+    };
+    let out = Array::empty(window.shape(&[x.dim(0), channels], &to)?, x.dtype(), x.device())?;
     if out.numel() == 0 {
         return Ok(out);
     }
     let (x, w) = (contiguous(x)?, contiguous(w)?);
-    check_rounds(index_of(&x)?, "convolution", window.taps() * (sizes.inner + 1) * per_word(x.dtype()))?;
-    let (from, to) = if transposed { (window.output, window.input) } else { (window.input, window.output) };
-    let mut run = Dispatch::new("conv", include_str!("../../../shaders/conv.wgsl"), x.dtype());
+    check_rounds(index_of(&x)?, "convolution", tap * (inner + 1) * per_word(x.dtype()))?;
+    let mut run = Dispatch::new("conv", shader!("conv"), x.dtype());
     run.input("x", &x).input("weight", &w).output("out", &out).flag("TRANSPOSED", transposed);
     geometry(&mut run, window, from, to);
-    run.words([out.numel(), x.offset(), w.offset(), sizes.groups, sizes.inner, sizes.outer]);
-    run.words(sizes.steps);
+    run.words([out.numel(), x.offset(), w.offset(), groups, inner, outer]).words(steps);
     run.launch(words_of(&out).div_ceil(256))?;
     Ok(out)
 }
@@ -73,7 +63,7 @@ pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Ar
     let places: usize = window.output.iter().product();
     let rounds = ((x.dim(0) * places).div_ceil(256) + 8) * per_word(x.dtype());
     check_rounds(index_of(&x)?, "convolution", rounds)?;
-    let mut run = Dispatch::new("conv_weight", include_str!("../../../shaders/conv_weight.wgsl"), x.dtype());
+    let mut run = Dispatch::new("conv_weight", shader!("conv_weight"), x.dtype());
     run.input("x", &x).input("y", &y).output("out", &out);
     geometry(&mut run, window, window.input, window.output);
     run.words([out.numel(), x.offset(), y.offset(), groups, inner, y.dim(1) / groups.max(1), x.dim(0)]);
@@ -92,7 +82,7 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
         return Ok((out, at));
     }
     check_rounds(index_of(&x)?, "max_pool", window.taps() * per_word(x.dtype()))?;
-    let mut run = Dispatch::new("max_pool", include_str!("../../../shaders/max_pool.wgsl"), x.dtype());
+    let mut run = Dispatch::new("max_pool", shader!("max_pool"), x.dtype());
     run.input("x", &x).output("out", &out).writes(&at);
     geometry(&mut run, window, window.input, window.output);
     run.words([out.numel(), x.offset()]);

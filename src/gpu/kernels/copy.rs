@@ -49,7 +49,7 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
     let is_copy = x.dtype() == dtype && per_word(dtype) == 1;
     let (from, to) = if is_copy { (DType::I32, DType::I32) } else { (x.dtype(), dtype) };
     let compute = if from.is_float() || to.is_float() { DType::F32 } else { DType::I32 };
-    let mut run = Dispatch::new("cast", include_str!("../../../shaders/map1.wgsl"), compute);
+    let mut run = Dispatch::new("cast", shader!("map1"), compute);
     run.text.load("x", from).store("out", to);
     run.reads(x)
         .writes(&out)
@@ -75,8 +75,8 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     };
     let nest = Nest::new(&dst.shape(), &[dst, src]);
     let (name, source) = match per_word(dst.dtype()) {
-        1 => ("copy_into", include_str!("../../../shaders/copy_into.wgsl")),
-        _ => ("copy_into_halves", include_str!("../../../shaders/copy_into_halves.wgsl")),
+        1 => ("copy_into", shader!("copy_into")),
+        _ => ("copy_into_halves", shader!("copy_into_halves")),
     };
     let mut run = Dispatch::new(name, source, DType::F32);
     run.reads(src).writes(dst).nest(&nest, 2).words([nest.rank, dst.numel(), dst.offset(), src.offset()]);

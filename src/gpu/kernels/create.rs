@@ -46,7 +46,7 @@ pub fn eye(index: u8, rows: usize, columns: usize, diagonal: i64, dtype: DType) 
 /// `x` with zeros above (`upper` false) or below (`upper` true) the given diagonal of the last two axes.
 pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
     let out = like(x, x.dtype())?;
-    let mut run = Dispatch::new("tri", include_str!("../../../shaders/tri.wgsl"), x.dtype());
+    let mut run = Dispatch::new("tri", shader!("tri"), x.dtype());
     run.input("x", x).output("out", &out).flag("UPPER", upper).lengths(&x.shape()).strides(x).words([
         x.rank(),
         x.numel(),

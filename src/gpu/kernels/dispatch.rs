@@ -164,6 +164,12 @@ pub fn like(x: &Array, dtype: DType) -> Result<Array> {
     Array::empty(x.shape(), dtype, x.device())
 }
 
+/// The dtype in which rows of these lengths are written: float32 for halves whose rows would not all start on
+/// whole words.
+pub fn dtype_of_rows(dtype: DType, lengths: &[usize]) -> DType {
+    if lengths.iter().all(|n| n.is_multiple_of(per_word(dtype))) { dtype } else { DType::F32 }
+}
+
 /// The number of words of a contiguous array.
 pub fn words_of(x: &Array) -> usize {
     x.numel().div_ceil(per_word(x.dtype()))

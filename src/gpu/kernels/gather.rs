@@ -3,7 +3,7 @@
 //! Indices are int32. One out of range raises at the next read-back (see `src/gpu/runtime/status.rs`).
 
 use super::copy::{cast, contiguous, index_of};
-use super::dispatch::{Dispatch, words_of};
+use super::dispatch::{Dispatch, dtype_of_rows, words_of};
 use super::map::pointwise_int;
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use crate::array::Array;
@@ -69,7 +69,7 @@ fn read_along(
     x_strides: impl Iterator<Item = isize>, idx_strides: impl Iterator<Item = isize>,
 ) -> Result<Array> {
     let report = status(index_of(x)?, name, x.dim(axis), true)?;
-    let mut run = Dispatch::new("gather", include_str!("../../../shaders/gather.wgsl"), x.dtype());
+    let mut run = Dispatch::new("gather", shader!("gather"), x.dtype());
     run.input("x", x)
         .reads(idx)
         .output("out", &out)
@@ -88,10 +88,7 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     let idx = &indices(idx)?;
     let length = idx.numel();
     if length > ROUNDS {
-        let outer: Vec<usize> = shape.iter().take(axis).collect();
-        let inner: Vec<usize> = shape.iter().skip(axis + 1).collect();
-        let flat = Shape::new(&[&outer[..], &[length], &inner].concat())?;
-        let (rows, idx) = (whole(g, flat)?, whole(idx, Shape::new(&[length])?)?);
+        let (rows, idx) = (whole(g, shape.with(axis, length))?, whole(idx, Shape::new(&[length])?)?);
         let rows = cast(&rows, arithmetic(g.dtype()))?;
         return sum_of_parts(length, g.dtype(), |part| {
             take_add(&part_of(&rows, axis, part)?, &part_of(&idx, 0, part)?, axis, shape)
@@ -99,13 +96,11 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     }
     let outer: usize = shape.iter().take(axis).product();
     let inner: usize = shape.iter().skip(axis + 1).product();
-    // Rows of packed outputs must start on whole words.
-    let dtype = if inner.is_multiple_of(per_word(g.dtype())) { g.dtype() } else { DType::F32 };
+    let dtype = dtype_of_rows(g.dtype(), &[inner]);
     let (g, idx) = (contiguous(g)?, contiguous(idx)?);
     let out = Array::empty(*shape, dtype, g.device())?;
     let report = status(index_of(&g)?, "take", shape.at(axis), true)?;
-    let mut run =
-        Dispatch::new("scatter_rows", include_str!("../../../shaders/scatter_rows.wgsl"), g.dtype());
+    let mut run = Dispatch::new("scatter_rows", shader!("scatter_rows"), g.dtype());
     run.reads(&idx).input("src", &g).output("out", &out).reports(&report).words([
         outer,
         shape.at(axis),
@@ -131,7 +126,7 @@ pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result
     let out = Array::empty(*shape, g.dtype(), g.device())?;
     let report = status(index_of(g)?, "gather", shape.at(axis), true)?;
     // `x` is not read: the result starts from zero.
-    let mut run = Dispatch::new("scatter_add", include_str!("../../../shaders/scatter.wgsl"), g.dtype());
+    let mut run = Dispatch::new("scatter_add", shader!("scatter"), g.dtype());
     run.input("x", g)
         .reads(idx)
         .input("src", g)
@@ -161,7 +156,7 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
     let out = Array::empty(*shape, x.dtype(), x.device())?;
     // Whole words are copied as bits, so that NaN payloads and subnormals survive.
     let moved = if x.dtype().size() == 4 { DType::I32 } else { x.dtype() };
-    let mut run = Dispatch::new("pad", include_str!("../../../shaders/pad.wgsl"), moved);
+    let mut run = Dispatch::new("pad", shader!("pad"), moved);
     run.text.load("x", moved).store("out", moved);
     run.reads(x).writes(&out).lengths(shape).lengths(&x.shape()).strides(x);
     run.eight(starts.iter().map(|&s| s as isize)).eight(steps.iter().copied());

@@ -16,12 +16,7 @@ use crate::math::real::{Pointwise, PointwiseInt};
 
 /// The names of the inputs in the templates.
 const NAMES: [&str; 4] = ["x", "y", "z", "w"];
-const SKELETONS: [&str; 4] = [
-    include_str!("../../../shaders/map1.wgsl"),
-    include_str!("../../../shaders/map2.wgsl"),
-    include_str!("../../../shaders/map3.wgsl"),
-    include_str!("../../../shaders/map4.wgsl"),
-];
+const SKELETONS: [&str; 4] = [shader!("map1"), shader!("map2"), shader!("map3"), shader!("map4")];
 
 /// The parameters of an elementwise kernel, apart from the rule's text.
 pub(super) struct Job<'a> {

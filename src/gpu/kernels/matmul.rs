@@ -4,7 +4,7 @@
 //! products with a vector in one pass over the matrix. The choice depends only on the shapes.
 
 use super::copy::{cast, contiguous};
-use super::dispatch::Dispatch;
+use super::dispatch::{Dispatch, dtype_of_rows};
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -33,10 +33,9 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
         let parts_of = |part| product(&part_of(a, r - 1, part)?, &part_of(b, r - 2, part)?, batch, sums);
         return sum_of_parts(k, a.dtype(), parts_of);
     }
-    // Rows of packed outputs must start on whole words; a single column is written as a row.
+    // A single column is written as a row.
     let columns = if n == 1 { m } else { n };
-    let whole = columns.is_multiple_of(per_word(a.dtype()));
-    cast(&product(a, b, batch, if whole { a.dtype() } else { sums })?, a.dtype())
+    cast(&product(a, b, batch, dtype_of_rows(a.dtype(), &[columns]))?, a.dtype())
 }
 
 /// The product, in the operands' dtype or that of the sums.
@@ -76,9 +75,9 @@ fn multiply(x: &Array, y: &Array, out: &Array, batches: &Nest) -> Result<()> {
     let (m, k, n, count) = (x.dim(r - 2), x.dim(r - 1), y.dim(r - 1), batches.numel());
     let large = m >= 128 && n >= 128 && m.div_ceil(128) * n.div_ceil(128) * count >= LARGE_TILES;
     let (name, source, tile) = if large {
-        ("matmul_large", include_str!("../../../shaders/matmul_large.wgsl"), 128)
+        ("matmul_large", shader!("matmul_large"), 128)
     } else {
-        ("matmul", include_str!("../../../shaders/matmul.wgsl"), 64)
+        ("matmul", shader!("matmul"), 64)
     };
     let (tiles_m, tiles_n) = (m.div_ceil(tile), n.div_ceil(tile));
     let mut run = Dispatch::new(name, source, x.dtype());
@@ -101,7 +100,7 @@ fn multiply_vector(x: &Array, y: &Array, out: &Array, batches: &Nest) -> Result<
     let (n, count) = (matrix.dim(free), batches.numel());
     let by_rows = matrix.stride(sum) == 1 && matrix.stride(free) != 1;
     let (entry, width) = if by_rows { ("rows", 8) } else { ("columns", 32) };
-    let mut run = Dispatch::new("vecmat", include_str!("../../../shaders/vecmat.wgsl"), x.dtype());
+    let mut run = Dispatch::new("vecmat", shader!("vecmat"), x.dtype());
     run.entry(entry).input("x", vector).input("y", matrix).output("out", out);
     run.words([n, matrix.dim(sum), count, batches.inner()]);
     let swapped = usize::from(x.dim(rows) != 1);

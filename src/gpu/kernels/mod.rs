@@ -7,9 +7,7 @@ pub mod attention;
 pub mod conv;
 pub mod copy;
 pub mod create;
-mod cross_entropy;
 mod dispatch;
-mod fold;
 pub mod gather;
 pub mod logic;
 mod many;
@@ -21,7 +19,6 @@ mod parts;
 pub mod random;
 pub mod recurrence;
 pub mod reduce;
-mod rows;
 pub mod scan;
 #[cfg(test)]
 pub(super) mod tests;

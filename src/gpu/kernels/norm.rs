@@ -3,22 +3,62 @@
 //! A row is kept in the registers of 16, 64 or 256 threads and read once; a whole workgroup loops over a
 //! longer row.
 
-pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
-
-use super::copy::{cast, from_start};
-use super::dispatch::{Dispatch, words_of};
-use super::rows::Rows;
+use super::copy::{cast, flat, from_start, index_of};
+use super::dispatch::{Dispatch, dtype_of_rows, like, words_of};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::gpu::shader::template::per_word;
+use crate::gpu::status;
+
+/// The distribution of rows over threads.
+#[derive(Clone, Copy)]
+struct Rows {
+    /// The number of rows.
+    rows: usize,
+    /// Elements per row.
+    cols: usize,
+    /// Threads per row.
+    lanes: usize,
+    /// Whether a row fits into the registers of its threads.
+    fits: bool,
+}
+
+impl Rows {
+    /// The rows of `x` over its last `axes` axes.
+    fn of(x: &Array, axes: usize) -> Rows {
+        let cols: usize = x.shape().iter().rev().take(axes).product();
+        let rows = x.numel().checked_div(cols).unwrap_or(0);
+        let lanes = [16, 64].into_iter().find(|lanes| cols <= 16 * lanes).unwrap_or(256);
+        Rows { rows, cols, lanes, fits: cols <= 16 * lanes }
+    }
+
+    /// The number of workgroups for all rows.
+    fn groups(&self) -> usize {
+        self.rows.div_ceil(256 / self.lanes)
+    }
+
+    /// A dispatch of a row kernel with the entry points `rows` and `wide`.
+    fn dispatch<'a>(&self, name: &'a str, source: &'static str) -> Dispatch<'a> {
+        let mut run = Dispatch::new(name, source, DType::F32);
+        run.entry(if self.fits { "rows" } else { "wide" });
+        run.number("LANES", self.lanes).number("RADIX", self.lanes.isqrt());
+        run
+    }
+
+    /// An array for the result of rows of `x`.
+    fn output(&self, x: &Array) -> Result<Array> {
+        like(x, dtype_of_rows(x.dtype(), &[self.cols]))
+    }
+}
 
 /// Softmax along the last axis, or its logarithm.
 pub fn softmax(x: &Array, log: bool) -> Result<Array> {
     let x = from_start(x)?;
     let rows = Rows::of(&x, 1);
     let out = rows.output(&x)?;
-    let mut run = rows.dispatch("softmax", include_str!("../../../shaders/softmax.wgsl"));
+    let mut run = rows.dispatch("softmax", shader!("softmax"));
     run.input("x", &x).output("out", &out).flag("LOG", log);
     run.words([rows.rows, rows.cols, 0, rows.cols, rows.cols]);
     run.launch(rows.groups())?;
@@ -31,8 +71,7 @@ pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     let (g, y) = (from_start(g)?, from_start(y)?);
     let rows = Rows::of(&y, 1);
     let out = rows.output(&y)?;
-    let source = include_str!("../../../shaders/softmax_backward.wgsl");
-    let mut run = rows.dispatch("softmax_vjp", source);
+    let mut run = rows.dispatch("softmax_vjp", shader!("softmax_backward"));
     run.input("y", &y).input("g", &g).output("out", &out).flag("LOG", log);
     run.words([rows.rows]).words([rows.cols; 4]);
     run.launch(rows.groups())?;
@@ -53,7 +92,7 @@ pub fn layer_norm(
     // Placeholders for absent buffers; the flags tell that they are not read.
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
     let shift = bias.map_or(Ok(x.clone()), from_start)?;
-    let mut run = rows.dispatch("layer_norm", include_str!("../../../shaders/layernorm.wgsl"));
+    let mut run = rows.dispatch("layer_norm", shader!("layernorm"));
     run.input("x", &x).input("weight", &scale).input("bias", &shift);
     run.output("out", &out).writes(&mean).writes(&rstd);
     let flags = usize::from(weight.is_some()) | usize::from(bias.is_some()) << 1;
@@ -79,8 +118,7 @@ pub fn layer_norm_vjp(
     let groups = rows.groups().min(SLOTS.div_ceil(per_group)).max(1);
     let slots = groups * per_group;
     let partial = Array::empty(Shape::new(&[slots, 2, rows.cols])?, DType::F32, x.device())?;
-    let source = include_str!("../../../shaders/layernorm_backward.wgsl");
-    let mut run = rows.dispatch("layer_norm_vjp", source);
+    let mut run = rows.dispatch("layer_norm_vjp", shader!("layernorm_backward"));
     run.input("x", &x).input("g", &g).input("weight", &scale);
     run.reads(&mean).reads(&rstd).output("out", &out).writes(&partial);
     run.words([rows.rows]).words([rows.cols; 4]).words([usize::from(weight.is_some()) | 8, groups]);
@@ -94,9 +132,58 @@ pub fn layer_norm_vjp(
 fn add_slots(partial: &Array, shape: Shape, slots: usize, dtype: DType) -> Result<(Array, Array)> {
     let dweight = Array::empty(shape, dtype, partial.device())?;
     let dbias = Array::empty(shape, dtype, partial.device())?;
-    let source = include_str!("../../../shaders/layernorm_columns.wgsl");
-    let mut run = Dispatch::new("layer_norm_columns", source, DType::F32);
+    let mut run = Dispatch::new("layer_norm_columns", shader!("layernorm_columns"), DType::F32);
     run.reads(partial).output("dweight", &dweight).output("dbias", &dbias).words([slots, shape.numel()]);
     run.launch(words_of(&dweight).div_ceil(32))?;
     Ok((dweight, dbias))
+}
+
+/// Checks that the classes are int32; returns them from the start of a buffer.
+fn labels(target: &Array) -> Result<Array> {
+    if target.dtype() != DType::I32 {
+        return Err(Error::dtype(format!("internal: class indices on a gpu are int32, got {target:?}")));
+    }
+    from_start(target)
+}
+
+/// The label to ignore; no row has one outside of int32.
+fn ignored(ignore_index: i64) -> usize {
+    i32::try_from(ignore_index).unwrap_or(i32::MIN) as usize
+}
+
+/// Cross entropy of the rows of `logits [n, c]` against the classes `target [n]`. Returns the loss and
+/// log-sum-exp of each row, in float32. A class outside of `0..c` raises at the next read-back.
+pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Result<(Array, Array)> {
+    let (x, target) = (from_start(logits)?, labels(target)?);
+    let rows = Rows::of(&x, 1);
+    let shape = Shape::new(&[x.dim(0)])?;
+    let loss = Array::empty(shape, DType::F32, x.device())?;
+    let lse = Array::empty(shape, DType::F32, x.device())?;
+    let report = status(index_of(&x)?, "cross_entropy", rows.cols, false)?;
+    let mut run = rows.dispatch("cross_entropy", shader!("cross_entropy"));
+    run.entry("main").input("x", &x).reads(&target).writes(&loss).writes(&lse).reports(&report);
+    run.number("EPW", per_word(x.dtype()));
+    run.words([rows.rows, rows.cols, 0, rows.cols, ignored(ignore_index)]).floats([0.0]);
+    run.launch(rows.groups())?;
+    Ok((loss, lse))
+}
+
+/// The VJP of [`cross_entropy`]: `g[r] * (exp(x - lse[r]) - onehot(target[r]))`, zero on ignored rows.
+pub fn cross_entropy_vjp(
+    g: &Array, logits: &Array, target: &Array, lse: &Array, ignore_index: i64,
+) -> Result<Array> {
+    let (g, x, target, lse) = (flat(g, DType::F32)?, from_start(logits)?, labels(target)?, from_start(lse)?);
+    let rows = Rows::of(&x, 1);
+    let out = rows.output(&x)?;
+    let words = rows.cols.div_ceil(per_word(out.dtype()));
+    let mut run = Dispatch::new("cross_entropy_vjp", shader!("cross_entropy_backward"), DType::F32);
+    run.input("x", &x)
+        .reads(&target)
+        .reads(&lse)
+        .reads(&g)
+        .output("out", &out)
+        .words([rows.rows, rows.cols, words, 0, rows.cols, 1, rows.cols, ignored(ignore_index)])
+        .floats([0.0, 1.0]);
+    run.launch((rows.rows * words).div_ceil(1024))?;
+    cast(&out, x.dtype())
 }

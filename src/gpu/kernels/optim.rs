@@ -86,7 +86,7 @@ fn sgd(slots: &[&Slot], dtype: DType, s: &Sgd, found: Option<&Array>, most: usiz
     let entries = entries_of(slots, |slot| [u32::from(slot.step == 1), 0]);
     let family = Family {
         name: "sgd",
-        source: include_str!("../../../shaders/optim_sgd.wgsl"),
+        source: shader!("lib/optim", "optim_sgd"),
         gradient: Some(dtype),
         option: Some(("MOMENTUM", "momentum", entries.iter().all(|e| e.arrays.len() == 3))),
         before: guard(found, &entries),
@@ -105,7 +105,7 @@ fn adam(slots: &[&Slot], dtype: DType, a: &Adam, found: Option<&Array>, most: us
     });
     let family = Family {
         name: "adam",
-        source: include_str!("../../../shaders/optim_adam.wgsl"),
+        source: shader!("lib/optim", "optim_adam"),
         gradient: Some(dtype),
         option: Some(("AMSGRAD", "largest", entries.iter().all(|e| e.arrays.len() == 5))),
         before: guard(found, &entries),
@@ -139,7 +139,7 @@ pub fn norm(arrays: &[&Array]) -> Result<Array> {
     for same in flat.chunk_by(|a, b| a.dtype() == b.dtype()) {
         let family = Family {
             name: "squares",
-            source: include_str!("../../../shaders/optim_squares.wgsl"),
+            source: shader!("optim_squares"),
             gradient: Some(same[0].dtype()),
             after: Some(&sums),
             ..Family::default()
@@ -168,7 +168,7 @@ fn scale_by(arrays: &[&Array], factor: &Array, found: &Array) -> Result<()> {
     let moved: Vec<Array> = arrays.iter().map(|x| flat(x, DType::F32)).collect::<Result<_>>()?;
     let family = Family {
         name: "scale",
-        source: include_str!("../../../shaders/optim_scale.wgsl"),
+        source: shader!("optim_scale"),
         before: (Some(&factor), Some(found)),
         ..Family::default()
     };

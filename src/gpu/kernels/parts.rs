@@ -3,7 +3,7 @@
 //! split raise on that driver.
 
 use super::copy::cast;
-use super::fold::Fold;
+use super::reduce::Fold;
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};

@@ -8,9 +8,6 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 
-const SOURCE: &str =
-    concat!(include_str!("../../../shaders/lib/philox.wgsl"), include_str!("../../../shaders/random.wgsl"));
-
 /// Uniform numbers in `[0, 1)`: element `i` depends only on the seed and on `offset + i / 4`.
 pub fn uniform(index: u8, shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Array> {
     draw(index, "draw_uniform", shape, dtype, seed, offset, (0, 1))
@@ -44,7 +41,7 @@ fn draw(
     (low, span): (i32, u32),
 ) -> Result<Array> {
     let out = Array::empty(shape, dtype, Device::Gpu(index))?;
-    let mut run = Dispatch::new(entry, SOURCE, DType::F32);
+    let mut run = Dispatch::new(entry, shader!("lib/philox", "random"), DType::F32);
     run.entry(entry).output("out", &out);
     // Of the mantissa.
     let digits = match dtype {

@@ -8,11 +8,6 @@ use crate::array::dtype::DType;
 use crate::array::nest::Nest;
 use crate::error::Result;
 
-const SOURCE: &str = concat!(
-    include_str!("../../../shaders/lib/products.wgsl"),
-    include_str!("../../../shaders/recurrence.wgsl")
-);
-
 /// `s[i] = decay[i] * s[i-1] + x[i]` along `axis`, computed in float32. Both operands have one shape.
 pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
     let out = like(x, DType::F32)?;
@@ -20,7 +15,7 @@ pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
     let kept = Nest::over(&x.shape(), &operands, (0..x.rank()).filter(|&i| i != axis));
     let lines = kept.numel();
     for (start, length) in parts(x.dim(axis)) {
-        let mut run = Dispatch::new("recurrence", SOURCE, DType::F32);
+        let mut run = Dispatch::new("recurrence", shader!("lib/products", "recurrence"), DType::F32);
         run.input("decay", decay).input("x", x).output("out", &out);
         run.nest(&kept, 3).words([kept.rank, lines, length]);
         for array in operands {

@@ -1,17 +1,90 @@
-//! Reductions on the GPU; the counterpart of `src/cpu/reduce/mod.rs`.
+//! Reductions on the GPU, and the operations that they share with scans; the counterpart of
+//! `src/cpu/reduce/mod.rs`.
 //!
 //! A long reduction with few outputs is split into parts that run concurrently; a second dispatch reduces
 //! their results. The split, and so the order of every sum, depends only on the shape.
 
 use super::copy::cast;
 use super::dispatch::{Dispatch, words_of};
-use super::fold::Fold;
+use super::map::{pointwise, pointwise_int};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::nest::Nest;
 use crate::array::shape::{Axes, MAX_RANK, Shape};
 use crate::error::Result;
 use crate::gpu::shader::template::arithmetic;
+use crate::math::real::{Integer, Pointwise, PointwiseInt, Real};
+
+/// An associative operation, numbered as in `shaders/reduce.wgsl`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Fold {
+    /// Sum.
+    Sum,
+    /// Product.
+    Prod,
+    /// Maximum.
+    Max,
+    /// Minimum.
+    Min,
+}
+
+impl Fold {
+    /// The name of its kernel.
+    pub fn name(self) -> &'static str {
+        ["reduce_sum", "reduce_prod", "reduce_max", "reduce_min"][self as usize]
+    }
+
+    /// The bits of the neutral element.
+    pub fn neutral(self, compute: DType) -> u32 {
+        match (self, compute) {
+            (Fold::Sum, _) => 0,
+            (Fold::Prod, DType::F32) => 1f32.to_bits(),
+            (Fold::Prod, _) => 1,
+            (Fold::Max, DType::F32) => f32::NEG_INFINITY.to_bits(),
+            (Fold::Min, DType::F32) => f32::INFINITY.to_bits(),
+            (Fold::Max, DType::U32) => u32::MIN,
+            (Fold::Min, DType::U32) => u32::MAX,
+            (Fold::Max, _) => i32::MIN as u32,
+            (Fold::Min, _) => i32::MAX as u32,
+        }
+    }
+
+    /// Combines two arrays of one dtype elementwise.
+    pub fn combine(self, x: &Array, y: &Array) -> Result<Array> {
+        if x.dtype().is_float() {
+            pointwise("combine", [self as u64, 0], [x, y], Combine(self))
+        } else {
+            pointwise_int([x, y], Combine(self))
+        }
+    }
+}
+
+/// The operation on two numbers.
+#[derive(Clone, Copy)]
+struct Combine(Fold);
+
+impl Pointwise<2> for Combine {
+    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R {
+        let keep = |better: R::Mask| R::select(x.ne(x), x, R::select(y.ne(y), y, R::select(better, x, y)));
+        match self.0 {
+            Fold::Sum => x + y,
+            Fold::Prod => x * y,
+            Fold::Max => keep(x.gt(y)),
+            Fold::Min => keep(x.lt(y)),
+        }
+    }
+}
+
+impl PointwiseInt<2> for Combine {
+    fn apply<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        match self.0 {
+            Fold::Sum => x.add(y),
+            Fold::Prod => x.mul(y),
+            Fold::Max => x.max(y),
+            Fold::Min => x.min(y),
+        }
+    }
+}
 
 /// A reduction of `length` elements for each of `count` outputs, at any strides in `x`.
 struct Task<'a> {
@@ -127,7 +200,7 @@ impl Task<'_> {
         let out = Array::empty(Shape::new(&[self.count() as usize])?, dtype, x.device())?;
         let words = words_of(&out) as i64;
         let entry = self.entry(words);
-        let mut run = Dispatch::new(self.fold.name(), include_str!("../../../shaders/reduce.wgsl"), compute);
+        let mut run = Dispatch::new(self.fold.name(), shader!("reduce"), compute);
         run.entry(entry.name).input("x", x).output("out", &out).number("FOLD", self.fold as usize);
         self.write(&mut run);
         run.words([self.fold.neutral(compute) as usize]);
@@ -188,7 +261,7 @@ fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array>
     let out = Array::empty(x.shape().reduced(Axes::one(axis), keepdim), DType::I32, x.device())?;
     let task = Task::over(Fold::Max, x, Axes::one(axis));
     let tree = task.length() >= 32;
-    let mut run = Dispatch::new(name, include_str!("../../../shaders/argreduce.wgsl"), x.dtype());
+    let mut run = Dispatch::new(name, shader!("argreduce"), x.dtype());
     run.entry(if tree { "tree" } else { "serial" }).input("x", x).writes(&out);
     run.flag("SMALLEST", name == "argmin");
     task.write(&mut run);

@@ -2,15 +2,12 @@
 
 use super::copy::cast;
 use super::dispatch::{Dispatch, like};
-use super::fold::Fold;
+use super::reduce::Fold;
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::nest::Nest;
 use crate::error::Result;
 use crate::gpu::shader::template::arithmetic;
-
-const SOURCE: &str =
-    concat!(include_str!("../../../shaders/lib/products.wgsl"), include_str!("../../../shaders/scan.wgsl"));
 
 /// The cumulative sum along `axis`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
@@ -31,7 +28,7 @@ fn scan(name: &str, fold: Fold, x: &Array, axis: usize) -> Result<Array> {
         return cast(&out, x.dtype());
     }
     let tree = length >= 64 && lines < 16 << 10;
-    let mut run = Dispatch::new(name, SOURCE, compute);
+    let mut run = Dispatch::new(name, shader!("lib/products", "scan"), compute);
     run.entry(if tree { "tree" } else { "serial" })
         .input("x", x)
         .output("out", &out)

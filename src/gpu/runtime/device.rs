@@ -14,16 +14,12 @@ use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The number of GPUs that can be addressed.
 const MAX_DEVICES: usize = 16;
-
-/// The bits of a constant's values, and its dtype.
-type ConstantKey = (SmallVec<[u64; 2]>, DType);
 
 /// One opened GPU.
 pub struct Gpu {
@@ -37,8 +33,8 @@ pub struct Gpu {
     pub(crate) pool: Mutex<Pool>,
     pub(crate) recorder: Mutex<Recorder>,
     pub(crate) kernels: Mutex<Kernels>,
-    /// Cached constants, by the bits of their values and dtype.
-    pub(crate) constants: Mutex<FxHashMap<ConstantKey, Array>>,
+    /// Cached constants, by the bits of their value and dtype.
+    pub(crate) constants: Mutex<FxHashMap<(u64, DType), Array>>,
     /// Errors that indexing kernels report.
     pub(crate) status: Mutex<Status>,
     info: Info,

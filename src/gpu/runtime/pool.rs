@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::process::sync::lock;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
 /// The memory of one tensor on a GPU: the owner inside its [`Buffer`].
 pub struct Allocation {
@@ -220,13 +220,6 @@ pub(crate) fn allocation(buffer: &Buffer) -> Result<&Allocation> {
     buffer.owner::<Allocation>().ok_or_else(|| {
         Error::device(format!("internal: a gpu tensor expected, got one on {}", buffer.device()))
     })
-}
-
-impl Allocation {
-    /// Whether recorded commands that are not yet submitted use this memory.
-    pub(crate) fn is_recorded(&self, epoch: u64) -> bool {
-        self.block.epoch.load(Ordering::Relaxed) >= epoch
-    }
 }
 
 /// Returns all cached memory of GPU `index` to the driver.

@@ -27,8 +27,18 @@ const BIND_GROUPS: usize = 4096;
 
 /// A recorded command.
 enum Command {
-    Dispatch { pipeline: wgpu::ComputePipeline, group: wgpu::BindGroup, offset: u32, groups: [u32; 3] },
-    Copy { from: (wgpu::Buffer, u64), to: (wgpu::Buffer, u64), size: u64 },
+    /// `offset` is that of the parameters, if there are any.
+    Dispatch {
+        pipeline: wgpu::ComputePipeline,
+        group: wgpu::BindGroup,
+        offset: Option<u32>,
+        groups: [u32; 3],
+    },
+    Copy {
+        from: (wgpu::Buffer, u64),
+        to: (wgpu::Buffer, u64),
+        size: u64,
+    },
 }
 
 /// The key of a bind group: its layout and the ids of its buffers.
@@ -139,7 +149,7 @@ impl Recorder {
             self.submit(gpu);
         }
         let group = self.group(gpu, kernel, buffers)?;
-        let (pipeline, offset) = (kernel.pipeline.clone(), self.push_parameters(params));
+        let (pipeline, offset) = (kernel.pipeline.clone(), Some(self.push_parameters(params)));
         self.push(gpu, Command::Dispatch { pipeline, group, offset, groups });
         Ok(())
     }
@@ -152,8 +162,8 @@ impl Recorder {
         for buffer in buffers {
             self.touch(buffer)?;
         }
-        let (pipeline, offset) = (pipeline.clone(), NO_PARAMETERS);
-        self.push(gpu, Command::Dispatch { pipeline, group, offset, groups });
+        let pipeline = pipeline.clone();
+        self.push(gpu, Command::Dispatch { pipeline, group, offset: None, groups });
         Ok(())
     }
 
@@ -237,13 +247,9 @@ fn encode(encoder: &mut wgpu::CommandEncoder, commands: &[Command]) {
         let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
         while let Some(Command::Dispatch { pipeline, group, offset, groups }) = rest.first() {
             pass.set_pipeline(pipeline);
-            let offsets: &[u32] = if *offset == NO_PARAMETERS { &[] } else { std::slice::from_ref(offset) };
-            pass.set_bind_group(0, group, offsets);
+            pass.set_bind_group(0, group, offset.as_slice());
             pass.dispatch_workgroups(groups[0], groups[1], groups[2]);
             rest = &rest[1..];
         }
     }
 }
-
-/// Marks a dispatch without parameters.
-const NO_PARAMETERS: u32 = u32::MAX;

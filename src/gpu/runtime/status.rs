@@ -5,7 +5,7 @@
 //! they index, so that the message can name them.
 
 use super::device::{Gpu, gpu};
-use super::transfer::{scalar, upload};
+use super::transfer::upload;
 use crate::array::Array;
 use crate::array::buffer::Buffer;
 use crate::array::dtype::DType;
@@ -59,18 +59,13 @@ pub(crate) fn to_read(gpu: &Gpu) -> Option<Array> {
     if status.pending.is_empty() { None } else { status.words.clone() }
 }
 
-/// Raises the error that the words report, if any.
-pub(crate) fn judge(gpu: &Gpu, flag: u32, found: u32) -> Result<()> {
-    let (words, pending) = {
-        let mut status = lock(&gpu.status);
-        (status.words.clone(), std::mem::take(&mut status.pending))
-    };
+/// Raises the error that the two words of `words` report, if any.
+pub(crate) fn judge(gpu: &Gpu, words: &Array, [flag, found]: [u32; 2]) -> Result<()> {
+    let pending = std::mem::take(&mut lock(&gpu.status).pending);
     if flag == 0 {
         return Ok(());
     }
-    if let Some(words) = words {
-        crate::gpu::kernels::copy::copy_into(&words, &scalar(gpu.index, 0.0, DType::I32)?)?;
-    }
+    crate::gpu::kernels::create::fill(words, 0.0)?;
     let found = i64::from(found as i32);
     let outside = |l: &&Indexed| found >= l.size as i64 || found < if l.wraps { -(l.size as i64) } else { 0 };
     Err(Error::index(match pending.iter().find(outside) {

@@ -12,13 +12,23 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
 /// Bytes per write to the queue; each write uses a staging buffer of that size.
 pub(crate) const CHUNK: usize = 64 << 20;
 /// Constants cached per GPU.
 const CONSTANTS: usize = 1024;
+
+/// Runs an expression with `$t` bound to the element type of `$x`, whose bytes are the same on both sides.
+macro_rules! with_element {
+    ($x:expr, $t:ident => $body:expr) => {
+        crate::dispatch!(@ $x.dtype(), $t, $body;
+            DType::F32 => f32, DType::I32 => i32, DType::U32 => u32, DType::F16 => half::f16,
+            DType::BF16 => half::bf16; _other => return Err(unreadable($x)))
+    };
+}
 
 /// Copies a contiguous CPU array to GPU `index`.
 pub fn upload(x: &Array, index: u8) -> Result<Array> {
@@ -31,21 +41,15 @@ pub fn upload(x: &Array, index: u8) -> Result<Array> {
     {
         // A write by the host bypasses recorded commands: submit those that still use this memory first.
         let mut recorder = lock(&gpu.recorder);
-        if allocation(out.buffer())?.is_recorded(recorder.epoch) {
+        if block.epoch.load(Ordering::Relaxed) >= recorder.epoch {
             recorder.submit(gpu);
         }
     }
-    match x.dtype() {
-        DType::Bool => {
-            let words: Vec<u32> = x.slice::<bool>()?.iter().map(|&b| u32::from(b)).collect();
-            write(gpu, &block.raw, bytemuck::cast_slice(&words))?;
-        }
-        DType::F32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<f32>()?))?,
-        DType::I32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<i32>()?))?,
-        DType::U32 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<u32>()?))?,
-        DType::F16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::f16>()?))?,
-        DType::BF16 => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<half::bf16>()?))?,
-        _ => return Err(unreadable(x)),
+    if x.dtype() == DType::Bool {
+        let words: Vec<u32> = x.slice::<bool>()?.iter().map(|&b| u32::from(b)).collect();
+        write(gpu, &block.raw, bytemuck::cast_slice(&words))?;
+    } else {
+        with_element!(x, T => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<T>()?))?);
     }
     gpu.fault.check(index)?;
     Ok(out)
@@ -108,46 +112,40 @@ pub fn download(x: &Array) -> Result<Array> {
     let per_word = if x.dtype().size() == 2 { 2 } else { 1 };
     let first = x.offset() / per_word;
     let size = ((x.offset() + x.numel()).div_ceil(per_word) - first) as u64 * 4;
-    let reports = status::to_read(gpu);
-    let mut parts: SmallVec<[_; 2]> = smallvec![(x.buffer(), first as u64 * 4, size)];
-    parts.extend(reports.iter().map(|words| (words.buffer(), 0, 8)));
-    let mut found = [0; 2];
-    read(gpu, &parts, |bytes| {
-        let (own, rest) = bytes.split_at(size as usize);
-        if let Ok(words) = bytemuck::try_cast_slice::<u8, u32>(rest) {
-            found[..words.len()].copy_from_slice(words);
-        }
-        unpack(own, x.offset() % per_word, &mut out)
-    })?;
-    if reports.is_some() {
-        status::judge(gpu, found[0], found[1])?;
-    }
+    let part = (x.buffer(), first as u64 * 4, size);
+    read(gpu, Some(part), |bytes| unpack(bytes, x.offset() % per_word, &mut out))?;
     Ok(out)
 }
 
 /// Waits for the recorded work and raises what indexing kernels have reported since the last read-back.
 pub(crate) fn raise_reports(gpu: &Gpu) -> Result<()> {
-    let Some(words) = status::to_read(gpu) else {
-        return Ok(());
-    };
-    let mut found = [0; 2];
-    read(gpu, &[(words.buffer(), 0, 8)], |bytes| {
-        found.copy_from_slice(bytemuck::cast_slice(bytes));
-        Ok(())
-    })?;
-    status::judge(gpu, found[0], found[1])
+    read(gpu, None, |_| Ok(()))
 }
 
-/// Copies ranges `(buffer, offset, size)` to the host, concatenated, and passes the bytes to `use_bytes`.
-fn read(gpu: &Gpu, parts: &[(&Buffer, u64, u64)], use_bytes: impl FnOnce(&[u8]) -> Result<()>) -> Result<()> {
+/// Copies the range `(buffer, offset, size)` to the host and passes its bytes to `use_bytes`. Raises what
+/// indexing kernels have reported.
+fn read(
+    gpu: &Gpu, part: Option<(&Buffer, u64, u64)>, use_bytes: impl FnOnce(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let reports = status::to_read(gpu);
+    let mut parts = SmallVec::<[_; 2]>::from_iter(part);
+    parts.extend(reports.iter().map(|words| (words.buffer(), 0, 8)));
     let size = parts.iter().map(|p| p.2).sum();
-    let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
-    let result = read_through(gpu, parts, size, &staging, use_bytes);
-    // After an error the buffer may still be mapped, so it is dropped.
-    if result.is_ok() {
-        lock(&gpu.recorder).staging.give_back(staging);
+    if size == 0 {
+        return Ok(());
     }
-    result
+    let mut found = [0; 2];
+    let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
+    read_through(gpu, &parts, size, &staging, |bytes| {
+        let (own, rest) = bytes.split_at(part.map_or(0, |p| p.2 as usize));
+        if let Ok(words) = bytemuck::try_cast_slice::<u8, u32>(rest) {
+            found[..words.len()].copy_from_slice(words);
+        }
+        use_bytes(own)
+    })?;
+    // After an error the buffer may still be mapped, so it is dropped.
+    lock(&gpu.recorder).staging.give_back(staging);
+    reports.as_ref().map_or(Ok(()), |words| status::judge(gpu, words, found))
 }
 
 fn read_through(
@@ -182,26 +180,19 @@ fn read_through(
 
 /// Fills `out` from words read back from the GPU, skipping `skip` elements.
 fn unpack(bytes: &[u8], skip: usize, out: &mut Array) -> Result<()> {
-    match out.dtype() {
-        DType::Bool => {
-            let words: &[u32] = bytemuck::cast_slice(bytes);
-            for (to, &word) in out.slice_mut::<bool>()?.iter_mut().zip(words) {
-                *to = word != 0;
-            }
+    if out.dtype() == DType::Bool {
+        let words: &[u32] = bytemuck::cast_slice(bytes);
+        for (to, &word) in out.slice_mut::<bool>()?.iter_mut().zip(words) {
+            *to = word != 0;
         }
-        DType::F32 => fill(out.slice_mut::<f32>()?, bytes),
-        DType::I32 => fill(out.slice_mut::<i32>()?, bytes),
-        DType::U32 => fill(out.slice_mut::<u32>()?, bytes),
-        DType::F16 => fill(out.slice_mut::<half::f16>()?, &bytes[2 * skip..]),
-        DType::BF16 => fill(out.slice_mut::<half::bf16>()?, &bytes[2 * skip..]),
-        _ => return Err(unreadable(out)),
+        return Ok(());
     }
+    let bytes = &bytes[skip * out.dtype().size()..];
+    with_element!(out, T => {
+        let to: &mut [u8] = bytemuck::cast_slice_mut(out.slice_mut::<T>()?);
+        to.copy_from_slice(&bytes[..to.len()]);
+    });
     Ok(())
-}
-
-fn fill<T: bytemuck::Pod>(to: &mut [T], bytes: &[u8]) {
-    let n = std::mem::size_of_val(to);
-    bytemuck::cast_slice_mut(to).copy_from_slice(&bytes[..n]);
 }
 
 /// Idle staging buffers for read-back, smallest first.
@@ -236,28 +227,18 @@ impl Staging {
 
 /// A 0-d constant, shared by all callers that ask for the same value. It must not be written to.
 pub fn scalar(index: u8, value: f64, dtype: DType) -> Result<Array> {
-    constant(index, &[value], dtype)?.with_layout(Shape::SCALAR, &[], 0)
-}
-
-/// A constant array of a few values, shared by all callers that ask for them. It must not be written to.
-pub fn constant(index: u8, values: &[f64], dtype: DType) -> Result<Array> {
-    let key = (values.iter().map(|v| v.to_bits()).collect(), dtype);
+    let key = (value.to_bits(), dtype);
     let gpu = gpu(index)?;
     if let Some(found) = lock(&gpu.constants).get(&key) {
         return Ok(found.clone());
     }
     storage_bytes(index, 1, dtype)?;
-    let mut host = Array::empty(Shape::new(&[values.len()])?, dtype, Device::Cpu)?;
-    crate::dispatch!(dtype, T => {
-        for (to, &value) in host.slice_mut::<T>()?.iter_mut().zip(values) {
-            *to = <T as crate::array::dtype::Element>::from_f64(value);
-        }
-    });
+    let host = Array::full(Shape::SCALAR, value, dtype)?;
     let out = crate::array::buffer::outside_inference(|| upload(&host, index))?;
     let old = {
         let mut constants = lock(&gpu.constants);
         let full = constants.len() >= CONSTANTS;
-        let old = if full { std::mem::take(&mut *constants) } else { Default::default() };
+        let old = full.then(|| std::mem::take(&mut *constants));
         constants.insert(key, out.clone());
         old
     };

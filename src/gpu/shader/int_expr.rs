@@ -4,7 +4,7 @@
 //! `max` and `min` become the functions of that name. No other comparison of `Ord` can be translated, since
 //! its result is needed at once; a rule that makes one is rejected.
 
-use super::wgsl::{infix, prefix, push, write};
+use super::wgsl::{infix, methods, prefix, push, write};
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::math::real::{Integer, PointwiseInt};
@@ -20,20 +20,6 @@ thread_local! {
     static WAS_COMPARED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Implements methods as operators and as functions of two values.
-macro_rules! methods {
-    (operators: $($method:ident $sign:literal),*) => {
-        $(fn $method(self, other: Self) -> Self {
-            IntExpr(infix(self.0, $sign, other.0))
-        })*
-    };
-    (calls: $($method:ident $function:literal),*) => {
-        $(fn $method(self, other: Self) -> Self {
-            IntExpr(push(&format_args!(concat!($function, "(v{}, v{})"), self.0, other.0)))
-        })*
-    };
-}
-
 impl IntExpr {
     /// 1 where the values are in the relation that WGSL spells `sign`, else 0.
     pub fn relation(self, sign: &str, other: IntExpr) -> IntExpr {
@@ -47,15 +33,10 @@ impl IntExpr {
 }
 
 impl Integer for IntExpr {
-    methods!(operators: add "+", sub "-", mul "*", and "&", or "|", xor "^");
-    methods!(calls: floor_div "floor_div", remainder "remainder", fmod "int_fmod", pow "int_pow",
-        shl "int_shl", shr "int_shr", gcd "int_gcd");
-    fn abs(self) -> Self {
-        IntExpr(prefix("abs", self.0))
-    }
-    fn sign(self) -> Self {
-        IntExpr(prefix("int_sign", self.0))
-    }
+    methods!(infix -> IntExpr: add "+", sub "-", mul "*", and "&", or "|", xor "^");
+    methods!(function -> IntExpr: floor_div "floor_div", remainder "remainder", fmod "int_fmod",
+        pow "int_pow", shl "int_shl", shr "int_shr", gcd "int_gcd");
+    methods!(prefix -> IntExpr: abs "abs", sign "int_sign");
     fn lit(value: i64) -> Self {
         IntExpr(push(&format_args!("bitcast<T>({:#x}u)", value as u32)))
     }
@@ -66,7 +47,7 @@ impl Ord for IntExpr {
         WAS_COMPARED.set(true);
         self.0.cmp(&other.0)
     }
-    methods!(calls: max "max", min "min");
+    methods!(function -> IntExpr: max "max", min "min");
     fn clamp(self, low: Self, high: Self) -> Self {
         self.max(low).min(high)
     }
@@ -80,11 +61,7 @@ impl PartialOrd for IntExpr {
 
 /// The functions that integer rules of this dtype call.
 pub fn library(dtype: DType) -> &'static str {
-    if dtype == DType::U32 {
-        include_str!("../../../shaders/lib/integers_unsigned.wgsl")
-    } else {
-        include_str!("../../../shaders/lib/integers_signed.wgsl")
-    }
+    if dtype == DType::U32 { shader!("lib/integers_unsigned") } else { shader!("lib/integers_signed") }
 }
 
 /// Returns the text of `fn op` for a function of values of the type `T`.

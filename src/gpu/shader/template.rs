@@ -233,6 +233,6 @@ fn repeat(name: &str, line: &str, n: usize, absent: &str, bindings: &mut usize, 
     }
 }
 
-const ELEMENTS: &str = include_str!("../../../shaders/lib/elements.wgsl");
-const TO_BF16: &str = include_str!("../../../shaders/lib/to_bf16.wgsl");
-const TO_F16: &str = include_str!("../../../shaders/lib/to_f16.wgsl");
+const ELEMENTS: &str = shader!("lib/elements");
+const TO_BF16: &str = shader!("lib/to_bf16");
+const TO_F16: &str = shader!("lib/to_f16");

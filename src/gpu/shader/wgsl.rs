@@ -166,15 +166,42 @@ fn special(bits: u32) -> String {
     format!("bitcast<f32>(opaque_zero | {bits:#010x}u)")
 }
 
-/// Implements an operator for `f32` values, with literals on either side.
+/// Implements methods with results of one type: of one value as operators or built-in functions of WGSL
+/// (`prefix`), of two as operators (`infix`), as functions (`function`) or as functions of the library.
+macro_rules! methods {
+    (prefix -> $out:ident: $($method:ident $sign:literal),*) => {
+        $(fn $method(self) -> $out {
+            $out(prefix($sign, self.0))
+        })*
+    };
+    (infix -> $out:ident: $($method:ident $sign:literal),*) => {
+        $(fn $method(self, other: Self) -> $out {
+            $out(infix(self.0, $sign, other.0))
+        })*
+    };
+    (function -> $out:ident: $($method:ident $name:literal),*) => {
+        $(fn $method(self, other: Self) -> $out {
+            $out(push(&format_args!(concat!($name, "(v{}, v{})"), self.0, other.0)))
+        })*
+    };
+    (library -> $out:ident: $($method:ident),*) => {
+        $(fn $method(self, other: Self) -> $out {
+            $out(call(stringify!($method), &[self, other]))
+        })*
+    };
+}
+pub(super) use methods;
+
+/// Implements an operator for values of one type; `literal`: for `f32` values with literals on either side.
 macro_rules! operator {
-    ($trait:ident, $method:ident, $sign:literal) => {
-        impl $trait for Expr {
-            type Output = Expr;
-            fn $method(self, other: Expr) -> Expr {
-                Expr(infix(self.0, $sign, other.0))
-            }
+    ($type:ident, $trait:ident, $method:ident, $sign:literal) => {
+        impl $trait for $type {
+            type Output = $type;
+            methods!(infix -> $type: $method $sign);
         }
+    };
+    (literal $trait:ident, $method:ident, $sign:literal) => {
+        operator!(Expr, $trait, $method, $sign);
         impl $trait<f64> for Expr {
             type Output = Expr;
             fn $method(self, other: f64) -> Expr {
@@ -188,30 +215,6 @@ macro_rules! operator {
             }
         }
     };
-}
-
-operator!(Add, add, "+");
-operator!(Sub, sub, "-");
-operator!(Mul, mul, "*");
-operator!(Div, div, "/");
-
-impl Neg for Expr {
-    type Output = Expr;
-    fn neg(self) -> Expr {
-        Expr(prefix("-", self.0))
-    }
-}
-
-/// Implements an operator for masks or integers.
-macro_rules! bit_operator {
-    ($type:ident, $trait:ident, $method:ident, $sign:literal) => {
-        impl $trait for $type {
-            type Output = $type;
-            fn $method(self, other: $type) -> $type {
-                $type(infix(self.0, $sign, other.0))
-            }
-        }
-    };
     (shift $trait:ident, $method:ident, $sign:literal) => {
         impl $trait<usize> for Int {
             type Output = Int;
@@ -222,35 +225,28 @@ macro_rules! bit_operator {
     };
 }
 
-bit_operator!(Mask, BitAnd, bitand, "&");
-bit_operator!(Mask, BitOr, bitor, "|");
-bit_operator!(Int, BitAnd, bitand, "&");
-bit_operator!(Int, BitOr, bitor, "|");
-bit_operator!(Int, BitXor, bitxor, "^");
-bit_operator!(Int, Add, add, "+");
-bit_operator!(Int, Sub, sub, "-");
-bit_operator!(shift Shl, shl, "<<");
-bit_operator!(shift Shr, shr, ">>");
+operator!(literal Add, add, "+");
+operator!(literal Sub, sub, "-");
+operator!(literal Mul, mul, "*");
+operator!(literal Div, div, "/");
+operator!(Mask, BitAnd, bitand, "&");
+operator!(Mask, BitOr, bitor, "|");
+operator!(Int, BitAnd, bitand, "&");
+operator!(Int, BitOr, bitor, "|");
+operator!(Int, BitXor, bitxor, "^");
+operator!(Int, Add, add, "+");
+operator!(Int, Sub, sub, "-");
+operator!(shift Shl, shl, "<<");
+operator!(shift Shr, shr, ">>");
+
+impl Neg for Expr {
+    type Output = Expr;
+    methods!(prefix -> Expr: neg "-");
+}
 
 impl Not for Mask {
     type Output = Mask;
-    fn not(self) -> Mask {
-        Mask(prefix("!", self.0))
-    }
-}
-
-/// Implements methods as built-in functions or comparisons of WGSL.
-macro_rules! methods {
-    (built_in: $($method:ident),*) => {
-        $(fn $method(self) -> Expr {
-            Expr(prefix(stringify!($method), self.0))
-        })*
-    };
-    (compare: $($method:ident $sign:literal),*) => {
-        $(fn $method(self, other: Expr) -> Mask {
-            Mask(infix(self.0, $sign, other.0))
-        })*
-    };
+    methods!(prefix -> Mask: not "!");
 }
 
 /// Implements the primitive functions as calls of the library.
@@ -275,18 +271,11 @@ impl Real for Expr {
     fn select(mask: Mask, yes: Expr, no: Expr) -> Expr {
         Expr(push(&format_args!("select(v{}, v{}, v{})", no.0, yes.0, mask.0)))
     }
-    fn ne(self, other: Expr) -> Mask {
-        Mask(call("ne", &[self, other]))
-    }
-    methods!(compare: lt "<", le "<=", eq "==", gt ">", ge ">=");
-    methods!(built_in: abs, floor, round, sqrt);
+    methods!(library -> Mask: ne);
+    methods!(infix -> Mask: lt "<", le "<=", eq "==", gt ">", ge ">=");
+    methods!(prefix -> Expr: abs "abs", floor "floor", round "round", sqrt "sqrt");
+    methods!(library -> Expr: pow, fmod);
     crate::math::functions::primitives!(library_calls);
-    fn pow(self, exponent: Expr) -> Expr {
-        Expr(call("pow", &[self, exponent]))
-    }
-    fn fmod(self, divisor: Expr) -> Expr {
-        Expr(call("fmod", &[self, divisor]))
-    }
     fn polygamma(self, order: usize) -> Expr {
         math::special::polygamma::<f32, Expr>(self, order)
     }
@@ -305,9 +294,7 @@ impl Lane for Expr {
     fn int_eq(a: Int, b: Int) -> Mask {
         Mask(infix(a.0, "==", b.0))
     }
-    fn bits(self) -> Int {
-        Int(prefix("bitcast<i32>", self.0))
-    }
+    methods!(prefix -> Int: bits "bitcast<i32>");
     fn from_bits(bits: Int) -> Expr {
         Expr(prefix("bitcast<f32>", bits.0))
     }

@@ -8,7 +8,6 @@ use crate::error::Result;
 use crate::gpu::kernels::copy::{cast, copy_into, index_of};
 use crate::gpu::kernels::dispatch::Dispatch;
 use crate::gpu::kernels::parts::check_rounds;
-use crate::gpu::shader::template::per_word;
 
 /// Rows and columns of a tile.
 pub const SIDE: usize = 64;
@@ -53,18 +52,6 @@ fn stride(x: &Array, axis: usize) -> isize {
 /// The strides of the batch axes.
 fn batch_strides(x: &Array) -> impl Iterator<Item = isize> + '_ {
     (0..x.rank() - 2).map(|i| stride(x, i))
-}
-
-/// Whether rows of all these lengths start on whole words.
-pub fn words_start_rows(dtype: DType, columns: &[usize]) -> bool {
-    columns.iter().all(|n| n.is_multiple_of(per_word(dtype)))
-}
-
-/// The number of blocks of columns per workgroup, and the number of workgroups for all `columns`. Two blocks
-/// if there is more than one, since every workgroup recomputes the scores.
-pub fn shared_out(columns: usize) -> (usize, usize) {
-    let blocks = if columns > SIDE { 2 } else { 1 };
-    (blocks, columns.div_ceil(SIDE * blocks))
 }
 
 /// The arrays of one launch besides the operands, and the distribution of its work.
@@ -127,6 +114,17 @@ impl<'a> Problem<'a> {
             depth: x.q.dim(rank - 1),
             width: x.v.dim(rank - 1),
         })
+    }
+
+    /// A pass along the queries that writes `out` and `out2` of so many columns.
+    pub fn pass<'b>(
+        &self, g: &'b Array, stats: &'b Array, [out, out2]: [&'b Array; 2], columns: usize,
+    ) -> Pass<'b> {
+        // Two blocks if there is more than one, since every workgroup recomputes the scores.
+        let blocks = if columns > SIDE { 2 } else { 1 };
+        let (tiles, walked) = (self.queries.div_ceil(SIDE), self.keys.div_ceil(SIDE));
+        let chunks = columns.div_ceil(SIDE * blocks);
+        Pass { g, stats, out, out2, own: self.batch, tiles, walked, chunks, blocks, mask: None }
     }
 
     /// Runs a pass: entry point `entry` of `source`. `more` makes further choices.

@@ -1,7 +1,7 @@
 //! Tests of reductions, products, normalisation, indexing and random numbers against the CPU in float64.
 
 use super::super::{copy, gather, matmul, norm, random, recurrence, reduce, scan};
-use super::{host, ramp, serial, up, values};
+use super::{host, ramp, up, values};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
@@ -65,10 +65,7 @@ fn tolerance(dtype: DType) -> f64 {
 
 const FLOATS: [DType; 3] = [DType::F32, DType::F16, DType::BF16];
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn sums_over_any_axes() -> Result<()> {
-    let _serial = serial();
+gpu_test!(sums_over_any_axes, {
     for dtype in FLOATS {
         let x = noisy(&[5, 7, 9], 1, dtype)?.permute(&[2, 0, 1])?;
         for bits in 1..8u8 {
@@ -78,13 +75,9 @@ fn sums_over_any_axes() -> Result<()> {
             assert_same(&reduce::sum(&x, axes, false)?, &expected, tolerance(dtype), &what)?;
         }
     }
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn long_reductions_are_cut_and_exact() -> Result<()> {
-    let _serial = serial();
+gpu_test!(long_reductions_are_cut_and_exact, {
     let (n, all) = (100_003, Axes::one(0));
     assert_eq!(values::<f32>(&reduce::sum(&up(&vec![1.0f32; n], &[n])?, all, false)?)?, [n as f32]);
     let i = on_gpu(&ramp(n), &[n], DType::I32)?;
@@ -109,13 +102,9 @@ fn long_reductions_are_cut_and_exact() -> Result<()> {
             assert_same(&reduce::sum(&x, axes, false)?, &expected, tolerance(dtype) * 4.0, &what)?;
         }
     }
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn extremes_and_truth() -> Result<()> {
-    let _serial = serial();
+gpu_test!(extremes_and_truth, {
     let x = up(&[1.0, 3.0, 3.0, f32::NEG_INFINITY, f32::NEG_INFINITY, f32::NEG_INFINITY], &[2, 3])?;
     assert_eq!(values::<f32>(&reduce::max(&x, Axes::one(1), false)?)?, [3.0, f32::NEG_INFINITY]);
     assert_eq!(values::<i32>(&reduce::argmax(&x, 1, false)?)?, [1, 0]);
@@ -132,13 +121,9 @@ fn extremes_and_truth() -> Result<()> {
     assert_eq!(values::<f32>(&scan::cumsum(&long, 1)?)?[1999], 1000.0);
     assert_eq!(values::<f32>(&scan::cumprod(&long, 0)?)?[5], 1.0);
     assert_eq!(values::<f32>(&recurrence::recurrence(&long, &long, 0)?)?[2999], 3.0);
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn products_of_any_shape_and_layout() -> Result<()> {
-    let _serial = serial();
+gpu_test!(products_of_any_shape_and_layout, {
     for dtype in FLOATS {
         for [b, m, k, n] in [
             [1, 3, 4, 5],
@@ -158,13 +143,9 @@ fn products_of_any_shape_and_layout() -> Result<()> {
             }
         }
     }
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn products_broadcast_their_batches() -> Result<()> {
-    let _serial = serial();
+gpu_test!(products_broadcast_their_batches, {
     let x = noisy(&[2, 1, 1, 3, 4], 5, DType::F32)?;
     let y = noisy(&[1, 3, 2, 4, 2], 6, DType::F32)?;
     let got = matmul::matmul(&x, &y)?;
@@ -172,13 +153,9 @@ fn products_broadcast_their_batches() -> Result<()> {
     assert_same(&got, &cpu::matmul::matmul(&exact(&x)?, &exact(&y)?)?, 2e-6, "broadcast")?;
     let i = on_gpu(&ramp(6), &[2, 3], DType::I32)?;
     assert_eq!(values::<i32>(&matmul::matmul(&i, &i.permute(&[1, 0])?)?)?, [5, 14, 14, 50]);
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn softmax_and_its_vjp() -> Result<()> {
-    let _serial = serial();
+gpu_test!(softmax_and_its_vjp, {
     for (dtype, cols) in [
         (DType::F32, 5),
         (DType::F32, 300),
@@ -196,13 +173,9 @@ fn softmax_and_its_vjp() -> Result<()> {
             assert_same(&norm::softmax_vjp(&g, &y, log)?, &expected, t * 4.0, &what)?;
         }
     }
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn layer_norm_and_its_vjp() -> Result<()> {
-    let _serial = serial();
+gpu_test!(layer_norm_and_its_vjp, {
     for (dtype, rows, cols) in
         [(DType::F32, 5, 6), (DType::F32, 40, 300), (DType::F32, 2, 4200), (DType::F16, 3, 7)]
     {
@@ -218,13 +191,9 @@ fn layer_norm_and_its_vjp() -> Result<()> {
             assert_same(&got, &expected, tolerance(dtype) * 3.0, what)?;
         }
     }
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn cross_entropy_its_vjp_and_its_errors() -> Result<()> {
-    let _serial = serial();
+gpu_test!(cross_entropy_its_vjp_and_its_errors, {
     let (x, g) = (noisy(&[4, 5], 13, DType::F32)?, up(&[1.0f32, 2.0, 3.0, 4.0], &[4])?);
     let classes = host(&[0i32, 4, -100, 2], &[4])?;
     let target = gpu::upload(&classes, 0)?;
@@ -239,13 +208,9 @@ fn cross_entropy_its_vjp_and_its_errors() -> Result<()> {
     let text = "cross_entropy: index 5 is out of range for 5 classes, expected 0..4".to_string();
     assert_eq!(e, Some((Kind::Index, text)));
     assert!(gpu::download(&loss).is_ok());
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn indexing_and_its_transposes() -> Result<()> {
-    let _serial = serial();
+gpu_test!(indexing_and_its_transposes, {
     for dtype in [DType::F32, DType::F16, DType::I32] {
         let x = on_gpu(&ramp(12), &[3, 4], dtype)?;
         let idx = up(&[2i32, -3, 2], &[3, 1])?;
@@ -265,13 +230,9 @@ fn indexing_and_its_transposes() -> Result<()> {
     let e = gpu::synchronize(0).err().map(|e| e.to_string()).unwrap_or_default();
     assert_eq!(e, "take: index 4 is out of range for an axis of size 4, expected -4..3");
     assert_eq!(values::<f32>(&out)?, [0.0]);
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn random_streams() -> Result<()> {
-    let _serial = serial();
+gpu_test!(random_streams, {
     let shape = Shape::new(&[4003])?;
     let u = floats(&random::uniform(0, shape, DType::F32, 7, 3)?)?;
     assert!(u.iter().all(|v| (0.0..1.0).contains(v)));
@@ -286,13 +247,9 @@ fn random_streams() -> Result<()> {
     assert!(k.iter().all(|v| (-3..4).contains(v)) && k.contains(&-3) && k.contains(&3));
     let half = floats(&random::uniform(0, Shape::new(&[20_001])?, DType::BF16, 1, 0)?)?;
     assert!(half.iter().all(|&v| v < 1.0));
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn both_devices_draw_the_same_stream() -> Result<()> {
-    let _serial = serial();
+gpu_test!(both_devices_draw_the_same_stream, {
     let shape = Shape::new(&[1001])?;
     for (seed, offset) in [(7, 3), (u64::MAX, u64::from(u32::MAX) - 5)] {
         let a = cpu::random::uniform(shape, DType::F32, seed, offset)?;
@@ -304,5 +261,4 @@ fn both_devices_draw_the_same_stream() -> Result<()> {
         let a = cpu::random::normal(shape, DType::F32, seed, offset)?;
         assert_same(&random::normal(0, shape, DType::F32, seed, offset)?, &a, 1e-6, "normal")?;
     }
-    Ok(())
-}
+});

@@ -68,10 +68,7 @@ impl PointwiseInt<2> for DivMax {
     }
 }
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn transfers_keep_every_bit() -> Result<()> {
-    let _serial = serial();
+gpu_test!(transfers_keep_every_bit, {
     let x = host(&[1.5f32, f32::NAN, -0.0, f32::INFINITY, 1e-42], &[5])?;
     let back = gpu::download(&gpu::upload(&x, 0)?)?;
     let bits = |a: &Array| a.slice::<f32>().map(|s| s.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
@@ -84,8 +81,7 @@ fn transfers_keep_every_bit() -> Result<()> {
     assert_eq!(values::<f16>(&tail)?, halves[3..6]);
     let refused = up(&[1.0f64], &[1]).err().map(|e| e.to_string()).unwrap_or_default();
     assert_eq!(refused, "gpu:0 has no float64; convert with .float() (float32) or use device='cpu'");
-    Ok(())
-}
+});
 
 #[test]
 fn missing_devices_are_typed_errors() {
@@ -94,10 +90,7 @@ fn missing_devices_are_typed_errors() {
     assert!(matches!(&e, Some((crate::error::Kind::Device, _))), "{e:?}");
 }
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn reuse_of_memory_keeps_the_order_of_work() -> Result<()> {
-    let _serial = serial();
+gpu_test!(reuse_of_memory_keeps_the_order_of_work, {
     // Each round frees a buffer that recorded work still reads, and uploads into the same memory.
     let mut sums = Vec::new();
     for i in 0..20 {
@@ -107,13 +100,9 @@ fn reuse_of_memory_keeps_the_order_of_work() -> Result<()> {
     for (i, s) in sums.iter().enumerate() {
         assert_eq!(values::<f32>(s)?, vec![(i * i + 1) as f32; 100], "{i}");
     }
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn strided_copies_and_casts() -> Result<()> {
-    let _serial = serial();
+gpu_test!(strided_copies_and_casts, {
     let x = up(&ramp(24), &[2, 3, 4])?;
     let permuted = x.permute(&[2, 0, 1])?;
     let expected: Vec<f32> = (0..24).map(|i| ((i / 3 % 2) * 12 + i % 3 * 4 + i / 6) as f32).collect();
@@ -127,13 +116,9 @@ fn strided_copies_and_casts() -> Result<()> {
     assert_eq!(values::<f32>(&reversed)?[..3], [23.0, 21.0, 19.0]);
     assert_eq!(values::<i32>(&copy::cast(&permuted, DType::I32)?)?[1], 4);
     assert_eq!(values::<bool>(&copy::cast(&x, DType::Bool)?)?[..2], [false, true]);
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn halves_round_to_nearest_even() -> Result<()> {
-    let _serial = serial();
+gpu_test!(halves_round_to_nearest_even, {
     let mut given = vec![0.0f32, -0.0, 65504.0, 65519.9, 65520.0, 1e30, f32::INFINITY];
     given.extend([6.1e-5, 5.96e-8, 2.98e-8, 3e-8, 1e-9]);
     given.extend((0..2000).map(|i| f32::from_bits(0x3800_0000 + i * 40_503 + i * i * 7)));
@@ -146,13 +131,9 @@ fn halves_round_to_nearest_even() -> Result<()> {
         assert_eq!(half[i], f16::from_f32(*v).to_bits(), "f16 of {v:e}");
         assert_eq!(brain[i], bf16::from_f32(*v).to_bits(), "bf16 of {v:e}");
     }
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn views_are_written_without_touching_their_surroundings() -> Result<()> {
-    let _serial = serial();
+gpu_test!(views_are_written_without_touching_their_surroundings, {
     for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::Bool] {
         let x = create::full(0, Shape::new(&[4, 5])?, 1.0, dtype)?;
         let view = x.slice_view(&[1, 1], &[1, 2], &Shape::new(&[2, 2])?)?;
@@ -171,13 +152,9 @@ fn views_are_written_without_touching_their_surroundings() -> Result<()> {
         values::<f32>(&create::tri(&square, -1, false)?)?,
         [0.0, 0.0, 0.0, 3.0, 0.0, 0.0, 6.0, 7.0, 0.0]
     );
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn rules_run_on_every_dtype_and_layout() -> Result<()> {
-    let _serial = serial();
+gpu_test!(rules_run_on_every_dtype_and_layout, {
     let x = up(&ramp(12), &[3, 4])?;
     let row = up(&[1.0f32, 2.0, 3.0], &[3])?;
     let out = map::pointwise("scaled", [1, 0], [&x.permute(&[1, 0])?, &row], Scaled(0.5))?;
@@ -194,13 +171,9 @@ fn rules_run_on_every_dtype_and_layout() -> Result<()> {
     let mask = up(&[true, false, true], &[3, 1])?;
     let picked = logic::select(&mask, &x, &gpu::scalar(0, -1.0, DType::F32)?)?;
     assert_eq!(values::<f32>(&picked)?, [0.0, 1.0, 2.0, 3.0, -1.0, -1.0, -1.0, -1.0, 8.0, 9.0, 10.0, 11.0]);
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn relations_and_connectives() -> Result<()> {
-    let _serial = serial();
+gpu_test!(relations_and_connectives, {
     let x = up(&[1.0f32, 2.0, f32::NAN, f32::INFINITY], &[4])?;
     let y = up(&[2.0f32, 2.0, f32::NAN, 1.0], &[4])?;
     let table = [
@@ -231,13 +204,9 @@ fn relations_and_connectives() -> Result<()> {
     let n = create::arange(0, 3.0, -0.5, 4, DType::F32)?;
     assert_eq!(values::<f32>(&n)?, [3.0, 2.5, 2.0, 1.5]);
     assert_eq!(values::<f32>(&create::linspace(0, 0.0, 1.0, 3, DType::F32)?)?, [0.0, 0.5, 1.0]);
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn empty_and_large_arrays() -> Result<()> {
-    let _serial = serial();
+gpu_test!(empty_and_large_arrays, {
     let none = up::<f32>(&[], &[0, 3])?;
     assert_eq!(map::pointwise("tanh", [0, 0], [&none], Tanh)?.shape(), none.shape());
     assert!(values::<f32>(&none)?.is_empty());
@@ -250,5 +219,4 @@ fn empty_and_large_arrays() -> Result<()> {
     assert!(stats.submits > 0 && stats.dispatches > 0 && stats.pipelines_created > 0);
     gpu::empty_cache(0)?;
     assert_eq!(gpu::stats(0)?.cached_bytes, 0);
-    Ok(())
-}
+});

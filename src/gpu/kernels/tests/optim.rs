@@ -2,7 +2,7 @@
 
 use super::super::{create, optim};
 use super::families::{assert_close, floats, noise, on_gpu};
-use super::{host, serial};
+use super::host;
 use crate::arguments::optim::{Adam, Rule, Sgd, Slot, slots};
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -11,10 +11,7 @@ use crate::cpu;
 use crate::error::Result;
 use crate::gpu;
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn optimiser_steps() -> Result<()> {
-    let _serial = serial();
+gpu_test!(optimiser_steps, {
     let start = noise(1500, 14);
     let slope = noise(1500, 15);
     let (x, g) = (on_gpu(&start, &[1500], DType::F32)?, on_gpu(&slope, &[1500], DType::F16)?);
@@ -44,13 +41,9 @@ fn optimiser_steps() -> Result<()> {
     let expected: Vec<f64> = before.iter().zip(&gs).map(|(x, g)| x - 0.5 * g).collect();
     assert_close(&floats(&h)?, &expected, 5e-3, "sgd");
     assert_close(&floats(&buffer)?, &gs, 1e-6, "momentum");
-    Ok(())
-}
+});
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn norms_and_factors() -> Result<()> {
-    let _serial = serial();
+gpu_test!(norms_and_factors, {
     let values = noise(1500, 14);
     let (x, g) = (on_gpu(&values, &[1500], DType::F32)?, on_gpu(&noise(1500, 15), &[1500], DType::F16)?);
     let gs = floats(&g)?;
@@ -67,8 +60,7 @@ fn norms_and_factors() -> Result<()> {
     let infinite = create::full(0, Shape::SCALAR, f64::INFINITY, DType::F32)?;
     optim::unscale(&[&g, &infinite], 1.0, &found)?;
     assert_eq!(gpu::download(&found)?.item()?, 1.0);
-    Ok(())
-}
+});
 
 /// Lengths below and above a workgroup's, and 0.
 const LENGTHS: [usize; 6] = [5, 1024, 0, 3000, 1, 1025];
@@ -89,10 +81,7 @@ fn arrays(states: usize, on_gpu: bool) -> Result<Vec<Array>> {
     Ok(all)
 }
 
-#[test]
-#[ignore = "needs a GPU adapter"]
-fn many_parameters_take_one_dispatch() -> Result<()> {
-    let _serial = serial();
+gpu_test!(many_parameters_take_one_dispatch, {
     let adam = Adam { lr: 0.1, beta1: 0.9, beta2: 0.99, eps: 1e-3, weight_decay: 0.1, ..Default::default() };
     let sgd = Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.1, ..Default::default() };
     let rules = [
@@ -118,5 +107,4 @@ fn many_parameters_take_one_dispatch() -> Result<()> {
             }
         }
     }
-    Ok(())
-}
+});

@@ -62,10 +62,10 @@ fn one(name: &str) -> (String, Vec<&'static str>) {
     crate::math::functions::primitives!(of_one_number);
     let file = match name {
         "pow" => return write_float("w_pow", &["x", "y"], &|v| math::pow(v[0], v[1])),
-        "ne" => include_str!("../../../../shaders/lib/ne.wgsl"),
-        "ordered" => include_str!("../../../../shaders/lib/ordered.wgsl"),
-        "turns" => include_str!("../../../../shaders/lib/turns.wgsl"),
-        "fmod" => include_str!("../../../../shaders/lib/fmod.wgsl"),
+        "ne" => shader!("lib/ne"),
+        "ordered" => shader!("lib/ordered"),
+        "turns" => shader!("lib/turns"),
+        "fmod" => shader!("lib/fmod"),
         // An unknown function has no text; naga reports its name at the call.
         _ => "",
     };
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn the_file_is_up_to_date() {
-        let file = include_str!("../../../../shaders/lib/math.wgsl");
+        let file = shader!("lib/math");
         assert_eq!(file, library_file(), "run `cargo run --example math_wgsl > shaders/lib/math.wgsl`");
     }
 
