@@ -26,7 +26,8 @@ mod needs;
 mod outputs;
 
 pub use at_call::AtCall;
-pub use batched::{Batched, BatchedOutputs, align, aligned, in_front};
+pub(crate) use batched::batch_in_front;
+pub use batched::{Batched, BatchedOutputs, align, aligned, first_in_front, in_front};
 pub use list::{Entry, Op};
 pub use needs::{Needs, Saves};
 pub use outputs::{Operation, Outputs};

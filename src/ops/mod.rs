@@ -17,11 +17,9 @@ pub mod updates;
 pub mod views;
 pub mod writes;
 
-use crate::bind::bind;
 use crate::error::Result;
-use crate::op::{Batched, BatchedOutputs, Op, no_output};
+use crate::op::no_output;
 use crate::tensor::{Tensor, Tensors};
-use smallvec::SmallVec;
 
 /// Wraps a single output as the list of an operation's outputs.
 macro_rules! one {
@@ -73,23 +71,6 @@ macro_rules! kernel {
 }
 pub(crate) use kernel;
 
-/// [`in_front`](crate::op::in_front) for an operation with several outputs.
-pub(crate) fn all_in_front(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-    let x: SmallVec<[Tensor; 4]> =
-        x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?;
-    on_batch(op, &x)
-}
-
-/// [`all_in_front`] for an operation that takes its other operands as they are if they have no batch.
-pub(crate) fn first_in_front(op: impl Into<Op>, x: &[Batched]) -> Result<BatchedOutputs> {
-    on_batch(op, &x.iter().map(Batched::front).collect::<Result<SmallVec<[Tensor; 4]>>>()?)
-}
-
-fn on_batch(op: impl Into<Op>, x: &[Tensor]) -> Result<BatchedOutputs> {
-    let out = bind(op.into(), &x.iter().collect::<SmallVec<[&Tensor; 4]>>())?;
-    Ok(out.into_iter().map(|y| (y, Some(0))).collect())
-}
-
 /// The outputs of an operation that has `N` of them.
 pub(crate) fn outputs<const N: usize>(list: Tensors) -> Result<[Tensor; N]> {
     list.into_vec().try_into().map_err(|_| no_output())
@@ -98,11 +79,4 @@ pub(crate) fn outputs<const N: usize>(list: Tensors) -> Result<[Tensor; N]> {
 /// The first of several outputs; the others serve derivatives.
 pub(crate) fn first(list: Tensors) -> Result<Tensor> {
     list.into_iter().next().ok_or_else(no_output)
-}
-
-/// The sum of the terms that are present; `None` if none is.
-pub(crate) fn total(terms: impl IntoIterator<Item = Option<Tensor>>) -> Result<Option<Tensor>> {
-    let mut terms = terms.into_iter().flatten();
-    let Some(first) = terms.next() else { return Ok(None) };
-    terms.try_fold(first, |sum, term| sum.add(&term)).map(Some)
 }

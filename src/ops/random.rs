@@ -49,20 +49,16 @@ pub struct Random {
     pub state: AtCall<State>,
 }
 
-impl Kernel for Random {
-    fn name(&self) -> &'static str {
-        self.distribution.name()
-    }
-    fn eval(&self, _x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Random, self.distribution.name(), |self, _x| {
         let Random { distribution, shape, dtype, state: AtCall(State { seed, offset }), device } = *self;
-        one!(match distribution {
+        match distribution {
             Distribution::Uniform => create_on!(device, random::uniform(shape, dtype, seed, offset)),
             Distribution::Normal => create_on!(device, random::normal(shape, dtype, seed, offset)),
             Distribution::Integer { low, high } =>
                 create_on!(device, random::randint(shape, dtype, low, high, seed, offset)),
-        })
+        }
     }
-    no_flops!();
 }
 
 impl Discrete for Random {

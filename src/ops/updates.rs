@@ -151,17 +151,10 @@ impl Kernel for Rescale {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TotalNorm;
 
-impl Kernel for TotalNorm {
-    fn name(&self) -> &'static str {
-        "total_norm"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], optim::norm(x)))
-    }
+kernel! {
+    TotalNorm, "total_norm", |self, x| on_device!(x[0], optim::norm(x)),
     /// Two per element.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        x.iter().map(|x| 2 * x.numel() as u64).sum()
-    }
+    flops |x, _y| x.iter().map(|x| 2 * x.numel() as u64).sum()
 }
 
 /// A call for many tensors is made outside of transforms.

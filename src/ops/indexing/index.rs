@@ -130,9 +130,7 @@ impl Linear for Gather {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         bind(ScatterAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(Gather { axis: self.axis + 1 }, x, size)
-    }
+    batch_in_front!(|self| Gather { axis: self.axis + 1 });
 }
 
 /// The transpose of [`Gather`]: elements of `g` added into zeros. Inputs: g, index.
@@ -161,9 +159,7 @@ impl Linear for ScatterAdd {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         bind(Gather { axis: self.axis }, &[g, c.input(1)?])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? }, x, size)
-    }
+    batch_in_front!(|self, size| ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? });
 }
 
 /// Raises for an index outside `-size..size`. Needed only for merged axes, where it would hit another row.

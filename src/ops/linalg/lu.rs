@@ -120,7 +120,7 @@ impl General for Solve {
             let product = if self.adjoint { adjoint_times(t, &y[0]) } else { times(t, &y[0]) };
             product?.neg()
         });
-        let right = total([t[1].clone(), moved.transpose()?])?;
+        let right = added(t[1].clone(), moved.transpose()?)?;
         let Some(right) = right else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &right, x[2], x[3]])?)])
     }

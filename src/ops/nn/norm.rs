@@ -44,7 +44,7 @@ impl General for Softmax {
         Ok(smallvec![Some(bind(op, &[t, &y[0]])?)])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
+        first_in_front(*self, x)
     }
 }
 
@@ -88,9 +88,7 @@ impl Composite for SoftmaxVjp {
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
-    }
+    batch_in_front!(|self| *self);
 }
 
 /// Layer normalisation (Ba, Kiros and Hinton 2016) over the last `axes` axes: `(x - mean) * rstd * weight +

@@ -15,21 +15,17 @@ pub struct Compare {
     pub relation: Relation,
 }
 
-impl Kernel for Compare {
-    fn name(&self) -> &'static str {
-        match self.relation {
-            Relation::Lt => "lt",
-            Relation::Le => "le",
-            Relation::Eq => "eq",
-            Relation::Ne => "ne",
-            Relation::Gt => "gt",
-            Relation::Ge => "ge",
-        }
+kernel! {
+    Compare, match self.relation {
+        Relation::Lt => "lt",
+        Relation::Le => "le",
+        Relation::Eq => "eq",
+        Relation::Ne => "ne",
+        Relation::Gt => "gt",
+        Relation::Ge => "ge",
+    }, |self, x| {
+        on_device!(x[0], logic::compare(x[0], x[1], self.relation))
     }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], logic::compare(x[0], x[1], self.relation)))
-    }
-    no_flops!();
 }
 
 impl Discrete for Compare {
@@ -45,19 +41,15 @@ pub struct Logical {
     pub logic: Logic,
 }
 
-impl Kernel for Logical {
-    fn name(&self) -> &'static str {
-        match self.logic {
-            Logic::And => "logical_and",
-            Logic::Or => "logical_or",
-            Logic::Xor => "logical_xor",
-            Logic::Not => "logical_not",
-        }
+kernel! {
+    Logical, match self.logic {
+        Logic::And => "logical_and",
+        Logic::Or => "logical_or",
+        Logic::Xor => "logical_xor",
+        Logic::Not => "logical_not",
+    }, |self, x| {
+        on_device!(x[0], logic::logical(self.logic, x))
     }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], logic::logical(self.logic, x)))
-    }
-    no_flops!();
 }
 
 impl Discrete for Logical {

@@ -17,23 +17,18 @@ pub struct CumSum {
     pub reverse: bool,
 }
 
-impl Kernel for CumSum {
-    fn name(&self) -> &'static str {
-        "cumsum"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    CumSum, "cumsum", |self, x| {
         let axis = self.axis as usize;
         if !self.reverse {
-            return one!(on_device!(x[0], scan::cumsum(x[0], axis)));
+            return on_device!(x[0], scan::cumsum(x[0], axis));
         }
         let flipped = flip_view(x[0], axis)?;
         let sums = on_device!(x[0], scan::cumsum(&flipped, axis))?;
-        one!(flip_view(&sums, axis))
-    }
+        flip_view(&sums, axis)
+    },
     /// inputs - rows.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::scanned(x, self.axis, 1)
-    }
+    flops |x, _y| cost::scanned(x, self.axis, 1)
 }
 
 /// Returns a view of the array reversed along one axis.
@@ -52,9 +47,7 @@ impl Linear for CumSum {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(CumSum { reverse: !self.reverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(CumSum { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| CumSum { axis: self.axis + 1, ..*self });
 }
 
 /// Cumulative product along an axis.
@@ -64,17 +57,10 @@ pub struct CumProd {
     pub axis: u8,
 }
 
-impl Kernel for CumProd {
-    fn name(&self) -> &'static str {
-        "cumprod"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], scan::cumprod(x[0], self.axis as usize)))
-    }
+kernel! {
+    CumProd, "cumprod", |self, x| on_device!(x[0], scan::cumprod(x[0], self.axis as usize)),
     /// inputs - rows.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::scanned(x, self.axis, 1)
-    }
+    flops |x, _y| cost::scanned(x, self.axis, 1)
 }
 
 impl Composite for CumProd {
@@ -95,9 +81,7 @@ impl Composite for CumProd {
     fn own(&self) -> Own {
         Own { batch: true, ..Own::default() }
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(CumProd { axis: self.axis + 1 }, x, size)
-    }
+    batch_in_front!(|self| CumProd { axis: self.axis + 1 });
 }
 
 /// Appends `count` zeros to `x` along an axis.
@@ -132,23 +116,18 @@ impl Recurrence {
     }
 }
 
-impl Kernel for Recurrence {
-    fn name(&self) -> &'static str {
-        "linear_recurrence"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Recurrence, "linear_recurrence", |self, x| {
         let axis = self.axis as usize;
         if !self.reverse {
-            return one!(on_device!(x[0], recurrence::recurrence(x[0], x[1], axis)));
+            return on_device!(x[0], recurrence::recurrence(x[0], x[1], axis));
         }
         let (decay, term) = (flip_view(x[0], axis)?, flip_view(x[1], axis)?);
         let sums = on_device!(x[0], recurrence::recurrence(&decay, &term, axis))?;
-        one!(flip_view(&sums, axis))
-    }
+        flip_view(&sums, axis)
+    },
     /// 2 (inputs - rows).
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::scanned(x, self.axis, 2)
-    }
+    flops |x, _y| cost::scanned(x, self.axis, 2)
 }
 
 impl General for Recurrence {
@@ -179,9 +158,7 @@ impl General for Recurrence {
         let Some(term) = added(moved, t[1].clone())? else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &term])?)])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(Recurrence { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| Recurrence { axis: self.axis + 1, ..*self });
 }
 
 /// Index of the largest or smallest element so far along an axis: int64 on the CPU, int32 on GPUs. The last
@@ -194,20 +171,14 @@ pub struct ArgScan {
     pub largest: bool,
 }
 
-impl Kernel for ArgScan {
-    fn name(&self) -> &'static str {
-        if self.largest { "cummax" } else { "cummin" }
+kernel! {
+    ArgScan, if self.largest { "cummax" } else { "cummin" }, |self, x| {
+        on_host(x, |x| running_extreme(x[0], self.axis as usize, self.largest))
     }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_host(x, |x| running_extreme(x[0], self.axis as usize, self.largest)))
-    }
-    no_flops!();
 }
 
 impl Discrete for ArgScan {
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(ArgScan { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| ArgScan { axis: self.axis + 1, ..*self });
 }
 
 impl Tensor {

@@ -181,9 +181,7 @@ impl Linear for Diagonal {
         let part = Arc::new(Part { shape, strides, offset: 0 });
         bind(AsStridedTranspose { part, shape: whole }, &[g])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
-    }
+    batch_in_front!(|self| *self);
 }
 
 /// The first input with a strided part replaced by the second.

@@ -86,7 +86,7 @@ kernel! { IsLast, "is_last", |self, x| put::is_last(x[0]) }
 
 impl Discrete for IsLast {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
+        first_in_front(*self, x)
     }
 }
 

@@ -137,7 +137,5 @@ impl Composite for AttentionVjp {
             Some(linear) => linear.iter().zip(&out).map(|(a, b)| a.add(b).map(Some)).collect(),
         }
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        all_in_front(AttentionVjp { settings: self.settings.batched(), ..*self }, x, size)
-    }
+    batch_in_front!(|self| AttentionVjp { settings: self.settings.batched(), ..*self });
 }

@@ -258,7 +258,5 @@ impl Composite for Attention {
         let out = bind(op, &inputs)?;
         Ok(smallvec![out.first().cloned(), None])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        all_in_front(Attention { settings: self.settings.batched() }, x, size)
-    }
+    batch_in_front!(|self| Attention { settings: self.settings.batched() });
 }

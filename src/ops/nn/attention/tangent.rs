@@ -80,7 +80,5 @@ impl Composite for AttentionJvp {
         }
         Ok(grads)
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        all_in_front(AttentionJvp { settings: self.settings.batched(), ..*self }, x, size)
-    }
+    batch_in_front!(|self| AttentionJvp { settings: self.settings.batched(), ..*self });
 }
