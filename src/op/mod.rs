@@ -65,16 +65,6 @@ pub trait Kernel {
     }
 }
 
-/// [`Kernel::flops`] of an operation that only moves, compares or makes numbers.
-macro_rules! no_flops {
-    () => {
-        fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-            0
-        }
-    };
-}
-pub(crate) use no_flops;
-
 /// The error for an operation with one output that gave none.
 #[cold]
 pub fn no_output() -> Error {

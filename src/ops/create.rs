@@ -33,12 +33,14 @@ pub struct Create {
 }
 
 kernel! {
-    Create, match self.content {
+    Create,
+    match self.content {
         Content::Full => "full",
         Content::Range => "arange",
         Content::Between => "linspace",
         Content::Identity => "eye",
-    }, |self, _x| {
+    },
+    |self, _x| {
         let Create { content, numbers, shape, dtype, device } = *self;
         let ([a, b], at) = (numbers.get(), |i: usize| shape.at(i));
         match content {

@@ -29,27 +29,28 @@ macro_rules! one {
 }
 pub(crate) use one;
 
-/// How an operation runs: its type, its public name, its kernel, which makes one output or `-> Arrays`, and
-/// the count of its floating point operations on inputs with outputs, which for one output is 0 if none is
-/// given.
+/// How an operation runs: its type, its public name, its kernel, which makes one output or `-> Arrays`; how it
+/// runs `into` memory that is given, if not by a copy of its outputs; and the count of its floating point
+/// operations on inputs with outputs, which for one output is 0 if none is given.
 macro_rules! kernel {
-    ($op:ty, $name:expr, |$self:ident, $x:ident| -> Arrays $eval:block,
+    ($op:ty, $name:expr, |$self:ident, $x:ident| -> Arrays $eval:block, $(into |$out:ident| $into:block,)?
         $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
         impl $crate::op::Kernel for $op {
             fn name(&$self) -> &'static str {
                 $name
             }
             fn eval(&$self, $x: &[&$crate::array::Array]) -> $crate::error::Result<$crate::op::Arrays> $eval
-            $(#[$doc])*
-            fn flops(&$self, $inputs: &[&$crate::array::Array], $outputs: &[$crate::array::Array]) -> u64 {
-                $flops
+            $crate::ops::kernel! {
+                @rest $self, $x; $(into |$out| $into,)? $(#[$doc])* flops |$inputs, $outputs| $flops
             }
         }
     };
-    ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr) => {
-        $crate::ops::kernel!($op, $name, |$self, $x| $eval, flops |_x, _y| 0);
+    ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr $(, into |$out:ident| $into:block)?) => {
+        $crate::ops::kernel! {
+            $op, $name, |$self, $x| $eval, $(into |$out| $into,)? flops |_x, _y| 0
+        }
     };
-    ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr,
+    ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr, $(into |$out:ident| $into:block,)?
         $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
         impl $crate::op::Kernel for $op {
             fn name(&$self) -> &'static str {
@@ -62,10 +63,19 @@ macro_rules! kernel {
             fn eval_one(&$self, $x: &[&$crate::array::Array]) -> $crate::error::Result<$crate::array::Array> {
                 $eval
             }
-            $(#[$doc])*
-            fn flops(&$self, $inputs: &[&$crate::array::Array], $outputs: &[$crate::array::Array]) -> u64 {
-                $flops
+            $crate::ops::kernel! {
+                @rest $self, $x; $(into |$out| $into,)? $(#[$doc])* flops |$inputs, $outputs| $flops
             }
+        }
+    };
+    (@rest $self:ident, $x:ident; $(into |$out:ident| $into:block,)?
+        $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
+        $(fn eval_into(
+            &$self, $x: &[&$crate::array::Array], $out: &[&$crate::array::Array],
+        ) -> $crate::error::Result<()> $into)?
+        $(#[$doc])*
+        fn flops(&$self, $inputs: &[&$crate::array::Array], $outputs: &[$crate::array::Array]) -> u64 {
+            $flops
         }
     };
 }

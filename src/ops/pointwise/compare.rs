@@ -16,16 +16,16 @@ pub struct Compare {
 }
 
 kernel! {
-    Compare, match self.relation {
+    Compare,
+    match self.relation {
         Relation::Lt => "lt",
         Relation::Le => "le",
         Relation::Eq => "eq",
         Relation::Ne => "ne",
         Relation::Gt => "gt",
         Relation::Ge => "ge",
-    }, |self, x| {
-        on_device!(x[0], logic::compare(x[0], x[1], self.relation))
-    }
+    },
+    |self, x| on_device!(x[0], logic::compare(x[0], x[1], self.relation))
 }
 
 impl Discrete for Compare {
@@ -42,14 +42,14 @@ pub struct Logical {
 }
 
 kernel! {
-    Logical, match self.logic {
+    Logical,
+    match self.logic {
         Logic::And => "logical_and",
         Logic::Or => "logical_or",
         Logic::Xor => "logical_xor",
         Logic::Not => "logical_not",
-    }, |self, x| {
-        on_device!(x[0], logic::logical(self.logic, x))
-    }
+    },
+    |self, x| on_device!(x[0], logic::logical(self.logic, x))
 }
 
 impl Discrete for Logical {
@@ -62,14 +62,9 @@ impl Discrete for Logical {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Select;
 
-impl Kernel for Select {
-    fn name(&self) -> &'static str {
-        "where"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], logic::select(x[0], x[1], x[2])))
-    }
-    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+kernel! {
+    Select, "where", |self, x| on_device!(x[0], logic::select(x[0], x[1], x[2])),
+    into |out| {
         let (mask, value, to) = (x[0], x[1], out[0]);
         if x[2].is(to) && value.numel() == 1 && to.device() == Device::Cpu {
             // One number over some elements, at the cost of reading the mask.
@@ -77,7 +72,6 @@ impl Kernel for Select {
         }
         to.assign(&self.eval_one(x)?)
     }
-    no_flops!();
 }
 
 impl Linear for Select {

@@ -193,20 +193,16 @@ pub struct Put {
     pub over: Donated,
 }
 
-impl Kernel for Put {
-    fn name(&self) -> &'static str {
-        "put"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Put, "put", |self, x| {
         let out = self.over.base(x[0])?;
         self.part.view(&out)?.assign(x[1])?;
-        Ok(smallvec![out])
-    }
-    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        Ok(out)
+    },
+    into |out| {
         based(x[0], out[0])?;
         self.part.view(out[0])?.assign(x[1])
     }
-    no_flops!();
 }
 
 impl Linear for Put {

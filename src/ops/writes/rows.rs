@@ -26,23 +26,18 @@ pub struct PutRows {
     pub over: Donated,
 }
 
-impl Kernel for PutRows {
-    fn name(&self) -> &'static str {
-        "put_rows"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    PutRows, "put_rows", |self, x| {
         let out = self.over.base(x[0])?;
         put::rows(&out, self.width as usize, x[1], x[2], self.add)?;
-        one!(Ok(out))
-    }
-    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        Ok(out)
+    },
+    into |out| {
         based(x[0], out[0])?;
         put::rows(out[0], self.width as usize, x[1], x[2], self.add)
-    }
+    },
     /// One per added element.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        if self.add { cost::each(&x[1..2], 1) } else { 0 }
-    }
+    flops |x, _y| if self.add { cost::each(&x[1..2], 1) } else { 0 }
 }
 
 impl Linear for PutRows {
