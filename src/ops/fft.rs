@@ -7,6 +7,7 @@
 //! numbers, so these two are one operation too.
 
 use crate::cpu::fft::Half;
+use crate::ops::linalg::on_cpu;
 use crate::ops::pointwise::table::Params;
 use crate::ops::prelude::*;
 
@@ -23,7 +24,7 @@ pub struct Fft {
 
 kernel! {
     Fft, if self.inverse { "ifft" } else { "fft" }, |self, x| {
-        check_device(self.name(), x[0].device())?;
+        on_cpu(self.name(), x)?;
         crate::cpu::fft::fft(x[0], self.axis as usize, self.inverse, self.scale.get()[0])
     },
     /// 5 n log2(n) per line of n numbers, the logarithm rounded up.
@@ -31,16 +32,6 @@ kernel! {
         let length = x[0].dim(self.axis as usize).max(1);
         5 * (x[0].numel() as u64 / 2) * length.next_power_of_two().ilog2() as u64
     }
-}
-
-fn check_device(name: &str, device: Device) -> Result<()> {
-    if device == Device::Cpu {
-        return Ok(());
-    }
-    Err(Error::device(format!(
-        "{name}: runs on the CPU only, got a tensor on {device}; move it with .cpu(), and the result back \
-         with .to()"
-    )))
 }
 
 impl Linear for Fft {
@@ -73,13 +64,9 @@ pub struct RealFft {
 
 kernel! {
     RealFft, if self.back { "irfft" } else { "rfft" }, |self, x| {
-        check_device(self.name(), x[0].device())?;
-        let half = Half {
-            n: self.n as usize,
-            inverse: self.inverse,
-            doubled: self.doubled,
-            scale: self.scale.get()[0],
-        };
+        on_cpu(self.name(), x)?;
+        let RealFft { inverse, doubled, scale, .. } = *self;
+        let half = Half { n: self.n as usize, inverse, doubled, scale: scale.get()[0] };
         let kernel = if self.back { crate::cpu::fft::to_real } else { crate::cpu::fft::from_real };
         kernel(x[0], self.axis as usize, half)
     },

@@ -108,12 +108,9 @@ pub fn own_levels(since: Tag) -> Levels {
     if since == 0 || interp::is_plain() {
         return Levels::new();
     }
-    let own = |level: &Interp, randomness| level.tag <= since && randomness == Randomness::Different;
-    let batches = interp::batches().into_iter();
-    batches
-        .filter(|(level, _, randomness)| own(level, *randomness))
-        .map(|(level, size, _)| (level, size))
-        .collect()
+    let batches = interp::batches().into_iter().filter(|(level, ..)| level.tag <= since);
+    let own = batches.filter(|(.., randomness)| *randomness == Randomness::Different);
+    own.map(|(level, size, _)| (level, size)).collect()
 }
 
 /// Makes `x` a batched value of every enclosing level whose examples have separate numbers, even of levels it

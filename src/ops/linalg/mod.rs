@@ -217,7 +217,7 @@ fn side_by_side(op: impl Operation<Out = Tensor>, x: &[Batched], size: usize) ->
 }
 
 /// Raises unless all inputs are on the CPU: a derivative may be evaluated elsewhere.
-fn on_cpu(op: &str, x: &[&Array]) -> Result<()> {
+pub fn on_cpu(op: &str, x: &[&Array]) -> Result<()> {
     x.iter().find(|x| x.device() != Device::Cpu).map_or(Ok(()), |x| Err(elsewhere(op, x.device())))
 }
 

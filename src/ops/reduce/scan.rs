@@ -256,17 +256,14 @@ impl Tensor {
             return x.copied();
         }
         let axis = x.shape().axis(axis, "logcumsumexp")?;
-        x.accumulated(|x| x.logs_of_sums(axis))
-    }
-
-    fn logs_of_sums(&self, axis: usize) -> Result<Tensor> {
-        let x = self;
-        // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
-        let top = x.detach().cummax(axis as i64)?.0;
-        let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
-        let growth = shift.sub(&moved_by_one(&shift, axis, true)?)?;
-        let decay = growth.maximum(0.0)?.neg()?.exp()?;
-        let sums = x.sub(&shift)?.exp()?.linear_recurrence(&decay, axis as i64, false)?;
-        sums.log()?.add(&shift)
+        x.accumulated(|x| {
+            // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
+            let top = x.detach().cummax(axis as i64)?.0;
+            let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
+            let growth = shift.sub(&moved_by_one(&shift, axis, true)?)?;
+            let decay = growth.maximum(0.0)?.neg()?.exp()?;
+            let sums = x.sub(&shift)?.exp()?.linear_recurrence(&decay, axis as i64, false)?;
+            sums.log()?.add(&shift)
+        })
     }
 }

@@ -233,7 +233,7 @@ impl Composite for Attention {
         compose::attention(&Reader(x).operands(&self.settings, false), &self.settings)
     }
     fn own(&self) -> Own {
-        Own { vjp: true, jvp: true, batch: true }
+        Own::ALL
     }
     fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
         every(inputs).and(Saves::OUTPUTS)
