@@ -5,7 +5,6 @@
 use crate::array::shape::Axes;
 use crate::cpu::product::epilogue::{Activation, Epilogue};
 use crate::ops::contract::matmul::{Form, Matmul, product};
-use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::{Map, MapVjp};
 use crate::ops::pointwise::table::{Arg, Fun, pointwise_rule};
 use crate::ops::pointwise::unary::Unary;
@@ -70,8 +69,7 @@ fn finished(x: &Array, weight: &Array, bias: Option<&Array>, act: Option<Unary>)
     let transposed = weight.transposed(0, 1)?;
     if x.device() != Device::Cpu {
         let out = on_device!(x, matmul::matmul(x, &transposed))?;
-        let sum = Map { fun: Fun::Binary(Binary::Add), p: Default::default() };
-        return Ok((bias.map_or(Ok(out.clone()), |b| sum.eval_one(&[&out, b]))?, false));
+        return Ok((bias.map_or(Ok(out.clone()), |b| Map::ADD.eval_one(&[&out, b]))?, false));
     }
     let p = [0.0; 2];
     let relu = pointwise_rule!(p; [x] => Unary::relu(p, [x]));

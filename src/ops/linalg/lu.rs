@@ -156,8 +156,7 @@ impl Tensor {
         check_square("inv", self)?;
         let (factors, order, _) = exact_factors(self)?;
         let n = sides(self).0;
-        let eye = Tensor::eye(n, n, self.dtype(), self.device())?;
-        let eye = eye.expand(&with_sides(&self.shape(), n, n))?;
+        let eye = Tensor::eye(n, n, self.dtype(), self.device())?.expand(&self.shape())?;
         bind(Solve { adjoint: false, inverse: true }, &[self, &eye, &factors, &order])
     }
 }

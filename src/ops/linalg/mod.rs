@@ -228,8 +228,3 @@ fn elsewhere(op: &str, device: Device) -> Error {
          .to()"
     ))
 }
-
-/// `shape` with these numbers of rows and columns.
-fn with_sides(shape: &Shape, rows: usize, columns: usize) -> Shape {
-    shape.with(shape.rank() - 2, rows).with(shape.rank() - 1, columns)
-}

@@ -113,9 +113,7 @@ impl Linear for Spread {
 impl Tensor {
     /// Arithmetic mean over `axes` (all when `None`); NaN of no elements. Integers raise.
     pub fn mean(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        if !self.dtype().is_complex() {
-            self.check_float("mean")?;
-        }
+        self.check_inexact("mean")?;
         let axes = self.shape().axes(axes, "mean")?;
         bind(Mean { axes, keepdim }, &[self])
     }

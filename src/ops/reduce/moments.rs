@@ -48,8 +48,9 @@ impl Tensor {
         (0..degree).try_fold(scaled, |out, _| out.mul(&power))
     }
 
-    pub(crate) fn check_float(&self, op: &str) -> Result<()> {
-        if self.dtype().is_float() {
+    /// Raises unless these are floats or complex numbers, which have means.
+    pub(crate) fn check_inexact(&self, op: &str) -> Result<()> {
+        if self.dtype().is_differentiable() {
             return Ok(());
         }
         Err(Error::dtype(format!(
@@ -79,9 +80,7 @@ impl Tensor {
         &self, op: &str, axes: Option<&[i64]>, correction: f64, keepdim: bool, degree: u32,
         f: impl Fn(&Tensor, f64) -> Result<Tensor>,
     ) -> Result<Tensor> {
-        if !self.dtype().is_complex() {
-            self.check_float(op)?;
-        }
+        self.check_inexact(op)?;
         let moment = |x: &Tensor| {
             let count = count(&x.shape(), x.shape().axes(axes, "var")?);
             let mut centred = x.sub(&x.mean(axes, true)?)?;
