@@ -143,12 +143,14 @@ pub fn added(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
 pub trait Linear: Operation {
     /// The transpose in words or as a formula of the cotangent `g`, for the documentation.
     const TRANSPOSE: &'static str;
+    /// What the transpose reads: the constants.
+    const READS: Saves = Saves::NONE;
 
     /// The transpose with respect to input `wrt`, applied to the cotangent `g`.
     fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor>;
-    /// What the transpose reads: the constants.
+    /// What the tape keeps.
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::NONE
+        Self::READS
     }
     /// The operation on tangents; differs from the operation itself only where that adds a constant.
     fn tangent(&self) -> Op {
@@ -234,7 +236,7 @@ pub trait General: Operation {
 pub const BY_PARTS: &str = "by its composition";
 
 /// Which interpreters an operation of class Composite has its own rule for.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Own {
     /// An own reverse rule.
     pub vjp: bool,
@@ -245,6 +247,8 @@ pub struct Own {
 }
 
 impl Own {
+    /// No rules.
+    pub const NONE: Own = Own { vjp: false, jvp: false, batch: false };
     /// Rules for all of them.
     pub const ALL: Own = Own { vjp: true, jvp: true, batch: true };
 }
@@ -256,12 +260,14 @@ pub trait Composite: Operation {
     const VJP: &'static str;
     /// The forward rule.
     const JVP: &'static str;
+    /// Which own rules exist.
+    const OWN: Own = Own::NONE;
 
     /// The same function by other operations.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors>;
-    /// Which own rules exist.
+    /// [`Composite::OWN`], or what of it this one has.
     fn own(&self) -> Own {
-        Own::default()
+        Self::OWN
     }
     /// What the own reverse rule keeps.
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {

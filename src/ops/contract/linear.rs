@@ -104,6 +104,7 @@ kernel! {
 impl Composite for Affine {
     const VJP: &'static str = "with h = g * act'(…): h W for x, h' x for W, the sum of h for b";
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { vjp: true, batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (value, weight) = (x[0], x[1]);
@@ -116,9 +117,6 @@ impl Composite for Affine {
             sum = sum.add(x[2])?;
         }
         self.activated(sum)
-    }
-    fn own(&self) -> Own {
-        Own { vjp: true, batch: true, ..Own::default() }
     }
     fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
         let act = match (self.act, reads_input(self.act)) {

@@ -76,10 +76,8 @@ kernel! {
 
 impl Linear for Select {
     const TRANSPOSE: &'static str = "where(mask, g, 0) for x, where(mask, 0, g) for y";
+    const READS: Saves = Saves::input(0);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(0)
-    }
     fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let (mask, zero) = (c.input(0)?, g.scalar_like(0.0)?);
         if wrt == 1 { mask.select(g, &zero) } else { mask.select(&zero, g) }

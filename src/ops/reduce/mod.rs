@@ -64,14 +64,12 @@ kernel! {
 impl Composite for Prod {
     const VJP: &'static str = BY_PARTS;
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { batch: true, ..Own::NONE };
 
     /// A tree of products: its derivatives are exact at zeros, to every order. Dividing by each factor is
     /// not.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         one!(x[0].accumulated(|x| self.tree(x)))
-    }
-    fn own(&self) -> Own {
-        Own { batch: true, ..Own::default() }
     }
     batch_in_front!(|self| Prod { axes: self.axes.shifted(), ..*self });
 }

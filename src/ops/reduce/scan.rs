@@ -66,6 +66,7 @@ kernel! {
 impl Composite for CumProd {
     const VJP: &'static str = BY_PARTS;
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { batch: true, ..Own::NONE };
 
     /// A recurrence whose decays are the factors and whose start is the first factor.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
@@ -77,9 +78,6 @@ impl Composite for CumProd {
             let start = after(&x.narrow(axis, 0, 1)?, self.axis as usize, length - 1)?;
             bind(Recurrence { axis: self.axis, reverse: false }, &[x, &start])
         }))
-    }
-    fn own(&self) -> Own {
-        Own { batch: true, ..Own::default() }
     }
     batch_in_front!(|self| CumProd { axis: self.axis + 1 });
 }

@@ -43,10 +43,8 @@ kernel! {
 impl Linear for PutRows {
     const TRANSPOSE: &'static str =
         "for x: g, with zeros where rows were replaced; for value: the rows of g where it stayed";
+    const READS: Saves = Saves::input(2);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(2)
-    }
     fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let (index, width) = (c.input(2)?, self.width as usize);
         if wrt == 0 && self.add {

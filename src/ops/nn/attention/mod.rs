@@ -228,12 +228,10 @@ impl Composite for Attention {
                                s k for q, s' q for k, p' g for v";
     const JVP: &'static str =
         "p v moved: p * (t_s - rowsum(p * t_s)) v + p t_v with t_s = scale (t_q k' + q t_k')";
+    const OWN: Own = Own::ALL;
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         compose::attention(&Reader(x).operands(&self.settings, false), &self.settings)
-    }
-    fn own(&self) -> Own {
-        Own::ALL
     }
     fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
         every(inputs).and(Saves::OUTPUTS)

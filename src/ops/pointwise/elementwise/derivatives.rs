@@ -75,12 +75,10 @@ kernel! {
 impl Composite for MapVjp {
     const VJP: &'static str = "the same of h for g; its derivative along x, y, o with h for a tangent";
     const JVP: &'static str = "the same of t_g, plus its derivative along t_x, t_y, t_o";
+    const OWN: Own = Own::ALL;
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         one!(read(x, |formula| self.visit(formula)))
-    }
-    fn own(&self) -> Own {
-        Own::ALL
     }
     fn saves(&self, needs: Needs, inputs: usize) -> Saves {
         let reads = (1..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)));
@@ -203,13 +201,11 @@ kernel! {
 impl Composite for MapVjpJvp {
     const VJP: &'static str = BY_PARTS;
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let zero = x[0].scalar_like(0.0)?;
         one!(read(&self.operands(x, &zero), |formula| self.visit(formula)))
-    }
-    fn own(&self) -> Own {
-        Own { batch: true, ..Own::default() }
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         if let [at @ .., t] = x
