@@ -1,11 +1,11 @@
 //! Operands and outputs of batching rules, and the rules that many operations share.
 
-use super::Operation;
+use super::{Operation, Outputs};
 use crate::array::shape::Shape;
 use crate::bind::bind;
 use crate::error::Result;
 use crate::tensor::Tensor;
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// Outputs of a batched operation with the position of their batch axis (`None`: the same for the whole
 /// batch).
@@ -44,14 +44,36 @@ pub fn aligned(op: impl Operation<Out = Tensor>, x: &[Batched]) -> Result<Batche
 }
 
 /// Batching rule of an operation whose attributes count the batch axis: it stands in front of every operand.
-pub fn in_front(op: impl Operation<Out = Tensor>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+pub fn in_front(op: impl Operation, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
     with_front(op, &x.iter().map(|x| x.materialized(size)).collect::<Result<SmallVec<[Tensor; 4]>>>()?)
 }
 
-fn with_front(op: impl Operation<Out = Tensor>, x: &[Tensor]) -> Result<BatchedOutputs> {
-    let refs: SmallVec<[&Tensor; 4]> = x.iter().collect();
-    Ok(smallvec![(bind(op, &refs)?, Some(0))])
+/// [`in_front`] for an operation that takes its operands as they are if they have no batch.
+pub fn first_in_front(op: impl Operation, x: &[Batched]) -> Result<BatchedOutputs> {
+    with_front(op, &x.iter().map(Batched::front).collect::<Result<SmallVec<[Tensor; 4]>>>()?)
 }
+
+fn with_front(op: impl Operation, x: &[Tensor]) -> Result<BatchedOutputs> {
+    let out = bind(op, &x.iter().collect::<SmallVec<[&Tensor; 4]>>())?;
+    Ok(out.into_list().into_iter().map(|y| (y, Some(0))).collect())
+}
+
+/// The batching rule [`in_front`], as the operation that is given.
+macro_rules! batch_in_front {
+    (|$self:ident| $op:expr) => {
+        $crate::op::batch_in_front!(|$self, _size| $op);
+    };
+    (|$self:ident, $size:ident| $op:expr) => {
+        fn batch(
+            &$self,
+            x: &[$crate::op::Batched],
+            $size: usize,
+        ) -> $crate::error::Result<$crate::op::BatchedOutputs> {
+            $crate::op::in_front($op, x, $size)
+        }
+    };
+}
+pub(crate) use batch_in_front;
 
 /// Operands of a batched elementwise operation with the batch axis in front of equally many others.
 pub fn align(x: &[Batched]) -> Result<SmallVec<[Tensor; 4]>> {

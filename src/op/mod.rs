@@ -26,7 +26,8 @@ mod needs;
 mod outputs;
 
 pub use at_call::AtCall;
-pub use batched::{Batched, BatchedOutputs, align, aligned, in_front};
+pub(crate) use batched::batch_in_front;
+pub use batched::{Batched, BatchedOutputs, align, aligned, first_in_front, in_front};
 pub use list::{Entry, Op};
 pub use needs::{Needs, Saves};
 pub use outputs::{Operation, Outputs};
@@ -63,16 +64,6 @@ pub trait Kernel {
         self.eval(x)?.iter().zip(out).try_for_each(|(y, out)| out.assign(y))
     }
 }
-
-/// [`Kernel::flops`] of an operation that only moves, compares or makes numbers.
-macro_rules! no_flops {
-    () => {
-        fn flops(&self, _x: &[&Array], _y: &[Array]) -> u64 {
-            0
-        }
-    };
-}
-pub(crate) use no_flops;
 
 /// The error for an operation with one output that gave none.
 #[cold]
@@ -152,12 +143,14 @@ pub fn added(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
 pub trait Linear: Operation {
     /// The transpose in words or as a formula of the cotangent `g`, for the documentation.
     const TRANSPOSE: &'static str;
+    /// What the transpose reads: the constants.
+    const READS: Saves = Saves::NONE;
 
     /// The transpose with respect to input `wrt`, applied to the cotangent `g`.
     fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor>;
-    /// What the transpose reads: the constants.
+    /// What the tape keeps.
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::NONE
+        Self::READS
     }
     /// The operation on tangents; differs from the operation itself only where that adds a constant.
     fn tangent(&self) -> Op {
@@ -243,7 +236,7 @@ pub trait General: Operation {
 pub const BY_PARTS: &str = "by its composition";
 
 /// Which interpreters an operation of class Composite has its own rule for.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub struct Own {
     /// An own reverse rule.
     pub vjp: bool,
@@ -254,6 +247,8 @@ pub struct Own {
 }
 
 impl Own {
+    /// No rules.
+    pub const NONE: Own = Own { vjp: false, jvp: false, batch: false };
     /// Rules for all of them.
     pub const ALL: Own = Own { vjp: true, jvp: true, batch: true };
 }
@@ -265,12 +260,14 @@ pub trait Composite: Operation {
     const VJP: &'static str;
     /// The forward rule.
     const JVP: &'static str;
+    /// Which own rules exist.
+    const OWN: Own = Own::NONE;
 
     /// The same function by other operations.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors>;
-    /// Which own rules exist.
+    /// [`Composite::OWN`], or what of it this one has.
     fn own(&self) -> Own {
-        Own::default()
+        Self::OWN
     }
     /// What the own reverse rule keeps.
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {

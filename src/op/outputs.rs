@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::interp::{Interp, tape};
 use crate::tape::node::Node;
 use crate::tensor::{Tensor, Tensors};
+use smallvec::smallvec;
 use std::sync::Arc;
 
 /// An operation of the list, with the type of what it returns.
@@ -22,6 +23,8 @@ pub trait Outputs: Sized {
     fn from_list(list: Tensors) -> Result<Self>;
     /// The outputs in order.
     fn list(&self) -> &[Tensor];
+    /// The outputs as a list.
+    fn into_list(self) -> Tensors;
     /// Makes them the outputs of `node`; those without derivatives stay as they are.
     fn on_tape(self, at: &Interp, node: Arc<Node>) -> Self;
 }
@@ -38,6 +41,9 @@ impl Outputs for Tensor {
     fn list(&self) -> &[Tensor] {
         std::slice::from_ref(self)
     }
+    fn into_list(self) -> Tensors {
+        smallvec![self]
+    }
     #[inline(always)]
     fn on_tape(self, at: &Interp, node: Arc<Node>) -> Tensor {
         tape::output(at, self, node, 0)
@@ -53,6 +59,9 @@ impl Outputs for Tensors {
         Ok(list)
     }
     fn list(&self) -> &[Tensor] {
+        self
+    }
+    fn into_list(self) -> Tensors {
         self
     }
     fn on_tape(self, at: &Interp, node: Arc<Node>) -> Tensors {

@@ -32,26 +32,24 @@ pub struct Create {
     pub device: Device,
 }
 
-impl Kernel for Create {
-    fn name(&self) -> &'static str {
-        match self.content {
-            Content::Full => "full",
-            Content::Range => "arange",
-            Content::Between => "linspace",
-            Content::Identity => "eye",
-        }
-    }
-    fn eval(&self, _x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Create,
+    match self.content {
+        Content::Full => "full",
+        Content::Range => "arange",
+        Content::Between => "linspace",
+        Content::Identity => "eye",
+    },
+    |self, _x| {
         let Create { content, numbers, shape, dtype, device } = *self;
         let ([a, b], at) = (numbers.get(), |i: usize| shape.at(i));
-        one!(match content {
+        match content {
             Content::Full => create_on!(device, create::full(shape, a, dtype)),
             Content::Range => create_on!(device, create::arange(a, b, at(0), dtype)),
             Content::Between => create_on!(device, create::linspace(a, b, at(0), dtype)),
             Content::Identity => create_on!(device, create::eye(at(0), at(1), 0, dtype)),
-        })
+        }
     }
-    no_flops!();
 }
 
 impl Discrete for Create {

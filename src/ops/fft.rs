@@ -7,6 +7,7 @@
 //! numbers, so these two are one operation too.
 
 use crate::cpu::fft::Half;
+use crate::ops::linalg::on_cpu;
 use crate::ops::pointwise::table::Params;
 use crate::ops::prelude::*;
 
@@ -21,29 +22,16 @@ pub struct Fft {
     pub scale: Params,
 }
 
-impl Kernel for Fft {
-    fn name(&self) -> &'static str {
-        if self.inverse { "ifft" } else { "fft" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        check_device(self.name(), x[0].device())?;
-        one!(crate::cpu::fft::fft(x[0], self.axis as usize, self.inverse, self.scale.get()[0]))
-    }
+kernel! {
+    Fft, if self.inverse { "ifft" } else { "fft" }, |self, x| {
+        on_cpu(self.name(), x)?;
+        crate::cpu::fft::fft(x[0], self.axis as usize, self.inverse, self.scale.get()[0])
+    },
     /// 5 n log2(n) per line of n numbers, the logarithm rounded up.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let length = x[0].dim(self.axis as usize).max(1);
         5 * (x[0].numel() as u64 / 2) * length.next_power_of_two().ilog2() as u64
     }
-}
-
-fn check_device(name: &str, device: Device) -> Result<()> {
-    if device == Device::Cpu {
-        return Ok(());
-    }
-    Err(Error::device(format!(
-        "{name}: runs on the CPU only, got a tensor on {device}; move it with .cpu(), and the result back \
-         with .to()"
-    )))
 }
 
 impl Linear for Fft {
@@ -52,9 +40,7 @@ impl Linear for Fft {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(Fft { inverse: !self.inverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(Fft { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| Fft { axis: self.axis + 1, ..*self });
 }
 
 /// Without `back`: the first half of the transform of `n` real numbers along an axis, with `+` if inverse,
@@ -76,23 +62,16 @@ pub struct RealFft {
     pub scale: Params,
 }
 
-impl Kernel for RealFft {
-    fn name(&self) -> &'static str {
-        if self.back { "irfft" } else { "rfft" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        check_device(self.name(), x[0].device())?;
-        let half = Half {
-            n: self.n as usize,
-            inverse: self.inverse,
-            doubled: self.doubled,
-            scale: self.scale.get()[0],
-        };
+kernel! {
+    RealFft, if self.back { "irfft" } else { "rfft" }, |self, x| {
+        on_cpu(self.name(), x)?;
+        let RealFft { inverse, doubled, scale, .. } = *self;
+        let half = Half { n: self.n as usize, inverse, doubled, scale: scale.get()[0] };
         let kernel = if self.back { crate::cpu::fft::to_real } else { crate::cpu::fft::from_real };
-        one!(kernel(x[0], self.axis as usize, half))
-    }
+        kernel(x[0], self.axis as usize, half)
+    },
     /// 5/2 n log2(n) per line of n real numbers, the logarithm rounded up.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let n = (self.n as u64).max(1);
         let lines = x[0].numel() as u64 / if self.back { 2 * (n / 2 + 1) } else { n };
         5 * lines * n * n.next_power_of_two().ilog2() as u64 / 2
@@ -105,9 +84,7 @@ impl Linear for RealFft {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(RealFft { back: !self.back, inverse: !self.inverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(RealFft { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| RealFft { axis: self.axis + 1, ..*self });
 }
 
 /// Raises unless the dtype is a real one that can be transformed.

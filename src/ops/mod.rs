@@ -17,11 +17,9 @@ pub mod updates;
 pub mod views;
 pub mod writes;
 
-use crate::bind::bind;
 use crate::error::Result;
-use crate::op::{Batched, BatchedOutputs, Op, no_output};
+use crate::op::no_output;
 use crate::tensor::{Tensor, Tensors};
-use smallvec::SmallVec;
 
 /// Wraps a single output as the list of an operation's outputs.
 macro_rules! one {
@@ -31,27 +29,28 @@ macro_rules! one {
 }
 pub(crate) use one;
 
-/// How an operation runs: its type, its public name, its kernel, which makes one output or `-> Arrays`, and
-/// the count of its floating point operations on inputs with outputs, which for one output is 0 if none is
-/// given.
+/// How an operation runs: its type, its public name, its kernel, which makes one output or `-> Arrays`; how it
+/// runs `into` memory that is given, if not by a copy of its outputs; and the count of its floating point
+/// operations on inputs with outputs, which for one output is 0 if none is given.
 macro_rules! kernel {
-    ($op:ty, $name:expr, |$self:ident, $x:ident| -> Arrays $eval:block,
+    ($op:ty, $name:expr, |$self:ident, $x:ident| -> Arrays $eval:block, $(into |$out:ident| $into:block,)?
         $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
         impl $crate::op::Kernel for $op {
             fn name(&$self) -> &'static str {
                 $name
             }
             fn eval(&$self, $x: &[&$crate::array::Array]) -> $crate::error::Result<$crate::op::Arrays> $eval
-            $(#[$doc])*
-            fn flops(&$self, $inputs: &[&$crate::array::Array], $outputs: &[$crate::array::Array]) -> u64 {
-                $flops
+            $crate::ops::kernel! {
+                @rest $self, $x; $(into |$out| $into,)? $(#[$doc])* flops |$inputs, $outputs| $flops
             }
         }
     };
-    ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr) => {
-        $crate::ops::kernel!($op, $name, |$self, $x| $eval, flops |_x, _y| 0);
+    ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr $(, into |$out:ident| $into:block)?) => {
+        $crate::ops::kernel! {
+            $op, $name, |$self, $x| $eval, $(into |$out| $into,)? flops |_x, _y| 0
+        }
     };
-    ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr,
+    ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr, $(into |$out:ident| $into:block,)?
         $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
         impl $crate::op::Kernel for $op {
             fn name(&$self) -> &'static str {
@@ -64,31 +63,23 @@ macro_rules! kernel {
             fn eval_one(&$self, $x: &[&$crate::array::Array]) -> $crate::error::Result<$crate::array::Array> {
                 $eval
             }
-            $(#[$doc])*
-            fn flops(&$self, $inputs: &[&$crate::array::Array], $outputs: &[$crate::array::Array]) -> u64 {
-                $flops
+            $crate::ops::kernel! {
+                @rest $self, $x; $(into |$out| $into,)? $(#[$doc])* flops |$inputs, $outputs| $flops
             }
+        }
+    };
+    (@rest $self:ident, $x:ident; $(into |$out:ident| $into:block,)?
+        $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
+        $(fn eval_into(
+            &$self, $x: &[&$crate::array::Array], $out: &[&$crate::array::Array],
+        ) -> $crate::error::Result<()> $into)?
+        $(#[$doc])*
+        fn flops(&$self, $inputs: &[&$crate::array::Array], $outputs: &[$crate::array::Array]) -> u64 {
+            $flops
         }
     };
 }
 pub(crate) use kernel;
-
-/// [`in_front`](crate::op::in_front) for an operation with several outputs.
-pub(crate) fn all_in_front(op: impl Into<Op>, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-    let x: SmallVec<[Tensor; 4]> =
-        x.iter().map(|operand| operand.materialized(size)).collect::<Result<_>>()?;
-    on_batch(op, &x)
-}
-
-/// [`all_in_front`] for an operation that takes its other operands as they are if they have no batch.
-pub(crate) fn first_in_front(op: impl Into<Op>, x: &[Batched]) -> Result<BatchedOutputs> {
-    on_batch(op, &x.iter().map(Batched::front).collect::<Result<SmallVec<[Tensor; 4]>>>()?)
-}
-
-fn on_batch(op: impl Into<Op>, x: &[Tensor]) -> Result<BatchedOutputs> {
-    let out = bind(op.into(), &x.iter().collect::<SmallVec<[&Tensor; 4]>>())?;
-    Ok(out.into_iter().map(|y| (y, Some(0))).collect())
-}
 
 /// The outputs of an operation that has `N` of them.
 pub(crate) fn outputs<const N: usize>(list: Tensors) -> Result<[Tensor; N]> {
@@ -98,11 +89,4 @@ pub(crate) fn outputs<const N: usize>(list: Tensors) -> Result<[Tensor; N]> {
 /// The first of several outputs; the others serve derivatives.
 pub(crate) fn first(list: Tensors) -> Result<Tensor> {
     list.into_iter().next().ok_or_else(no_output)
-}
-
-/// The sum of the terms that are present; `None` if none is.
-pub(crate) fn total(terms: impl IntoIterator<Item = Option<Tensor>>) -> Result<Option<Tensor>> {
-    let mut terms = terms.into_iter().flatten();
-    let Some(first) = terms.next() else { return Ok(None) };
-    terms.try_fold(first, |sum, term| sum.add(&term)).map(Some)
 }

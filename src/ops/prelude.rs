@@ -9,9 +9,9 @@ pub(crate) use crate::device::{on_device, on_host};
 pub(crate) use crate::error::{Error, Result};
 pub(crate) use crate::op::{
     Arrays, BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Discrete, General, Grads, Kernel, Linear,
-    Needs, Operation, Own, Saves, added, aligned, in_front, no_flops, no_output,
+    Needs, Operation, Own, Saves, added, aligned, batch_in_front, first_in_front, in_front, no_output,
 };
-pub(crate) use crate::ops::{all_in_front, first, first_in_front, kernel, one, outputs, total};
+pub(crate) use crate::ops::{first, kernel, one, outputs};
 pub(crate) use crate::tape::node::Vjp;
 pub(crate) use crate::tensor::{Tensor, Tensors};
 pub(crate) use crate::watch::cost;

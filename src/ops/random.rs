@@ -49,20 +49,16 @@ pub struct Random {
     pub state: AtCall<State>,
 }
 
-impl Kernel for Random {
-    fn name(&self) -> &'static str {
-        self.distribution.name()
-    }
-    fn eval(&self, _x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Random, self.distribution.name(), |self, _x| {
         let Random { distribution, shape, dtype, state: AtCall(State { seed, offset }), device } = *self;
-        one!(match distribution {
+        match distribution {
             Distribution::Uniform => create_on!(device, random::uniform(shape, dtype, seed, offset)),
             Distribution::Normal => create_on!(device, random::normal(shape, dtype, seed, offset)),
             Distribution::Integer { low, high } =>
                 create_on!(device, random::randint(shape, dtype, low, high, seed, offset)),
-        })
+        }
     }
-    no_flops!();
 }
 
 impl Discrete for Random {
@@ -112,12 +108,9 @@ pub fn own_levels(since: Tag) -> Levels {
     if since == 0 || interp::is_plain() {
         return Levels::new();
     }
-    let own = |level: &Interp, randomness| level.tag <= since && randomness == Randomness::Different;
-    let batches = interp::batches().into_iter();
-    batches
-        .filter(|(level, _, randomness)| own(level, *randomness))
-        .map(|(level, size, _)| (level, size))
-        .collect()
+    let batches = interp::batches().into_iter().filter(|(level, ..)| level.tag <= since);
+    let own = batches.filter(|(.., randomness)| *randomness == Randomness::Different);
+    own.map(|(level, size, _)| (level, size)).collect()
 }
 
 /// Makes `x` a batched value of every enclosing level whose examples have separate numbers, even of levels it

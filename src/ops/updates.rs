@@ -62,16 +62,13 @@ impl Hash for Update {
     }
 }
 
-impl Kernel for Update {
-    fn name(&self) -> &'static str {
-        self.rule.name()
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Update, self.rule.name(), |self, x| -> Arrays {
         let width = self.width as usize;
         let written = self.split(x).0.iter().enumerate().filter(|(i, _)| i % width + 1 < width);
         filled(self, x, written.map(|(_, x)| x.copied()).collect::<Result<_>>()?)
-    }
-    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+    },
+    into |out| {
         let width = self.width as usize;
         let (x, found) = self.split(x);
         let mut arrays: SmallVec<[&Array; 64]> = SmallVec::from_slice(x);
@@ -84,9 +81,9 @@ impl Kernel for Update {
         let slots: SmallVec<[Slot; 32]> = slots(&arrays, width, &self.steps.0).collect();
         let Some(first) = slots.first() else { return Ok(()) };
         on_device!(first.param(), optim::step(&slots, &self.rule, found))
-    }
+    },
     /// Per element: two and two more for momentum, or twelve for Adam.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
+    flops |x, _y| {
         let each = match self.rule {
             Rule::Sgd(s) if s.momentum == 0.0 => 2,
             Rule::Sgd(_) => 4,
@@ -104,46 +101,36 @@ pub struct Unscale {
     pub factor: AtCall<f64>,
 }
 
-impl Kernel for Unscale {
-    fn name(&self) -> &'static str {
-        "unscale"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Unscale, "unscale", |self, x| -> Arrays {
         let mut out: Arrays = x.iter().map(|x| x.copied()).collect::<Result<_>>()?;
         out.push(Array::empty(Shape::SCALAR, DType::I32, x[0].device())?);
         filled(self, x, out)
-    }
-    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+    },
+    into |out| {
         let (found, grads) = out.split_last().ok_or_else(crate::op::no_output)?;
         x.iter().zip(grads).try_for_each(|(x, out)| based(x, out))?;
         on_device!(found, optim::unscale(grads, self.factor.0, found))
-    }
+    },
     /// One per element.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        x.iter().map(|x| x.numel() as u64).sum()
-    }
+    flops |x, _y| x.iter().map(|x| x.numel() as u64).sum()
 }
 
 /// Tensors of one device times a number, which is the last input, a 0-d tensor there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rescale;
 
-impl Kernel for Rescale {
-    fn name(&self) -> &'static str {
-        "clip_grad_norm"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Rescale, "clip_grad_norm", |self, x| -> Arrays {
         filled(self, x, x[..x.len() - 1].iter().map(|x| x.copied()).collect::<Result<_>>()?)
-    }
-    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+    },
+    into |out| {
         let factor = x[x.len() - 1];
         x.iter().zip(out).try_for_each(|(x, out)| based(x, out))?;
         on_device!(factor, optim::scale(out, factor))
-    }
+    },
     /// One per element.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        x[..x.len() - 1].iter().map(|x| x.numel() as u64).sum()
-    }
+    flops |x, _y| x[..x.len() - 1].iter().map(|x| x.numel() as u64).sum()
 }
 
 /// The root of the sum of the squares of all elements of tensors of one device, a 0-d tensor there: float64
@@ -151,17 +138,10 @@ impl Kernel for Rescale {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct TotalNorm;
 
-impl Kernel for TotalNorm {
-    fn name(&self) -> &'static str {
-        "total_norm"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], optim::norm(x)))
-    }
+kernel! {
+    TotalNorm, "total_norm", |self, x| on_device!(x[0], optim::norm(x)),
     /// Two per element.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        x.iter().map(|x| 2 * x.numel() as u64).sum()
-    }
+    flops |x, _y| x.iter().map(|x| 2 * x.numel() as u64).sum()
 }
 
 /// A call for many tensors is made outside of transforms.

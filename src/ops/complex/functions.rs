@@ -52,7 +52,7 @@ fn spread(settled: SymMask, size: Sym, cos: Sym) -> Sym {
     Sym::select(settled & cos.ne(cos), size, size * cos)
 }
 
-/// Functions that are others of another number.
+/// Functions that are others, of this number or of another.
 macro_rules! composed {
     ($($name:ident |$z:ident| $value:expr;)*) => {
         impl Number {
@@ -65,6 +65,8 @@ macro_rules! composed {
 }
 
 composed! {
+    exp2 |z| (z * LN_2).exp();
+    log |z| Number { re: z.log_size(), im: z.angle() };
     log2 |z| z.log() * (1.0 / LN_2);
     log10 |z| z.log() * (1.0 / LN_10);
     rsqrt |z| z.sqrt().reciprocal();
@@ -108,10 +110,6 @@ impl Number {
         Number { re: spread(settled, size, cos), im: Sym::select(none, size, im) }
     }
 
-    pub fn exp2(self) -> Number {
-        (self * LN_2).exp()
-    }
-
     pub fn expm1(self) -> Number {
         let (half, cos, all) = ((0.5 * self.im).sin(), self.im.cos(), self.exp());
         let near = self.re.expm1() * cos + (0.0 - 2.0 * half * half);
@@ -127,10 +125,6 @@ impl Number {
         // The branch not selected must not overflow either, or its derivative would be NaN.
         let (t, l) = (Sym::select(near, top, Sym::lit(1.0)), Sym::select(near, low, Sym::lit(0.0)));
         Sym::select(near, 0.5 * ((t - 1.0) * (t + 1.0) + l * l).log1p(), self.size().log())
-    }
-
-    pub fn log(self) -> Number {
-        Number { re: self.log_size(), im: self.angle() }
     }
 
     pub fn log1p(self) -> Number {

@@ -32,15 +32,7 @@ pub use product::ComplexProduct;
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ViewAsReal;
 
-impl Kernel for ViewAsReal {
-    fn name(&self) -> &'static str {
-        "view_as_real"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(x[0].as_real())
-    }
-    no_flops!();
-}
+kernel! { ViewAsReal, "view_as_real", |self, x| x[0].as_real() }
 
 impl Linear for ViewAsReal {
     const TRANSPOSE: &'static str = "the pairs of g as complex numbers";
@@ -57,21 +49,14 @@ impl Linear for ViewAsReal {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ViewAsComplex;
 
-impl Kernel for ViewAsComplex {
-    fn name(&self) -> &'static str {
-        "view_as_complex"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        match x[0].as_complex()? {
-            Some(view) => Ok(smallvec![view]),
-            None => one!(
-                x[0].copied()?
-                    .as_complex()?
-                    .ok_or_else(|| Error::shape("internal: dense pairs are no complex numbers"))
-            ),
+kernel! {
+    ViewAsComplex, "view_as_complex", |self, x| {
+        if let Some(view) = x[0].as_complex()? {
+            return Ok(view);
         }
+        let dense = x[0].copied()?.as_complex()?;
+        dense.ok_or_else(|| Error::shape("internal: dense pairs are no complex numbers"))
     }
-    no_flops!();
 }
 
 impl Linear for ViewAsComplex {
@@ -80,9 +65,7 @@ impl Linear for ViewAsComplex {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         g.view_as_real()
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
-    }
+    batch_in_front!(|self| *self);
 }
 
 /// Operations that complex inputs have by operations on their parts.

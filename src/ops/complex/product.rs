@@ -33,17 +33,10 @@ impl ComplexProduct {
     }
 }
 
-impl Kernel for ComplexProduct {
-    fn name(&self) -> &'static str {
-        "mul"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(product(x[0], x[1], self.conjugate, self.gate))
-    }
+kernel! {
+    ComplexProduct, "mul", |self, x| product(x[0], x[1], self.conjugate, self.gate),
     /// Four products and two sums of parts.
-    fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
-        cost::each(y, 6)
-    }
+    flops |_x, y| cost::each(y, 6)
 }
 
 impl Bilinear for ComplexProduct {

@@ -155,13 +155,11 @@ kernel! {
 impl Composite for ConvBias {
     const VJP: &'static str = BY_PARTS;
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { vjp: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let out = bind(self.conv.clone(), &[x[0], x[1]])?;
         one!(out.add(&per_channel(x[2], self.conv.window.rank)?))
-    }
-    fn own(&self) -> Own {
-        Own { vjp: true, ..Own::default() }
     }
     fn saves(&self, needs: Needs, inputs: usize) -> Saves {
         Bilinear::saves(&self.conv, needs, inputs)

@@ -5,7 +5,6 @@
 use crate::array::shape::Axes;
 use crate::cpu::product::epilogue::{Activation, Epilogue};
 use crate::ops::contract::matmul::{Form, Matmul, product};
-use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::elementwise::{Map, MapVjp};
 use crate::ops::pointwise::table::{Arg, Fun, pointwise_rule};
 use crate::ops::pointwise::unary::Unary;
@@ -70,8 +69,7 @@ fn finished(x: &Array, weight: &Array, bias: Option<&Array>, act: Option<Unary>)
     let transposed = weight.transposed(0, 1)?;
     if x.device() != Device::Cpu {
         let out = on_device!(x, matmul::matmul(x, &transposed))?;
-        let sum = Map { fun: Fun::Binary(Binary::Add), p: Default::default() };
-        return Ok((bias.map_or(Ok(out.clone()), |b| sum.eval_one(&[&out, b]))?, false));
+        return Ok((bias.map_or(Ok(out.clone()), |b| Map::ADD.eval_one(&[&out, b]))?, false));
     }
     let p = [0.0; 2];
     let relu = pointwise_rule!(p; [x] => Unary::relu(p, [x]));
@@ -106,6 +104,7 @@ kernel! {
 impl Composite for Affine {
     const VJP: &'static str = "with h = g * act'(…): h W for x, h' x for W, the sum of h for b";
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { vjp: true, batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (value, weight) = (x[0], x[1]);
@@ -118,9 +117,6 @@ impl Composite for Affine {
             sum = sum.add(x[2])?;
         }
         self.activated(sum)
-    }
-    fn own(&self) -> Own {
-        Own { vjp: true, batch: true, ..Own::default() }
     }
     fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
         let act = match (self.act, reads_input(self.act)) {

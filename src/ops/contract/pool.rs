@@ -58,9 +58,7 @@ impl General for MaxPool {
         let moved = bind(op, &[&t.reshape(&from)?, &index])?;
         Ok(smallvec![Some(moved.reshape(&shape)?), None])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        all_in_front(self.clone(), x, size)
-    }
+    batch_in_front!(|self| self.clone());
 }
 
 /// The options of pooling: each a number for every spatial axis, or one for all.

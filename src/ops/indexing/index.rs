@@ -18,10 +18,8 @@ kernel! { Take, "take", |self, x| on_device!(x[0], gather::take(x[0], x[1], self
 
 impl Linear for Take {
     const TRANSPOSE: &'static str = "rows of g added up by index";
+    const READS: Saves = Saves::input(1);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(1)
-    }
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         bind(TakeAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
     }
@@ -86,10 +84,8 @@ kernel! {
 
 impl Linear for TakeAdd {
     const TRANSPOSE: &'static str = "rows of g taken by index";
+    const READS: Saves = Saves::input(1);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(1)
-    }
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         bind(Take { axis: self.axis }, &[g, c.input(1)?])
     }
@@ -123,16 +119,12 @@ kernel! { Gather, "gather", |self, x| on_device!(x[0], gather::gather(x[0], x[1]
 
 impl Linear for Gather {
     const TRANSPOSE: &'static str = "elements of g added up by index";
+    const READS: Saves = Saves::input(1);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(1)
-    }
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         bind(ScatterAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(Gather { axis: self.axis + 1 }, x, size)
-    }
+    batch_in_front!(|self| Gather { axis: self.axis + 1 });
 }
 
 /// The transpose of [`Gather`]: elements of `g` added into zeros. Inputs: g, index.
@@ -154,16 +146,12 @@ kernel! {
 
 impl Linear for ScatterAdd {
     const TRANSPOSE: &'static str = "elements of g gathered by index";
+    const READS: Saves = Saves::input(1);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(1)
-    }
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         bind(Gather { axis: self.axis }, &[g, c.input(1)?])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? }, x, size)
-    }
+    batch_in_front!(|self, size| ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? });
 }
 
 /// Raises for an index outside `-size..size`. Needed only for merged axes, where it would hit another row.

@@ -40,7 +40,7 @@ impl OfMatrix for Eig {
             }
             None => None,
         };
-        let Some(inner) = total([own, moved])? else { return Ok(None) };
+        let Some(inner) = added(own, moved)? else { return Ok(None) };
         let out = v.solve(&times_adjoint(&inner, v)?, true)?;
         Ok(Some(if self.real { out.real()? } else { out }))
     }

@@ -120,7 +120,7 @@ impl General for Solve {
             let product = if self.adjoint { adjoint_times(t, &y[0]) } else { times(t, &y[0]) };
             product?.neg()
         });
-        let right = total([t[1].clone(), moved.transpose()?])?;
+        let right = added(t[1].clone(), moved.transpose()?)?;
         let Some(right) = right else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &right, x[2], x[3]])?)])
     }
@@ -156,8 +156,7 @@ impl Tensor {
         check_square("inv", self)?;
         let (factors, order, _) = exact_factors(self)?;
         let n = sides(self).0;
-        let eye = Tensor::eye(n, n, self.dtype(), self.device())?;
-        let eye = eye.expand(&with_sides(&self.shape(), n, n))?;
+        let eye = Tensor::eye(n, n, self.dtype(), self.device())?.expand(&self.shape())?;
         bind(Solve { adjoint: false, inverse: true }, &[self, &eye, &factors, &order])
     }
 }

@@ -75,9 +75,7 @@ impl<T: OfMatrix> General for T {
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         t[0].as_ref().map_or_else(|| Ok(smallvec![None; y.len()]), |t| self.push(x[0], y, t))
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        all_in_front(self.clone(), x, size)
-    }
+    batch_in_front!(|self| self.clone());
 }
 
 /// Raises unless `x` is a matrix, or a batch of them, that the kernels accept.
@@ -219,7 +217,7 @@ fn side_by_side(op: impl Operation<Out = Tensor>, x: &[Batched], size: usize) ->
 }
 
 /// Raises unless all inputs are on the CPU: a derivative may be evaluated elsewhere.
-fn on_cpu(op: &str, x: &[&Array]) -> Result<()> {
+pub fn on_cpu(op: &str, x: &[&Array]) -> Result<()> {
     x.iter().find(|x| x.device() != Device::Cpu).map_or(Ok(()), |x| Err(elsewhere(op, x.device())))
 }
 
@@ -229,9 +227,4 @@ fn elsewhere(op: &str, device: Device) -> Error {
         "{op}: runs on the CPU only, got a tensor on {device}; move it with .cpu(), and the result back with \
          .to()"
     ))
-}
-
-/// `shape` with these numbers of rows and columns.
-fn with_sides(shape: &Shape, rows: usize, columns: usize) -> Shape {
-    shape.with(shape.rank() - 2, rows).with(shape.rank() - 1, columns)
 }

@@ -45,10 +45,10 @@ impl OfMatrix for Qr {
         let n = sides(r).1;
         let gq = g[0].as_ref();
         let gr = g[1].as_ref().map(upper).transpose()?;
-        let turn = total([
+        let turn = added(
             gq.map(|g| adjoint_times(q, g)).transpose()?,
             gr.as_ref().map(|g| times_adjoint(g, r)?.neg()).transpose()?,
-        ])?;
+        )?;
         let Some(turn) = turn else { return Ok(None) };
         let gc = half(&turn.sub(&adjoint(&turn)?)?.narrow(-1, 0, n)?)?;
         let mut inner = times(q, &gc)?;
@@ -57,7 +57,7 @@ impl OfMatrix for Qr {
         }
         let solved = substituted_right(&adjoint(&square(r)?)?, &inner, false, false)?;
         let direct = gr.map(|g| times(q, &g)).transpose()?;
-        total([Some(solved), direct])
+        added(Some(solved), direct)
     }
     fn push(&self, _x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads> {
         let (q, r) = (&y[0], &y[1]);

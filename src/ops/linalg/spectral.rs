@@ -55,7 +55,7 @@ impl OfMatrix for Eigh {
         }
         let own = g[0].as_ref().map(|g| diagonal(g, v.dtype())).transpose()?;
         let turn = g[1].as_ref().map(|g| adjoint_times(v, g)?.mul(&gaps(w, sides(v).0)?)).transpose()?;
-        let Some(inner) = total([own, turn])? else { return Ok(None) };
+        let Some(inner) = added(own, turn)? else { return Ok(None) };
         Ok(Some(symmetric(&times_adjoint(&times(v, &inner)?, v)?)?))
     }
     fn push(&self, _x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads> {
@@ -86,7 +86,7 @@ impl Svd {
     /// The cotangent of `P` from `U' G_U` and `V' G_V`.
     fn inner(s: &Tensor, n: usize, a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
         let minus = b.as_ref().map(|b| b.neg()).transpose()?;
-        let (Some(sum), Some(difference)) = (total([a.clone(), b])?, total([a, minus])?) else {
+        let (Some(sum), Some(difference)) = (added(a.clone(), b)?, added(a, minus)?) else {
             return Ok(None);
         };
         let even = sum.mul(&gaps(s, n)?)?;
@@ -120,7 +120,7 @@ impl OfMatrix for Svd {
         let of_u = g[0].as_ref().map(|g| adjoint_times(u, g)).transpose()?;
         let of_v = g[2].as_ref().map(|g| times_adjoint(vh, g)).transpose()?;
         let own = g[1].as_ref().map(|g| diagonal(g, u.dtype())).transpose()?;
-        let inner = total([own, Svd::inner(s, size, of_u.clone(), of_v.clone())?])?;
+        let inner = added(own, Svd::inner(s, size, of_u.clone(), of_v.clone())?)?;
         let mut terms = vec![inner.map(|p| times(&times(u, &p)?, vh)).transpose()?];
         // The components outside the span of the columns of U or of the rows of V'.
         if let (true, Some(g), Some(of_u)) = (m > n, &g[0], of_u) {
@@ -133,7 +133,7 @@ impl OfMatrix for Svd {
             let scaled = outside.mul(&safe_reciprocal(s, s, size)?.unsqueeze(-1)?)?;
             terms.push(Some(times(u, &scaled)?));
         }
-        total(terms)
+        terms.into_iter().try_fold(None, added)
     }
     fn push(&self, _x: &Tensor, y: &[Tensor], t: &Tensor) -> Result<Grads> {
         let [u, s, vh] = y else { return Err(no_output()) };

@@ -60,7 +60,7 @@ impl General for TriangularSolve {
     }
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let moved = t[0].as_ref().map(|t| times(&self.masked(t)?, &y[0])?.neg()).transpose()?;
-        let Some(right) = total([t[1].clone(), moved])? else { return Ok(smallvec![None]) };
+        let Some(right) = added(t[1].clone(), moved)? else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &right])?)])
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {

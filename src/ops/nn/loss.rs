@@ -67,6 +67,7 @@ kernel! {
 impl Composite for CrossEntropy {
     const VJP: &'static str = "(softmax(x) - onehot(target)) * g";
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { vjp: true, batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (index, counts) = safe_targets(x[1], self.ignore)?;
@@ -75,9 +76,6 @@ impl Composite for CrossEntropy {
         let loss = counts.select(&lse.sub(&wide.gather(-1, &index)?)?, 0.0)?;
         let rows = x[1].shape();
         Ok(smallvec![loss.reshape(&rows)?, lse.reshape(&rows)?])
-    }
-    fn own(&self) -> Own {
-        Own { vjp: true, batch: true, ..Own::default() }
     }
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0).and(Saves::input(1)).and(Saves::STATISTICS)

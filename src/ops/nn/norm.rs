@@ -44,7 +44,7 @@ impl General for Softmax {
         Ok(smallvec![Some(bind(op, &[t, &y[0]])?)])
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
+        first_in_front(*self, x)
     }
 }
 
@@ -75,6 +75,7 @@ kernel! {
 impl Composite for SoftmaxVjp {
     const VJP: &'static str = BY_PARTS;
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let last = Some(&[-1i64][..]);
@@ -85,12 +86,7 @@ impl Composite for SoftmaxVjp {
             (true, true) => g.sub(&g.mul(&y.exp()?)?.sum(last, true)?),
         }))
     }
-    fn own(&self) -> Own {
-        Own { batch: true, ..Own::default() }
-    }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
-    }
+    batch_in_front!(|self| *self);
 }
 
 /// Layer normalisation (Ba, Kiros and Hinton 2016) over the last `axes` axes: `(x - mean) * rstd * weight +
@@ -129,6 +125,7 @@ impl Composite for LayerNorm {
     const VJP: &'static str = "rstd * (h - mean(h) - n * mean(h * n)) with h = g * weight, n = (x - mean) \
                                * rstd; sum(g * n), sum(g) for weight and bias";
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { vjp: true, batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let axes = trailing(self.axes);
@@ -142,9 +139,6 @@ impl Composite for LayerNorm {
         }
         let leading = wide.shape().part(0, wide.rank() - self.axes as usize);
         Ok(smallvec![y.cast(x[0].dtype())?, mean.reshape(&leading)?, rstd.reshape(&leading)?])
-    }
-    fn own(&self) -> Own {
-        Own { vjp: true, batch: true, ..Own::default() }
     }
     fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
         Saves::input(0).and(Saves::input(1).when(inputs > 1)).and(Saves::STATISTICS)

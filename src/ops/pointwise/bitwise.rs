@@ -57,26 +57,22 @@ pub struct Bitwise {
     pub fun: Bits,
 }
 
-impl Kernel for Bitwise {
-    fn name(&self) -> &'static str {
-        self.fun.name()
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Bitwise, self.fun.name(), |self, x| {
         macro_rules! rule {
             ($name:ident) => {{
                 pointwise_int([x[0], x[1]], integer_rule!([x, y] => x.$name(y)))
             }};
         }
-        one!(match self.fun {
+        match self.fun {
             Bits::And => rule!(and),
             Bits::Or => rule!(or),
             Bits::Xor => rule!(xor),
             Bits::LeftShift => rule!(shl),
             Bits::RightShift => rule!(shr),
             Bits::Gcd => rule!(gcd),
-        })
+        }
     }
-    no_flops!();
 }
 
 impl Discrete for Bitwise {
@@ -111,14 +107,10 @@ fn check_dtype(name: &str, dtype: DType, bools: bool) -> Result<()> {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct NextAfter;
 
-impl Kernel for NextAfter {
-    fn name(&self) -> &'static str {
-        "nextafter"
+kernel! {
+    NextAfter, "nextafter", |self, x| {
+        on_host(x, |x| crate::cpu::pointwise::neighbour::next_after(x[0], x[1]))
     }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_host(x, |x| crate::cpu::pointwise::neighbour::next_after(x[0], x[1])))
-    }
-    no_flops!();
 }
 
 impl Discrete for NextAfter {

@@ -15,21 +15,17 @@ pub struct Compare {
     pub relation: Relation,
 }
 
-impl Kernel for Compare {
-    fn name(&self) -> &'static str {
-        match self.relation {
-            Relation::Lt => "lt",
-            Relation::Le => "le",
-            Relation::Eq => "eq",
-            Relation::Ne => "ne",
-            Relation::Gt => "gt",
-            Relation::Ge => "ge",
-        }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], logic::compare(x[0], x[1], self.relation)))
-    }
-    no_flops!();
+kernel! {
+    Compare,
+    match self.relation {
+        Relation::Lt => "lt",
+        Relation::Le => "le",
+        Relation::Eq => "eq",
+        Relation::Ne => "ne",
+        Relation::Gt => "gt",
+        Relation::Ge => "ge",
+    },
+    |self, x| on_device!(x[0], logic::compare(x[0], x[1], self.relation))
 }
 
 impl Discrete for Compare {
@@ -45,19 +41,15 @@ pub struct Logical {
     pub logic: Logic,
 }
 
-impl Kernel for Logical {
-    fn name(&self) -> &'static str {
-        match self.logic {
-            Logic::And => "logical_and",
-            Logic::Or => "logical_or",
-            Logic::Xor => "logical_xor",
-            Logic::Not => "logical_not",
-        }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], logic::logical(self.logic, x)))
-    }
-    no_flops!();
+kernel! {
+    Logical,
+    match self.logic {
+        Logic::And => "logical_and",
+        Logic::Or => "logical_or",
+        Logic::Xor => "logical_xor",
+        Logic::Not => "logical_not",
+    },
+    |self, x| on_device!(x[0], logic::logical(self.logic, x))
 }
 
 impl Discrete for Logical {
@@ -70,14 +62,9 @@ impl Discrete for Logical {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Select;
 
-impl Kernel for Select {
-    fn name(&self) -> &'static str {
-        "where"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], logic::select(x[0], x[1], x[2])))
-    }
-    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+kernel! {
+    Select, "where", |self, x| on_device!(x[0], logic::select(x[0], x[1], x[2])),
+    into |out| {
         let (mask, value, to) = (x[0], x[1], out[0]);
         if x[2].is(to) && value.numel() == 1 && to.device() == Device::Cpu {
             // One number over some elements, at the cost of reading the mask.
@@ -85,15 +72,12 @@ impl Kernel for Select {
         }
         to.assign(&self.eval_one(x)?)
     }
-    no_flops!();
 }
 
 impl Linear for Select {
     const TRANSPOSE: &'static str = "where(mask, g, 0) for x, where(mask, 0, g) for y";
+    const READS: Saves = Saves::input(0);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(0)
-    }
     fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let (mask, zero) = (c.input(0)?, g.scalar_like(0.0)?);
         if wrt == 1 { mask.select(g, &zero) } else { mask.select(&zero, g) }

@@ -57,18 +57,13 @@ fn rounded(x: Array, dtype: DType) -> Result<Array> {
     if x.dtype() == dtype { Ok(x) } else { on_device!(x, copy::cast(&x, dtype)) }
 }
 
-impl Kernel for Mean {
-    fn name(&self) -> &'static str {
-        "mean"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Mean, "mean", |self, x| {
         let total = on_device!(x[0], reduce::total(x[0], self.axes, self.keepdim))?;
-        one!(rounded(divided(total, count(&x[0].shape(), self.axes))?, x[0].dtype()))
-    }
+        rounded(divided(total, count(&x[0].shape(), self.axes))?, x[0].dtype())
+    },
     /// One per input.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
-        cost::folded(x, y) + cost::each(y, 1)
-    }
+    flops |x, y| cost::folded(x, y) + cost::each(y, 1)
 }
 
 impl Linear for Mean {
@@ -78,16 +73,11 @@ impl Linear for Mean {
         let Mean { axes, keepdim } = *self;
         bind(Spread { axes, keepdim, shape: c.aval(0)?.shape, mean: true }, &[g])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(Mean { axes: self.axes.shifted(), ..*self }, x, size)
-    }
+    batch_in_front!(|self| Mean { axes: self.axes.shifted(), ..*self });
 }
 
-impl Kernel for Spread {
-    fn name(&self) -> &'static str {
-        "expand"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Spread, "expand", |self, x| {
         let mut kept = x[0].clone();
         if self.mean {
             let wide = rounded(kept, x[0].dtype().accumulator())?;
@@ -99,12 +89,10 @@ impl Kernel for Spread {
                 kept = kept.with_axis(i)?;
             }
         }
-        one!(kept.expand(&self.shape))
-    }
+        kept.expand(&self.shape)
+    },
     /// None; one per input for the transpose of a mean.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        if self.mean { cost::each(x, 1) } else { 0 }
-    }
+    flops |x, _y| if self.mean { cost::each(x, 1) } else { 0 }
 }
 
 impl Linear for Spread {
@@ -125,9 +113,7 @@ impl Linear for Spread {
 impl Tensor {
     /// Arithmetic mean over `axes` (all when `None`); NaN of no elements. Integers raise.
     pub fn mean(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        if !self.dtype().is_complex() {
-            self.check_float("mean")?;
-        }
+        self.check_inexact("mean")?;
         let axes = self.shape().axes(axes, "mean")?;
         bind(Mean { axes, keepdim }, &[self])
     }

@@ -21,20 +21,15 @@ pub struct Sum {
     pub keepdim: bool,
 }
 
-impl Kernel for Sum {
-    fn name(&self) -> &'static str {
-        "sum"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Sum, "sum", |self, x| {
         if x[0].device() == Device::Cpu {
-            return one!(crate::cpu::reduce::counted(x[0], self.axes, self.keepdim));
+            return crate::cpu::reduce::counted(x[0], self.axes, self.keepdim);
         }
-        one!(on_device!(x[0], reduce::sum(x[0], self.axes, self.keepdim)))
-    }
+        on_device!(x[0], reduce::sum(x[0], self.axes, self.keepdim))
+    },
     /// inputs - outputs.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
-        cost::folded(x, y)
-    }
+    flops |x, y| cost::folded(x, y)
 }
 
 impl Linear for Sum {
@@ -43,9 +38,7 @@ impl Linear for Sum {
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         spread(g, self.axes, self.keepdim, &c.aval(0)?.shape)
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(Sum { axes: self.axes.shifted(), ..*self }, x, size)
-    }
+    batch_in_front!(|self| Sum { axes: self.axes.shifted(), ..*self });
 }
 
 /// Broadcasts a reduced tensor back over the axes it lost.
@@ -62,34 +55,23 @@ pub struct Prod {
     pub keepdim: bool,
 }
 
-impl Kernel for Prod {
-    fn name(&self) -> &'static str {
-        "prod"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], reduce::prod(x[0], self.axes, self.keepdim)))
-    }
+kernel! {
+    Prod, "prod", |self, x| on_device!(x[0], reduce::prod(x[0], self.axes, self.keepdim)),
     /// inputs - outputs.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
-        cost::folded(x, y)
-    }
+    flops |x, y| cost::folded(x, y)
 }
 
 impl Composite for Prod {
     const VJP: &'static str = BY_PARTS;
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { batch: true, ..Own::NONE };
 
     /// A tree of products: its derivatives are exact at zeros, to every order. Dividing by each factor is
     /// not.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         one!(x[0].accumulated(|x| self.tree(x)))
     }
-    fn own(&self) -> Own {
-        Own { batch: true, ..Own::default() }
-    }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(Prod { axes: self.axes.shifted(), ..*self }, x, size)
-    }
+    batch_in_front!(|self| Prod { axes: self.axes.shifted(), ..*self });
 }
 
 impl Prod {
@@ -148,18 +130,14 @@ impl Extremum {
     }
 }
 
-impl Kernel for Extremum {
-    fn name(&self) -> &'static str {
-        if self.largest { "amax" } else { "amin" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(if self.largest {
+kernel! {
+    Extremum, if self.largest { "amax" } else { "amin" }, |self, x| {
+        if self.largest {
             on_device!(x[0], reduce::max(x[0], self.axes, self.keepdim))
         } else {
             on_device!(x[0], reduce::min(x[0], self.axes, self.keepdim))
-        })
+        }
     }
-    no_flops!();
 }
 
 impl General for Extremum {
@@ -179,9 +157,7 @@ impl General for Extremum {
         let moved = t.mul(&self.shares(x[0], &y[0])?)?;
         Ok(smallvec![Some(bind(Sum { axes: self.axes, keepdim: self.keepdim }, &[&moved])?)])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(Extremum { axes: self.axes.shifted(), ..*self }, x, size)
-    }
+    batch_in_front!(|self| Extremum { axes: self.axes.shifted(), ..*self });
 }
 
 /// Index of the first maximum or minimum along an axis: int64 on the CPU, int32 on GPUs. NaN is the extremum.
@@ -195,24 +171,18 @@ pub struct ArgExtremum {
     pub largest: bool,
 }
 
-impl Kernel for ArgExtremum {
-    fn name(&self) -> &'static str {
-        if self.largest { "argmax" } else { "argmin" }
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    ArgExtremum, if self.largest { "argmax" } else { "argmin" }, |self, x| {
         let axis = self.axis as usize;
-        one!(match self.largest {
+        match self.largest {
             true => on_device!(x[0], reduce::argmax(x[0], axis, self.keepdim)),
             false => on_device!(x[0], reduce::argmin(x[0], axis, self.keepdim)),
-        })
+        }
     }
-    no_flops!();
 }
 
 impl Discrete for ArgExtremum {
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(ArgExtremum { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| ArgExtremum { axis: self.axis + 1, ..*self });
 }
 
 /// The dtype of sums and counts of integers on a device.

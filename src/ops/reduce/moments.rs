@@ -48,8 +48,9 @@ impl Tensor {
         (0..degree).try_fold(scaled, |out, _| out.mul(&power))
     }
 
-    pub(crate) fn check_float(&self, op: &str) -> Result<()> {
-        if self.dtype().is_float() {
+    /// Raises unless these are floats or complex numbers, which have means.
+    pub(crate) fn check_inexact(&self, op: &str) -> Result<()> {
+        if self.dtype().is_differentiable() {
             return Ok(());
         }
         Err(Error::dtype(format!(
@@ -61,66 +62,52 @@ impl Tensor {
     /// Variance over `axes`: squared deviations (for complex numbers, squared distances) from the mean,
     /// summed and divided by `n - correction`.
     pub fn var(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        if !self.dtype().is_complex() {
-            self.check_float("var")?;
-        }
-        self.accumulated(|x| {
-            x.homogeneous(axes, 2, 2.0, |x| {
-                let (squares, divisor) = x.squares_about_mean(axes, correction, keepdim)?;
-                Ok((squares.div(divisor)?, squares))
-            })
-        })
-    }
-
-    /// Returns the sum of squared deviations from the mean, and the variance's divisor.
-    fn squares_about_mean(
-        &self, axes: Option<&[i64]>, correction: f64, keepdim: bool,
-    ) -> Result<(Tensor, f64)> {
-        let count = count(&self.shape(), self.shape().axes(axes, "var")?);
-        let mut centred = self.sub(&self.mean(axes, true)?)?;
-        if centred.dtype().is_complex() {
-            centred = centred.abs()?;
-        }
-        Ok((centred.square()?.sum(axes, keepdim)?, (count as f64 - correction).max(0.0)))
+        self.about_mean("var", axes, correction, keepdim, 2, Tensor::div)
     }
 
     /// Standard deviation: the square root of [`Tensor::var`]. Its gradient at 0 is 0; where the variance
     /// divides by 0, the deviation is infinite and its gradient NaN.
     pub fn std(&self, axes: Option<&[i64]>, correction: f64, keepdim: bool) -> Result<Tensor> {
-        if !self.dtype().is_complex() {
-            self.check_float("std")?;
-        }
-        self.accumulated(|x| {
-            x.homogeneous(axes, 1, 2.0, |x| {
-                let (squares, divisor) = x.squares_about_mean(axes, correction, keepdim)?;
-                let out = match divisor {
-                    0.0 => squares.sqrt()?.div(0.0)?,
-                    _ => squares.div(divisor)?.rooted(Tensor::sqrt)?,
-                };
-                Ok((out, squares))
-            })
+        self.about_mean("std", axes, correction, keepdim, 1, |squares, divisor| match divisor {
+            0.0 => squares.sqrt()?.div(0.0),
+            _ => squares.div(divisor)?.rooted(Tensor::sqrt),
         })
+    }
+
+    /// What `f`, homogeneous of this degree, makes of the sum of squared deviations from the mean and of the
+    /// divisor of the variance.
+    fn about_mean(
+        &self, op: &str, axes: Option<&[i64]>, correction: f64, keepdim: bool, degree: u32,
+        f: impl Fn(&Tensor, f64) -> Result<Tensor>,
+    ) -> Result<Tensor> {
+        self.check_inexact(op)?;
+        let moment = |x: &Tensor| {
+            let count = count(&x.shape(), x.shape().axes(axes, "var")?);
+            let mut centred = x.sub(&x.mean(axes, true)?)?;
+            if centred.dtype().is_complex() {
+                centred = centred.abs()?;
+            }
+            let squares = centred.square()?.sum(axes, keepdim)?;
+            Ok((f(&squares, (count as f64 - correction).max(0.0))?, squares))
+        };
+        self.accumulated(|x| x.homogeneous(axes, degree, 2.0, moment))
     }
 
     /// `log(sum(exp(x)))` over `axes`, without overflow.
     pub fn logsumexp(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        self.cast(self.dtype().to_float())?.accumulated(|x| x.log_of_sum(axes, keepdim))
-    }
-
-    fn log_of_sum(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-        let x = self;
-        if x.numel() == 0 {
-            return x.exp()?.sum(axes, keepdim)?.log();
-        }
-        // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
-        let top = x.amax(axes, true)?.detach();
-        let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
-        let sum = x.sub(&shift)?.exp()?.sum(axes, true)?.log()?.add(&shift)?;
-        if keepdim {
-            Ok(sum)
-        } else {
+        self.cast(self.dtype().to_float())?.accumulated(|x| {
+            if x.numel() == 0 {
+                return x.exp()?.sum(axes, keepdim)?.log();
+            }
+            // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
+            let top = x.amax(axes, true)?.detach();
+            let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
+            let sum = x.sub(&shift)?.exp()?.sum(axes, true)?.log()?.add(&shift)?;
+            if keepdim {
+                return Ok(sum);
+            }
             sum.reshape(&x.shape().reduced(x.shape().axes(axes, "logsumexp")?, false))
-        }
+        })
     }
 }
 

@@ -17,23 +17,18 @@ pub struct CumSum {
     pub reverse: bool,
 }
 
-impl Kernel for CumSum {
-    fn name(&self) -> &'static str {
-        "cumsum"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    CumSum, "cumsum", |self, x| {
         let axis = self.axis as usize;
         if !self.reverse {
-            return one!(on_device!(x[0], scan::cumsum(x[0], axis)));
+            return on_device!(x[0], scan::cumsum(x[0], axis));
         }
         let flipped = flip_view(x[0], axis)?;
         let sums = on_device!(x[0], scan::cumsum(&flipped, axis))?;
-        one!(flip_view(&sums, axis))
-    }
+        flip_view(&sums, axis)
+    },
     /// inputs - rows.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::scanned(x, self.axis, 1)
-    }
+    flops |x, _y| cost::scanned(x, self.axis, 1)
 }
 
 /// Returns a view of the array reversed along one axis.
@@ -52,9 +47,7 @@ impl Linear for CumSum {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(CumSum { reverse: !self.reverse, ..*self }, &[g])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(CumSum { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| CumSum { axis: self.axis + 1, ..*self });
 }
 
 /// Cumulative product along an axis.
@@ -64,22 +57,16 @@ pub struct CumProd {
     pub axis: u8,
 }
 
-impl Kernel for CumProd {
-    fn name(&self) -> &'static str {
-        "cumprod"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_device!(x[0], scan::cumprod(x[0], self.axis as usize)))
-    }
+kernel! {
+    CumProd, "cumprod", |self, x| on_device!(x[0], scan::cumprod(x[0], self.axis as usize)),
     /// inputs - rows.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::scanned(x, self.axis, 1)
-    }
+    flops |x, _y| cost::scanned(x, self.axis, 1)
 }
 
 impl Composite for CumProd {
     const VJP: &'static str = BY_PARTS;
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { batch: true, ..Own::NONE };
 
     /// A recurrence whose decays are the factors and whose start is the first factor.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
@@ -92,12 +79,7 @@ impl Composite for CumProd {
             bind(Recurrence { axis: self.axis, reverse: false }, &[x, &start])
         }))
     }
-    fn own(&self) -> Own {
-        Own { batch: true, ..Own::default() }
-    }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(CumProd { axis: self.axis + 1 }, x, size)
-    }
+    batch_in_front!(|self| CumProd { axis: self.axis + 1 });
 }
 
 /// Appends `count` zeros to `x` along an axis.
@@ -132,23 +114,18 @@ impl Recurrence {
     }
 }
 
-impl Kernel for Recurrence {
-    fn name(&self) -> &'static str {
-        "linear_recurrence"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Recurrence, "linear_recurrence", |self, x| {
         let axis = self.axis as usize;
         if !self.reverse {
-            return one!(on_device!(x[0], recurrence::recurrence(x[0], x[1], axis)));
+            return on_device!(x[0], recurrence::recurrence(x[0], x[1], axis));
         }
         let (decay, term) = (flip_view(x[0], axis)?, flip_view(x[1], axis)?);
         let sums = on_device!(x[0], recurrence::recurrence(&decay, &term, axis))?;
-        one!(flip_view(&sums, axis))
-    }
+        flip_view(&sums, axis)
+    },
     /// 2 (inputs - rows).
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        cost::scanned(x, self.axis, 2)
-    }
+    flops |x, _y| cost::scanned(x, self.axis, 2)
 }
 
 impl General for Recurrence {
@@ -179,9 +156,7 @@ impl General for Recurrence {
         let Some(term) = added(moved, t[1].clone())? else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &term])?)])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(Recurrence { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| Recurrence { axis: self.axis + 1, ..*self });
 }
 
 /// Index of the largest or smallest element so far along an axis: int64 on the CPU, int32 on GPUs. The last
@@ -194,20 +169,14 @@ pub struct ArgScan {
     pub largest: bool,
 }
 
-impl Kernel for ArgScan {
-    fn name(&self) -> &'static str {
-        if self.largest { "cummax" } else { "cummin" }
+kernel! {
+    ArgScan, if self.largest { "cummax" } else { "cummin" }, |self, x| {
+        on_host(x, |x| running_extreme(x[0], self.axis as usize, self.largest))
     }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_host(x, |x| running_extreme(x[0], self.axis as usize, self.largest)))
-    }
-    no_flops!();
 }
 
 impl Discrete for ArgScan {
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(ArgScan { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| ArgScan { axis: self.axis + 1, ..*self });
 }
 
 impl Tensor {
@@ -285,17 +254,14 @@ impl Tensor {
             return x.copied();
         }
         let axis = x.shape().axis(axis, "logcumsumexp")?;
-        x.accumulated(|x| x.logs_of_sums(axis))
-    }
-
-    fn logs_of_sums(&self, axis: usize) -> Result<Tensor> {
-        let x = self;
-        // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
-        let top = x.detach().cummax(axis as i64)?.0;
-        let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
-        let growth = shift.sub(&moved_by_one(&shift, axis, true)?)?;
-        let decay = growth.maximum(0.0)?.neg()?.exp()?;
-        let sums = x.sub(&shift)?.exp()?.linear_recurrence(&decay, axis as i64, false)?;
-        sums.log()?.add(&shift)
+        x.accumulated(|x| {
+            // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
+            let top = x.detach().cummax(axis as i64)?.0;
+            let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
+            let growth = shift.sub(&moved_by_one(&shift, axis, true)?)?;
+            let decay = growth.maximum(0.0)?.neg()?.exp()?;
+            let sums = x.sub(&shift)?.exp()?.linear_recurrence(&decay, axis as i64, false)?;
+            sums.log()?.add(&shift)
+        })
     }
 }

@@ -13,20 +13,12 @@ pub struct SearchSorted {
     pub right: bool,
 }
 
-impl Kernel for SearchSorted {
-    fn name(&self) -> &'static str {
-        "searchsorted"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(on_host(x, |x| search::search_sorted(x[0], x[1], self.right)))
-    }
-    no_flops!();
+kernel! {
+    SearchSorted, "searchsorted", |self, x| on_host(x, |x| search::search_sorted(x[0], x[1], self.right))
 }
 
 impl Discrete for SearchSorted {
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
-    }
+    batch_in_front!(|self| *self);
 }
 
 /// For each position along an axis, the last element of an index that selects it; -1 for none.
@@ -38,21 +30,15 @@ pub struct ScatterLast {
     pub length: u32,
 }
 
-impl Kernel for ScatterLast {
-    fn name(&self) -> &'static str {
-        "scatter"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    ScatterLast, "scatter", |self, x| {
         let (axis, length) = (self.axis as usize, self.length as usize);
-        one!(on_host(x, |x| search::scatter_last(x[0], axis, length)))
+        on_host(x, |x| search::scatter_last(x[0], axis, length))
     }
-    no_flops!();
 }
 
 impl Discrete for ScatterLast {
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(ScatterLast { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| ScatterLast { axis: self.axis + 1, ..*self });
 }
 
 /// The larger or smaller of init and the elements of x scattered to each position. Inputs: init, index, x.
@@ -64,21 +50,15 @@ pub struct ScatterExtreme {
     pub largest: bool,
 }
 
-impl Kernel for ScatterExtreme {
-    fn name(&self) -> &'static str {
-        "scatter_reduce"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    ScatterExtreme, "scatter_reduce", |self, x| {
         let axis = self.axis as usize;
-        one!(on_host(x, |x| search::scatter_extreme(x[0], x[1], x[2], axis, self.largest)))
+        on_host(x, |x| search::scatter_extreme(x[0], x[1], x[2], axis, self.largest))
     }
-    no_flops!();
 }
 
 impl Discrete for ScatterExtreme {
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(ScatterExtreme { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| ScatterExtreme { axis: self.axis + 1, ..*self });
 }
 
 impl Tensor {

@@ -18,21 +18,15 @@ pub struct ArgSort {
     pub count: u32,
 }
 
-impl Kernel for ArgSort {
-    fn name(&self) -> &'static str {
-        "argsort"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    ArgSort, "argsort", |self, x| {
         let (axis, count) = (self.axis as usize, self.count as usize);
-        one!(on_host(x, |x| crate::cpu::reduce::sort::argsort(x[0], axis, self.descending, count)))
+        on_host(x, |x| crate::cpu::reduce::sort::argsort(x[0], axis, self.descending, count))
     }
-    no_flops!();
 }
 
 impl Discrete for ArgSort {
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(ArgSort { axis: self.axis + 1, ..*self }, x, size)
-    }
+    batch_in_front!(|self| ArgSort { axis: self.axis + 1, ..*self });
 }
 
 impl Tensor {

@@ -14,23 +14,16 @@ pub struct CountNonzero {
     pub keepdim: bool,
 }
 
-impl Kernel for CountNonzero {
-    fn name(&self) -> &'static str {
-        "count_nonzero"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(crate::cpu::reduce::truth::count_nonzero(x[0], self.axes, self.keepdim))
-    }
+kernel! {
+    CountNonzero, "count_nonzero", |self, x| {
+        crate::cpu::reduce::truth::count_nonzero(x[0], self.axes, self.keepdim)
+    },
     /// inputs - outputs.
-    fn flops(&self, x: &[&Array], y: &[Array]) -> u64 {
-        cost::folded(x, y)
-    }
+    flops |x, y| cost::folded(x, y)
 }
 
 impl Discrete for CountNonzero {
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(CountNonzero { axes: self.axes.shifted(), ..*self }, x, size)
-    }
+    batch_in_front!(|self| CountNonzero { axes: self.axes.shifted(), ..*self });
 }
 
 impl Tensor {

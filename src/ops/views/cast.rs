@@ -53,18 +53,7 @@ impl Linear for Transfer {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Contiguous;
 
-impl Kernel for Contiguous {
-    fn name(&self) -> &'static str {
-        "clone"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(x[0].copied())
-    }
-    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
-        out[0].assign(x[0])
-    }
-    no_flops!();
-}
+kernel! { Contiguous, "clone", |self, x| x[0].copied(), into |out| { out[0].assign(x[0]) } }
 
 impl Linear for Contiguous {
     const TRANSPOSE: &'static str = "g";

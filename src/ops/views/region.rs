@@ -57,9 +57,7 @@ impl Linear for Slice {
         let shape = c.aval(0)?.shape;
         bind(Unslice { region: self.region.clone(), shape, fill: Params::default() }, &[g])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(Slice { region: Arc::new(self.region.batched(size)?) }, x, size)
-    }
+    batch_in_front!(|self, size| Slice { region: Arc::new(self.region.batched(size)?) });
 }
 
 /// The transpose of a slice: writes the input to a region of a tensor that is `fill` elsewhere.
@@ -116,9 +114,7 @@ impl Linear for Triangle {
     fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         bind(*self, &[g])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
-    }
+    batch_in_front!(|self| *self);
 }
 
 impl Tensor {

@@ -181,9 +181,7 @@ impl Linear for Diagonal {
         let part = Arc::new(Part { shape, strides, offset: 0 });
         bind(AsStridedTranspose { part, shape: whole }, &[g])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        in_front(*self, x, size)
-    }
+    batch_in_front!(|self| *self);
 }
 
 /// The first input with a strided part replaced by the second.
@@ -195,20 +193,16 @@ pub struct Put {
     pub over: Donated,
 }
 
-impl Kernel for Put {
-    fn name(&self) -> &'static str {
-        "put"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    Put, "put", |self, x| {
         let out = self.over.base(x[0])?;
         self.part.view(&out)?.assign(x[1])?;
-        Ok(smallvec![out])
-    }
-    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        Ok(out)
+    },
+    into |out| {
         based(x[0], out[0])?;
         self.part.view(out[0])?.assign(x[1])
     }
-    no_flops!();
 }
 
 impl Linear for Put {

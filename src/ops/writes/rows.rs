@@ -26,32 +26,25 @@ pub struct PutRows {
     pub over: Donated,
 }
 
-impl Kernel for PutRows {
-    fn name(&self) -> &'static str {
-        "put_rows"
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    PutRows, "put_rows", |self, x| {
         let out = self.over.base(x[0])?;
         put::rows(&out, self.width as usize, x[1], x[2], self.add)?;
-        one!(Ok(out))
-    }
-    fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        Ok(out)
+    },
+    into |out| {
         based(x[0], out[0])?;
         put::rows(out[0], self.width as usize, x[1], x[2], self.add)
-    }
+    },
     /// One per added element.
-    fn flops(&self, x: &[&Array], _y: &[Array]) -> u64 {
-        if self.add { cost::each(&x[1..2], 1) } else { 0 }
-    }
+    flops |x, _y| if self.add { cost::each(&x[1..2], 1) } else { 0 }
 }
 
 impl Linear for PutRows {
     const TRANSPOSE: &'static str =
         "for x: g, with zeros where rows were replaced; for value: the rows of g where it stayed";
+    const READS: Saves = Saves::input(2);
 
-    fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
-        Saves::input(2)
-    }
     fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let (index, width) = (c.input(2)?, self.width as usize);
         if wrt == 0 && self.add {
@@ -86,7 +79,7 @@ kernel! { IsLast, "is_last", |self, x| put::is_last(x[0]) }
 
 impl Discrete for IsLast {
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind(*self, &[&x[0].front()?])?, Some(0))])
+        first_in_front(*self, x)
     }
 }
 

@@ -117,27 +117,19 @@ impl Composite for AttentionVjp {
     }
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         // The result is linear in the cotangent; the Hessian of `<g, out>` is symmetric.
-        let linear = match &t[0] {
-            Some(tg) => {
-                let mut inputs: SmallVec<[&Tensor; 7]> = SmallVec::from_slice(x);
-                inputs[0] = tg;
-                Some(bind(*self, &inputs)?)
-            }
-            None => None,
-        };
+        let mut total: Grads = smallvec![None; y.len()];
+        if let Some(tg) = &t[0] {
+            let mut inputs: SmallVec<[&Tensor; 7]> = SmallVec::from_slice(x);
+            inputs[0] = tg;
+            total = bind(*self, &inputs)?.into_iter().map(Some).collect();
+        }
         let has_tangent = Which::of(|i| t.get(place(i)).is_some_and(Option::is_some));
         if has_tangent == Which::default() {
-            let none = || smallvec![None; y.len()];
-            return Ok(linear.map_or_else(none, |out| out.into_iter().map(Some).collect()));
+            return Ok(total);
         }
         let along: Vec<&Tensor> = has_tangent.iter().filter_map(|i| t[place(i)].as_ref()).collect();
         let (out, _) = self.along(x, has_tangent, &along, self.wanted)?;
-        match linear {
-            None => Ok(out.into_iter().map(Some).collect()),
-            Some(linear) => linear.iter().zip(&out).map(|(a, b)| a.add(b).map(Some)).collect(),
-        }
+        total.into_iter().zip(out).map(|(sum, y)| added(sum, Some(y))).collect()
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        all_in_front(AttentionVjp { settings: self.settings.batched(), ..*self }, x, size)
-    }
+    batch_in_front!(|self| AttentionVjp { settings: self.settings.batched(), ..*self });
 }

@@ -68,7 +68,10 @@ impl Weights {
             t[1].as_ref().map(|tk| scaled(&self.x[0])?.matmul(&transposed(tk)?)).transpose()?,
             t[3].clone(),
         ];
-        total(terms)?.map_or_else(|| self.scores.zeros_like(), |moved| moved.expand(&self.scores.shape()))
+        terms
+            .into_iter()
+            .try_fold(None, added)?
+            .map_or_else(|| self.scores.zeros_like(), |moved| moved.expand(&self.scores.shape()))
     }
 
     /// Cotangents times values, with dropout: the cotangents of the weights.
@@ -192,7 +195,7 @@ pub fn second_gradients(given: &Given<Tensor>, settings: &Settings, wanted: Whic
     let tangents = p.mul(&h.sub(&delta)?)?;
     let values = w.kept(p.mul(&moved.sub(&mean)?)?)?;
     let both = |direct: Tensor, cross: Option<Tensor>| {
-        total([Some(direct), cross])?.map_or(g.mul(0.0), |y| y.mul(w.scale))
+        added(Some(direct), cross)?.map_or(g.mul(0.0), |y| y.mul(w.scale))
     };
     fitted(given, wanted, |i| match i {
         0 => both(scores.matmul(&w.x[1])?, t[1].as_ref().map(|tk| tangents.matmul(tk)).transpose()?),

@@ -228,12 +228,10 @@ impl Composite for Attention {
                                s k for q, s' q for k, p' g for v";
     const JVP: &'static str =
         "p v moved: p * (t_s - rowsum(p * t_s)) v + p t_v with t_s = scale (t_q k' + q t_k')";
+    const OWN: Own = Own::ALL;
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         compose::attention(&Reader(x).operands(&self.settings, false), &self.settings)
-    }
-    fn own(&self) -> Own {
-        Own { vjp: true, jvp: true, batch: true }
     }
     fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
         every(inputs).and(Saves::OUTPUTS)
@@ -258,7 +256,5 @@ impl Composite for Attention {
         let out = bind(op, &inputs)?;
         Ok(smallvec![out.first().cloned(), None])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        all_in_front(Attention { settings: self.settings.batched() }, x, size)
-    }
+    batch_in_front!(|self| Attention { settings: self.settings.batched() });
 }

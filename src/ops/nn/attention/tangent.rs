@@ -43,12 +43,10 @@ kernel! {
 impl Composite for AttentionJvp {
     const VJP: &'static str = "the gradients of <g, J(t)>";
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { vjp: true, batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         compose::tangent(&self.read(x), &self.settings)
-    }
-    fn own(&self) -> Own {
-        Own { vjp: true, jvp: false, batch: true }
     }
     fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
         every(inputs).and(Saves::OUTPUTS)
@@ -80,7 +78,5 @@ impl Composite for AttentionJvp {
         }
         Ok(grads)
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        all_in_front(AttentionJvp { settings: self.settings.batched(), ..*self }, x, size)
-    }
+    batch_in_front!(|self| AttentionJvp { settings: self.settings.batched(), ..*self });
 }

@@ -64,32 +64,21 @@ impl MapVjp {
     }
 }
 
-impl Kernel for MapVjp {
-    fn name(&self) -> &'static str {
-        self.fun.name()
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
-        one!(self.eval_one(x))
-    }
-    #[inline]
-    fn eval_one(&self, x: &[&Array]) -> Result<Array> {
+kernel! {
+    MapVjp, self.fun.name(), |self, x| {
         self.visit(RunPartial(Run { x, fun: self.fun, rule: self.wrt + 1, p: self.p }))
-    }
+    },
     /// As the partial of its row says, per output.
-    fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
-        cost::each(y, self.fun.partial_flops(self.wrt as usize))
-    }
+    flops |_x, y| cost::each(y, self.fun.partial_flops(self.wrt as usize))
 }
 
 impl Composite for MapVjp {
     const VJP: &'static str = "the same of h for g; its derivative along x, y, o with h for a tangent";
     const JVP: &'static str = "the same of t_g, plus its derivative along t_x, t_y, t_o";
+    const OWN: Own = Own::ALL;
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         one!(read(x, |formula| self.visit(formula)))
-    }
-    fn own(&self) -> Own {
-        Own::ALL
     }
     fn saves(&self, needs: Needs, inputs: usize) -> Saves {
         let reads = (1..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)));
@@ -192,38 +181,31 @@ impl MapVjpJvp {
     }
 }
 
-impl Kernel for MapVjpJvp {
-    fn name(&self) -> &'static str {
-        self.of.name()
-    }
-    fn eval(&self, x: &[&Array]) -> Result<Arrays> {
+kernel! {
+    MapVjpJvp, self.of.name(), |self, x| {
         // The elementwise kernels of GPUs take four operands.
         if x[0].device() != Device::Cpu && self.reads() > 1 {
-            return by_parts(self, x);
+            return by_parts(self, x)?.pop().ok_or_else(no_output);
         }
         let (fun, rule, p) = (self.of.fun, self.of.wrt + 129, self.of.p);
         if x.len() == 1 + 2 * self.reads() {
-            return one!(self.visit(RunPartial(Run { x, fun, rule, p })));
+            return self.visit(RunPartial(Run { x, fun, rule, p }));
         }
         let zero = Array::full(Shape::SCALAR, 0.0, x[0].dtype())?;
-        one!(self.visit(RunPartial(Run { x: &self.operands(x, &zero), fun, rule, p })))
-    }
+        self.visit(RunPartial(Run { x: &self.operands(x, &zero), fun, rule, p }))
+    },
     /// As the derivative of the partial says, per output.
-    fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
-        cost::each(y, self.of.fun.jet_flops(self.of.wrt as usize))
-    }
+    flops |_x, y| cost::each(y, self.of.fun.jet_flops(self.of.wrt as usize))
 }
 
 impl Composite for MapVjpJvp {
     const VJP: &'static str = BY_PARTS;
     const JVP: &'static str = BY_PARTS;
+    const OWN: Own = Own { batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let zero = x[0].scalar_like(0.0)?;
         one!(read(&self.operands(x, &zero), |formula| self.visit(formula)))
-    }
-    fn own(&self) -> Own {
-        Own { batch: true, ..Own::default() }
     }
     fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
         if let [at @ .., t] = x
