@@ -14,8 +14,6 @@ pub(crate) mod transform;
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::levels::{behind, edge_behind, stacked};
-use crate::interp;
-use crate::py::args::AsTensor;
 use crate::py::autograd::hooks::retain;
 use crate::py::autograd::node::PyNode;
 use crate::py::prelude::*;

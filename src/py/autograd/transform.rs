@@ -1,10 +1,9 @@
 //! Transforms of Python functions of lists of tensors; `python/wengert/transforms/__init__.py` flattens
 //! arguments around them.
 
-use crate::array::dtype::DType;
 use crate::autodiff::linearize::{self, Linear};
 use crate::autodiff::transform::{self, Pullback};
-use crate::interp::{self, Randomness};
+use crate::interp::Randomness;
 use crate::py::data::dtype::{PyDType, dtype_object, dtype_of};
 use crate::py::prelude::*;
 use pyo3::exceptions::PyRuntimeError;

@@ -5,11 +5,9 @@ use crate::cpu::run::threads;
 use crate::py::args::{count, integer};
 #[cfg(feature = "gpu")]
 use crate::py::data::dtype::gpu_index;
-use crate::py::detach::Detach;
-use crate::py::error::value_error;
+use crate::py::prelude::*;
 use crate::py::tensor::table::add_functions;
-use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyDict};
+use pyo3::types::IntoPyDict;
 
 /// A dict of values by name.
 macro_rules! named {

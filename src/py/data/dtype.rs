@@ -1,14 +1,10 @@
 //! `wengert.float32` and the other dtypes, and `wengert.device`: small immutable objects, equal to their
 //! names.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::py::error::{type_error, value_error};
-use crate::py::tensor::table::readings;
+use crate::py::prelude::*;
 use pyo3::exceptions::PyOverflowError;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
+use pyo3::types::{PyComplex, PyFloat, PyString, PyType};
 
 /// The type of a tensor's elements; one object per type, also found as `wengert.float32` and so on.
 ///

@@ -1,23 +1,15 @@
 //! Random tensors from the default stream, and access to the stream's state.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::array::random;
-use crate::array::shape::Shape;
-use crate::error::Result;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::operand::meeting;
-use crate::py::args::{Arg, AsTensor, Whole, amount, count, integers, run, shape, shape_from, whole};
+use crate::py::args::{amount, count, integers, shape, shape_from};
 use crate::py::data::create::{Any, integer, made, of_shape, place, place_beside};
 use crate::py::data::dtype::{optional_device, optional_dtype};
-use crate::py::error::{type_error, value_error};
-use crate::py::tensor::PyTensor;
+use crate::py::prelude::*;
 use crate::py::tensor::operators::binary_of;
-use crate::py::tensor::table::{add_functions, methods};
-use crate::tensor::Tensor;
+use crate::py::tensor::table::add_functions;
 use pyo3::exceptions::PyOverflowError;
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 type Draw = fn(Shape, DType, Device) -> Result<Tensor>;

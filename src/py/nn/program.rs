@@ -1,11 +1,8 @@
 //! `wengert.gpu.kernel`: a user's WGSL shader as a callable object. The Python side,
 //! `python/wengert/_gpu_kernel.py`, handles shapes of the outputs, workgroups and derivatives.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::shape::Shape;
 use crate::gpu::program::{Binding, Program};
-use crate::interp::{self, Interp, batch};
+use crate::interp::{Interp, batch};
 use crate::op::Batched;
 use crate::py::prelude::*;
 

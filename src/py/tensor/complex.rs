@@ -1,16 +1,9 @@
 //! Complex tensors: their parts, and construction from parts.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::error::{Error, Named};
 use crate::ops::complex;
-use crate::py::args::{Arg, run};
-use crate::py::error::type_error;
-use crate::py::tensor::PyTensor;
+use crate::py::prelude::*;
 use crate::py::tensor::attach;
-use crate::py::tensor::table::{add_functions, methods};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+use crate::py::tensor::table::add_functions;
 
 #[pymethods]
 impl PyTensor {

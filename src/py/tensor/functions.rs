@@ -1,14 +1,11 @@
 //! Functions of several tensors that are no methods: joining, selecting, padding.
 
-use crate::error::{Error, Named};
 use crate::ops::views::join;
-use crate::py::args::{Arg, AsTensor, Listed, Tensors, Whole, either, run, whole};
+use crate::py::args::{Listed, Tensors, either};
 use crate::py::data::dtype::PyDType;
-use crate::py::error::type_error;
+use crate::py::prelude::*;
+use crate::py::tensor::object;
 use crate::py::tensor::table::add_functions;
-use crate::py::tensor::{PyTensor, object};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
 
 /// Functions that join tensors along an axis.
 macro_rules! joins {

@@ -1,10 +1,7 @@
 //! Linear algebra and Fourier transforms behind `wengert.linalg` and `wengert.fft`, whose functions document
 //! them.
 
-use crate::py::args::run;
-use crate::py::tensor::PyTensor;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+use crate::py::prelude::*;
 
 /// Estimates the work of a matrix algorithm: elements of the batch times the length of a row.
 fn work(x: &Tensor) -> usize {

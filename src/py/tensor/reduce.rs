@@ -1,17 +1,11 @@
 //! Reduction methods: sums, means, extrema, norms.
 
-use crate::array::dtype::DType;
-use crate::error::{Named, Result};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::views::region::Region;
-use crate::py::args::{Arg, Dims, Whole, one_of, run};
-use crate::py::error::{type_error, value_error};
+use crate::py::args::{Dims, one_of};
+use crate::py::prelude::*;
+use crate::py::tensor::object;
 use crate::py::tensor::operators::binary_of;
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, object};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::PyBool;
 
 /// Returns axes and `keepdim` of a reduction, from either spelling.
 fn over(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> PyResult<(Dims, bool)> {

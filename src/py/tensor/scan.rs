@@ -1,15 +1,12 @@
 //! Methods along one axis: scans, sorting, normalisation, and searches that functions of the Python package
 //! are built on.
 
-use crate::error::{Named, Result};
-use crate::py::args::{Arg, AsTensor, Whole, amount, either, run, whole};
+use crate::py::args::{amount, either};
 use crate::py::data::create::Any;
 use crate::py::data::dtype::optional_dtype;
+use crate::py::prelude::*;
 use crate::py::tensor::reduce::difference;
-use crate::py::tensor::table::methods;
-use crate::py::tensor::{PyTensor, wrap};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+use crate::py::tensor::wrap;
 
 impl PyTensor {
     /// Applies `f`, in `dtype` if given.

@@ -1,10 +1,7 @@
 //! In-place methods: `zero_`, `copy_`, `add_`, random fills. Those that only repeat a method of another name
 //! are made in Python, by `Tensor._in_place`. Read next: `src/py/writes/inplace.rs`.
 
-use crate::array::dtype::DType;
-use crate::error::Named;
 use crate::ops::pointwise::binary::Binary;
-use crate::py::args::{Arg, AsTensor};
 use crate::py::data::convert;
 use crate::py::prelude::*;
 use crate::py::relative::{Compared, clamp};
