@@ -5,7 +5,6 @@ use crate::py::args::{count, integers, shape, shape_from, too_large};
 use crate::py::data::convert;
 use crate::py::data::dtype::{optional_device, optional_dtype};
 use crate::py::prelude::*;
-use crate::py::tensor::table::add_functions;
 use crate::py::tensor::{object, require_grad};
 
 /// An optional Python argument.
@@ -259,10 +258,7 @@ fn eye(n: Whole, m: Option<Whole>, dtype: Any, device: Any, requires_grad: bool)
     made(Tensor::eye(rows, columns, dtype, device)?, requires_grad)
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_functions!(
-        m: tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full, full_like, arange,
-        linspace, eye
-    )
+exports! {
+    functions: tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full,
+        full_like, arange, linspace, eye
 }

@@ -3,7 +3,6 @@
 use crate::ops::complex;
 use crate::py::prelude::*;
 use crate::py::tensor::attach;
-use crate::py::tensor::table::add_functions;
 
 #[pymethods]
 impl PyTensor {
@@ -119,7 +118,4 @@ fn pair(name: &str, x: &Arg, y: &Arg) -> crate::error::Result<(Tensor, Tensor)> 
     }
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_functions!(m: view_as_real, view_as_complex, complex_, polar)
-}
+exports! { functions: view_as_real, view_as_complex, complex_, polar }

@@ -5,7 +5,6 @@ use crate::py::args::{Listed, Tensors, either};
 use crate::py::data::dtype::PyDType;
 use crate::py::prelude::*;
 use crate::py::tensor::object;
-use crate::py::tensor::table::add_functions;
 
 /// Functions that join tensors along an axis.
 macro_rules! joins {
@@ -86,7 +85,4 @@ fn result_type(a: Arg, b: Arg) -> PyResult<PyDType> {
     Ok(PyDType { dtype })
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_functions!(m: cat, stack, where_, _pad, result_type)
-}
+exports! { functions: cat, stack, where_, _pad, result_type }
