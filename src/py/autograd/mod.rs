@@ -77,12 +77,6 @@ impl PyTensor {
         Ok(slf.clone())
     }
 
-    /// Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write
-    /// it.
-    fn is_inference(&self) -> bool {
-        crate::tape::saving::is_inference(&self.read().t)
-    }
-
     /// Whether this tensor is no result of a recorded operation.
     #[getter]
     fn is_leaf(&self) -> PyResult<bool> {

@@ -60,18 +60,15 @@ impl PyLinear {
     fn keep(&mut self, count: usize) {
         self.0.keep(count);
     }
+}
 
+readings! { PyLinear, |object| object.0;
     /// Bytes of memory that it holds; what several operations share counts once for each.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.0.bytes()
-    }
-
+    nbytes -> usize = |linear| linear.bytes();
     /// The number of operations that a call runs.
     #[getter]
-    fn operations(&self) -> usize {
-        self.0.operations()
-    }
+    operations -> usize = |linear| linear.operations();
 }
 
 /// Runs a function of a list of tensors once: its outputs, and its derivative there.

@@ -86,16 +86,12 @@ readings! { PyDType, |object| object.dtype;
     /// Whether this is a type of real floating point numbers.
     #[getter]
     is_floating_point -> bool = |d| d.is_float();
+    __repr__ -> String = |d| format!("wengert.{d}");
+    __reduce__ -> &'static str = |d| d.name();
 }
 
 #[pymethods]
 impl PyDType {
-    fn __repr__(&self) -> String {
-        format!("wengert.{}", self.dtype)
-    }
-    fn __reduce__(&self) -> &'static str {
-        self.dtype.name()
-    }
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
         PyString::new(py, self.dtype.name()).hash()
     }
@@ -181,12 +177,6 @@ impl PyDevice {
         }
         Ok(PyDevice { device })
     }
-    fn __repr__(&self) -> String {
-        format!("device('{}')", self.device)
-    }
-    fn __str__(&self) -> String {
-        self.device.to_string()
-    }
     fn __reduce__(&self, py: Python<'_>) -> (Py<PyAny>, (String,)) {
         (py.get_type::<PyDevice>().into_any().unbind(), (self.device.to_string(),))
     }
@@ -208,6 +198,8 @@ readings! { PyDevice, |object| object.device;
         Device::Cpu => None,
         Device::Gpu(i) => Some(*i),
     };
+    __repr__ -> String = |device| format!("device('{device}')");
+    __str__ -> String = |device| device.to_string();
 }
 
 /// Registers the classes and one object per dtype.

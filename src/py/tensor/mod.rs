@@ -172,6 +172,9 @@ readings! { PyTensor, |object| object.read().t;
     is_floating_point -> bool = |t| t.dtype().is_float();
     /// Whether the dtype is complex.
     is_complex -> bool = |t| t.dtype().is_complex();
+    /// Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write
+    /// it.
+    is_inference -> bool = |t| saving::is_inference(t);
     /// How many in-place writes the memory has seen.
     #[getter]
     _version -> u32 = |t| saving::version(t);
