@@ -6,7 +6,6 @@ use crate::py::data::create::Any;
 use crate::py::data::dtype::optional_dtype;
 use crate::py::prelude::*;
 use crate::py::tensor::reduce::difference;
-use crate::py::tensor::wrap;
 
 /// Applies `f` in `dtype` if given, where integers may widen: the result is cast to `dtype` again.
 pub fn in_dtype(
@@ -32,8 +31,7 @@ impl PyTensor {
         &self, py: Python<'py>, f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send,
     ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
-        let (values, indices) = run(py, t.numel(), || f(&t))?;
-        let both = (wrap(py, values)?, wrap(py, indices)?);
+        let both = run(py, t.numel(), || f(&t))?;
         py.import("wengert._results")?.getattr("Along")?.call1(both)
     }
 }
