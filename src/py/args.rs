@@ -1,13 +1,12 @@
 //! Argument types: axes, shapes and operands. One parser each accepts every spelling that a user may write.
 
-use crate::array::shape::Shape;
 use crate::ops::pointwise::elementwise::Operand;
 use crate::py::data::{convert, numpy};
 use crate::py::prelude::*;
 use crate::py::relative::{in_double, is_double};
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::exceptions::{PyIndexError, PyOverflowError, PyValueError};
-use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyIterator};
+use pyo3::types::{PyComplex, PyComplexMethods, PyFloat, PyIterator};
 
 /// Work on more elements than this releases the interpreter lock.
 pub const LARGE: usize = 32 * 1024;

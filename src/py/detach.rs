@@ -4,13 +4,10 @@
 //! times. It runs under the lock, but threads that released the lock may change the tape meanwhile. So such
 //! threads are counted, and while there are any the collector does not walk the tape.
 
-use crate::error::Result;
-use crate::py::error::foreign;
+use crate::py::prelude::*;
 use pyo3::BoundObject;
 use pyo3::ffi::{self, PyObject};
 use pyo3::marker::Ungil;
-use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 static DETACHED: AtomicUsize = AtomicUsize::new(0);

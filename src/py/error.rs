@@ -1,15 +1,14 @@
 //! Core errors as Python exceptions; Python exceptions pass through the core unchanged.
 
-use crate::error::{Error, Kind};
+use crate::error::Kind;
+use crate::py::prelude::*;
 use pyo3::create_exception;
 use pyo3::exceptions::{
     PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError,
     PyZeroDivisionError,
 };
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple, PyType};
-use std::sync::Arc;
+use pyo3::types::PyType;
 
 create_exception!(
     wengert,

@@ -10,11 +10,14 @@
 /// Defines `register`, which adds the classes and functions of a file to the module:
 /// `exports! { classes: PyNode; functions: _bundle, _watch }`.
 macro_rules! exports {
-    ($(classes: $($class:ty),+;)? $(functions: $($function:ident),+)?) => {
+    ($(classes: $($class:ty),+;)? $(functions: $($(#[$attribute:meta])* $function:ident),+)?) => {
         /// Adds what this file exports to the module.
         pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
             $($(m.add_class::<$class>()?;)+)?
-            $($(m.add_function(wrap_pyfunction!($function, m)?)?;)+)?
+            $($(
+                $(#[$attribute])*
+                m.add_function(wrap_pyfunction!($function, m)?)?;
+            )+)?
             Ok(())
         }
     };

@@ -1,10 +1,8 @@
 //! Arguments interpreted relative to another tensor. Python numbers, alone or in lists, keep double precision
 //! beside a double-precision tensor. The bound of a comparison or of `clamp` need not fit the tensor's dtype.
 
-use crate::array::dtype::DType;
-use crate::error::Named;
 use crate::ops::pointwise::compare::{Logic, Relation};
-use crate::py::args::{Arg, extracted, not_an_operand, run};
+use crate::py::args::{extracted, not_an_operand};
 use crate::py::data::convert;
 use crate::py::prelude::*;
 use pyo3::types::{PyComplex, PyFloat};

@@ -3,7 +3,7 @@
 
 use crate::array::random;
 use crate::autodiff::transform;
-use crate::interp::{self, Interp, batch};
+use crate::interp::{Interp, batch};
 use crate::op::{Batched, BatchedOutputs, Grads};
 use crate::ops::custom::{self, CustomRule, Plan, Source};
 use crate::process::names::interned;

@@ -85,30 +85,28 @@ impl PyLog {
 /// Sets the debugging modes of this thread, a sum of 1 (lines), 2 (log), 4 (anomalies), 8 (anomalies of the
 /// forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those before.
 #[pyfunction]
-pub fn _debug_modes(modes: u32) -> u32 {
+fn _debug_modes(modes: u32) -> u32 {
     debug::set_modes(Modes(modes)).0
 }
 
-/// The debugging modes of this thread.
-#[pyfunction]
-pub fn _get_debug_modes() -> u32 {
-    debug::modes().0
-}
-
-/// The forward values that were noted as not finite.
-#[pyfunction]
-pub fn _anomaly_notes() -> Vec<PyMade> {
-    let made = anomaly::made().into_iter();
-    made.map(|m| {
-        (m.op, m.location.map(Location::parts), m.element.index, m.element.value, m.element.operands)
-    })
-    .collect()
-}
-
-/// Forgets them.
-#[pyfunction]
-pub fn _anomaly_clear() {
-    anomaly::clear();
+functions! {
+    /// The debugging modes of this thread.
+    _get_debug_modes() -> u32 = debug::modes().0;
+    /// The forward values that were noted as not finite.
+    _anomaly_notes() -> Vec<PyMade> = {
+        let made = anomaly::made().into_iter();
+        made.map(|m| {
+            let element = m.element;
+            (m.op, m.location.map(Location::parts), element.index, element.value, element.operands)
+        })
+        .collect()
+    };
+    /// Forgets them.
+    _anomaly_clear() = anomaly::clear();
+    /// Begins to write down what this thread runs.
+    _begin_script() = script::begin();
+    /// Ends it, and returns what ran.
+    _end_script() -> Option<PyScript> = script::end().map(PyScript);
 }
 
 /// Records in the thread's log that the value of a recorded tensor leaves the tape here.
@@ -120,18 +118,6 @@ pub fn left(what: &str, t: &Tensor) {
 /// The operations of a region.
 #[pyclass(name = "Script", module = "wengert._core", frozen)]
 pub struct PyScript(Script);
-
-/// Begins to write down what this thread runs.
-#[pyfunction]
-fn _begin_script() {
-    script::begin();
-}
-
-/// Ends it, and returns what ran.
-#[pyfunction]
-fn _end_script() -> Option<PyScript> {
-    script::end().map(PyScript)
-}
 
 #[pymethods]
 impl PyScript {

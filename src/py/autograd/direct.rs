@@ -6,13 +6,12 @@
 //! Results may be trees: the helpers for those are passed in. `flatten(result)` gives leaves and structure,
 //! `unflatten(structure, leaves)` the result again.
 
-use crate::array::shape::{Shape, normalize_axis};
+use crate::array::shape::normalize_axis;
 use crate::autodiff::transform::{self, Pullback, batching};
 use crate::interp::Randomness;
 use crate::py::args::collected;
 use crate::py::prelude::*;
 use pyo3::IntoPyObjectExt;
-use pyo3::types::{PyBool, PyInt};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::slice::from_ref;

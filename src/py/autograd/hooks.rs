@@ -202,11 +202,12 @@ impl PyNode {
     }
 }
 
-/// Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their
-/// gradients.
-#[pyfunction]
-fn _bundle(tensors: Tensors) -> Result<Vec<Tensor>> {
-    Ok(Tensor::bundle(&tensors.0)?.into_vec())
+functions! {
+    /// Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their
+    /// gradients.
+    _bundle(tensors: Tensors) -> Result<Vec<Tensor>> = Ok(Tensor::bundle(&tensors.0)?.into_vec());
+    /// One number for each backward that this thread is in, innermost last.
+    _backward_ids() -> Vec<u64> = running::ids();
 }
 
 /// Calls `hook(gradient)` when backward reaches this tensor, with the gradient of all examples at once where
@@ -218,12 +219,6 @@ fn _watch(tensor: &Bound<'_, PyTensor>, hook: Bound<'_, PyAny>) -> PyResult<Hook
         let call = move |g: &Tensor| attached(|py| returned(&f.bind(py).run((g,), None)?));
         Hook::Grad(index, Arc::new(call))
     })
-}
-
-/// One number for each backward that this thread is in, innermost last.
-#[pyfunction]
-fn _backward_ids() -> Vec<u64> {
-    running::ids()
 }
 
 /// Calls `callback()` at the end of the backward that this thread is in, unless that fails.

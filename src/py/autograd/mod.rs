@@ -14,8 +14,6 @@ pub(crate) mod transform;
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::levels::{behind, edge_behind, stacked};
-use crate::interp;
-use crate::py::args::AsTensor;
 use crate::py::autograd::hooks::retain;
 use crate::py::autograd::node::PyNode;
 use crate::py::prelude::*;
@@ -77,12 +75,6 @@ impl PyTensor {
             }
         }
         Ok(slf.clone())
-    }
-
-    /// Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write
-    /// it.
-    fn is_inference(&self) -> bool {
-        crate::tape::saving::is_inference(&self.read().t)
     }
 
     /// Whether this tensor is no result of a recorded operation.
@@ -303,45 +295,26 @@ fn _grad(
     py.detached(|| backward::grad(&outputs, &inputs, &grad_outputs, options))
 }
 
-/// Turns recording on or off; returns the state to restore.
-#[pyfunction]
-fn _set_grad_enabled(enabled: bool) -> u64 {
-    interp::set_grad_enabled(enabled)
-}
-
-/// Restores a state that `_set_grad_enabled` returned.
-#[pyfunction]
-fn _restore_grad(state: u64) {
-    interp::set_grad_threshold(state);
-}
-
-/// Begins inference mode, or leaves it for a region; returns the state to restore.
-#[pyfunction]
-fn _set_inference(on: bool) -> PyInferenceState {
-    PyInferenceState(interp::set_inference(on))
-}
-
-/// Restores a state that `_set_inference` returned.
-#[pyfunction]
-fn _restore_inference(state: &Bound<'_, PyInferenceState>) {
-    interp::restore_inference(state.get().0);
+functions! {
+    /// Turns recording on or off; returns the state to restore.
+    _set_grad_enabled(enabled: bool) -> u64 = interp::set_grad_enabled(enabled);
+    /// Restores a state that `_set_grad_enabled` returned.
+    _restore_grad(state: u64) = {
+        interp::set_grad_threshold(state);
+    };
+    /// Begins inference mode, or leaves it for a region; returns the state to restore.
+    _set_inference(on: bool) -> PyInferenceState = PyInferenceState(interp::set_inference(on));
+    /// Restores a state that `_set_inference` returned.
+    _restore_inference(state: &Bound<'_, PyInferenceState>) = interp::restore_inference(state.get().0);
+    /// Whether inference mode is on.
+    is_inference_mode_enabled() -> bool = crate::array::buffer::inference();
+    /// Whether operations are recorded at the moment.
+    is_grad_enabled() -> bool = interp::is_grad_enabled();
 }
 
 /// What `_set_inference` changed.
 #[pyclass(name = "InferenceState", module = "wengert._core", frozen)]
 pub struct PyInferenceState(interp::InferenceState);
-
-/// Whether inference mode is on.
-#[pyfunction]
-fn is_inference_mode_enabled() -> bool {
-    crate::array::buffer::inference()
-}
-
-/// Whether operations are recorded at the moment.
-#[pyfunction]
-fn is_grad_enabled() -> bool {
-    interp::is_grad_enabled()
-}
 
 exports! {
     classes: PyInferenceState;

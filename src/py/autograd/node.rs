@@ -32,13 +32,23 @@ impl PyNodeValue {
     }
 }
 
-#[pymethods]
-impl PyNodeValue {
+readings! { PyNodeValue, |object| object;
     /// Which value of the operation it is: `input 0`, `output 0`.
     #[getter]
-    fn name(&self) -> String {
-        self.slot.to_string()
-    }
+    name -> String = |value| value.slot.to_string();
+    /// Where it lies.
+    #[getter]
+    device -> PyDevice = |value| PyDevice { device: value.aval.device };
+    /// Bytes: of its elements; for a saved value, of the memory that is kept for it.
+    #[getter]
+    nbytes -> usize = |value| value.bytes;
+    __repr__ -> String = |value| {
+        format!("<{}: {}{}, {} bytes>", value.name(), value.aval.dtype, value.aval.shape, value.bytes)
+    };
+}
+
+#[pymethods]
+impl PyNodeValue {
     /// Its shape.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -49,53 +59,69 @@ impl PyNodeValue {
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
         dtype_object(py, self.aval.dtype)
     }
-    /// Where it lies.
+}
+
+readings! { PyNode, |object| object.0;
+    /// The name, as in `MulBackward`.
+    name -> String =
+        |node| if node.is_leaf() { "AccumulateGrad".into() } else { node_name(node.name()) };
+    /// The operation, as in `mul`; `leaf` for a tensor that requires a gradient.
     #[getter]
-    fn device(&self) -> PyDevice {
-        PyDevice { device: self.aval.device }
-    }
-    /// Bytes: of its elements; for a saved value, of the memory that is kept for it.
+    op -> String = |node| node.name().to_string();
+    /// Which entry of the list of operations it is, as in `Map`; `leaf` for a leaf.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.bytes
-    }
-    fn __repr__(&self) -> String {
-        format!("<{}: {}{}, {} bytes>", self.name(), self.aval.dtype, self.aval.shape, self.bytes)
-    }
+    kind -> &'static str = |node| node.op().map_or("leaf", |op| op.kind());
+    /// The class of the operation, which decides its rules: `elementwise`, `linear`, `bilinear`, `general`,
+    /// `composite`; `leaf` for a leaf.
+    #[getter]
+    op_class -> String =
+        |node| node.op().map_or_else(|| "leaf".into(), |op| format!("{:?}", op.class()).to_lowercase());
+    /// Whether this stands for a leaf, into whose `.grad` its gradient is added.
+    #[getter]
+    is_leaf -> bool = |node| node.is_leaf();
+    /// Per output: its name, shape, dtype, device and bytes.
+    #[getter]
+    outputs -> Vec<PyNodeValue> = |node| {
+        let value = |(i, aval): (usize, &Aval)| PyNodeValue::new(Slot::Output(i as u16), *aval);
+        node.outputs.iter().take(node.visible()).enumerate().map(value).collect()
+    };
+    /// Per input: its name, shape, dtype, device and bytes; None for inputs that need no gradient.
+    #[getter]
+    inputs -> Vec<Option<PyNodeValue>> = |node| {
+        let value = |(i, edge): (usize, &Option<Edge>)| {
+            Some(PyNodeValue::new(Slot::Input(i as u16), *edge.as_ref()?.aval()))
+        };
+        node.edges.iter().enumerate().map(value).collect()
+    };
+    /// The values kept for backward: which, their shapes, dtypes and bytes. Empty once they were freed.
+    #[getter]
+    saved -> Vec<PyNodeValue> = |node| {
+        let known = |slot: Slot| match slot {
+            Slot::Input(i) => node.edges.get(i as usize)?.as_ref().map(|e| *e.aval()),
+            Slot::Output(i) => node.outputs.get(i as usize).copied(),
+        };
+        let value = |(slot, aval, bytes): (Slot, Option<Aval>, usize)| {
+            Some(PyNodeValue { slot, aval: aval.or_else(|| known(slot))?, bytes })
+        };
+        node.saved_values().into_iter().filter_map(value).collect()
+    };
+    /// Whether the values kept for backward were freed by one.
+    #[getter]
+    is_freed -> bool = |node| node.is_freed();
+    /// Bytes that this entry keeps for backward.
+    #[getter]
+    saved_bytes -> usize = |node| node.saved_bytes();
+    /// Position in the order of recording.
+    #[getter]
+    sequence_nr -> u64 = |node| node.seq;
+    /// File, line and function of the program that recorded it; None unless lines were kept.
+    #[getter]
+    location -> Option<(String, u32, String)> = |node| node.location.map(Location::parts);
+    __hash__ -> usize = |node| Arc::as_ptr(node) as usize;
 }
 
 #[pymethods]
 impl PyNode {
-    /// The name, as in `MulBackward`.
-    fn name(&self) -> String {
-        if self.0.is_leaf() { "AccumulateGrad".into() } else { node_name(self.0.name()) }
-    }
-
-    /// The operation, as in `mul`; `leaf` for a tensor that requires a gradient.
-    #[getter]
-    fn op(&self) -> String {
-        self.0.name().to_string()
-    }
-
-    /// Which entry of the list of operations it is, as in `Map`; `leaf` for a leaf.
-    #[getter]
-    fn kind(&self) -> &'static str {
-        self.0.op().map_or("leaf", |op| op.kind())
-    }
-
-    /// The class of the operation, which decides its rules: `elementwise`, `linear`, `bilinear`, `general`,
-    /// `composite`; `leaf` for a leaf.
-    #[getter]
-    fn op_class(&self) -> String {
-        self.0.op().map_or_else(|| "leaf".into(), |op| format!("{:?}", op.class()).to_lowercase())
-    }
-
-    /// Whether this stands for a leaf, into whose `.grad` its gradient is added.
-    #[getter]
-    fn is_leaf(&self) -> bool {
-        self.0.is_leaf()
-    }
-
     /// Per input of the operation: the entry its gradient goes to (or None) and which of that entry's outputs
     /// it is.
     #[getter]
@@ -103,59 +129,6 @@ impl PyNode {
         let next =
             |e: &Option<Edge>| e.as_ref().map_or((None, 0), |e| (Some(PyNode(e.node.clone())), e.index));
         PyTuple::new(py, self.0.edges.iter().map(next))
-    }
-
-    /// Per output: its name, shape, dtype, device and bytes.
-    #[getter]
-    fn outputs(&self) -> Vec<PyNodeValue> {
-        let value = |(i, aval): (usize, &Aval)| PyNodeValue::new(Slot::Output(i as u16), *aval);
-        self.0.outputs.iter().take(self.0.visible()).enumerate().map(value).collect()
-    }
-
-    /// Per input: its name, shape, dtype, device and bytes; None for inputs that need no gradient.
-    #[getter]
-    fn inputs(&self) -> Vec<Option<PyNodeValue>> {
-        let value = |(i, edge): (usize, &Option<Edge>)| {
-            Some(PyNodeValue::new(Slot::Input(i as u16), *edge.as_ref()?.aval()))
-        };
-        self.0.edges.iter().enumerate().map(value).collect()
-    }
-
-    /// The values kept for backward: which, their shapes, dtypes and bytes. Empty once they were freed.
-    #[getter]
-    fn saved(&self) -> Vec<PyNodeValue> {
-        let known = |slot: Slot| match slot {
-            Slot::Input(i) => self.0.edges.get(i as usize)?.as_ref().map(|e| *e.aval()),
-            Slot::Output(i) => self.0.outputs.get(i as usize).copied(),
-        };
-        let value = |(slot, aval, bytes): (Slot, Option<Aval>, usize)| {
-            Some(PyNodeValue { slot, aval: aval.or_else(|| known(slot))?, bytes })
-        };
-        self.0.saved_values().into_iter().filter_map(value).collect()
-    }
-
-    /// Whether the values kept for backward were freed by one.
-    #[getter]
-    fn is_freed(&self) -> bool {
-        self.0.is_freed()
-    }
-
-    /// Bytes that this entry keeps for backward.
-    #[getter]
-    fn saved_bytes(&self) -> usize {
-        self.0.saved_bytes()
-    }
-
-    /// Position in the order of recording.
-    #[getter]
-    fn sequence_nr(&self) -> u64 {
-        self.0.seq
-    }
-
-    /// File, line and function of the program that recorded it; None unless lines were kept.
-    #[getter]
-    fn location(&self) -> Option<(String, u32, String)> {
-        self.0.location.map(Location::parts)
     }
 
     /// A dict for the user's own notes on this entry; it lives as long as the entry.
@@ -183,10 +156,6 @@ impl PyNode {
 
     fn __eq__(&self, other: &PyNode) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    fn __hash__(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
     }
 }
 

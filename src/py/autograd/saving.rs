@@ -123,10 +123,11 @@ fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
     begun(Arc::new(Hooks { pack, unpack }))
 }
 
-/// Lets saved values survive writes in place. Returns the depth of the region.
-#[pyfunction]
-fn _copy_on_write_enter() -> usize {
-    begun(Arc::new(CopyOnWrite::default()))
+functions! {
+    /// Lets saved values survive writes in place. Returns the depth of the region.
+    _copy_on_write_enter() -> usize = begun(Arc::new(CopyOnWrite::default()));
+    /// Whether such a region is in force on this thread.
+    _saved_hooks_active() -> bool = REGIONS.with_borrow(|r| !r.is_empty());
 }
 
 /// Leaves the region of this depth.
@@ -139,12 +140,6 @@ fn _saved_hooks_exit(depth: usize) -> PyResult<()> {
              thread",
         )
     })
-}
-
-/// Whether such a region is in force on this thread.
-#[pyfunction]
-fn _saved_hooks_active() -> bool {
-    REGIONS.with_borrow(|r| !r.is_empty())
 }
 
 exports! { functions: _saved_hooks_active, _saved_hooks_enter, _copy_on_write_enter, _saved_hooks_exit }

@@ -1,10 +1,9 @@
 //! Transforms of Python functions of lists of tensors; `python/wengert/transforms/__init__.py` flattens
 //! arguments around them.
 
-use crate::array::dtype::DType;
 use crate::autodiff::linearize::{self, Linear};
 use crate::autodiff::transform::{self, Pullback};
-use crate::interp::{self, Randomness};
+use crate::interp::Randomness;
 use crate::py::data::dtype::{PyDType, dtype_object, dtype_of};
 use crate::py::prelude::*;
 use pyo3::exceptions::PyRuntimeError;
@@ -61,18 +60,15 @@ impl PyLinear {
     fn keep(&mut self, count: usize) {
         self.0.keep(count);
     }
+}
 
+readings! { PyLinear, |object| object.0;
     /// Bytes of memory that it holds; what several operations share counts once for each.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.0.bytes()
-    }
-
+    nbytes -> usize = |linear| linear.bytes();
     /// The number of operations that a call runs.
     #[getter]
-    fn operations(&self) -> usize {
-        self.0.operations()
-    }
+    operations -> usize = |linear| linear.operations();
 }
 
 /// Runs a function of a list of tensors once: its outputs, and its derivative there.

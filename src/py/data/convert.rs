@@ -4,19 +4,12 @@
 //! through the buffer protocol (`src/py/data/memory.rs`). Other array libraries come in by DLPack
 //! (`src/py/data/dlpack.rs`).
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::py::args::AsTensor;
 use crate::py::autograd::debug;
 use crate::py::data::nested::{Class, from_nested, from_nested_as, number, scalar};
 use crate::py::data::numpy::share;
-use crate::py::error::type_error;
-use crate::py::tensor::PyTensor;
-use crate::py::tensor::view::value;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+use crate::py::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyFloat, PyList, PyString, PyTuple, PyType};
+use pyo3::types::{PyFloat, PyString, PyType};
 
 /// Whether an object describes an array, by NumPy's array interface or DLPack.
 pub fn is_array(obj: &Bound<'_, PyAny>) -> bool {

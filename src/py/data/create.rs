@@ -1,19 +1,11 @@
 //! Functions that create tensors: from data, constants and ranges.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::{Named, Result};
 use crate::ops::create::arange_length;
-use crate::py::args::{Arg, AsTensor, Whole, count, integers, shape, shape_from, too_large, whole};
+use crate::py::args::{count, integers, shape, shape_from, too_large};
 use crate::py::data::convert;
 use crate::py::data::dtype::{optional_device, optional_dtype};
-use crate::py::error::type_error;
-use crate::py::tensor::table::add_functions;
-use crate::py::tensor::{PyTensor, object, require_grad};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use crate::py::prelude::*;
+use crate::py::tensor::{object, require_grad};
 
 /// An optional Python argument.
 pub type Any<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -266,10 +258,7 @@ fn eye(n: Whole, m: Option<Whole>, dtype: Any, device: Any, requires_grad: bool)
     made(Tensor::eye(rows, columns, dtype, device)?, requires_grad)
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_functions!(
-        m: tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full, full_like, arange,
-        linspace, eye
-    )
+exports! {
+    functions: tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full,
+        full_like, arange, linspace, eye
 }

@@ -5,11 +5,8 @@ use crate::cpu::run::threads;
 use crate::py::args::{count, integer};
 #[cfg(feature = "gpu")]
 use crate::py::data::dtype::gpu_index;
-use crate::py::detach::Detach;
-use crate::py::error::value_error;
-use crate::py::tensor::table::add_functions;
-use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyDict};
+use crate::py::prelude::*;
+use pyo3::types::IntoPyDict;
 
 /// A dict of values by name.
 macro_rules! named {
@@ -32,12 +29,6 @@ fn set_num_threads(threads: &Bound<'_, PyAny>) -> PyResult<()> {
     }
 }
 
-/// The number of CPU threads that large operations use.
-#[pyfunction]
-fn get_num_threads() -> usize {
-    threads::num_threads()
-}
-
 /// Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, where allocations came
 /// from, and entries of the tape.
 #[pyfunction]
@@ -53,16 +44,13 @@ fn _memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     )
 }
 
-/// Begins the search for the peak anew.
-#[pyfunction]
-fn _reset_peak() {
-    buffer::reset_peak();
-}
-
-/// Gives host memory that is kept for reuse back to the system.
-#[pyfunction]
-fn _empty_cache() {
-    buffer::empty_cache();
+functions! {
+    /// The number of CPU threads that large operations use.
+    get_num_threads() -> usize = threads::num_threads();
+    /// Begins the search for the peak anew.
+    _reset_peak() = buffer::reset_peak();
+    /// Gives host memory that is kept for reuse back to the system.
+    _empty_cache() = buffer::empty_cache();
 }
 
 /// Lets `count` more blocks of `large` bytes or more be made, and no further one: how short memory is tested.
@@ -159,12 +147,9 @@ fn _gpu_memory_stats<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResul
     )
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    #[cfg(feature = "gpu")]
-    add_functions!(m: _gpu_info, _gpu_synchronize, _gpu_empty_cache, _gpu_memory_stats)?;
-    add_functions!(
-        m: set_num_threads, get_num_threads, _memory_stats, _set_cache_limit, _reset_peak, _empty_cache,
-        _fail_allocations, _gpu_is_available, _gpu_device_count, _gpu_adapters
-    )
+exports! {
+    functions: set_num_threads, get_num_threads, _memory_stats, _set_cache_limit, _reset_peak, _empty_cache,
+        _fail_allocations, _gpu_is_available, _gpu_device_count, _gpu_adapters,
+        #[cfg(feature = "gpu")] _gpu_info, #[cfg(feature = "gpu")] _gpu_synchronize,
+        #[cfg(feature = "gpu")] _gpu_empty_cache, #[cfg(feature = "gpu")] _gpu_memory_stats
 }

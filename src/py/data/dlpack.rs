@@ -2,18 +2,12 @@
 //!
 //! The layout of the structs is the standard's: <https://dmlc.github.io/dlpack/latest/c_api.html>.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{Category, DType};
-use crate::array::shape::{MAX_RANK, Shape};
+use crate::array::dtype::Category;
+use crate::array::shape::MAX_RANK;
 use crate::py::data::numpy;
-use crate::py::error::{type_error, value_error};
-use crate::py::tensor::PyTensor;
-use crate::py::tensor::view::value;
-use crate::tensor::Tensor;
+use crate::py::prelude::*;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
-use pyo3::prelude::*;
 use pyo3::types::IntoPyDict;
 use std::ffi::{CStr, c_void};
 

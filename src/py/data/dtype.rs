@@ -1,14 +1,10 @@
 //! `wengert.float32` and the other dtypes, and `wengert.device`: small immutable objects, equal to their
 //! names.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::py::error::{type_error, value_error};
-use crate::py::tensor::table::readings;
+use crate::py::prelude::*;
 use pyo3::exceptions::PyOverflowError;
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
+use pyo3::types::{PyComplex, PyFloat, PyString, PyType};
 
 /// The type of a tensor's elements; one object per type, also found as `wengert.float32` and so on.
 ///
@@ -90,16 +86,12 @@ readings! { PyDType, |object| object.dtype;
     /// Whether this is a type of real floating point numbers.
     #[getter]
     is_floating_point -> bool = |d| d.is_float();
+    __repr__ -> String = |d| format!("wengert.{d}");
+    __reduce__ -> &'static str = |d| d.name();
 }
 
 #[pymethods]
 impl PyDType {
-    fn __repr__(&self) -> String {
-        format!("wengert.{}", self.dtype)
-    }
-    fn __reduce__(&self) -> &'static str {
-        self.dtype.name()
-    }
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
         PyString::new(py, self.dtype.name()).hash()
     }
@@ -185,12 +177,6 @@ impl PyDevice {
         }
         Ok(PyDevice { device })
     }
-    fn __repr__(&self) -> String {
-        format!("device('{}')", self.device)
-    }
-    fn __str__(&self) -> String {
-        self.device.to_string()
-    }
     fn __reduce__(&self, py: Python<'_>) -> (Py<PyAny>, (String,)) {
         (py.get_type::<PyDevice>().into_any().unbind(), (self.device.to_string(),))
     }
@@ -212,6 +198,8 @@ readings! { PyDevice, |object| object.device;
         Device::Cpu => None,
         Device::Gpu(i) => Some(*i),
     };
+    __repr__ -> String = |device| format!("device('{device}')");
+    __str__ -> String = |device| device.to_string();
 }
 
 /// Registers the classes and one object per dtype.

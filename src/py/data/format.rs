@@ -1,10 +1,8 @@
 //! Printing of tensors: NumPy's layout, four digits, large tensors summarised.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::error::Result;
+use crate::py::prelude::*;
 use crate::py::tensor::{leaf, tracer};
-use crate::tensor::{Payload, Tensor};
+use crate::tensor::Payload;
 
 /// Tensors with more elements are summarised by the edges of their axes.
 const SUMMARY: usize = 1000;

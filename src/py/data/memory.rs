@@ -3,13 +3,10 @@
 //! The exporting object is immutable, unlike a tensor, whose memory can be exchanged. It keeps the array
 //! alive as long as a view of it exists.
 
-use crate::array::Array;
-use crate::array::dtype::DType;
 use crate::py::data::numpy;
-use crate::py::tensor::PyTensor;
+use crate::py::prelude::*;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
-use pyo3::prelude::*;
 use std::ffi::{CStr, c_int, c_void};
 
 /// An array that exports its memory.

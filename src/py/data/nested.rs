@@ -1,18 +1,14 @@
 //! Conversion between nested lists of numbers and tensors.
 
-use crate::array::Array;
-use crate::array::buffer::{Device, collect_at_most, grow, lengthen, with_capacity};
+use crate::array::buffer::{collect_at_most, grow, lengthen, with_capacity};
 use crate::array::complex::Complex;
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::{MAX_RANK, Shape};
+use crate::array::dtype::Element;
+use crate::array::shape::MAX_RANK;
 use crate::py::args::too_large;
 use crate::py::data::convert::element;
-use crate::py::detach::Detach;
-use crate::py::error::value_error;
-use crate::tensor::Tensor;
+use crate::py::prelude::*;
 use pyo3::IntoPyObjectExt;
-use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyTuple};
+use pyo3::types::{PyComplex, PyComplexMethods, PyFloat};
 
 /// The kind of a number, in order of promotion.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]

@@ -1,22 +1,17 @@
 //! NumPy arrays without a copy: in through `__array_interface__`, out through the buffer protocol.
 
-use crate::array::Array;
-use crate::array::buffer::{Buffer, Device};
-use crate::array::dtype::{Category, DType};
-use crate::array::shape::Shape;
+use crate::array::buffer::Buffer;
+use crate::array::dtype::Category;
 use crate::cpu::pointwise::copy;
 use crate::py::args::listed;
 use crate::py::data::convert::unsupported;
 use crate::py::data::dlpack;
 use crate::py::data::dtype::numpy_dtype;
 use crate::py::data::memory::Memory;
-use crate::py::error::type_error;
-use crate::py::tensor::PyTensor;
-use crate::tensor::Tensor;
+use crate::py::prelude::*;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
-use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{IntoPyDict, PyDict, PyString, PyTuple, PyType};
+use pyo3::types::{IntoPyDict, PyString, PyType};
 
 /// Keeps a Python object alive for as long as a tensor uses its memory.
 struct Keeper(#[allow(dead_code)] Py<PyAny>);

@@ -1,20 +1,13 @@
 //! Pickling and `copy.deepcopy`.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::Shape;
-use crate::error::Error;
+use crate::array::dtype::Element;
 use crate::py::data::dtype::device_of;
 use crate::py::data::numpy::truth;
-use crate::py::error::value_error;
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, leaf, require_grad, wrap};
-use crate::tensor::Tensor;
+use crate::py::prelude::*;
+use crate::py::tensor::{leaf, require_grad, wrap};
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
-use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyDict, PyTuple, PyType};
+use pyo3::types::{PyBytes, PyType};
 use std::ffi::CString;
 
 /// The arguments of [`_rebuild`].

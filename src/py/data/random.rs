@@ -1,23 +1,14 @@
 //! Random tensors from the default stream, and access to the stream's state.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::array::random;
-use crate::array::shape::Shape;
-use crate::error::Result;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::operand::meeting;
-use crate::py::args::{Arg, AsTensor, Whole, amount, count, integers, run, shape, shape_from, whole};
+use crate::py::args::{amount, count, integers, shape, shape_from};
 use crate::py::data::create::{Any, integer, made, of_shape, place, place_beside};
 use crate::py::data::dtype::{optional_device, optional_dtype};
-use crate::py::error::{type_error, value_error};
-use crate::py::tensor::PyTensor;
+use crate::py::prelude::*;
 use crate::py::tensor::operators::binary_of;
-use crate::py::tensor::table::{add_functions, methods};
-use crate::tensor::Tensor;
 use pyo3::exceptions::PyOverflowError;
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 type Draw = fn(Shape, DType, Device) -> Result<Tensor>;
@@ -106,31 +97,21 @@ fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// Starts the default random stream over with a seed from the system, and returns that seed.
-#[pyfunction]
-fn _seed() -> u64 {
-    random::seed()
+functions! {
+    /// Starts the default random stream over with a seed from the system, and returns that seed.
+    _seed() -> u64 = random::seed();
+    /// Seed and position of the default random stream.
+    get_rng_state() -> (u64, u64) = {
+        let s = random::state();
+        (s.seed, s.offset)
+    };
+    /// Puts the default random stream where `get_rng_state` found it.
+    set_rng_state(state: (u64, u64)) = random::set_state(random::State { seed: state.0, offset: state.1 });
 }
 
-/// Seed and position of the default random stream.
-#[pyfunction]
-fn get_rng_state() -> (u64, u64) {
-    let s = random::state();
-    (s.seed, s.offset)
-}
-
-/// Puts the default random stream where `get_rng_state` found it.
-#[pyfunction]
-fn set_rng_state(state: (u64, u64)) {
-    random::set_state(random::State { seed: state.0, offset: state.1 });
-}
-
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_functions!(
-        m: rand, rand_like, randn, randn_like, randint, randperm, normal, manual_seed, _seed, get_rng_state,
-        set_rng_state
-    )
+exports! {
+    functions: rand, rand_like, randn, randn_like, randint, randperm, normal, manual_seed, _seed,
+        get_rng_state, set_rng_state
 }
 
 methods! {

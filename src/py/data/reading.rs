@@ -1,18 +1,11 @@
 //! Conversion of a tensor's elements to Python: numbers, lists, NumPy arrays, truth values.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::cpu::pointwise::copy;
-use crate::py::args::Arg;
 use crate::py::autograd::debug;
 use crate::py::data::{nested, numpy};
-use crate::py::detach::Detach;
-use crate::py::error::value_error;
-use crate::py::tensor::object::PyTensor;
-use crate::tensor::Tensor;
+use crate::py::prelude::*;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
-use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt};
+use pyo3::types::{PyComplex, PyFloat};
 
 /// Returns the one element of a tensor as a Python number.
 pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {

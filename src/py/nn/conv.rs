@@ -5,7 +5,7 @@
 use crate::ops::contract::convolve::{ConvOptions, Padding};
 use crate::ops::contract::patches::PatchOptions;
 use crate::ops::contract::pool::PoolOptions;
-use crate::py::args::{Whole, integer, one_or_several, optional_whole, run, whole};
+use crate::py::args::{integer, one_or_several, optional_whole};
 use crate::py::prelude::*;
 use pyo3::types::PyString;
 

@@ -10,7 +10,7 @@ pub(crate) mod program;
 use crate::ops::nn::attention::AttentionOptions;
 use crate::ops::nn::loss::{self, CrossEntropyOptions, Reduction};
 use crate::ops::pointwise::unary::Unary;
-use crate::py::args::{LARGE, listed, run, whole};
+use crate::py::args::{LARGE, listed};
 use crate::py::prelude::*;
 use crate::py::tensor::object::Value;
 

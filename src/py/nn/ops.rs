@@ -64,29 +64,16 @@ fn _op_formulas(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     all().map(row).collect()
 }
 
-/// Begins to count floating point operations in this thread; regions nest.
-#[pyfunction]
-fn _flops_begin() {
-    cost::begin();
-}
-
-/// Ends the innermost region of counting.
-#[pyfunction]
-fn _flops_end() {
-    cost::end();
-}
-
-/// What the innermost region has counted: module, whether in backward, operation, calls, floating point
-/// operations.
-#[pyfunction]
-fn _flops_read() -> Vec<cost::Row> {
-    cost::read()
-}
-
-/// Says which module runs, as a number; returns the one before.
-#[pyfunction]
-fn _flops_scope(scope: u32) -> u32 {
-    cost::set_scope(scope)
+functions! {
+    /// Begins to count floating point operations in this thread; regions nest.
+    _flops_begin() = cost::begin();
+    /// Ends the innermost region of counting.
+    _flops_end() = cost::end();
+    /// What the innermost region has counted: module, whether in backward, operation, calls, floating point
+    /// operations.
+    _flops_read() -> Vec<cost::Row> = cost::read();
+    /// Says which module runs, as a number; returns the one before.
+    _flops_scope(scope: u32) -> u32 = cost::set_scope(scope);
 }
 
 exports! {

@@ -1,20 +1,15 @@
 //! Optimiser steps and gradient scaling for `wengert.optim` and `wengert.amp`, one call per parameter group.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
 use crate::bind::bind;
-use crate::interp;
 use crate::ops::updates::TotalNorm;
 use crate::optim::{self, Adam, Rule, Sgd};
-use crate::py::args::{collected, extracted, members, run};
+use crate::py::args::{collected, extracted, members};
 use crate::py::prelude::*;
 use crate::py::tensor::leaf;
 use crate::tape::node::Edge;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
-use pyo3::types::{PyInt, PyString};
+use pyo3::types::PyString;
 use smallvec::SmallVec;
 
 /// Tensors without their histories.

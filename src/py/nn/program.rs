@@ -1,11 +1,8 @@
 //! `wengert.gpu.kernel`: a user's WGSL shader as a callable object. The Python side,
 //! `python/wengert/_gpu_kernel.py`, handles shapes of the outputs, workgroups and derivatives.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::shape::Shape;
 use crate::gpu::program::{Binding, Program};
-use crate::interp::{self, Interp, batch};
+use crate::interp::{Interp, batch};
 use crate::op::Batched;
 use crate::py::prelude::*;
 
@@ -28,24 +25,6 @@ impl PyProgram {
         Ok(PyProgram(Program::new(name, source, entry, &constants)?))
     }
 
-    /// Name and dtype of each read-only buffer, in the order of their bindings.
-    #[getter]
-    fn inputs(&self) -> Vec<(String, String)> {
-        described(&self.0.inputs)
-    }
-
-    /// Name and dtype of each writable buffer, in the order of their bindings.
-    #[getter]
-    fn outputs(&self) -> Vec<(String, String)> {
-        described(&self.0.outputs)
-    }
-
-    /// Invocations of a workgroup along x, y and z.
-    #[getter]
-    fn workgroup_size(&self) -> (u32, u32, u32) {
-        self.0.workgroup.into()
-    }
-
     /// Runs the shader: an output of each of `shapes`. Inside `vmap` it runs once for each example.
     fn run(
         &self, py: Python<'_>, inputs: Vec<Tensor>, shapes: Vec<Vec<usize>>, groups: (u32, u32, u32),
@@ -53,6 +32,18 @@ impl PyProgram {
         let shapes = shapes.iter().map(|s| Shape::new(s)).collect::<Result<Vec<_>>>()?;
         py.detached(|| each(&self.0, &inputs, &shapes, groups.into()))
     }
+}
+
+readings! { PyProgram, |object| object.0;
+    /// Name and dtype of each read-only buffer, in the order of their bindings.
+    #[getter]
+    inputs -> Vec<(String, String)> = |program| described(&program.inputs);
+    /// Name and dtype of each writable buffer, in the order of their bindings.
+    #[getter]
+    outputs -> Vec<(String, String)> = |program| described(&program.outputs);
+    /// Invocations of a workgroup along x, y and z.
+    #[getter]
+    workgroup_size -> (u32, u32, u32) = |program| program.workgroup.into();
 }
 
 /// Returns the innermost batch that any input is in, and its size.

@@ -1,18 +1,10 @@
 //! Creation of view objects: applies a chain of views to an object and links the result to its root. Read
 //! next: `src/py/tensor/view.rs`, which defines how views follow their roots.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::Result;
-use crate::interp;
 use crate::ops::views::strided::Part;
-use crate::py::tensor::object::{PyTensor, ReadState};
+use crate::py::prelude::*;
 use crate::py::tensor::real_complex::rescaled;
-use crate::py::tensor::view::{View, count, gaps, link, share, value};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+use crate::py::tensor::view::{View, count, gaps, link, share};
 
 /// Returns the part that `f`, a chain of views, selects of the part `from` of a tensor of `whole` elements;
 /// `None` if `f` copies. `f` runs on scratch memory of this dtype that is never read.

@@ -1,16 +1,8 @@
 //! Complex tensors: their parts, and construction from parts.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::error::{Error, Named};
 use crate::ops::complex;
-use crate::py::args::{Arg, run};
-use crate::py::error::type_error;
-use crate::py::tensor::PyTensor;
+use crate::py::prelude::*;
 use crate::py::tensor::attach;
-use crate::py::tensor::table::{add_functions, methods};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
 
 #[pymethods]
 impl PyTensor {
@@ -126,7 +118,4 @@ fn pair(name: &str, x: &Arg, y: &Arg) -> crate::error::Result<(Tensor, Tensor)> 
     }
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_functions!(m: view_as_real, view_as_complex, complex_, polar)
-}
+exports! { functions: view_as_real, view_as_complex, complex_, polar }

@@ -1,17 +1,11 @@
 //! `Tensor(...)` and the constructors of other dtypes, which accept lengths or data.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::py::args::{integers, shape};
 use crate::py::autograd::debug;
 use crate::py::data::convert::{self, is_numpy_scalar};
 use crate::py::data::dtype::{dtype_of, optional_device};
-use crate::py::error::type_error;
-use crate::py::tensor::PyTensor;
-use crate::py::tensor::view::value;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyString, PyTuple};
+use crate::py::prelude::*;
+use pyo3::types::{PyBytes, PyComplex, PyFloat, PyString};
 
 /// Implements `name(*data)`. Given lengths, returns a tensor of `dtype` to be filled; given a tensor, the
 /// tensor without its history; given other data, its elements in `dtype`.

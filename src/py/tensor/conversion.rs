@@ -1,17 +1,12 @@
 //! Methods that copy, detach, or change dtype and device.
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::py::autograd::debug;
 use crate::py::data::dtype::{PyDevice, device_of, dtype_of, gpu_index, optional_device, optional_dtype};
-use crate::py::detach::Detach;
+use crate::py::prelude::*;
 use crate::py::tensor::attach::{detached, is_contiguous};
 use crate::py::tensor::constructor::dtype_of_class;
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, ReadState, wrap};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use crate::py::tensor::wrap;
+use pyo3::types::PyString;
 
 #[pymethods]
 impl PyTensor {

@@ -1,14 +1,10 @@
 //! Functions of several tensors that are no methods: joining, selecting, padding.
 
-use crate::error::{Error, Named};
 use crate::ops::views::join;
-use crate::py::args::{Arg, AsTensor, Listed, Tensors, Whole, either, run, whole};
+use crate::py::args::{Listed, Tensors, either};
 use crate::py::data::dtype::PyDType;
-use crate::py::error::type_error;
-use crate::py::tensor::table::add_functions;
-use crate::py::tensor::{PyTensor, object};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+use crate::py::prelude::*;
+use crate::py::tensor::object;
 
 /// Functions that join tensors along an axis.
 macro_rules! joins {
@@ -89,7 +85,4 @@ fn result_type(a: Arg, b: Arg) -> PyResult<PyDType> {
     Ok(PyDType { dtype })
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    add_functions!(m: cat, stack, where_, _pad, result_type)
-}
+exports! { functions: cat, stack, where_, _pad, result_type }

@@ -5,24 +5,15 @@
 //! (`src/ops/writes/rows.rs`). Both can be differentiated and batched. Where no derivative is involved,
 //! memory is written directly.
 
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::{Error, Result};
 use crate::ops::views::strided::Part;
-use crate::py::args::{Arg, position};
+use crate::py::args::position;
 use crate::py::data::convert;
-use crate::py::error::type_error;
-use crate::py::tensor::attach;
+use crate::py::prelude::*;
 use crate::py::tensor::key::{Plan, plan};
 use crate::py::tensor::selection::{aligned, hidden_mask, replaced, selection};
-use crate::py::tensor::view::{self, refresh, value};
-use crate::py::tensor::{PyTensor, ReadState};
+use crate::py::tensor::{attach, view};
 use crate::py::writes::inplace::{self, beside};
-use crate::tensor::Tensor;
 use pyo3::exceptions::PyIndexError;
-use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt};
 
 #[pymethods]
 impl PyTensor {

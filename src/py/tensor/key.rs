@@ -1,22 +1,16 @@
 //! Parses a key in brackets into a basic part (integers, slices, new axes: a view) and an advanced part
 //! (index tensors and masks: a gather): a [`Plan`] for a shape. Read next: `src/py/tensor/index.rs`.
 
-use crate::array::Array;
-use crate::array::buffer::{Buffer, Device};
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::{Error, Result};
+use crate::array::buffer::Buffer;
 use crate::ops::indexing::nonzero;
 use crate::ops::views::region::Region;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::Rows;
-use crate::py::args::{Arg, beyond_every_axis, position};
+use crate::py::args::{beyond_every_axis, position};
 use crate::py::data::convert;
-use crate::py::tensor::{PyTensor, ReadState};
-use crate::tensor::Tensor;
+use crate::py::prelude::*;
 use pyo3::exceptions::PyIndexError;
-use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyString, PyTuple};
+use pyo3::types::{PyEllipsis, PySlice, PyString};
 
 /// One component of a key.
 enum Item {

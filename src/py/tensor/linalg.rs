@@ -1,10 +1,7 @@
 //! Linear algebra and Fourier transforms behind `wengert.linalg` and `wengert.fft`, whose functions document
 //! them.
 
-use crate::py::args::run;
-use crate::py::tensor::PyTensor;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+use crate::py::prelude::*;
 
 /// Estimates the work of a matrix algorithm: elements of the batch times the length of a row.
 fn work(x: &Tensor) -> usize {
@@ -12,89 +9,49 @@ fn work(x: &Tensor) -> usize {
     x.numel().saturating_mul(length)
 }
 
-type Three = (PyTensor, PyTensor, PyTensor);
+type Three = (Tensor, Tensor, Tensor);
 
-fn two((a, b): (Tensor, Tensor)) -> (PyTensor, PyTensor) {
-    (a.into(), b.into())
-}
-
-fn three((a, b, c): (Tensor, Tensor, Tensor)) -> Three {
-    (a.into(), b.into(), c.into())
-}
-
-/// Functions of one tensor, or of two, and of numbers: what they compute, and the objects made of that. They
-/// run without the interpreter lock if there is much work, as a function of each tensor estimates it.
-macro_rules! functions {
-    ($register:ident, $work:path: $(
-        $(#[$doc:meta])*
-        $name:ident($x:ident $(& $y:ident)? $(, $number:ident: $type:ty)*) -> $out:ty =
-            $value:expr, $wrap:path;
-    )*) => {
-        $(
-            $(#[$doc])*
-            #[pyfunction]
-            fn $name(
-                py: Python<'_>,
-                $x: PyRef<'_, PyTensor>,
-                $($y: PyRef<'_, PyTensor>,)?
-                $($number: $type,)*
-            ) -> PyResult<$out> {
-                let $x = $x.value()?.into_owned();
-                $(let $y = $y.value()?.into_owned();)?
-                let work = $work(&$x)$(.saturating_add($work(&$y)))?;
-                run(py, work, || $value).map($wrap)
-            }
-        )*
-
-        fn $register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-            $(m.add_function(wrap_pyfunction!($name, m)?)?;)*
-            Ok(())
-        }
-    };
-}
-
-functions! { matrices, work:
+functions! {
     /// The lower triangular factor of symmetric positive definite matrices.
-    _cholesky(x) -> PyTensor = x.cholesky(), PyTensor::from;
+    _cholesky(py: Python<'_>, x: Tensor) -> PyResult<Tensor> = run(py, work(&x), || x.cholesky());
     /// The solution of a triangular system.
-    _triangular_solve(t & b, upper: bool, unit: bool) -> PyTensor =
-        t.triangular_solve(&b, upper, unit), PyTensor::from;
+    _triangular_solve(py: Python<'_>, t: Tensor, b: Tensor, upper: bool, unit: bool) -> PyResult<Tensor> =
+        run(py, work(&t).saturating_add(work(&b)), || t.triangular_solve(&b, upper, unit));
     /// Factors in one matrix, order of the rows, exchanges.
-    _lu(x) -> Three = x.lu(), three;
+    _lu(py: Python<'_>, x: Tensor) -> PyResult<Three> = run(py, work(&x), || x.lu());
     /// The solution of a system of equations.
-    _solve(a & b, adjoint: bool) -> PyTensor = a.solve(&b, adjoint), PyTensor::from;
+    _solve(py: Python<'_>, a: Tensor, b: Tensor, adjoint: bool) -> PyResult<Tensor> =
+        run(py, work(&a).saturating_add(work(&b)), || a.solve(&b, adjoint));
     /// The inverse.
-    _inv(x) -> PyTensor = x.inverse(), PyTensor::from;
+    _inv(py: Python<'_>, x: Tensor) -> PyResult<Tensor> = run(py, work(&x), || x.inverse());
     /// `Q` and `R`.
-    _qr(x, complete: bool) -> (PyTensor, PyTensor) = x.qr(complete), two;
+    _qr(py: Python<'_>, x: Tensor, complete: bool) -> PyResult<(Tensor, Tensor)> =
+        run(py, work(&x), || x.qr(complete));
     /// Eigenvalues and eigenvectors of symmetric matrices.
-    _eigh(x) -> (PyTensor, PyTensor) = x.eigh(), two;
+    _eigh(py: Python<'_>, x: Tensor) -> PyResult<(Tensor, Tensor)> = run(py, work(&x), || x.eigh());
     /// Eigenvalues and eigenvectors of square matrices.
-    _eig(x) -> (PyTensor, PyTensor) = x.eig(), two;
+    _eig(py: Python<'_>, x: Tensor) -> PyResult<(Tensor, Tensor)> = run(py, work(&x), || x.eig());
     /// `U`, the singular values, `V'`.
-    _svd(x) -> Three = x.svd(), three;
+    _svd(py: Python<'_>, x: Tensor) -> PyResult<Three> = run(py, work(&x), || x.svd());
     /// The determinant.
-    _det(x) -> PyTensor = x.det(), PyTensor::from;
+    _det(py: Python<'_>, x: Tensor) -> PyResult<Tensor> = run(py, work(&x), || x.det());
     /// The Moore-Penrose inverse.
-    _pinv(x, absolute: f64, relative: f64) -> PyTensor = x.pinv(absolute, relative), PyTensor::from;
+    _pinv(py: Python<'_>, x: Tensor, absolute: f64, relative: f64) -> PyResult<Tensor> =
+        run(py, work(&x), || x.pinv(absolute, relative));
     /// The exponential of square matrices.
-    _matrix_exp(x) -> PyTensor = x.matrix_exp(), PyTensor::from;
-}
-
-functions! { transforms, Tensor::numel:
+    _matrix_exp(py: Python<'_>, x: Tensor) -> PyResult<Tensor> = run(py, work(&x), || x.matrix_exp());
     /// The Fourier transform along an axis of pairs along the last axis.
-    _fft(x, axis: i64, inverse: bool, scale: f64) -> PyTensor =
-        x.fft_of_pairs(axis, inverse, scale), PyTensor::from;
+    _fft(py: Python<'_>, x: Tensor, axis: i64, inverse: bool, scale: f64) -> PyResult<Tensor> =
+        run(py, x.numel(), || x.fft_of_pairs(axis, inverse, scale));
     /// The first half of the Fourier transform of real numbers, as pairs.
-    _rfft(x, axis: i64, inverse: bool, scale: f64) -> PyTensor =
-        x.rfft_to_pairs(axis, inverse, scale), PyTensor::from;
+    _rfft(py: Python<'_>, x: Tensor, axis: i64, inverse: bool, scale: f64) -> PyResult<Tensor> =
+        run(py, x.numel(), || x.rfft_to_pairs(axis, inverse, scale));
     /// Real numbers from pairs, the first half of their Fourier transform.
-    _irfft(x, axis: i64, n: usize, inverse: bool, scale: f64) -> PyTensor =
-        x.irfft_of_pairs(axis, n, inverse, scale), PyTensor::from;
+    _irfft(py: Python<'_>, x: Tensor, axis: i64, n: usize, inverse: bool, scale: f64) -> PyResult<Tensor> =
+        run(py, x.numel(), || x.irfft_of_pairs(axis, n, inverse, scale));
 }
 
-/// Registers the functions.
-pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
-    matrices(m)?;
-    transforms(m)
+exports! {
+    functions: _cholesky, _triangular_solve, _lu, _solve, _inv, _qr, _eigh, _eig, _svd,
+        _det, _pinv, _matrix_exp, _fft, _rfft, _irfft
 }

@@ -1,18 +1,14 @@
 //! Methods with attributes or several tensors: products, limits, selection, gathering, normalisation.
 
-use crate::error::{Error, Named, Result};
-use crate::interp::{self, autocast};
+use crate::interp::autocast;
 use crate::ops::indexing::nonzero;
 use crate::ops::pointwise::unary::Parametric;
-use crate::py::args::{Arg, AsTensor, Whole, one_of, run};
+use crate::py::args::one_of;
 use crate::py::data::reading::item;
+use crate::py::prelude::*;
 use crate::py::relative::{Compared, Relative, clamp};
+use crate::py::tensor::object;
 use crate::py::tensor::selection::{hidden_mask, selection};
-use crate::py::tensor::table::methods;
-use crate::py::tensor::{PyTensor, object};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 
 impl PyTensor {
     /// Returns this tensor and another operand beside it, which must have these numbers of axes if given.

@@ -21,27 +21,18 @@ pub(crate) mod shaping;
 pub(crate) mod table;
 pub(crate) mod view;
 
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::error::Error;
-use crate::interp;
-use crate::py::args::{Whole, one_of};
+use crate::py::args::one_of;
 use crate::py::data::dtype::{PyDType, PyDevice, dtype_object, optional_device};
 use crate::py::data::format;
 use crate::py::data::reading::item;
-use crate::py::detach::Detach;
-use crate::py::error::type_error;
+use crate::py::prelude::*;
 use crate::py::tensor::constructor::of_kind;
 use crate::py::tensor::object::State;
 pub use crate::py::tensor::object::{PyTensor, ReadState};
-use crate::py::tensor::table::readings;
 use crate::tape::node::{Edge, Handle, Node};
 use crate::tape::saving;
-use crate::tensor::{Payload, Tensor};
+use crate::tensor::Payload;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
-use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyTuple};
-use std::sync::Arc;
 
 /// Returns a new object of class `Tensor`.
 #[inline]
@@ -181,6 +172,9 @@ readings! { PyTensor, |object| object.read().t;
     is_floating_point -> bool = |t| t.dtype().is_float();
     /// Whether the dtype is complex.
     is_complex -> bool = |t| t.dtype().is_complex();
+    /// Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write
+    /// it.
+    is_inference -> bool = |t| saving::is_inference(t);
     /// How many in-place writes the memory has seen.
     #[getter]
     _version -> u32 = |t| saving::version(t);

@@ -4,17 +4,14 @@
 //! instructions for every `a + b`. Here the global interpreter lock guards the count where there is one, and
 //! only a free-threaded interpreter pays for atomic updates.
 
-use crate::interp::{self, Tag};
-use crate::py::detach::Detach;
+use crate::interp::Tag;
+use crate::py::prelude::*;
 use crate::py::tensor::view::View;
 use crate::tape::hooks::Keep;
 use crate::tape::node::Node;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A tensor: numbers of one dtype in a grid of up to eight axes, on the CPU or a GPU, with their derivatives.

@@ -3,24 +3,17 @@
 //! Operators are the hot path: two tensors go to the core without conversion, a number becomes a scalar
 //! operand that adapts its dtype, and all other types are checked last.
 
-use crate::error::{Error, Result};
 use crate::ops::pointwise::binary::{Binary, binary_table};
 use crate::ops::pointwise::bitwise::{Bits, bitwise};
 use crate::ops::pointwise::compare::{Logic, Relation};
 use crate::ops::pointwise::elementwise::{Operand, binary};
 use crate::ops::pointwise::unary::{Unary, unary_table};
-use crate::py::args::{Arg, LARGE, Whole, run};
-use crate::py::detach::Detach;
-use crate::py::error::type_error;
+use crate::py::args::LARGE;
+use crate::py::prelude::*;
 use crate::py::relative::Compared;
-use crate::py::tensor::table::methods;
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, ReadState, wrap};
+use crate::py::tensor::wrap;
 use crate::py::writes::inplace;
-use crate::tensor::Tensor;
 use pyo3::basic::CompareOp;
-use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
 
 /// Returns the operands in the order in which they were written.
 #[inline(always)]

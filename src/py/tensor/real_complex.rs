@@ -1,11 +1,8 @@
 //! Views between real and complex: the real parts of complex numbers, and complex numbers made of real pairs.
 //! Such a view counts elements of its own kind; the root is converted to that kind for reads and writes.
 
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::Result;
 use crate::ops::writes::history::{self, Keep};
-use crate::tensor::Tensor;
+use crate::py::prelude::*;
 
 /// Returns `root` in the kind of its views: complex numbers as pairs, or pairs as complex numbers.
 pub fn counted(root: &Tensor, complex: bool) -> Result<Tensor> {

@@ -1,12 +1,10 @@
 //! Implementations of the shape methods as functions of tensors (moving, rolling, tiling, diagonals),
 //! composed of views, pads and joins.
 
-use crate::array::shape::{Shape, normalize_axis};
-use crate::error::{Error, Result};
+use crate::array::shape::normalize_axis;
 use crate::ops::views::join;
 use crate::py::args::shape;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+use crate::py::prelude::*;
 
 /// Lengths of the pieces of `size` elements in `length`; the last may be shorter.
 pub fn pieces(length: usize, size: usize) -> Vec<usize> {

@@ -1,17 +1,14 @@
 //! Reduction methods: sums, means, extrema, norms.
 
-use crate::array::dtype::DType;
-use crate::error::{Named, Result};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::views::region::Region;
-use crate::py::args::{Arg, Dims, Whole, one_of, run};
-use crate::py::error::{type_error, value_error};
+use crate::py::args::{Dims, one_of};
+use crate::py::data::create::Any;
+use crate::py::data::dtype::optional_dtype;
+use crate::py::prelude::*;
+use crate::py::tensor::object;
 use crate::py::tensor::operators::binary_of;
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, object};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::PyBool;
+use crate::py::tensor::scan::in_dtype;
 
 /// Returns axes and `keepdim` of a reduction, from either spelling.
 fn over(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> PyResult<(Dims, bool)> {
@@ -51,75 +48,55 @@ fn axes_and_correction<'py>(
 }
 
 /// Methods with one signature each: over axes, read by a function; over axes, with a dtype to compute in;
-/// moments about the mean; extrema with three meanings; indices of extrema.
+/// moments about the mean; indices of extrema.
 macro_rules! reductions {
     (over $axes:path: $($(#[$doc:meta])* $method:ident;)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                $(#[$doc])*
-                #[pyo3(signature = (dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
-                fn $method(
-                    &self,
-                    py: Python<'_>,
-                    dim: Dims,
-                    keepdim: bool,
-                    axis: Option<Dims>,
-                    keepdims: Option<bool>,
-                ) -> PyResult<PyTensor> {
-                    let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
-                    self.apply(py, |x| x.$method($axes(&dims), keep).named(stringify!($method)))
-                }
-            )*
-        }
+        methods! { $(
+            $(#[$doc])*
+            #[pyo3(signature = (dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
+            $method(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) = {
+                let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
+                move |x| x.$method($axes(&dims), keep).named(stringify!($method))
+            };
+        )* }
     };
     (with dtype: $($(#[$doc:meta])* $method:ident;)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                $(#[$doc])*
-                #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
-                fn $method(
-                    &self,
-                    py: Python<'_>,
-                    dim: Dims,
-                    keepdim: bool,
-                    dtype: Option<&Bound<'_, PyAny>>,
-                    axis: Option<Dims>,
-                    keepdims: Option<bool>,
-                ) -> PyResult<PyTensor> {
-                    let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
-                    self.in_dtype(py, dtype, |x| x.$method(dims.get(), keep))
-                }
-            )*
-        }
+        methods! { $(
+            $(#[$doc])*
+            #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
+            $method(dim: Dims, keepdim: bool, dtype: Any, axis: Option<Dims>, keepdims: Option<bool>) = {
+                let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
+                let dtype = optional_dtype(dtype)?;
+                move |x| in_dtype(x, dtype, |x| x.$method(dims.get(), keep))
+            };
+        )* }
     };
     (about the mean: $($(#[$doc:meta])* $method:ident;)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                $(#[$doc])*
-                #[pyo3(signature = (
-                    dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=None
-                ))]
-                #[allow(clippy::too_many_arguments)]
-                fn $method(
-                    &self,
-                    py: Python<'_>,
-                    dim: Option<&Bound<'_, PyAny>>,
-                    unbiased: Option<&Bound<'_, PyAny>>,
-                    keepdim: bool,
-                    correction: Option<f64>,
-                    axis: Option<Dims>,
-                    keepdims: Option<bool>,
-                ) -> PyResult<PyTensor> {
-                    let (dims, correction) =
-                        axes_and_correction(stringify!($method), dim, unbiased, correction)?;
-                    let (dims, keep) = over(dims, keepdim, axis, keepdims)?;
-                    self.apply(py, |x| x.$method(dims.get(), correction, keep).named(stringify!($method)))
-                }
-            )*
-        }
+        methods! { $(
+            $(#[$doc])*
+            #[pyo3(signature = (
+                dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=None
+            ))]
+            #[allow(clippy::too_many_arguments)]
+            $method(
+                dim: Any, unbiased: Any, keepdim: bool, correction: Option<f64>, axis: Option<Dims>,
+                keepdims: Option<bool>,
+            ) = {
+                let (dims, correction) = axes_and_correction(stringify!($method), dim, unbiased, correction)?;
+                let (dims, keep) = over(dims, keepdim, axis, keepdims)?;
+                move |x| x.$method(dims.get(), correction, keep).named(stringify!($method))
+            };
+        )* }
+    };
+    (places: $($(#[$doc:meta])* $method:ident;)*) => {
+        methods! { $(
+            $(#[$doc])*
+            #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+            $method(dim: Option<Whole>, keepdim: bool, axis: Option<Whole>, keepdims: Option<bool>) = {
+                let dim = one_of(dim, axis)?.map(|axis| axis.0);
+                move |x| x.$method(dim, keepdims.unwrap_or(keepdim))
+            };
+        )* }
     };
     (extrema: $($(#[$doc:meta])* $method:ident = $kinds:expr;)*) => {
         #[pymethods]
@@ -137,26 +114,6 @@ macro_rules! reductions {
                 ) -> PyResult<Bound<'py, PyAny>> {
                     let axis = one_of(dim, axis)?;
                     extremum(stringify!($method), self, py, axis, keepdims.unwrap_or(keepdim), $kinds)
-                }
-            )*
-        }
-    };
-    (places: $($(#[$doc:meta])* $method:ident;)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                $(#[$doc])*
-                #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
-                fn $method(
-                    &self,
-                    py: Python<'_>,
-                    dim: Option<Whole>,
-                    keepdim: bool,
-                    axis: Option<Whole>,
-                    keepdims: Option<bool>,
-                ) -> PyResult<PyTensor> {
-                    let dim = one_of(dim, axis)?.map(|axis| axis.0);
-                    self.apply(py, |x| x.$method(dim, keepdims.unwrap_or(keepdim)))
                 }
             )*
         }
@@ -212,29 +169,24 @@ reductions! { places:
     argmin;
 }
 
-#[pymethods]
-impl PyTensor {
+methods! {
     /// Number of elements that are not zero, over `dim` (all axes by default).
     #[pyo3(signature = (dim=Dims(None), *, axis=None))]
-    fn count_nonzero(&self, py: Python<'_>, dim: Dims, axis: Option<Dims>) -> PyResult<PyTensor> {
+    count_nonzero(dim: Dims, axis: Option<Dims>) = {
         let dims = dim.or(axis)?;
-        self.apply(py, |x| x.count_nonzero(dims.get(), false))
-    }
-
+        move |x| x.count_nonzero(dims.get(), false)
+    };
     /// Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count.
     /// Its gradient at 0 is 0.
     #[pyo3(signature = (p=None, dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
-    fn norm(
-        &self, py: Python<'_>, p: Option<&Bound<'_, PyAny>>, dim: Dims, keepdim: bool, axis: Option<Dims>,
-        keepdims: Option<bool>,
-    ) -> PyResult<PyTensor> {
+    norm(p: Any, dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) = {
         let p = match p {
             Some(p) if p.extract::<&str>().is_ok_and(|s| s == "fro") => 2.0,
             p => p.map_or(Ok(2.0), |p| p.extract())?,
         };
         let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
-        self.apply(py, |x| norm(x, p, dims.get(), keep).named("norm"))
-    }
+        move |x| norm(x, p, dims.get(), keep).named("norm")
+    };
 }
 
 /// `x[1:] - x[:-1]` along `axis`.

@@ -1,80 +1,64 @@
 //! Methods along one axis: scans, sorting, normalisation, and searches that functions of the Python package
 //! are built on.
 
-use crate::error::{Named, Result};
-use crate::py::args::{Arg, AsTensor, Whole, amount, either, run, whole};
+use crate::py::args::{amount, either};
 use crate::py::data::create::Any;
 use crate::py::data::dtype::optional_dtype;
+use crate::py::prelude::*;
 use crate::py::tensor::reduce::difference;
-use crate::py::tensor::table::methods;
-use crate::py::tensor::{PyTensor, wrap};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+
+/// Applies `f` in `dtype` if given, where integers may widen: the result is cast to `dtype` again.
+pub fn in_dtype(
+    x: &Tensor, dtype: Option<DType>, f: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    match dtype {
+        Some(dtype) => f(&x.cast(dtype)?)?.cast(dtype),
+        None => f(x),
+    }
+}
+
+/// Applies `f` in `dtype` if given.
+fn cast_first(x: &Tensor, dtype: Option<DType>, f: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    match dtype {
+        Some(dtype) => f(&x.cast(dtype)?),
+        None => f(x),
+    }
+}
 
 impl PyTensor {
-    /// Applies `f`, in `dtype` if given.
-    fn cast_first(
-        &self, py: Python<'_>, dtype: Any, f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
-    ) -> PyResult<PyTensor> {
-        let Some(dtype) = optional_dtype(dtype)? else { return self.apply(py, f) };
-        self.apply(py, |x| f(&x.cast(dtype)?))
-    }
-
-    /// [`PyTensor::cast_first`] where integers may widen in `f`, so its result is cast to `dtype` again.
-    pub(crate) fn in_dtype(
-        &self, py: Python<'_>, dtype: Any, f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
-    ) -> PyResult<PyTensor> {
-        let Some(dtype) = optional_dtype(dtype)? else { return self.apply(py, f) };
-        self.apply(py, |x| f(&x.cast(dtype)?)?.cast(dtype))
-    }
-
     /// Returns the pair (values, indices) that `f` finds, named as in PyTorch.
     pub(crate) fn values_and_indices<'py>(
         &self, py: Python<'py>, f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send,
     ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
-        let (values, indices) = run(py, t.numel(), || f(&t))?;
-        let both = (wrap(py, values)?, wrap(py, indices)?);
+        let both = run(py, t.numel(), || f(&t))?;
         py.import("wengert._results")?.getattr("Along")?.call1(both)
     }
 }
 
-/// Methods along an axis, by default the one given; with a dtype to compute in, or with indices as a second
-/// result.
+/// Methods along an axis, by default the one given, with a dtype to compute in.
 macro_rules! along {
     ($how:ident: $($(#[$doc:meta])* $method:ident $default:literal;)*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                $(#[$doc])*
-                #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
-                fn $method(
-                    &self,
-                    py: Python<'_>,
-                    dim: Option<Whole>,
-                    dtype: Any,
-                    axis: Option<Whole>,
-                ) -> PyResult<PyTensor> {
-                    let axis = either(dim, axis, Whole($default))?.0;
-                    self.$how(py, dtype, |x| x.$method(axis))
-                }
-            )*
-        }
+        methods! { $(
+            $(#[$doc])*
+            #[pyo3(signature = (dim=None, *, dtype=None, axis=None))]
+            $method(dim: Option<Whole>, dtype: Any, axis: Option<Whole>) = {
+                let (axis, dtype) = (either(dim, axis, Whole($default))?.0, optional_dtype(dtype)?);
+                move |x| $how(x, dtype, |x| x.$method(axis))
+            };
+        )* }
     };
-    ($($(#[$doc:meta])* $method:ident -> $result:ty = $how:ident;)*) => {
+}
+
+/// Methods whose result is a pair (values, indices).
+macro_rules! pairs {
+    ($($(#[$attribute:meta])* $method:ident($($parameter:tt)*) = $value:expr;)*) => {
         #[pymethods]
         impl PyTensor {
             $(
-                $(#[$doc])*
-                #[pyo3(signature = (dim=None, *, axis=None))]
-                fn $method<'py>(
-                    &self,
-                    py: Python<'py>,
-                    dim: Option<Whole>,
-                    axis: Option<Whole>,
-                ) -> PyResult<$result> {
-                    let axis = either(dim, axis, Whole(0))?.0;
-                    self.$how(py, |x| x.$method(axis))
+                $(#[$attribute])*
+                fn $method<'py>(&self, py: Python<'py>, $($parameter)*) -> PyResult<Bound<'py, PyAny>> {
+                    self.values_and_indices(py, $value)
                 }
             )*
         }
@@ -98,20 +82,54 @@ along! { cast_first:
     log_softmax -1;
 }
 
-along! {
+pairs! {
     /// The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal
     /// elements; NaN counts as the largest. VJP: each gradient goes to where its element is; saves the
     /// indices.
-    cummax -> Bound<'py, PyAny> = values_and_indices;
+    #[pyo3(signature = (dim=None, *, axis=None))]
+    cummax(dim: Option<Whole>, axis: Option<Whole>) = {
+        let axis = either(dim, axis, Whole(0))?.0;
+        move |x| x.cummax(axis)
+    };
     /// The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of
     /// equal elements; NaN counts as the smallest. VJP: each gradient goes to where its element is; saves the
     /// indices.
-    cummin -> Bound<'py, PyAny> = values_and_indices;
-    /// `log(cumsum(exp(x)))` along `dim`, without overflow.
-    logcumsumexp -> PyTensor = apply;
+    #[pyo3(signature = (dim=None, *, axis=None))]
+    cummin(dim: Option<Whole>, axis: Option<Whole>) = {
+        let axis = either(dim, axis, Whole(0))?.0;
+        move |x| x.cummin(axis)
+    };
+    /// The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal
+    /// elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient
+    /// goes back to where its element was; saves the indices.
+    #[pyo3(signature = (dim=-1, descending=false, stable=true, *, axis=None))]
+    sort(#[pyo3(from_py_with = whole)] dim: i64, descending: bool, stable: bool, axis: Option<Whole>) = {
+        let _ = stable;
+        |x| x.sort(axis.map_or(dim, |axis| axis.0), descending).named("sort")
+    };
+    /// The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where
+    /// they were: the pair (values, indices). VJP: each gradient goes back to where its element was; saves
+    /// the indices.
+    #[pyo3(signature = (k, dim=-1, largest=true, sorted=true, *, axis=None))]
+    topk(
+        #[pyo3(from_py_with = amount)] k: usize,
+        #[pyo3(from_py_with = whole)] dim: i64,
+        largest: bool,
+        sorted: bool,
+        axis: Option<Whole>,
+    ) = {
+        let _ = sorted;
+        |x| x.topk(k, axis.map_or(dim, |axis| axis.0), largest)
+    };
 }
 
 methods! {
+    /// `log(cumsum(exp(x)))` along `dim`, without overflow.
+    #[pyo3(signature = (dim=None, *, axis=None))]
+    logcumsumexp(dim: Option<Whole>, axis: Option<Whole>) = {
+        let axis = either(dim, axis, Whole(0))?.0;
+        move |x| x.logcumsumexp(axis)
+    };
     /// The positions that sort `dim`. Equal elements always keep their order (`stable` is accepted); NaN
     /// counts as the largest.
     #[pyo3(signature = (dim=-1, descending=false, stable=true, *, axis=None))]
@@ -146,32 +164,4 @@ methods! {
     _scatter_last(dim: Whole, length: usize) = |x| x.scatter_last(dim.0, length);
     _scatter_extreme(dim: Whole, index: AsTensor, source: AsTensor, largest: bool) =
         |x| x.scatter_extreme(dim.0, &index.0, &source.0, largest);
-}
-
-#[pymethods]
-impl PyTensor {
-    /// The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal
-    /// elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient
-    /// goes back to where its element was; saves the indices.
-    #[pyo3(signature = (dim=-1, descending=false, stable=true, *, axis=None))]
-    fn sort<'py>(
-        &self, py: Python<'py>, #[pyo3(from_py_with = whole)] dim: i64, descending: bool, stable: bool,
-        axis: Option<Whole>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = stable;
-        let axis = axis.map_or(dim, |axis| axis.0);
-        self.values_and_indices(py, |x| x.sort(axis, descending).named("sort"))
-    }
-
-    /// The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where
-    /// they were: the pair (values, indices). VJP: each gradient goes back to where its element was; saves
-    /// the indices.
-    #[pyo3(signature = (k, dim=-1, largest=true, sorted=true, *, axis=None))]
-    fn topk<'py>(
-        &self, py: Python<'py>, #[pyo3(from_py_with = amount)] k: usize,
-        #[pyo3(from_py_with = whole)] dim: i64, largest: bool, sorted: bool, axis: Option<Whole>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let _ = sorted;
-        self.values_and_indices(py, |x| x.topk(k, axis.map_or(dim, |axis| axis.0), largest))
-    }
 }

@@ -1,13 +1,7 @@
 //! Elements selected by a mask inside `vmap`, where their number differs between examples: an object of
 //! `python/wengert/transforms/selection.py`, which keeps all elements and the mask.
 
-use crate::array::dtype::DType;
-use crate::error::{Error, Result};
-use crate::interp;
-use crate::py::tensor::PyTensor;
-use crate::py::tensor::view::value;
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
+use crate::py::prelude::*;
 
 /// Returns the key if it is a mask whose values are hidden by a transform.
 pub fn hidden_mask<'py>(key: &Bound<'py, PyAny>) -> PyResult<Option<(Bound<'py, PyTensor>, Tensor)>> {

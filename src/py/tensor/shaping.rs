@@ -1,21 +1,12 @@
 //! Methods that change the shape or the order of elements.
 
-use crate::array::shape::{MAX_RANK, Shape};
-use crate::error::{Error, Named, Result};
+use crate::array::shape::MAX_RANK;
 use crate::ops::views::join::split;
-use crate::py::args::{
-    Dims, Listed, MOST_ROWS, Whole, amount, count, inferred_shape, integers, one_of, position, whole,
-};
+use crate::py::args::{Dims, Listed, MOST_ROWS, amount, count, inferred_shape, integers, one_of, position};
 use crate::py::data::dtype::PyDType;
-use crate::py::error::{type_error, value_error};
+use crate::py::prelude::*;
 use crate::py::tensor::attach::{apply as view_of, apply_all};
 use crate::py::tensor::rearrange::{diagonal, diagonal_matrix, expanded, moved, pieces, rolled, tiled};
-use crate::py::tensor::table::{methods, views};
-use crate::py::tensor::view::value;
-use crate::py::tensor::{PyTensor, ReadState};
-use crate::tensor::Tensor;
-use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 
 /// Returns views as a tuple of tensors.

@@ -1,4 +1,4 @@
-//! Methods of `Tensor` as rows of tables: documentation and signature, name and parameters, and the value.
+//! Methods and functions as rows of tables: documentation and signature, name and parameters, and the value.
 
 /// Methods whose result is a function of the tensor, computed without the interpreter lock if it is large.
 macro_rules! methods {
@@ -48,12 +48,17 @@ macro_rules! readings {
     };
 }
 
-/// Adds functions to a module.
-macro_rules! add_functions {
-    ($m:ident: $($name:ident),* $(,)?) => {{
-        $($m.add_function(wrap_pyfunction!($name, $m)?)?;)*
-        PyResult::Ok(())
-    }};
+/// Functions of the module as rows: documentation and signature, name and parameters, result and value.
+macro_rules! functions {
+    ($($(#[$attribute:meta])* $name:ident($($parameter:tt)*) $(-> $type:ty)? = $value:expr;)*) => {
+        $(
+            #[pyfunction]
+            $(#[$attribute])*
+            fn $name($($parameter)*) $(-> $type)? {
+                $value
+            }
+        )*
+    };
 }
 
-pub(crate) use {add_functions, methods, readings, views};
+pub(crate) use {functions, methods, readings, views};

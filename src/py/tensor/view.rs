@@ -12,19 +12,15 @@
 //! New views are made in `src/py/tensor/attach.rs`. Parts count elements of the view's kind
 //! (`src/py/tensor/real_complex.rs`): a real view of a complex root counts twice as many.
 
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::Result;
-use crate::interp::{self, Tag, eval};
+use crate::interp::{Tag, eval};
 use crate::ops::views::strided::Part;
 use crate::ops::writes::alone;
 use crate::ops::writes::history::{self, Keep};
-use crate::py::tensor::object::{PyTensor, ReadGuard, ReadState, State, Value};
+use crate::py::prelude::*;
+use crate::py::tensor::object::{ReadGuard, State, Value};
 use crate::py::tensor::real_complex::{counted, recounted, rescaled};
 use crate::py::tensor::{changed, replace, same};
-use crate::tensor::Tensor;
 use crate::tensor::over_memory;
-use pyo3::prelude::*;
 
 /// The epoch of a root advances by this much when its memory is exchanged; older views stop following it.
 const ERA: u64 = 1 << 32;

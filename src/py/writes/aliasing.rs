@@ -1,7 +1,7 @@
 //! Memory shared between a custom function, its rules and their callers; and the limit to nested calls of
 //! rules.
 
-use crate::interp::{self, eval};
+use crate::interp::eval;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::inplace::{is_recorded, recorded_part};
 use crate::ops::writes::writable::check_leaf;

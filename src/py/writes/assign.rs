@@ -1,10 +1,7 @@
 //! In-place methods: `zero_`, `copy_`, `add_`, random fills. Those that only repeat a method of another name
 //! are made in Python, by `Tensor._in_place`. Read next: `src/py/writes/inplace.rs`.
 
-use crate::array::dtype::DType;
-use crate::error::Named;
 use crate::ops::pointwise::binary::Binary;
-use crate::py::args::{Arg, AsTensor};
 use crate::py::data::convert;
 use crate::py::prelude::*;
 use crate::py::relative::{Compared, clamp};
@@ -22,18 +19,6 @@ pub fn in_place<'py>(
 
 #[pymethods]
 impl PyTensor {
-    /// Sets every element to 0, in place.
-    fn zero_<'py>(slf: &This<'py>) -> PyResult<This<'py>> {
-        in_place(slf, "zero", |_, x| Ok(x.detach().zeros_like()?))
-    }
-
-    /// Sets every element to `value`, in place.
-    fn fill_<'py>(slf: &This<'py>, value: Arg) -> PyResult<This<'py>> {
-        in_place(slf, "fill", |_, x| {
-            Ok(beside(x, value.operand().to_tensor(x.dtype(), x)?)?.expand(&x.shape())?)
-        })
-    }
-
     /// Sets the elements to those of `src`, broadcast and converted, in place. `src` may be on another
     /// device.
     #[pyo3(signature = (src, non_blocking=false))]
@@ -79,56 +64,64 @@ impl PyTensor {
     fn sub_<'py>(slf: &This<'py>, other: Arg, alpha: Option<f64>) -> PyResult<This<'py>> {
         inplace::binary(slf, Binary::Sub, &scaled(other, alpha)?).map(|()| slf.clone())
     }
+}
 
+/// Methods that set the elements to a function of the tensor, in place, on behalf of the operation named.
+macro_rules! assignments {
+    ($($(#[$attribute:meta])* $method:ident($($parameter:tt)*) = $name:literal, $value:expr;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$attribute])*
+                fn $method<'py>(slf: &This<'py>, $($parameter)*) -> PyResult<This<'py>> {
+                    assigned(slf, $name, $value)
+                }
+            )*
+        }
+    };
+}
+
+fn assigned<'py>(
+    slf: &This<'py>, name: &str, f: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> PyResult<This<'py>> {
+    in_place(slf, name, |_, x| Ok(f(x)?))
+}
+
+assignments! {
+    /// Sets every element to 0, in place.
+    zero_() = "zero", |x| x.detach().zeros_like();
+    /// Sets every element to `value`, in place.
+    fill_(value: Arg) = "fill",
+        |x| beside(x, value.operand().to_tensor(x.dtype(), x)?)?.expand(&x.shape());
     /// `x + value * a * b`, in place.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
-    fn addcmul_<'py>(slf: &This<'py>, tensor1: Arg, tensor2: Arg, value: f64) -> PyResult<This<'py>> {
-        in_place(slf, "addcmul", |_, x| {
-            let moved = || x.add(&tensor1.tensor_with(x)?.mul(&tensor2.tensor_with(x)?)?.mul(value)?);
-            Ok(moved().named("addcmul")?)
-        })
-    }
-
+    addcmul_(tensor1: Arg, tensor2: Arg, value: f64) = "addcmul", |x| {
+        let moved = || x.add(&tensor1.tensor_with(x)?.mul(&tensor2.tensor_with(x)?)?.mul(value)?);
+        moved().named("addcmul")
+    };
     /// `x + value * a / b`, in place.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
-    fn addcdiv_<'py>(slf: &This<'py>, tensor1: Arg, tensor2: Arg, value: f64) -> PyResult<This<'py>> {
-        in_place(slf, "addcdiv", |_, x| {
-            let moved = || x.add(&tensor1.tensor_with(x)?.div(&tensor2.tensor_with(x)?)?.mul(value)?);
-            Ok(moved().named("addcdiv")?)
-        })
-    }
-
+    addcdiv_(tensor1: Arg, tensor2: Arg, value: f64) = "addcdiv", |x| {
+        let moved = || x.add(&tensor1.tensor_with(x)?.div(&tensor2.tensor_with(x)?)?.mul(value)?);
+        moved().named("addcdiv")
+    };
     /// `x + weight * (end - x)`, in place.
-    fn lerp_<'py>(slf: &This<'py>, end: Arg, weight: Arg) -> PyResult<This<'py>> {
-        in_place(slf, "lerp", |_, x| {
-            let moved = || x.add(&end.tensor_with(x)?.sub(x)?.mul(weight.operand())?);
-            Ok(moved().named("lerp")?)
-        })
-    }
-
+    lerp_(end: Arg, weight: Arg) = "lerp", |x| {
+        let moved = || x.add(&end.tensor_with(x)?.sub(x)?.mul(weight.operand())?);
+        moved().named("lerp")
+    };
     /// Fills with uniform numbers on `[low, high)`, in place.
     #[pyo3(signature = (low=0.0, high=1.0))]
-    fn uniform_<'py>(slf: &This<'py>, low: f64, high: f64) -> PyResult<This<'py>> {
-        in_place(slf, "uniform", |_, x| {
-            Ok(Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)?)
-        })
-    }
-
+    uniform_(low: f64, high: f64) = "uniform",
+        |x| Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low);
     /// Fills with normal numbers of this mean and standard deviation, in place.
     #[pyo3(signature = (mean=0.0, std=1.0))]
-    fn normal_<'py>(slf: &This<'py>, mean: f64, std: f64) -> PyResult<This<'py>> {
-        in_place(slf, "normal", |_, x| {
-            Ok(Tensor::randn(x.shape(), x.dtype(), x.device())?.mul(std)?.add(mean)?)
-        })
-    }
-
+    normal_(mean: f64, std: f64) = "normal",
+        |x| Tensor::randn(x.shape(), x.dtype(), x.device())?.mul(std)?.add(mean);
     /// Fills with ones and zeros, ones with probability `p`, in place.
     #[pyo3(signature = (p=0.5))]
-    fn bernoulli_<'py>(slf: &This<'py>, p: f64) -> PyResult<This<'py>> {
-        in_place(slf, "bernoulli", |_, x| {
-            Ok(Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype())?)
-        })
-    }
+    bernoulli_(p: f64) = "bernoulli",
+        |x| Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype());
 }
 
 fn scaled(other: Arg, alpha: Option<f64>) -> PyResult<Arg> {

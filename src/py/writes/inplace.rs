@@ -1,8 +1,6 @@
 //! In-place operations on tensor objects: the value is computed first and written second
 //! (`src/ops/writes/inplace.rs`), and the object takes over the history of the operation.
 
-use crate::array::buffer::Device;
-use crate::array::shape::Shape;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::Fun;
 use crate::ops::pointwise::unary::Unary;
@@ -12,7 +10,6 @@ use crate::ops::writes::inplace::{
 };
 use crate::ops::writes::rows::Rows;
 use crate::ops::writes::writable;
-use crate::py::args::{Arg, AsTensor, run};
 use crate::py::prelude::*;
 use crate::py::tensor::operators::binary_of;
 use crate::py::tensor::real_complex::{in_kind, rescaled};

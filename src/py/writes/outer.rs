@@ -3,7 +3,7 @@
 //! it when the transform ends, so the write is an error, raised before anything has changed. A buffer records
 //! the transform in which it was allocated ([`crate::array::buffer::Buffer::born`]).
 
-use crate::interp::{self, ROOT_TAG, Tag};
+use crate::interp::{ROOT_TAG, Tag};
 use crate::py::prelude::*;
 use crate::py::tensor::view::numbers;
 use crate::tape::saving;

@@ -1,11 +1,9 @@
 //! Methods that write at an index tensor along an axis; in place they cost as much as what is written. Read
 //! next: `src/ops/writes/rows.rs`.
 
-use crate::array::shape::Shape;
 use crate::ops::indexing::check_index;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
-use crate::py::args::{Arg, AsTensor, whole};
 use crate::py::prelude::*;
 use crate::py::relative::Relative;
 use crate::py::tensor::index::fitted;
