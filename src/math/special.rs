@@ -158,12 +158,9 @@ fn log_parts<P: Precision, L: Lane>(x: L) -> (L, L) {
 /// `(e, f)` with `x = (1 + f) 2^e` and `1 + f` in `[sqrt(1/2), sqrt(2))`, for `0 < x < infinity`.
 #[inline(always)]
 fn exponent_and_rest<P: Precision, L: Lane>(x: L) -> (L, L) {
-    let small = x.lt(L::lit(P::SMALLEST));
-    let lifted = L::select(small, x * P::LIFT[0], x);
-    let offset = lifted.bits() - L::int(P::ROOT_HALF);
-    let mantissa = (offset & L::int((1 << L::MANTISSA) - 1)) + L::int(P::ROOT_HALF);
-    let e = L::from_int(offset >> L::MANTISSA) - L::select(small, L::lit(P::LIFT[1]), L::lit(0.0));
-    (e, L::from_bits(mantissa) - 1.0)
+    let (x, shift) = super::normal::<P, L>(x);
+    let (e, m) = super::split::<P, L>(x);
+    (L::from_int(e) - shift, m - 1.0)
 }
 
 /// `x^2 = high + low`, where `high` holds the leading bits and `low` the rest; computed from halves of the

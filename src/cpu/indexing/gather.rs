@@ -295,40 +295,36 @@ pub fn nonzero(mask: &Array) -> Result<Array> {
 mod tests {
     use super::*;
 
-    fn f32s(values: &[f32], dims: &[usize]) -> Result<Array> {
-        Array::from_slice(values, Shape::new(dims)?)
-    }
-
-    fn i64s(values: &[i64], dims: &[usize]) -> Result<Array> {
+    fn of<T: Element>(values: &[T], dims: &[usize]) -> Result<Array> {
         Array::from_slice(values, Shape::new(dims)?)
     }
 
     #[test]
     fn take_and_its_transpose() -> Result<()> {
-        let x = f32s(&[0., 1., 2., 3., 4., 5.], &[2, 3])?;
-        let index = i64s(&[2, -3, 2], &[3])?;
+        let x = of(&[0f32, 1., 2., 3., 4., 5.], &[2, 3])?;
+        let index = of(&[2i64, -3, 2], &[3])?;
         assert_eq!(take(&x, &index, 1)?.slice::<f32>()?, [2., 0., 2., 5., 3., 5.]);
-        let back = take_add(&f32s(&[1.; 6], &[2, 3])?, &index, 1, &x.shape())?;
+        let back = take_add(&of(&[1f32; 6], &[2, 3])?, &index, 1, &x.shape())?;
         assert_eq!(back.slice::<f32>()?, [1., 0., 2., 1., 0., 2.]);
-        assert!(take(&x, &i64s(&[3], &[1])?, 1).is_err());
-        assert!(take(&x.permute(&[1, 0])?, &i64s(&[1], &[])?, 0)?.slice::<f32>()? == [1., 4.]);
+        assert!(take(&x, &of(&[3i64], &[1])?, 1).is_err());
+        assert!(take(&x.permute(&[1, 0])?, &of(&[1i64], &[])?, 0)?.slice::<f32>()? == [1., 4.]);
         Ok(())
     }
 
     #[test]
     fn gather_and_its_transpose() -> Result<()> {
-        let x = f32s(&[0., 1., 2., 3., 4., 5.], &[2, 3])?;
-        let index = i64s(&[1, 0, 0, 1], &[2, 2])?;
+        let x = of(&[0f32, 1., 2., 3., 4., 5.], &[2, 3])?;
+        let index = of(&[1i64, 0, 0, 1], &[2, 2])?;
         assert_eq!(gather(&x, &index, 0)?.slice::<f32>()?, [3., 1., 0., 4.]);
-        let back = scatter_add(&f32s(&[1., 2., 3., 4.], &[2, 2])?, &index, 0, &x.shape())?;
+        let back = scatter_add(&of(&[1f32, 2., 3., 4.], &[2, 2])?, &index, 0, &x.shape())?;
         assert_eq!(back.slice::<f32>()?, [3., 2., 0., 1., 4., 0.]);
-        assert_eq!(gather(&x, &i64s(&[-1, 0], &[2, 1])?, 1)?.slice::<f32>()?, [2., 3.]);
+        assert_eq!(gather(&x, &of(&[-1i64, 0], &[2, 1])?, 1)?.slice::<f32>()?, [2., 3.]);
         Ok(())
     }
 
     #[test]
     fn positions_of_true_elements() -> Result<()> {
-        let mask = Array::from_slice(&[true, false, false, true], Shape::new(&[2, 2])?)?;
+        let mask = of(&[true, false, false, true], &[2, 2])?;
         assert_eq!(nonzero(&mask)?.slice::<i64>()?, [0, 0, 1, 1]);
         Ok(())
     }
