@@ -316,8 +316,8 @@ pub fn gradients<T: Number>(pass: &Pass<T>, wanted: Wanted) -> Result<[Option<Ar
 }
 
 /// Returns the gradient of an added mask in the shape of `like`, the mask: the cotangents of the scores,
-/// summed over everything that shares it. A task owns rows of the mask and walks the batch elements that share
-/// them, in order; so this is a pass of its own.
+/// summed over everything that shares it. A task owns rows of the mask and walks the batch elements that
+/// share them, in order; so this is a pass of its own.
 pub fn mask_gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
     let p = &pass.p;
     let out = Array::full(like.shape(), 0.0, T::DTYPE)?;
