@@ -85,15 +85,11 @@ trait Step<T>: Sync {
 
 /// Implements [`Step`] for both precisions; [`run_plain`] chooses the instruction set of the loop.
 macro_rules! step {
-    ($rule:ident, |$this:ident, $step:ident, $state:ident, $grad:ident, $float:ident| $body:block) => {
-        step!(@one $rule, f32, $this, $step, $state, $grad, $float, $body);
-        step!(@one $rule, f64, $this, $step, $state, $grad, $float, $body);
-    };
     (
-        @one $rule:ident, $t:ident, $this:ident, $step:ident, $state:ident, $grad:ident, $float:ident,
-        $body:block
+        $rule:ident $($t:ident)*,
+        |$this:ident, $step:ident, $state:ident, $grad:ident, $float:ident| $body:block
     ) => {
-        impl Step<$t> for $rule {
+        $(impl Step<$t> for $rule {
             fn run(&self, step: i32, state: &mut [&mut [$t]], grad: &[$t]) {
                 struct Loop<'a, 'b>(&'a $rule, i32, &'a mut [&'b mut [$t]], &'a [$t]);
                 impl PlainBody for Loop<'_, '_> {
@@ -108,11 +104,11 @@ macro_rules! step {
                 }
                 run_plain(Loop(self, step, state, grad))
             }
-        }
+        })*
     };
 }
 
-step!(Sgd, |this, step, state, grad, Float| {
+step!(Sgd f32 f64, |this, step, state, grad, Float| {
     let (lr, decay) = (this.lr as Float, this.weight_decay as Float);
     let (momentum, fresh) = (this.momentum as Float, (1.0 - this.dampening) as Float);
     let sign: Float = if this.maximize { -1.0 } else { 1.0 };
@@ -135,7 +131,7 @@ step!(Sgd, |this, step, state, grad, Float| {
     }
 });
 
-step!(Adam, |this, step, state, grad, Float| {
+step!(Adam f32 f64, |this, step, state, grad, Float| {
     let (b1, b2, eps) = (this.beta1 as Float, this.beta2 as Float, this.eps as Float);
     let (new1, new2) = ((1.0 - this.beta1) as Float, (1.0 - this.beta2) as Float);
     let (rate, root) = this.corrections(step);

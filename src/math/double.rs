@@ -138,8 +138,7 @@ pub fn log<L: Double>(x: L) -> L {
 #[inline(always)]
 pub fn log1p<L: Double>(x: L) -> L {
     let sum = x + 1.0;
-    let offset = sum.bits() - L::int(ROOT_HALF);
-    let e = offset >> 52;
+    let (e, _) = split::<f64, L>(sum);
     let shrink = power_of_two::<L>(L::int(0) - e);
     let f = x.mul_add(shrink, shrink - 1.0);
     let result = log_sum(f, L::from_int(e));

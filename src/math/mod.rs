@@ -254,16 +254,16 @@ pub(crate) fn log_edges<L: Lane>(x: L, result: L) -> L {
 /// Natural logarithm.
 #[inline(always)]
 pub fn log<L: Lane>(x: L) -> L {
-    let (x_normal, shift) = normal(x);
+    let (x_normal, shift) = normal::<f32, L>(x);
     let (e, m) = split::<f32, L>(x_normal);
     log_edges(x, log_sum(m - 1.0, L::from_int(e) - shift))
 }
 
-/// `(x * 2^s, s)` where `s` is 0 for normal `x` and 23 below.
+/// `(x * 2^s, s)` where `s` is 0 for normal `x` and [`Precision::LIFT`] below.
 #[inline(always)]
-pub(crate) fn normal<L: Lane>(x: L) -> (L, L) {
-    let small = x.lt(L::lit(f64::from(f32::MIN_POSITIVE)));
-    (L::select(small, x * 8_388_608.0, x), L::select(small, L::lit(23.0), L::lit(0.0)))
+pub(crate) fn normal<P: Precision, L: Lane>(x: L) -> (L, L) {
+    let small = x.lt(L::lit(P::SMALLEST));
+    (L::select(small, x * P::LIFT[0], x), L::select(small, L::lit(P::LIFT[1]), L::lit(0.0)))
 }
 
 /// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so no bits of it

@@ -34,7 +34,7 @@ fn high<L: Lane>(x: L) -> L {
 /// c)/(m + c))`, where single precision suffices for the cubic and higher terms.
 #[inline(always)]
 fn log2_double<L: Lane>(x: L) -> (L, L) {
-    let (x, shift) = normal(x);
+    let (x, shift) = normal::<f32, L>(x);
     let (e, m) = split::<f32, L>(x);
     let e = L::from_int(e) - shift;
     let (below, above) = (m.lt(L::lit(0.890_625)), m.gt(L::lit(1.125)));

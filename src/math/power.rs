@@ -5,7 +5,7 @@
 
 use super::pow::edges;
 use super::special::Precision;
-use super::{INFINITY, Lane, polynomial, split};
+use super::{INFINITY, Lane, normal, polynomial, split};
 use crate::math::wide::Wide;
 
 /// The constants and polynomials of a precision.
@@ -114,19 +114,11 @@ impl Powers for f64 {
     #[inline(always)]
     fn exp2_near<L: Lane>(f: L) -> L {
         /// `2^f` for `|f| <= 1/2`.
+        #[allow(clippy::approx_constant, reason = "the second coefficient is log(2)")]
         const EXP2: [f64; 12] = [
-            1.0,
-            std::f64::consts::LN_2,
-            0.24022650695910133,
-            0.05550410866482174,
-            0.009618129107593229,
-            0.0013333558146379264,
-            0.00015403530458224843,
-            1.5252733867368208e-05,
-            1.3215434738223881e-06,
-            1.0178046517766133e-07,
-            7.0738746344446576e-09,
-            4.45738062235615e-10,
+            1.0, 0.6931471805599453, 0.24022650695910133, 0.05550410866482174, 0.009618129107593229,
+            0.0013333558146379264, 0.00015403530458224843, 1.5252733867368208e-05, 1.3215434738223881e-06,
+            1.0178046517766133e-07, 7.0738746344446576e-09, 4.45738062235615e-10,
         ];
         polynomial(f, &EXP2)
     }
@@ -168,16 +160,13 @@ fn exp2_of_product<P: Powers, L: Wide<Number = P>>((high, low): (L, L), y: L, la
 pub fn pow<P: Powers, L: Wide<Number = P>>(x: L, y: L) -> L {
     let (e, m) = split::<P, L>(x);
     let value = exp2_of_product(log2_pair(L::from_int(e), m), y, false);
-    let normal = x.ge(L::lit(P::SMALLEST)) & x.lt(x.special(INFINITY));
-    let ordinary = normal & y.abs().lt(L::lit(P::LARGE));
+    let positive = x.ge(L::lit(P::SMALLEST)) & x.lt(x.special(INFINITY));
+    let ordinary = positive & y.abs().lt(L::lit(P::LARGE));
     if !L::may_hold(!ordinary) {
         return value;
     }
-    let size = x.abs();
-    let small = size.lt(L::lit(P::SMALLEST));
-    let (e, m) = split::<P, L>(L::select(small, size * P::LIFT[0], size));
-    let e = L::from_int(e);
-    let e = L::select(small, e - P::LIFT[1], e);
-    let value = exp2_of_product(log2_pair(e, m), y.clamp(-P::HUGE, P::HUGE), true);
+    let (size, shift) = normal::<P, L>(x.abs());
+    let (e, m) = split::<P, L>(size);
+    let value = exp2_of_product(log2_pair(L::from_int(e) - shift, m), y.clamp(-P::HUGE, P::HUGE), true);
     edges(x, y, value)
 }

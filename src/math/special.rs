@@ -22,86 +22,86 @@ pub use normal::{double_erfinv, erfc, erfinv, gelu, ndtr};
 
 use super::Lane;
 
-/// The constants and tables of a precision; `src/math/special/tables.rs` has more tables.
-pub trait Precision: tables::Tables {
+/// Declares the constants of a precision, and defines them: for `f32`, then for `f64`.
+macro_rules! precisions {
+    ($($(#[$doc:meta])* $name:ident: $t:ty = $single:expr, $double:expr;)*) => {
+        /// The constants and tables of a precision; `src/math/special/tables.rs` has more tables.
+        pub trait Precision: tables::Tables + LogNearOne {
+            $($(#[$doc])* const $name: $t;)*
+            /// pi as a sum.
+            const PI: [f64; 2] = [2.0 * Self::HALF_PI[0], 2.0 * Self::HALF_PI[1]];
+            /// From here on, `ndtr(-x)` is 0.
+            const NDTR_END: f64 = Self::ERFC_END * std::f64::consts::SQRT_2;
+        }
+        impl Precision for f32 {
+            $(const $name: $t = $single;)*
+        }
+        impl Precision for f64 {
+            $(const $name: $t = $double;)*
+        }
+    };
+}
+
+precisions! {
     /// The leading bits of `log(2)`, few enough that products with exponents are exact.
-    const LN2_HIGH: f64;
+    LN2_HIGH: f64 = super::LN2_HIGH, super::double::LN2_HIGH;
     /// `log(2) - LN2_HIGH`.
-    const LN2_LOW: f64;
+    LN2_LOW: f64 = super::LN2_LOW, super::double::LN2_LOW;
     /// The leading bits of `log10(2)`, few enough likewise.
-    const LOG10_2_HIGH: f64;
+    LOG10_2_HIGH: f64 = 0.301_025_390_625, 0.301_029_995_663_839_14;
     /// `log10(2) - LOG10_2_HIGH`.
-    const LOG10_2_LOW: f64;
+    LOG10_2_LOW: f64 = 4.605_038_981_195_214e-6, 1.420_502_322_726_61e-13;
     /// pi/2 as a sum.
-    const HALF_PI: [f64; 2];
-    /// pi as a sum.
-    const PI: [f64; 2] = [2.0 * Self::HALF_PI[0], 2.0 * Self::HALF_PI[1]];
+    HALF_PI: [f64; 2] =
+        [1.570_796_370_506_286_6, -4.371_139_000_186_242_6e-8],
+        [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17];
     /// The bits of the square root of 1/2.
-    const ROOT_HALF: i64;
+    ROOT_HALF: i64 = super::ROOT_HALF, super::double::ROOT_HALF;
     /// The smallest normal number.
-    const SMALLEST: f64;
+    SMALLEST: f64 = f32::MIN_POSITIVE as f64, f64::MIN_POSITIVE;
     /// A factor that makes smaller numbers normal, and its logarithm to base 2.
-    const LIFT: [f64; 2];
+    LIFT: [f64; 2] = [8_388_608.0, 23.0], [18_014_398_509_481_984.0, 54.0];
     /// From here on all numbers are integers.
-    const WHOLE: f64;
+    WHOLE: f64 = 8_388_608.0, 4_503_599_627_370_496.0;
     /// The mask that clears the lower half of a mantissa.
-    const UPPER: i64;
+    UPPER: i64 = -4096, -134_217_728;
     /// Below this range `2^x` is 0, above it infinite.
-    const EXP2_RANGE: [f64; 2];
+    EXP2_RANGE: [f64; 2] = [-151.0, 129.0], [-1080.0, 1025.0];
     /// From here on, `exp(x) / 2` is infinite.
-    const SINH_END: f64;
+    SINH_END: f64 = 91.0, 712.0;
     /// Below the negative of this, the logistic function equals the exponential.
-    const SIGMOID_END: f64;
+    SIGMOID_END: f64 = 18.0, 38.0;
     /// Below the negative of this, `x exp(x)` is 0.
-    const SILU_END: f64;
+    SILU_END: f64 = 112.0, 760.0;
     /// From here on, `erfc` is 0.
-    const ERFC_END: f64;
-    /// From here on, `ndtr(-x)` is 0.
-    const NDTR_END: f64 = Self::ERFC_END * std::f64::consts::SQRT_2;
+    ERFC_END: f64 = 10.5, 27.5;
     /// The parameter `K` of the table `ERFCX`.
-    const ERFCX_CENTRE: f64;
+    ERFCX_CENTRE: f64 = 2.0, 3.25;
     /// From here on, `lgamma` uses Stirling's formula.
-    const GAMMA_FAR: f64;
+    GAMMA_FAR: f64 = 4.0, 8.0;
     /// Number of steps of 1 from there down to the table.
-    const GAMMA_STEPS: usize;
+    GAMMA_STEPS: usize = 2, 6;
     /// The positive root of the digamma function as a sum.
-    const DIGAMMA_ROOT: [f64; 2];
+    DIGAMMA_ROOT: [f64; 2] =
+        [1.461_632_132_530_212_4, 1.243_814_993_891_890_9e-8],
+        [1.461_632_144_968_362_2, 9.549_995_429_965_697e-17];
     /// From here on, modified Bessel functions are infinite.
-    const BESSEL_END: f64;
+    BESSEL_END: f64 = 92.0, 714.5;
     /// Number of terms of a zeta function that are added one by one; none are from this argument on.
-    const ZETA_TERMS: usize;
+    ZETA_TERMS: usize = 8, 12;
     /// `(exp(r) - 1 - r) / r^2` on `|r| <= log(2)/2`.
-    const EXP: &'static [f64];
+    EXP: &'static [f64] = &super::EXP, &super::double::EXP;
     /// `(erf(x) - x) / x` in `x^2` near 0.
-    const ERF: &'static [f64];
+    ERF: &'static [f64] = &super::ERF, &super::double::ERF;
+}
+
+/// The logarithm next to 1.
+pub trait LogNearOne {
     /// `log(1 + f)` for `1 + f` in `[sqrt(1/2), sqrt(2))`.
     fn log_near_one<L: Lane>(f: L) -> L;
 }
 
-impl Precision for f32 {
-    const LN2_HIGH: f64 = super::LN2_HIGH;
-    const LN2_LOW: f64 = super::LN2_LOW;
-    const LOG10_2_HIGH: f64 = 0.301_025_390_625;
-    const LOG10_2_LOW: f64 = 4.605_038_981_195_214e-6;
-    const HALF_PI: [f64; 2] = [1.570_796_370_506_286_6, -4.371_139_000_186_242_6e-8];
-    const ROOT_HALF: i64 = super::ROOT_HALF;
-    const SMALLEST: f64 = f32::MIN_POSITIVE as f64;
-    const LIFT: [f64; 2] = [8_388_608.0, 23.0];
-    const WHOLE: f64 = 8_388_608.0;
-    const UPPER: i64 = -4096;
-    const EXP2_RANGE: [f64; 2] = [-151.0, 129.0];
-    const SINH_END: f64 = 91.0;
-    const SIGMOID_END: f64 = 18.0;
-    const SILU_END: f64 = 112.0;
-    const ERFC_END: f64 = 10.5;
-    const ERFCX_CENTRE: f64 = 2.0;
-    const GAMMA_FAR: f64 = 4.0;
-    const GAMMA_STEPS: usize = 2;
-    const DIGAMMA_ROOT: [f64; 2] = [1.461_632_132_530_212_4, 1.243_814_993_891_890_9e-8];
-    const BESSEL_END: f64 = 92.0;
-    const ZETA_TERMS: usize = 8;
-    const EXP: &'static [f64] = &super::EXP;
-    const ERF: &'static [f64] = &super::ERF;
+impl LogNearOne for f32 {
     #[inline(always)]
     fn log_near_one<L: Lane>(f: L) -> L {
         let square = f * f;
@@ -109,30 +109,7 @@ impl Precision for f32 {
     }
 }
 
-impl Precision for f64 {
-    const LN2_HIGH: f64 = super::double::LN2_HIGH;
-    const LN2_LOW: f64 = super::double::LN2_LOW;
-    const LOG10_2_HIGH: f64 = 0.301_029_995_663_839_14;
-    const LOG10_2_LOW: f64 = 1.420_502_322_726_61e-13;
-    const HALF_PI: [f64; 2] = [std::f64::consts::FRAC_PI_2, 6.123_233_995_736_766e-17];
-    const ROOT_HALF: i64 = super::double::ROOT_HALF;
-    const SMALLEST: f64 = f64::MIN_POSITIVE;
-    const LIFT: [f64; 2] = [18_014_398_509_481_984.0, 54.0];
-    const WHOLE: f64 = 4_503_599_627_370_496.0;
-    const UPPER: i64 = -134_217_728;
-    const EXP2_RANGE: [f64; 2] = [-1080.0, 1025.0];
-    const SINH_END: f64 = 712.0;
-    const SIGMOID_END: f64 = 38.0;
-    const SILU_END: f64 = 760.0;
-    const ERFC_END: f64 = 27.5;
-    const ERFCX_CENTRE: f64 = 3.25;
-    const GAMMA_FAR: f64 = 8.0;
-    const GAMMA_STEPS: usize = 6;
-    const DIGAMMA_ROOT: [f64; 2] = [1.461_632_144_968_362_2, 9.549_995_429_965_697e-17];
-    const BESSEL_END: f64 = 714.5;
-    const ZETA_TERMS: usize = 12;
-    const EXP: &'static [f64] = &super::double::EXP;
-    const ERF: &'static [f64] = &super::double::ERF;
+impl LogNearOne for f64 {
     #[inline(always)]
     fn log_near_one<L: Lane>(f: L) -> L {
         let s = f / (f + 2.0);
@@ -181,12 +158,9 @@ fn log_parts<P: Precision, L: Lane>(x: L) -> (L, L) {
 /// `(e, f)` with `x = (1 + f) 2^e` and `1 + f` in `[sqrt(1/2), sqrt(2))`, for `0 < x < infinity`.
 #[inline(always)]
 fn exponent_and_rest<P: Precision, L: Lane>(x: L) -> (L, L) {
-    let small = x.lt(L::lit(P::SMALLEST));
-    let lifted = L::select(small, x * P::LIFT[0], x);
-    let offset = lifted.bits() - L::int(P::ROOT_HALF);
-    let mantissa = (offset & L::int((1 << L::MANTISSA) - 1)) + L::int(P::ROOT_HALF);
-    let e = L::from_int(offset >> L::MANTISSA) - L::select(small, L::lit(P::LIFT[1]), L::lit(0.0));
-    (e, L::from_bits(mantissa) - 1.0)
+    let (x, shift) = super::normal::<P, L>(x);
+    let (e, m) = super::split::<P, L>(x);
+    (L::from_int(e) - shift, m - 1.0)
 }
 
 /// `x^2 = high + low`, where `high` holds the leading bits and `low` the rest; computed from halves of the

@@ -1,4 +1,4 @@
-//! The reverse passes: gradients of queries, keys and values, of first and second order.
+//! The reverse passes: gradients of queries, keys, values and an added mask, of first and second order.
 //!
 //! A task owns the gradients of the keys and values of one element of their batch and walks all blocks of
 //! queries that see them, so no two threads add to the same gradient. Where there are too few such elements
@@ -148,7 +148,7 @@ impl<T: Number> Sink<T> {
 
 impl<T: Number> Pass<T> {
     /// Returns buffers for any block.
-    pub fn buffers(&self) -> Result<Buffers<T>> {
+    fn buffers(&self) -> Result<Buffers<T>> {
         Buffers::new(&self.p, true, self.second.is_some())
     }
 
@@ -157,7 +157,7 @@ impl<T: Number> Pass<T> {
     ///
     /// # Safety
     /// The operands cover the problem of the pass, for which `buffers` was made.
-    pub unsafe fn enter(&self, block: &Block, buffers: &Buffers<T>) {
+    unsafe fn enter(&self, block: &Block, buffers: &Buffers<T>) {
         let (p, scale) = (&self.p, self.p.settings.scale);
         let [log_sum, delta, mean, middle] = buffers.columns;
         // SAFETY: the caller guarantees that the operands cover the block and that the buffers fit it.
@@ -208,7 +208,7 @@ impl<T: Number> Pass<T> {
     ///
     /// # Safety
     /// As for [`Pass::enter`], which has loaded this block.
-    pub unsafe fn derive(&self, tile: &Tile, buffers: &Buffers<T>) {
+    unsafe fn derive(&self, tile: &Tile, buffers: &Buffers<T>) {
         let (p, width, g) = (&self.p, tile.block.width, buffers.g[0]);
         let [log_sum, delta, mean, middle] = buffers.columns;
         let Buffers { scores, adjoint, moved: tangent, .. } = *buffers;
@@ -313,4 +313,55 @@ pub fn gradients<T: Number>(pass: &Pass<T>, wanted: Wanted) -> Result<[Option<Ar
     })?;
     [&to_k, &to_v].into_iter().flatten().for_each(|sink| sink.finish(&owners.own));
     Ok([dq, dk, dv])
+}
+
+/// Returns the gradient of an added mask in the shape of `like`, the mask: the cotangents of the scores,
+/// summed over everything that shares it. A task owns rows of the mask and walks the batch elements that
+/// share them, in order; so this is a pass of its own.
+pub fn mask_gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
+    let p = &pass.p;
+    let out = Array::full(like.shape(), 0.0, T::DTYPE)?;
+    let owners = p.owners(like);
+    // A mask with one row for all queries is one task; otherwise each block of queries owns its rows.
+    let one_row = like.dim(like.rank() - 2) == 1;
+    let (tasks, walked) = if one_row { (1, p.blocks()) } else { (p.blocks(), 1) };
+    let to = Operand::<T>::new(&out);
+    let numbers = owners.sharing.numel() * walked;
+    try_parallel_for(owners.own.numel() * tasks, WORK.div_ceil((p.work() * numbers).max(1)), |range| {
+        let buffers = pass.buffers()?;
+        let from = if pass.second.is_some() { buffers.scores } else { buffers.adjoint };
+        for task in range {
+            let owner = coordinates(&owners.own, task / tasks);
+            for number in 0..numbers {
+                let block = p.block(owners.at(&owner, number / walked), task % tasks + number % walked);
+                // SAFETY: the operands cover the problem; the rows of the mask belong to this task.
+                unsafe {
+                    pass.enter(&block, &buffers);
+                    for tile in p.tiles(&block) {
+                        pass.derive(&tile, &buffers);
+                        add_transposed(&tile, from, to.queries(&block));
+                    }
+                }
+            }
+        }
+        Ok(())
+    })?;
+    Ok(out)
+}
+
+/// Adds a transposed tile to the rows of a matrix of gradients: `to[query, key] += tile[key, query]`. Where
+/// `to` has stride 0 this sums over the axis.
+///
+/// # Safety
+/// `from` has the size of the tile; the matrix covers it, and only the caller accesses it.
+unsafe fn add_transposed<T: Number>(tile: &Tile, from: *const T, to: View<T>) {
+    for i in 0..tile.block.queries {
+        for j in 0..tile.keys {
+            // SAFETY: the caller guarantees the tile and sole access to the matrix (`# Safety`).
+            unsafe {
+                let sum = to.place(i, tile.key + j);
+                *sum = T::from_f64(1.0).multiply_add::<false>(*from.add(j * tile.block.width + i), *sum);
+            }
+        }
+    }
 }

@@ -7,14 +7,12 @@
 //! softmax; the others recompute the weights from the saved logarithm of the sum of exponentials (Dao et al.
 //! 2022). Work is cut by shapes alone, so the bits do not depend on the number of threads.
 //!
-//! Read next, in `src/cpu/attention/`: product, operand, tile (the formulas), mask, forward, backward,
-//! mask_gradient.
+//! Read next, in `src/cpu/attention/`: product, operand, tile (the formulas), mask, forward, backward.
 
 mod backward;
 mod buffers;
 mod forward;
 mod mask;
-mod mask_gradient;
 mod operand;
 mod product;
 mod tile;
@@ -75,7 +73,7 @@ pub fn vjp(
         };
         let [dq, dk, dv] = backward::gradients(&pass, wanted)?;
         let mask = x.mask.filter(|_| wanted.mask);
-        [dq, dk, dv, mask.map(|mask| mask_gradient::gradient(&pass, mask)).transpose()?]
+        [dq, dk, dv, mask.map(|mask| backward::mask_gradient(&pass, mask)).transpose()?]
     });
     let mut rounded = [None, None, None, None];
     let dtypes = [x.q.dtype(), x.k.dtype(), x.v.dtype(), x.mask.map_or(dtype, Array::dtype)];

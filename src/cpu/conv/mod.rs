@@ -25,7 +25,7 @@ use grid::Axis;
 pub use pool::max_pool;
 use smallvec::SmallVec;
 use vector::Float;
-use weight::WeightGradient;
+use weight::weights;
 
 /// Runs a kernel on contiguous floats of one dtype, halves as `f32`: `floats!(x, y, shape, function(more))`.
 macro_rules! floats {
@@ -71,7 +71,7 @@ pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Arr
 pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Array> {
     let [inputs, outputs] = [x, y].map(|x| x.dim(1) / groups.max(1));
     let sizes = Sizes { images: x.dim(0), groups, inputs, outputs };
-    floats!(x, y, window.shape(&[y.dim(1), inputs], &window.kernel)?, weights(window, sizes))
+    floats!(x, y, window.shape(&[y.dim(1), inputs], &window.kernel)?, weights(lines(window), sizes))
 }
 
 /// Lengths of the axes that are not spatial; `inputs` and `outputs` are channels per group.
@@ -181,10 +181,6 @@ fn phase(window: &Window, axis: usize, start: usize) -> Phase {
         shifts: used.iter().map(|&k| from(k) / stride).collect(),
     };
     Phase { start, line, used }
-}
-
-fn weights<T: Float>(x: &[T], y: &[T], out: &mut [T], window: &Window, sizes: Sizes) -> Result<()> {
-    WeightGradient { sizes, lines: lines(window), x, y }.run(out)
 }
 
 #[cfg(test)]

@@ -23,16 +23,19 @@ const TASKS: usize = 16;
 /// Maximal number of elements of all partial results together.
 const PARTIAL: usize = 1 << 22;
 
-/// The correlation of two contiguous tensors over images and positions.
-pub struct WeightGradient<'a, T> {
-    /// Lengths of the axes that are not spatial.
-    pub sizes: Sizes,
-    /// The spatial axes.
-    pub lines: [Axis; AXES],
-    /// The input `[images, groups * inputs, ..]`.
-    pub x: &'a [T],
-    /// The cotangent of the output `[images, groups * outputs, ..]`.
-    pub y: &'a [T],
+/// Computes the gradient `[groups * outputs, inputs, taps]`, the correlation of the input `x`,
+/// `[images, groups * inputs, ..]`, and the cotangent of the output `y`, `[images, groups * outputs, ..]`,
+/// over images and positions. All are contiguous.
+pub fn weights<T: Float>(x: &[T], y: &[T], out: &mut [T], lines: [Axis; AXES], sizes: Sizes) -> Result<()> {
+    WeightGradient { sizes, lines, x, y }.run(out)
+}
+
+/// The operands, the lengths of the axes that are not spatial, and the spatial axes.
+struct WeightGradient<'a, T> {
+    sizes: Sizes,
+    lines: [Axis; AXES],
+    x: &'a [T],
+    y: &'a [T],
 }
 
 /// How the work is cut.
@@ -49,8 +52,7 @@ struct Plan<'a> {
 }
 
 impl<T: Float> WeightGradient<'_, T> {
-    /// Computes the gradient `[groups * outputs, inputs, taps]`.
-    pub fn run(&self, out: &mut [T]) -> Result<()> {
+    fn run(&self, out: &mut [T]) -> Result<()> {
         let plan = self.plan();
         let size = out.len();
         let partial = memory::<T>(if plan.parts > 1 { size * plan.parts } else { 0 })?;

@@ -4,19 +4,18 @@ use super::Half;
 use super::plans::{Kind, Part, Plan, plan};
 use crate::array::dtype::Element;
 use crate::error::Result;
-use bytemuck::{Zeroable, cast_slice_mut};
+use bytemuck::{Pod, cast_slice_mut};
 use num_complex::Complex;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// A transform of lines.
 pub trait Lines: Sync {
     /// The type of real and imaginary parts.
     type Part: Part;
     /// The element type of the input.
-    type From: Copy + Zeroable + Send + Sync;
+    type From: Pod + Send + Sync;
     /// The element type of the output.
-    type To: Copy + Zeroable + Send + Sync;
+    type To: Pod + Send + Sync;
 
     /// Returns the lengths of an input line and an output line.
     fn lengths(&self) -> (usize, usize);
@@ -29,7 +28,7 @@ pub trait Lines: Sync {
 /// The transform of complex numbers to complex numbers.
 pub struct Complexes<T> {
     n: usize,
-    plan: Arc<Plan<T>>,
+    plan: Plan<T>,
     scale: f64,
 }
 
@@ -50,13 +49,10 @@ impl<T: Part> Lines for Complexes<T> {
         (self.n, self.n)
     }
     fn scratch(&self) -> usize {
-        match &*self.plan {
-            Plan::Complex(plan) => plan.get_immutable_scratch_len(),
-            _ => 0,
-        }
+        self.plan.scratch()
     }
     fn run(&self, from: &[Complex<T>], to: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
-        let Plan::Complex(plan) = &*self.plan else { return false };
+        let Plan::Complex(plan) = &self.plan else { return false };
         plan.process_immutable_with_scratch(from, to, scratch);
         multiply::<T>(cast_slice_mut(to), self.scale);
         true
@@ -106,7 +102,7 @@ impl Half {
 /// The transform of real numbers, of which it computes the first half.
 pub struct FromReal<T> {
     half: Half,
-    plan: Arc<Plan<T>>,
+    plan: Plan<T>,
 }
 
 impl<T: Part> FromReal<T> {
@@ -125,13 +121,10 @@ impl<T: Part> Lines for FromReal<T> {
         (self.half.n, self.half.half())
     }
     fn scratch(&self) -> usize {
-        match &*self.plan {
-            Plan::FromReal(plan) => self.half.half() + plan.get_scratch_len(),
-            _ => 0,
-        }
+        self.half.half() + self.plan.scratch()
     }
     fn run(&self, from: &[T], to: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
-        let Plan::FromReal(plan) = &*self.plan else { return false };
+        let Plan::FromReal(plan) = &self.plan else { return false };
         let half = self.half;
         let (line, scratch) = scratch.split_at_mut(half.half());
         // The plan writes to its input.
@@ -152,7 +145,7 @@ impl<T: Part> Lines for FromReal<T> {
 /// The transform to real numbers, given the first half of its input.
 pub struct ToReal<T> {
     half: Half,
-    plan: Arc<Plan<T>>,
+    plan: Plan<T>,
 }
 
 impl<T: Part> ToReal<T> {
@@ -171,13 +164,10 @@ impl<T: Part> Lines for ToReal<T> {
         (self.half.half(), self.half.n)
     }
     fn scratch(&self) -> usize {
-        match &*self.plan {
-            Plan::ToReal(plan) => self.half.half() + plan.get_scratch_len(),
-            _ => 0,
-        }
+        self.half.half() + self.plan.scratch()
     }
     fn run(&self, from: &[Complex<T>], to: &mut [T], scratch: &mut [Complex<T>]) -> bool {
-        let Plan::ToReal(plan) = &*self.plan else { return false };
+        let Plan::ToReal(plan) = &self.plan else { return false };
         let half = self.half;
         let (line, scratch) = scratch.split_at_mut(half.half());
         // The plan adds the mirror images; if they are not wanted, an element counts half.

@@ -23,7 +23,6 @@ use crate::error::{Error, Result};
 use bytemuck::Zeroable;
 use lines::{Complexes, FromReal, Lines, ToReal};
 use num_complex::Complex;
-use plans::Part;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Elements that are transformed together, in whole lines, where there are that many.
@@ -55,57 +54,36 @@ fn shape_of_pairs(x: &Array, axis: usize) -> Result<Shape> {
 /// Returns the transform along `axis` of pairs (real part, imaginary part) along the last axis, times
 /// `scale`; `inverse` negates the exponent.
 pub fn fft(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array> {
-    let around = around(&shape_of_pairs(x, axis)?, axis);
-    let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
-    if out.numel() > 0 {
-        with_float!(x.dtype(), T => {
-            let lines = Complexes::<T>::new(x.dim(axis), inverse, scale)?;
-            all(&lines, around, pairs::<T>(&contiguous(x)?)?, pairs_mut::<T>(&mut out)?)?
-        });
-    }
-    Ok(out)
+    let shape = shape_of_pairs(x, axis)?;
+    with_float!(x.dtype(), T => all(x, &shape, axis, x.shape(), || {
+        Complexes::<T>::new(x.dim(axis), inverse, scale)
+    }))
 }
 
 /// Returns the first half of the transform of real numbers along `axis`, as pairs along a new last axis.
 pub fn from_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
-    let shape = x.shape().with(axis, half.n / 2 + 1).inserted(x.rank(), 2)?;
-    let mut out = Array::empty(shape, x.dtype(), Device::Cpu)?;
-    if out.numel() > 0 {
-        with_float!(x.dtype(), T => {
-            let (lines, around) = (FromReal::<T>::new(half)?, around(&x.shape(), axis));
-            all(&lines, around, contiguous(x)?.slice::<T>()?, pairs_mut::<T>(&mut out)?)?
-        });
-    }
-    Ok(out)
+    let to = x.shape().with(axis, half.n / 2 + 1).inserted(x.rank(), 2)?;
+    with_float!(x.dtype(), T => all(x, &x.shape(), axis, to, || FromReal::<T>::new(half)))
 }
 
 /// Returns the real part of the transform along `axis` of pairs, given its first half.
 pub fn to_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
     let shape = shape_of_pairs(x, axis)?;
-    let mut out = Array::empty(shape.with(axis, half.n), x.dtype(), Device::Cpu)?;
-    if out.numel() > 0 {
-        with_float!(x.dtype(), T => {
-            let lines = ToReal::<T>::new(half)?;
-            all(&lines, around(&shape, axis), pairs::<T>(&contiguous(x)?)?, out.slice_mut::<T>()?)?
-        });
-    }
-    Ok(out)
+    with_float!(x.dtype(), T => all(x, &shape, axis, shape.with(axis, half.n), || ToReal::<T>::new(half)))
 }
 
-/// Views pairs along the last axis as complex numbers.
-fn pairs<T: Part>(x: &Array) -> Result<&[Complex<T>]> {
-    Ok(bytemuck::cast_slice(x.slice::<T>()?))
-}
-
-/// Views pairs as complex numbers for writing.
-fn pairs_mut<T: Part>(x: &mut Array) -> Result<&mut [Complex<T>]> {
-    Ok(bytemuck::cast_slice_mut(x.slice_mut::<T>()?))
-}
-
-/// Transforms all lines of `from` into `to`.
+/// Returns an array of shape `to` with all lines along `axis` transformed; `shape` counts pairs as elements.
+/// `lines` is called only if there are any.
 fn all<L: Lines>(
-    lines: &L, (before, _, after): (usize, usize, usize), from: &[L::From], to: &mut [L::To],
-) -> Result<()> {
+    x: &Array, shape: &Shape, axis: usize, to: Shape, lines: impl FnOnce() -> Result<L>,
+) -> Result<Array> {
+    let mut out = Array::empty(to, x.dtype(), Device::Cpu)?;
+    if out.numel() == 0 {
+        return Ok(out);
+    }
+    let (lines, x, (before, _, after)) = (&lines()?, contiguous(x)?, around(shape, axis));
+    let from = bytemuck::cast_slice::<L::Part, L::From>(x.slice()?);
+    let to = bytemuck::cast_slice_mut::<L::Part, L::To>(out.slice_mut()?);
     let (n, m) = lines.lengths();
     if from.len() != before * n * after || to.len() != before * m * after {
         return Err(Error::shape(format!("internal: fft of {} numbers to {}", from.len(), to.len())));
@@ -138,7 +116,7 @@ fn all<L: Lines>(
     }
     match failed.into_inner() {
         true => Err(Error::value("internal: fft of lines of a length that its plan is not for")),
-        false => Ok(()),
+        false => Ok(out),
     }
 }
 

@@ -35,6 +35,7 @@ pub enum Kind {
 }
 
 /// A plan.
+#[derive(Clone)]
 pub enum Plan<T> {
     /// Of complex numbers.
     Complex(Arc<dyn Fft<T>>),
@@ -54,20 +55,29 @@ impl<T: FftNum> Plan<T> {
             Kind::ToReal => Plan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
         }
     }
+
+    /// Returns the length of the scratch buffer that it needs.
+    pub fn scratch(&self) -> usize {
+        match self {
+            Plan::Complex(plan) => plan.get_immutable_scratch_len(),
+            Plan::FromReal(plan) => plan.get_scratch_len(),
+            Plan::ToReal(plan) => plan.get_scratch_len(),
+        }
+    }
 }
 
 /// Plans of one dtype, the most recently used first.
-pub struct Kept<T>(Vec<(Kind, usize, Arc<Plan<T>>)>);
+pub struct Kept<T>(Vec<(Kind, usize, Plan<T>)>);
 
 impl<T: FftNum> Kept<T> {
-    fn find(&mut self, kind: Kind, n: usize) -> Option<Arc<Plan<T>>> {
+    fn find(&mut self, kind: Kind, n: usize) -> Option<Plan<T>> {
         let at = self.0.iter().position(|kept| (kept.0, kept.1) == (kind, n))?;
         self.0[..=at].rotate_right(1);
         Some(self.0[0].2.clone())
     }
 
     /// Keeps a plan, and drops the least recently used ones.
-    fn keep(&mut self, kind: Kind, n: usize, plan: &Arc<Plan<T>>) {
+    fn keep(&mut self, kind: Kind, n: usize, plan: &Plan<T>) {
         if n > KEPT_LENGTH || self.find(kind, n).is_some() {
             return;
         }
@@ -91,25 +101,24 @@ pub trait Part: FftNum + Element + Pod {
     fn kept() -> &'static Mutex<Kept<Self>>;
 }
 
-impl Part for f32 {
-    fn kept() -> &'static Mutex<Kept<f32>> {
-        &SINGLE
-    }
+macro_rules! part {
+    ($($t:ty: $kept:ident),*) => {
+        $(impl Part for $t {
+            fn kept() -> &'static Mutex<Kept<$t>> {
+                &$kept
+            }
+        })*
+    };
 }
-
-impl Part for f64 {
-    fn kept() -> &'static Mutex<Kept<f64>> {
-        &DOUBLE
-    }
-}
+part!(f32: SINGLE, f64: DOUBLE);
 
 /// Returns the plan for length `n`, at least 1. Makes it outside the lock, so no thread waits for another's.
-pub fn plan<T: Part>(kind: Kind, n: usize) -> Result<Arc<Plan<T>>> {
+pub fn plan<T: Part>(kind: Kind, n: usize) -> Result<Plan<T>> {
     if let Some(plan) = lock(T::kept()).find(kind, n) {
         return Ok(plan);
     }
     let bytes = n.saturating_mul(MADE * size_of::<Complex<T>>());
-    let plan = with_reserve(bytes, || Arc::new(Plan::new(kind, n)))?;
+    let plan = with_reserve(bytes, || Plan::new(kind, n))?;
     lock(T::kept()).keep(kind, n, &plan);
     Ok(plan)
 }
@@ -132,13 +141,13 @@ mod tests {
     fn the_plans_used_last_are_kept() {
         let mut kept: Kept<f32> = Kept(Vec::new());
         for n in 1..=KEPT + 5 {
-            kept.keep(Kind::Forward, n, &Arc::new(Plan::new(Kind::Forward, n)));
+            kept.keep(Kind::Forward, n, &Plan::new(Kind::Forward, n));
             assert!(kept.find(Kind::Forward, 1).is_some(), "used again and again");
         }
         assert_eq!(kept.0.len(), KEPT);
         assert!(kept.find(Kind::Forward, 2).is_none() && kept.find(Kind::Inverse, 1).is_none());
         // Only lengths count here, so any plan will do.
-        let any = Arc::new(Plan::new(Kind::Forward, 1));
+        let any = Plan::new(Kind::Forward, 1);
         kept.keep(Kind::Forward, KEPT_LENGTH - 1, &any);
         assert_eq!(kept.0.len(), 2, "and the one used last, of length 1");
         kept.keep(Kind::Forward, KEPT_LENGTH + 1, &any);

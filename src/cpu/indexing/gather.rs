@@ -9,10 +9,11 @@ use crate::array::dtype::{DType, Element};
 use crate::array::nest::Nest;
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::{cast, contiguous, copy_into};
+use crate::cpu::product::vector::Arithmetic;
 use crate::cpu::reduce::axis::around;
 use crate::cpu::run::threads::{Shared, parallel_for};
-use crate::dispatch_width;
 use crate::error::{Error, Result};
+use crate::{dispatch, dispatch_width};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Minimum number of elements per thread.
@@ -89,11 +90,8 @@ pub fn take_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<
     let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
     let mut out = Array::empty(*shape, wide.dtype(), Device::Cpu)?;
     let sizes = around(shape, axis);
-    match wide.dtype() {
-        DType::F64 => add_rows::<f64>(&wide, &mut out, &rows, sizes, |a, b| a + b)?,
-        DType::F32 => add_rows::<f32>(&wide, &mut out, &rows, sizes, |a, b| a + b)?,
-        _ => add_rows::<i64>(&wide, &mut out, &rows, sizes, i64::wrapping_add)?,
-    }
+    dispatch!(@ wide.dtype(), T, add_rows::<T>(&wide, &mut out, &rows, sizes)?;
+        DType::F64 => f64, DType::F32 => f32, _ => i64);
     cast(&out, g.dtype())
 }
 
@@ -120,9 +118,8 @@ pub(crate) fn by_stretch(rows: &[usize], length: usize, each: usize) -> Result<(
 /// Adds rows of `g` into a cleared `out`, in order. Each chunk owns some columns of a stretch of output rows:
 /// it clears them and adds to them. So memory is traversed once, threads never write the same element, and
 /// sums do not depend on how the output is cut.
-fn add_rows<T: Element + Default>(
+fn add_rows<T: Element + Arithmetic>(
     g: &Array, out: &mut Array, rows: &[usize], (before, length, after): (usize, usize, usize),
-    add: fn(T, T) -> T,
 ) -> Result<()> {
     if before * length * after == 0 {
         return Ok(());
@@ -151,7 +148,7 @@ fn add_rows<T: Element + Default>(
             }
             for &k in &order[starts[stretch]..starts[stretch + 1]] {
                 let source = &from[(b * rows.len() + k) * after + first..][..count];
-                row(rows[k]).iter_mut().zip(source).for_each(|(t, &s)| *t = add(*t, s));
+                row(rows[k]).iter_mut().zip(source).for_each(|(t, &s)| *t = T::plus(*t, s));
             }
         }
     });
@@ -233,11 +230,8 @@ pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Resu
     let mut sums = Array::empty(part, wide.dtype(), Device::Cpu)?;
     let (_, length, after) = around(&part, axis);
     let sizes = [length, index.dim(axis), after];
-    match wide.dtype() {
-        DType::F64 => add_each::<f64>(&wide, &mut sums, &picks, sizes, |a, b| a + b)?,
-        DType::F32 => add_each::<f32>(&wide, &mut sums, &picks, sizes, |a, b| a + b)?,
-        _ => add_each::<i64>(&wide, &mut sums, &picks, sizes, i64::wrapping_add)?,
-    }
+    dispatch!(@ wide.dtype(), T, add_each::<T>(&wide, &mut sums, &picks, sizes)?;
+        DType::F64 => f64, DType::F32 => f32, _ => i64);
     let sums = cast(&sums, g.dtype())?;
     if part == *shape {
         return Ok(sums);
@@ -248,8 +242,8 @@ pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Resu
 }
 
 /// Adds elements of `g` into cleared `sums`. A chunk owns blocks before the axis or, if few, a stretch of it.
-fn add_each<T: Element + Default>(
-    g: &Array, sums: &mut Array, picks: &[usize], [length, count, after]: [usize; 3], add: fn(T, T) -> T,
+fn add_each<T: Element + Arithmetic>(
+    g: &Array, sums: &mut Array, picks: &[usize], [length, count, after]: [usize; 3],
 ) -> Result<()> {
     if length * after == 0 {
         return Ok(());
@@ -274,7 +268,7 @@ fn add_each<T: Element + Default>(
                 for (column, (&pick, &value)) in picks.iter().zip(values).enumerate() {
                     if let Some(row) = pick.checked_sub(first).filter(|&row| row < own) {
                         let slot = &mut to[row * after + column];
-                        *slot = add(*slot, value);
+                        *slot = T::plus(*slot, value);
                     }
                 }
             }
@@ -301,40 +295,36 @@ pub fn nonzero(mask: &Array) -> Result<Array> {
 mod tests {
     use super::*;
 
-    fn f32s(values: &[f32], dims: &[usize]) -> Result<Array> {
-        Array::from_slice(values, Shape::new(dims)?)
-    }
-
-    fn i64s(values: &[i64], dims: &[usize]) -> Result<Array> {
+    fn of<T: Element>(values: &[T], dims: &[usize]) -> Result<Array> {
         Array::from_slice(values, Shape::new(dims)?)
     }
 
     #[test]
     fn take_and_its_transpose() -> Result<()> {
-        let x = f32s(&[0., 1., 2., 3., 4., 5.], &[2, 3])?;
-        let index = i64s(&[2, -3, 2], &[3])?;
+        let x = of(&[0f32, 1., 2., 3., 4., 5.], &[2, 3])?;
+        let index = of(&[2i64, -3, 2], &[3])?;
         assert_eq!(take(&x, &index, 1)?.slice::<f32>()?, [2., 0., 2., 5., 3., 5.]);
-        let back = take_add(&f32s(&[1.; 6], &[2, 3])?, &index, 1, &x.shape())?;
+        let back = take_add(&of(&[1f32; 6], &[2, 3])?, &index, 1, &x.shape())?;
         assert_eq!(back.slice::<f32>()?, [1., 0., 2., 1., 0., 2.]);
-        assert!(take(&x, &i64s(&[3], &[1])?, 1).is_err());
-        assert!(take(&x.permute(&[1, 0])?, &i64s(&[1], &[])?, 0)?.slice::<f32>()? == [1., 4.]);
+        assert!(take(&x, &of(&[3i64], &[1])?, 1).is_err());
+        assert!(take(&x.permute(&[1, 0])?, &of(&[1i64], &[])?, 0)?.slice::<f32>()? == [1., 4.]);
         Ok(())
     }
 
     #[test]
     fn gather_and_its_transpose() -> Result<()> {
-        let x = f32s(&[0., 1., 2., 3., 4., 5.], &[2, 3])?;
-        let index = i64s(&[1, 0, 0, 1], &[2, 2])?;
+        let x = of(&[0f32, 1., 2., 3., 4., 5.], &[2, 3])?;
+        let index = of(&[1i64, 0, 0, 1], &[2, 2])?;
         assert_eq!(gather(&x, &index, 0)?.slice::<f32>()?, [3., 1., 0., 4.]);
-        let back = scatter_add(&f32s(&[1., 2., 3., 4.], &[2, 2])?, &index, 0, &x.shape())?;
+        let back = scatter_add(&of(&[1f32, 2., 3., 4.], &[2, 2])?, &index, 0, &x.shape())?;
         assert_eq!(back.slice::<f32>()?, [3., 2., 0., 1., 4., 0.]);
-        assert_eq!(gather(&x, &i64s(&[-1, 0], &[2, 1])?, 1)?.slice::<f32>()?, [2., 3.]);
+        assert_eq!(gather(&x, &of(&[-1i64, 0], &[2, 1])?, 1)?.slice::<f32>()?, [2., 3.]);
         Ok(())
     }
 
     #[test]
     fn positions_of_true_elements() -> Result<()> {
-        let mask = Array::from_slice(&[true, false, false, true], Shape::new(&[2, 2])?)?;
+        let mask = of(&[true, false, false, true], &[2, 2])?;
         assert_eq!(nonzero(&mask)?.slice::<i64>()?, [0, 0, 1, 1]);
         Ok(())
     }

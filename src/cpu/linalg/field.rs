@@ -140,6 +140,19 @@ impl<T: Field> Matrices<T> {
         first.map_or(Ok(()), |(at, failure)| Err(failure.error(name, at, &self.batch)))
     }
 
+    /// Returns the matrices of this shape that `kernel` computes, each from one of these; see [`Self::each`].
+    pub fn map<M>(
+        &self, name: &str, cost: Cost, shape: [usize; 2], fresh: impl Fn() -> M + Sync,
+        kernel: impl Fn(&mut M, MatRef<'_, T>) -> Result<Mat<T>, Failure> + Sync,
+    ) -> Result<Array> {
+        let out = self.fresh::<T>(&shape)?;
+        self.each(name, cost, fresh, |memory, matrix, i| {
+            out.put(i, kernel(memory, matrix)?.as_ref());
+            Ok(())
+        })?;
+        out.finish(self.dtype)
+    }
+
     /// Returns a new array with the batch axes and these axes after them.
     pub fn fresh<S: Stored>(&self, axes: &[usize]) -> Result<Output<S>> {
         let shape =

@@ -18,16 +18,12 @@ fn det_of<T: Field>(x: &Array) -> Result<Array> {
     let given = Matrices::<T>::of(x)?;
     let n = given.n;
     let out = given.fresh::<T>(&[])?;
-    given.each(
-        "det",
-        given.cost(1, 8),
-        || Factors::<T>::with_shape(n, n),
-        |factors, matrix, i| {
-            factors.factor(matrix);
-            out.matrix(i)[0] = factors.det();
-            Ok(())
-        },
-    )?;
+    let fresh = || Factors::with_shape(n, n);
+    given.each("det", given.cost(1, 8), fresh, |factors, matrix, i| {
+        factors.factor(matrix);
+        out.matrix(i)[0] = factors.det();
+        Ok(())
+    })?;
     out.finish(given.dtype)
 }
 
@@ -42,22 +38,12 @@ pub fn cofactor(x: &Array) -> Result<Array> {
 fn cofactor_of<T: Field>(x: &Array) -> Result<Array> {
     let given = Matrices::<T>::of(x)?;
     let n = given.n;
-    let out = given.fresh::<T>(&[n, n])?;
-    given.each(
-        "det",
-        given.cost(4, 40),
-        || Factors::<T>::with_shape(n, n),
-        |factors, matrix, i| {
-            out.put(i, cofactors(matrix, factors)?.as_ref());
-            Ok(())
-        },
-    )?;
-    out.finish(given.dtype)
+    given.map("det", given.cost(4, 40), [n, n], || Factors::with_shape(n, n), cofactors)
 }
 
 /// Returns `det(A)` times the inverse of `A'`. Where that is close to 0/0, or the determinant to the ends of
 /// the floats, uses singular values: those of the cofactors are the products of all others of `A`.
-fn cofactors<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Result<Mat<T>, Failure> {
+fn cofactors<T: Field>(factors: &mut Factors<T>, a: MatRef<'_, T>) -> Result<Mat<T>, Failure> {
     let n = a.nrows();
     factors.factor(a);
     let sizes = (0..n).map(|i| factors.packed[(i, i)].size());
@@ -101,25 +87,18 @@ pub fn pinv(x: &Array, cutoff: Cutoff) -> Result<Array> {
 fn pinv_of<T: Field>(x: &Array, cutoff: Cutoff) -> Result<Array> {
     let given = Matrices::<T>::of(x)?;
     let (m, n, k) = (given.m, given.n, given.m.min(given.n));
-    let out = given.fresh::<T>(&[n, m])?;
-    given.each(
-        "pinv",
-        given.cost(20, 35),
-        || Parts::<T>::with_shape(m, n),
-        |parts, matrix, i| {
-            parts.decompose(matrix)?;
-            let most = parts.s.first().copied().unwrap_or(0.0);
-            let least = cutoff.absolute.max(cutoff.relative * most);
-            let by = scale(most);
-            let inverse = |s: f64| if s > least { 1.0 / (s * by) } else { 0.0 };
-            let scaled = Mat::from_fn(n, k, |i, j| parts.v[(i, j)].scaled(inverse(parts.s[j])));
-            let mut whole = product(scaled.as_ref(), parts.u.adjoint().to_owned().as_ref());
-            rescale(&mut whole, [by]);
-            out.put(i, whole.as_ref());
-            Ok(())
-        },
-    )?;
-    out.finish(given.dtype)
+    let fresh = || Parts::<T>::with_shape(m, n);
+    given.map("pinv", given.cost(20, 35), [n, m], fresh, |parts, matrix| {
+        parts.decompose(matrix)?;
+        let most = parts.s.first().copied().unwrap_or(0.0);
+        let least = cutoff.absolute.max(cutoff.relative * most);
+        let by = scale(most);
+        let inverse = |s: f64| if s > least { 1.0 / (s * by) } else { 0.0 };
+        let scaled = Mat::from_fn(n, k, |i, j| parts.v[(i, j)].scaled(inverse(parts.s[j])));
+        let mut whole = product(scaled.as_ref(), parts.u.adjoint().to_owned().as_ref());
+        rescale(&mut whole, [by]);
+        Ok(whole)
+    })
 }
 
 /// Returns the exponential of every matrix.
@@ -130,17 +109,7 @@ pub fn matrix_exp(x: &Array) -> Result<Array> {
 fn matrix_exp_of<T: Field>(x: &Array) -> Result<Array> {
     let given = Matrices::<T>::of(x)?;
     let n = given.n;
-    let out = given.fresh::<T>(&[n, n])?;
-    given.each(
-        "matrix_exp",
-        given.cost(12, 25),
-        || Factors::<T>::with_shape(n, n),
-        |factors, matrix, i| {
-            out.put(i, exponential(matrix, factors).as_ref());
-            Ok(())
-        },
-    )?;
-    out.finish(given.dtype)
+    given.map("matrix_exp", given.cost(12, 25), [n, n], || Factors::with_shape(n, n), exponential)
 }
 
 /// The coefficients of the Pade approximant of degree 13, `(26 - j)! / (j! (13 - j)!)`.
@@ -154,12 +123,12 @@ const NEAR: f64 = 5.37;
 
 /// Returns the exponential by scaling and squaring (Higham, "The scaling and squaring method for the matrix
 /// exponential revisited", 2005).
-fn exponential<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Mat<T> {
+fn exponential<T: Field>(factors: &mut Factors<T>, a: MatRef<'_, T>) -> Result<Mat<T>, Failure> {
     let n = a.nrows();
     let sums = (0..n).map(|j| (0..n).map(|i| a[(i, j)].size()).sum::<f64>());
     let norm = sums.fold(0.0, |most: f64, sum| if sum > most || sum.is_nan() { sum } else { most });
     if !norm.is_finite() {
-        return Mat::full(n, n, T::nan_impl());
+        return Ok(Mat::full(n, n, T::nan_impl()));
     }
     // Beyond 1074 squarings every result but zero is out of range.
     let halvings = (norm / NEAR).log2().ceil().clamp(0.0, 1074.0) as i32;
@@ -186,7 +155,7 @@ fn exponential<T: Field>(a: MatRef<'_, T>, factors: &mut Factors<T>) -> Mat<T> {
     for _ in 0..halvings {
         out = times(&out, &out);
     }
-    out
+    Ok(out)
 }
 
 #[cfg(test)]

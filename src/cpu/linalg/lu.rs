@@ -125,22 +125,15 @@ fn lu_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
     let out = given.fresh::<T>(&[m, n])?;
     let order = given.fresh::<i64>(&[m])?;
     let exchanges = given.fresh::<i32>(&[m.min(n)])?;
-    given.each(
-        "lu",
-        given.cost(1, 8),
-        || Factors::<T>::with_shape(m, n),
-        |factors, matrix, i| {
-            factors.factor(matrix);
-            out.put(i, factors.packed.as_ref());
-            order.matrix(i).iter_mut().zip(&factors.order).for_each(|(to, &row)| *to = row as i64);
-            exchanges
-                .matrix(i)
-                .iter_mut()
-                .zip(factors.exchanges())
-                .for_each(|(to, row)| *to = row as i32 + 1);
-            Ok(())
-        },
-    )?;
+    let fresh = || Factors::<T>::with_shape(m, n);
+    given.each("lu", given.cost(1, 8), fresh, |factors, matrix, i| {
+        factors.factor(matrix);
+        out.put(i, factors.packed.as_ref());
+        order.matrix(i).iter_mut().zip(&factors.order).for_each(|(to, &row)| *to = row as i64);
+        let exchanged = exchanges.matrix(i).iter_mut().zip(factors.exchanges());
+        exchanged.for_each(|(to, row)| *to = row as i32 + 1);
+        Ok(())
+    })?;
     Ok([out.finish(given.dtype)?, order.exact(), exchanges.exact()])
 }
 

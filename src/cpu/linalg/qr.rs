@@ -24,17 +24,13 @@ fn qr_of<T: Field>(x: &Array, complete: bool) -> Result<[Array; 2]> {
     let k = if complete { m } else { m.min(n) };
     let (q, r) = (given.fresh::<T>(&[m, k])?, given.fresh::<T>(&[k, n])?);
     let cost = Cost::new(2 * m * n * m.min(n), 10, m * n.max(k));
-    given.each(
-        "qr",
-        cost,
-        || Buffers::<T>::new(m, n, k),
-        |buffers, matrix, i| {
-            buffers.factor(matrix);
-            q.put(i, buffers.q.as_ref());
-            r.put(i, buffers.r.as_ref());
-            Ok(())
-        },
-    )?;
+    let fresh = || Buffers::<T>::new(m, n, k);
+    given.each("qr", cost, fresh, |buffers, matrix, i| {
+        buffers.factor(matrix);
+        q.put(i, buffers.q.as_ref());
+        r.put(i, buffers.r.as_ref());
+        Ok(())
+    })?;
     Ok([q.finish(given.dtype)?, r.finish(given.dtype)?])
 }
 

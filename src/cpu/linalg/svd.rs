@@ -19,18 +19,14 @@ fn svd_of<T: Field>(x: &Array) -> Result<[Array; 3]> {
     let given = Matrices::<T>::of(x)?;
     let (m, n, k) = (given.m, given.n, given.m.min(given.n));
     let (u, s, v) = (given.fresh::<T>(&[m, k])?, given.fresh::<f64>(&[k])?, given.fresh::<T>(&[k, n])?);
-    given.each(
-        "svd",
-        given.cost(20, 35),
-        || Parts::<T>::with_shape(m, n),
-        |parts, matrix, i| {
-            parts.decompose(matrix)?;
-            u.put(i, parts.u.as_ref());
-            s.matrix(i).copy_from_slice(&parts.s);
-            v.put(i, parts.v.adjoint().to_owned().as_ref());
-            Ok(())
-        },
-    )?;
+    let fresh = || Parts::<T>::with_shape(m, n);
+    given.each("svd", given.cost(20, 35), fresh, |parts, matrix, i| {
+        parts.decompose(matrix)?;
+        u.put(i, parts.u.as_ref());
+        s.matrix(i).copy_from_slice(&parts.s);
+        v.put(i, parts.v.adjoint().to_owned().as_ref());
+        Ok(())
+    })?;
     Ok([u.finish(given.dtype)?, s.finish(given.dtype)?, v.finish(given.dtype)?])
 }
 

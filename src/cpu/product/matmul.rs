@@ -54,28 +54,22 @@ pub fn matmul_with(a: &Array, b: &Array, epilogue: &Epilogue) -> Result<Array> {
         return cast(&matmul_with(&cast(a, wide)?, &cast(b, wide)?, epilogue)?, dtype);
     }
     let out = Array::empty(shape, dtype, Device::Cpu)?;
-    into(&out, a, b, &batch, epilogue)?;
-    Ok(out)
-}
-
-/// Computes the product into a contiguous array.
-fn into(out: &Array, a: &Array, b: &Array, batch: &Shape, epilogue: &Epilogue) -> Result<()> {
     if out.numel() == 0 {
-        return Ok(());
+        return Ok(out);
     }
-    let dtype = out.dtype();
     if !dtype.is_float() && !epilogue.is_none() {
         return Err(wrong_dtype("the epilogue of matmul", dtype));
     }
-    let a = &merged(a, b, batch, epilogue)?;
+    let a = &merged(a, b, &batch, epilogue)?;
     match dtype {
-        DType::F32 => floats::<f32>(out, a, b, epilogue),
-        DType::F64 => floats::<f64>(out, a, b, epilogue),
-        DType::I32 => products::<i32>(out, a, b, None),
-        DType::I64 => products::<i64>(out, a, b, None),
-        DType::F16 | DType::BF16 => halves(out, a, b, epilogue),
+        DType::F32 => floats::<f32>(&out, a, b, epilogue),
+        DType::F64 => floats::<f64>(&out, a, b, epilogue),
+        DType::I32 => products::<i32>(&out, a, b, None),
+        DType::I64 => products::<i64>(&out, a, b, None),
+        DType::F16 | DType::BF16 => halves(&out, a, b, epilogue),
         other => Err(wrong_dtype("matmul", other)),
-    }
+    }?;
+    Ok(out)
 }
 
 /// Returns `[..., m, k]` as one matrix `[1, ..., batch * m, k]` where `b` is the same matrix for the whole
@@ -111,7 +105,7 @@ struct Batch {
 unsafe impl Sync for Batch {}
 
 impl Batch {
-    fn new(a: &Array, b: &Array) -> Result<Batch> {
+    fn new(a: &Array, b: &Array) -> Batch {
         let rank = a.rank();
         let strides = |x: &Array| (x.stride(rank - 2), x.stride(rank - 1));
         let start = |x: &Array| x.buffer().ptr().wrapping_add(x.offset() * x.dtype().size()).cast_const();
@@ -125,7 +119,7 @@ impl Batch {
         }
         nest.rank = nest.rank.max(1);
         let (m, k, n) = (a.dim(rank - 2), a.dim(rank - 1), b.dim(rank - 1));
-        Ok(Batch { m, k, n, a: strides(a), b: strides(b), start: (start(a), start(b)), nest, count })
+        Batch { m, k, n, a: strides(a), b: strides(b), start: (start(a), start(b)), nest, count }
     }
 
     /// Returns one batch element as a product.
@@ -174,7 +168,7 @@ fn floats<T: Finishing>(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) 
 
 /// Computes products in the dtype of the result, and passes them to the sink.
 fn products<T: Number>(out: &Array, a: &Array, b: &Array, sink: Option<&dyn Sink<T>>) -> Result<()> {
-    let p = Batch::new(a, b)?;
+    let p = Batch::new(a, b);
     let to = Shared::new(out.ptr::<T>());
     if p.k == 0 {
         // SAFETY: this call alone writes the output.
@@ -201,7 +195,7 @@ fn products<T: Number>(out: &Array, a: &Array, b: &Array, sink: Option<&dyn Sink
 /// Computes products of halves, summed in `f32` and rounded once. Widens the operands first where no
 /// instruction multiplies halves.
 fn halves(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> {
-    let p = Batch::new(a, b)?;
+    let p = Batch::new(a, b);
     let to = Shared::new(out.buffer().ptr().wrapping_add(out.offset() * 2).cast::<u16>());
     let finish = Finish::<f32>::new(epilogue, p.m, p.n)?.rounding(out.dtype(), to);
     if out.dtype() == DType::BF16 && product::has_bf16() && p.k > 0 && !p.is_deep() {
@@ -220,7 +214,7 @@ fn halves(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> 
         (0..p.count).for_each(|item| unsafe { finish.item(item, p.m).take(whole(item)) });
         return Ok(());
     }
-    let p = Batch::new(&a, &b)?;
+    let p = Batch::new(&a, &b);
     p.for_each(|item| {
         let finish = finish.item(item, p.m);
         // SAFETY: operands and output exist in these sizes; every item has its own part of the output.

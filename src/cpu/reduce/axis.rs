@@ -10,6 +10,7 @@ use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::{cast, computed};
 use crate::cpu::run::isa::{PlainBody, run_widest};
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
+use crate::dispatch;
 use crate::error::Result;
 use std::marker::PhantomData;
 
@@ -41,13 +42,8 @@ where
     if to.is_empty() {
         return Ok(out);
     }
-    match x.dtype() {
-        DType::I32 => positions::<i32, F>(x.slice()?, sizes, to),
-        DType::I64 => positions::<i64, F>(x.slice()?, sizes, to),
-        DType::U64 => positions::<u64, F>(x.slice()?, sizes, to),
-        DType::F32 => positions::<f32, F>(x.slice()?, sizes, to),
-        _ => positions::<f64, F>(x.slice()?, sizes, to),
-    }
+    dispatch!(@ x.dtype(), T, positions::<T, F>(x.slice()?, sizes, to);
+        DType::I32 => i32, DType::I64 => i64, DType::U64 => u64, DType::F32 => f32, _ => f64);
     Ok(out)
 }
 

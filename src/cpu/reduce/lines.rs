@@ -59,13 +59,8 @@ pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
                 let at = i as isize;
                 // SAFETY: guaranteed by the caller.
                 unsafe {
-                    few_rows::<T, F, { $count }>(
-                        x.offset(at * step),
-                        step,
-                        n,
-                        to.offset(at * out_step),
-                        out_step,
-                    )
+                    let (x, to) = (x.offset(at * step), to.offset(at * out_step));
+                    few_rows::<T, F, { $count }>(x, step, n, to, out_step)
                 };
                 i += $count;
             }

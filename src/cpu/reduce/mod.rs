@@ -24,6 +24,7 @@ use crate::cpu::pointwise::layout::wrong_dtype;
 pub use crate::cpu::reduce::axis::{argmax, argmin};
 use crate::cpu::reduce::fold::{Fold, Max, Min, Prod, Sum};
 use crate::cpu::reduce::sweep::{Plan, Stored, fold_all};
+use crate::dispatch;
 use crate::error::Result;
 use half::{bf16, f16};
 
@@ -56,16 +57,13 @@ fn widened<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
 where
     F: Fold<i32> + Fold<i64> + Fold<u64> + Fold<f32> + Fold<f64>,
 {
-    match x.dtype() {
-        DType::Bool | DType::U8 => folded::<u8, i64, F>(x, axes, keepdim),
-        DType::I8 => folded::<i8, i64, F>(x, axes, keepdim),
-        DType::U16 => folded::<u16, i64, F>(x, axes, keepdim),
-        DType::I16 => folded::<i16, i64, F>(x, axes, keepdim),
-        DType::U32 => folded::<u32, i64, F>(x, axes, keepdim),
-        DType::I32 => folded::<i32, i64, F>(x, axes, keepdim),
+    dispatch!(@ x.dtype(), S, folded::<S, i64, F>(x, axes, keepdim);
+    DType::Bool | DType::U8 => u8, DType::I8 => i8, DType::U16 => u16, DType::I16 => i16,
+    DType::U32 => u32, DType::I32 => i32;
+    other => match other {
         DType::U64 => reduce::<u64, u64, F>(x, axes, keepdim),
         _ => numeric::<F>(x, axes, keepdim),
-    }
+    })
 }
 
 /// Applies `f` to integers in int32 or int64, where sums and products have the same low bits; casts back.
@@ -91,15 +89,10 @@ where
     F: Fold<u8> + Fold<i8> + Fold<u16> + Fold<i16> + Fold<u32> + Fold<u64>,
     F: Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
 {
-    match x.dtype() {
-        DType::Bool | DType::U8 => reduce::<u8, u8, F>(x, axes, keepdim),
-        DType::I8 => reduce::<i8, i8, F>(x, axes, keepdim),
-        DType::U16 => reduce::<u16, u16, F>(x, axes, keepdim),
-        DType::I16 => reduce::<i16, i16, F>(x, axes, keepdim),
-        DType::U32 => reduce::<u32, u32, F>(x, axes, keepdim),
-        DType::U64 => reduce::<u64, u64, F>(x, axes, keepdim),
-        _ => numeric::<F>(x, axes, keepdim),
-    }
+    dispatch!(@ x.dtype(), T, reduce::<T, T, F>(x, axes, keepdim);
+        DType::Bool | DType::U8 => u8, DType::I8 => i8, DType::U16 => u16, DType::I16 => i16,
+        DType::U32 => u32, DType::U64 => u64;
+        _other => numeric::<F>(x, axes, keepdim))
 }
 
 fn numeric<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
@@ -107,13 +100,11 @@ where
     F: Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
 {
     match x.dtype() {
-        DType::I32 => reduce::<i32, i32, F>(x, axes, keepdim),
-        DType::I64 => reduce::<i64, i64, F>(x, axes, keepdim),
         DType::F16 => reduce::<f16, f32, F>(x, axes, keepdim),
         DType::BF16 => reduce::<bf16, f32, F>(x, axes, keepdim),
-        DType::F32 => reduce::<f32, f32, F>(x, axes, keepdim),
-        DType::F64 => reduce::<f64, f64, F>(x, axes, keepdim),
-        other => Err(wrong_dtype("reduction", other)),
+        dtype => dispatch!(@ dtype, T, reduce::<T, T, F>(x, axes, keepdim);
+            DType::I32 => i32, DType::I64 => i64, DType::F32 => f32, DType::F64 => f64;
+            other => Err(wrong_dtype("reduction", other))),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::array::dtype::{DType, Element};
 use crate::array::shape::MAX_RANK;
 use crate::cpu::pointwise::copy::{cast, computed, contiguous};
 use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
+use crate::dispatch;
 use crate::error::{Error, Result};
 
 /// Returns the positions of the first `count` elements along `axis` in ascending or descending order, as
@@ -30,13 +31,8 @@ pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result
     let shape = lines.shape().with(x.rank() - 1, count);
     let mut out = Array::empty(shape, DType::I64, Device::Cpu)?;
     let to = out.slice_mut::<i64>()?;
-    match x.dtype() {
-        DType::I32 => sort_lines::<i32>(&lines, to, count, descending)?,
-        DType::I64 => sort_lines::<i64>(&lines, to, count, descending)?,
-        DType::U64 => sort_lines::<u64>(&lines, to, count, descending)?,
-        DType::F32 => sort_lines::<f32>(&lines, to, count, descending)?,
-        _ => sort_lines::<f64>(&lines, to, count, descending)?,
-    }
+    dispatch!(@ x.dtype(), T, sort_lines::<T>(&lines, to, count, descending)?;
+        DType::I32 => i32, DType::I64 => i64, DType::U64 => u64, DType::F32 => f32, _ => f64);
     contiguous(&moved(&out, axis, true)?)
 }
 

@@ -7,6 +7,7 @@ use crate::array::complex::Complex;
 use crate::array::dtype::DType;
 use crate::array::shape::Axes;
 use crate::cpu::reduce::folded;
+use crate::dispatch;
 use crate::error::Result;
 
 /// Defines elements that count as 1 or 0 in a sum: whether each is nonzero, as NaN is.
@@ -44,15 +45,9 @@ truths! {
 
 /// Returns the number of nonzero elements over `axes`, int64.
 pub fn count_nonzero(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    match x.dtype() {
-        DType::Bool | DType::U8 | DType::I8 => folded::<Width8, i64, Sum>(x, axes, keepdim),
-        DType::U16 | DType::I16 => folded::<Width16, i64, Sum>(x, axes, keepdim),
-        DType::U32 | DType::I32 => folded::<Width32, i64, Sum>(x, axes, keepdim),
-        DType::U64 | DType::I64 => folded::<Width64, i64, Sum>(x, axes, keepdim),
-        DType::F16 | DType::BF16 => folded::<Half, i64, Sum>(x, axes, keepdim),
-        DType::F32 => folded::<Single, i64, Sum>(x, axes, keepdim),
-        DType::F64 => folded::<Double, i64, Sum>(x, axes, keepdim),
-        DType::C64 => folded::<SinglePair, i64, Sum>(x, axes, keepdim),
-        DType::C128 => folded::<DoublePair, i64, Sum>(x, axes, keepdim),
-    }
+    dispatch!(@ x.dtype(), S, folded::<S, i64, Sum>(x, axes, keepdim);
+        DType::Bool | DType::U8 | DType::I8 => Width8, DType::U16 | DType::I16 => Width16,
+        DType::U32 | DType::I32 => Width32, DType::U64 | DType::I64 => Width64,
+        DType::F16 | DType::BF16 => Half, DType::F32 => Single, DType::F64 => Double,
+        DType::C64 => SinglePair, DType::C128 => DoublePair)
 }

@@ -27,19 +27,17 @@ pub trait RowFloat: Element + Number {
     fn largest(x: &[Self]) -> Self;
 }
 
-impl RowFloat for f32 {
-    #[inline(always)]
-    fn largest(x: &[f32]) -> f32 {
-        registers::max_f32(x)
-    }
+macro_rules! row_float {
+    ($($t:ty: $largest:path),*) => {
+        $(impl RowFloat for $t {
+            #[inline(always)]
+            fn largest(x: &[$t]) -> $t {
+                $largest(x)
+            }
+        })*
+    };
 }
-
-impl RowFloat for f64 {
-    #[inline(always)]
-    fn largest(x: &[f64]) -> f64 {
-        registers::max_f64(x)
-    }
-}
+row_float!(f32: registers::max_f32, f64: registers::max_f64);
 
 struct Launch<'a, O>(&'a O, Range<usize>);
 

@@ -77,18 +77,19 @@ pub fn digamma<P: Precision, L: Lane>(x: L) -> L {
         return value;
     }
     let inverse = L::lit(1.0) / size;
-    let reflected = value + (cotangent::<P, L>(size) * PI + inverse);
+    let (r, cotangent) = cotangent::<P, L>(size);
+    let cotangent = L::select(r.eq(L::lit(0.0)), x.special(NAN), cotangent);
+    let reflected = value + (cotangent * PI + inverse);
     let value = L::select(below, reflected, value);
     // Next to the pole at 0 the terms of the reflection may overflow.
     L::select(size.lt(L::lit(POLE)), L::lit(-1.0) / x, value)
 }
 
-/// `cos(pi x) / sin(pi x)`; NaN at integers.
+/// The distance `r` of `x` from the nearest integer, and `cos(pi x) / sin(pi x)`.
 #[inline(always)]
-fn cotangent<P: Precision, L: Lane>(x: L) -> L {
+fn cotangent<P: Precision, L: Lane>(x: L) -> (L, L) {
     let r = x - x.round();
-    let cosine = sin_pi::<P, L>(L::lit(0.5) - r.abs());
-    L::select(r.eq(L::lit(0.0)), x.special(NAN), cosine / sin_pi::<P, L>(r))
+    (r, sin_pi::<P, L>(L::lit(0.5) - r.abs()) / sin_pi::<P, L>(r))
 }
 
 /// [`digamma`] for `0 < x < infinity`.
@@ -145,16 +146,14 @@ pub fn polygamma<P: Precision, L: Lane>(x: L, order: usize) -> L {
     if !L::may_hold(below) {
         return value;
     }
-    let r = x - x.round();
-    let cosine = sin_pi::<P, L>(L::lit(0.5) - r.abs());
-    let pole = cotangent_slope(cosine / sin_pi::<P, L>(r), n);
-    let reflected = if n.is_multiple_of(2) { value - pole } else { -value - pole };
-    // At a pole of even order the two sides differ in sign; at 0 the sign of the zero selects the side.
+    let (r, cotangent) = cotangent::<P, L>(x);
+    let pole = cotangent_slope(cotangent, n);
     let reflected = if n.is_multiple_of(2) {
+        // At a pole of even order the two sides differ in sign; at 0 the sign of the zero selects the side.
         let side = L::select(x.eq(L::lit(0.0)), L::lit(-1.0) / x, x.special(NAN));
-        L::select(r.eq(L::lit(0.0)), side, reflected)
+        L::select(r.eq(L::lit(0.0)), side, value - pole)
     } else {
-        reflected
+        -value - pole
     };
     L::select(below, reflected, value)
 }
@@ -163,10 +162,8 @@ pub fn polygamma<P: Precision, L: Lane>(x: L, order: usize) -> L {
 #[inline(always)]
 fn signed_factorial(n: usize) -> f64 {
     let mut product = if n.is_multiple_of(2) { -1.0 } else { 1.0 };
-    let mut k = 2;
-    while k <= n {
+    for k in 2..=n {
         product *= k as f64;
-        k += 1;
     }
     product
 }
@@ -193,12 +190,10 @@ fn euler_maclaurin(n: usize) -> [f64; EULER_MACLAURIN.len()] {
     let s = (n + 1) as f64;
     let mut factor = s;
     let mut out = EULER_MACLAURIN;
-    let mut j = 0;
-    while j < out.len() {
-        out[j] *= factor;
+    for (j, out) in out.iter_mut().enumerate() {
+        *out *= factor;
         let at = s + 2.0 * j as f64;
         factor *= (at + 1.0) * (at + 2.0);
-        j += 1;
     }
     out
 }
@@ -217,20 +212,14 @@ fn zeta<P: Precision, L: Lane>(x: L, n: usize) -> L {
     let end = one / L::select(far, x, x + P::ZETA_TERMS as f64);
     let square = end * end;
     // The rest after the terms below, in powers of 1 / (x + terms).
-    let coefficients = euler_maclaurin(n);
-    let mut rest = L::lit(0.0);
-    let mut power = square;
-    let mut j = 0;
-    while j < coefficients.len() {
-        rest = power.mul_add(L::lit(coefficients[j]), rest);
+    let (mut rest, mut power) = (L::lit(0.0), square);
+    for coefficient in euler_maclaurin(n) {
+        rest = power.mul_add(L::lit(coefficient), rest);
         power = power * square;
-        j += 1;
     }
     let series = whole_power(end, n) * ((end * 0.5 + rest) + reciprocal(n));
     let mut sum = series;
-    let mut k = P::ZETA_TERMS;
-    while k > 0 {
-        k -= 1;
+    for k in (0..P::ZETA_TERMS).rev() {
         sum = sum + whole_power(one / (x + k as f64), n + 1);
     }
     L::select(far, series, sum)
@@ -242,19 +231,15 @@ fn zeta<P: Precision, L: Lane>(x: L, n: usize) -> L {
 fn cotangent_polynomial(n: usize) -> [f64; MOST + 2] {
     let mut coefficients = [0.0; MOST + 2];
     coefficients[1] = PI;
-    let mut order = 0;
-    while order < n {
+    for order in 0..n {
         // -pi (1 + c^2) times the derivative.
         let mut next = [0.0; MOST + 2];
-        let mut k = 1;
-        while k <= order + 1 {
+        for k in 1..=order + 1 {
             let slope = -PI * k as f64 * coefficients[k];
             next[k - 1] += slope;
             next[k + 1] += slope;
-            k += 1;
         }
         coefficients = next;
-        order += 1;
     }
     coefficients
 }
@@ -262,12 +247,5 @@ fn cotangent_polynomial(n: usize) -> [f64; MOST + 2] {
 /// [`cotangent_polynomial`] at `c`.
 #[inline(always)]
 fn cotangent_slope<L: Lane>(c: L, n: usize) -> L {
-    let coefficients = cotangent_polynomial(n);
-    let mut sum = L::lit(coefficients[n + 1]);
-    let mut k = n + 1;
-    while k > 0 {
-        k -= 1;
-        sum = sum.mul_add(c, L::lit(coefficients[k]));
-    }
-    sum
+    series(c, &cotangent_polynomial(n)[..n + 2])
 }
