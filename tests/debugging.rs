@@ -87,7 +87,7 @@ fn forward_values_are_noted_or_raise() -> Result<()> {
     // The second operation only hands the infinity on.
     x.log()?.neg()?;
     let made: Vec<(String, Vec<usize>, f64)> =
-        anomaly::made().into_iter().map(|m| (m.op, m.index, m.value)).collect();
+        anomaly::made().into_iter().map(|m| (m.op, m.element.index, m.element.value)).collect();
     assert_eq!(made, [("log".to_string(), vec![1], f64::NEG_INFINITY)]);
     debug::set_modes(Modes::VALUES);
     assert_eq!(message(x.log()).0, Some(Kind::Anomaly));
