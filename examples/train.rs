@@ -2,7 +2,7 @@
 //!
 //! Everything here is the library's interface: tensors and their methods, `value_and_grad`, an optimiser.
 
-use wengert::optim::{Adam, Optimizer, Rule};
+use wengert::optim::{Adam, Optimizer, UpdateRule};
 use wengert::{DType, Device, Result, Shape, Tensor, value_and_grad};
 
 const POINTS: usize = 128;
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
     let (x, labels) = spirals()?;
     let params = parameters()?;
     let rule = Adam { lr: 0.01, beta1: 0.9, beta2: 0.999, eps: 1e-8, ..Adam::default() };
-    let mut optimizer = Optimizer::new(&params, Rule::Adam(rule))?;
+    let mut optimizer = Optimizer::new(&params, UpdateRule::Adam(rule))?;
     for step in 0..=STEPS {
         let (value, gradients) = value_and_grad(|p| loss(&forward(&x, p)?, &labels), &params)?;
         optimizer.step(&gradients)?;

@@ -67,7 +67,7 @@ pub mod math {
 
 pub mod op {
     pub use crate::op::{Class, Grads, Kernel, Op};
-    pub use crate::ops::custom::{CustomRule, Plan, Source, call};
+    pub use crate::ops::custom::{CustomRule, ForwardFacts, RuleInput, call};
 }
 
 pub mod ops {

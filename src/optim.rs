@@ -1,7 +1,7 @@
 //! Optimiser steps and gradient scaling on lists of arrays: one operation of `src/ops/updates.rs` for all
 //! that lie on one device.
 
-pub use crate::arguments::optim::{Adam, Rule, Sgd};
+pub use crate::arguments::optim::{Adam, Sgd, UpdateRule};
 use crate::arguments::optim::{Slot, slots};
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -17,7 +17,7 @@ use smallvec::{SmallVec, smallvec};
 
 /// Parameters and the state of their update rule.
 pub struct Optimizer {
-    rule: Rule,
+    rule: UpdateRule,
     states: Vec<SmallVec<[Array; 4]>>,
     steps: i32,
 }
@@ -28,10 +28,10 @@ impl Optimizer {
     ///
     /// # Errors
     /// One that names the parameter that is of another kind.
-    pub fn new(params: &[Tensor], rule: Rule) -> Result<Optimizer> {
+    pub fn new(params: &[Tensor], rule: UpdateRule) -> Result<Optimizer> {
         let buffers = match rule {
-            Rule::Sgd(sgd) => (sgd.momentum != 0.0) as usize,
-            Rule::Adam(_) => 2,
+            UpdateRule::Sgd(sgd) => (sgd.momentum != 0.0) as usize,
+            UpdateRule::Adam(_) => 2,
         };
         let state = |(i, param): (usize, &Tensor)| {
             let param = match param {
@@ -88,7 +88,7 @@ const TO_MOVE: &str =
     "; a module that was moved takes the optimiser's state along by load_state_dict(state_dict())";
 
 /// Raises unless all arrays agree in shape and device, and the parameter is floating point.
-fn check(slot: &Slot, rule: &Rule) -> Result<()> {
+fn check(slot: &Slot, rule: &UpdateRule) -> Result<()> {
     let param = slot.param();
     if !param.dtype().is_float() {
         return Err(Error::dtype(format!(
@@ -114,7 +114,7 @@ fn check(slot: &Slot, rule: &Rule) -> Result<()> {
 /// `width` are those of [`slots`]; `steps` has one number for each parameter. Nothing changes if `found`, a
 /// 0-d int32, is given and is not 0.
 pub(crate) fn step(
-    arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule, found: Option<&Tensor>,
+    arrays: &[&Array], width: usize, steps: &[i32], rule: &UpdateRule, found: Option<&Tensor>,
 ) -> Result<()> {
     if arrays.is_empty() {
         return Ok(());
@@ -140,7 +140,7 @@ pub(crate) fn step(
 
 /// [`step`] for arrays on one device.
 fn step_on_device(
-    arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule, found: Option<&Tensor>,
+    arrays: &[&Array], width: usize, steps: &[i32], rule: &UpdateRule, found: Option<&Tensor>,
 ) -> Result<()> {
     let found = found.map(|found| found.to_device(arrays[0].device())).transpose()?;
     let found = found.as_ref().map(|found| found.array(rule.name())).transpose()?;
@@ -154,7 +154,9 @@ fn step_on_device(
 }
 
 /// One operation for parameters that lie on one device and share no memory.
-fn update(arrays: &[&Array], width: usize, steps: &[i32], rule: &Rule, found: Option<&Array>) -> Result<()> {
+fn update(
+    arrays: &[&Array], width: usize, steps: &[i32], rule: &UpdateRule, found: Option<&Array>,
+) -> Result<()> {
     let mut out: SmallVec<[&Array; 64]> = SmallVec::new();
     for (i, &x) in arrays.iter().enumerate() {
         if i % width + 1 < width {

@@ -51,18 +51,18 @@ fn backward_of_a_hand_worked_expression() -> Result<()> {
 
 #[test]
 fn the_interface_of_programs_names_what_is_wrong() -> Result<()> {
-    use wengert::optim::{Adam, Optimizer, Rule};
+    use wengert::optim::{Adam, Optimizer, UpdateRule};
     let w = Tensor::from_slice(&[1.0f32, -2.0], &[2])?;
     let (value, g) = wengert::value_and_grad(|w| w[0].square()?.sum(None, false), std::slice::from_ref(&w))?;
     close(value.item()?, 5.0);
     assert_eq!(g[0].to_vec()?, [2.0, -4.0]);
     // The first step of Adam moves every element by the learning rate; without a gradient, not at all.
-    let mut optimizer = Optimizer::new(std::slice::from_ref(&w), Rule::Adam(Adam::default()))?;
+    let mut optimizer = Optimizer::new(std::slice::from_ref(&w), UpdateRule::Adam(Adam::default()))?;
     optimizer.step(&[Tensor::from_slice(&[3.0f32, 0.0], &[2])?])?;
     assert!((w.to_vec()?[0] - 0.999).abs() < 1e-6 && w.to_vec()?[1] == -2.0);
     let text = |r: Result<Optimizer>| r.err().map_or(String::new(), |e| e.to_string());
     let integers = Tensor::from_slice(&[1i64, 2], &[2])?;
-    let rule = Rule::Adam(Adam::default());
+    let rule = UpdateRule::Adam(Adam::default());
     assert!(text(Optimizer::new(&[w.clone(), integers], rule)).contains("parameter 1 is int64"));
     assert!(text(Optimizer::new(&[leaf(w.clone())], rule)).contains("parameter 0 is recorded"));
     let squares = wengert::vmap(|x| Ok(vec![x[0].square()?]), std::slice::from_ref(&w), &[Some(0)])?;

@@ -8,7 +8,7 @@ use wengert::internals::autodiff::{Options, backward};
 use wengert::internals::autodiff::{batching, vmap};
 use wengert::internals::interp::{self, Randomness};
 use wengert::internals::op::Grads;
-use wengert::internals::op::{CustomRule, Plan, Source, call};
+use wengert::internals::op::{CustomRule, ForwardFacts, RuleInput, call};
 use wengert::internals::tape::Holder;
 use wengert::internals::tape::Node;
 use wengert::{Error, Result};
@@ -18,7 +18,7 @@ use wengert::{jvp, vjp};
 /// a test can tell them from derivatives by tracing.
 struct Sigmoid {
     factor: f64,
-    plan: OnceLock<Arc<Plan>>,
+    plan: OnceLock<Arc<ForwardFacts>>,
     forwards: AtomicUsize,
 }
 
@@ -32,9 +32,9 @@ impl CustomRule for Sigmoid {
         self.forwards.fetch_add(1, Ordering::Relaxed);
         let mut out = self.retrace(x)?;
         out.truncate(if hidden { 2 } else { 1 });
-        let plan = Plan {
+        let plan = ForwardFacts {
             visible: 1,
-            saved: vec![Source::Hidden(0)],
+            saved: vec![RuleInput::Hidden(0)],
             constant: vec![false],
             traceable: true,
             shared: vec![],
@@ -46,7 +46,7 @@ impl CustomRule for Sigmoid {
         let e = x[0].neg()?.exp()?;
         Ok(Tensors::from_vec(vec![e.add(1.0)?.reciprocal()?, e]))
     }
-    fn plan(&self) -> Result<Arc<Plan>> {
+    fn plan(&self) -> Result<Arc<ForwardFacts>> {
         self.plan.get().cloned().ok_or_else(|| Error::value("no forward yet"))
     }
     fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], _needs: &[bool]) -> Result<Grads> {

@@ -69,18 +69,18 @@ impl Adam {
 
 /// An update rule, and what its state holds.
 #[derive(Clone, Copy, Debug)]
-pub enum Rule {
+pub enum UpdateRule {
     /// State: a momentum buffer, or nothing.
     Sgd(Sgd),
     /// State: both moments, and for AMSGrad the largest second moment so far.
     Adam(Adam),
 }
 
-impl Rule {
+impl UpdateRule {
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Rule::Sgd(_) => "SGD",
-            Rule::Adam(_) => "Adam",
+            UpdateRule::Sgd(_) => "SGD",
+            UpdateRule::Adam(_) => "Adam",
         }
     }
 }

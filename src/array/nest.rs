@@ -139,9 +139,9 @@ impl Nest {
     /// Walks the row-major elements `start..start + count`, run by run along the innermost axis, and gives
     /// the positions of the operands `which`.
     #[inline(always)]
-    pub fn walk<const M: usize>(&self, which: [usize; M], start: usize, count: usize) -> Walk<'_, M> {
+    pub fn walk<const M: usize>(&self, which: [usize; M], start: usize, count: usize) -> NestWalk<'_, M> {
         let at = self.coordinates(start);
-        Walk { nest: self, which, at, position: which.map(|k| self.position(k, &at)), left: count }
+        NestWalk { nest: self, which, at, position: which.map(|k| self.position(k, &at)), left: count }
     }
 
     /// Calls `f(positions, elements already visited, run length)` for each run of [`Nest::walk`]. For loops
@@ -158,7 +158,7 @@ impl Nest {
 }
 
 /// A traversal of the elements of a nest, run by run along its innermost axis.
-pub struct Walk<'a, const M: usize> {
+pub struct NestWalk<'a, const M: usize> {
     nest: &'a Nest,
     which: [usize; M],
     at: [usize; MAX_RANK],
@@ -166,7 +166,7 @@ pub struct Walk<'a, const M: usize> {
     left: usize,
 }
 
-impl<const M: usize> Walk<'_, M> {
+impl<const M: usize> NestWalk<'_, M> {
     /// Returns the positions of the operands at the start of the next run, and its length.
     #[inline(always)]
     pub fn step(&mut self) -> Option<([isize; M], usize)> {

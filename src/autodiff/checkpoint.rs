@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Tag, eval};
 use crate::op::Op;
 use crate::process::sync::lock;
-use crate::tape::host_ref::{self, Holder, Part};
+use crate::tape::host_ref::{self, HeldPart, Holder};
 use crate::tape::node::Slot;
 use crate::tape::saving::{self, Packed, SavedHook};
 use crate::tensor::{Aval, Tensor, over_memory};
@@ -53,19 +53,19 @@ struct Ticket {
 }
 
 impl Holder for Region {
-    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+    fn parts(&self, see: &mut dyn FnMut(HeldPart<'_>)) {
         if let Some(held) = &self.held {
-            see(Part::Host(held));
+            see(HeldPart::Host(held));
         }
         if let Ok(values) = self.values.try_lock() {
-            values.iter().flatten().for_each(|value| see(Part::Tensor(value)));
+            values.iter().flatten().for_each(|value| see(HeldPart::Tensor(value)));
         }
     }
 }
 
 impl Holder for Ticket {
-    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
-        see(Part::Shared(self.region.clone()));
+    fn parts(&self, see: &mut dyn FnMut(HeldPart<'_>)) {
+        see(HeldPart::Shared(self.region.clone()));
     }
 }
 
@@ -130,8 +130,8 @@ struct Collect {
 struct Held(Tensor);
 
 impl Holder for Held {
-    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
-        see(Part::Tensor(&self.0));
+    fn parts(&self, see: &mut dyn FnMut(HeldPart<'_>)) {
+        see(HeldPart::Tensor(&self.0));
     }
 }
 

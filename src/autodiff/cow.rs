@@ -5,7 +5,7 @@ use crate::array::Array;
 use crate::error::Result;
 use crate::op::Op;
 use crate::process::sync::lock;
-use crate::tape::host_ref::{Holder, Part};
+use crate::tape::host_ref::{HeldPart, Holder};
 use crate::tape::location::Location;
 use crate::tape::node::Slot;
 use crate::tape::saving::{self, Packed, SavedHook, SavedTensor};
@@ -57,7 +57,7 @@ impl SavedHook for CopyOnWrite {
 }
 
 impl Holder for Cell {
-    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
+    fn parts(&self, see: &mut dyn FnMut(HeldPart<'_>)) {
         if let Ok(saved) = self.saved.try_lock() {
             see(saved.part());
         }

@@ -10,7 +10,7 @@ use crate::autodiff::owned::HolderWalk;
 use crate::autodiff::transform::{check_tangent, jvp, unwrap_to_level};
 use crate::bind::bind;
 use crate::error::{Error, Result};
-use crate::interp::staged::{Constant, List, Program, Source, Step};
+use crate::interp::staged::{Atom, Constant, Equation, List, Program};
 use crate::interp::{self, Kind};
 use crate::process::interrupt::InterruptBudget;
 use crate::tape::saving;
@@ -24,8 +24,8 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Linear {
     inputs: Vec<Aval>,
-    outputs: Vec<Source>,
-    steps: Vec<Step>,
+    outputs: Vec<Atom>,
+    steps: Vec<Equation>,
     /// The variables that can be dropped after each step.
     done: Vec<SmallVec<[usize; 2]>>,
     constants: Vec<Constant>,
@@ -53,7 +53,7 @@ where
     for t in &moved {
         let t = unwrap_to_level(t, &level);
         outputs.push(match t.owned_by(level.tag).map(|t| &t.payload) {
-            Some(Payload::Staged { var, .. }) => Source::Var(*var),
+            Some(Payload::Staged { var, .. }) => Atom::Var(*var),
             _ => list.constant(&t),
         });
     }
@@ -90,7 +90,7 @@ impl Linear {
             std::mem::take(&mut self.constants).into_iter().map(Some).collect();
         let all = self.steps.iter_mut().flat_map(|step| step.inputs.iter_mut()).chain(&mut self.outputs);
         for source in all {
-            let Source::Constant(at) = source else { continue };
+            let Atom::Constant(at) = source else { continue };
             if let Some(constant) = given[*at].take() {
                 moved[*at] = Some(self.constants.len());
                 self.constants.push(constant);
@@ -138,7 +138,7 @@ impl Linear {
     }
 
     /// Runs a step and returns its outputs.
-    fn run(&self, step: &Step, values: &[Option<Tensor>]) -> Result<Tensors> {
+    fn run(&self, step: &Equation, values: &[Option<Tensor>]) -> Result<Tensors> {
         let name = step.op.as_ref().map_or("detach", |op| op.name());
         let inputs: SmallVec<[&Tensor; 4]> =
             step.inputs.iter().map(|&source| self.find(source, values, name)).collect::<Result<_>>()?;
@@ -165,10 +165,10 @@ impl Linear {
     }
 
     /// Returns an operand of the step `name`.
-    fn find<'a>(&'a self, source: Source, values: &'a [Option<Tensor>], name: &str) -> Result<&'a Tensor> {
+    fn find<'a>(&'a self, source: Atom, values: &'a [Option<Tensor>], name: &str) -> Result<&'a Tensor> {
         match source {
-            Source::Constant(at) => self.constants[at].get(name),
-            Source::Var(var) => values[var].as_ref().ok_or_else(|| {
+            Atom::Constant(at) => self.constants[at].get(name),
+            Atom::Var(var) => values[var].as_ref().ok_or_else(|| {
                 Error::autodiff(format!("internal: linearize: {name} reads a value that is gone"))
             }),
         }
@@ -192,6 +192,6 @@ impl Linear {
 }
 
 /// The variables among `sources`.
-fn vars(sources: &[Source]) -> impl Iterator<Item = usize> {
+fn vars(sources: &[Atom]) -> impl Iterator<Item = usize> {
     sources.iter().filter_map(|source| source.var())
 }

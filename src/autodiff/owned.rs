@@ -6,7 +6,7 @@
 //! misses are kept alive, never freed too early.
 
 use crate::op::Op;
-use crate::tape::host_ref::{self, Holder, HostRef, Part};
+use crate::tape::host_ref::{self, HeldPart, Holder, HostRef};
 use crate::tape::node::{Node, Origin};
 use crate::tensor::{Payload, Tensor};
 use rustc_hash::FxHashMap;
@@ -63,7 +63,7 @@ impl HolderWalk<'_> {
     /// Walks the rules of an operation that the owner holds.
     pub fn rules(&mut self, op: &Op) {
         if let Op::Custom(custom) = op {
-            self.part(Part::Shared(custom.rules()));
+            self.part(HeldPart::Shared(custom.rules()));
         }
     }
 
@@ -95,11 +95,11 @@ impl HolderWalk<'_> {
         }
     }
 
-    fn part(&mut self, part: Part<'_>) {
+    fn part(&mut self, part: HeldPart<'_>) {
         match part {
-            Part::Host(held) => (self.see)(held),
-            Part::Tensor(t) => self.tensor(t),
-            Part::Shared(other) => {
+            HeldPart::Host(held) => (self.see)(held),
+            HeldPart::Tensor(t) => self.tensor(t),
+            HeldPart::Shared(other) => {
                 if self.meet(Arc::as_ptr(&other).cast()) {
                     self.others.push_back(other);
                 }

@@ -2,7 +2,7 @@
 //! element of parameter, gradient and state once. float32 and float64 are updated in their own precision,
 //! halves in float32 with one rounding at the end.
 
-use crate::arguments::optim::{Adam, Rule, Sgd, Slot};
+use crate::arguments::optim::{Adam, Sgd, Slot, UpdateRule};
 use crate::array::Array;
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
@@ -53,7 +53,7 @@ fn is_alone(x: &Array, others: &[&Array]) -> bool {
 }
 
 /// Applies `body` to all `slots` whose parameters compute in the precision of `T`, as one loop.
-fn sweep<T: Element>(slots: &[Slot], body: &impl Step<T>) -> Result<()> {
+fn sweep<T: Element>(slots: &[Slot], body: &impl PartUpdate<T>) -> Result<()> {
     let mut copies = Copies::default();
     let mut items: Vec<Wide<T>> = Vec::with_capacity(slots.len());
     for slot in slots.iter().filter(|s| s.param().dtype().compute() == T::DTYPE) {
@@ -78,18 +78,18 @@ fn sweep<T: Element>(slots: &[Slot], body: &impl Step<T>) -> Result<()> {
 }
 
 /// The update of a part of one parameter: `state` is written, `grad` is read.
-trait Step<T>: Sync {
+trait PartUpdate<T>: Sync {
     /// Updates one part; `step` counts from 1.
     fn run(&self, step: i32, state: &mut [&mut [T]], grad: &[T]);
 }
 
-/// Implements [`Step`] for both precisions; [`run_plain`] chooses the instruction set of the loop.
+/// Implements [`PartUpdate`] for both precisions; [`run_plain`] chooses the instruction set of the loop.
 macro_rules! step {
     (
         $rule:ident $($t:ident)*,
         |$this:ident, $step:ident, $state:ident, $grad:ident, $float:ident| $body:block
     ) => {
-        $(impl Step<$t> for $rule {
+        $(impl PartUpdate<$t> for $rule {
             fn run(&self, step: i32, state: &mut [&mut [$t]], grad: &[$t]) {
                 struct Loop<'a, 'b>(&'a $rule, i32, &'a mut [&'b mut [$t]], &'a [$t]);
                 impl PlainBody for Loop<'_, '_> {
@@ -165,19 +165,19 @@ step!(Adam f32 f64, |this, step, state, grad, Float| {
 });
 
 /// Applies one step of `rule`, in place, to parameters that share no memory; none if `found` is not 0.
-pub fn step(slots: &[Slot], rule: &Rule, found: Option<&Array>) -> Result<()> {
+pub fn step(slots: &[Slot], rule: &UpdateRule, found: Option<&Array>) -> Result<()> {
     if let Some(found) = found
         && found.item()? != 0.0
     {
         return Ok(());
     }
-    fn both(slots: &[Slot], body: &(impl Step<f32> + Step<f64>)) -> Result<()> {
+    fn both(slots: &[Slot], body: &(impl PartUpdate<f32> + PartUpdate<f64>)) -> Result<()> {
         sweep::<f32>(slots, body)?;
         sweep::<f64>(slots, body)
     }
     match rule {
-        Rule::Sgd(s) => both(slots, s),
-        Rule::Adam(a) => both(slots, a),
+        UpdateRule::Sgd(s) => both(slots, s),
+        UpdateRule::Adam(a) => both(slots, a),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::array::buffer::Device;
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::cast;
-use crate::cpu::run::isa::{Body, Lane, Scalar};
+use crate::cpu::run::isa::{Body, LoopFloat, Scalar};
 use crate::cpu::run::threads::{Shared, parallel_for};
 use crate::error::Result;
 
@@ -102,7 +102,7 @@ const PASS: usize = 128;
 impl Body<f32> for BoxMuller<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<L: Lane<Float = f32>>(self) {
+    fn run<L: LoopFloat<Float = f32>>(self) {
         let (mut first, mut second) = ([0.0f32; PASS], [0.0f32; PASS]);
         for (pass, part) in self.out.chunks_mut(2 * PASS).enumerate() {
             for b in 0..part.len().div_ceil(4) {

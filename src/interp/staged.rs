@@ -19,26 +19,26 @@ use std::sync::{Arc, Mutex};
 
 /// Where an operand comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum Atom {
     /// An input, or the output of a step before.
     Var(usize),
     /// A constant.
     Constant(usize),
 }
 
-impl Source {
+impl Atom {
     /// The variable, if it is one.
     pub fn var(self) -> Option<usize> {
-        if let Source::Var(var) = self { Some(var) } else { None }
+        if let Atom::Var(var) = self { Some(var) } else { None }
     }
 }
 
 /// One operation of the list.
-pub struct Step {
+pub struct Equation {
     /// The operation; `None` is the same value without its history.
     pub op: Option<Op>,
     /// Its operands.
-    pub inputs: SmallVec<[Source; 4]>,
+    pub inputs: SmallVec<[Atom; 4]>,
     /// The variable of its first output; the others follow.
     pub first: usize,
     /// The number of its outputs.
@@ -85,7 +85,7 @@ impl Constant {
 #[derive(Default)]
 pub struct List {
     /// The operations, in the order in which they ran.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Equation>,
     /// The constants.
     pub constants: Vec<Constant>,
     /// The number of variables.
@@ -96,13 +96,13 @@ pub struct List {
 
 impl List {
     /// A constant of the list.
-    pub fn constant(&mut self, value: &Tensor) -> Source {
+    pub fn constant(&mut self, value: &Tensor) -> Atom {
         let at = self.constants.len();
         if let Some(memory) = saving::bottom(value) {
             self.buffers.entry(memory.buffer().id()).or_default().push(at as u32);
         }
         self.constants.push(Constant::new(value.clone()));
-        Source::Constant(at)
+        Atom::Constant(at)
     }
 
     /// So many new variables; the first of them.
@@ -128,7 +128,7 @@ impl Program {
         let value = traced.inner().detach();
         let mut list = lock(&self.0);
         let first = list.vars(1);
-        list.steps.push(Step { op: None, inputs: smallvec![Source::Var(var)], first, outputs: 1 });
+        list.steps.push(Equation { op: None, inputs: smallvec![Atom::Var(var)], first, outputs: 1 });
         drop(list);
         self.value(traced.tag, value, first)
     }
@@ -183,10 +183,10 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     let mut list = lock(&program.0);
     let mut sources = SmallVec::new();
     for (var, value) in vars.iter().zip(&values) {
-        sources.push(var.map_or_else(|| list.constant(value), Source::Var));
+        sources.push(var.map_or_else(|| list.constant(value), Atom::Var));
     }
     let first = list.vars(outputs.len());
-    list.steps.push(Step { op: Some(op.clone()), inputs: sources, first, outputs: outputs.len() });
+    list.steps.push(Equation { op: Some(op.clone()), inputs: sources, first, outputs: outputs.len() });
     drop(list);
     Ok(outputs.into_iter().enumerate().map(|(i, y)| program.value(at.tag, y, first + i)).collect())
 }

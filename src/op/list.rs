@@ -88,7 +88,7 @@ macro_rules! output {
 }
 
 /// What the documentation tells of an entry of the list.
-pub struct Entry {
+pub struct OpEntry {
     /// The name of its variant.
     pub name: &'static str,
     /// Its documentation.
@@ -170,8 +170,8 @@ macro_rules! ops {
                 match self { $(Op::$name(_op) => lower!($complex, _op, x),)* }
             }
             /// What the documentation tells of every kind of operation, in the order of the list.
-            pub fn entries() -> Vec<Entry> {
-                vec![$(Entry {
+            pub fn entries() -> Vec<OpEntry> {
+                vec![$(OpEntry {
                     name: stringify!($name),
                     doc: concat!($($doc, "\n"),*).trim_ascii(),
                     class: Class::$class,

@@ -28,7 +28,7 @@ mod outputs;
 pub use at_call::AtCall;
 pub(crate) use batched::batch_in_front;
 pub use batched::{Batched, BatchedOutputs, align, aligned, first_in_front, in_front};
-pub use list::{Entry, Op};
+pub use list::{Op, OpEntry};
 pub use needs::{Needs, Saves};
 pub use outputs::{Operation, Outputs};
 

@@ -3,7 +3,7 @@
 //!
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
-use crate::arguments::optim::{Rule, Slot, slots};
+use crate::arguments::optim::{Slot, UpdateRule, slots};
 use crate::op::AtCall;
 use crate::ops::prelude::*;
 use crate::ops::writes::donated::based;
@@ -15,7 +15,7 @@ use std::hash::{Hash, Hasher};
 #[derive(Clone, Debug)]
 pub struct Update {
     /// The update rule. Its formula is what the operation is; its numbers are given.
-    pub rule: Rule,
+    pub rule: UpdateRule,
     /// The number of inputs of each parameter.
     pub width: u32,
     /// Whether an input decides on the device if the step is taken.
@@ -28,8 +28,10 @@ impl Update {
     /// Which of the formulas of the rule.
     fn formula(&self) -> (u32, bool, bool, [bool; 3]) {
         match self.rule {
-            Rule::Sgd(s) => (self.width, self.guarded, false, [s.momentum != 0.0, s.nesterov, s.maximize]),
-            Rule::Adam(a) => (self.width, self.guarded, true, [a.decoupled, false, a.maximize]),
+            UpdateRule::Sgd(s) => {
+                (self.width, self.guarded, false, [s.momentum != 0.0, s.nesterov, s.maximize])
+            }
+            UpdateRule::Adam(a) => (self.width, self.guarded, true, [a.decoupled, false, a.maximize]),
         }
     }
 
@@ -85,9 +87,9 @@ kernel! {
     /// Per element: two and two more for momentum, or twelve for Adam.
     flops |x, _y| {
         let each = match self.rule {
-            Rule::Sgd(s) if s.momentum == 0.0 => 2,
-            Rule::Sgd(_) => 4,
-            Rule::Adam(_) => 12,
+            UpdateRule::Sgd(s) if s.momentum == 0.0 => 2,
+            UpdateRule::Sgd(_) => 4,
+            UpdateRule::Adam(_) => 12,
         };
         self.split(x).0.chunks(self.width as usize).map(|x| cost::each(&x[..1], each)).sum()
     }

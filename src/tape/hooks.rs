@@ -53,7 +53,7 @@ impl Keep {
 }
 
 /// A registered hook, its id, and the Python object that it holds.
-struct Entry {
+struct Registered {
     id: u64,
     hook: Hook,
     held: Option<HostRef>,
@@ -64,7 +64,7 @@ struct Entry {
 pub struct Hooks {
     /// The last id given.
     last: AtomicU64,
-    entries: Mutex<Vec<Entry>>,
+    entries: Mutex<Vec<Registered>>,
     retained: Mutex<Vec<(u32, Weak<Keep>)>>,
     notes: OnceLock<HostRef>,
 }
@@ -73,7 +73,7 @@ impl Hooks {
     /// Registers a hook and returns the id that removes it. `held` is the Python object that the hook holds.
     pub fn add(&self, hook: Hook, held: Option<HostRef>) -> u64 {
         let id = 1 + self.last.fetch_add(1, Ordering::Relaxed);
-        lock(&self.entries).push(Entry { id, hook, held });
+        lock(&self.entries).push(Registered { id, hook, held });
         id
     }
 

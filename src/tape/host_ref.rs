@@ -40,7 +40,7 @@ impl Drop for HostRef {
 }
 
 /// A part of a [`Holder`].
-pub enum Part<'a> {
+pub enum HeldPart<'a> {
     /// A reference to a Python object.
     Host(&'a HostRef),
     /// A tensor.
@@ -52,5 +52,5 @@ pub enum Part<'a> {
 /// Something on the tape that may hold Python objects.
 pub trait Holder: Send + Sync {
     /// Shows its parts to `see`; by default, none that matter to Python's garbage collector.
-    fn parts(&self, _see: &mut dyn FnMut(Part<'_>)) {}
+    fn parts(&self, _see: &mut dyn FnMut(HeldPart<'_>)) {}
 }

@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::interp::{Tag, eval};
 use crate::op::Op;
-use crate::tape::host_ref::{Holder, Part};
+use crate::tape::host_ref::{HeldPart, Holder};
 use crate::tape::location::{self, Location};
 use crate::tape::node::{Saved, Slot};
 use crate::tensor::{Aval, Tensor, over_memory};
@@ -112,10 +112,10 @@ impl SavedTensor {
     }
 
     /// Its content, for the walk of the garbage collector.
-    pub fn part(&self) -> Part<'_> {
+    pub fn part(&self) -> HeldPart<'_> {
         match &self.store {
-            Store::Plain(t) => Part::Tensor(t),
-            Store::Packed(p) => Part::Shared(p.clone()),
+            Store::Plain(t) => HeldPart::Tensor(t),
+            Store::Packed(p) => HeldPart::Shared(p.clone()),
         }
     }
 

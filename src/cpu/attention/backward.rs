@@ -6,8 +6,8 @@
 
 use super::buffers::Buffers;
 use super::forward::{load_log_sum, score_tangents};
-use super::operand::{Operand, View};
-use super::product::{Number, Product};
+use super::operand::{MatrixBatch, View};
+use super::product::{Product, TileFloat};
 use super::tile::{self, Backward, Known, Second};
 use super::{Block, LANE, OutputTangents, Problem, TangentOperands, Tile, WORK, Wanted, coordinates};
 use crate::arguments::attention::laid_out_as;
@@ -25,11 +25,11 @@ pub struct Pass<T> {
     /// Sizes and operands.
     pub p: Problem<T>,
     /// The result of the forward pass.
-    pub out: Operand<T>,
+    pub out: MatrixBatch<T>,
     /// The logarithms of sums of exponentials.
-    pub log_sum: Operand<T>,
+    pub log_sum: MatrixBatch<T>,
     /// The cotangent of the result.
-    pub g: Operand<T>,
+    pub g: MatrixBatch<T>,
     /// The further inputs of the second derivative.
     pub second: Option<SecondOrder<T>>,
 }
@@ -39,23 +39,23 @@ pub struct SecondOrder<T> {
     /// The tangents.
     t: TangentOperands<T>,
     /// The tangent of the result.
-    out: Operand<T>,
+    out: MatrixBatch<T>,
     /// The mean of the tangents of the scores.
-    mean: Operand<T>,
+    mean: MatrixBatch<T>,
 }
 
-impl<T: Number> SecondOrder<T> {
+impl<T: TileFloat> SecondOrder<T> {
     /// Returns the inputs in the compute dtype.
     pub fn new(x: &OutputTangents) -> Result<SecondOrder<T>> {
         let t = TangentOperands::new(&x.tangents)?;
-        Ok(SecondOrder { t, out: Operand::read(x.out)?, mean: Operand::read(x.mean)? })
+        Ok(SecondOrder { t, out: MatrixBatch::read(x.out)?, mean: MatrixBatch::read(x.mean)? })
     }
 }
 
 /// The accumulator of the gradient of keys or values: the gradient itself, or separate rows where its rows
 /// are not whole vectors or several tasks add to it.
 struct Sink<T> {
-    out: Operand<T>,
+    out: MatrixBatch<T>,
     apart: Option<Scratch<T>>,
     start: Shared<T>,
     splits: usize,
@@ -65,7 +65,7 @@ struct Sink<T> {
     row: isize,
 }
 
-impl<T: Number> Sink<T> {
+impl<T: TileFloat> Sink<T> {
     fn new(out: &Array, items: usize, splits: usize) -> Result<Sink<T>> {
         let rank = out.rank();
         let (keys, columns) = (out.dim(rank - 2), out.dim(rank - 1));
@@ -74,7 +74,7 @@ impl<T: Number> Sink<T> {
         let mut apart = (!direct).then(|| Scratch::zeroed(items * splits * keys * pitch)).transpose()?;
         let start = apart.as_mut().map_or(Shared::new(out.ptr::<T>()), Scratch::shared);
         let row = if direct { out.stride(rank - 2) } else { pitch as isize };
-        Ok(Sink { out: Operand::new(out), apart, start, splits, keys, columns, pitch, row })
+        Ok(Sink { out: MatrixBatch::new(out), apart, start, splits, keys, columns, pitch, row })
     }
 
     /// Returns the first row of one task.
@@ -146,7 +146,7 @@ impl<T: Number> Sink<T> {
     }
 }
 
-impl<T: Number> Pass<T> {
+impl<T: TileFloat> Pass<T> {
     /// Returns buffers for any block.
     fn buffers(&self) -> Result<Buffers<T>> {
         Buffers::new(&self.p, true, self.second.is_some())
@@ -162,7 +162,7 @@ impl<T: Number> Pass<T> {
         let [log_sum, delta, mean, middle] = buffers.columns;
         // SAFETY: the caller guarantees that the operands cover the block and that the buffers fit it.
         unsafe {
-            let load = |x: &Operand<T>, to: [*mut T; 2], columns: usize, scale: f64| {
+            let load = |x: &MatrixBatch<T>, to: [*mut T; 2], columns: usize, scale: f64| {
                 x.queries(block).transpose_into(to[0], block, columns, scale);
                 x.queries(block).copy_into(to[1], block, columns, columns.next_multiple_of(LANE), scale);
             };
@@ -190,7 +190,7 @@ impl<T: Number> Pass<T> {
     ///
     /// # Safety
     /// As for [`Pass::enter`].
-    unsafe fn dot(&self, block: &Block, y: &Operand<T>, transposed: *const T, to: *mut T) {
+    unsafe fn dot(&self, block: &Block, y: &MatrixBatch<T>, transposed: *const T, to: *mut T) {
         let y = y.queries(block);
         // SAFETY: the caller guarantees that `y` and `transposed` cover the block; `to` has its width.
         unsafe {
@@ -235,8 +235,8 @@ impl<T: Number> Pass<T> {
     /// # Safety
     /// As for [`Pass::enter`], and no other thread writes the rows of the results.
     unsafe fn block(
-        &self, block: &Block, buffers: &Buffers<T>, dq: Option<&Operand<T>>, dk: Option<(&Sink<T>, *mut T)>,
-        dv: Option<(&Sink<T>, *mut T)>,
+        &self, block: &Block, buffers: &Buffers<T>, dq: Option<&MatrixBatch<T>>,
+        dk: Option<(&Sink<T>, *mut T)>, dv: Option<(&Sink<T>, *mut T)>,
     ) {
         let (p, t) = (&self.p, self.second.as_ref().map(|second| &second.t));
         let Buffers { q: [_, q], tq: [_, tq], g: [_, g], scores, adjoint, moved, sums, .. } = *buffers;
@@ -276,12 +276,12 @@ impl<T: Number> Pass<T> {
 }
 
 /// Returns the wanted gradients of queries, keys and values, in the layouts of these.
-pub fn gradients<T: Number>(pass: &Pass<T>, wanted: Wanted) -> Result<[Option<Array>; 3]> {
+pub fn gradients<T: TileFloat>(pass: &Pass<T>, wanted: Wanted) -> Result<[Option<Array>; 3]> {
     if !(wanted.q || wanted.k || wanted.v) {
         return Ok([None, None, None]);
     }
     let p = &pass.p;
-    let made = |wanted: bool, like: &Operand<T>| {
+    let made = |wanted: bool, like: &MatrixBatch<T>| {
         wanted.then(|| laid_out_as(like.array.shape(), &like.array, T::DTYPE)).transpose()
     };
     let (dq, dk, dv) = (made(wanted.q, &p.q)?, made(wanted.k, &p.k)?, made(wanted.v, &p.v)?);
@@ -290,7 +290,7 @@ pub fn gradients<T: Number>(pass: &Pass<T>, wanted: Wanted) -> Result<[Option<Ar
     let blocks = owners.sharing.numel() * p.blocks();
     let splits = TASKS.div_ceil(items.max(1)).min(blocks).max(1);
     let sink = |out: &Option<Array>| out.as_ref().map(|out| Sink::<T>::new(out, items, splits)).transpose();
-    let (to_q, to_k, to_v) = (dq.as_ref().map(Operand::new), sink(&dk)?, sink(&dv)?);
+    let (to_q, to_k, to_v) = (dq.as_ref().map(MatrixBatch::new), sink(&dk)?, sink(&dv)?);
     let work = 3 * p.work() * blocks.div_ceil(splits);
     try_parallel_for(items * splits, WORK.div_ceil(work.max(1)), |range| {
         let buffers = pass.buffers()?;
@@ -318,14 +318,14 @@ pub fn gradients<T: Number>(pass: &Pass<T>, wanted: Wanted) -> Result<[Option<Ar
 /// Returns the gradient of an added mask in the shape of `like`, the mask: the cotangents of the scores,
 /// summed over everything that shares it. A task owns rows of the mask and walks the batch elements that
 /// share them, in order; so this is a pass of its own.
-pub fn mask_gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
+pub fn mask_gradient<T: TileFloat>(pass: &Pass<T>, like: &Array) -> Result<Array> {
     let p = &pass.p;
     let out = Array::full(like.shape(), 0.0, T::DTYPE)?;
     let owners = p.owners(like);
     // A mask with one row for all queries is one task; otherwise each block of queries owns its rows.
     let one_row = like.dim(like.rank() - 2) == 1;
     let (tasks, walked) = if one_row { (1, p.blocks()) } else { (p.blocks(), 1) };
-    let to = Operand::<T>::new(&out);
+    let to = MatrixBatch::<T>::new(&out);
     let numbers = owners.sharing.numel() * walked;
     try_parallel_for(owners.own.numel() * tasks, WORK.div_ceil((p.work() * numbers).max(1)), |range| {
         let buffers = pass.buffers()?;
@@ -354,7 +354,7 @@ pub fn mask_gradient<T: Number>(pass: &Pass<T>, like: &Array) -> Result<Array> {
 ///
 /// # Safety
 /// `from` has the size of the tile; the matrix covers it, and only the caller accesses it.
-unsafe fn add_transposed<T: Number>(tile: &Tile, from: *const T, to: View<T>) {
+unsafe fn add_transposed<T: TileFloat>(tile: &Tile, from: *const T, to: View<T>) {
     for i in 0..tile.block.queries {
         for j in 0..tile.keys {
             // SAFETY: the caller guarantees the tile and sole access to the matrix (`# Safety`).

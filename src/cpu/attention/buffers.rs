@@ -1,6 +1,6 @@
 //! Working memory for one block of queries.
 
-use super::product::Number;
+use super::product::TileFloat;
 use super::{KEYS, LANE, Problem, QUERIES};
 use crate::cpu::run::scratch::Scratch;
 use crate::error::Result;
@@ -31,7 +31,7 @@ pub struct Buffers<T> {
     _memory: Vec<Scratch<T>>,
 }
 
-impl<T: Number> Buffers<T> {
+impl<T: TileFloat> Buffers<T> {
     /// Returns buffers for any block of the problem, for a reverse pass or one with tangents if so asked.
     pub fn new(p: &Problem<T>, reverse: bool, tangents: bool) -> Result<Buffers<T>> {
         let mut memory = Vec::new();

@@ -1,8 +1,8 @@
 //! The passes that own blocks of queries: the result and its tangent.
 
 use super::buffers::Buffers;
-use super::operand::{Operand, View};
-use super::product::Number;
+use super::operand::{MatrixBatch, View};
+use super::product::TileFloat;
 use super::tile::{self, Finish, Forward, Known, Online, Scale};
 use super::{Block, Problem, TangentOperands, Tile, WORK, coordinates, mask};
 use crate::arguments::attention::laid_out_as;
@@ -16,7 +16,7 @@ use crate::error::Result;
 ///
 /// # Safety
 /// `to` has capacity for the block's width; `from` covers the block.
-pub unsafe fn load_log_sum<T: Number>(block: &Block, from: View<T>, to: *mut T) {
+pub unsafe fn load_log_sum<T: TileFloat>(block: &Block, from: View<T>, to: *mut T) {
     let infinity = T::from_f64(f64::INFINITY);
     for i in 0..block.width {
         // SAFETY: the caller guarantees the capacity, and `from` covers every query below `block.queries`.
@@ -29,14 +29,14 @@ pub unsafe fn load_log_sum<T: Number>(block: &Block, from: View<T>, to: *mut T) 
 
 /// Returns a result and a number per query, both computed block by block: `body` gets the transposed queries,
 /// and adds the transposed result to `sums` and writes the numbers to the first of `columns`.
-fn by_blocks<T: Number>(
+fn by_blocks<T: TileFloat>(
     p: &Problem<T>, tangents: bool, work: usize, body: impl Fn(&Block, &Buffers<T>) + Sync,
 ) -> Result<(Array, Array)> {
     let like = &p.q.array;
     let last = like.rank() - 1;
     let y = laid_out_as(like.shape().with(last, p.width), like, T::DTYPE)?;
     let column = Array::empty(like.shape().with(last, 1), T::DTYPE, Device::Cpu)?;
-    let (to, column_to) = (Operand::<T>::new(&y), Operand::<T>::new(&column));
+    let (to, column_to) = (MatrixBatch::<T>::new(&y), MatrixBatch::<T>::new(&column));
     let blocks = p.blocks();
     try_parallel_for(p.batch.numel() * blocks, WORK.div_ceil(work.max(1)), |range| {
         let buffers = Buffers::new(p, false, tangents)?;
@@ -57,7 +57,7 @@ fn by_blocks<T: Number>(
 }
 
 /// Returns the result and the logarithm of the sum of exponentials.
-pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
+pub fn forward<T: TileFloat>(p: &Problem<T>) -> Result<(Array, Array)> {
     by_blocks(p, false, p.work(), |block, buffers| {
         let (width, scores, out) = (block.width, buffers.scores, buffers.sums);
         let [top, sum, factor, _] = buffers.columns;
@@ -85,8 +85,8 @@ pub fn forward<T: Number>(p: &Problem<T>) -> Result<(Array, Array)> {
 }
 
 /// Returns the tangent of the result and the mean of the tangents of the scores.
-pub fn tangent<T: Number>(
-    p: &Problem<T>, y: &Operand<T>, log_sum: &Operand<T>, t: &TangentOperands<T>,
+pub fn tangent<T: TileFloat>(
+    p: &Problem<T>, y: &MatrixBatch<T>, log_sum: &MatrixBatch<T>, t: &TangentOperands<T>,
 ) -> Result<(Array, Array)> {
     by_blocks(p, true, 2 * p.work(), |block, buffers| {
         let (width, scores, tangent, out) = (block.width, buffers.scores, buffers.moved, buffers.sums);
@@ -126,7 +126,7 @@ pub fn tangent<T: Number>(
 ///
 /// # Safety
 /// The tangents cover the problem, for which `buffers` was made, and which hold the block.
-pub unsafe fn score_tangents<T: Number>(
+pub unsafe fn score_tangents<T: TileFloat>(
     p: &Problem<T>, tile: &Tile, t: &TangentOperands<T>, buffers: &Buffers<T>,
 ) {
     let to = buffers.moved;

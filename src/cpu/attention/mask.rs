@@ -1,8 +1,8 @@
 //! Masks, causality and dropout of a tile of scores.
 
 use super::super::random::philox;
-use super::operand::{Operand, View};
-use super::product::Number;
+use super::operand::{MatrixBatch, View};
+use super::product::TileFloat;
 use super::{Block, LANE, Problem, Tile};
 use crate::arguments::attention::Dropout;
 use crate::array::random::State;
@@ -13,9 +13,9 @@ pub enum Mask<T> {
     /// Every score counts.
     None,
     /// Only the scores where the mask is true count.
-    Bool(Operand<bool>),
+    Bool(MatrixBatch<bool>),
     /// Every score counts, after the mask is added.
-    Add(Operand<T>),
+    Add(MatrixBatch<T>),
 }
 
 impl Dropout {
@@ -39,7 +39,7 @@ const TOGETHER: usize = 16;
 ///
 /// # Safety
 /// `to` has capacity for the tile.
-pub unsafe fn dropout_tile<T: Number>(p: &Problem<T>, dropout: &Dropout, tile: &Tile, to: *mut T) {
+pub unsafe fn dropout_tile<T: TileFloat>(p: &Problem<T>, dropout: &Dropout, tile: &Tile, to: *mut T) {
     let Block { at, query, queries, width } = tile.block;
     let element = dropout.element(&p.batch, &at);
     let (probability, State { seed, offset }) = (dropout.p as f32, dropout.state);
@@ -71,7 +71,7 @@ pub unsafe fn dropout_tile<T: Number>(p: &Problem<T>, dropout: &Dropout, tile: &
     }
 }
 
-fn never<T: Number>() -> T {
+fn never<T: TileFloat>() -> T {
     T::from_f64(f64::NEG_INFINITY)
 }
 
@@ -79,7 +79,7 @@ fn never<T: Number>() -> T {
 ///
 /// # Safety
 /// `scores` has the size of the tile.
-pub unsafe fn causal_tile<T: Number>(tile: &Tile, scores: *mut T) {
+pub unsafe fn causal_tile<T: TileFloat>(tile: &Tile, scores: *mut T) {
     let Block { query, queries, width, .. } = tile.block;
     for j in 0..tile.keys {
         let before = (tile.key + j).saturating_sub(query).min(queries);
@@ -92,7 +92,7 @@ pub unsafe fn causal_tile<T: Number>(tile: &Tile, scores: *mut T) {
 ///
 /// # Safety
 /// `scores` has the size of the tile, and the mask covers it.
-pub unsafe fn bool_tile<T: Number>(tile: &Tile, mask: View<bool>, scores: *mut T) {
+pub unsafe fn bool_tile<T: TileFloat>(tile: &Tile, mask: View<bool>, scores: *mut T) {
     // SAFETY: the caller guarantees that the mask covers the tile, and `at` lies inside it.
     unsafe {
         each(tile, mask, |at, take| {
@@ -106,7 +106,7 @@ pub unsafe fn bool_tile<T: Number>(tile: &Tile, mask: View<bool>, scores: *mut T
 ///
 /// # Safety
 /// `scores` has the size of the tile, and the mask covers it.
-pub unsafe fn add_tile<T: Number>(tile: &Tile, mask: View<T>, scores: *mut T) {
+pub unsafe fn add_tile<T: TileFloat>(tile: &Tile, mask: View<T>, scores: *mut T) {
     // SAFETY: the caller guarantees that the mask covers the tile, and `at` lies inside it.
     unsafe {
         each(tile, mask, |at, add| {

@@ -25,8 +25,8 @@ use crate::cpu::rows::norm::with_float;
 use crate::error::Result;
 use backward::{Pass, SecondOrder};
 use mask::Mask;
-use operand::{Operand, converted};
-use product::{Number, Product};
+use operand::{MatrixBatch, converted};
+use product::{Product, TileFloat};
 
 /// Lanes that are handled together; the width of a tile is a multiple of it.
 const LANE: usize = 16;
@@ -51,7 +51,7 @@ pub fn forward(x: &Inputs) -> Result<(Array, Array)> {
 /// Returns the tangent of the result and the mean of the tangents of the scores.
 pub fn jvp(x: &Inputs, known: &Known, t: &Tangents) -> Result<(Array, Array)> {
     let (y, mean) = with_float!(x.q.dtype().compute(), T => {
-        let (out, log_sum) = (Operand::read(known.out)?, Operand::read(known.log_sum)?);
+        let (out, log_sum) = (MatrixBatch::read(known.out)?, MatrixBatch::read(known.log_sum)?);
         forward::tangent(&Problem::<T>::new(x)?, &out, &log_sum, &TangentOperands::new(t)?)?
     });
     Ok((converted(&y, x.q.dtype())?, mean))
@@ -66,9 +66,9 @@ pub fn vjp(
     let grads = with_float!(dtype, T => {
         let pass = Pass::<T> {
             p: Problem::new(x)?,
-            out: Operand::read(known.out)?,
-            log_sum: Operand::read(known.log_sum)?,
-            g: Operand::read(g)?,
+            out: MatrixBatch::read(known.out)?,
+            log_sum: MatrixBatch::read(known.log_sum)?,
+            g: MatrixBatch::read(g)?,
             second: moved.map(SecondOrder::new).transpose()?,
         };
         let [dq, dk, dv] = backward::gradients(&pass, wanted)?;
@@ -85,15 +85,15 @@ pub fn vjp(
 
 /// Tangents in the compute dtype, each if its operand has one.
 struct TangentOperands<T> {
-    q: Option<Operand<T>>,
-    k: Option<Operand<T>>,
-    v: Option<Operand<T>>,
-    mask: Option<Operand<T>>,
+    q: Option<MatrixBatch<T>>,
+    k: Option<MatrixBatch<T>>,
+    v: Option<MatrixBatch<T>>,
+    mask: Option<MatrixBatch<T>>,
 }
 
-impl<T: Number> TangentOperands<T> {
+impl<T: TileFloat> TangentOperands<T> {
     fn new(t: &Tangents) -> Result<TangentOperands<T>> {
-        let read = |t: Option<&Array>| t.map(Operand::read).transpose();
+        let read = |t: Option<&Array>| t.map(MatrixBatch::read).transpose();
         Ok(TangentOperands { q: read(t.q)?, k: read(t.k)?, v: read(t.v)?, mask: read(t.mask)? })
     }
 }
@@ -111,9 +111,9 @@ struct Problem<T> {
     /// `V`, the length of a value.
     width: usize,
     /// The queries, whose layout the results follow.
-    q: Operand<T>,
-    k: Operand<T>,
-    v: Operand<T>,
+    q: MatrixBatch<T>,
+    k: MatrixBatch<T>,
+    v: MatrixBatch<T>,
     mask: Mask<T>,
     settings: Settings,
 }
@@ -168,7 +168,7 @@ impl Owners {
     }
 }
 
-impl<T: Number> Problem<T> {
+impl<T: TileFloat> Problem<T> {
     fn new(x: &Inputs) -> Result<Problem<T>> {
         let rank = x.q.rank();
         Ok(Problem {
@@ -177,13 +177,13 @@ impl<T: Number> Problem<T> {
             keys: x.k.dim(rank - 2),
             depth: x.q.dim(rank - 1),
             width: x.v.dim(rank - 1),
-            q: Operand::read(x.q)?,
-            k: Operand::read(x.k)?,
-            v: Operand::read(x.v)?,
+            q: MatrixBatch::read(x.q)?,
+            k: MatrixBatch::read(x.k)?,
+            v: MatrixBatch::read(x.v)?,
             mask: match x.mask {
                 None => Mask::None,
-                Some(mask) if mask.dtype() == DType::Bool => Mask::Bool(Operand::new(mask)),
-                Some(mask) => Mask::Add(Operand::read(mask)?),
+                Some(mask) if mask.dtype() == DType::Bool => Mask::Bool(MatrixBatch::new(mask)),
+                Some(mask) => Mask::Add(MatrixBatch::read(mask)?),
             },
             settings: *x.settings,
         })
@@ -252,7 +252,9 @@ impl<T: Number> Problem<T> {
     ///
     /// # Safety
     /// `b` has the tile's width and `depth` rows; `to` has capacity for the tile.
-    unsafe fn against(&self, tile: &Tile, x: &Operand<T>, depth: usize, b: *const T, to: *mut T, add: bool) {
+    unsafe fn against(
+        &self, tile: &Tile, x: &MatrixBatch<T>, depth: usize, b: *const T, to: *mut T, add: bool,
+    ) {
         let n = tile.block.width;
         let p = Product { m: tile.keys, n, k: depth, a: x.keys(tile), b, c: to, c_stride: n, add };
         // SAFETY: the caller guarantees the pointers (`# Safety`); `x` covers the keys of the tile.
@@ -263,7 +265,7 @@ impl<T: Number> Problem<T> {
     ///
     /// # Safety
     /// `from` is a tile; `to` has the tile's width and `rows` rows.
-    unsafe fn gather(&self, tile: &Tile, x: &Operand<T>, rows: usize, from: *const T, to: *mut T) {
+    unsafe fn gather(&self, tile: &Tile, x: &MatrixBatch<T>, rows: usize, from: *const T, to: *mut T) {
         let (n, a) = (tile.block.width, x.keys(tile).transposed());
         let p = Product { m: rows, n, k: tile.keys, a, b: from, c: to, c_stride: n, add: true };
         // SAFETY: the caller guarantees both pointers (`# Safety`); `x` covers the keys of the tile.

@@ -1,6 +1,6 @@
 //! Strided operands of attention, and their copies to and from transposed blocks.
 
-use super::product::Number;
+use super::product::TileFloat;
 use super::{Block, Tile};
 use crate::arguments::attention::{inverse, memory_order};
 use crate::array::Array;
@@ -11,7 +11,7 @@ use crate::cpu::run::threads::Shared;
 use crate::error::Result;
 
 /// A batch of matrices: the last two axes are rows and columns. Axes of length 1 broadcast, with stride 0.
-pub struct Operand<T> {
+pub struct MatrixBatch<T> {
     /// The array, which keeps the memory.
     pub array: Array,
     start: Shared<T>,
@@ -31,21 +31,21 @@ pub struct View<T> {
     pub column: isize,
 }
 
-impl<T: Element> Operand<T> {
+impl<T: Element> MatrixBatch<T> {
     /// Returns the operand in `x`, which has at least two axes.
-    pub fn new(x: &Array) -> Operand<T> {
+    pub fn new(x: &Array) -> MatrixBatch<T> {
         let rank = x.rank();
         // An axis of length 1 is broadcast, so its stride is 0 whatever the array says.
         let stride = |i: usize| if x.dim(i) == 1 { 0 } else { x.stride(i) };
         let mut batch = [0; MAX_RANK];
         batch[..rank - 2].iter_mut().enumerate().for_each(|(i, s)| *s = stride(i));
         let (row, column) = (stride(rank - 2), stride(rank - 1));
-        Operand { array: x.clone(), start: Shared::new(x.ptr::<T>()), batch, row, column }
+        MatrixBatch { array: x.clone(), start: Shared::new(x.ptr::<T>()), batch, row, column }
     }
 
     /// Returns `x` as an operand, converted to the compute dtype.
-    pub fn read(x: &Array) -> Result<Operand<T>> {
-        Ok(Operand::new(&converted(x, T::DTYPE)?))
+    pub fn read(x: &Array) -> Result<MatrixBatch<T>> {
+        Ok(MatrixBatch::new(&converted(x, T::DTYPE)?))
     }
 
     /// Returns the matrix at these coordinates of the batch.
@@ -97,7 +97,7 @@ impl<T: Copy> View<T> {
     }
 }
 
-impl<T: Number> View<T> {
+impl<T: TileFloat> View<T> {
     /// Sets `to[column * width + row] = scale * self[row, column]` for the queries of a block, and 0 for the
     /// other `width - queries`: rows become vector lanes.
     ///
@@ -167,7 +167,7 @@ impl<T: Number> View<T> {
 ///
 /// # Safety
 /// The elements exist, and only the caller accesses them.
-unsafe fn scaled<T: Number>(to: *mut T, n: usize, scale: f64) {
+unsafe fn scaled<T: TileFloat>(to: *mut T, n: usize, scale: f64) {
     if scale != 1.0 {
         let (scale, zero) = (T::from_f64(scale), T::default());
         for i in 0..n {

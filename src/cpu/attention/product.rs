@@ -32,7 +32,7 @@ pub struct Product<T> {
 }
 
 /// A float type of tiles.
-pub trait Number: Scalar + Default {
+pub trait TileFloat: Scalar + Default {
     /// Returns `a * b + c`, rounded once if `FUSED`.
     fn multiply_add<const FUSED: bool>(self, b: Self, c: Self) -> Self;
     /// Computes a product.
@@ -42,11 +42,11 @@ pub trait Number: Scalar + Default {
     unsafe fn product(p: &Product<Self>);
 }
 
-impl<T: Number> Product<T> {
+impl<T: TileFloat> Product<T> {
     /// Computes columns `j..j + N` from row `i` on, in blocks of `M` rows; returns the first row left over.
     ///
     /// # Safety
-    /// As for [`Number::product`].
+    /// As for [`TileFloat::product`].
     #[inline(always)]
     unsafe fn blocks<const M: usize, const N: usize, const FUSED: bool>(
         &self, mut i: usize, j: usize,
@@ -62,7 +62,7 @@ impl<T: Number> Product<T> {
     /// Computes the `M x N` block of the result at row `i` and column `j`.
     ///
     /// # Safety
-    /// As for [`Number::product`].
+    /// As for [`TileFloat::product`].
     #[inline(always)]
     unsafe fn block<const M: usize, const N: usize, const FUSED: bool>(&self, i: usize, j: usize) {
         // SAFETY: the caller guarantees the operands and that the block lies inside the result.
@@ -93,7 +93,7 @@ impl<T: Number> Product<T> {
     /// Computes all blocks: `M x N`, and smaller ones at the ends of the result.
     ///
     /// # Safety
-    /// As for [`Number::product`].
+    /// As for [`TileFloat::product`].
     #[inline(always)]
     unsafe fn cut<const M: usize, const N: usize, const FUSED: bool>(&self) {
         let mut j = 0;
@@ -117,7 +117,7 @@ impl<T: Number> Product<T> {
 /// Compiles the product once per instruction set, with the block size that fits into its registers.
 macro_rules! number {
     ($float:ty, $wide:literal) => {
-        impl Number for $float {
+        impl TileFloat for $float {
             #[inline(always)]
             fn multiply_add<const FUSED: bool>(self, b: $float, c: $float) -> $float {
                 if FUSED { self.mul_add(b, c) } else { self * b + c }
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     /// Compares with the product by definition, in `f64`.
-    fn check<T: Number>(m: usize, n: usize, k: usize, transposed: bool, add: bool, tolerance: f64) {
+    fn check<T: TileFloat>(m: usize, n: usize, k: usize, transposed: bool, add: bool, tolerance: f64) {
         let value = |i: usize| ((i * 7919 + 13) % 257) as f64 / 128.0 - 1.0;
         let make = |count: usize, from: usize| -> Vec<T> {
             (0..count).map(|i| T::from_f64(value(i + from))).collect()

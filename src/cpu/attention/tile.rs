@@ -4,7 +4,7 @@
 //! columns and need no sums across a vector. Every loop handles [`LANE`] columns at a time.
 
 use super::LANE;
-use crate::cpu::run::isa::{Body, Lane, Scalar};
+use crate::cpu::run::isa::{Body, LoopFloat, Scalar};
 use std::iter::StepBy;
 use std::ops::Range;
 
@@ -15,7 +15,7 @@ type Lanes<L> = [L; LANE];
 /// # Safety
 /// `x` is valid for reads of [`LANE`] numbers.
 #[inline(always)]
-unsafe fn load<L: Lane>(x: *const L::Float) -> Lanes<L> {
+unsafe fn load<L: LoopFloat>(x: *const L::Float) -> Lanes<L> {
     let mut lanes = [L::default(); LANE];
     for (k, lane) in lanes.iter_mut().enumerate() {
         // SAFETY: the caller guarantees that `x` has [`LANE`] numbers.
@@ -29,7 +29,7 @@ unsafe fn load<L: Lane>(x: *const L::Float) -> Lanes<L> {
 /// # Safety
 /// `x` is valid for writes of [`LANE`] numbers.
 #[inline(always)]
-unsafe fn store<L: Lane>(x: *mut L::Float, lanes: &Lanes<L>) {
+unsafe fn store<L: LoopFloat>(x: *mut L::Float, lanes: &Lanes<L>) {
     for (k, lane) in lanes.iter().enumerate() {
         // SAFETY: the caller guarantees that `x` has [`LANE`] numbers.
         unsafe { *x.add(k) = lane.get() };
@@ -56,12 +56,12 @@ impl Columns {
 }
 
 /// An operation on tiles, and on vectors that have a number per column.
-pub trait Step<T: Scalar> {
+pub trait TileOp<T: Scalar> {
     /// Runs the operation. Implementations are `#[inline(always)]` and call only such functions.
     ///
     /// # Safety
     /// The tiles and vectors have these columns, and nobody else uses what is written.
-    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns);
+    unsafe fn run<L: LoopFloat<Float = T>>(&self, columns: Columns);
 }
 
 struct Loop<'a, O> {
@@ -70,10 +70,10 @@ struct Loop<'a, O> {
     width: usize,
 }
 
-impl<T: Scalar, O: Step<T>> Body<T> for Loop<'_, O> {
+impl<T: Scalar, O: TileOp<T>> Body<T> for Loop<'_, O> {
     type Output = ();
     #[inline(always)]
-    fn run<L: Lane<Float = T>>(self) {
+    fn run<L: LoopFloat<Float = T>>(self) {
         for at in (0..self.width).step_by(LANE) {
             // SAFETY: the caller of `run` guarantees tiles and vectors of this width.
             unsafe { self.step.run::<L>(Columns { at, rows: self.rows, width: self.width }) };
@@ -85,7 +85,7 @@ impl<T: Scalar, O: Step<T>> Body<T> for Loop<'_, O> {
 ///
 /// # Safety
 /// The tiles and vectors of `step` have these sizes, and nobody else uses what it writes.
-pub unsafe fn run<T: Scalar>(step: &impl Step<T>, rows: usize, width: usize) {
+pub unsafe fn run<T: Scalar>(step: &impl TileOp<T>, rows: usize, width: usize) {
     debug_assert_eq!(width % LANE, 0);
     T::run(Loop { step, rows, width });
 }
@@ -103,9 +103,9 @@ pub struct Online<T> {
     pub factor: *mut T,
 }
 
-impl<T: Scalar> Step<T> for Online<T> {
+impl<T: Scalar> TileOp<T> for Online<T> {
     #[inline(always)]
-    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+    unsafe fn run<L: LoopFloat<Float = T>>(&self, columns: Columns) {
         // SAFETY: the caller guarantees these columns.
         unsafe {
             let (tops, sums) = (self.top.add(columns.at), self.sum.add(columns.at));
@@ -155,9 +155,9 @@ pub struct Scale<T> {
     pub factor: *mut T,
 }
 
-impl<T: Scalar> Step<T> for Scale<T> {
+impl<T: Scalar> TileOp<T> for Scale<T> {
     #[inline(always)]
-    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+    unsafe fn run<L: LoopFloat<Float = T>>(&self, columns: Columns) {
         // SAFETY: the caller guarantees these columns.
         unsafe {
             let factor = load::<L>(self.factor.add(columns.at));
@@ -181,9 +181,9 @@ pub struct Finish<T> {
     pub sum: *mut T,
 }
 
-impl<T: Scalar> Step<T> for Finish<T> {
+impl<T: Scalar> TileOp<T> for Finish<T> {
     #[inline(always)]
-    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+    unsafe fn run<L: LoopFloat<Float = T>>(&self, columns: Columns) {
         // SAFETY: the caller guarantees these columns.
         unsafe {
             let (tops, sums) = (self.top.add(columns.at), self.sum.add(columns.at));
@@ -215,7 +215,7 @@ impl<T: Scalar> Known<T> {
     /// # Safety
     /// These columns exist.
     #[inline(always)]
-    unsafe fn weights<L: Lane<Float = T>>(&self, place: usize, log_sum: &Lanes<L>) -> [Lanes<L>; 2] {
+    unsafe fn weights<L: LoopFloat<Float = T>>(&self, place: usize, log_sum: &Lanes<L>) -> [Lanes<L>; 2] {
         // SAFETY: the caller guarantees that the tiles have these columns.
         unsafe {
             let mut weight = load::<L>(self.scores.add(place));
@@ -243,9 +243,9 @@ pub struct Backward<T> {
     pub delta: *mut T,
 }
 
-impl<T: Scalar> Step<T> for Backward<T> {
+impl<T: Scalar> TileOp<T> for Backward<T> {
     #[inline(always)]
-    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+    unsafe fn run<L: LoopFloat<Float = T>>(&self, columns: Columns) {
         // SAFETY: the caller guarantees these columns.
         unsafe {
             let log_sum = load::<L>(self.known.log_sum.add(columns.at));
@@ -275,9 +275,9 @@ pub struct Forward<T> {
     pub mean: *mut T,
 }
 
-impl<T: Scalar> Step<T> for Forward<T> {
+impl<T: Scalar> TileOp<T> for Forward<T> {
     #[inline(always)]
-    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+    unsafe fn run<L: LoopFloat<Float = T>>(&self, columns: Columns) {
         // SAFETY: the caller guarantees these columns.
         unsafe {
             let log_sum = load::<L>(self.known.log_sum.add(columns.at));
@@ -321,9 +321,9 @@ pub struct Second<T> {
     pub middle: *mut T,
 }
 
-impl<T: Scalar> Step<T> for Second<T> {
+impl<T: Scalar> TileOp<T> for Second<T> {
     #[inline(always)]
-    unsafe fn run<L: Lane<Float = T>>(&self, columns: Columns) {
+    unsafe fn run<L: LoopFloat<Float = T>>(&self, columns: Columns) {
         // SAFETY: the caller guarantees these columns.
         unsafe {
             let log_sum = load::<L>(self.known.log_sum.add(columns.at));

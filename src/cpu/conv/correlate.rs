@@ -46,7 +46,7 @@ pub struct Cut<'a> {
 }
 
 /// One piece of a [`Cut`].
-pub struct Part {
+pub struct CutPiece {
     /// The first image.
     pub image: usize,
     /// The first output along each axis.
@@ -79,7 +79,7 @@ impl<'a> Cut<'a> {
     }
 
     /// Returns piece `i`.
-    pub fn piece(&self, i: usize) -> Part {
+    pub fn piece(&self, i: usize) -> CutPiece {
         let [_, nz, ny, nx] = self.count;
         let at = [i / nx / ny % nz, i / nx % ny, i % nx];
         let start: [usize; AXES] = std::array::from_fn(|a| at[a] * self.bands[a]);
@@ -88,7 +88,7 @@ impl<'a> Cut<'a> {
         });
         let image = i / nx / ny / nz * self.images;
         let grid = Grid::new(&lines, self.images.min(self.total - image));
-        Part { image, start, lines, grid }
+        CutPiece { image, start, lines, grid }
     }
 }
 
@@ -225,7 +225,7 @@ impl<T: Float> Body<T> for Piece<'_, T> {
         let of = self.of;
         let Sizes { groups, inputs, outputs, .. } = of.sizes;
         let (group, row, rows) = of.rows(self.chunk, self.index);
-        let Part { image, start, lines, grid } = self.cut.piece(self.piece);
+        let CutPiece { image, start, lines, grid } = self.cut.piece(self.piece);
         let taps = of.weights.taps.len();
         let terms = inputs * taps;
         let together = even(inputs, (DEPTH / taps).min(CELLS / grid.channel).max(1));

@@ -7,7 +7,7 @@
 //! results, which are added in order.
 
 use super::Sizes;
-use super::correlate::{CELLS, CHANNELS, Cut, Part, WORK, even, memory};
+use super::correlate::{CELLS, CHANNELS, Cut, CutPiece, WORK, even, memory};
 use super::grid::{Axis, Grid, Place, spread, zero};
 use super::vector::{Body, Float, Sums};
 use crate::array::buffer::{collect_at_most, filled, lengthen};
@@ -39,7 +39,7 @@ struct WeightGradient<'a, T> {
 }
 
 /// How the work is cut.
-struct Plan<'a> {
+struct WeightPlan<'a> {
     cut: Cut<'a>,
     /// Number of parts, each of which has a partial result.
     parts: usize,
@@ -87,7 +87,7 @@ impl<T: Float> WeightGradient<'_, T> {
         self.lines.iter().map(|l| l.shifts.len()).product()
     }
 
-    fn plan(&self) -> Plan<'_> {
+    fn plan(&self) -> WeightPlan<'_> {
         let Sizes { images, groups, inputs, outputs } = self.sizes;
         let cut = Cut::new(&self.lines, images);
         let cells = cut.piece(0).grid.channel;
@@ -100,14 +100,14 @@ impl<T: Float> WeightGradient<'_, T> {
         let outputs = block(outputs, CHANNELS);
         let apart = TASKS.div_ceil(groups * inputs.1 * outputs.1).min(PARTIAL / size).max(1);
         let pieces = cut.pieces().div_ceil(apart.min(cut.pieces()));
-        Plan { parts: cut.pieces().div_ceil(pieces), pieces, cut, inputs, outputs }
+        WeightPlan { parts: cut.pieces().div_ceil(pieces), pieces, cut, inputs, outputs }
     }
 }
 
 /// Some output channels and some input channels of a group, over the pieces of one part.
 struct Task<'a, T> {
     of: &'a WeightGradient<'a, T>,
-    plan: &'a Plan<'a>,
+    plan: &'a WeightPlan<'a>,
     task: usize,
     size: usize,
     to: Shared<T>,
@@ -225,7 +225,7 @@ impl<T: Float> Task<'_, T> {
     ) -> Result<Laid<T>> {
         let of = self.of;
         let Sizes { groups, inputs, outputs, .. } = of.sizes;
-        let Part { image, start, lines, grid } = self.plan.cut.piece(piece);
+        let CutPiece { image, start, lines, grid } = self.plan.cut.piece(piece);
         let mut offsets = grid.offsets(block.inputs)?;
         lengthen(&mut offsets, 0, pitch)?;
         let (span, count) = (grid.span.next_multiple_of(V::LANES), lines[2].count);

@@ -1,7 +1,7 @@
 //! Transforms of contiguous lines, with the scaling of their elements before and after.
 
 use super::Half;
-use super::plans::{Kind, Part, Plan, plan};
+use super::plans::{FftFloat, FftPlan, Kind, plan};
 use crate::array::dtype::Element;
 use crate::error::Result;
 use bytemuck::{Pod, cast_slice_mut};
@@ -11,7 +11,7 @@ use std::ops::Range;
 /// A transform of lines.
 pub trait Lines: Sync {
     /// The type of real and imaginary parts.
-    type Part: Part;
+    type Part: FftFloat;
     /// The element type of the input.
     type From: Pod + Send + Sync;
     /// The element type of the output.
@@ -28,11 +28,11 @@ pub trait Lines: Sync {
 /// The transform of complex numbers to complex numbers.
 pub struct Complexes<T> {
     n: usize,
-    plan: Plan<T>,
+    plan: FftPlan<T>,
     scale: f64,
 }
 
-impl<T: Part> Complexes<T> {
+impl<T: FftFloat> Complexes<T> {
     /// Returns the transform of `n` numbers.
     pub fn new(n: usize, inverse: bool, scale: f64) -> Result<Complexes<T>> {
         let kind = if inverse { Kind::Inverse } else { Kind::Forward };
@@ -40,7 +40,7 @@ impl<T: Part> Complexes<T> {
     }
 }
 
-impl<T: Part> Lines for Complexes<T> {
+impl<T: FftFloat> Lines for Complexes<T> {
     type Part = T;
     type From = Complex<T>;
     type To = Complex<T>;
@@ -52,7 +52,7 @@ impl<T: Part> Lines for Complexes<T> {
         self.plan.scratch()
     }
     fn run(&self, from: &[Complex<T>], to: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
-        let Plan::Complex(plan) = &self.plan else { return false };
+        let FftPlan::Complex(plan) = &self.plan else { return false };
         plan.process_immutable_with_scratch(from, to, scratch);
         multiply::<T>(cast_slice_mut(to), self.scale);
         true
@@ -60,12 +60,12 @@ impl<T: Part> Lines for Complexes<T> {
 }
 
 /// Converts a factor to the dtype of what it multiplies.
-fn part<T: Part>(factor: f64) -> T {
+fn part<T: FftFloat>(factor: f64) -> T {
     <T as Element>::from_f64(factor)
 }
 
 /// Multiplies every number by `scale`, without a pass over them if it is 1.
-fn multiply<T: Part>(x: &mut [T], scale: f64) {
+fn multiply<T: FftFloat>(x: &mut [T], scale: f64) {
     if scale != 1.0 {
         let scale = part(scale);
         x.iter_mut().for_each(|x| *x = *x * scale);
@@ -73,7 +73,7 @@ fn multiply<T: Part>(x: &mut [T], scale: f64) {
 }
 
 /// Multiplies real parts by `re` and imaginary parts by `im`.
-fn multiply_parts<T: Part>(x: &mut [Complex<T>], re: f64, im: f64) {
+fn multiply_parts<T: FftFloat>(x: &mut [Complex<T>], re: f64, im: f64) {
     if (re, im) != (1.0, 1.0) {
         let [re, im] = [re, im].map(part);
         x.iter_mut().for_each(|x| *x = Complex::new(x.re * re, x.im * im));
@@ -102,17 +102,17 @@ impl Half {
 /// The transform of real numbers, of which it computes the first half.
 pub struct FromReal<T> {
     half: Half,
-    plan: Plan<T>,
+    plan: FftPlan<T>,
 }
 
-impl<T: Part> FromReal<T> {
+impl<T: FftFloat> FromReal<T> {
     /// Returns the transform of `half.n` numbers.
     pub fn new(half: Half) -> Result<FromReal<T>> {
         Ok(FromReal { half, plan: plan(Kind::FromReal, half.n)? })
     }
 }
 
-impl<T: Part> Lines for FromReal<T> {
+impl<T: FftFloat> Lines for FromReal<T> {
     type Part = T;
     type From = T;
     type To = Complex<T>;
@@ -124,7 +124,7 @@ impl<T: Part> Lines for FromReal<T> {
         self.half.half() + self.plan.scratch()
     }
     fn run(&self, from: &[T], to: &mut [Complex<T>], scratch: &mut [Complex<T>]) -> bool {
-        let Plan::FromReal(plan) = &self.plan else { return false };
+        let FftPlan::FromReal(plan) = &self.plan else { return false };
         let half = self.half;
         let (line, scratch) = scratch.split_at_mut(half.half());
         // The plan writes to its input.
@@ -145,17 +145,17 @@ impl<T: Part> Lines for FromReal<T> {
 /// The transform to real numbers, given the first half of its input.
 pub struct ToReal<T> {
     half: Half,
-    plan: Plan<T>,
+    plan: FftPlan<T>,
 }
 
-impl<T: Part> ToReal<T> {
+impl<T: FftFloat> ToReal<T> {
     /// Returns the transform to `half.n` numbers.
     pub fn new(half: Half) -> Result<ToReal<T>> {
         Ok(ToReal { half, plan: plan(Kind::ToReal, half.n)? })
     }
 }
 
-impl<T: Part> Lines for ToReal<T> {
+impl<T: FftFloat> Lines for ToReal<T> {
     type Part = T;
     type From = Complex<T>;
     type To = T;
@@ -167,7 +167,7 @@ impl<T: Part> Lines for ToReal<T> {
         self.half.half() + self.plan.scratch()
     }
     fn run(&self, from: &[Complex<T>], to: &mut [T], scratch: &mut [Complex<T>]) -> bool {
-        let Plan::ToReal(plan) = &self.plan else { return false };
+        let FftPlan::ToReal(plan) = &self.plan else { return false };
         let half = self.half;
         let (line, scratch) = scratch.split_at_mut(half.half());
         // The plan adds the mirror images; if they are not wanted, an element counts half.

@@ -36,7 +36,7 @@ pub enum Kind {
 
 /// A plan.
 #[derive(Clone)]
-pub enum Plan<T> {
+pub enum FftPlan<T> {
     /// Of complex numbers.
     Complex(Arc<dyn Fft<T>>),
     /// From real numbers.
@@ -45,39 +45,39 @@ pub enum Plan<T> {
     ToReal(Arc<dyn ComplexToReal<T>>),
 }
 
-impl<T: FftNum> Plan<T> {
+impl<T: FftNum> FftPlan<T> {
     /// Makes a plan for a length of at least 1.
-    fn new(kind: Kind, n: usize) -> Plan<T> {
+    fn new(kind: Kind, n: usize) -> FftPlan<T> {
         match kind {
-            Kind::Forward => Plan::Complex(FftPlanner::new().plan_fft_forward(n)),
-            Kind::Inverse => Plan::Complex(FftPlanner::new().plan_fft_inverse(n)),
-            Kind::FromReal => Plan::FromReal(RealFftPlanner::new().plan_fft_forward(n)),
-            Kind::ToReal => Plan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
+            Kind::Forward => FftPlan::Complex(FftPlanner::new().plan_fft_forward(n)),
+            Kind::Inverse => FftPlan::Complex(FftPlanner::new().plan_fft_inverse(n)),
+            Kind::FromReal => FftPlan::FromReal(RealFftPlanner::new().plan_fft_forward(n)),
+            Kind::ToReal => FftPlan::ToReal(RealFftPlanner::new().plan_fft_inverse(n)),
         }
     }
 
     /// Returns the length of the scratch buffer that it needs.
     pub fn scratch(&self) -> usize {
         match self {
-            Plan::Complex(plan) => plan.get_immutable_scratch_len(),
-            Plan::FromReal(plan) => plan.get_scratch_len(),
-            Plan::ToReal(plan) => plan.get_scratch_len(),
+            FftPlan::Complex(plan) => plan.get_immutable_scratch_len(),
+            FftPlan::FromReal(plan) => plan.get_scratch_len(),
+            FftPlan::ToReal(plan) => plan.get_scratch_len(),
         }
     }
 }
 
 /// Plans of one dtype, the most recently used first.
-pub struct Kept<T>(Vec<(Kind, usize, Plan<T>)>);
+pub struct PlanCache<T>(Vec<(Kind, usize, FftPlan<T>)>);
 
-impl<T: FftNum> Kept<T> {
-    fn find(&mut self, kind: Kind, n: usize) -> Option<Plan<T>> {
+impl<T: FftNum> PlanCache<T> {
+    fn find(&mut self, kind: Kind, n: usize) -> Option<FftPlan<T>> {
         let at = self.0.iter().position(|kept| (kept.0, kept.1) == (kind, n))?;
         self.0[..=at].rotate_right(1);
         Some(self.0[0].2.clone())
     }
 
     /// Keeps a plan, and drops the least recently used ones.
-    fn keep(&mut self, kind: Kind, n: usize, plan: &Plan<T>) {
+    fn keep(&mut self, kind: Kind, n: usize, plan: &FftPlan<T>) {
         if n > KEPT_LENGTH || self.find(kind, n).is_some() {
             return;
         }
@@ -92,19 +92,19 @@ impl<T: FftNum> Kept<T> {
     }
 }
 
-static SINGLE: Mutex<Kept<f32>> = Mutex::new(Kept(Vec::new()));
-static DOUBLE: Mutex<Kept<f64>> = Mutex::new(Kept(Vec::new()));
+static SINGLE: Mutex<PlanCache<f32>> = Mutex::new(PlanCache(Vec::new()));
+static DOUBLE: Mutex<PlanCache<f64>> = Mutex::new(PlanCache(Vec::new()));
 
 /// The real and imaginary parts of the complex numbers that have transforms.
-pub trait Part: FftNum + Element + Pod {
+pub trait FftFloat: FftNum + Element + Pod {
     /// Returns the plans for this dtype.
-    fn kept() -> &'static Mutex<Kept<Self>>;
+    fn kept() -> &'static Mutex<PlanCache<Self>>;
 }
 
 macro_rules! part {
     ($($t:ty: $kept:ident),*) => {
-        $(impl Part for $t {
-            fn kept() -> &'static Mutex<Kept<$t>> {
+        $(impl FftFloat for $t {
+            fn kept() -> &'static Mutex<PlanCache<$t>> {
                 &$kept
             }
         })*
@@ -113,19 +113,19 @@ macro_rules! part {
 part!(f32: SINGLE, f64: DOUBLE);
 
 /// Returns the plan for length `n`, at least 1. Makes it outside the lock, so no thread waits for another's.
-pub fn plan<T: Part>(kind: Kind, n: usize) -> Result<Plan<T>> {
+pub fn plan<T: FftFloat>(kind: Kind, n: usize) -> Result<FftPlan<T>> {
     if let Some(plan) = lock(T::kept()).find(kind, n) {
         return Ok(plan);
     }
     let bytes = n.saturating_mul(MADE * size_of::<Complex<T>>());
-    let plan = with_reserve(bytes, || Plan::new(kind, n))?;
+    let plan = with_reserve(bytes, || FftPlan::new(kind, n))?;
     lock(T::kept()).keep(kind, n, &plan);
     Ok(plan)
 }
 
 /// The locks of the plans, held during a fork.
 pub(crate) struct PlansLock(
-    #[allow(dead_code)] (MutexGuard<'static, Kept<f32>>, MutexGuard<'static, Kept<f64>>),
+    #[allow(dead_code)] (MutexGuard<'static, PlanCache<f32>>, MutexGuard<'static, PlanCache<f64>>),
 );
 
 /// Locks the plans.
@@ -139,15 +139,15 @@ mod tests {
 
     #[test]
     fn the_plans_used_last_are_kept() {
-        let mut kept: Kept<f32> = Kept(Vec::new());
+        let mut kept: PlanCache<f32> = PlanCache(Vec::new());
         for n in 1..=KEPT + 5 {
-            kept.keep(Kind::Forward, n, &Plan::new(Kind::Forward, n));
+            kept.keep(Kind::Forward, n, &FftPlan::new(Kind::Forward, n));
             assert!(kept.find(Kind::Forward, 1).is_some(), "used again and again");
         }
         assert_eq!(kept.0.len(), KEPT);
         assert!(kept.find(Kind::Forward, 2).is_none() && kept.find(Kind::Inverse, 1).is_none());
         // Only lengths count here, so any plan will do.
-        let any = Plan::new(Kind::Forward, 1);
+        let any = FftPlan::new(Kind::Forward, 1);
         kept.keep(Kind::Forward, KEPT_LENGTH - 1, &any);
         assert_eq!(kept.0.len(), 2, "and the one used last, of length 1");
         kept.keep(Kind::Forward, KEPT_LENGTH + 1, &any);

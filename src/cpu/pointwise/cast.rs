@@ -1,7 +1,7 @@
 //! Conversions between dtypes.
 
 use super::copy::contiguous;
-use super::drive::{Kernel, kernel};
+use super::drive::{LoopFn, kernel};
 use super::map::into_fresh;
 use super::narrow::{narrow, widen};
 use crate::array::Array;
@@ -21,7 +21,7 @@ fn converted(x: &Array, dtype: DType) -> Result<Array> {
     let from = x.dtype();
     let is_half = dtype.is_float() && dtype.compute() != dtype;
     let (mut rule, mut computes) = (std::ptr::null(), false);
-    let kernel: Kernel = match (from, dtype) {
+    let kernel: LoopFn = match (from, dtype) {
         _ if from.compute() == dtype => {
             rule = &raw const from;
             widen_kernel
@@ -56,7 +56,7 @@ pub fn computed(x: &Array) -> Result<Array> {
 
 /// A kernel that widens; the rule is the dtype to widen from.
 unsafe fn widen_kernel(from: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
-    // SAFETY: `Job` calls a kernel with the operands it was made for, which do not overlap.
+    // SAFETY: `ElementLoop` calls a kernel with the operands it was made for, which do not overlap.
     unsafe { widen(*from.cast::<DType>(), *x, out, n) }
 }
 

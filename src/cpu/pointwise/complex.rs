@@ -33,16 +33,16 @@ pub fn product(x: &Array, y: &Array, conjugate: bool, gate: Gate) -> Result<Arra
 }
 
 /// The type of the real and imaginary part of a complex number.
-trait Part
+trait ComponentFloat
 where
     Self: Copy + PartialEq + Default + Neg<Output = Self>,
     Self: Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>,
 {
 }
-impl Part for f32 {}
-impl Part for f64 {}
+impl ComponentFloat for f32 {}
+impl ComponentFloat for f64 {}
 
-fn typed<T: Part>(x: &Array, y: &Array, conjugate: bool, gate: Gate) -> Result<Array>
+fn typed<T: ComponentFloat>(x: &Array, y: &Array, conjugate: bool, gate: Gate) -> Result<Array>
 where
     Complex<T>: Element,
 {
@@ -85,7 +85,7 @@ struct Run<'a, T> {
     gate: Gate,
 }
 
-impl<T: Part> PlainBody for Run<'_, T> {
+impl<T: ComponentFloat> PlainBody for Run<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run(self) {
@@ -102,7 +102,7 @@ impl<T: Part> PlainBody for Run<'_, T> {
     }
 }
 
-impl<T: Part> Run<'_, T> {
+impl<T: ComponentFloat> Run<'_, T> {
     #[inline(always)]
     fn each<const DX: usize, const DY: usize, const CONJUGATE: bool>(self) {
         match self.gate {
@@ -126,6 +126,6 @@ impl<T: Part> Run<'_, T> {
 }
 
 #[inline(always)]
-fn is_zero<T: Part>(z: Complex<T>) -> bool {
+fn is_zero<T: ComponentFloat>(z: Complex<T>) -> bool {
     z.re == T::default() && z.im == T::default()
 }

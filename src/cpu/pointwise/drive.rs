@@ -15,14 +15,14 @@ use crate::cpu::run::stream;
 use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch_width;
 use crate::error::Result;
-use plan::Plan;
+use plan::SegmentPlan;
 use std::mem::MaybeUninit;
 
 /// A loop over `n` elements: `(rule, operands, output, n)`. The output is one of the operands or
 /// overlaps none.
-pub type Kernel = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
+pub type LoopFn = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
 
-/// Defines a [`Kernel`] as a loop over slices: `fn name<types>(rule; operands; output) by launcher { loop }`.
+/// Defines a [`LoopFn`] as a loop over slices: `fn name<types>(rule; operands; output) by launcher { loop }`.
 macro_rules! kernel {
     (
         fn $name:ident$(<$($t:ident: $bound:path),*>)?(
@@ -48,7 +48,7 @@ macro_rules! kernel {
                     $body
                 }
             }
-            // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
+            // SAFETY: `ElementLoop` calls a kernel with the rule and operands it was made for.
             $run(unsafe {
                 $(
                     let $x = std::slice::from_raw_parts((*operand).cast::<$from>(), n);
@@ -89,15 +89,15 @@ impl Tile {
 }
 
 /// One elementwise loop: a kernel with its rule, over operands that broadcast to `out`.
-pub struct Job<'a> {
-    kernel: Kernel,
+pub struct ElementLoop<'a> {
+    kernel: LoopFn,
     rule: *const u8,
     x: &'a [&'a Array],
     out: &'a Array,
     computes: bool,
 }
 
-impl<'a> Job<'a> {
+impl<'a> ElementLoop<'a> {
     /// A loop into `out`, which is contiguous, over at most seven operands. `computes` says that the kernel
     /// computes, in the dtypes of [`DType::compute`], and does not only move bits.
     ///
@@ -106,9 +106,9 @@ impl<'a> Job<'a> {
     /// outlives the job.
     #[inline(always)]
     pub unsafe fn new(
-        kernel: Kernel, rule: *const u8, x: &'a [&'a Array], out: &'a Array, computes: bool,
-    ) -> Job<'a> {
-        Job { kernel, rule, x, out, computes }
+        kernel: LoopFn, rule: *const u8, x: &'a [&'a Array], out: &'a Array, computes: bool,
+    ) -> ElementLoop<'a> {
+        ElementLoop { kernel, rule, x, out, computes }
     }
 
     /// Whether an operand must be widened or the output narrowed.
@@ -171,7 +171,7 @@ impl<'a> Job<'a> {
         };
         let x = self.x.iter().map(straight).collect::<Result<Vec<Array>>>()?;
         let x: Vec<&Array> = x.iter().collect();
-        Job { x: &x, ..*self }.run_nest(false);
+        ElementLoop { x: &x, ..*self }.run_nest(false);
         Ok(())
     }
 
@@ -185,12 +185,12 @@ impl<'a> Job<'a> {
             x.push(if !same && overlaps(a, self.out) { super::copy::duplicate(a)? } else { a.clone() });
         }
         let x: Vec<&Array> = x.iter().collect();
-        Job { x: &x, ..*self }.run_nest(in_place);
+        ElementLoop { x: &x, ..*self }.run_nest(in_place);
         Ok(())
     }
 
     fn run_nest(&self, in_place: bool) {
-        let plan = Plan::new(self, in_place);
+        let plan = SegmentPlan::new(self, in_place);
         let n = self.out.numel();
         parallel_for(n, GRAIN, |range| plan.chunk(range.start, range.end));
     }

@@ -1,6 +1,6 @@
 //! Comparison, selection and logic: kernels with bool operands or results.
 
-use super::drive::{Kernel, kernel};
+use super::drive::{LoopFn, kernel};
 use super::layout::{broadcast, common_dtype, wrong_dtype};
 use super::map::into_fresh;
 use crate::arguments::logic::{Logic, Relation};
@@ -12,7 +12,7 @@ use crate::error::Result;
 
 /// Returns where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as in IEEE 754.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
-    let kernel: Kernel = dispatch_computed!(common_dtype(&[x, y])?, T => compare_kernel::<T>);
+    let kernel: LoopFn = dispatch_computed!(common_dtype(&[x, y])?, T => compare_kernel::<T>);
     // SAFETY: the kernel was chosen by the common dtype, and its rule is a relation.
     unsafe { into_fresh(&[x, y], DType::Bool, kernel, (&raw const relation).cast(), true) }
 }
@@ -23,7 +23,7 @@ pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
         return Err(wrong_dtype("select", mask.dtype()));
     }
     let dtype = common_dtype(&[x, y])?;
-    let kernel: Kernel = match dtype.size() {
+    let kernel: LoopFn = match dtype.size() {
         1 => select_kernel::<u8>,
         2 => select_kernel::<u16>,
         4 => select_kernel::<u32>,

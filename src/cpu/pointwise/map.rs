@@ -6,7 +6,7 @@
 
 mod loops;
 
-use super::drive::{Job, Kernel};
+use super::drive::{ElementLoop, LoopFn};
 use super::layout::{broadcast, common_dtype, rule_dtype, wrong_dtype};
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -121,14 +121,14 @@ pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P
 /// The kernel is for operands of these dtypes and a result of `dtype`, or what they compute in, and for
 /// `rule`.
 pub(crate) unsafe fn into_fresh(
-    x: &[&Array], dtype: DType, kernel: Kernel, rule: *const u8, computes: bool,
+    x: &[&Array], dtype: DType, kernel: LoopFn, rule: *const u8, computes: bool,
 ) -> Result<Array> {
     if let Some((first, others)) = x.split_first()
         && let Some(out) = first.matching(others, dtype)
     {
         let out = out?;
         // SAFETY: guaranteed by the caller.
-        unsafe { Job::new(kernel, rule, x, &out, computes) }.run_dense();
+        unsafe { ElementLoop::new(kernel, rule, x, &out, computes) }.run_dense();
         return Ok(out);
     }
     if let Some(whole) = beside_single(x)
@@ -136,7 +136,7 @@ pub(crate) unsafe fn into_fresh(
     {
         let out = out?;
         // SAFETY: as above.
-        let job = unsafe { Job::new(kernel, rule, x, &out, computes) };
+        let job = unsafe { ElementLoop::new(kernel, rule, x, &out, computes) };
         return if job.run_small() { Ok(out) } else { job.run().map(|()| out) };
     }
     let shape = broadcast(x)?;
@@ -148,7 +148,7 @@ pub(crate) unsafe fn into_fresh(
     }
     let out = Array::empty(shape, dtype, Device::Cpu)?;
     // SAFETY: as above.
-    unsafe { Job::new(kernel, rule, x, &out, computes) }.run()?;
+    unsafe { ElementLoop::new(kernel, rule, x, &out, computes) }.run()?;
     Ok(out)
 }
 
@@ -186,7 +186,7 @@ fn beside_single<'a>(x: &[&'a Array]) -> Option<&'a Array> {
 ///
 /// # Safety
 /// As for [`into_fresh`].
-unsafe fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const u8) -> Result<()> {
+unsafe fn into_existing(out: &Array, x: &[&Array], kernel: LoopFn, rule: *const u8) -> Result<()> {
     if out.dtype() != rule_dtype(x)? {
         return Err(wrong_dtype("in-place map", out.dtype()));
     }
@@ -194,7 +194,7 @@ unsafe fn into_existing(out: &Array, x: &[&Array], kernel: Kernel, rule: *const 
     let fits = broadcast(x)?.broadcast(&shape) == Some(shape);
     if out.is_contiguous() && fits {
         // SAFETY: guaranteed by the caller.
-        return unsafe { Job::new(kernel, rule, x, out, true) }.run_in_place();
+        return unsafe { ElementLoop::new(kernel, rule, x, out, true) }.run_in_place();
     }
     if fits && let Some(order) = permuted(&[out], &shape) {
         let x = x.iter().map(|a| a.expand(&shape)?.permute(&order)).collect::<Result<Vec<Array>>>()?;

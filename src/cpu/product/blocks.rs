@@ -7,7 +7,7 @@
 use super::mac::Kernels;
 use super::pack::Strip;
 use super::tile::Tile;
-use super::{Operand, Piece, Product, Target};
+use super::{MatrixRef, Piece, Product, Target};
 use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::{Shared, parallel_for, try_parallel_for};
 use crate::error::Result;
@@ -331,7 +331,7 @@ impl<'a, M: Kernels> Blocks<'a, M> {
 
 /// Whether to compute the transposed product of the transposed operands, and transpose its result back.
 fn exchanging_pays<M: Kernels>(p: &Product<M::Stored, M::Out>) -> bool {
-    let Operand { free, depth, .. } = p.right;
+    let MatrixRef { free, depth, .. } = p.right;
     if free == 1 || p.n == 1 {
         // A narrow result with a left operand whose rows are adjacent: vectors along the rows are full.
         return p.n <= M::LANES / 4 && p.left.free == 1 && p.m > 4 * p.n;

@@ -9,7 +9,7 @@ use crate::array::dtype::DType;
 use crate::cpu::pointwise::copy::{cast, contiguous};
 use crate::cpu::pointwise::half_float::narrow;
 use crate::cpu::pointwise::vector;
-use crate::cpu::product::{Number, Piece, Sink};
+use crate::cpu::product::{Multiply, Piece, Sink};
 use crate::cpu::run::isa::{PlainBody, run_plain};
 use crate::cpu::run::threads::Shared;
 use crate::error::{Error, Result};
@@ -90,7 +90,7 @@ impl<T: Finishing> PlainBody for Affine<'_, T> {
 }
 
 /// A float type in which products are finished.
-pub trait Finishing: Number + Mul<Output = Self> + Add<Output = Self> {
+pub trait Finishing: Multiply + Mul<Output = Self> + Add<Output = Self> {
     /// Applies `act`.
     fn activate(act: &dyn Activation, x: &mut [Self]);
     /// Writes `x` to `to`, rounded to a half dtype; implemented for `f32` alone.

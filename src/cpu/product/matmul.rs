@@ -13,7 +13,7 @@ use crate::array::nest::Nest;
 use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::cast;
 use crate::cpu::pointwise::layout::{common_dtype, wrong_dtype};
-use crate::cpu::product::{self, Number, Operand, Piece, Product, Sink, Target};
+use crate::cpu::product::{self, MatrixRef, Multiply, Piece, Product, Sink, Target};
 use crate::cpu::run::threads::{Shared, try_parallel_for};
 use crate::error::{Error, Result};
 
@@ -130,8 +130,8 @@ impl Batch {
             (pa, pb) = (self.nest.position(0, &at), self.nest.position(1, &at));
         }
         let (a, b) = (self.start.0.cast::<S>(), self.start.1.cast::<S>());
-        let left = Operand { data: a.wrapping_offset(pa), free: self.a.0, depth: self.a.1 };
-        let right = Operand { data: b.wrapping_offset(pb), free: self.b.1, depth: self.b.0 };
+        let left = MatrixRef { data: a.wrapping_offset(pa), free: self.a.0, depth: self.a.1 };
+        let right = MatrixRef { data: b.wrapping_offset(pb), free: self.b.1, depth: self.b.0 };
         Product { m: self.m, n: self.n, k: self.k, left, right, target }
     }
 
@@ -167,7 +167,7 @@ fn floats<T: Finishing>(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) 
 }
 
 /// Computes products in the dtype of the result, and passes them to the sink.
-fn products<T: Number>(out: &Array, a: &Array, b: &Array, sink: Option<&dyn Sink<T>>) -> Result<()> {
+fn products<T: Multiply>(out: &Array, a: &Array, b: &Array, sink: Option<&dyn Sink<T>>) -> Result<()> {
     let p = Batch::new(a, b);
     let to = Shared::new(out.ptr::<T>());
     if p.k == 0 {
@@ -237,7 +237,7 @@ fn widened(a: &Array) -> Result<Array> {
 ///
 /// # Safety
 /// `out` has the result of this item, and no other thread writes it.
-unsafe fn deep<T: Number>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn Sink<T>>) -> Result<()> {
+unsafe fn deep<T: Multiply>(p: &Batch, item: usize, out: *mut T, sink: Option<&dyn Sink<T>>) -> Result<()> {
     let (m, n, k) = (p.m, p.n, p.k);
     let depth = k.div_ceil(k.div_ceil(DEPTH).min(64));
     let pieces = k.div_ceil(depth);

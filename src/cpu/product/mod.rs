@@ -2,7 +2,7 @@
 //! `out[i, j] = sum over l of left[i, l] right[l, j]`.
 //!
 //! Every element is a sum in the order of the depth, cut where the shape says. Neither the number of threads
-//! nor the position of an element in its tile changes a bit of it. [`Number::multiply`] chooses the
+//! nor the position of an element in its tile changes a bit of it. [`Multiply::multiply`] chooses the
 //! instruction set and the algorithm at run time.
 //!
 //! Read next, in `src/cpu/product/`: mac (the operations of an instruction set), tile (the innermost loop),
@@ -34,7 +34,7 @@ use vector::Arithmetic;
 
 /// One operand: element `l` of the depth in row (left) or column (right) `i` is at `i * free + l * depth`.
 #[derive(Clone, Copy)]
-pub struct Operand<S> {
+pub struct MatrixRef<S> {
     /// The first element.
     pub data: *const S,
     /// Stride from one row of the left operand, or column of the right one, to the next.
@@ -44,12 +44,12 @@ pub struct Operand<S> {
 }
 
 // SAFETY: an operand is only read.
-unsafe impl<S> Sync for Operand<S> {}
+unsafe impl<S> Sync for MatrixRef<S> {}
 
-impl<S> Operand<S> {
+impl<S> MatrixRef<S> {
     /// Returns the operand from a step of the depth on.
     pub fn from(self, step: usize) -> Self {
-        Operand { data: self.at(0, step), ..self }
+        MatrixRef { data: self.at(0, step), ..self }
     }
 
     /// Returns the address of step `l` in row or column `i`.
@@ -134,9 +134,9 @@ pub struct Product<'a, S, O> {
     /// Depth.
     pub k: usize,
     /// The left operand.
-    pub left: Operand<S>,
+    pub left: MatrixRef<S>,
     /// The right operand.
-    pub right: Operand<S>,
+    pub right: MatrixRef<S>,
     /// The destination of the result.
     pub target: Target<'a, O>,
 }
@@ -145,7 +145,7 @@ pub struct Product<'a, S, O> {
 unsafe impl<S, O> Sync for Product<'_, S, O> {}
 
 /// Elements that are multiplied in their own type.
-pub trait Number: Element + Arithmetic {
+pub trait Multiply: Element + Arithmetic {
     /// Computes a product on as many threads as pay; fails if there is no memory to pack its operands.
     ///
     /// # Safety
@@ -153,10 +153,10 @@ pub trait Number: Element + Arithmetic {
     unsafe fn multiply(p: &Product<Self, Self>) -> Result<()>;
 }
 
-/// Implements [`Number`] with vectors for AVX-512, for AVX2 and for neither.
+/// Implements [`Multiply`] with vectors for AVX-512, for AVX2 and for neither.
 macro_rules! number {
     ($($t:ty: $avx512:ident, $avx2:ty, $lanes:literal;)*) => {
-        $(impl Number for $t {
+        $(impl Multiply for $t {
             unsafe fn multiply(p: &Product<$t, $t>) -> Result<()> {
                 // SAFETY: the caller guarantees operands and result; `isa` found the CPU features.
                 unsafe {
@@ -193,7 +193,7 @@ pub fn has_bf16() -> bool {
 /// Computes a product of bfloat16 numbers, given by their bits, with sums in `f32`.
 ///
 /// # Safety
-/// As for [`Number::multiply`], and [`has_bf16`] must hold.
+/// As for [`Multiply::multiply`], and [`has_bf16`] must hold.
 pub unsafe fn multiply_bf16(p: &Product<u16, f32>) -> Result<()> {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller guarantees operands, result and the instructions of `has_bf16`.
@@ -210,7 +210,7 @@ pub unsafe fn multiply_bf16(p: &Product<u16, f32>) -> Result<()> {
 /// Computes a product with one kind of instructions.
 ///
 /// # Safety
-/// As for [`Number::multiply`], and the processor has the instructions.
+/// As for [`Multiply::multiply`], and the processor has the instructions.
 unsafe fn run<M: Kernels>(p: &Product<M::Stored, M::Out>) -> Result<()> {
     // SAFETY: the caller guarantees operands, result and instructions.
     unsafe {

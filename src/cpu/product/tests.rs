@@ -58,8 +58,8 @@ fn check<M: Kernels<Out: Element>>(
         m,
         n,
         k,
-        left: Operand { data: sa[a0..].as_ptr(), free: ar, depth: ac },
-        right: Operand { data: sb[b0..].as_ptr(), free: bc, depth: br },
+        left: MatrixRef { data: sa[a0..].as_ptr(), free: ar, depth: ac },
+        right: MatrixRef { data: sb[b0..].as_ptr(), free: bc, depth: br },
         target: Target::Memory(out.as_mut_ptr(), stride as isize, None),
     };
     // SAFETY: the vectors have these sizes.

@@ -3,7 +3,7 @@
 
 use super::inner::Inner;
 use super::mac::Kernels;
-use super::{Operand, Product};
+use super::{MatrixRef, Product};
 use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::threads::try_parallel_for;
 use crate::error::Result;
@@ -20,8 +20,8 @@ pub struct Thin<'a, S, O> {
     p: Product<'a, S, O>,
     /// Whether rows are the columns of `p`, and columns its rows.
     swapped: bool,
-    short: Operand<S>,
-    long: Operand<S>,
+    short: MatrixRef<S>,
+    long: MatrixRef<S>,
     rows: usize,
     columns: usize,
 }
@@ -59,7 +59,7 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
                     unsafe { *to.add(i * steps + l) = M::one(from, self.short.depth, false) };
                 }
             }
-            self.short = Operand { data: to.cast(), free: self.p.k as isize, depth: 1 };
+            self.short = MatrixRef { data: to.cast(), free: self.p.k as isize, depth: 1 };
         }
         try_parallel_for(self.columns.div_ceil(GROUP), WORK.div_ceil(GROUP * self.p.k), |range| {
             let columns = range.start * GROUP..(range.end * GROUP).min(self.columns);

@@ -23,7 +23,7 @@ use crate::cpu::pointwise::copy::{cast, duplicate};
 use crate::cpu::pointwise::layout::wrong_dtype;
 pub use crate::cpu::reduce::axis::{argmax, argmin};
 use crate::cpu::reduce::fold::{Fold, Max, Min, Prod, Sum};
-use crate::cpu::reduce::sweep::{Plan, Stored, fold_all};
+use crate::cpu::reduce::sweep::{SweepPlan, Widens, fold_all};
 use crate::dispatch;
 use crate::error::Result;
 use half::{bf16, f16};
@@ -108,13 +108,13 @@ where
     }
 }
 
-fn reduce<S: Stored<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+fn reduce<S: Widens<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     let out = folded::<S, T, F>(x, axes, keepdim)?;
     if x.dtype() == out.dtype() { Ok(out) } else { cast(&out, x.dtype()) }
 }
 
 /// Reduces, with the result in the dtype of the accumulators.
-pub(super) fn folded<S: Stored<T>, T: Element, F: Fold<T>>(
+pub(super) fn folded<S: Widens<T>, T: Element, F: Fold<T>>(
     x: &Array, axes: Axes, keepdim: bool,
 ) -> Result<Array> {
     // Bools reduced as bytes stay bools; when they are counted, they are numbers.
@@ -127,7 +127,7 @@ pub(super) fn folded<S: Stored<T>, T: Element, F: Fold<T>>(
     } else {
         let dense = Nest::in_memory_order(&x.shape(), &[x]);
         let copied = if dense.strides[0][dense.rank - 1] == 1 { x.clone() } else { duplicate(x)? };
-        let plan = Plan::new(&copied, &out.expand(&x.shape())?);
+        let plan = SweepPlan::new(&copied, &out.expand(&x.shape())?);
         fold_all::<S, T, F>(&plan, &copied, &out)?;
     }
     if keepdim {

@@ -1,6 +1,6 @@
 //! The loops of a reduction: rows are folded in vector lanes, columns side by side.
 //!
-//! A [`Plan`] splits the axes into kept and reduced (`gone`) ones. Long reductions are cut into pieces whose
+//! A [`SweepPlan`] splits the axes into kept and reduced (`gone`) ones. Long reductions are cut into pieces whose
 //! bounds depend on the shape alone, so the bits of a result do not depend on the number of threads.
 
 use super::fold::{Fold, Rare};
@@ -34,7 +34,7 @@ const PIECE: usize = 64 * 1024;
 pub type Tile<T> = MaybeUninit<[T; BLOCK]>;
 
 /// A stored element, and its conversion to `T`.
-pub trait Stored<T: Copy>: Copy + Send + Sync + 'static {
+pub trait Widens<T: Copy>: Copy + Send + Sync + 'static {
     /// Whether elements must be converted; if not, they are of type `T`.
     const CONVERTS: bool = true;
     /// Whether the loops over it run rarely ([`Rare`]).
@@ -63,14 +63,14 @@ pub trait Stored<T: Copy>: Copy + Send + Sync + 'static {
 
 macro_rules! stored {
     ($($t:ty),*; $($half:ty),*; $($narrow:ty),*) => {
-        $(impl Stored<$t> for $t {
+        $(impl Widens<$t> for $t {
             const CONVERTS: bool = false;
             #[inline(always)]
             fn to(self) -> $t {
                 self
             }
         })*
-        $(impl Stored<f32> for $half {
+        $(impl Widens<f32> for $half {
             #[inline(always)]
             fn to(self) -> f32 {
                 self.to_f32()
@@ -86,7 +86,7 @@ macro_rules! stored {
                 tile
             }
         })*
-        $(impl Stored<i64> for $narrow {
+        $(impl Widens<i64> for $narrow {
             #[inline(always)]
             fn to(self) -> i64 {
                 self.into()
@@ -98,7 +98,7 @@ macro_rules! stored {
 stored!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64; f16, bf16; u8, i8, u16, i16, u32, i32);
 
 /// The loop nest of a reduction.
-pub struct Plan {
+pub struct SweepPlan {
     /// Kept axes: strides of the input and of the output. Columns are not among them.
     kept: Nest,
     /// Reduced axes: strides of the input.
@@ -117,9 +117,9 @@ pub struct Plan {
     length: usize,
 }
 
-impl Plan {
+impl SweepPlan {
     /// Plans for `x` (whose innermost stride is 1 in memory order) and an output expanded to its shape.
-    pub fn new(x: &Array, out: &Array) -> Plan {
+    pub fn new(x: &Array, out: &Array) -> SweepPlan {
         let all = Nest::in_memory_order(&x.shape(), &[x, out]);
         let last = all.rank - 1;
         let by_column = all.strides[1][last] != 0;
@@ -135,7 +135,7 @@ impl Plan {
         let columns = if by_column { all.dims[last] } else { 1 };
         let gone_count = gone.numel();
         let pieces = (gone_count * columns.min(COLUMNS)).div_ceil(PIECE).max(1);
-        Plan {
+        SweepPlan {
             kept_count: kept.numel(),
             kept,
             gone,
@@ -156,7 +156,9 @@ impl Plan {
 }
 
 /// Folds `x` as planned into `out`, which is contiguous, with elements as large as `T`.
-pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, out: &Array) -> Result<()> {
+pub fn fold_all<S: Widens<T>, T: Element, F: Fold<T>>(
+    plan: &SweepPlan, x: &Array, out: &Array,
+) -> Result<()> {
     let x = Shared::new(x.buffer().ptr().cast::<S>().wrapping_add(x.offset()));
     let out = Shared::new(out.buffer().ptr().cast::<T>());
     let outputs = plan.kept_count * plan.columns;
@@ -166,7 +168,7 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
     let work = plan.length * plan.columns.min(COLUMNS);
     parallel_for(tasks, GRAIN.div_ceil(work), |range| {
         let part =
-            Part::<S, T, F> { plan, x: x.get(), out: out.get(), partial: to.get(), range, piece: 0..0 };
+            TaskRange::<S, T, F> { plan, x: x.get(), out: out.get(), partial: to.get(), range, piece: 0..0 };
         let is_rare = match F::RARE {
             Rare::Never => S::IS_RARE,
             Rare::Converted => S::CONVERTS,
@@ -192,8 +194,8 @@ pub fn fold_all<S: Stored<T>, T: Element, F: Fold<T>>(plan: &Plan, x: &Array, ou
 }
 
 /// A range of tasks, numbered `(piece * kept positions + kept position) * tiles + tile`.
-struct Part<'a, S, T: Copy, F: Fold<T>> {
-    plan: &'a Plan,
+struct TaskRange<'a, S, T: Copy, F: Fold<T>> {
+    plan: &'a SweepPlan,
     x: *const S,
     out: *mut T,
     partial: *mut F::Wide,
@@ -202,7 +204,7 @@ struct Part<'a, S, T: Copy, F: Fold<T>> {
     piece: Range<usize>,
 }
 
-impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
+impl<S: Widens<T>, T: Copy, F: Fold<T>> PlainBody for TaskRange<'_, S, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(mut self) {
@@ -245,7 +247,7 @@ impl<S: Stored<T>, T: Copy, F: Fold<T>> PlainBody for Part<'_, S, T, F> {
     }
 }
 
-impl<S: Stored<T>, T: Copy, F: Fold<T>> Part<'_, S, T, F> {
+impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
     #[inline(always)]
     fn store(&self, row: usize, to: isize, column: usize, value: F::Wide) {
         // SAFETY: the output, or the table of partial results, has an element that only this task writes.

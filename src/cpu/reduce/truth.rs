@@ -1,7 +1,7 @@
 //! Counts of nonzero elements, read in memory order and not copied.
 
 use super::fold::Sum;
-use super::sweep::Stored;
+use super::sweep::Widens;
 use crate::array::Array;
 use crate::array::complex::Complex;
 use crate::array::dtype::DType;
@@ -18,7 +18,7 @@ macro_rules! truths {
             #[repr(transparent)]
             struct $name($t);
 
-            impl Stored<i64> for $name {
+            impl Widens<i64> for $name {
                 const IS_RARE: bool = true;
                 #[inline(always)]
                 fn to(self) -> i64 {

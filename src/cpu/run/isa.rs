@@ -23,7 +23,7 @@ pub enum Isa {
 }
 
 /// A number type over a stored float: one element of a CPU loop.
-pub trait Lane: Real<Mask = bool> + Default + Send + Sync + 'static {
+pub trait LoopFloat: Real<Mask = bool> + Default + Send + Sync + 'static {
     /// The stored type; `Self` has its memory layout.
     type Float: Element;
     /// Wraps a stored number.
@@ -34,7 +34,7 @@ pub trait Lane: Real<Mask = bool> + Default + Send + Sync + 'static {
 
 macro_rules! lane {
     ($($lane:ident $float:ty),*) => {
-        $(impl Lane for $lane {
+        $(impl LoopFloat for $lane {
             type Float = $float;
             #[inline(always)]
             fn new(value: $float) -> $lane {
@@ -55,15 +55,15 @@ pub trait Body<T> {
     /// The result of the loop.
     type Output;
     /// Runs the loop. Implementations are `#[inline(always)]` and call only such functions.
-    fn run<L: Lane<Float = T>>(self) -> Self::Output;
+    fn run<L: LoopFloat<Float = T>>(self) -> Self::Output;
 }
 
 /// A float that loops run over in lanes.
 pub trait Scalar: Element {
     /// The lane of instruction sets with fused multiply-adds.
-    type Fused: Lane<Float = Self>;
+    type Fused: LoopFloat<Float = Self>;
     /// The lane of those without.
-    type Plain: Lane<Float = Self>;
+    type Plain: LoopFloat<Float = Self>;
     /// Runs `body` compiled for the best instruction set.
     #[inline(always)]
     fn run<B: Body<Self>>(body: B) -> B::Output {

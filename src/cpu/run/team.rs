@@ -19,7 +19,7 @@ const OPEN: u64 = 1 << 31;
 const JOINED: u64 = OPEN - 1;
 
 /// One loop; it lives on the caller's stack.
-struct Job<'a> {
+struct TeamLoop<'a> {
     work: &'a (dyn Fn() + Sync),
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
@@ -40,7 +40,7 @@ pub struct Team {
     pub next: AtomicPtr<Team>,
     busy: AtomicBool,
     state: AtomicU64,
-    job: AtomicPtr<Job<'static>>,
+    job: AtomicPtr<TeamLoop<'static>>,
     helpers: Vec<Helper>,
 }
 
@@ -81,7 +81,7 @@ impl Team {
         if self.busy.swap(true, Ordering::Acquire) {
             return false;
         }
-        let job = Job { work, panic: Mutex::new(None) };
+        let job = TeamLoop { work, panic: Mutex::new(None) };
         self.job.store((&raw const job).cast_mut().cast(), Ordering::Relaxed);
         let number = (self.state.load(Ordering::Relaxed) >> 32).wrapping_add(1) << 32;
         self.state.store(number | OPEN, Ordering::Release);

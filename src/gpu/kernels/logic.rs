@@ -1,6 +1,6 @@
 //! Comparisons, selection and truth values on the GPU; the counterpart of `src/cpu/pointwise/logic.rs`.
 
-use super::map::{Job, run};
+use super::map::{MapKernel, run};
 use crate::arguments::logic::{Logic, Relation};
 use crate::array::Array;
 use crate::array::dtype::DType;
@@ -14,7 +14,7 @@ use crate::math::real::{Integer, Real};
 fn run_as(
     (name, key): (&str, u64), dtype: DType, compute: DType, x: &[&Array], body: &dyn Fn() -> String,
 ) -> Result<Array> {
-    let job = Job { name, key: [key, 0], text: "", attributes: [0.0; 2], dtype, compute };
+    let job = MapKernel { name, key: [key, 0], text: "", attributes: [0.0; 2], dtype, compute };
     run(&job, x, &|| Ok(body()))
 }
 

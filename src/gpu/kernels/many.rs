@@ -20,14 +20,14 @@ const MOST: usize = 56;
 const PER_GROUP: usize = 1024;
 
 /// One tensor: a flat array per role.
-pub struct Entry<'a> {
+pub struct ManyItem<'a> {
     /// The arrays, in the order of the roles.
     pub arrays: SmallVec<[&'a Array; 5]>,
     /// Two words specific to the tensor.
     pub words: [u32; 2],
 }
 
-impl Entry<'_> {
+impl ManyItem<'_> {
     /// The number of elements of each array.
     pub fn count(&self) -> usize {
         self.arrays.first().map_or(0, |x| x.numel())
@@ -61,7 +61,7 @@ impl Family<'_> {
     /// `header` adds the parameters before the table, given the number of the first workgroup and of all in a
     /// dispatch.
     pub fn launch(
-        &self, entries: &[Entry], most: usize, header: impl Fn(&mut Dispatch, usize, usize),
+        &self, entries: &[ManyItem], most: usize, header: impl Fn(&mut Dispatch, usize, usize),
     ) -> Result<()> {
         let Some(first) = entries.first() else { return Ok(()) };
         let roles = first.arrays.len();
@@ -69,7 +69,7 @@ impl Family<'_> {
         let free = max_buffers(index_of(first.arrays[0])?)?.saturating_sub(shared);
         let mut base = 0;
         for chunk in entries.chunks((free / roles).min(most).clamp(1, MOST)) {
-            let groups = chunk.iter().map(Entry::groups).sum();
+            let groups = chunk.iter().map(ManyItem::groups).sum();
             let mut run = Dispatch::new(self.name, self.source, DType::F32);
             let absent = self.option.map_or("", |(_, role, there)| if there { "" } else { role });
             run.text.tensors(chunk.len(), absent);

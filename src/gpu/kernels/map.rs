@@ -19,7 +19,7 @@ const NAMES: [&str; 4] = ["x", "y", "z", "w"];
 const SKELETONS: [&str; 4] = [shader!("map1"), shader!("map2"), shader!("map3"), shader!("map4")];
 
 /// The parameters of an elementwise kernel, apart from the rule's text.
-pub(super) struct Job<'a> {
+pub(super) struct MapKernel<'a> {
     /// The name of the kernel.
     pub name: &'a str,
     /// Distinguishes kernels of one name.
@@ -49,7 +49,7 @@ fn names<const N: usize>() -> Result<[&'static str; N]> {
 }
 
 /// Runs a job into a new array.
-pub(super) fn run(job: &Job, x: &[&Array], body: &dyn Fn() -> Result<String>) -> Result<Array> {
+pub(super) fn run(job: &MapKernel, x: &[&Array], body: &dyn Fn() -> Result<String>) -> Result<Array> {
     let first =
         x.first().ok_or_else(|| Error::unsupported("internal: an elementwise kernel without inputs"))?;
     let out = Array::empty(broadcast(x)?, job.dtype, first.device())?;
@@ -89,7 +89,7 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(
     name: &str, key: [u64; 2], x: [&Array; N], rule: P,
 ) -> Result<Array> {
     let (dtype, attributes) = (rule_dtype(name, &x)?, rule.attributes());
-    let job = Job { name, key, text: "", attributes, dtype, compute: DType::F32 };
+    let job = MapKernel { name, key, text: "", attributes, dtype, compute: DType::F32 };
     run(&job, &x, &|| float_body(rule))
 }
 
@@ -98,6 +98,6 @@ pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P
     let text = int_expr::function(&names::<N>()?, rule)?;
     let dtype = x[0].dtype();
     let compute = arithmetic(dtype);
-    let job = Job { name: "int", key: [0; 2], text: &text, attributes: [0.0; 2], dtype, compute };
+    let job = MapKernel { name: "int", key: [0; 2], text: &text, attributes: [0.0; 2], dtype, compute };
     run(&job, &x, &|| Ok(text.clone() + int_expr::library(dtype)))
 }

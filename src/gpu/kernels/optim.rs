@@ -4,10 +4,10 @@
 //! float32; parameters of 16 bits are rounded once.
 
 use super::copy::{cast, copy_into, flat, index_of, is_flat};
-use super::many::{Entry, Family};
+use super::many::{Family, ManyItem};
 use super::map;
 use super::reduce;
-use crate::arguments::optim::{Adam, Rule, Sgd, Slot, slots as all_slots};
+use crate::arguments::optim::{Adam, Sgd, Slot, UpdateRule, slots as all_slots};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::{Axes, Shape};
@@ -31,12 +31,12 @@ fn write_back<'a>(pairs: impl Iterator<Item = (&'a Array, &'a Array)>) -> Result
 /// Performs one step of `rule`, in place, on parameters that share no memory: one dispatch per dtype of
 /// gradients, or more if the GPU has too few bindings for all parameters. Nothing changes if `found`, an
 /// int32 on the GPU, is not 0.
-pub fn step(slots: &[Slot], rule: &Rule, found: Option<&Array>) -> Result<()> {
+pub fn step(slots: &[Slot], rule: &UpdateRule, found: Option<&Array>) -> Result<()> {
     step_by(slots, rule, found, usize::MAX)
 }
 
 /// [`step`] with at most `most` parameters per dispatch.
-pub(super) fn step_by(slots: &[Slot], rule: &Rule, found: Option<&Array>, most: usize) -> Result<()> {
+pub(super) fn step_by(slots: &[Slot], rule: &UpdateRule, found: Option<&Array>, most: usize) -> Result<()> {
     let width = slots.first().map_or(1, |slot| slot.state.len() + 1);
     // Copies of what kernels cannot take as it is.
     let mut arrays: Vec<Array> = Vec::new();
@@ -55,8 +55,8 @@ pub(super) fn step_by(slots: &[Slot], rule: &Rule, found: Option<&Array>, most: 
             rest.iter().copied().filter(|s| s.grad.dtype() == dtype).collect();
         rest.retain(|s| s.grad.dtype() != dtype);
         match rule {
-            Rule::Sgd(s) => sgd(&together, dtype, s, found, most)?,
-            Rule::Adam(a) => adam(&together, dtype, a, found, most)?,
+            UpdateRule::Sgd(s) => sgd(&together, dtype, s, found, most)?,
+            UpdateRule::Adam(a) => adam(&together, dtype, a, found, most)?,
         }
     }
     let pairs = slots.iter().zip(&moved).flat_map(|(slot, moved)| slot.state.iter().zip(moved.state));
@@ -64,8 +64,8 @@ pub(super) fn step_by(slots: &[Slot], rule: &Rule, found: Option<&Array>, most: 
 }
 
 /// The entries of slots, whose arrays are the gradient, then the state; `words` are those of a slot.
-fn entries_of<'a>(slots: &[&Slot<'a>], words: impl Fn(&Slot) -> [u32; 2]) -> Vec<Entry<'a>> {
-    let entry = |slot: &&Slot<'a>| Entry {
+fn entries_of<'a>(slots: &[&Slot<'a>], words: impl Fn(&Slot) -> [u32; 2]) -> Vec<ManyItem<'a>> {
+    let entry = |slot: &&Slot<'a>| ManyItem {
         arrays: [slot.grad].into_iter().chain(slot.state.iter().copied()).collect(),
         words: words(slot),
     };
@@ -73,7 +73,7 @@ fn entries_of<'a>(slots: &[&Slot<'a>], words: impl Fn(&Slot) -> [u32; 2]) -> Vec
 }
 
 /// What is bound as `found`: any array if none is given.
-fn guard<'a>(found: Option<&'a Array>, entries: &[Entry<'a>]) -> (Option<&'a Array>, Option<&'a Array>) {
+fn guard<'a>(found: Option<&'a Array>, entries: &[ManyItem<'a>]) -> (Option<&'a Array>, Option<&'a Array>) {
     (found.or_else(|| entries.first().map(|entry| entry.arrays[0])), None)
 }
 
@@ -119,8 +119,8 @@ fn adam(slots: &[&Slot], dtype: DType, a: &Adam, found: Option<&Array>, most: us
 }
 
 /// The entries of arrays that are not empty.
-fn entries(arrays: &[Array]) -> Vec<Entry<'_>> {
-    let entry = |x| Entry { arrays: SmallVec::from_slice(&[x]), words: [0; 2] };
+fn entries(arrays: &[Array]) -> Vec<ManyItem<'_>> {
+    let entry = |x| ManyItem { arrays: SmallVec::from_slice(&[x]), words: [0; 2] };
     arrays.iter().filter(|x| x.numel() > 0).map(entry).collect()
 }
 
@@ -130,7 +130,7 @@ fn entries(arrays: &[Array]) -> Vec<Entry<'_>> {
 pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let mut flat: Vec<Array> = arrays.iter().map(|g| flat_gradient(g)).collect::<Result<_>>()?;
     flat.sort_by_key(|g| g.dtype() as u8);
-    let groups: usize = entries(&flat).iter().map(Entry::groups).sum();
+    let groups: usize = entries(&flat).iter().map(ManyItem::groups).sum();
     if groups == 0 {
         return super::create::full(index_of(arrays[0])?, Shape::SCALAR, 0.0, DType::F32);
     }
@@ -148,7 +148,7 @@ pub fn norm(arrays: &[&Array]) -> Result<Array> {
         family.launch(&entries, usize::MAX, |run, base, groups| {
             run.words([written + base, groups, 0, 0]);
         })?;
-        written += entries.iter().map(Entry::groups).sum::<usize>();
+        written += entries.iter().map(ManyItem::groups).sum::<usize>();
     }
     map::pointwise("root", [0; 2], [&reduce::sum(&sums, Axes::first(1), false)?], Root)
 }

@@ -101,7 +101,7 @@ const PARTS: i64 = 1024;
 const ENOUGH: i64 = 256;
 
 /// An entry point of `shaders/reduce.wgsl`.
-struct Entry {
+struct ReduceEntry {
     name: &'static str,
     /// The outputs of one workgroup, in words.
     words: i64,
@@ -110,13 +110,13 @@ struct Entry {
 }
 
 /// One thread per output: too little work to share.
-const SERIAL: Entry = Entry { name: "serial", words: 256, least: 128 };
+const SERIAL: ReduceEntry = ReduceEntry { name: "serial", words: 256, least: 128 };
 /// Eight adjacent threads per output: short rows.
-const LANES: Entry = Entry { name: "lanes", words: 32, least: 128 };
+const LANES: ReduceEntry = ReduceEntry { name: "lanes", words: 32, least: 128 };
 /// Eight threads per output; adjacent threads read adjacent outputs, since the kept axes are contiguous.
-const COLUMNS: Entry = Entry { name: "columns", words: 32, least: 128 };
+const COLUMNS: ReduceEntry = ReduceEntry { name: "columns", words: 32, least: 128 };
 /// One workgroup per output.
-const TREE: Entry = Entry { name: "tree", words: 1, least: 2048 };
+const TREE: ReduceEntry = ReduceEntry { name: "tree", words: 1, least: 2048 };
 
 impl Task<'_> {
     fn count(&self) -> i64 {
@@ -128,7 +128,7 @@ impl Task<'_> {
     }
 
     /// The distribution of the work over threads, determined by shape and strides only.
-    fn entry(&self, words: i64) -> Entry {
+    fn entry(&self, words: i64) -> ReduceEntry {
         let last = |nest: &Nest| nest.strides[0][nest.rank - 1];
         if self.length() < 16 {
             SERIAL

@@ -5,7 +5,7 @@
 //! requests it, or if there is no other and a program names the device `gpu` explicitly. Read next:
 //! `src/gpu/runtime/queue.rs`.
 
-use super::pipeline::Kernels;
+use super::pipeline::Pipelines;
 use super::pool::Pool;
 use super::recorder::Recorder;
 use super::status::Status;
@@ -32,7 +32,7 @@ pub struct Gpu {
     pub(crate) fault: Arc<Fault>,
     pub(crate) pool: Mutex<Pool>,
     pub(crate) recorder: Mutex<Recorder>,
-    pub(crate) kernels: Mutex<Kernels>,
+    pub(crate) kernels: Mutex<Pipelines>,
     /// Cached constants, by the bits of their value and dtype.
     pub(crate) constants: Mutex<FxHashMap<(u64, DType), Array>>,
     /// Errors that indexing kernels report.

@@ -1,7 +1,7 @@
-//! Kernels: WGSL text compiled once per GPU and cached.
+//! Pipelines: WGSL text compiled once per GPU and cached.
 //!
-//! Kernels of the same layout (which bindings are writable) share their bind groups. This crate's shaders are
-//! compiled without run-time checks in release builds, since the host proves the bounds, and with them in
+//! Pipelines of the same layout (which bindings are writable) share their bind groups. This crate's shaders
+//! are compiled without run-time checks in release builds, since the host proves the bounds, and with them in
 //! debug builds. Read next: `src/gpu/shader/template.rs`, the text.
 
 use super::device::{Gpu, gpu};
@@ -14,14 +14,14 @@ use smallvec::SmallVec;
 use std::sync::{Arc, OnceLock};
 
 /// A compiled shader entry point.
-pub struct Kernel {
+pub struct Pipeline {
     pub(crate) name: String,
     entry: &'static str,
     text: String,
     pub(crate) layout: Arc<Layout>,
     pub(crate) pipeline: wgpu::ComputePipeline,
     /// The variant whose buffers are all writable, for in-place launches.
-    aliased: OnceLock<Arc<Kernel>>,
+    aliased: OnceLock<Arc<Pipeline>>,
 }
 
 /// The layout of a kernel's bindings.
@@ -58,14 +58,14 @@ pub struct Variant {
 
 /// The kernels of a GPU, by name and variant.
 #[derive(Default)]
-pub struct Kernels {
-    by_name: FxHashMap<Box<str>, FxHashMap<Variant, Arc<Kernel>>>,
+pub struct Pipelines {
+    by_name: FxHashMap<Box<str>, FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: Vec<Arc<Layout>>,
     /// The number of pipelines compiled.
     pub(crate) compiled: u64,
 }
 
-impl Kernels {
+impl Pipelines {
     fn layout(&mut self, gpu: &Gpu, writable: &[bool]) -> Arc<Layout> {
         if let Some(found) = self.layouts.iter().find(|l| l.writable == writable) {
             return found.clone();
@@ -85,7 +85,7 @@ impl Kernels {
 /// storage buffers the kernel writes.
 pub fn kernel(
     index: u8, name: &str, variant: Variant, writable: &[bool], build: impl FnOnce() -> Result<String>,
-) -> Result<Arc<Kernel>> {
+) -> Result<Arc<Pipeline>> {
     let gpu = gpu(index)?;
     if let Some(found) = lock(&gpu.kernels).by_name.get(name).and_then(|v| v.get(&variant)) {
         return Ok(found.clone());
@@ -104,9 +104,9 @@ pub fn max_buffers(index: u8) -> Result<usize> {
     Ok(limits.max_storage_buffers_per_shader_stage.min(bindings) as usize)
 }
 
-impl Kernel {
+impl Pipeline {
     /// The variant of this kernel whose buffers are all writable.
-    pub(crate) fn aliased(&self, gpu: &Gpu) -> Result<Arc<Kernel>> {
+    pub(crate) fn aliased(&self, gpu: &Gpu) -> Result<Arc<Pipeline>> {
         if let Some(found) = self.aliased.get() {
             return Ok(found.clone());
         }
@@ -162,7 +162,7 @@ pub(crate) const SHADER_ERRORS: [wgpu::ErrorFilter; 2] =
     [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation];
 
 /// Compiles one entry point of `text`.
-fn compile(gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], text: String) -> Result<Kernel> {
+fn compile(gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], text: String) -> Result<Pipeline> {
     let failed =
         |why: &str| Error::device(format!("gpu:{}: kernel {name} does not compile: {why}", gpu.index));
     if writable.len() as u32 > gpu.limits.max_storage_buffers_per_shader_stage {
@@ -181,7 +181,7 @@ fn compile(gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], text: 
     });
     match error {
         Some(e) => Err(failed(&e.to_string())),
-        None => Ok(Kernel { name: name.into(), entry, text, layout, pipeline, aliased: OnceLock::new() }),
+        None => Ok(Pipeline { name: name.into(), entry, text, layout, pipeline, aliased: OnceLock::new() }),
     }
 }
 

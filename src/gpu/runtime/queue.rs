@@ -6,7 +6,7 @@
 //! next: `src/gpu/runtime/pipeline.rs`, which makes the kernels.
 
 use super::device::{Gpu, gpu};
-use super::pipeline::Kernel;
+use super::pipeline::Pipeline;
 use super::recorder::UNIFORM_WINDOW;
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
@@ -22,7 +22,7 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 /// y and z; kernels compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore the excess. An output may be one
 /// of the inputs only if every invocation reads only the elements that it writes. Such a launch binds a
 /// variant with all buffers writable, since no buffer can be both read-only and writable in one dispatch.
-pub fn launch(index: u8, kernel: &Kernel, buffers: &[&Buffer], params: &[u32], groups: u64) -> Result<()> {
+pub fn launch(index: u8, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32], groups: u64) -> Result<()> {
     if groups == 0 {
         return Ok(());
     }
@@ -44,7 +44,7 @@ pub fn launch(index: u8, kernel: &Kernel, buffers: &[&Buffer], params: &[u32], g
     }
 }
 
-fn check(gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer], params: &[u32]) -> Result<()> {
+fn check(gpu: &Gpu, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32]) -> Result<()> {
     let layout = &kernel.layout;
     if buffers.len() == layout.writable.len() && params.len() * 4 <= UNIFORM_WINDOW && !params.is_empty() {
         return Ok(());

@@ -1,7 +1,7 @@
 //! The list of commands that are not submitted yet, and the pooled objects needed to record them.
 
 use super::device::Gpu;
-use super::pipeline::Kernel;
+use super::pipeline::Pipeline;
 use super::pool::{Stats, allocation};
 use super::transfer::{CHUNK, Staging};
 use crate::array::buffer::Buffer;
@@ -106,7 +106,7 @@ impl Recorder {
     }
 
     /// Returns the bind group of `kernel` over `buffers`, cached if possible.
-    fn group(&mut self, gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer]) -> Result<wgpu::BindGroup> {
+    fn group(&mut self, gpu: &Gpu, kernel: &Pipeline, buffers: &[&Buffer]) -> Result<wgpu::BindGroup> {
         let mut ids = SmallVec::new();
         for buffer in buffers {
             ids.push(self.touch(buffer)?);
@@ -143,7 +143,7 @@ impl Recorder {
 
     /// Records a launch; submits the batch if it is large enough.
     pub(crate) fn dispatch(
-        &mut self, gpu: &Gpu, kernel: &Kernel, buffers: &[&Buffer], params: &[u32], groups: [u32; 3],
+        &mut self, gpu: &Gpu, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32], groups: [u32; 3],
     ) -> Result<()> {
         if !self.has_room_for(params) {
             self.submit(gpu);

@@ -7,20 +7,22 @@ use crate::ops::pointwise::sym::{Sym, record};
 use crate::tensor::Tensor;
 
 /// A complex number in a formula.
-pub type Number = Complex<Sym>;
+pub type ComplexSym = Complex<Sym>;
 
 /// Applies a formula of complex numbers to the tensors `x`.
-pub fn read<const N: usize>(x: &[&Tensor], formula: impl FnOnce([Number; N]) -> Number) -> Result<Tensor> {
+pub fn read<const N: usize>(
+    x: &[&Tensor], formula: impl FnOnce([ComplexSym; N]) -> ComplexSym,
+) -> Result<Tensor> {
     let [re, im] = record(&parts(x)?, |all| {
-        let out = formula(std::array::from_fn(|i| Number { re: all[2 * i], im: all[2 * i + 1] }));
+        let out = formula(std::array::from_fn(|i| ComplexSym { re: all[2 * i], im: all[2 * i + 1] }));
         [out.re, out.im]
     })?;
     super::join(&re, &im)
 }
 
 /// Applies a formula with a real result.
-pub fn read_real(x: &[&Tensor], formula: impl FnOnce(Number) -> Sym) -> Result<Tensor> {
-    let [out] = record(&parts(x)?, |all| [formula(Number { re: all[0], im: all[1] })])?;
+pub fn read_real(x: &[&Tensor], formula: impl FnOnce(ComplexSym) -> Sym) -> Result<Tensor> {
+    let [out] = record(&parts(x)?, |all| [formula(ComplexSym { re: all[0], im: all[1] })])?;
     Ok(out)
 }
 
@@ -36,39 +38,39 @@ fn parts(x: &[&Tensor]) -> Result<Vec<Tensor>> {
 /// The operators that have no branches.
 macro_rules! operators {
     ($($trait:ident $method:ident $other:ty: |$z:ident, $w:ident| $re:expr, $im:expr;)*) => {$(
-        impl std::ops::$trait<$other> for Number {
-            type Output = Number;
-            fn $method(self, other: $other) -> Number {
+        impl std::ops::$trait<$other> for ComplexSym {
+            type Output = ComplexSym;
+            fn $method(self, other: $other) -> ComplexSym {
                 let ($z, $w) = (self, other);
-                Number { re: $re, im: $im }
+                ComplexSym { re: $re, im: $im }
             }
         }
     )*};
 }
 
 operators! {
-    Add add Number: |z, w| z.re + w.re, z.im + w.im;
-    Sub sub Number: |z, w| z.re - w.re, z.im - w.im;
-    Mul mul Number: |z, w| z.re * w.re - z.im * w.im, z.re * w.im + z.im * w.re;
+    Add add ComplexSym: |z, w| z.re + w.re, z.im + w.im;
+    Sub sub ComplexSym: |z, w| z.re - w.re, z.im - w.im;
+    Mul mul ComplexSym: |z, w| z.re * w.re - z.im * w.im, z.re * w.im + z.im * w.re;
     Add add f64: |z, w| z.re + w, z.im;
     Mul mul f64: |z, w| z.re * w, z.im * w;
 }
 
-impl std::ops::Neg for Number {
-    type Output = Number;
-    fn neg(self) -> Number {
-        Number { re: -self.re, im: -self.im }
+impl std::ops::Neg for ComplexSym {
+    type Output = ComplexSym;
+    fn neg(self) -> ComplexSym {
+        ComplexSym { re: -self.re, im: -self.im }
     }
 }
 
-impl std::ops::Div for Number {
-    type Output = Number;
+impl std::ops::Div for ComplexSym {
+    type Output = ComplexSym;
     /// Avoids overflow of squares: Smith, "Algorithm 116: complex division", 1962.
-    fn div(self, other: Number) -> Number {
+    fn div(self, other: ComplexSym) -> ComplexSym {
         let Scaled { wide, ratio, scale } = other.scaled();
         let re = Sym::select(wide, self.re + self.im * ratio, self.re * ratio + self.im);
         let im = Sym::select(wide, self.im - self.re * ratio, self.im * ratio - self.re);
-        Number { re: re / scale, im: im / scale }
+        ComplexSym { re: re / scale, im: im / scale }
     }
 }
 
@@ -82,7 +84,7 @@ struct Scaled {
     scale: Sym,
 }
 
-impl Number {
+impl ComplexSym {
     fn scaled(self) -> Scaled {
         let wide = self.re.abs().ge(self.im.abs());
         let (top, low) = (Sym::select(wide, self.re, self.im), Sym::select(wide, self.im, self.re));
@@ -91,32 +93,32 @@ impl Number {
     }
 
     /// `1 / z`.
-    pub fn reciprocal(self) -> Number {
+    pub fn reciprocal(self) -> ComplexSym {
         let Scaled { wide, ratio, scale } = self.scaled();
-        Number {
+        ComplexSym {
             re: Sym::select(wide, Sym::lit(1.0), ratio) / scale,
             im: Sym::select(wide, -ratio, Sym::lit(-1.0)) / scale,
         }
     }
 
     /// The conjugate.
-    pub fn conj(self) -> Number {
-        Number { re: self.re, im: -self.im }
+    pub fn conj(self) -> ComplexSym {
+        ComplexSym { re: self.re, im: -self.im }
     }
 
     /// `i z`.
-    pub fn times_i(self) -> Number {
-        Number { re: -self.im, im: self.re }
+    pub fn times_i(self) -> ComplexSym {
+        ComplexSym { re: -self.im, im: self.re }
     }
 
     /// `-i z`.
-    pub fn times_minus_i(self) -> Number {
-        Number { re: self.im, im: -self.re }
+    pub fn times_minus_i(self) -> ComplexSym {
+        ComplexSym { re: self.im, im: -self.re }
     }
 
     /// `1 - z`; also negates a zero imaginary part.
-    pub fn one_minus(self) -> Number {
-        Number { re: 1.0 - self.re, im: -self.im }
+    pub fn one_minus(self) -> ComplexSym {
+        ComplexSym { re: 1.0 - self.re, im: -self.im }
     }
 
     /// The absolute value; its gradient at 0 is 0.
@@ -130,16 +132,16 @@ impl Number {
     }
 
     /// `z / |z|`, and 0 at 0, where its gradient is 0 too.
-    pub fn sign(self) -> Number {
+    pub fn sign(self) -> ComplexSym {
         let size = self.size();
         let at_zero = size.eq(Sym::lit(0.0));
         let part = |x: Sym| Sym::select(at_zero, Sym::lit(0.0), x / size);
-        Number { re: part(self.re), im: part(self.im) }
+        ComplexSym { re: part(self.re), im: part(self.im) }
     }
 
     /// `yes` where `mask` holds, `no` elsewhere.
-    pub fn select(mask: <Sym as Real>::Mask, yes: Number, no: Number) -> Number {
-        Number { re: Sym::select(mask, yes.re, no.re), im: Sym::select(mask, yes.im, no.im) }
+    pub fn select(mask: <Sym as Real>::Mask, yes: ComplexSym, no: ComplexSym) -> ComplexSym {
+        ComplexSym { re: Sym::select(mask, yes.re, no.re), im: Sym::select(mask, yes.im, no.im) }
     }
 
     /// Where both parts are 0.

@@ -1,13 +1,13 @@
 //! Batched custom operations: each rule runs the rule of one example under the batching interpreter.
 
 use super::differentiable;
-use super::rule::{CustomRule, Plan, Source};
+use super::rule::{CustomRule, ForwardFacts, RuleInput};
 use crate::autodiff::accumulate::fitted;
 use crate::autodiff::transform::unwrap_to_level;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, Kind, batch};
 use crate::op::Grads;
-use crate::tape::host_ref::{Holder, Part};
+use crate::tape::host_ref::{HeldPart, Holder};
 use crate::tensor::{Aval, Tensor, Tensors};
 use std::sync::{Arc, OnceLock};
 
@@ -95,12 +95,12 @@ impl Batched {
     }
 
     /// The batch axes of the values that the rules need.
-    fn saved_axes(&self, plan: &Plan) -> Result<Vec<Option<usize>>> {
+    fn saved_axes(&self, plan: &ForwardFacts) -> Result<Vec<Option<usize>>> {
         let outputs = self.out_axes()?;
-        let axis = |source: &Source| match *source {
-            Source::Input(i) => self.in_axes.get(i).copied().flatten(),
-            Source::Output(i) => outputs.get(i).copied().flatten(),
-            Source::Hidden(i) => outputs.get(plan.visible + i).copied().flatten(),
+        let axis = |source: &RuleInput| match *source {
+            RuleInput::Input(i) => self.in_axes.get(i).copied().flatten(),
+            RuleInput::Output(i) => outputs.get(i).copied().flatten(),
+            RuleInput::Hidden(i) => outputs.get(plan.visible + i).copied().flatten(),
         };
         Ok(plan.saved.iter().map(axis).collect())
     }
@@ -121,8 +121,8 @@ impl Batched {
 }
 
 impl Holder for Batched {
-    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
-        see(Part::Shared(self.one.clone()));
+    fn parts(&self, see: &mut dyn FnMut(HeldPart<'_>)) {
+        see(HeldPart::Shared(self.one.clone()));
     }
 }
 
@@ -131,7 +131,7 @@ impl CustomRule for Batched {
         self.one.name()
     }
 
-    fn plan(&self) -> Result<Arc<Plan>> {
+    fn plan(&self) -> Result<Arc<ForwardFacts>> {
         self.one.plan()
     }
 

@@ -15,7 +15,7 @@ mod push;
 mod rule;
 mod transpose;
 
-pub use rule::{CustomRule, Plan, Source};
+pub use rule::{CustomRule, ForwardFacts, RuleInput};
 pub use transpose::transpose;
 
 use crate::autodiff::{accumulate, transform};
@@ -136,7 +136,7 @@ impl Custom {
     }
 
     /// Drops the hidden outputs unless they are wanted.
-    fn shown(&self, plan: &Plan, mut outputs: Tensors) -> Tensors {
+    fn shown(&self, plan: &ForwardFacts, mut outputs: Tensors) -> Tensors {
         if !self.hidden {
             outputs.truncate(plan.visible);
         }
@@ -182,7 +182,7 @@ impl Custom {
                     located(&plan, source, &primals, &outputs).ok_or_else(|| self.absent())?;
                 saving::save(at.tag, op, slot, value.clone(), saved)?;
             }
-            let unsaved = (0..primals.len()).filter(|&i| !plan.saved.contains(&Source::Input(i)));
+            let unsaved = (0..primals.len()).filter(|&i| !plan.saved.contains(&RuleInput::Input(i)));
             let unsaved = unsaved.filter(|_| plan.traceable && outputs.len() != plan.visible);
             for i in unsaved {
                 saving::save(at.tag, op, Slot::Input(i as u16), primals[i].clone(), saved)?;
@@ -262,7 +262,7 @@ impl Custom {
     }
 
     /// Computes the inputs' cotangents from those of the hidden outputs by tracing the forward again.
-    fn traced_vjp(&self, plan: &Plan, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
+    fn traced_vjp(&self, plan: &ForwardFacts, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let x = (0..c.inputs()).map(|i| c.input(i).cloned()).collect::<Result<Vec<Tensor>>>()?;
         let wanted: Vec<usize> = (0..x.len()).filter(|&i| needed(c, i)).collect();
         let leaves: Vec<Tensor> = wanted.iter().map(|&i| x[i].clone()).collect();
@@ -282,7 +282,7 @@ impl Custom {
     }
 
     /// The values that the rules need.
-    fn kept(&self, plan: &Plan, x: &[&Tensor], y: &[Tensor]) -> Result<Vec<Tensor>> {
+    fn kept(&self, plan: &ForwardFacts, x: &[&Tensor], y: &[Tensor]) -> Result<Vec<Tensor>> {
         let value = |&source| located(plan, source, x, y).map(|(_, value)| value.clone());
         plan.saved.iter().map(|source| value(source).ok_or_else(|| self.absent())).collect()
     }
@@ -296,9 +296,9 @@ impl Custom {
             let mut saved = Vec::new();
             for &source in &plan.saved {
                 saved.push(match source {
-                    Source::Input(i) => c.input(i)?.clone(),
-                    Source::Output(i) => c.output(i)?.clone(),
-                    Source::Hidden(i) => c.output(plan.visible + i)?.clone(),
+                    RuleInput::Input(i) => c.input(i)?.clone(),
+                    RuleInput::Output(i) => c.output(i)?.clone(),
+                    RuleInput::Hidden(i) => c.output(plan.visible + i)?.clone(),
                 });
             }
             let needs: Vec<bool> = (0..c.inputs()).map(|i| needed(c, i)).collect();
@@ -322,7 +322,7 @@ impl Custom {
 }
 
 /// Whether output `i` carries derivatives.
-fn differentiable(plan: &Plan, i: usize, y: &Tensor) -> bool {
+fn differentiable(plan: &ForwardFacts, i: usize, y: &Tensor) -> bool {
     let constant = if i < plan.visible { plan.constant.get(i) == Some(&true) } else { !plan.traceable };
     y.dtype().is_differentiable() && !constant
 }
@@ -333,13 +333,13 @@ fn needed(c: &Vjp, i: usize) -> bool {
 
 /// The value that `source` names, and its slot in a node.
 fn located<'a>(
-    plan: &Plan, source: Source, primals: &[&'a Tensor], outputs: &'a [Tensor],
+    plan: &ForwardFacts, source: RuleInput, primals: &[&'a Tensor], outputs: &'a [Tensor],
 ) -> Option<(Slot, &'a Tensor)> {
     let output = |i: usize| Some((Slot::Output(i as u16), outputs.get(i)?));
     match source {
-        Source::Input(i) => Some((Slot::Input(i as u16), *primals.get(i)?)),
-        Source::Output(i) => output(i),
-        Source::Hidden(i) => output(plan.visible + i),
+        RuleInput::Input(i) => Some((Slot::Input(i as u16), *primals.get(i)?)),
+        RuleInput::Output(i) => output(i),
+        RuleInput::Hidden(i) => output(plan.visible + i),
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 /// A value that the rules need.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Source {
+pub enum RuleInput {
     /// Input `i`.
     Input(usize),
     /// Output `i`.
@@ -20,11 +20,11 @@ pub enum Source {
 
 /// What the forward determines.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct ForwardFacts {
     /// The number of outputs, hidden ones not counted.
     pub visible: usize,
     /// The values that the rules need, in their order, each once.
-    pub saved: Vec<Source>,
+    pub saved: Vec<RuleInput>,
     /// Per output, whether it has no derivative.
     pub constant: Vec<bool>,
     /// Whether hidden outputs have derivatives; if so, all inputs are also saved, in reserve.
@@ -42,7 +42,7 @@ pub trait CustomRule: Holder {
     /// Recomputes the outputs and hidden outputs with derivatives traced through them.
     fn retrace(&self, x: &[Tensor]) -> Result<Tensors>;
     /// The plan that the forward determined.
-    fn plan(&self) -> Result<Arc<Plan>>;
+    fn plan(&self) -> Result<Arc<ForwardFacts>>;
     /// Returns the cotangent of each input from those of the outputs; `needs` says which are wanted.
     fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads>;
     /// Returns the tangent of each output.

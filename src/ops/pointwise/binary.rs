@@ -2,7 +2,7 @@
 //!
 //! Same columns as `unary.rs`, with two inputs `x`, `y` and one derivative for each.
 
-use crate::ops::complex::number::Number;
+use crate::ops::complex::number::ComplexSym;
 use crate::ops::pointwise::formulas::*;
 use crate::ops::pointwise::smooth::*;
 use crate::ops::pointwise::table::*;
@@ -23,7 +23,7 @@ macro_rules! binary_table {
             /// Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch.
             Pow pow(x, y) = x.pow(y),
                 [(g, x, y) => g * zero_guard(g, power_slope(x, y)),
-                 (g, x, o) => exponent_slope(x, o, g)], F32, Costly, (x.pow(y)), Two(Number::pow);
+                 (g, x, o) => exponent_slope(x, o, g)], F32, Costly, (x.pow(y)), Two(ComplexSym::pow);
             /// Larger of two values; at a tie each gets half of the gradient.
             Maximum maximum(x, y) = R::select(x.gt(y) | x.ne(x), x, y),
                 [(g, x, y) => half_tie(x, y, g), (g, x, y) => half_tie(y, x, g)],

@@ -8,7 +8,7 @@ mod macros;
 
 use crate::math::real::{Pointwise, PointwiseInt};
 use crate::op::{Precision, Saves};
-use crate::ops::complex::number::Number;
+use crate::ops::complex::number::ComplexSym;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::sym::Sym;
 use crate::ops::pointwise::unary::{Parametric, Unary};
@@ -66,7 +66,7 @@ pub enum Slope {
 
 /// What a row does with complex numbers.
 #[derive(Clone, Copy, Debug)]
-pub enum Complex {
+pub enum ComplexRule {
     /// Raises.
     Undefined,
     /// The same with the real and with the imaginary parts.
@@ -74,14 +74,14 @@ pub enum Complex {
     /// The product of its operands; that of one operand with itself.
     Product,
     /// A function of one number with a real value.
-    Real(fn(Number) -> Sym),
+    Real(fn(ComplexSym) -> Sym),
     /// A function of one number.
-    One(fn(Number) -> Number),
+    One(fn(ComplexSym) -> ComplexSym),
     /// As `One`, but a recorded operand is copied first: the derivative of the row reads the output, so the
     /// operand may be written later, while that of the composition reads the operand's parts.
-    Fresh(fn(Number) -> Number),
+    Fresh(fn(ComplexSym) -> ComplexSym),
     /// A function of two numbers.
-    Two(fn(Number, Number) -> Number),
+    Two(fn(ComplexSym, ComplexSym) -> ComplexSym),
 }
 
 /// What a row says besides its formulas; the head of `unary.rs` explains the columns.
@@ -93,7 +93,7 @@ pub struct Columns {
     /// Whether it has a formula for integers, which are converted to floats otherwise.
     pub has_integers: bool,
     /// What it does with complex numbers.
-    pub complex: Complex,
+    pub complex: ComplexRule,
 }
 
 /// Something that can be done with the formula of a row for integers.

@@ -11,7 +11,7 @@
 //!   shrink so fast, or are so steep, that halves overflow or lose their digits; the choice is PyTorch's.
 //! * slope, what the derivative costs: `Cheap`, or `Costly`, an exponential or the like,
 //! * integers: `float`, which converts them, or the formula for them,
-//! * complex numbers: a [`Complex`].
+//! * complex numbers: a [`ComplexRule`].
 //!
 //! From a row come the CPU and GPU kernels, the fused VJP kernel, the recorded derivative for higher orders,
 //! the documentation and, without attributes, the Rust and Python methods and the type stub. The other half
@@ -22,7 +22,7 @@
 //! it, and a slope that is infinite or NaN somewhere says `zero_guard` or `divisor`, for the recorded
 //! derivative.
 
-use crate::ops::complex::number::Number;
+use crate::ops::complex::number::ComplexSym;
 use crate::ops::pointwise::formulas::*;
 use crate::ops::pointwise::smooth::*;
 use crate::ops::pointwise::table::*;
@@ -34,71 +34,71 @@ macro_rules! unary_table {
             /// Negative `-x`.
             Neg neg(x) = -x, [(g) => -g], Any, Cheap, (I::lit(0).sub(x)), Parts;
             /// Absolute value; its derivative at 0 is 0.
-            Abs abs(x) = x.abs(), [(g, x) => g * sign(x)], Any, Cheap, (x.abs()), Real(Number::size);
+            Abs abs(x) = x.abs(), [(g, x) => g * sign(x)], Any, Cheap, (x.abs()), Real(ComplexSym::size);
             /// Sign: -1, 0 or 1.
-            Sign sign(x) = sign(x), [], Any, Cheap, (x.sign()), One(Number::sign);
+            Sign sign(x) = sign(x), [], Any, Cheap, (x.sign()), One(ComplexSym::sign);
             /// Square `x * x`.
             Square square(x) = x * x, [(g, x) => g * (2.0 * x)], Any, Cheap, (x.mul(x)), Product;
             /// Square root.
             Sqrt sqrt(x) = x.sqrt(), [(g, o) => g * zero_guard(g, 0.5 / o)],
-                Any, Cheap, float, One(Number::sqrt);
+                Any, Cheap, float, One(ComplexSym::sqrt);
             /// Reciprocal square root.
             Rsqrt rsqrt(x) = 1.0 / x.sqrt(), [(g, o) => g * zero_guard(g, -0.5 * (o * o * o))],
-                F32, Cheap, float, One(Number::rsqrt);
+                F32, Cheap, float, One(ComplexSym::rsqrt);
             /// Reciprocal `1 / x`.
             Reciprocal reciprocal(x) = 1.0 / x, [(g, o) => -(g * zero_guard(g, o * o))],
-                F32, Cheap, float, One(Number::reciprocal);
+                F32, Cheap, float, One(ComplexSym::reciprocal);
             /// Natural exponential.
-            Exp exp(x) = x.exp(), [(g, o) => g * zero_guard(g, o)], F32, Cheap, float, Fresh(Number::exp);
+            Exp exp(x) = x.exp(), [(g, o) => g * zero_guard(g, o)], F32, Cheap, float, Fresh(ComplexSym::exp);
             /// `exp(x) - 1`, accurate near 0.
             Expm1 expm1(x) = x.expm1(), [(g, o) => g * zero_guard(g, o + 1.0)],
-                F32, Cheap, float, One(Number::expm1);
+                F32, Cheap, float, One(ComplexSym::expm1);
             /// `2 ** x`.
             Exp2 exp2(x) = x.exp2(), [(g, o) => g * zero_guard(g, LN_2 * o)],
-                Any, Cheap, float, One(Number::exp2);
+                Any, Cheap, float, One(ComplexSym::exp2);
             /// Natural logarithm.
-            Log log(x) = x.log(), [(g, x) => g / divisor(g, x)], F32, Cheap, float, One(Number::log);
+            Log log(x) = x.log(), [(g, x) => g / divisor(g, x)], F32, Cheap, float, One(ComplexSym::log);
             /// `log(1 + x)`, accurate near 0.
             Log1p log1p(x) = x.log1p(), [(g, x) => g / divisor(g, 1.0 + x)],
-                F32, Cheap, float, One(Number::log1p);
+                F32, Cheap, float, One(ComplexSym::log1p);
             /// Logarithm to base 2.
             Log2 log2(x) = x.log2(), [(g, x) => g / divisor(g, LN_2 * x)],
-                F32, Cheap, float, One(Number::log2);
+                F32, Cheap, float, One(ComplexSym::log2);
             /// Logarithm to base 10.
             Log10 log10(x) = x.log10(), [(g, x) => g / divisor(g, x) * LOG10_E],
-                F32, Cheap, float, One(Number::log10);
+                F32, Cheap, float, One(ComplexSym::log10);
             /// Sine of an angle in radians.
-            Sin sin(x) = x.sin(), [(g, x) => g * x.cos()], Any, Costly, float, One(Number::sin);
+            Sin sin(x) = x.sin(), [(g, x) => g * x.cos()], Any, Costly, float, One(ComplexSym::sin);
             /// Cosine of an angle in radians.
-            Cos cos(x) = x.cos(), [(g, x) => -(g * x.sin())], Any, Costly, float, One(Number::cos);
+            Cos cos(x) = x.cos(), [(g, x) => -(g * x.sin())], Any, Costly, float, One(ComplexSym::cos);
             /// Tangent of an angle in radians.
             Tan tan(x) = x.tan(), [(g, o) => g * zero_guard(g, 1.0 + o * o)],
-                F32, Cheap, float, One(Number::tan);
+                F32, Cheap, float, One(ComplexSym::tan);
             /// Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`.
             Asin asin(x) = x.asin(), [(g, x) => g * zero_guard(g, arc_slope(x))],
-                F32, Cheap, float, One(Number::asin);
+                F32, Cheap, float, One(ComplexSym::asin);
             /// Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`.
             Acos acos(x) = x.acos(), [(g, x) => -(g * zero_guard(g, arc_slope(x)))],
-                F32, Cheap, float, One(Number::acos);
+                F32, Cheap, float, One(ComplexSym::acos);
             /// Arc tangent, from `-pi/2` to `pi/2`.
-            Atan atan(x) = x.atan(), [(g, x) => g * atan_slope(x)], Any, Cheap, float, One(Number::atan);
+            Atan atan(x) = x.atan(), [(g, x) => g * atan_slope(x)], Any, Cheap, float, One(ComplexSym::atan);
             /// Hyperbolic sine.
             Sinh sinh(x) = x.sinh(), [(g, x) => g * zero_guard(g, x.cosh())],
-                F32, Costly, float, One(Number::sinh);
+                F32, Costly, float, One(ComplexSym::sinh);
             /// Hyperbolic cosine.
             Cosh cosh(x) = x.cosh(), [(g, x) => g * zero_guard(g, x.sinh())],
-                F32, Costly, float, One(Number::cosh);
+                F32, Costly, float, One(ComplexSym::cosh);
             /// Hyperbolic tangent.
-            Tanh tanh(x) = x.tanh(), [(g, o) => g * (1.0 - o * o)], Any, Cheap, float, One(Number::tanh);
+            Tanh tanh(x) = x.tanh(), [(g, o) => g * (1.0 - o * o)], Any, Cheap, float, One(ComplexSym::tanh);
             /// Inverse hyperbolic sine.
             Asinh asinh(x) = x.asinh(), [(g, x) => g / length(magnitude(x), R::lit(1.0))],
-                Any, Cheap, float, One(Number::asinh);
+                Any, Cheap, float, One(ComplexSym::asinh);
             /// Inverse hyperbolic cosine; NaN below 1.
             Acosh acosh(x) = x.acosh(), [(g, x) => g / divisor(g, (x - 1.0).sqrt() * (x + 1.0).sqrt())],
-                Any, Cheap, float, One(Number::acosh);
+                Any, Cheap, float, One(ComplexSym::acosh);
             /// Inverse hyperbolic tangent; NaN outside of `[-1, 1]`.
             Atanh atanh(x) = x.atanh(), [(g, x) => g / divisor(g, one_minus_square(x))],
-                Any, Cheap, float, One(Number::atanh);
+                Any, Cheap, float, One(ComplexSym::atanh);
             /// Error function.
             Erf erf(x) = x.erf(), [(g, x) => g * (FRAC_2_SQRT_PI * bell(x))], Any, Costly, float, Undefined;
             /// `1 - erf(x)`, accurate where that is small.
@@ -120,7 +120,7 @@ macro_rules! unary_table {
             LogNdtr log_ndtr(x) = log_ndtr(x), [(g, x) => g * log_ndtr_slope(x)],
                 F32, Costly, float, Undefined;
             /// `sin(pi x) / (pi x)`, and 1 at zero.
-            Sinc sinc(x) = sinc(x), [(g, x) => g * sinc_slope(x)], Any, Costly, float, One(Number::sinc);
+            Sinc sinc(x) = sinc(x), [(g, x) => g * sinc_slope(x)], Any, Costly, float, One(ComplexSym::sinc);
             /// `-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy
             /// of a probability.
             Entr entr(x) = entropy(x), [(g, x) => g * zero_guard(g, entropy_slope(x))],
@@ -141,7 +141,7 @@ macro_rules! unary_table {
             I1e i1e(x) = x.i1e(), [(g, x) => g * i1e_slope(x)], Any, Costly, float, Undefined;
             /// Logistic sigmoid `1 / (1 + exp(-x))`.
             Sigmoid sigmoid(x) = x.sigmoid(), [(g, o) => g * (o * (1.0 - o))],
-                Any, Cheap, float, One(Number::sigmoid);
+                Any, Cheap, float, One(ComplexSym::sigmoid);
             /// Rectified linear unit `max(x, 0)`; its derivative at 0 is 0.
             Relu relu(x) = R::select(x.le(R::lit(0.0)), R::lit(0.0), x),
                 [(g, o) => R::select(o.gt(R::lit(0.0)), g, R::lit(0.0))],

@@ -5,12 +5,12 @@ use crate::array::random;
 use crate::autodiff::transform;
 use crate::interp::{Interp, batch};
 use crate::op::{Batched, BatchedOutputs, Grads};
-use crate::ops::custom::{self, CustomRule, Plan, Source};
+use crate::ops::custom::{self, CustomRule, ForwardFacts, RuleInput};
 use crate::process::names::interned;
 use crate::py::args::{collected, extracted};
 use crate::py::prelude::*;
 use crate::py::writes::aliasing::{self, Depth};
-use crate::tape::host_ref::{Holder, HostRef, Part};
+use crate::tape::host_ref::{HeldPart, Holder, HostRef};
 use crate::tensor::{Aval, Payload, Tensors};
 use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError};
 use std::sync::OnceLock;
@@ -53,7 +53,7 @@ struct PyRule {
 
 /// Facts known once the forward has run.
 struct FirstRun {
-    plan: Arc<Plan>,
+    plan: Arc<ForwardFacts>,
     inputs: Vec<Aval>,
     outputs: Vec<Aval>,
     /// The random state at the start of the forward, so that tracing draws the same numbers.
@@ -62,16 +62,16 @@ struct FirstRun {
 
 /// Converts `(visible, [(kind, index)], [constant], traceable, [dirty])` of the Python side into a plan and
 /// the list of dirty inputs among the outputs.
-fn plan_of(found: &Bound<'_, PyAny>) -> PyResult<(Plan, Vec<usize>)> {
+fn plan_of(found: &Bound<'_, PyAny>) -> PyResult<(ForwardFacts, Vec<usize>)> {
     type Found = (usize, Vec<(u8, usize)>, Vec<bool>, bool, Vec<usize>);
     let (visible, saved, constant, traceable, dirty): Found = found.extract()?;
     let source = |(kind, i)| match kind {
-        0 => Source::Input(i),
-        1 => Source::Output(i),
-        _ => Source::Hidden(i),
+        0 => RuleInput::Input(i),
+        1 => RuleInput::Output(i),
+        _ => RuleInput::Hidden(i),
     };
     let saved = saved.into_iter().map(source).collect();
-    Ok((Plan { visible, saved, constant, traceable, shared: Vec::new() }, dirty))
+    Ok((ForwardFacts { visible, saved, constant, traceable, shared: Vec::new() }, dirty))
 }
 
 /// Whether a tape or forward mode, at any level, differentiates the value.
@@ -87,7 +87,9 @@ fn differentiated(t: &Tensor) -> bool {
 }
 
 impl PyRule {
-    fn note_first_run(&self, found: (Plan, Vec<usize>), x: &[Tensor], y: &[Tensor], random: random::State) {
+    fn note_first_run(
+        &self, found: (ForwardFacts, Vec<usize>), x: &[Tensor], y: &[Tensor], random: random::State,
+    ) {
         let (mut plan, dirty) = found;
         let avals = |x: &[Tensor]| x.iter().map(Tensor::aval).collect();
         let outputs = &y[..plan.visible.min(y.len())];
@@ -247,8 +249,8 @@ impl PyRule {
 }
 
 impl Holder for PyRule {
-    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
-        see(Part::Host(&self.held));
+    fn parts(&self, see: &mut dyn FnMut(HeldPart<'_>)) {
+        see(HeldPart::Host(&self.held));
     }
 }
 
@@ -257,7 +259,7 @@ impl CustomRule for PyRule {
         self.name
     }
 
-    fn plan(&self) -> Result<Arc<Plan>> {
+    fn plan(&self) -> Result<Arc<ForwardFacts>> {
         Ok(self.first_run()?.plan.clone())
     }
 

@@ -3,7 +3,7 @@
 
 use crate::op::Op;
 use crate::ops::nn::attention::Settings;
-use crate::optim::Rule;
+use crate::optim::UpdateRule;
 use crate::process::sync::lock;
 use crate::py::autograd::node::PyNode;
 use crate::py::prelude::*;
@@ -142,8 +142,8 @@ impl PyScript {
             Op::Update(update) => {
                 update.steps.0.iter_mut().for_each(|step| *step += later);
                 match &mut update.rule {
-                    Rule::Sgd(sgd) => sgd.lr = lr.unwrap_or(sgd.lr),
-                    Rule::Adam(adam) => adam.lr = lr.unwrap_or(adam.lr),
+                    UpdateRule::Sgd(sgd) => sgd.lr = lr.unwrap_or(sgd.lr),
+                    UpdateRule::Adam(adam) => adam.lr = lr.unwrap_or(adam.lr),
                 }
             }
             _ => {}

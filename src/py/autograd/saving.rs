@@ -3,7 +3,7 @@
 use crate::autodiff::cow::CopyOnWrite;
 use crate::op::Op;
 use crate::py::prelude::*;
-use crate::tape::host_ref::{Holder, HostRef, Part};
+use crate::tape::host_ref::{HeldPart, Holder, HostRef};
 use crate::tape::node::Slot;
 use crate::tape::saving::{self, Packed, SavedHook};
 use crate::tensor::Aval;
@@ -20,8 +20,8 @@ struct Hooks {
 struct Unpack(HostRef);
 
 impl Holder for Unpack {
-    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
-        see(Part::Host(&self.0));
+    fn parts(&self, see: &mut dyn FnMut(HeldPart<'_>)) {
+        see(HeldPart::Host(&self.0));
     }
 }
 
@@ -51,9 +51,9 @@ impl SavedHook for Hooks {
 }
 
 impl Holder for PackedValue {
-    fn parts(&self, see: &mut dyn FnMut(Part<'_>)) {
-        see(Part::Host(&self.object));
-        see(Part::Shared(self.unpack.clone()));
+    fn parts(&self, see: &mut dyn FnMut(HeldPart<'_>)) {
+        see(HeldPart::Host(&self.object));
+        see(HeldPart::Shared(self.unpack.clone()));
     }
 }
 

@@ -28,7 +28,7 @@ fn op_rows() -> Vec<(&'static str, &'static str, &'static str)> {
 /// reverse and forward rules as formulas.
 #[pyfunction]
 fn _op_entries(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let entry = |e: crate::op::Entry| {
+    let entry = |e: crate::op::OpEntry| {
         let out = PyDict::new(py);
         out.set_item("name", e.name)?;
         out.set_item("doc", e.doc)?;

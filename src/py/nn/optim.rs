@@ -2,7 +2,7 @@
 
 use crate::bind::bind;
 use crate::ops::updates::TotalNorm;
-use crate::optim::{self, Adam, Rule, Sgd};
+use crate::optim::{self, Adam, Sgd, UpdateRule};
 use crate::py::args::{collected, extracted, members};
 use crate::py::prelude::*;
 use crate::py::tensor::leaf;
@@ -124,13 +124,13 @@ impl<'py> Group<'py> {
     }
 
     /// Takes the step and stores the new state in `state`.
-    fn step(self, state: &Bound<'py, PyDict>, rule: &Rule, found: Option<Tensor>) -> PyResult<()> {
+    fn step(self, state: &Bound<'py, PyDict>, rule: &UpdateRule, found: Option<Tensor>) -> PyResult<()> {
         let py = state.py();
         let arrays: SmallVec<[&Array; 64]> = self.arrays.iter().collect();
         let width = arrays.len() / self.steps.len().max(1);
         let count = elements(arrays.chunks(width.max(1)).map(|x| x[0]));
         run(py, count, || optim::step(&arrays, width, &self.steps, rule, found.as_ref()))?;
-        if let Rule::Adam(_) = rule {
+        if let UpdateRule::Adam(_) = rule {
             for (entry, number) in self.entries.iter().zip(&self.steps) {
                 entry.set_item("step", number)?;
             }
@@ -177,7 +177,7 @@ fn _optim_sgd<'py>(
         group; number lr, number momentum, number dampening, number weight_decay, flag nesterov, flag maximize
     );
     let names: &[_] = if momentum != 0.0 { &["momentum_buffer"] } else { &[] };
-    let rule = Rule::Sgd(Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize });
+    let rule = UpdateRule::Sgd(Sgd { lr, momentum, dampening, weight_decay, nesterov, maximize });
     let step = |_: &Bound<'py, PyDict>, is_new| Ok(if is_new { 1 } else { 2 });
     Group::new(group, state, names, step)?.step(state, &rule, found.map(value).transpose()?)?;
     Ok(true)
@@ -199,7 +199,7 @@ fn _optim_adam<'py>(
     let betas = setting(group, intern!(group.py(), "betas"))?;
     let (beta1, beta2) = (betas.get_item(0)?.extract()?, betas.get_item(1)?.extract()?);
     let names = &["exp_avg", "exp_avg_sq", "max_exp_avg_sq"][..if amsgrad { 3 } else { 2 }];
-    let rule = Rule::Adam(Adam { lr, beta1, beta2, eps, weight_decay, decoupled, maximize });
+    let rule = UpdateRule::Adam(Adam { lr, beta1, beta2, eps, weight_decay, decoupled, maximize });
     let step = |entry: &Bound<'py, PyDict>, _| match entry.get_item(intern!(entry.py(), "step"))? {
         // The state dicts of PyTorch store the step as a tensor.
         Some(n) if !n.is_exact_instance_of::<PyInt>() => Ok(n.call_method0("__int__")?.extract::<i32>()? + 1),

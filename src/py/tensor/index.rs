@@ -9,7 +9,7 @@ use crate::ops::views::strided::Part;
 use crate::py::args::position;
 use crate::py::data::convert;
 use crate::py::prelude::*;
-use crate::py::tensor::key::{Plan, plan};
+use crate::py::tensor::key::{AppliedKey, plan};
 use crate::py::tensor::selection::{aligned, hidden_mask, replaced, selection};
 use crate::py::tensor::{attach, view};
 use crate::py::writes::inplace::{self, beside};
@@ -101,7 +101,9 @@ impl PyTensor {
 }
 
 /// Writes `value` to the elements of `slf` that the key selects, or adds it there.
-fn write(plan: &Plan, slf: &Bound<'_, PyTensor>, name: &str, value: &Tensor, add: bool) -> PyResult<()> {
+fn write(
+    plan: &AppliedKey, slf: &Bound<'_, PyTensor>, name: &str, value: &Tensor, add: bool,
+) -> PyResult<()> {
     inplace::overwrite_rows(slf, name, |part, n| plan.rows(part, n), |shape| fitted(value, shape), add)
 }
 
@@ -127,7 +129,7 @@ fn misfit(value: &Shape, target: &Shape) -> Error {
 }
 
 /// Assigns to a basic key of a tensor without history, directly through the view.
-fn write_view(plan: &Plan, target: &Array, value: &Array) -> Result<()> {
+fn write_view(plan: &AppliedKey, target: &Array, value: &Array) -> Result<()> {
     let part = target.slice_view(&plan.region.starts, &plan.region.steps, &plan.region.lengths)?;
     let Some(part) = part.reshape_view(&plan.shape) else {
         return Err(Error::shape("internal: the view of a basic key did not reshape"));

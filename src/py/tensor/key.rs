@@ -1,5 +1,5 @@
 //! Parses a key in brackets into a basic part (integers, slices, new axes: a view) and an advanced part
-//! (index tensors and masks: a gather): a [`Plan`] for a shape. Read next: `src/py/tensor/index.rs`.
+//! (index tensors and masks: a gather): an [`AppliedKey`] for a shape. Read next: `src/py/tensor/index.rs`.
 
 use crate::array::buffer::Buffer;
 use crate::ops::indexing::nonzero;
@@ -30,7 +30,7 @@ enum Item {
 
 /// A key applied to a shape: a region, its shape after new and dropped axes, and the advanced indices into
 /// that.
-pub struct Plan {
+pub struct AppliedKey {
     /// The region of the basic part.
     pub region: Region,
     /// The shape of the basic part, after new and dropped axes.
@@ -102,8 +102,8 @@ fn items(key: &Bound<'_, PyAny>) -> PyResult<Vec<Item>> {
     }
 }
 
-impl Plan {
-    fn new(py: Python<'_>, shape: Shape, mut items: Vec<Item>) -> PyResult<Plan> {
+impl AppliedKey {
+    fn new(py: Python<'_>, shape: Shape, mut items: Vec<Item>) -> PyResult<AppliedKey> {
         let used: usize = items
             .iter()
             .map(|i| match i {
@@ -133,7 +133,7 @@ impl Plan {
         for item in items {
             plan.push(py, item, whole, advanced)?;
         }
-        Ok(Plan { region: plan.region, shape: Shape::new(&plan.dims)?, indices: plan.indices, split })
+        Ok(AppliedKey { region: plan.region, shape: Shape::new(&plan.dims)?, indices: plan.indices, split })
     }
 
     /// Returns the view that the basic part selects.
@@ -285,8 +285,8 @@ impl Builder {
 }
 
 /// Returns the plan of a key for a tensor; indices are moved to the tensor's device.
-pub fn plan(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<Plan> {
-    let mut plan = Plan::new(py, x.shape(), items(key)?)?;
+pub fn plan(py: Python<'_>, x: &Tensor, key: &Bound<'_, PyAny>) -> PyResult<AppliedKey> {
+    let mut plan = AppliedKey::new(py, x.shape(), items(key)?)?;
     for index in plan.indices.iter_mut().flatten() {
         if index.device() != x.device() && index.concrete().is_some() {
             if x.device() == Device::Cpu {

@@ -22,7 +22,7 @@ fn repeats(nest: &Nest, k: usize) -> bool {
 }
 
 #[derive(Clone, Copy)]
-struct Source {
+struct FedOperand {
     feed: Feed,
     base: Shared<u8>,
     size: usize,
@@ -31,14 +31,14 @@ struct Source {
 }
 
 /// How a job over operands of any layout runs: in segments, each operand fed according to its layout.
-pub(super) struct Plan {
-    kernel: Kernel,
+pub(super) struct SegmentPlan {
+    kernel: LoopFn,
     rule: Shared<u8>,
     out: Shared<u8>,
     out_size: usize,
     out_narrow: Option<DType>,
     nest: Nest,
-    sources: [Source; MAX_OPERANDS],
+    sources: [FedOperand; MAX_OPERANDS],
     count: usize,
     /// Whether segments end where a row ends.
     by_row: bool,
@@ -48,12 +48,12 @@ pub(super) struct Plan {
     streamed: bool,
 }
 
-impl Plan {
-    pub(super) fn new(job: &Job, in_place: bool) -> Plan {
+impl SegmentPlan {
+    pub(super) fn new(job: &ElementLoop, in_place: bool) -> SegmentPlan {
         let nest = Nest::new(&job.out.shape(), job.x);
         let wide = |dtype| Some(dtype).filter(|&d| job.computes && is_narrow(d));
         let unused =
-            Source { feed: Feed::Flat, base: Shared::new(std::ptr::null_mut()), size: 0, narrow: None };
+            FedOperand { feed: Feed::Flat, base: Shared::new(std::ptr::null_mut()), size: 0, narrow: None };
         let mut sources = [unused; MAX_OPERANDS];
         for (k, a) in job.x.iter().enumerate() {
             let feed = match () {
@@ -63,20 +63,20 @@ impl Plan {
                 _ => Feed::Strided,
             };
             let (base, size) = (Shared::new(start(a)), a.dtype().size());
-            sources[k] = Source { feed, base, size, narrow: wide(a.dtype()) };
+            sources[k] = FedOperand { feed, base, size, narrow: wide(a.dtype()) };
         }
         let used = &sources[..job.x.len()];
         let out_narrow = wide(job.out.dtype());
         let direct = out_narrow.is_none() && used.iter().all(|s| s.feed == Feed::Flat && s.narrow.is_none());
         let repeated = used.iter().any(|s| s.feed == Feed::Repeated);
-        let bytes = |s: &Source, a: &Array| if s.feed == Feed::Flat { a.numel() * s.size } else { 0 };
+        let bytes = |s: &FedOperand, a: &Array| if s.feed == Feed::Flat { a.numel() * s.size } else { 0 };
         let read: usize = used.iter().zip(job.x).map(|(s, a)| bytes(s, a)).sum();
         // An output that is an operand was just read, so its lines are in the cache already. Narrowed results
         // are streamed from the upper half of a tile, which eight-byte elements do not leave free.
         let streamed = !in_place
             && out_narrow.is_none_or(|d| d.compute().size() == 4)
             && stream::pays(read + job.out.numel() * job.out.dtype().size());
-        Plan {
+        SegmentPlan {
             kernel: job.kernel,
             rule: Shared::new(job.rule.cast_mut()),
             out: Shared::new(start(job.out)),
@@ -193,7 +193,7 @@ impl Plan {
 
 /// # Safety
 /// Operand `k` has elements of `T`'s size and covers `at..at + n`; `to` is writable for `n` of them.
-unsafe fn gather_run<T: Copy>(plan: &Plan, k: usize, at: usize, n: usize, single: bool, to: *mut u8) {
+unsafe fn gather_run<T: Copy>(plan: &SegmentPlan, k: usize, at: usize, n: usize, single: bool, to: *mut u8) {
     let (from, to) = (plan.sources[k].base.get().cast::<T>().cast_const(), to.cast::<T>());
     if single {
         // SAFETY: guaranteed by the caller.

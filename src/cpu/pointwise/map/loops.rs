@@ -1,7 +1,7 @@
 //! Kernels of rules: the loops over elements, one per number type.
 
 use crate::array::dtype::DType;
-use crate::cpu::pointwise::drive::Kernel;
+use crate::cpu::pointwise::drive::LoopFn;
 use crate::cpu::pointwise::layout::wrong_dtype;
 use crate::cpu::pointwise::vector;
 use crate::cpu::run::isa::{PlainBody, run_plain};
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::math::real::{Integer, Pointwise, PointwiseInt};
 
 /// Returns the kernel of a float rule.
-pub(crate) fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<Kernel> {
+pub(crate) fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Result<LoopFn> {
     match dtype {
         DType::F16 | DType::BF16 | DType::F32 => Ok(map_float::<N, P, f32>),
         DType::F64 => Ok(map_float::<N, P, f64>),
@@ -18,7 +18,7 @@ pub(crate) fn float_kernel<const N: usize, P: Pointwise<N>>(dtype: DType) -> Res
 }
 
 /// Returns the kernel of an integer rule.
-pub(crate) fn int_kernel<const N: usize, P: PointwiseInt<N>>(dtype: DType) -> Result<Kernel> {
+pub(crate) fn int_kernel<const N: usize, P: PointwiseInt<N>>(dtype: DType) -> Result<LoopFn> {
     match dtype.compute() {
         DType::I32 => Ok(map_int::<N, P, i32>),
         DType::I64 => Ok(map_int::<N, P, i64>),
@@ -66,7 +66,7 @@ impl<const N: usize, P: PointwiseInt<N>, I: Integer> PlainBody for IntLoop<'_, N
 unsafe fn map_float<const N: usize, P: Pointwise<N>, T: vector::Number>(
     rule: *const u8, x: *const *const u8, out: *mut u8, n: usize,
 ) {
-    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
+    // SAFETY: `ElementLoop` calls a kernel with the rule and operands it was made for.
     unsafe {
         let x = std::array::from_fn(|k| (*x.add(k)).cast());
         vector::map(*rule.cast::<P>(), x, out.cast::<T>(), n);
@@ -76,7 +76,7 @@ unsafe fn map_float<const N: usize, P: Pointwise<N>, T: vector::Number>(
 unsafe fn map_int<const N: usize, P: PointwiseInt<N>, I: Integer>(
     rule: *const u8, x: *const *const u8, out: *mut u8, n: usize,
 ) {
-    // SAFETY: `Job` calls a kernel with the rule and operands it was made for.
+    // SAFETY: `ElementLoop` calls a kernel with the rule and operands it was made for.
     run_plain(unsafe {
         let out = std::slice::from_raw_parts_mut(out.cast::<I>(), n);
         IntLoop { rule: &*rule.cast::<P>(), x: *x.cast::<[*const I; N]>(), out }

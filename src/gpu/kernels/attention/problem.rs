@@ -13,15 +13,15 @@ use crate::gpu::kernels::parts::check_rounds;
 pub const SIDE: usize = 64;
 
 /// An operand; its tangent, if any, follows it in the same buffer.
-struct Operand {
+struct DualOperand {
     x: Array,
     /// The distance from the operand to its tangent in elements; 0 without one.
     tangent: usize,
 }
 
-impl Operand {
-    fn new(x: &Array, t: Option<&Array>) -> Result<Operand> {
-        let Some(t) = t else { return Ok(Operand { x: x.clone(), tangent: 0 }) };
+impl DualOperand {
+    fn new(x: &Array, t: Option<&Array>) -> Result<DualOperand> {
+        let Some(t) = t else { return Ok(DualOperand { x: x.clone(), tangent: 0 }) };
         // Axes along which both are broadcast are stored once.
         let rank = x.rank();
         let stretched = |i: usize| x.stride(i) == 0 && t.stride(i) == 0;
@@ -34,7 +34,7 @@ impl Operand {
             let first = if first.dtype() == x.dtype() { first } else { cast(&first, x.dtype())? };
             copy_into(&half(start)?, &first)?;
         }
-        Ok(Operand { x: half(0)?.expand(&x.shape())?, tangent })
+        Ok(DualOperand { x: half(0)?.expand(&x.shape())?, tangent })
     }
 
     /// The offset, the strides of rows and columns, and the distance to the tangent.
@@ -78,10 +78,10 @@ pub struct Pass<'a> {
 
 /// Sizes and operands of one attention.
 pub struct Problem<'a> {
-    q: Operand,
-    k: Operand,
-    v: Operand,
-    mask: Option<Operand>,
+    q: DualOperand,
+    k: DualOperand,
+    v: DualOperand,
+    mask: Option<DualOperand>,
     /// The operands that have tangents: bit `i` for operand `i`.
     has_tangent: usize,
     settings: &'a Settings,
@@ -102,10 +102,10 @@ impl<'a> Problem<'a> {
         let rank = x.q.rank();
         let there = [t.q, t.k, t.v, t.mask].map(|t| t.is_some());
         Ok(Problem {
-            q: Operand::new(x.q, t.q)?,
-            k: Operand::new(x.k, t.k)?,
-            v: Operand::new(x.v, t.v)?,
-            mask: x.mask.map(|mask| Operand::new(mask, t.mask)).transpose()?,
+            q: DualOperand::new(x.q, t.q)?,
+            k: DualOperand::new(x.k, t.k)?,
+            v: DualOperand::new(x.v, t.v)?,
+            mask: x.mask.map(|mask| DualOperand::new(mask, t.mask)).transpose()?,
             has_tangent: there.iter().enumerate().fold(0, |bits, (i, &there)| bits | usize::from(there) << i),
             settings: x.settings,
             batch: x.q.shape().part(0, rank - 2),
@@ -173,8 +173,8 @@ impl<'a> Problem<'a> {
         let (bits, sharing) = walked.fold((0, 1), |(bits, n), i| (bits | 1 << i, n * self.batch.at(i)));
         run.words([self.batch.rank(), bits, pass.own.numel(), sharing, pass.tiles, pass.chunks]);
         run.words([self.queries, self.keys, self.depth, self.width]);
-        run.words([&self.q, &self.k, &self.v].map(Operand::words).concat());
-        run.words(self.mask.as_ref().map_or([0; 4], Operand::words));
+        run.words([&self.q, &self.k, &self.v].map(DualOperand::words).concat());
+        run.words(self.mask.as_ref().map_or([0; 4], DualOperand::words));
         let ((rows, cols), rank) = (pass.mask.unwrap_or_default(), pass.g.rank());
         run.words([rows, cols, pass.g.offset()]);
         run.words([pass.g.stride(rank - 2), pass.g.stride(rank - 1)].map(|s| s as usize));

@@ -3,7 +3,7 @@
 use super::super::{create, optim};
 use super::families::{assert_close, floats, noise, on_gpu};
 use super::host;
-use crate::arguments::optim::{Adam, Rule, Sgd, Slot, slots};
+use crate::arguments::optim::{Adam, Sgd, Slot, UpdateRule, slots};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
@@ -26,7 +26,11 @@ gpu_test!(optimiser_steps, {
         decoupled: true,
         ..Default::default()
     };
-    optim::step(&[Slot { state: &[&x, &zeros()?, &zeros()?], grad: &g, step: 1 }], &Rule::Adam(a), None)?;
+    optim::step(
+        &[Slot { state: &[&x, &zeros()?, &zeros()?], grad: &g, step: 1 }],
+        &UpdateRule::Adam(a),
+        None,
+    )?;
     let expected: Vec<f64> = start
         .iter()
         .zip(&gs)
@@ -37,7 +41,7 @@ gpu_test!(optimiser_steps, {
     let s = Sgd { lr: 0.5, momentum: 0.9, ..Default::default() };
     let before = floats(&h)?;
     let buffer = zeros()?;
-    optim::step(&[Slot { state: &[&h, &buffer], grad: &g, step: 1 }], &Rule::Sgd(s), None)?;
+    optim::step(&[Slot { state: &[&h, &buffer], grad: &g, step: 1 }], &UpdateRule::Sgd(s), None)?;
     let expected: Vec<f64> = before.iter().zip(&gs).map(|(x, g)| x - 0.5 * g).collect();
     assert_close(&floats(&h)?, &expected, 5e-3, "sgd");
     assert_close(&floats(&buffer)?, &gs, 1e-6, "momentum");
@@ -85,10 +89,10 @@ gpu_test!(many_parameters_take_one_dispatch, {
     let adam = Adam { lr: 0.1, beta1: 0.9, beta2: 0.99, eps: 1e-3, weight_decay: 0.1, ..Default::default() };
     let sgd = Sgd { lr: 0.1, momentum: 0.9, weight_decay: 0.1, ..Default::default() };
     let rules = [
-        (0, Rule::Sgd(Sgd { momentum: 0.0, ..sgd })),
-        (1, Rule::Sgd(Sgd { nesterov: true, maximize: true, ..sgd })),
-        (2, Rule::Adam(Adam { maximize: true, ..adam })),
-        (3, Rule::Adam(Adam { decoupled: true, ..adam })),
+        (0, UpdateRule::Sgd(Sgd { momentum: 0.0, ..sgd })),
+        (1, UpdateRule::Sgd(Sgd { nesterov: true, maximize: true, ..sgd })),
+        (2, UpdateRule::Adam(Adam { maximize: true, ..adam })),
+        (3, UpdateRule::Adam(Adam { decoupled: true, ..adam })),
     ];
     for (states, rule) in rules {
         let expected = arrays(states, false)?;

@@ -155,7 +155,7 @@ macro_rules! define_table {
                         precision: $crate::op::Precision::$precision,
                         slope: Slope::$slope,
                         has_integers: !matches!(stringify!($integer).as_bytes(), b"float"),
-                        complex: { use Complex::*; $complex },
+                        complex: { use ComplexRule::*; $complex },
                     },
                 )*];
                 &COLUMNS[self as usize]
