@@ -29,8 +29,8 @@ macro_rules! one {
 }
 pub(crate) use one;
 
-/// How an operation runs: its type, its public name, its kernel, which makes one output or `-> Arrays`; how it
-/// runs `into` memory that is given, if not by a copy of its outputs; and the count of its floating point
+/// How an operation runs: its type, its public name, its kernel, which makes one output or `-> Arrays`; how
+/// it runs `into` memory that is given, if not by a copy of its outputs; and the count of its floating point
 /// operations on inputs with outputs, which for one output is 0 if none is given.
 macro_rules! kernel {
     ($op:ty, $name:expr, |$self:ident, $x:ident| -> Arrays $eval:block, $(into |$out:ident| $into:block,)?

@@ -1,7 +1,7 @@
 //! The loops of a reduction: rows are folded in vector lanes, columns side by side.
 //!
-//! A [`SweepPlan`] splits the axes into kept and reduced (`gone`) ones. Long reductions are cut into pieces whose
-//! bounds depend on the shape alone, so the bits of a result do not depend on the number of threads.
+//! A [`SweepPlan`] splits the axes into kept and reduced (`gone`) ones. Long reductions are cut into pieces
+//! whose bounds depend on the shape alone, so the bits of a result do not depend on the number of threads.
 
 use super::fold::{Fold, Rare};
 use super::lines::{flush, fold_lines, short_rows};

@@ -32,7 +32,7 @@ pub struct Gpu {
     pub(crate) fault: Arc<Fault>,
     pub(crate) pool: Mutex<Pool>,
     pub(crate) recorder: Mutex<Recorder>,
-    pub(crate) kernels: Mutex<Pipelines>,
+    pub(crate) pipelines: Mutex<Pipelines>,
     /// Cached constants, by the bits of their value and dtype.
     pub(crate) constants: Mutex<FxHashMap<(u64, DType), Array>>,
     /// Errors that indexing kernels report.
@@ -282,7 +282,7 @@ impl Gpu {
             info: describe(&adapter.get_info(), features, &limits),
             pool: Mutex::new(Pool::new(&limits)),
             recorder: Mutex::new(Recorder::new(&device)),
-            kernels: Mutex::default(),
+            pipelines: Mutex::default(),
             constants: Mutex::default(),
             status: Mutex::default(),
             device,

@@ -87,12 +87,12 @@ pub fn kernel(
     index: u8, name: &str, variant: Variant, writable: &[bool], build: impl FnOnce() -> Result<String>,
 ) -> Result<Arc<Pipeline>> {
     let gpu = gpu(index)?;
-    if let Some(found) = lock(&gpu.kernels).by_name.get(name).and_then(|v| v.get(&variant)) {
+    if let Some(found) = lock(&gpu.pipelines).by_name.get(name).and_then(|v| v.get(&variant)) {
         return Ok(found.clone());
     }
     // Two threads may compile the same kernel at the same time; either result is valid.
     let made = Arc::new(compile(gpu, name, variant.entry, writable, build()?)?);
-    lock(&gpu.kernels).by_name.entry(name.into()).or_default().insert(variant, made.clone());
+    lock(&gpu.pipelines).by_name.entry(name.into()).or_default().insert(variant, made.clone());
     Ok(made)
 }
 
@@ -170,7 +170,7 @@ fn compile(gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], text: 
         return Err(failed(&format!("it needs {count} buffers at once, more than this GPU has")));
     }
     let layout = {
-        let mut kernels = lock(&gpu.kernels);
+        let mut kernels = lock(&gpu.pipelines);
         kernels.compiled += 1;
         kernels.layout(gpu, writable)
     };

@@ -241,7 +241,7 @@ fn empty_cache_of(gpu: &Gpu) {
 pub fn stats(index: u8) -> Result<Stats> {
     let gpu = gpu(index)?;
     let recorded = lock(&gpu.recorder).stats;
-    let pipelines_created = lock(&gpu.kernels).compiled;
+    let pipelines_created = lock(&gpu.pipelines).compiled;
     let stats = lock(&gpu.pool).stats;
     Ok(Stats {
         pipelines_created,
