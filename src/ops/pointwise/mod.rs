@@ -2,6 +2,7 @@
 
 pub mod binary;
 pub mod bitwise;
+pub mod clamp;
 pub mod compare;
 pub mod elementwise;
 pub mod formulas;
