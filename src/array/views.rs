@@ -1,7 +1,7 @@
 //! Views: arrays that share a buffer and differ in shape, strides and offset.
 
 use super::Array;
-use crate::array::shape::{MAX_RANK, Shape};
+use crate::array::shape::{Axes, MAX_RANK, Shape};
 use crate::error::{Error, Result};
 
 impl Array {
@@ -44,6 +44,20 @@ impl Array {
         out.strides[i] = 0;
         out.rank += 1;
         Ok(out)
+    }
+
+    /// Returns the view without `axes`, each of length 1.
+    pub fn without(mut self, axes: Axes) -> Array {
+        let mut rank = 0;
+        for i in (0..self.rank()).filter(|&i| !axes.contains(i)) {
+            self.dims[rank] = self.dims[i];
+            self.strides[rank] = self.strides[i];
+            rank += 1;
+        }
+        self.dims[rank..].fill(0);
+        self.strides[rank..].fill(0);
+        self.rank = rank as u8;
+        self
     }
 
     /// Broadcasts to `shape`, with stride 0 on new and stretched axes; raises if the shapes are incompatible.

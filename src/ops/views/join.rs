@@ -26,7 +26,7 @@ kernel! {
         let mut region = Region::whole(&out.shape());
         for part in x {
             region.lengths = part.shape();
-            let target = out.slice_view(&region.starts, &region.steps, &region.lengths)?;
+            let target = region.view(&out)?;
             target.assign(part)?;
             region.starts[axis] += part.dim(axis);
         }

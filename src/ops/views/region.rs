@@ -1,5 +1,6 @@
 //! Slices, their transpose (padding), and triangles.
 
+use crate::array::shape::Axes;
 use crate::op::Op;
 use crate::ops::pointwise::table::Params;
 use crate::ops::prelude::*;
@@ -14,17 +15,21 @@ pub struct Region {
     pub steps: SmallVec<[isize; 4]>,
     /// Number of elements per axis.
     pub lengths: Shape,
+    /// The axes that the region does not have, as an integer in an index takes them away; one element each.
+    pub dropped: Axes,
 }
 
 impl Region {
     /// The region that covers all of `shape`.
     pub fn whole(shape: &Shape) -> Region {
-        Region { starts: smallvec![0; shape.rank()], steps: smallvec![1; shape.rank()], lengths: *shape }
+        let (starts, steps) = (smallvec![0; shape.rank()], smallvec![1; shape.rank()]);
+        Region { starts, steps, lengths: *shape, dropped: Axes::default() }
     }
 
     /// Whether the region covers all of `shape`, in order.
     fn is_whole(&self, shape: &Shape) -> bool {
-        self.lengths == *shape
+        self.dropped.is_empty()
+            && self.lengths == *shape
             && self.steps.iter().all(|&step| step == 1)
             && self.starts.iter().all(|&i| i == 0)
     }
@@ -35,7 +40,14 @@ impl Region {
         out.starts.insert(0, 0);
         out.steps.insert(0, 1);
         out.lengths = self.lengths.inserted(0, size)?;
+        out.dropped = self.dropped.shifted();
         Ok(out)
+    }
+
+    /// The region of an array, as a view.
+    pub fn view(&self, of: &Array) -> Result<Array> {
+        let part = of.slice_view(&self.starts, &self.steps, &self.lengths)?;
+        Ok(if self.dropped.is_empty() { part } else { part.without(self.dropped) })
     }
 }
 
@@ -47,7 +59,7 @@ pub struct Slice {
 }
 
 kernel! {
-    Slice, "slice", |self, x| x[0].slice_view(&self.region.starts, &self.region.steps, &self.region.lengths)
+    Slice, "slice", |self, x| self.region.view(x[0])
 }
 
 impl Linear for Slice {
@@ -73,8 +85,9 @@ pub struct Unslice {
 
 kernel! {
     Unslice, "pad", |self, x| {
-        let Region { starts, steps, .. } = &*self.region;
-        on_device!(x[0], gather::pad(x[0], &self.shape, starts, steps, self.fill.get()[0]))
+        let Region { starts, steps, dropped, .. } = &*self.region;
+        let x = dropped.iter().try_fold(x[0].clone(), |x, axis| x.with_axis(axis))?;
+        on_device!(x, gather::pad(&x, &self.shape, starts, steps, self.fill.get()[0]))
     }
 }
 
@@ -148,9 +161,11 @@ impl Tensor {
         if index < -size || index >= size {
             return Err(Error::index(format!("index {index} is out of range for axis {i} of length {size}")));
         }
-        let start = if index < 0 { index + size } else { index } as usize;
-        let part = self.narrow(i as i64, start, 1)?;
-        part.reshape(&self.shape().removed(i))
+        let mut region = Region::whole(&self.shape());
+        region.starts[i] = if index < 0 { index + size } else { index } as usize;
+        region.lengths = region.lengths.with(i, 1);
+        region.dropped.insert(i);
+        self.slice(region)
     }
 
     /// Reverses the order along `axes`, as a view.

@@ -130,7 +130,7 @@ fn misfit(value: &Shape, target: &Shape) -> Error {
 
 /// Assigns to a basic key of a tensor without history, directly through the view.
 fn write_view(plan: &AppliedKey, target: &Array, value: &Array) -> Result<()> {
-    let part = target.slice_view(&plan.region.starts, &plan.region.steps, &plan.region.lengths)?;
+    let part = plan.region.view(target)?;
     let Some(part) = part.reshape_view(&plan.shape) else {
         return Err(Error::shape("internal: the view of a basic key did not reshape"));
     };

@@ -164,8 +164,7 @@ impl AppliedKey {
         // SAFETY: nobody reads or writes elements of this array or of its views, which end here.
         let layout =
             unsafe { Array::strided_unchecked(memory, of.shape, &of.strides[..rank], of.offset, DType::U8) }?;
-        let Region { starts, steps, lengths } = &self.region;
-        let part = layout.slice_view(starts, steps, lengths)?;
+        let part = self.region.view(&layout)?;
         let part =
             part.reshape_view(&self.shape).ok_or_else(|| Error::shape("internal: a basic key is no view"))?;
         Ok(Part::of(&part, 0))
@@ -235,6 +234,7 @@ impl Builder {
                 } else {
                     self.region.starts[self.axis] = at as usize;
                     self.region.lengths = self.region.lengths.with(self.axis, 1);
+                    self.region.dropped.insert(self.axis);
                 }
                 self.axis += 1;
             }
