@@ -399,3 +399,22 @@ def test_saved_tensor_hooks_can_be_forbidden() -> None:
         f()
     with graph.save_on_cpu():
         pass
+
+
+WRITES = {
+    "mul_": lambda z: z.mul_(3),
+    "part": lambda z: z[0].mul_(3),
+    "item": lambda z: z.__setitem__(0, 5.0),
+    "sum": lambda z: z.__setitem__(0, z[0] + 1),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES)
+def test_a_kept_gradient_is_that_of_the_newest_value(write) -> None:
+    x = leaf(1.0, 2.0)
+    z = x * 2
+    z.retain_grad()
+    write(z)
+    assert z.retains_grad
+    (z**2).sum().backward()
+    assert z.grad.tolist() == [2 * v for v in z.tolist()]

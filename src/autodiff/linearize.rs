@@ -25,8 +25,8 @@ use std::sync::Arc;
 pub struct Linear {
     inputs: Vec<Aval>,
     outputs: Vec<Atom>,
-    steps: Vec<Equation>,
-    /// The variables that can be dropped after each step.
+    equations: Vec<Equation>,
+    /// The variables that can be dropped after each equation.
     done: Vec<SmallVec<[usize; 2]>>,
     constants: Vec<Constant>,
     vars: usize,
@@ -58,39 +58,43 @@ where
         });
     }
     let inputs = primals.iter().map(Tensor::aval).collect();
-    let List { steps, constants, vars, .. } = list;
-    let mut map = Linear { inputs, outputs, steps, constants, vars, done: Vec::new() };
+    let List { equations, constants, vars, .. } = list;
+    let mut map = Linear { inputs, outputs, equations, constants, vars, done: Vec::new() };
     map.keep(map.outputs.len());
     Ok((values, map))
 }
 
 impl Linear {
-    /// Drops the outputs from `count` on, and all steps and constants that the others do not need.
+    /// Drops the outputs from `count` on, and all equations and constants that the others do not need.
     pub fn keep(&mut self, count: usize) {
         self.outputs.truncate(count);
         let mut needed = vec![false; self.vars];
         vars(&self.outputs).for_each(|var| needed[var] = true);
         let mut kept = Vec::new();
-        for step in std::mem::take(&mut self.steps).into_iter().rev() {
-            if (step.first..step.first + step.outputs).any(|var| needed[var]) {
-                vars(&step.inputs).for_each(|var| needed[var] = true);
-                kept.push(step);
+        for equation in std::mem::take(&mut self.equations).into_iter().rev() {
+            if (equation.first..equation.first + equation.outputs).any(|var| needed[var]) {
+                vars(&equation.inputs).for_each(|var| needed[var] = true);
+                kept.push(equation);
             }
         }
         kept.reverse();
-        self.steps = kept;
+        self.equations = kept;
         self.forget_constants();
         self.schedule();
     }
 
-    /// Drops the constants that no step or output reads, and renumbers the others.
+    /// Drops the constants that no equation or output reads, and renumbers the others.
     fn forget_constants(&mut self) {
         let mut moved = vec![None; self.constants.len()];
         let mut given: Vec<Option<Constant>> =
             std::mem::take(&mut self.constants).into_iter().map(Some).collect();
-        let all = self.steps.iter_mut().flat_map(|step| step.inputs.iter_mut()).chain(&mut self.outputs);
-        for source in all {
-            let Atom::Constant(at) = source else { continue };
+        let all = self
+            .equations
+            .iter_mut()
+            .flat_map(|equation| equation.inputs.iter_mut())
+            .chain(&mut self.outputs);
+        for atom in all {
+            let Atom::Constant(at) = atom else { continue };
             if let Some(constant) = given[*at].take() {
                 moved[*at] = Some(self.constants.len());
                 self.constants.push(constant);
@@ -99,18 +103,18 @@ impl Linear {
         }
     }
 
-    /// Computes `done`: the variables that each step is the last to read or make, outputs excepted.
+    /// Computes `done`: the variables that each equation is the last to read or make, outputs excepted.
     fn schedule(&mut self) {
         let mut last = vec![None; self.vars];
-        for (i, step) in self.steps.iter().enumerate() {
-            let made = step.first..step.first + step.outputs;
-            made.chain(vars(&step.inputs)).for_each(|var| last[var] = Some(i));
+        for (i, equation) in self.equations.iter().enumerate() {
+            let made = equation.first..equation.first + equation.outputs;
+            made.chain(vars(&equation.inputs)).for_each(|var| last[var] = Some(i));
         }
         vars(&self.outputs).for_each(|var| last[var] = None);
-        self.done = vec![SmallVec::new(); self.steps.len()];
-        for (var, step) in last.iter().enumerate() {
-            if let Some(step) = *step {
-                self.done[step].push(var);
+        self.done = vec![SmallVec::new(); self.equations.len()];
+        for (var, equation) in last.iter().enumerate() {
+            if let Some(equation) = *equation {
+                self.done[equation].push(var);
             }
         }
     }
@@ -119,34 +123,34 @@ impl Linear {
     /// interpreters current at the call, so it can be batched or differentiated itself.
     pub fn call(&self, tangents: &[Tensor]) -> Result<Vec<Tensor>> {
         self.check(tangents)?;
-        // Autocast is left because the recorded dtypes are final: casts are steps of the list.
+        // Autocast is left because the recorded dtypes are final: casts are equations of the list.
         let _region = interp::leave_autocast();
         let mut values: Vec<Option<Tensor>> = vec![None; self.vars];
         for (value, t) in values.iter_mut().zip(tangents) {
             *value = Some(t.clone());
         }
         let mut interrupts = InterruptBudget::default();
-        for (step, done) in self.steps.iter().zip(&self.done) {
-            let outputs = self.run(step, &values)?;
+        for (equation, done) in self.equations.iter().zip(&self.done) {
+            let outputs = self.run(equation, &values)?;
             for (i, y) in outputs.into_iter().enumerate() {
                 interrupts.spend(y.numel())?;
-                values[step.first + i] = Some(y);
+                values[equation.first + i] = Some(y);
             }
             done.iter().for_each(|&var| values[var] = None);
         }
-        self.outputs.iter().map(|&source| self.find(source, &values, "the function").cloned()).collect()
+        self.outputs.iter().map(|&atom| self.find(atom, &values, "the function").cloned()).collect()
     }
 
-    /// Runs a step and returns its outputs.
-    fn run(&self, step: &Equation, values: &[Option<Tensor>]) -> Result<Tensors> {
-        let name = step.op.as_ref().map_or("detach", |op| op.name());
+    /// Runs a equation and returns its outputs.
+    fn run(&self, equation: &Equation, values: &[Option<Tensor>]) -> Result<Tensors> {
+        let name = equation.op.as_ref().map_or("detach", |op| op.name());
         let inputs: SmallVec<[&Tensor; 4]> =
-            step.inputs.iter().map(|&source| self.find(source, values, name)).collect::<Result<_>>()?;
-        let Some(op) = &step.op else { return Ok(inputs.iter().map(|x| x.detach()).collect()) };
+            equation.inputs.iter().map(|&atom| self.find(atom, values, name)).collect::<Result<_>>()?;
+        let Some(op) = &equation.op else { return Ok(inputs.iter().map(|x| x.detach()).collect()) };
         let outputs = bind(op.clone(), &inputs)?;
         if debug::modes().has(Modes::ANOMALY) {
             let moves: SmallVec<[bool; 4]> =
-                step.inputs.iter().map(|source| source.var().is_some()).collect();
+                equation.inputs.iter().map(|atom| atom.var().is_some()).collect();
             anomaly::stepped(op, &inputs, &moves, &outputs)?;
         }
         Ok(outputs)
@@ -164,9 +168,9 @@ impl Linear {
         tangents.iter().zip(&self.inputs).try_for_each(|(t, x)| check_tangent("linearize", t, x))
     }
 
-    /// Returns an operand of the step `name`.
-    fn find<'a>(&'a self, source: Atom, values: &'a [Option<Tensor>], name: &str) -> Result<&'a Tensor> {
-        match source {
+    /// Returns an operand of the equation `name`.
+    fn find<'a>(&'a self, atom: Atom, values: &'a [Option<Tensor>], name: &str) -> Result<&'a Tensor> {
+        match atom {
             Atom::Constant(at) => self.constants[at].get(name),
             Atom::Var(var) => values[var].as_ref().ok_or_else(|| {
                 Error::autodiff(format!("internal: linearize: {name} reads a value that is gone"))
@@ -181,17 +185,17 @@ impl Linear {
 
     /// The number of operations that a call runs.
     pub fn operations(&self) -> usize {
-        self.steps.len()
+        self.equations.len()
     }
 
     /// Shows what it holds to Python's garbage collector.
     pub fn parts(&self, walk: &mut HolderWalk) {
         self.constants.iter().for_each(|constant| walk.tensor(constant.tensor()));
-        self.steps.iter().filter_map(|step| step.op.as_ref()).for_each(|op| walk.rules(op));
+        self.equations.iter().filter_map(|equation| equation.op.as_ref()).for_each(|op| walk.rules(op));
     }
 }
 
-/// The variables among `sources`.
-fn vars(sources: &[Atom]) -> impl Iterator<Item = usize> {
-    sources.iter().filter_map(|source| source.var())
+/// The variables among `atoms`.
+fn vars(atoms: &[Atom]) -> impl Iterator<Item = usize> {
+    atoms.iter().filter_map(|atom| atom.var())
 }

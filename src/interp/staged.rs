@@ -85,7 +85,7 @@ impl Constant {
 #[derive(Default)]
 pub struct List {
     /// The operations, in the order in which they ran.
-    pub steps: Vec<Equation>,
+    pub equations: Vec<Equation>,
     /// The constants.
     pub constants: Vec<Constant>,
     /// The number of variables.
@@ -128,7 +128,7 @@ impl Program {
         let value = traced.inner().detach();
         let mut list = lock(&self.0);
         let first = list.vars(1);
-        list.steps.push(Equation { op: None, inputs: smallvec![Atom::Var(var)], first, outputs: 1 });
+        list.equations.push(Equation { op: None, inputs: smallvec![Atom::Var(var)], first, outputs: 1 });
         drop(list);
         self.value(traced.tag, value, first)
     }
@@ -181,12 +181,12 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     let outputs = bind_at(at.below(), op, &values)?;
     let Some(program) = program else { return Ok(outputs) };
     let mut list = lock(&program.0);
-    let mut sources = SmallVec::new();
+    let mut atoms = SmallVec::new();
     for (var, value) in vars.iter().zip(&values) {
-        sources.push(var.map_or_else(|| list.constant(value), Atom::Var));
+        atoms.push(var.map_or_else(|| list.constant(value), Atom::Var));
     }
     let first = list.vars(outputs.len());
-    list.steps.push(Equation { op: Some(op.clone()), inputs: sources, first, outputs: outputs.len() });
+    list.equations.push(Equation { op: Some(op.clone()), inputs: atoms, first, outputs: outputs.len() });
     drop(list);
     Ok(outputs.into_iter().enumerate().map(|(i, y)| program.value(at.tag, y, first + i)).collect())
 }

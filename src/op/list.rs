@@ -32,6 +32,24 @@ macro_rules! own {
     };
 }
 
+macro_rules! selects {
+    (Linear, $ty:ty) => {
+        <$ty as Linear>::SELECTS
+    };
+    ($class:ident, $ty:ty) => {
+        false
+    };
+}
+
+macro_rules! add_transpose {
+    (Linear, $op:ident, $total:ident, $g:ident, $c:ident) => {
+        Linear::add_transpose($op, $total, $g, $c)
+    };
+    ($class:ident, $op:ident, $total:ident, $g:ident, $c:ident) => {
+        Ok(false)
+    };
+}
+
 /// The formulas of an operation's rules, from its class.
 macro_rules! formulas {
     (Elementwise, $ty:ty) => {
@@ -147,6 +165,16 @@ macro_rules! ops {
             /// Reverse rule.
             pub fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
                 match self { $(Op::$name(op) => $class::vjp(op, c, g),)* }
+            }
+            /// Adds the gradient of the first input to `total` in place; returns whether it did, as
+            /// operations do that select elements.
+            pub fn add_transpose(&self, total: &Array, g: &Array, c: &Vjp) -> Result<bool> {
+                match self { $(Op::$name(_op) => add_transpose!($class, _op, total, g, c),)* }
+            }
+            /// Whether [`Op::add_transpose`] may do so.
+            #[inline]
+            pub fn selects(&self) -> bool {
+                match self { $(Op::$name(_) => selects!($class, $ty),)* }
             }
             /// Forward rule.
             pub fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {

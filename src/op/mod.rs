@@ -43,6 +43,7 @@ use smallvec::{SmallVec, smallvec};
 pub type Arrays = SmallVec<[Array; 1]>;
 /// One optional gradient or tangent per position; `None` is zero.
 pub type Grads = SmallVec<[Option<Tensor>; 2]>;
+
 /// How an operation runs on concrete arrays. Shapes and dtypes were checked where the operation was built.
 pub trait Kernel {
     /// The public name.
@@ -145,9 +146,17 @@ pub trait Linear: Operation {
     const TRANSPOSE: &'static str;
     /// What the transpose reads: the constants.
     const READS: Saves = Saves::NONE;
+    /// Whether each element of the output is one of the first input, so that [`Linear::add_transpose`] adds to
+    /// the part of a gradient that was selected.
+    const SELECTS: bool = false;
 
     /// The transpose with respect to input `wrt`, applied to the cotangent `g`.
     fn transpose(&self, wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor>;
+    /// Adds the transpose with respect to the first input to `total`, which has no other handle, in place, at
+    /// the cost of the elements of `g`; returns whether it did.
+    fn add_transpose(&self, _total: &Array, _g: &Array, _c: &Vjp) -> Result<bool> {
+        Ok(false)
+    }
     /// What the tape keeps.
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Self::READS

@@ -1,6 +1,6 @@
 //! Argument types: axes, shapes and operands. One parser each accepts every spelling that a user may write.
 
-use crate::ops::pointwise::elementwise::Operand;
+use crate::ops::pointwise::operand::Operand;
 use crate::py::data::{convert, numpy};
 use crate::py::prelude::*;
 use crate::py::relative::{in_double, is_double};

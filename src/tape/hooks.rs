@@ -113,6 +113,16 @@ impl Hooks {
         keep
     }
 
+    /// Makes backward keep the gradient of output `index` in a slot that another node had.
+    pub fn take_over(&self, index: u32, keep: &Arc<Keep>) {
+        lock(&self.retained).push((index, Arc::downgrade(keep)));
+    }
+
+    /// Keeps no gradient in this slot any more.
+    pub fn give_up(&self, keep: &Arc<Keep>) {
+        lock(&self.retained).retain(|(_, kept)| !std::ptr::eq(kept.as_ptr(), Arc::as_ptr(keep)));
+    }
+
     /// The slot that keeps the gradient of output `index`, if there is one.
     pub fn retained(&self, index: u32) -> Option<Arc<Keep>> {
         lock(&self.retained).iter().find(|r| r.0 == index).and_then(|r| r.1.upgrade())

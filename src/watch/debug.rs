@@ -264,6 +264,11 @@ impl Backward {
         Ok(Some(Backward { anomaly, log, counting, _suspended: suspended }))
     }
 
+    /// Whether a tool is told of every rule.
+    pub fn is_told(&self) -> bool {
+        self.anomaly.is_some() || self.counting.is_some() || self.log.is_some()
+    }
+
     /// Applies a reverse rule and reports it to the tools.
     pub fn pull(&mut self, op: &Op, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         if let Some(counting) = &self.counting {

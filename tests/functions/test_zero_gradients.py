@@ -174,3 +174,14 @@ def test_nan_does_not_get_into_results_without_a_factor() -> None:
     assert x.norm(0).item() == 2
     out.sum().backward()
     assert x.grad.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("bounds", [(2.0, 1.0), (wg.tensor(2.0), wg.tensor(1.0))], ids=["numbers", "tensors"])
+def test_bounds_that_cross_make_a_constant(bounds) -> None:
+    x = wg.tensor([0.0, 1.0, 1.5, 2.0, 3.0], requires_grad=True)
+    y = x.clamp(*bounds)
+    y.sum().backward()
+    assert y.tolist() == [1.0] * 5
+    assert x.grad.tolist() == [0.0] * 5
+    _, tangent = wg.jvp(lambda x: x.clamp(*bounds), (x.detach(),), (wg.ones(5),))
+    assert tangent.tolist() == [0.0] * 5

@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 /// The sum so far at a leaf that further gradients may reach.
 pub(super) struct PartialSum {
     node: Arc<Node>,
-    total: Option<Tensor>,
+    pub(super) total: Option<Tensor>,
     /// Whether a gradient that is zero everywhere arrived; `total` leaves it out.
     has_zero: bool,
     /// The number of edges processed, with or without a gradient.

@@ -223,6 +223,9 @@ impl Walk<'_> {
         let mut saved = Saved::new();
         node.unpack(retain, self.options.create_graph, &g, &mut saved)?;
         let context = Vjp { node, saved: &saved, needs, recorded: self.options.create_graph };
+        if op.selects() && self.add_selected(node, op, &context, &g)? {
+            return Ok(());
+        }
         let is_custom = matches!(op, Op::Custom(_));
         let mut grads =
             if is_custom { self.pull_custom(op, &context, &g)? } else { self.pull(op, &context, &g)? };
@@ -242,6 +245,35 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Adds the gradient of an operation that selects elements of its first input to the sum that waits there,
+    /// in place; returns whether it did. Otherwise each of a thousand slices of a tensor would fill a whole one.
+    #[inline(never)]
+    fn add_selected(&mut self, node: &Node, op: &Op, context: &Vjp, g: &Slots) -> Result<bool> {
+        let (Some(Some(edge)), [Some(Tensor::Array(g))]) = (node.edges.first(), &g[..]) else {
+            return Ok(false);
+        };
+        let told = self.tools.as_ref().is_some_and(debug::Backward::is_told);
+        if node.hooks().is_some() || self.options.create_graph || told {
+            return Ok(false);
+        }
+        let leaf = edge.node.is_leaf();
+        let total = if leaf {
+            self.leaves.get(&Arc::as_ptr(&edge.node)).and_then(|sum| sum.total.as_ref())
+        } else {
+            self.queue.slots(&edge.node)[edge.index as usize].as_ref()
+        };
+        let Some(Tensor::Array(total)) = total else { return Ok(false) };
+        let fits = total.is_exclusive() && total.dtype() == g.dtype() && !g.dtype().is_complex();
+        if !fits || !op.add_transpose(total, g, context)? {
+            return Ok(false);
+        }
+        self.interrupts.spend(g.numel())?;
+        if leaf {
+            self.add_to_leaf(&edge.node, None, false)?;
+        }
+        Ok(true)
     }
 
     /// Applies a reverse rule, through the debugging tools if there are any.

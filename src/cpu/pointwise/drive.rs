@@ -5,6 +5,7 @@
 //! and narrow dtypes are widened to those that kernels compute in. Read next: `src/cpu/pointwise/map.rs`.
 
 mod plan;
+mod tiles;
 
 use super::layout::overlaps;
 use super::narrow::{narrow, widen};
@@ -16,6 +17,7 @@ use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
 use crate::dispatch_width;
 use crate::error::Result;
 use plan::SegmentPlan;
+use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 
 /// A loop over `n` elements: `(rule, operands, output, n)`. The output is one of the operands or
@@ -98,12 +100,12 @@ pub struct ElementLoop<'a> {
 }
 
 impl<'a> ElementLoop<'a> {
-    /// A loop into `out`, which is contiguous, over at most seven operands. `computes` says that the kernel
+    /// A loop into `out` over at most seven operands. `computes` says that the kernel
     /// computes, in the dtypes of [`DType::compute`], and does not only move bits.
     ///
     /// # Safety
     /// The kernel is for operands and results of these dtypes, or what they compute in, and for `rule`, which
-    /// outlives the job.
+    /// outlives the loop.
     #[inline(always)]
     pub unsafe fn new(
         kernel: LoopFn, rule: *const u8, x: &'a [&'a Array], out: &'a Array, computes: bool,
@@ -180,7 +182,7 @@ impl<'a> ElementLoop<'a> {
         let mut in_place = false;
         let mut x: Vec<Array> = Vec::with_capacity(self.x.len());
         for &a in self.x {
-            let same = a.shape() == self.out.shape() && a.is_contiguous() && start(a) == start(self.out);
+            let same = a.same_layout(self.out) && start(a) == start(self.out);
             in_place |= same;
             x.push(if !same && overlaps(a, self.out) { super::copy::duplicate(a)? } else { a.clone() });
         }

@@ -136,8 +136,8 @@ pub(crate) unsafe fn into_fresh(
     {
         let out = out?;
         // SAFETY: as above.
-        let job = unsafe { ElementLoop::new(kernel, rule, x, &out, computes) };
-        return if job.run_small() { Ok(out) } else { job.run().map(|()| out) };
+        let run = unsafe { ElementLoop::new(kernel, rule, x, &out, computes) };
+        return if run.run_small() { Ok(out) } else { run.run().map(|()| out) };
     }
     let shape = broadcast(x)?;
     if let Some(order) = permuted(x, &shape) {
@@ -192,15 +192,15 @@ unsafe fn into_existing(out: &Array, x: &[&Array], kernel: LoopFn, rule: *const 
     }
     let shape = out.shape();
     let fits = broadcast(x)?.broadcast(&shape) == Some(shape);
-    if out.is_contiguous() && fits {
-        // SAFETY: guaranteed by the caller.
-        return unsafe { ElementLoop::new(kernel, rule, x, out, true) }.run_in_place();
-    }
     if fits && let Some(order) = permuted(&[out], &shape) {
         let x = x.iter().map(|a| a.expand(&shape)?.permute(&order)).collect::<Result<Vec<Array>>>()?;
         let x: Vec<&Array> = x.iter().collect();
         // SAFETY: as above.
         return unsafe { into_existing(&out.permute(&order)?, &x, kernel, rule) };
+    }
+    if fits {
+        // SAFETY: as above.
+        return unsafe { ElementLoop::new(kernel, rule, x, out, true) }.run_in_place();
     }
     // SAFETY: as above.
     super::copy::copy_into(out, &unsafe { into_fresh(x, out.dtype(), kernel, rule, true) }?)
@@ -227,7 +227,8 @@ mod tests {
         }
     }
 
-    const SHAPES: [&[usize]; 7] = [&[], &[0, 3], &[5], &[3, 4], &[2, 3, 5], &[3, 200], &[700, 3]];
+    const SHAPES: [&[usize]; 9] =
+        [&[], &[0, 3], &[5], &[3, 4], &[2, 3, 5], &[3, 200], &[700, 3], &[90, 5, 3], &[60, 7, 2, 8]];
     const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];
 
     #[test]
@@ -244,6 +245,24 @@ mod tests {
                         let out = pointwise([&x, &y], Affine(4.0))?;
                         assert!(out.shape() == x.shape() && (out.is_contiguous() || out.same_layout(&x)));
                         assert_eq!(values(&out), expected, "{x:?} {y:?}");
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn outputs_of_every_layout() -> Result<()> {
+        for dtype in FLOATS {
+            for dims in SHAPES {
+                let apart = |a: &Array| (0..a.rank()).all(|i| a.stride(i) != 0);
+                for out in layouts(dims, dtype)?.into_iter().filter(apart) {
+                    let (before, x) = (values(&out), sample(dims, dtype)?);
+                    // SAFETY: nobody else knows this memory.
+                    unsafe { pointwise_into(&out, [&out, &x], Affine(2.0))? };
+                    for ((got, a), b) in values(&out).iter().zip(before).zip(values(&x)) {
+                        assert_eq!(*got, rounded(a * 2.0 + b, dtype), "{out:?}");
                     }
                 }
             }

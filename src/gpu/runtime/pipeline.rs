@@ -20,7 +20,7 @@ pub struct Pipeline {
     text: String,
     pub(crate) layout: Arc<Layout>,
     pub(crate) pipeline: wgpu::ComputePipeline,
-    /// The variant whose buffers are all writable, for in-place launches.
+    /// The twin whose buffers are all writable, for in-place launches.
     aliased: OnceLock<Arc<Pipeline>>,
 }
 
@@ -32,12 +32,12 @@ pub struct Layout {
     /// follows.
     pub(crate) writable: Vec<bool>,
     pub(crate) raw: wgpu::BindGroupLayout,
-    pipelines: wgpu::PipelineLayout,
+    pipeline: wgpu::PipelineLayout,
 }
 
 impl Layout {
     /// Whether some buffer is bound both as writable and as read-only.
-    pub(crate) fn writes(&self, buffers: &[&Buffer]) -> bool {
+    pub(crate) fn mixes(&self, buffers: &[&Buffer]) -> bool {
         let ids: SmallVec<[u64; 64]> =
             buffers.iter().map(|b| allocation(b).map_or(0, |a| a.block.id)).collect();
         let of = |writable: bool| ids.iter().zip(&self.writable).filter(move |(_, w)| **w == writable);
@@ -45,7 +45,7 @@ impl Layout {
     }
 }
 
-/// What tells kernels of one name apart.
+/// What tells pipelines of one name apart.
 #[derive(PartialEq, Eq, Hash)]
 pub struct Variant {
     /// The entry point.
@@ -56,7 +56,7 @@ pub struct Variant {
     pub text: Box<str>,
 }
 
-/// The kernels of a GPU, by name and variant.
+/// The pipelines of a GPU, by name and variant, and the layouts that they share.
 #[derive(Default)]
 pub struct Pipelines {
     by_name: FxHashMap<Box<str>, FxHashMap<Variant, Arc<Pipeline>>>,
@@ -72,15 +72,15 @@ impl Pipelines {
         }
         let storage = writable.iter().map(|w| wgpu::BufferBindingType::Storage { read_only: !w });
         let all = storage.chain([wgpu::BufferBindingType::Uniform]);
-        let (raw, pipelines) = layouts(gpu, None, (0..).zip(all));
+        let (raw, pipeline) = layouts(gpu, None, (0..).zip(all));
         let id = self.layouts.len() as u32;
-        let made = Arc::new(Layout { id, writable: writable.into(), raw, pipelines });
+        let made = Arc::new(Layout { id, writable: writable.into(), raw, pipeline });
         self.layouts.push(made.clone());
         made
     }
 }
 
-/// Returns the kernel `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time. `variant`
+/// Returns the pipeline `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time. `variant`
 /// must distinguish everything that `build` depends on besides the name. `writable` tells which of its
 /// storage buffers the kernel writes.
 pub fn kernel(
@@ -90,7 +90,7 @@ pub fn kernel(
     if let Some(found) = lock(&gpu.pipelines).by_name.get(name).and_then(|v| v.get(&variant)) {
         return Ok(found.clone());
     }
-    // Two threads may compile the same kernel at the same time; either result is valid.
+    // Two threads may compile the same pipeline at the same time; either result is valid.
     let made = Arc::new(compile(gpu, name, variant.entry, writable, build()?)?);
     lock(&gpu.pipelines).by_name.entry(name.into()).or_default().insert(variant, made.clone());
     Ok(made)
@@ -105,7 +105,7 @@ pub fn max_buffers(index: u8) -> Result<usize> {
 }
 
 impl Pipeline {
-    /// The variant of this kernel whose buffers are all writable.
+    /// The twin of this pipeline whose buffers are all writable.
     pub(crate) fn aliased(&self, gpu: &Gpu) -> Result<Arc<Pipeline>> {
         if let Some(found) = self.aliased.get() {
             return Ok(found.clone());
@@ -134,12 +134,12 @@ pub(crate) fn layouts(
     let entries: Vec<_> = bindings.map(entry).collect();
     let desc = wgpu::BindGroupLayoutDescriptor { label, entries: &entries };
     let group = gpu.device.create_bind_group_layout(&desc);
-    let pipelines = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+    let pipeline = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
         label,
         bind_group_layouts: &[Some(&group)],
         immediate_size: 0,
     });
-    (group, pipelines)
+    (group, pipeline)
 }
 
 /// The pipeline of one entry point of a module.
@@ -170,14 +170,14 @@ fn compile(gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], text: 
         return Err(failed(&format!("it needs {count} buffers at once, more than this GPU has")));
     }
     let layout = {
-        let mut kernels = lock(&gpu.pipelines);
-        kernels.compiled += 1;
-        kernels.layout(gpu, writable)
+        let mut pipelines = lock(&gpu.pipelines);
+        pipelines.compiled += 1;
+        pipelines.layout(gpu, writable)
     };
     let (pipeline, error) = gpu.guarded(SHADER_ERRORS, || {
         // Otherwise one thread of each workgroup clears its memory. The kernels write before they read.
         let clears = false;
-        pipeline(gpu, (name, entry), &layout.pipelines, &module(gpu, name, &text), &[], clears)
+        pipeline(gpu, (name, entry), &layout.pipeline, &module(gpu, name, &text), &[], clears)
     });
     match error {
         Some(e) => Err(failed(&e.to_string())),

@@ -30,7 +30,7 @@ pub fn launch(index: u8, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32],
     check(gpu, kernel, buffers, params)?;
     let grid = fold(groups, gpu.limits.max_compute_workgroups_per_dimension)
         .ok_or_else(|| Error::memory(format!("gpu:{index}: {}: too large for one launch", kernel.name)))?;
-    let aliased = kernel.layout.writes(buffers);
+    let aliased = kernel.layout.mixes(buffers);
     let variant = if aliased { Some(kernel.aliased(gpu)?) } else { None };
     let kernel = variant.as_deref().unwrap_or(kernel);
     let wait = {

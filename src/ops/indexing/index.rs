@@ -4,8 +4,13 @@
 //! becomes a `take` after the indexed axes are merged (`Tensor::index`). Indices out of range raise; negative
 //! ones count from the end. Read next: `src/ops/indexing/mod.rs`.
 
+use crate::cpu::indexing::put::adds;
+use crate::interp::eval;
 use crate::ops::prelude::*;
+use crate::ops::writes::donated::Donated;
+use crate::ops::writes::rows::PutRows;
 use crate::tape::saving::bottom;
+use crate::watch::debug;
 
 /// `out[.., i.., ..] = x[.., index[i..], ..]` along `axis`. Inputs: x, index (any shape).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -19,9 +24,20 @@ kernel! { Take, "take", |self, x| on_device!(x[0], gather::take(x[0], x[1], self
 impl Linear for Take {
     const TRANSPOSE: &'static str = "rows of g added up by index";
     const READS: Saves = Saves::input(1);
+    const SELECTS: bool = true;
 
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         bind(TakeAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
+    }
+    fn add_transpose(&self, total: &Array, g: &Array, c: &Vjp) -> Result<bool> {
+        let Tensor::Array(index) = c.input(1)? else { return Ok(false) };
+        if self.axis > 0 || total.device() != Device::Cpu || !adds(total.dtype()) {
+            return Ok(false);
+        }
+        let width = total.numel() as u64 / (total.dim(0) as u64).max(1);
+        let op = PutRows { width, add: true, over: Donated::default() };
+        eval::run(&op, &[total, g, index], &[total][..], debug::modes())?;
+        Ok(true)
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (value, index) = (x[0].front()?, x[1].front()?);

@@ -139,7 +139,9 @@ impl Tensor {
         let Some(linear) = plan.linear(indices)? else { return Ok(self.clone()) };
         let rest = (0..self.rank()).filter(|i| !plan.axes.contains(i));
         let order: Vec<i64> = plan.axes.iter().copied().chain(rest).map(|i| i as i64).collect();
-        let merged = self.permute(&order)?.reshape(&plan.merged)?;
+        let in_order = order.is_sorted();
+        let ordered = if in_order { self.clone() } else { self.permute(&order)? };
+        let merged = ordered.reshape(&plan.merged)?;
         let taken = merged.take(&linear, 0)?;
         if plan.position == 0 { Ok(taken) } else { taken.move_axes(0, linear.rank(), plan.position) }
     }

@@ -32,8 +32,8 @@ fn whole(bound: Option<Operand>) -> std::result::Result<Option<i128>, ()> {
 }
 
 impl Tensor {
-    /// Values limited to `[min, max]`, which are numbers; the derivative at a bound is 1. Where `min > max`,
-    /// all become `max`; a bound that is NaN makes all NaN. Bounds that are integers leave integers what they
+    /// Values limited to `[min, max]`, which are numbers; the derivative at a bound is 1. If `min > max`, all
+    /// become `max` and the derivative is 0; a bound that is NaN makes all NaN. Bounds that are integers leave integers what they
     /// are.
     pub fn clamp(&self, min: Option<Operand>, max: Option<Operand>) -> Result<Tensor> {
         if min.is_none() && max.is_none() {
@@ -49,7 +49,10 @@ impl Tensor {
             return self.mul(0.0)?.add(f64::NAN);
         }
         match (min, max) {
-            (Some(low), Some(high)) => self.bounded(Parametric::Clamp, [low.min(high), high]),
+            (Some(low), Some(high)) if low > high => {
+                self.detach().bounded(Parametric::Clamp, [high, high])?.with_nothing_of(self)
+            }
+            (Some(low), Some(high)) => self.bounded(Parametric::Clamp, [low, high]),
             (Some(low), None) => self.bounded(Parametric::ClampMin, [low, 0.0]),
             (None, high) => self.bounded(Parametric::ClampMax, [high.unwrap_or(f64::INFINITY), 0.0]),
         }

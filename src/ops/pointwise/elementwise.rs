@@ -13,8 +13,6 @@ use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::{Arg, Fun, Params, Visit, VisitInt};
 use crate::ops::prelude::*;
 
-pub use crate::ops::pointwise::operand::{Operand, binary};
-
 struct Run<'a> {
     x: &'a [&'a Array],
     /// The row, for its name and its kind.

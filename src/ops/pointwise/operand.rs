@@ -12,15 +12,15 @@ use crate::ops::prelude::*;
 use crate::ops::reduce::index_type;
 use std::borrow::Cow;
 
-/// An operand as users give it: a tensor or a Python scalar, to which the tensor gives the dtype of the
-/// result.
+/// An operand as users give it: a tensor, or a Python scalar, which takes the dtype of the tensor beside it
+/// within its category ([`Operand::result_type`]).
 #[derive(Clone, Copy)]
 pub enum Operand<'a> {
     /// A tensor.
     Tensor(&'a Tensor),
     /// A truth value.
     Bool(bool),
-    /// An integer, which no dtype need hold.
+    /// An integer, perhaps beyond the range of every dtype.
     Int(i128),
     /// A float.
     Float(f64),

@@ -4,6 +4,7 @@ use crate::array::shape::Axes;
 use crate::op::Op;
 use crate::ops::pointwise::table::Params;
 use crate::ops::prelude::*;
+use crate::ops::views::add_to_part;
 use std::sync::Arc;
 
 /// A regular part of a tensor. Per axis: indices `start + step * i` for `i < length`. Steps may be negative.
@@ -15,7 +16,7 @@ pub struct Region {
     pub steps: SmallVec<[isize; 4]>,
     /// Number of elements per axis.
     pub lengths: Shape,
-    /// The axes that the region does not have, as an integer in an index takes them away; one element each.
+    /// The axes that the view loses, as by an integer in an index; their length in `lengths` is 1.
     pub dropped: Axes,
 }
 
@@ -64,6 +65,11 @@ kernel! {
 
 impl Linear for Slice {
     const TRANSPOSE: &'static str = "g at its place, zeros elsewhere";
+    const SELECTS: bool = true;
+
+    fn add_transpose(&self, total: &Array, g: &Array, _c: &Vjp) -> Result<bool> {
+        add_to_part(&self.eval_one(&[total])?, g)
+    }
 
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let shape = c.aval(0)?.shape;
@@ -194,8 +200,7 @@ impl Tensor {
             let total = length.saturating_add(before).saturating_add(after);
             if kept < 0 || total < 0 {
                 return Err(Error::value(format!(
-                    "pad: ({before}, {after}) would leave axis {i} of length {} with {total} elements",
-                    own.at(i)
+                    "pad: ({before}, {after}) takes more elements away than axis {i} has, which are {length}"
                 )));
             }
             cut.starts[i] = before.min(0).unsigned_abs() as usize;

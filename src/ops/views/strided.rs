@@ -4,6 +4,7 @@
 
 use crate::array::shape::{Axes, MAX_RANK};
 use crate::ops::prelude::*;
+use crate::ops::views::add_to_part;
 use crate::ops::writes::donated::{Donated, based};
 use std::sync::Arc;
 
@@ -100,6 +101,7 @@ kernel! {
 
 impl Linear for AsStrided {
     const TRANSPOSE: &'static str = "g at its place, zeros elsewhere; the sum where an element is read twice";
+    const SELECTS: bool = true;
 
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         // An element that was read several times gets the sum.
@@ -112,6 +114,12 @@ impl Linear for AsStrided {
             part.shape = g.shape();
         }
         bind(AsStridedTranspose { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
+    }
+    fn add_transpose(&self, total: &Array, g: &Array, _c: &Vjp) -> Result<bool> {
+        if self.part.overlaps() {
+            return Ok(false);
+        }
+        add_to_part(&self.eval_one(&[total])?, g)
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let part = self.part.batched(size, x[0].value.numel() / size.max(1))?;
@@ -173,7 +181,11 @@ kernel! {
 
 impl Linear for Diagonal {
     const TRANSPOSE: &'static str = "g on the diagonal, zeros elsewhere";
+    const SELECTS: bool = true;
 
+    fn add_transpose(&self, total: &Array, g: &Array, _c: &Vjp) -> Result<bool> {
+        add_to_part(&self.eval_one(&[total])?, g)
+    }
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let whole = c.aval(0)?.shape;
         let own = whole.strides();

@@ -10,7 +10,7 @@ use crate::py::args::{beyond_every_axis, position};
 use crate::py::data::convert;
 use crate::py::prelude::*;
 use pyo3::exceptions::PyIndexError;
-use pyo3::types::{PyEllipsis, PySlice, PyString};
+use pyo3::types::{PyBytes, PyEllipsis, PySlice, PyString};
 
 /// One component of a key.
 enum Item {
@@ -63,7 +63,9 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
         Some(Arg::Int(i)) => return Ok(Item::At(i64::try_from(i).map_err(|_| beyond_every_axis(i))?)),
         Some(Arg::Bool(v)) => Tensor::from_slice(&[v], &[])?,
         Some(Arg::Float(_) | Arg::Complex(..)) => return Err(not_an_index(obj)),
-        None if obj.is_instance_of::<PyString>() => return Err(not_an_index(obj)),
+        None if obj.is_instance_of::<PyString>() || obj.is_instance_of::<PyBytes>() => {
+            return Err(not_an_index(obj));
+        }
         None => match obj.len() {
             Ok(0) => Tensor::from_slice::<i64>(&[], &[0])?,
             Ok(_) => convert::as_tensor(obj)?,

@@ -6,7 +6,7 @@
 use crate::ops::pointwise::binary::{Binary, binary_table};
 use crate::ops::pointwise::bitwise::{Bits, bitwise};
 use crate::ops::pointwise::compare::{Logic, Relation};
-use crate::ops::pointwise::elementwise::{Operand, binary};
+use crate::ops::pointwise::operand::{Operand, binary};
 use crate::ops::pointwise::unary::{Unary, unary_table};
 use crate::py::args::LARGE;
 use crate::py::prelude::*;

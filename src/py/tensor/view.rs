@@ -12,6 +12,7 @@
 //! New views are made in `src/py/tensor/attach.rs`. Parts count elements of the view's kind
 //! (`src/py/tensor/real_complex.rs`): a real view of a complex root counts twice as many.
 
+use crate::autodiff::levels::edge_behind;
 use crate::interp::{Tag, eval};
 use crate::ops::views::strided::Part;
 use crate::ops::writes::alone;
@@ -160,6 +161,7 @@ pub fn refresh(obj: &Bound<'_, PyTensor>) -> PyResult<Tensor> {
         }
     };
     let (t, epoch, part) = fresh;
+    keep_gradient(obj, &t);
     let exchange = |this: &mut State| {
         // Other memory may have another offset, so the part is stored.
         let part = part.filter(|_| !share(&t, &this.t)).map(Box::new);
@@ -211,6 +213,7 @@ pub fn written(root: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     }
     let part = numbers(root).map(|(_, part)| Box::new(part));
     give(root, &next);
+    keep_gradient(root, &next);
     replace(root, next)?;
     let moved = |this: &mut State| {
         this.epoch += 1;
@@ -220,6 +223,18 @@ pub fn written(root: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     };
     changed(root, moved)?;
     hand_on(root)
+}
+
+/// Moves what `retain_grad()` asked for to the node of the next value of `obj`.
+fn keep_gradient(obj: &Bound<'_, PyTensor>, next: &Tensor) {
+    let this = obj.read();
+    let Some(keep) = this.ties.as_ref().and_then(|ties| ties.kept.as_ref()) else { return };
+    if let Some(hooks) = edge_behind(&this.t).as_ref().and_then(|edge| edge.node.hooks()) {
+        hooks.give_up(keep);
+    }
+    if let Some(edge) = edge_behind(next).filter(|edge| !edge.node.is_leaf()) {
+        edge.node.hooks_mut().take_over(edge.index, keep);
+    }
 }
 
 /// Makes `next` the gradient of the leaf whose gradient is `obj`, if it still is.
