@@ -1,6 +1,6 @@
 """Time the same work in wengert, NumPy, JAX, HIPS autograd, micrograd and torch, side by side.
 
-    python benches/peers/run.py [--table small|single|large] [--rounds N] [--only WORDS] [--output DIR]
+    python benches/peers/run.py [--table small|single|large|programs] [--rounds N] [--only WORDS] [--output DIR]
 
 Each table runs in a process of its own, confined to as many cores as the table says, the same for every
 library. Times are medians; ratios are wengert's time over the peer's (below 1: wengert is faster), taken in
@@ -19,6 +19,7 @@ TABLES = {
     "small": ("Eager and small work, 1 thread", 1),
     "single": ("Large work, 1 thread", 1),
     "large": ("Large work, 2 threads", 2),
+    "programs": ("Whole programs, 1 thread", 1),
 }
 RESULTS = Path(__file__).parent.parent / "results"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")

@@ -123,7 +123,7 @@ impl Array {
     /// Returns a CPU array filled with `value`, converted to `dtype`.
     pub fn full(shape: Shape, value: f64, dtype: DType) -> Result<Array> {
         let mut out = Array::empty(shape, dtype, Device::Cpu)?;
-        crate::dispatch!(dtype, T => out.slice_mut::<T>()?.fill(T::from_f64(value)));
+        crate::dispatch!(dtype, T => fill(out.slice_mut::<T>()?, T::from_f64(value)));
         Ok(out)
     }
 
@@ -302,6 +302,15 @@ impl std::fmt::Debug for Array {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}{} on {} with strides {:?}", self.dtype, self.shape(), self.device(), self.strides())
     }
+}
+
+/// Writes `value` everywhere: the first elements one by one, and then copies of them, which the C library makes
+/// with the widest stores of the processor.
+fn fill<T: Copy>(to: &mut [T], value: T) {
+    const BLOCK: usize = 2048;
+    let (block, rest) = to.split_at_mut(BLOCK.min(to.len()));
+    block.fill(value);
+    rest.chunks_mut(BLOCK).for_each(|chunk| chunk.copy_from_slice(&block[..chunk.len()]));
 }
 
 /// Returns the bytes of a contiguous array, or an error if they overflow or exceed 2^47 (address space).

@@ -34,7 +34,9 @@ SELECTIONS = {
     "column": lambda x: x[:, 2],
     "steps": lambda x: x[::2, 1::3],
     "backwards": lambda x: x[::-1, ::-2] if isinstance(x, np.ndarray) else x.flip(0)[:, wg.arange(5, -1, -2)],
-    "index": lambda x: x[np.array([0, 3, 3, -1])] if isinstance(x, np.ndarray) else x[wg.tensor([0, 3, 3, -1])],
+    "index": lambda x: (
+        x[np.array([0, 3, 3, -1])] if isinstance(x, np.ndarray) else x[wg.tensor([0, 3, 3, -1])]
+    ),
     "rows and columns": lambda x: x[[4, 0], :][:, [1, 1, 5]],
     "transposed": lambda x: x.T[2:5, ::2],
     "diagonal": lambda x: np.diagonal(x[:5, :5]) if isinstance(x, np.ndarray) else x[:5, :5].diagonal(),
@@ -73,7 +75,7 @@ def test_a_gradient_that_others_hold_is_left_alone():
 
 def test_second_derivatives_of_selections():
     x = wg.tensor(draws(2, 6), requires_grad=True)
-    f = lambda x: (x[1:] ** 2 * x[:-1]).sum() + (x[::2] ** 3).sum() + x[0] * x[5]  # noqa: E731
+    f = lambda x: (x[1:] ** 2 * x[:-1]).sum() + (x[::2] ** 3).sum() + x[0] * x[5]
     (g,) = wg.autograd.grad(f(x), [x], create_graph=True)
     (h,) = wg.autograd.grad((g * wg.tensor(draws(3, 6))).sum(), [x])
     hessian = wg.hessian(f)(x.detach()).numpy()
@@ -89,11 +91,13 @@ def leaf_of(x, offset):
     return (x.detach() + offset).requires_grad_()
 
 
-@pytest.mark.parametrize("select", ["x[t]", "x[:, t]", "x[t:t + 1]", "x.select(0, t)", "x.narrow(1, t, 2)", "x[[t]]"])
+@pytest.mark.parametrize(
+    "select", ["x[t]", "x[:, t]", "x[t:t + 1]", "x.select(0, t)", "x.narrow(1, t, 2)", "x[[t]]"]
+)
 def test_a_thousand_selections_fill_one_whole(select):
     """Each further gradient is added where it belongs, instead of filling a tensor of the size of the whole."""
     x = wg.tensor(draws(4, 50, 52), requires_grad=True)
-    parts = [eval(select, {"x": x, "t": t}) for t in range(50)]  # noqa: S307
+    parts = [eval(select, {"x": x, "t": t}) for t in range(50)]
     y = sum((p * p).sum() for p in parts)
     ran = names_of(y.backward)
     wholes = {"pad", "take_add", "as_strided_transpose", "scatter_add"}
@@ -136,7 +140,9 @@ def test_short_axes_of_every_layout(shape, dtype):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("shape", SHORT, ids=str)
 def test_writes_into_short_axes_of_every_layout(shape, dtype):
-    for (name, a, f), (_, b, g) in itertools.product(layouts(shape, "float32", 0), layouts(shape, "float32", 1)):
+    for (name, a, f), (_, b, g) in itertools.product(
+        layouts(shape, "float32", 0), layouts(shape, "float32", 1)
+    ):
         if name.startswith("one"):
             continue
         whole = wg.tensor(a).to(getattr(wg, dtype))

@@ -74,7 +74,7 @@ fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
                     }
                     (1, 1) => std::ptr::copy_nonoverlapping(from, to, run),
                     (1, 0) => std::slice::from_raw_parts_mut(to, run).fill(*from),
-                    _ => run_widest(Strided { to, to_stride, from, from_stride, run }),
+                    _ => strided(to, to_stride, from, from_stride, run),
                 }
             }
         });
@@ -84,7 +84,17 @@ fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
     });
 }
 
-/// The copy `to[i * to_stride] = from[i * from_stride]` for `i < run`, where both pointers are valid.
+/// Copies `to[i * to_stride] = from[i * from_stride]` for `i < run`.
+///
+/// # Safety
+/// These elements exist and do not overlap.
+#[inline(never)]
+pub(super) unsafe fn strided<T: Copy>(
+    to: *mut T, to_stride: isize, from: *const T, from_stride: isize, run: usize,
+) {
+    run_widest(Strided { to, to_stride, from, from_stride, run });
+}
+
 struct Strided<T> {
     to: *mut T,
     to_stride: isize,

@@ -217,6 +217,7 @@ fn crosses(a: &Array, out: &Array) -> bool {
     a.rank() >= 2
         && a.numel() == out.numel()
         && a.numel() >= 8 * TILE
+        && a.dim(last) > tiles::SHORT_ROW
         && a.stride(last).unsigned_abs() > 1
         && (0..last).any(|i| a.dim(i) > 1 && a.stride(i) == 1)
 }

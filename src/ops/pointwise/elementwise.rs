@@ -6,12 +6,14 @@ mod derivatives;
 pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
 use crate::cpu::pointwise::map::{add_small, pointwise_into};
+use crate::interp::eval;
 use crate::math::lane::F64;
 use crate::math::real::{Pointwise, PointwiseInt};
 use crate::op::{Elementwise, Reads};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::{Arg, Fun, Params, Visit, VisitInt};
 use crate::ops::prelude::*;
+use crate::watch::debug;
 
 struct Run<'a> {
     x: &'a [&'a Array],
@@ -91,6 +93,12 @@ impl Map {
         let own = |x: &&Array| x.dtype() == out.dtype() && x.device() == Device::Cpu;
         out.dtype().is_float() && out.device() == Device::Cpu && x.iter().all(own)
     }
+}
+
+/// `sum += g` in place, through any strides, for sums of gradients that only their walk holds: nothing needs to
+/// be told of the write.
+pub fn add_into(sum: &Array, g: &Array) -> Result<()> {
+    eval::run(&Map::ADD, &[sum, g], &[sum][..], debug::modes())
 }
 
 impl Kernel for Map {

@@ -2,9 +2,9 @@
 
 use crate::array::shape::Axes;
 use crate::op::Op;
+use crate::ops::pointwise::elementwise::add_into;
 use crate::ops::pointwise::table::Params;
 use crate::ops::prelude::*;
-use crate::ops::views::add_to_part;
 use std::sync::Arc;
 
 /// A regular part of a tensor. Per axis: indices `start + step * i` for `i < length`. Steps may be negative.
@@ -33,6 +33,19 @@ impl Region {
             && self.lengths == *shape
             && self.steps.iter().all(|&step| step == 1)
             && self.starts.iter().all(|&i| i == 0)
+    }
+
+    /// Keeps the element at `index` along axis `i`, which is whole so far, without the axis; negative indices
+    /// count from the end.
+    fn select(&mut self, i: usize, index: i64) -> Result<()> {
+        let size = self.lengths.at(i) as i64;
+        if index < -size || index >= size {
+            return Err(Error::index(format!("index {index} is out of range for axis {i} of length {size}")));
+        }
+        self.starts[i] = if index < 0 { index + size } else { index } as usize;
+        self.lengths = self.lengths.with(i, 1);
+        self.dropped.insert(i);
+        Ok(())
     }
 
     /// The same region of every element of a leading batch axis.
@@ -68,7 +81,7 @@ impl Linear for Slice {
     const SELECTS: bool = true;
 
     fn add_transpose(&self, total: &Array, g: &Array, _c: &Vjp) -> Result<bool> {
-        add_to_part(&self.eval_one(&[total])?, g)
+        add_into(&self.eval_one(&[total])?, g).map(|()| true)
     }
 
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
@@ -163,14 +176,22 @@ impl Tensor {
     /// Returns the element at `index` along `axis`, without that axis; negative indices count from the end.
     pub fn select_index(&self, axis: i64, index: i64) -> Result<Tensor> {
         let i = self.shape().axis(axis, "select")?;
-        let size = self.shape().at(i) as i64;
-        if index < -size || index >= size {
-            return Err(Error::index(format!("index {index} is out of range for axis {i} of length {size}")));
-        }
         let mut region = Region::whole(&self.shape());
-        region.starts[i] = if index < 0 { index + size } else { index } as usize;
-        region.lengths = region.lengths.with(i, 1);
-        region.dropped.insert(i);
+        region.select(i, index)?;
+        self.slice(region)
+    }
+
+    /// [`Tensor::select_index`] of the first axes, one index for each.
+    pub fn select_indices(&self, at: &[i64]) -> Result<Tensor> {
+        let shape = self.shape();
+        if at.len() > shape.rank() {
+            let used = at.len();
+            return Err(Error::index(format!(
+                "too many indices: {used} given for a tensor of shape {shape}"
+            )));
+        }
+        let mut region = Region::whole(&shape);
+        at.iter().enumerate().try_for_each(|(i, &index)| region.select(i, index))?;
         self.slice(region)
     }
 

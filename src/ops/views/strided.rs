@@ -3,8 +3,8 @@
 //! function of the whole.
 
 use crate::array::shape::{Axes, MAX_RANK};
+use crate::ops::pointwise::elementwise::add_into;
 use crate::ops::prelude::*;
-use crate::ops::views::add_to_part;
 use crate::ops::writes::donated::{Donated, based};
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ impl Linear for AsStrided {
         if self.part.overlaps() {
             return Ok(false);
         }
-        add_to_part(&self.eval_one(&[total])?, g)
+        add_into(&self.eval_one(&[total])?, g).map(|()| true)
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let part = self.part.batched(size, x[0].value.numel() / size.max(1))?;
@@ -184,7 +184,7 @@ impl Linear for Diagonal {
     const SELECTS: bool = true;
 
     fn add_transpose(&self, total: &Array, g: &Array, _c: &Vjp) -> Result<bool> {
-        add_to_part(&self.eval_one(&[total])?, g)
+        add_into(&self.eval_one(&[total])?, g).map(|()| true)
     }
     fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
         let whole = c.aval(0)?.shape;

@@ -14,6 +14,7 @@ use crate::py::tensor::selection::{aligned, hidden_mask, replaced, selection};
 use crate::py::tensor::{attach, view};
 use crate::py::writes::inplace::{self, beside};
 use pyo3::exceptions::PyIndexError;
+use smallvec::SmallVec;
 
 #[pymethods]
 impl PyTensor {
@@ -26,6 +27,9 @@ impl PyTensor {
             }
             let i = position(key)?;
             return found(attach::apply(slf, |x| x.select_index(0, i))?);
+        }
+        if let Some(at) = integers(key)? {
+            return found(attach::apply(slf, |x| x.select_indices(&at))?);
         }
         let t = value(slf)?;
         if let Some((key, mask)) = hidden_mask(key)? {
@@ -98,6 +102,15 @@ impl PyTensor {
     fn __delitem__(&self, _key: &Bound<'_, PyAny>) -> PyResult<()> {
         Err(type_error("elements of a tensor cannot be deleted; select the others by an index or a mask"))
     }
+}
+
+/// The indices of a key of several integers and nothing else.
+fn integers(key: &Bound<'_, PyAny>) -> PyResult<Option<SmallVec<[i64; 4]>>> {
+    let Ok(key) = key.cast_exact::<PyTuple>() else { return Ok(None) };
+    if key.is_empty() || !key.iter_borrowed().all(|k| k.is_exact_instance_of::<PyInt>()) {
+        return Ok(None);
+    }
+    key.iter_borrowed().map(|k| position(&k)).collect::<PyResult<_>>().map(Some)
 }
 
 /// Writes `value` to the elements of `slf` that the key selects, or adds it there.

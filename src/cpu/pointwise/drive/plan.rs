@@ -1,7 +1,7 @@
 //! Elementwise loops whose operands are not all dense: they run in segments.
 //! Read next: `src/cpu/pointwise/drive/tiles.rs`, how elements get into tiles and out of them.
 
-use super::tiles::{move_into, move_out_of};
+use super::tiles::{fill, move_into, move_out_of};
 use super::*;
 
 /// How an operand is passed to the kernel.
@@ -113,11 +113,11 @@ impl SegmentPlan {
         let mut result = Tile::new();
         let mut pointers = [std::ptr::null::<u8>(); MAX_OPERANDS];
         for k in (0..self.count).filter(|&k| self.operands[k].feed == Feed::Single) {
-            pointers[k] = self.gather(k, 0, TILE.min(to - from), true, &mut tiles[k]);
+            pointers[k] = self.gather(k, 0, TILE.min(to - from), &mut tiles[k]);
         }
         let all = self.nest.dims[..self.nest.rank].iter().product();
         for k in (0..self.count).filter(|&k| self.operands[k].feed == Feed::Repeated) {
-            self.gather(k, 0, TILE.min(all), false, &mut tiles[k]);
+            self.gather(k, 0, TILE.min(all), &mut tiles[k]);
         }
         let mut at = from;
         while at < to {
@@ -192,7 +192,7 @@ impl SegmentPlan {
             }
             _ => match self.row(k, at) {
                 Some(offset) => offset,
-                None => return self.gather(k, at, n, false, tile),
+                None => return self.gather(k, at, n, tile),
             },
         };
         let from = s.base.get().wrapping_offset(offset * s.size as isize);
@@ -206,19 +206,25 @@ impl SegmentPlan {
         from
     }
 
-    /// Copies `n` elements of operand `k` into its tile; with `single`, repeats the first one.
-    fn gather(&self, k: usize, at: usize, n: usize, single: bool, tile: &mut Tile) -> *const u8 {
+    /// Copies `n` elements of operand `k` into its tile, or one of them `n` times if all are the same.
+    fn gather(&self, k: usize, at: usize, n: usize, tile: &mut Tile) -> *const u8 {
         let s = &self.operands[k];
+        let one = match s.feed {
+            Feed::Single => Some(0),
+            _ if self.by_row && self.nest.strides[k][self.nest.rank - 1] == 0 => {
+                Some(self.nest.position(k, &self.nest.coordinates(at)))
+            }
+            _ => None,
+        };
         let into = if s.narrow.is_some() { tile.upper() } else { tile.ptr() };
         // SAFETY: positions come from the operand's own layout; a tile can hold `n <= TILE` elements, and
         // that many narrow ones in its upper half.
         unsafe {
             dispatch_width!(s.size, T => {
                 let (from, to) = (s.base.get().cast::<T>(), into.cast::<T>());
-                if single {
-                    std::slice::from_raw_parts_mut(to, n).fill(*from);
-                } else {
-                    move_into(&self.nest, k, at, n, from, to);
+                match one {
+                    Some(offset) => fill(to, n, *from.offset(offset)),
+                    None => move_into(&self.nest, k, at, n, from, to),
                 }
             });
             if let Some(dtype) = s.narrow {

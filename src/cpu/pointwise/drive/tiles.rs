@@ -4,9 +4,11 @@
 //! a row is a constant: a loop within each of them would cost more than its elements.
 
 use crate::array::nest::Nest;
+use crate::cpu::pointwise::copy::strided;
+use crate::cpu::run::isa::{PlainBody, run_plain};
 
 /// The longest rows that are moved so.
-const SHORT_ROW: usize = 8;
+pub(super) const SHORT_ROW: usize = 8;
 /// The most elements of a block of several short axes, whose places are looked up in a table.
 const BLOCK: usize = 64;
 
@@ -36,45 +38,45 @@ pub(super) unsafe fn move_out_of<T: Copy>(
 ///
 /// # Safety
 /// As for [`move_into`] and [`move_out_of`].
+#[inline(never)]
 unsafe fn moved<T: Copy, const IN: bool>(
     nest: &Nest, k: usize, at: usize, n: usize, operand: *mut T, tile: *mut T,
 ) {
     let inner = nest.inner();
     // SAFETY: guaranteed by the caller; rows, and what is before and behind them, make up the elements.
     unsafe {
-        if nest.rank == 1 || inner > SHORT_ROW || n < 4 * inner {
+        // Elements of one or two bytes are worth no loops of their own.
+        if nest.rank == 1 || inner > SHORT_ROW || n < 4 * inner || !matches!(size_of::<T>(), 4 | 8) {
             return runs::<T, IN>(nest, k, at, n, operand, tile);
         }
         let above = nest.dims[nest.rank - 2];
-        if nest.rank > 2 && above <= SHORT_ROW && n >= 4 * above * inner {
-            return blocks::<T, IN>(nest, k, at, n, operand, tile);
+        if IN && nest.rank > 2 && above <= SHORT_ROW && n >= 4 * above * inner {
+            return blocks(nest, k, at, n, operand, tile);
         }
         let head = (inner - at % inner) % inner;
         let rows = (n - head) / inner;
         runs::<T, IN>(nest, k, at, head, operand, tile);
         macro_rules! of_length {
-            ($($length:literal)*) => {
+            ($($length:literal $wide:literal)*) => {
                 match inner {
-                    $($length => {
-                        short_rows::<T, IN, $length>(nest, k, (at + head) / inner, rows, operand, tile.add(head))
-                    })*
+                    $($length => ShortRows::<T, IN, $length, $wide> {
+                        nest, k, first: (at + head) / inner, count: rows, operand, tile: tile.add(head),
+                    }.run(),)*
                     _ => {}
                 }
             };
         }
-        of_length!(2 3 4 5 6 7 8);
+        of_length!(2 2 3 4 4 4 5 8 6 8 7 8 8 8);
         let done = head + rows * inner;
         runs::<T, IN>(nest, k, at + done, n - done, operand, tile.add(done));
     }
 }
 
-/// [`moved`] for blocks of the two innermost axes.
+/// [`move_into`] by blocks of the two innermost axes.
 ///
 /// # Safety
-/// As for [`moved`].
-unsafe fn blocks<T: Copy, const IN: bool>(
-    nest: &Nest, k: usize, at: usize, n: usize, operand: *mut T, tile: *mut T,
-) {
+/// As for [`move_into`].
+unsafe fn blocks<T: Copy>(nest: &Nest, k: usize, at: usize, n: usize, operand: *mut T, tile: *mut T) {
     let last = nest.rank - 1;
     let (inner, size) = (nest.dims[last], nest.dims[last] * nest.dims[last - 1]);
     let mut places = [0isize; BLOCK];
@@ -89,23 +91,19 @@ unsafe fn blocks<T: Copy, const IN: bool>(
     // SAFETY: the blocks, and what is before and behind them, lie inside the operand and the tile, by the
     // caller's word.
     unsafe {
-        runs::<T, IN>(nest, k, at, head, operand, tile);
+        runs::<T, true>(nest, k, at, head, operand, tile);
         let mut to = tile.add(head);
         while let Some(([position], blocks)) = walk.step() {
             for i in 0..blocks {
                 let operand = operand.offset(position + i as isize * down);
                 for (j, &place) in places[..size].iter().enumerate() {
-                    if IN {
-                        *to.add(j) = *operand.offset(place);
-                    } else {
-                        *operand.offset(place) = *to.add(j);
-                    }
+                    *to.add(j) = *operand.offset(place);
                 }
                 to = to.add(size);
             }
         }
         let done = head + count * size;
-        runs::<T, IN>(nest, k, at + done, n - done, operand, tile.add(done));
+        runs::<T, true>(nest, k, at + done, n - done, operand, tile.add(done));
     }
 }
 
@@ -113,6 +111,7 @@ unsafe fn blocks<T: Copy, const IN: bool>(
 ///
 /// # Safety
 /// As for [`moved`].
+#[inline(never)]
 unsafe fn runs<T: Copy, const IN: bool>(
     nest: &Nest, k: usize, at: usize, n: usize, operand: *mut T, tile: *mut T,
 ) {
@@ -124,42 +123,104 @@ unsafe fn runs<T: Copy, const IN: bool>(
             match stride {
                 1 if IN => std::ptr::copy_nonoverlapping(operand, tile, length),
                 1 => std::ptr::copy_nonoverlapping(tile, operand, length),
-                0 if IN => std::slice::from_raw_parts_mut(tile, length).fill(*operand),
-                _ if IN => (0..length).for_each(|i| *tile.add(i) = *operand.offset(i as isize * stride)),
-                _ => (0..length).for_each(|i| *operand.offset(i as isize * stride) = *tile.add(i)),
+                0 if IN => fill(tile, length, *operand),
+                _ if IN => strided(tile, 1, operand, stride, length),
+                _ => strided(operand, stride, tile, 1, length),
             }
         }
     });
 }
 
-/// [`moved`] for `count` whole rows of `LENGTH` elements, from row `first` on.
+/// Writes `value` to `n` elements of a tile.
 ///
 /// # Safety
-/// As for [`moved`].
-unsafe fn short_rows<T: Copy, const IN: bool, const LENGTH: usize>(
-    nest: &Nest, k: usize, first: usize, count: usize, operand: *mut T, mut tile: *mut T,
-) {
-    let (step, down) = (nest.strides[k][nest.rank - 1], nest.strides[k][nest.rank - 2]);
-    let mut walk = nest.outer_walk(nest.rank - 1, [k], first, count);
-    while let Some(([position], rows)) = walk.step() {
-        // SAFETY: the rows lie inside the operand and the tile, by the caller's word.
-        unsafe {
-            let operand = operand.offset(position);
-            let row =
-                |i: usize| (operand.offset(i as isize * down), tile.add(i * LENGTH).cast::<[T; LENGTH]>());
-            match step {
-                1 if IN => (0..rows).map(row).for_each(|(x, t)| t.write(x.cast::<[T; LENGTH]>().read())),
-                1 => (0..rows).map(row).for_each(|(x, t)| x.cast::<[T; LENGTH]>().write(t.read())),
-                0 if IN => (0..rows).map(row).for_each(|(x, t)| t.write([*x; LENGTH])),
-                _ if IN => (0..rows).map(row).for_each(|(x, t)| {
-                    t.write(std::array::from_fn(|j| *x.offset(j as isize * step)));
-                }),
-                _ => (0..rows).map(row).for_each(|(x, t)| {
-                    let values = t.read();
-                    (0..LENGTH).for_each(|j| *x.offset(j as isize * step) = values[j]);
-                }),
+/// The tile has them.
+pub(super) unsafe fn fill<T: Copy>(tile: *mut T, n: usize, value: T) {
+    // SAFETY: guaranteed by the caller.
+    run_plain(Fill { to: unsafe { std::slice::from_raw_parts_mut(tile, n) }, value });
+}
+
+/// One value in all elements of a part of a tile.
+struct Fill<'a, T> {
+    to: &'a mut [T],
+    value: T,
+}
+
+impl<T: Copy> PlainBody for Fill<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        self.to.fill(self.value);
+    }
+}
+
+/// [`moved`] for `count` whole rows of `LENGTH` elements, from row `first` on. A row that repeats one element is
+/// written as `WIDE` of them, the next power of two, before the next row.
+struct ShortRows<'a, T, const IN: bool, const LENGTH: usize, const WIDE: usize> {
+    nest: &'a Nest,
+    k: usize,
+    first: usize,
+    count: usize,
+    operand: *mut T,
+    tile: *mut T,
+}
+
+impl<T: Copy, const IN: bool, const LENGTH: usize, const WIDE: usize> ShortRows<'_, T, IN, LENGTH, WIDE> {
+    /// # Safety
+    /// As for [`moved`].
+    unsafe fn run(self) {
+        let ShortRows { nest, k, operand, mut tile, .. } = self;
+        let (step, down) = (nest.strides[k][nest.rank - 1], nest.strides[k][nest.rank - 2]);
+        let mut walk = nest.outer_walk(nest.rank - 1, [k], self.first, self.count);
+        while let Some(([position], rows)) = walk.step() {
+            // SAFETY: the rows lie inside the operand and the tile, by the caller's word.
+            unsafe {
+                let operand = operand.offset(position);
+                let row = |i: usize| {
+                    (operand.offset(i as isize * down), tile.add(i * LENGTH).cast::<[T; LENGTH]>())
+                };
+                let each = |(x, t): (*mut T, *mut [T; LENGTH])| {
+                    if IN {
+                        t.write(std::array::from_fn(|j| *x.offset(j as isize * step)));
+                    } else {
+                        (0..LENGTH).for_each(|j| *x.offset(j as isize * step) = (*t)[j]);
+                    }
+                };
+                match step {
+                    1 if IN => (0..rows).map(row).for_each(|(x, t)| t.write(x.cast::<[T; LENGTH]>().read())),
+                    1 => (0..rows).map(row).for_each(|(x, t)| x.cast::<[T; LENGTH]>().write(t.read())),
+                    0 if IN => {
+                        // What a wide row writes behind it, later rows of this run overwrite.
+                        let wide = rows.saturating_sub(WIDE);
+                        run_plain(WideRows::<T, LENGTH, WIDE> { from: operand, down, to: tile, count: wide });
+                        (wide..rows).map(row).for_each(each);
+                    }
+                    _ => (0..rows).map(row).for_each(each),
+                }
+                tile = tile.add(rows * LENGTH);
             }
-            tile = tile.add(rows * LENGTH);
+        }
+    }
+}
+
+/// `count` rows of `WIDE` times the same element, `LENGTH` elements apart.
+struct WideRows<T, const LENGTH: usize, const WIDE: usize> {
+    from: *const T,
+    down: isize,
+    to: *mut T,
+    count: usize,
+}
+
+impl<T: Copy, const LENGTH: usize, const WIDE: usize> PlainBody for WideRows<T, LENGTH, WIDE> {
+    type Output = ();
+    #[inline(always)]
+    fn run(self) {
+        for i in 0..self.count {
+            // SAFETY: [`ShortRows`] leaves room for the last of them.
+            unsafe {
+                let value = *self.from.offset(i as isize * self.down);
+                self.to.add(i * LENGTH).cast::<[T; WIDE]>().write([value; WIDE]);
+            }
         }
     }
 }
