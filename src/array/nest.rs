@@ -105,15 +105,9 @@ impl Nest {
 
     /// Returns the coordinates of the element with row-major index `flat`.
     #[inline]
-    pub fn coordinates(&self, flat: usize) -> [usize; MAX_RANK] {
-        self.outer_coordinates(self.rank, flat)
-    }
-
-    /// [`Nest::coordinates`] in the nest of the first `rank` axes.
-    #[inline]
-    fn outer_coordinates(&self, rank: usize, mut flat: usize) -> [usize; MAX_RANK] {
+    pub fn coordinates(&self, mut flat: usize) -> [usize; MAX_RANK] {
         let mut at = [0; MAX_RANK];
-        for i in (1..rank).rev() {
+        for i in (1..self.rank).rev() {
             at[i] = flat % self.dims[i];
             flat /= self.dims[i];
         }
@@ -146,17 +140,8 @@ impl Nest {
     /// the positions of the operands `which`.
     #[inline(always)]
     pub fn walk<const M: usize>(&self, which: [usize; M], start: usize, count: usize) -> NestWalk<'_, M> {
-        self.outer_walk(self.rank, which, start, count)
-    }
-
-    /// [`Nest::walk`] over the nest of the first `rank` axes.
-    #[inline(always)]
-    pub fn outer_walk<const M: usize>(
-        &self, rank: usize, which: [usize; M], start: usize, count: usize,
-    ) -> NestWalk<'_, M> {
-        let at = self.outer_coordinates(rank, start);
-        let position = which.map(|k| self.position(k, &at));
-        NestWalk { nest: self, last: rank - 1, which, at, position, left: count }
+        let at = self.coordinates(start);
+        NestWalk { nest: self, which, at, position: which.map(|k| self.position(k, &at)), left: count }
     }
 
     /// Calls `f(positions, elements already visited, run length)` for each run of [`Nest::walk`]. For loops
@@ -175,8 +160,6 @@ impl Nest {
 /// A traversal of the elements of a nest, run by run along its innermost axis.
 pub struct NestWalk<'a, const M: usize> {
     nest: &'a Nest,
-    /// The innermost axis of the walk.
-    last: usize,
     which: [usize; M],
     at: [usize; MAX_RANK],
     position: [isize; M],
@@ -190,7 +173,7 @@ impl<const M: usize> NestWalk<'_, M> {
         if self.left == 0 {
             return None;
         }
-        let (last, before) = (self.last, self.position);
+        let (last, before) = (self.nest.rank - 1, self.position);
         let run = (self.nest.dims[last] - self.at[last]).min(self.left);
         self.left -= run;
         if self.left > 0 {

@@ -45,8 +45,8 @@ unsafe fn moved<T: Copy, const IN: bool>(
     let inner = nest.inner();
     // SAFETY: guaranteed by the caller; rows, and what is before and behind them, make up the elements.
     unsafe {
-        // Elements of one or two bytes are worth no loops of their own.
-        if nest.rank == 1 || inner > SHORT_ROW || n < 4 * inner || !matches!(size_of::<T>(), 4 | 8) {
+        // Halves and pairs of doubles are worth no loops of their own.
+        if nest.rank == 1 || inner > SHORT_ROW || n < 4 * inner || !matches!(size_of::<T>(), 1 | 4 | 8) {
             return runs::<T, IN>(nest, k, at, n, operand, tile);
         }
         let above = nest.dims[nest.rank - 2];
@@ -87,7 +87,8 @@ unsafe fn blocks<T: Copy>(nest: &Nest, k: usize, at: usize, n: usize, operand: *
     let head = (size - at % size) % size;
     let count = (n - head) / size;
     let down = nest.strides[k][last - 2];
-    let mut walk = nest.outer_walk(last - 1, [k], (at + head) / size, count);
+    let outer = Nest { rank: last - 1, ..*nest };
+    let mut walk = outer.walk([k], (at + head) / size, count);
     // SAFETY: the blocks, and what is before and behind them, lie inside the operand and the tile, by the
     // caller's word.
     unsafe {
@@ -171,7 +172,8 @@ impl<T: Copy, const IN: bool, const LENGTH: usize, const WIDE: usize> ShortRows<
     unsafe fn run(self) {
         let ShortRows { nest, k, operand, mut tile, .. } = self;
         let (step, down) = (nest.strides[k][nest.rank - 1], nest.strides[k][nest.rank - 2]);
-        let mut walk = nest.outer_walk(nest.rank - 1, [k], self.first, self.count);
+        let outer = Nest { rank: nest.rank - 1, ..*nest };
+        let mut walk = outer.walk([k], self.first, self.count);
         while let Some(([position], rows)) = walk.step() {
             // SAFETY: the rows lie inside the operand and the tile, by the caller's word.
             unsafe {
