@@ -32,7 +32,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint format stubs operations bench budgets bench-peers bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
+.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint format stubs operations bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ bench: ## the Rust benchmarks
 
 budgets: $(VENV)/.test ## instructions per operation of the release wheel against benches/budgets.toml (needs valgrind)
 	@$(BIN)/python tools/budgets.py
+
+bench-gpu: $(VENV)/.test ## the adapter's own ceilings, and each GPU kernel against them
+	@$(BIN)/python -m benches.gpu
 
 bench-growth: $(VENV)/.peers ## how cost grows with the length of graphs and on short axes, with pictures (beside torch, if installed)
 	@$(BIN)/python benches/peers/growth.py

@@ -1,0 +1,1 @@
+"""The benchmarks of the GPU: `python -m benches.gpu`."""
