@@ -208,6 +208,7 @@ add(
     lambda x, y: wg.cross(x, y, dim=-1),
     np.cross,
     lambda s: Case(tuple(Arg((*shape, 3)) for shape in of_one_rank(s.broadcast(2)))),
+    rows=("Cross",),
 )
 add(
     "chain_matmul",

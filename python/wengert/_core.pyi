@@ -1479,6 +1479,8 @@ def _conv_transpose(rank: Any, input: Any, weight: Any, bias: Any, stride: Any, 
     """Transposed convolution over the last `rank` axes."""
 def _copy_on_write_enter() -> Any:
     """Lets saved values survive writes in place. Returns the depth of the region."""
+def _cross(x: Any, y: Any, axis: Any) -> Any:
+    """The cross product along an axis."""
 def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, label_smoothing: Any) -> Any:
     """Cross-entropy of logits with class indices or probabilities."""
 def _custom(rule: Any, name: Any, inputs: Any, forms: Any, strict: Any, batches: Any) -> Any:

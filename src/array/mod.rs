@@ -304,8 +304,8 @@ impl std::fmt::Debug for Array {
     }
 }
 
-/// Writes `value` everywhere: the first elements one by one, and then copies of them, which the C library makes
-/// with the widest stores of the processor.
+/// Writes `value` everywhere: the first elements one by one, and then copies of them, which the C library
+/// makes with the widest stores of the processor.
 fn fill<T: Copy>(to: &mut [T], value: T) {
     const BLOCK: usize = 2048;
     let (block, rest) = to.split_at_mut(BLOCK.min(to.len()));

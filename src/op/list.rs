@@ -32,21 +32,12 @@ macro_rules! own {
     };
 }
 
-macro_rules! selects {
-    (Linear, $ty:ty) => {
-        <$ty as Linear>::SELECTS
+macro_rules! if_linear {
+    (Linear, $yes:expr, $no:expr) => {
+        $yes
     };
-    ($class:ident, $ty:ty) => {
-        false
-    };
-}
-
-macro_rules! add_transpose {
-    (Linear, $op:ident, $total:ident, $g:ident, $c:ident) => {
-        Linear::add_transpose($op, $total, $g, $c)
-    };
-    ($class:ident, $op:ident, $total:ident, $g:ident, $c:ident) => {
-        Ok(false)
+    ($class:ident, $yes:expr, $no:expr) => {
+        $no
     };
 }
 
@@ -166,15 +157,18 @@ macro_rules! ops {
             pub fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
                 match self { $(Op::$name(op) => $class::vjp(op, c, g),)* }
             }
-            /// Adds the gradient of the first input to `total` in place; returns whether it did, as
-            /// operations do that select elements.
+            /// [`Linear::add_transpose`]; false for the other classes.
             pub fn add_transpose(&self, total: &Array, g: &Array, c: &Vjp) -> Result<bool> {
-                match self { $(Op::$name(_op) => add_transpose!($class, _op, total, g, c),)* }
+                match self {
+                    $(Op::$name(_op) => {
+                        if_linear!($class, Linear::add_transpose(_op, total, g, c), Ok(false))
+                    })*
+                }
             }
             /// Whether [`Op::add_transpose`] may do so.
             #[inline]
             pub fn selects(&self) -> bool {
-                match self { $(Op::$name(_) => selects!($class, $ty),)* }
+                match self { $(Op::$name(_) => if_linear!($class, <$ty as Linear>::SELECTS, false),)* }
             }
             /// Forward rule.
             pub fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
@@ -295,6 +289,8 @@ ops! {
     ScatterLast(ops::reduce::search::ScatterLast): Discrete, Any, Undefined;
     /// The extreme of the elements written to a place.
     ScatterExtreme(ops::reduce::search::ScatterExtreme): Discrete, Any, Undefined;
+    /// The cross product of vectors of length 3.
+    Cross(ops::contract::cross::Cross): Bilinear, Any, Undefined;
     /// Matrix product.
     Matmul(ops::contract::matmul::Matmul): Bilinear, Low, Lowered;
     /// `act(x W' + b)`: a layer.

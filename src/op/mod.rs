@@ -146,8 +146,8 @@ pub trait Linear: Operation {
     const TRANSPOSE: &'static str;
     /// What the transpose reads: the constants.
     const READS: Saves = Saves::NONE;
-    /// Whether each element of the output is one of the first input, so that [`Linear::add_transpose`] adds to
-    /// the part of a gradient that was selected.
+    /// Whether each element of the output is one of the first input, so that [`Linear::add_transpose`] adds
+    /// to the part of a gradient that was selected.
     const SELECTS: bool = false;
 
     /// The transpose with respect to input `wrt`, applied to the cotangent `g`.

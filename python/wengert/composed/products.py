@@ -162,8 +162,7 @@ def cross_along(a: Tensor, b: Tensor, dim: int) -> Tensor:
         raise _core.ShapeError(
             f"cross: length 3 along axis {dim} expected, got shapes {tuple(a.shape)} and {tuple(b.shape)}"
         )
-    a, b = (x.movedim(dim, -1) for x in _core_broadcast(a, b, dim))
-    return (a.roll(-1, -1) * b.roll(1, -1) - a.roll(1, -1) * b.roll(-1, -1)).movedim(-1, dim)
+    return _core._cross(*_core_broadcast(a, b, dim), dim)
 
 
 def _core_broadcast(a: Tensor, b: Tensor, dim: int) -> tuple[Tensor, Tensor]:

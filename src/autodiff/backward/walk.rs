@@ -247,8 +247,9 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Adds the gradient of an operation that selects elements of its first input to the sum that waits there,
-    /// in place; returns whether it did. Otherwise each of a thousand slices of a tensor would fill a whole one.
+    /// Adds the gradient of an operation that selects elements of its first input to the sum that waits
+    /// there, in place; returns whether it did. Otherwise each of a thousand slices of a tensor would fill a
+    /// whole one.
     #[inline(never)]
     fn add_selected(&mut self, node: &Node, op: &Op, context: &Vjp, g: &Slots) -> Result<bool> {
         let (Some(Some(edge)), [Some(Tensor::Array(g))]) = (node.edges.first(), &g[..]) else {

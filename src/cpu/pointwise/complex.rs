@@ -33,9 +33,9 @@ pub fn product(x: &Array, y: &Array, conjugate: bool, gate: Gate) -> Result<Arra
 }
 
 /// The type of the real and imaginary part of a complex number.
-trait ComponentFloat
+pub(super) trait ComponentFloat
 where
-    Self: Copy + PartialEq + Default + Neg<Output = Self>,
+    Self: Copy + PartialEq + Default + Send + Sync + Neg<Output = Self>,
     Self: Add<Output = Self> + Sub<Output = Self> + Mul<Output = Self>,
 {
 }

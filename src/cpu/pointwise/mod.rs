@@ -3,6 +3,7 @@
 pub(crate) mod cast;
 pub mod complex;
 pub mod copy;
+pub mod cross;
 pub(crate) mod drive;
 pub(crate) mod half_float;
 pub(crate) mod integer;

@@ -80,9 +80,9 @@ impl Pipelines {
     }
 }
 
-/// Returns the pipeline `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time. `variant`
-/// must distinguish everything that `build` depends on besides the name. `writable` tells which of its
-/// storage buffers the kernel writes.
+/// Returns the pipeline `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time.
+/// `variant` must distinguish everything that `build` depends on besides the name. `writable` tells which of
+/// its storage buffers the kernel writes.
 pub fn kernel(
     index: u8, name: &str, variant: Variant, writable: &[bool], build: impl FnOnce() -> Result<String>,
 ) -> Result<Arc<Pipeline>> {

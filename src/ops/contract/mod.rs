@@ -2,6 +2,7 @@
 
 pub mod conv;
 pub mod convolve;
+pub mod cross;
 pub mod linear;
 pub mod matmul;
 pub mod patches;

@@ -33,8 +33,8 @@ fn whole(bound: Option<Operand>) -> std::result::Result<Option<i128>, ()> {
 
 impl Tensor {
     /// Values limited to `[min, max]`, which are numbers; the derivative at a bound is 1. If `min > max`, all
-    /// become `max` and the derivative is 0; a bound that is NaN makes all NaN. Bounds that are integers leave integers what they
-    /// are.
+    /// become `max` and the derivative is 0; a bound that is NaN makes all NaN. Bounds that are integers
+    /// leave integers what they are.
     pub fn clamp(&self, min: Option<Operand>, max: Option<Operand>) -> Result<Tensor> {
         if min.is_none() && max.is_none() {
             return Err(Error::value("clamp: give min, max or both"));

@@ -1,7 +1,7 @@
 //! Moves elements between an operand of any layout and a tile, in which they lie one after the other.
 //!
-//! Rows of a few elements, such as coordinates of points, are moved by loops over rows, in which the length of
-//! a row is a constant: a loop within each of them would cost more than its elements.
+//! Rows of a few elements, such as coordinates of points, are moved by loops over rows, in which the length
+//! of a row is a constant: a loop within each of them would cost more than its elements.
 
 use crate::array::nest::Nest;
 use crate::cpu::pointwise::copy::strided;
@@ -155,8 +155,8 @@ impl<T: Copy> PlainBody for Fill<'_, T> {
     }
 }
 
-/// [`moved`] for `count` whole rows of `LENGTH` elements, from row `first` on. A row that repeats one element is
-/// written as `WIDE` of them, the next power of two, before the next row.
+/// [`moved`] for `count` whole rows of `LENGTH` elements, from row `first` on. A row that repeats one element
+/// is written as `WIDE` of them, the next power of two, before the next row.
 struct ShortRows<'a, T, const IN: bool, const LENGTH: usize, const WIDE: usize> {
     nest: &'a Nest,
     k: usize,
