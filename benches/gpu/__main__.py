@@ -2,11 +2,11 @@
 
     python -m benches.gpu [--only WORDS] [--runs N] [--small | --large] [--peer torch] [--output FILE]
 
-Times are those of the queue: a batch of calls between two waits for the GPU, divided by their number; the fastest of
-several batches counts. A row of copies is compared with the copy bandwidth of the same run, a row of products with the
-rate of fused multiply-adds. `gate` is what the project asks of itself on a large card, `goal` what it aims at; a
-software adapter reaches neither. `error` is the largest error of a small instance against NumPy in float64, relative
-to the largest element.
+Times are those of the queue: a batch of calls between two waits for the GPU, divided by their number; the
+fastest of several batches counts. A row of copies is compared with the copy bandwidth of the same run, a row
+of products with the rate of fused multiply-adds. `gate` is what the project asks of itself on a large card,
+`goal` what it aims at; a software adapter reaches neither. `error` is the largest error of a small instance
+against NumPy in float64, relative to the largest element.
 """
 
 import argparse
@@ -62,7 +62,7 @@ def per_call(work: Callable[[], Any], wait: Callable[[], Any], runs: int, second
 
 
 def ceilings(sizes: Sizes, runs: int) -> dict[str, float]:
-    """Bytes per second of a copy, FLOP per second of multiply-adds, seconds of a dispatch and of a read-back."""
+    """Bytes per second of a copy, FLOP per second of multiply-adds, seconds of a dispatch, of a read-back."""
     wait = wg.gpu.synchronize
     x = wg.ones(sizes.bytes // 4, device="gpu")
     copy = 2 * sizes.bytes / min(per_call(x.clone, wait, runs), per_call(lambda: -x, wait, runs))

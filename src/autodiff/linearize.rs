@@ -141,7 +141,7 @@ impl Linear {
         self.outputs.iter().map(|&atom| self.find(atom, &values, "the function").cloned()).collect()
     }
 
-    /// Runs a equation and returns its outputs.
+    /// Runs an equation and returns its outputs.
     fn run(&self, equation: &Equation, values: &[Option<Tensor>]) -> Result<Tensors> {
         let name = equation.op.as_ref().map_or("detach", |op| op.name());
         let inputs: SmallVec<[&Tensor; 4]> =

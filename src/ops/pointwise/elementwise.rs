@@ -97,6 +97,7 @@ impl Map {
 
 /// `sum += g` in place, through any strides, for sums of gradients that only their walk holds: nothing needs
 /// to be told of the write.
+#[inline(always)]
 pub fn add_into(sum: &Array, g: &Array) -> Result<()> {
     eval::run(&Map::ADD, &[sum, g], &[sum][..], debug::modes())
 }

@@ -1,7 +1,7 @@
 //! Elementwise loops whose operands are not all dense: they run in segments.
 //! Read next: `src/cpu/pointwise/drive/tiles.rs`, how elements get into tiles and out of them.
 
-use super::tiles::{fill, move_into, move_out_of};
+use super::tiles::{fill, moved};
 use super::*;
 
 /// How an operand is passed to the kernel.
@@ -167,7 +167,7 @@ impl SegmentPlan {
                 None => {
                     let out = self.out.get();
                     dispatch_width!(self.out_size, T => {
-                        move_out_of::<T>(&self.nest, self.count, at, n, done.cast(), out.cast())
+                        moved::<T, false>(&self.nest, self.count, at, n, out.cast(), done.cast())
                     });
                 }
             }
@@ -224,7 +224,7 @@ impl SegmentPlan {
                 let (from, to) = (s.base.get().cast::<T>(), into.cast::<T>());
                 match one {
                     Some(offset) => fill(to, n, *from.offset(offset)),
-                    None => move_into(&self.nest, k, at, n, from, to),
+                    None => moved::<T, true>(&self.nest, k, at, n, from, to),
                 }
             });
             if let Some(dtype) = s.narrow {

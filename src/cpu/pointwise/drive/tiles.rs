@@ -12,34 +12,13 @@ pub(super) const SHORT_ROW: usize = 8;
 /// The most elements of a block of several short axes, whose places are looked up in a table.
 const BLOCK: usize = 64;
 
-/// Copies the `n` elements from row-major index `at` on of operand `k`, which begins at `from`, to `to`.
+/// Copies the `n` elements from row-major index `at` on of operand `k`, which begins at `operand`, to a tile
+/// if `IN`, else those of the tile to the operand.
 ///
 /// # Safety
-/// The operand has these elements; `to` is writable for `n` and does not overlap them.
-pub(super) unsafe fn move_into<T: Copy>(
-    nest: &Nest, k: usize, at: usize, n: usize, from: *const T, to: *mut T,
-) {
-    // SAFETY: guaranteed by the caller.
-    unsafe { moved::<T, true>(nest, k, at, n, from.cast_mut(), to) }
-}
-
-/// Copies `n` elements from `from` to those of operand `k` from row-major index `at` on; it begins at `to`.
-///
-/// # Safety
-/// The operand has these elements, and `from` has `n`; they do not overlap.
-pub(super) unsafe fn move_out_of<T: Copy>(
-    nest: &Nest, k: usize, at: usize, n: usize, from: *const T, to: *mut T,
-) {
-    // SAFETY: guaranteed by the caller.
-    unsafe { moved::<T, false>(nest, k, at, n, to, from.cast_mut()) }
-}
-
-/// Copies from the operand to the tile if `IN`, else from the tile to the operand.
-///
-/// # Safety
-/// As for [`move_into`] and [`move_out_of`].
+/// The operand and the tile have these elements, and do not overlap.
 #[inline(never)]
-unsafe fn moved<T: Copy, const IN: bool>(
+pub(super) unsafe fn moved<T: Copy, const IN: bool>(
     nest: &Nest, k: usize, at: usize, n: usize, operand: *mut T, tile: *mut T,
 ) {
     let inner = nest.inner();
@@ -59,9 +38,10 @@ unsafe fn moved<T: Copy, const IN: bool>(
         macro_rules! of_length {
             ($($length:literal $wide:literal)*) => {
                 match inner {
-                    $($length => ShortRows::<T, IN, $length, $wide> {
-                        nest, k, first: (at + head) / inner, count: rows, operand, tile: tile.add(head),
-                    }.run(),)*
+                    $($length => {
+                        let (first, tile) = ((at + head) / inner, tile.add(head));
+                        short_rows::<T, IN, $length, $wide>(nest, k, first, rows, operand, tile)
+                    })*
                     _ => {}
                 }
             };
@@ -72,10 +52,10 @@ unsafe fn moved<T: Copy, const IN: bool>(
     }
 }
 
-/// [`move_into`] by blocks of the two innermost axes.
+/// [`moved`] into a tile by blocks of the two innermost axes.
 ///
 /// # Safety
-/// As for [`move_into`].
+/// As for [`moved`].
 unsafe fn blocks<T: Copy>(nest: &Nest, k: usize, at: usize, n: usize, operand: *mut T, tile: *mut T) {
     let last = nest.rank - 1;
     let (inner, size) = (nest.dims[last], nest.dims[last] * nest.dims[last - 1]);
@@ -157,50 +137,40 @@ impl<T: Copy> PlainBody for Fill<'_, T> {
 
 /// [`moved`] for `count` whole rows of `LENGTH` elements, from row `first` on. A row that repeats one element
 /// is written as `WIDE` of them, the next power of two, before the next row.
-struct ShortRows<'a, T, const IN: bool, const LENGTH: usize, const WIDE: usize> {
-    nest: &'a Nest,
-    k: usize,
-    first: usize,
-    count: usize,
-    operand: *mut T,
-    tile: *mut T,
-}
-
-impl<T: Copy, const IN: bool, const LENGTH: usize, const WIDE: usize> ShortRows<'_, T, IN, LENGTH, WIDE> {
-    /// # Safety
-    /// As for [`moved`].
-    unsafe fn run(self) {
-        let ShortRows { nest, k, operand, mut tile, .. } = self;
-        let (step, down) = (nest.strides[k][nest.rank - 1], nest.strides[k][nest.rank - 2]);
-        let outer = Nest { rank: nest.rank - 1, ..*nest };
-        let mut walk = outer.walk([k], self.first, self.count);
-        while let Some(([position], rows)) = walk.step() {
-            // SAFETY: the rows lie inside the operand and the tile, by the caller's word.
-            unsafe {
-                let operand = operand.offset(position);
-                let row = |i: usize| {
-                    (operand.offset(i as isize * down), tile.add(i * LENGTH).cast::<[T; LENGTH]>())
-                };
-                let each = |(x, t): (*mut T, *mut [T; LENGTH])| {
-                    if IN {
-                        t.write(std::array::from_fn(|j| *x.offset(j as isize * step)));
-                    } else {
-                        (0..LENGTH).for_each(|j| *x.offset(j as isize * step) = (*t)[j]);
-                    }
-                };
-                match step {
-                    1 if IN => (0..rows).map(row).for_each(|(x, t)| t.write(x.cast::<[T; LENGTH]>().read())),
-                    1 => (0..rows).map(row).for_each(|(x, t)| x.cast::<[T; LENGTH]>().write(t.read())),
-                    0 if IN => {
-                        // What a wide row writes behind it, later rows of this run overwrite.
-                        let wide = rows.saturating_sub(WIDE);
-                        run_plain(WideRows::<T, LENGTH, WIDE> { from: operand, down, to: tile, count: wide });
-                        (wide..rows).map(row).for_each(each);
-                    }
-                    _ => (0..rows).map(row).for_each(each),
+///
+/// # Safety
+/// As for [`moved`].
+unsafe fn short_rows<T: Copy, const IN: bool, const LENGTH: usize, const WIDE: usize>(
+    nest: &Nest, k: usize, first: usize, count: usize, operand: *mut T, mut tile: *mut T,
+) {
+    let (step, down) = (nest.strides[k][nest.rank - 1], nest.strides[k][nest.rank - 2]);
+    let outer = Nest { rank: nest.rank - 1, ..*nest };
+    let mut walk = outer.walk([k], first, count);
+    while let Some(([position], rows)) = walk.step() {
+        // SAFETY: the rows lie inside the operand and the tile, by the caller's word.
+        unsafe {
+            let operand = operand.offset(position);
+            let row =
+                |i: usize| (operand.offset(i as isize * down), tile.add(i * LENGTH).cast::<[T; LENGTH]>());
+            let each = |(x, t): (*mut T, *mut [T; LENGTH])| {
+                if IN {
+                    t.write(std::array::from_fn(|j| *x.offset(j as isize * step)));
+                } else {
+                    (0..LENGTH).for_each(|j| *x.offset(j as isize * step) = (*t)[j]);
                 }
-                tile = tile.add(rows * LENGTH);
+            };
+            match step {
+                1 if IN => (0..rows).map(row).for_each(|(x, t)| t.write(x.cast::<[T; LENGTH]>().read())),
+                1 => (0..rows).map(row).for_each(|(x, t)| x.cast::<[T; LENGTH]>().write(t.read())),
+                0 if IN => {
+                    // What a wide row writes behind it, later rows of this run overwrite.
+                    let wide = rows.saturating_sub(WIDE);
+                    run_plain(WideRows::<T, LENGTH, WIDE> { from: operand, down, to: tile, count: wide });
+                    (wide..rows).map(row).for_each(each);
+                }
+                _ => (0..rows).map(row).for_each(each),
             }
+            tile = tile.add(rows * LENGTH);
         }
     }
 }
@@ -218,7 +188,7 @@ impl<T: Copy, const LENGTH: usize, const WIDE: usize> PlainBody for WideRows<T, 
     #[inline(always)]
     fn run(self) {
         for i in 0..self.count {
-            // SAFETY: [`ShortRows`] leaves room for the last of them.
+            // SAFETY: [`short_rows`] leaves room for the last of them.
             unsafe {
                 let value = *self.from.offset(i as isize * self.down);
                 self.to.add(i * LENGTH).cast::<[T; WIDE]>().write([value; WIDE]);
