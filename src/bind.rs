@@ -47,8 +47,7 @@ fn look<'a>(inputs: &[&'a Tensor], arrays: &mut Below<'a>, watched: Modes) -> Op
     Some(needs)
 }
 
-/// The inputs as arrays where only kernels can be meant, nothing is on a tape, and nobody but a script, which
-/// sees writes, looks at values.
+/// The inputs as arrays where only kernels can be meant, without a tape, and only a script looks at values.
 #[inline(always)]
 pub fn plain<'a>(inputs: &[&'a Tensor]) -> Option<Below<'a>> {
     let mut arrays = Below::new();
@@ -77,8 +76,7 @@ pub fn bind_into<O: Operation>(op: &O, inputs: &[&Array], out: &[&Array], writer
 }
 
 /// Runs `op` where [`look`] `found` that it may mean more than its kernel: on the outermost tape alone, or as
-/// the innermost interpreter of this thread understands it. On complex inputs it is what it means for their
-/// parts.
+/// the innermost interpreter of this thread understands it. On complex inputs it is that of their parts.
 fn bind_traced<Y: Outputs>(op: Op, inputs: &[&Tensor], arrays: &[&Array], found: Option<Needs>) -> Result<Y> {
     if let Some(needs) = found
         && let Some(at) = interp::outermost()

@@ -34,8 +34,7 @@ macro_rules! on_device {
 }
 pub(crate) use on_device;
 
-/// Calls the kernel of this name that makes something on `$device` out of nothing; a GPU's is told its number
-/// first.
+/// Calls the kernel of this name that makes something new on `$device`; a GPU's is told its number first.
 macro_rules! create_on {
     ($device:expr, $module:ident :: $function:ident ($($arg:expr),* $(,)?)) => {
         match $device {
@@ -51,8 +50,7 @@ macro_rules! create_on {
 }
 pub(crate) use create_on;
 
-/// Runs a kernel that only the CPU has: operands on a GPU are read back, and the result is sent there,
-/// positions as int32.
+/// Runs a kernel that only the CPU has, for a GPU by transfers both ways; positions come as int32.
 pub(crate) fn on_host(x: &[&Array], kernel: impl FnOnce(&[&Array]) -> Result<Array>) -> Result<Array> {
     let device = x[0].device();
     if device == Device::Cpu {

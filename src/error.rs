@@ -27,8 +27,7 @@ pub enum Kind {
     Device,
     /// Memory that could not be allocated: `MemoryError`.
     Memory,
-    /// A matrix without the factorisation that was asked for: `LinAlgError`, a `ValueError` and a
-    /// `RuntimeError`.
+    /// A matrix without the factorisation asked for: `LinAlgError`, a `ValueError` and a `RuntimeError`.
     LinAlg,
     /// A feature that an operation does not implement: `NotImplementedError`.
     Unsupported,

@@ -58,8 +58,7 @@ extern "C" fn after() {
     let _ = HELD.try_with(RefCell::take);
 }
 
-/// Releases the locks in the child, which draws other random numbers than its parent unless the program chose
-/// the seed.
+/// Releases the locks in the child, which draws its own random numbers unless the program chose the seed.
 #[cfg(unix)]
 extern "C" fn in_child() {
     let _ = HELD.try_with(|slot| slot.borrow_mut().as_mut().map(|(generator, ..)| generator.forked()));

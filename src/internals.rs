@@ -1,5 +1,4 @@
-//! Re-exports for the tests and benchmarks of this crate, under shortened paths. No part of the interface:
-//! they change without notice.
+//! Re-exports for the crate's tests and benchmarks, under shortened paths; they change without notice.
 
 #![allow(missing_docs)]
 

@@ -1,7 +1,6 @@
 //! wengert: a tensor library built for differentiation.
 //!
-//! The crate is named after R. E. Wengert, whose 1964 list of elementary operations is what everyone now
-//! calls the tape.
+//! The crate is named after R. E. Wengert, whose list of elementary operations (1964) is now called the tape.
 //!
 //! The modules are listed by floors: each uses those above it in this list, never those below, but for the
 //! exceptions that `tests/layers.rs` names with their reasons. Reading order: `src/ops/pointwise/unary.rs` is

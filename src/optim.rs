@@ -1,5 +1,4 @@
-//! Optimiser steps and gradient scaling on lists of arrays: one operation of `src/ops/updates.rs` for all
-//! that lie on one device.
+//! Optimiser steps and gradient scaling on lists of arrays: one operation of `src/ops/updates.rs` per device.
 
 pub use crate::arguments::optim::{Adam, Sgd, UpdateRule};
 use crate::arguments::optim::{Slot, slots};
@@ -177,8 +176,7 @@ fn update(
     }
 }
 
-/// Whether two slots share memory that one of them writes: tied weights under two names, or a gradient that
-/// is another parameter.
+/// Whether two slots share memory that one of them writes: tied weights, or a gradient that is a parameter.
 fn are_entangled(arrays: &[&Array], width: usize) -> bool {
     let mut spans: SmallVec<[(usize, usize, usize, bool); 128]> = SmallVec::new();
     for (i, array) in arrays.iter().enumerate() {

@@ -88,7 +88,7 @@ class Node:
         """The name, as in `MulBackward`."""
     @property
     def next_functions(self) -> tuple[tuple[Node | None, builtins.int], ...]:
-        """Per input of the operation: the entry its gradient goes to (or None) and which of that entry's outputs it is."""
+        """Per input of the operation: the entry its gradient goes to (or None) and which output of that it is."""
     @property
     def op(self) -> builtins.str:
         """The operation, as in `mul`; `leaf` for a tensor that requires a gradient."""
@@ -99,7 +99,7 @@ class Node:
     def outputs(self) -> list[NodeValue]:
         """Per output: its name, shape, dtype, device and bytes."""
     def register_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
-        """Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the gradients it computed and one of those it was given; a tuple that the hook returns replaces the former."""
+        """Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the gradients it computed and one of those it was given; a tuple returned replaces the former."""
     def register_prehook(self, /, hook: Callable[..., Any]) -> Any:
         """Calls `hook(grad_outputs)` before this entry runs in a backward, with a tuple of the gradients of its outputs; a tuple that the hook returns replaces them."""
     @property
@@ -140,7 +140,7 @@ class Script:
     def names(self, /) -> Any:
         """The names of the operations, in order."""
     def run(self, /, seed: Any = None, lr: Any = None, later: Any = 0) -> Any:
-        """Runs all again on the memory that was found: with random numbers of another seed, another learning rate, and so many steps later."""
+        """Runs all again on the memory found: with another seed, another learning rate, so many steps later."""
 
 class Tensor:
     """A tensor: numbers of one dtype in a grid of up to eight axes, on the CPU or a GPU, with their derivatives."""
@@ -228,7 +228,7 @@ class Tensor:
     def _hardshrink(self, /, lambd: Any) -> Tensor:
         """`x` where `|x| > lambd`, else 0."""
     def _in_place(self, /, name: builtins.str, *args: Any, **kwargs: Any) -> Tensor:
-        """Replaces the elements by the result of the method `name`, in place; `x.exp_()` is `x._in_place("exp")`."""
+        """Replaces the elements by the result of method `name`; `x.exp_()` is `x._in_place("exp")`."""
     def _leaky_relu(self, /, negative_slope: Any) -> Tensor:
         """Leaky rectified linear unit: `x` above 0, else `negative_slope x`."""
     def _logit(self, /, low: Any, high: Any) -> Tensor:
@@ -238,7 +238,7 @@ class Tensor:
     def _put_slices_(self, /, name: builtins.str, dim: _Dims, index: Any, source: Any) -> Tensor:
         """The same in place."""
     def _scatter(self, /, dim: _Dims, index: Any, src: Any) -> Tensor:
-        """This tensor with the elements of `src`, at least as long as `index` everywhere, at `index` along `dim`."""
+        """This tensor with the elements of `src`, nowhere shorter than `index`, at `index` along `dim`."""
     def _scatter_(self, /, name: builtins.str, dim: _Dims, index: Any, src: Any) -> Tensor:
         """The same in place."""
     def _scatter_extreme(self, /, dim: _Dims, index: Any, source: Any, largest: Any) -> Tensor: ...
@@ -348,7 +348,7 @@ class Tensor:
     def argmin(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Index of the first minimum along `dim`, or in the flattened tensor."""
     def argsort(self, /, dim: _Dims = ..., descending: Any = False, stable: Any = True, *, axis: _Dims = None) -> Tensor:
-        """The positions that sort `dim`. Equal elements always keep their order (`stable` is accepted); NaN counts as the largest."""
+        """The positions that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
     def argwhere(self) -> Tensor:
         """The indices of the elements that are not zero, as rows."""
     def as_strided(self, size: builtins.int | Sequence[builtins.int], stride: Any, storage_offset: Any = 0) -> Tensor:
@@ -374,7 +374,7 @@ class Tensor:
     def atanh_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`atanh`, in place."""
     def backward(self, /, gradient: Any = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False, inputs: Any = None) -> None:
-        """Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their `.grad`."""
+        """Back-propagates from this tensor and adds the gradients of all leaves (or `inputs`) to `.grad`."""
     def baddbmm(self, batch1: Any, batch2: Any, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
     def baddbmm_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -396,7 +396,7 @@ class Tensor:
     def bitwise_invert_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`bitwise_not`, in place."""
     def bitwise_left_shift(self, /, other: _Operand) -> Tensor:
-        """The bits of integers moved up by `other` places; 0 where that is negative or not below the number of bits."""
+        """The bits of integers moved up by `other` places; 0 where those are negative or as many as bits."""
     def bitwise_left_shift_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`bitwise_left_shift`, in place."""
     def bitwise_not(self, /) -> Tensor:
@@ -460,7 +460,7 @@ class Tensor:
     def contiguous(self, /) -> Tensor:
         """A copy in row-major order, or this tensor if it is so already."""
     def copy_(self, /, src: Any, non_blocking: builtins.bool = False) -> Tensor:
-        """Sets the elements to those of `src`, broadcast and converted, in place. `src` may be on another device."""
+        """Sets the elements to those of `src`, on any device, broadcast and converted, in place."""
     def copysign(self, /, other: _Operand) -> Tensor:
         """`x` with the sign of `y`; zero has one, too."""
     def copysign_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -484,9 +484,9 @@ class Tensor:
     def cross(self, other: _Operand, dim: _Dims = None) -> Tensor:
         """The cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
     def cummax(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Any:
-        """The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: each gradient goes to where its element is; saves the indices."""
+        """The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices."""
     def cummin(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Any:
-        """The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the smallest. VJP: each gradient goes to where its element is; saves the indices."""
+        """The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the smallest. VJP: gradients go to their elements; saves the indices."""
     def cumprod(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
         """The cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output."""
     def cumprod_(self, *args: Any, **kwargs: Any) -> Tensor:
@@ -707,7 +707,7 @@ class Tensor:
     def hsplit(self, indices_or_sections: Any) -> Tensor:
         """Parts along the second axis, of vectors along their only one; see `tensor_split`."""
     def hypot(self, /, other: _Operand) -> Tensor:
-        """Length of the vector `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
+        """Length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
     def hypot_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`hypot`, in place."""
     def i0(self, /) -> Tensor:
@@ -728,7 +728,7 @@ class Tensor:
         """`i1e`, in place."""
     @property
     def imag(self) -> Tensor:
-        """The imaginary part, a view. Raises TypeError for a real tensor. May be assigned, which writes it in place."""
+        """The imaginary part, a view. Raises TypeError for a real tensor. Assignment writes it in place."""
     def index_add(self, /, dim: _Dims, index: Any, source: Any, *, alpha: builtins.float = ...) -> Tensor:
         """This tensor with rows of `source` added along `dim` at a vector of indices."""
     def index_add_(self, /, dim: _Dims, index: Any, source: Any, *, alpha: builtins.float = ...) -> Tensor:
@@ -773,7 +773,7 @@ class Tensor:
     def is_gpu(self) -> builtins.bool:
         """Whether the tensor is on a GPU."""
     def is_inference(self, /) -> Tensor:
-        """Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write it."""
+        """Whether the memory was made in `inference_mode()`: no tape keeps it, and nothing outside writes it."""
     @property
     def is_leaf(self) -> builtins.bool:
         """Whether this tensor is no result of a recorded operation."""
@@ -1052,7 +1052,7 @@ class Tensor:
     def pinverse(self, rcond: Any = 1e-15) -> Tensor:
         """The Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
     def polygamma(self, /, n: builtins.int) -> Tensor:
-        """Derivative of order `n` of the digamma function, `n` from 0 to 20; infinite or NaN at integers that are not positive."""
+        """Derivative of order `n`, 0 to 20, of the digamma function; infinite or NaN at integers up to 0."""
     def polygamma_(self, *args: Any, **kwargs: Any) -> Tensor:
         """`polygamma`, in place."""
     def positive(self) -> Tensor:
@@ -1116,7 +1116,7 @@ class Tensor:
     def requires_grad_(self, /, requires_grad: builtins.bool = True) -> Tensor:
         """Turns recording for this leaf on or off, in place. Raises RuntimeError for dtypes without derivatives and for results of recorded operations, which `detach()` cuts off."""
     def reshape(self, /, *shape: Any) -> Tensor:
-        """The same elements in row-major order with another shape; one length may be -1. Shares memory where it can."""
+        """The same elements in row-major order with another shape; one length may be -1. A view if possible."""
     def reshape_as(self, /, other: _Operand) -> Tensor:
         """This tensor with the shape of `other`."""
     def retain_grad(self, /) -> None:
@@ -1275,7 +1275,7 @@ class Tensor:
     def tolist(self, /) -> Any:
         """The elements as nested lists of Python numbers; a number for a tensor without axes."""
     def topk(self, /, k: builtins.int, dim: _Dims = ..., largest: Any = True, sorted: Any = True, *, axis: _Dims = None) -> Any:
-        """The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where they were: the pair (values, indices). VJP: each gradient goes back to where its element was; saves the indices."""
+        """The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where they were: the pair (values, indices). VJP: gradients go back to their elements; saves the indices."""
     def trace(self) -> Tensor:
         """The sum of the diagonal of a matrix; `wengert.linalg.trace` takes many."""
     def transpose(self, /, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None) -> Tensor:
@@ -1466,7 +1466,7 @@ def _bce_with_logits(input: Any, target: Any, weight: Any, pos_weight: Any, redu
 def _begin_script() -> Any:
     """Begins to write down what this thread runs."""
 def _bundle(tensors: Any) -> Any:
-    """Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their gradients."""
+    """Copies of these tensors, the outputs of one entry of the tape, whose hooks see all their gradients."""
 def _checkpoint(function: Any, args: Any, kwargs: Any = None) -> Any:
     """Calls `function(*args, **kwargs)` without keeping what its operations save; backward runs it again."""
 def _cholesky(x: Any) -> Any:
@@ -1484,7 +1484,7 @@ def _cross(x: Any, y: Any, axis: Any) -> Any:
 def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, label_smoothing: Any) -> Any:
     """Cross-entropy of logits with class indices or probabilities."""
 def _custom(rule: Any, name: Any, inputs: Any, forms: Any, strict: Any, batches: Any) -> Any:
-    """Calls a function with custom rules: `rule` holds them, `forms` says where those for reverse and forward mode come from."""
+    """Calls a function with custom rules: `rule` holds them, `forms` says where both modes' come from."""
 def _debug_modes(modes: Any) -> Any:
     """Sets the debugging modes of this thread, a sum of 1 (lines), 2 (log), 4 (anomalies), 8 (anomalies of the forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those before."""
 def _det(x: Any) -> Any:
@@ -1500,9 +1500,9 @@ def _empty_cache() -> Any:
 def _end_script() -> Any:
     """Ends it, and returns what ran."""
 def _entries_walked() -> Any:
-    """How many entries of the tape the collections of this process have walked over, for tests of what they cost."""
+    """How many entries of the tape the collections of this process have walked, for tests of their cost."""
 def _fail_allocations(count: Any = None, large: Any = 65536) -> Any:
-    """Lets `count` more blocks of `large` bytes or more be made, and no further one: how short memory is tested. None ends that."""
+    """Lets only `count` more blocks of `large` bytes or more be made, to test short memory. None ends that."""
 def _fft(x: Any, axis: Any, inverse: Any, scale: Any) -> Any:
     """The Fourier transform along an axis of pairs along the last axis."""
 def _flops_begin() -> Any:
@@ -1532,7 +1532,7 @@ def _gpu_memory_stats(index: Any) -> Any:
 def _gpu_synchronize(index: Any) -> Any:
     """Waits until a GPU has done all that was queued."""
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: Any, create_graph: Any) -> Any:
-    """Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad` changes."""
+    """Gradients of `outputs` with respect to `inputs`, None where no output depends on one; no `.grad` changes."""
 def _grad_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, scalar: Any) -> Any:
     """Value and gradient of a scalar function with respect to the tensor that is argument `at`; None if it is no floating point tensor. `scalar` makes a tensor of any other result, or raises."""
 def _gradient_edge(tensor: Any) -> Any:
@@ -1552,9 +1552,9 @@ def _jacfwd_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: A
 def _jacrev_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any, unflatten: Any) -> Any:
     """The Jacobian of a function with one tensor as result with respect to the tensor that is argument `at`, row by row. None if that is no floating point tensor; `one` makes a tensor of any other result, or raises."""
 def _jvp(function: Any, primals: Any, tangents: Any) -> Any:
-    """Runs a function of a list of tensors and pushes tangents (None is zero) through it: outputs and their tangents."""
+    """Pushes tangents (None is zero) through a function of a list of tensors: outputs and their tangents."""
 def _jvp_of_tensors(function: Any, primals: Any, tangents: Any, flatten: Any, unflatten: Any) -> Any:
-    """Value of a function of tensors and its derivative along other tensors; None unless all arguments are tensors that fit together."""
+    """Value of a function of tensors and its derivative along others; None unless all are tensors that fit."""
 def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
     """Layer normalisation over the trailing axes of lengths `shape`."""
 def _linear(input: Any, weight: Any, bias: Any = None, activation: Any = None) -> Any:
@@ -1568,11 +1568,11 @@ def _matrix_exp(x: Any) -> Any:
 def _max_pool(rank: Any, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: Any) -> Any:
     """The maximum of every window over the last `rank` axes, and its position in the flattened last axes."""
 def _memory_stats() -> Any:
-    """Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, where allocations came from, and entries of the tape."""
+    """Host memory: bytes that tensors hold and held at most, kept for reuse, allocations, entries of the tape."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
 def _norms(tensors: Any) -> Any:
-    """The norms of all elements of the tensors of each device, 0-d tensors there; None if one is no plain floating point value."""
+    """The norm of all elements on each device, a 0-d tensor there; None if one is no plain floating point value."""
 def _of_kind(name: Any, dtype: Any, data: Any, device: Any = None) -> Any:
     """[`of_kind`] for a dtype that must be that of a tensor that is given."""
 def _op_entries() -> Any:
@@ -1580,11 +1580,11 @@ def _op_entries() -> Any:
 def _op_formulas() -> Any:
     """What the documentation tells of every row of the tables: name, number of inputs, value and partials as formulas (None where one is zero), its precision under autocast, what each partial reads, and the floating point operations of value and partials."""
 def _optim_adam(group: Any, state: Any, decoupled: Any, found: Any = None) -> Any:
-    """One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their number of steps and moments. `found` and the result are those of [`_optim_sgd`]."""
+    """One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries of steps and moments. `found`, result: as [`_optim_sgd`]."""
 def _optim_sgd(group: Any, state: Any, found: Any = None) -> Any:
-    """One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`. Returns false, having done nothing, inside forward mode and batches, where a value is no memory. No parameter and no state changes unless `found`, a 0-d int32 on some device, is 0."""
+    """One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`. Returns false, having done nothing, inside forward mode and batches, where a value is no memory. Nothing changes unless `found`, a 0-d int32 on some device, is 0."""
 def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:
-    """The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right, top, ...)."""
+    """The tensor with `pad` elements of `value` around its axes, from the last on: (left, right, top, ...)."""
 def _pinv(x: Any, absolute: Any, relative: Any) -> Any:
     """The Moore-Penrose inverse."""
 def _qr(x: Any, complete: Any) -> Any:
@@ -1592,7 +1592,7 @@ def _qr(x: Any, complete: Any) -> Any:
 def _rebuild(*args: Any, **kwargs: Any) -> Any:
     """A tensor from what `state` stored."""
 def _replaces_values() -> Any:
-    """Whether a forward mode or a batch is in force, where a value takes the place of another instead of being written."""
+    """Whether a forward mode or a batch is in force, where values are replaced instead of written."""
 def _reset_peak() -> Any:
     """Begins the search for the peak anew."""
 def _restore_grad(state: Any) -> Any:
@@ -1604,11 +1604,11 @@ def _rfft(x: Any, axis: Any, inverse: Any, scale: Any) -> Any:
 def _saved_hooks_active() -> Any:
     """Whether such a region is in force on this thread."""
 def _saved_hooks_enter(pack: Any, unpack: Any) -> Any:
-    """Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of the region."""
+    """Routes what operations save through `pack`, and through `unpack` in backward. Returns the region's depth."""
 def _saved_hooks_exit(depth: Any) -> Any:
     """Leaves the region of this depth."""
 def _scale(tensors: Any, factor: Any) -> Any:
-    """Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is no plain floating point value."""
+    """Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is not plain or floating."""
 def _seed() -> Any:
     """Starts the default random stream over with a seed from the system, and returns that seed."""
 def _set_cache_limit(bytes: Any) -> Any:
@@ -1634,7 +1634,7 @@ def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any, randomness: Any =
 def _vmap_of_tensors(function: Any, args: Any, kwargs: Any, in_axes: Any, randomness: Any, flatten: Any, unflatten: Any) -> Any:
     """Runs a function of tensors for a batch, with the batch axes of its results in front; None unless all arguments are tensors, and their axes integers that fit together."""
 def _watch(tensor: Any, hook: Any) -> Any:
-    """Calls `hook(gradient)` when backward reaches this tensor, with the gradient of all examples at once where the tensor is inside `vmap`."""
+    """Calls `hook(gradient)` when backward reaches this tensor; inside `vmap` with that of all examples at once."""
 def arange(start: builtins.float, end: _Operand | None = None, step: builtins.float | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`start, start + step, ...` up to but without `end`. Integers give int64, floats float32."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:
@@ -1650,7 +1650,7 @@ def empty_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _Devic
 def eye(n: builtins.int, m: Any = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere."""
 def from_dlpack(array: Any) -> Tensor:
-    """A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by the DLPack protocol."""
+    """A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by DLPack."""
 def from_numpy(array: Any) -> Tensor:
     """A tensor over the memory of a NumPy array: writing to one writes to the other."""
 def full(size: builtins.int | Sequence[builtins.int], fill_value: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -1712,7 +1712,7 @@ def view_as_complex(input: Tensor) -> Tensor:
 def view_as_real(input: Tensor) -> Tensor:
     """Pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves nothing."""
 def where(condition: Any, input: Tensor | None = None, other: _Operand | None = None) -> Tensor:
-    """`input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. With the condition alone: positions of true elements."""
+    """`input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. Without both: where it is true."""
 def zeros(*size: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor of zeros."""
 def zeros_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:

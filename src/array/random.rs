@@ -2,8 +2,7 @@
 //! The first seed comes from the system; [`manual_seed`] makes a program reproducible.
 //!
 //! The generator is counter-based (Philox4x32-10, Salmon et al. 2011), so a tensor's numbers depend on seed
-//! and position alone: they are the same on every device, for any number of threads, and when a checkpoint
-//! reruns its region.
+//! and position alone: the same on every device, for any number of threads, and in a checkpoint's rerun.
 
 use crate::process::sync::lock;
 use std::cell::Cell;

@@ -1,5 +1,4 @@
-//! Accumulation of gradients: the first to reach a slot is moved there, later ones are added, in place where
-//! the sum has no other handle.
+//! Accumulation of gradients: the first moves into its slot, later ones are added, in place if unshared.
 
 use crate::array::buffer::Device;
 use crate::error::Result;

@@ -123,8 +123,7 @@ fn across(
 
 /// Gradients of `outputs` with respect to `inputs`, without touching any `.grad`.
 ///
-/// `gradients` holds the cotangents, one per output. The result has `None` where no output depends on an
-/// input.
+/// `gradients`: the cotangents, one per output. The result has `None` for an input without effect.
 pub fn grad(
     outputs: &[Tensor], inputs: &[Tensor], gradients: &[Option<Tensor>], options: Options,
 ) -> Result<Vec<Option<Tensor>>> {

@@ -5,8 +5,7 @@ use crate::error::{Error, Result};
 use crate::interp::Randomness;
 use crate::tensor::Tensor;
 
-/// Returns the value of a function with one output of one element, and its gradient with respect to each
-/// input.
+/// Returns the value of a function with one output of one element, and its gradient in each input.
 ///
 /// # Errors
 /// Those of `f`, and one unless the output has exactly one element.

@@ -23,8 +23,7 @@ pub type Levels = SmallVec<[Level; 1]>;
 /// The gradients that a hook returned, or `None` to leave those it was given unchanged.
 pub type Returned = Option<Vec<Option<Tensor>>>;
 
-/// Returns the edge on the nearest tape that recorded a tensor, below the `vmap` and `jvp` around it, and the
-/// batch levels in between.
+/// The edge on the nearest tape that recorded a tensor, below `vmap` and `jvp`, and the batch levels between.
 pub fn behind(t: &Tensor) -> Option<(Edge, Levels)> {
     let (mut at, mut levels) = (t, Levels::new());
     loop {
@@ -54,8 +53,7 @@ pub fn stacked(g: Tensor, levels: &Levels) -> Result<Tensor> {
     levels.iter().enumerate().try_fold(g, |g, (i, level)| g.move_axis(level.axis + i, i))
 }
 
-/// Runs `f` on the gradients as seen inside the batches of each (`levels`), and returns its result as seen
-/// outside of them.
+/// `f` of the gradients, which sees them inside the batches of each (`levels`), its result as seen outside.
 pub fn within(
     g: &Gradients, levels: &[&[Level]], f: &dyn Fn(&Gradients) -> Result<Returned>,
 ) -> Result<Returned> {

@@ -2,8 +2,7 @@
 //!
 //! Nodes are visited from the youngest to the oldest, so every node is visited after all its consumers. In
 //! most graphs few nodes are pending at once: they are in a short sorted list, where a search takes a
-//! comparison or two. Nodes that do not fit are older than all of these and are in a hash map, which a heap
-//! orders.
+//! comparison or two. Nodes that do not fit are older than all of these, in a hash map ordered by a heap.
 
 use crate::tape::node::Node;
 use crate::tensor::Tensor;

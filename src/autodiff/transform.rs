@@ -1,5 +1,4 @@
-//! Transforms of functions: `vjp`, `jvp`, `vmap`. All others (`grad`, jacobians, hessians) are composed of
-//! them.
+//! Transforms of functions: `vjp`, `jvp`, `vmap`. All others (`grad`, jacobians, hessians) are made of them.
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::finished::FinishedTape;
@@ -131,8 +130,7 @@ pub fn batching_again(tag: Tag, size: usize) -> (Arc<Interp>, InterpGuard) {
 }
 
 /// Runs `f` once for a whole batch, under the interpreter entered by [`batching`]. `in_axes` gives the batch
-/// axis of each input (`None`: shared by all examples). Returns each output with its batch axis, `None` if it
-/// does not depend on the batch.
+/// axis of each input (`None`: shared). Returns each output with its batch axis, `None` if it has none.
 pub fn vmap<F>(
     (level, guard): (Arc<Interp>, InterpGuard), f: F, inputs: &[Tensor], in_axes: &[Option<usize>],
 ) -> Result<Vec<(Tensor, Option<usize>)>>

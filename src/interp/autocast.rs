@@ -3,8 +3,7 @@
 //! What is composed of several operations and is to run in one precision calls [`eligible`] and [`widest`].
 //!
 //! It is the innermost interpreter of its chain, above every tape and transform: its casts are recorded,
-//! batched and given tangents like any operation, gradients come back in each parameter's own dtype, and
-//! rules see what was cast.
+//! batched and given tangents like any operation, gradients have their parameter's dtype, rules see casts.
 
 use crate::array::dtype::DType;
 use crate::bind::bind_at;
@@ -49,14 +48,12 @@ pub fn autocasting() -> bool {
     !is_plain() && autocast_of(&current()).flatten().is_some()
 }
 
-/// Whether autocast converts tensors of this type: float64 is the user's explicit choice and stays; integers
-/// are indices.
+/// Whether autocast converts this type: float64 is the user's explicit choice, integers are indices.
 pub fn eligible(dtype: DType) -> bool {
     dtype.is_float() && dtype != DType::F64
 }
 
-/// Two operands of a function that autocast runs in the widest of their types; outside of a region as they
-/// are.
+/// Two operands of a function that autocast runs in their widest type; outside of a region as they are.
 pub fn widest(x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
     if x.dtype() == y.dtype() || !eligible(x.dtype()) || !eligible(y.dtype()) || !autocasting() {
         return Ok((x.clone(), y.clone()));
@@ -65,8 +62,7 @@ pub fn widest(x: &Tensor, y: &Tensor) -> Result<(Tensor, Tensor)> {
     Ok((x.cast(dtype)?, y.cast(dtype)?))
 }
 
-/// Casts eligible inputs of `op`, then runs it one level down. `low` of `None` turns casting off in this
-/// region.
+/// Casts eligible inputs of `op`, then runs it one level down. `low` of `None` turns casting off here.
 pub fn process(at: &Arc<Interp>, low: Option<DType>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {
     let below = at.below();
     let target = match (low, op.precision()) {

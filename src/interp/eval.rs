@@ -101,8 +101,7 @@ fn watched<D: Destination>(op: &Op, x: &[&Array], to: D, modes: Modes) -> Result
     Ok(filled)
 }
 
-/// An operation, whose fused partial derivative runs as the operations of its formula: these follow IEEE
-/// arithmetic.
+/// An operation; a fused partial derivative as the operations of its formula, which follow IEEE arithmetic.
 struct ByFormula<'a>(&'a Op);
 
 impl Kernel for ByFormula<'_> {

@@ -88,8 +88,7 @@ pub struct Interp {
     plain: bool,
 }
 
-/// The tag of the outermost tape. It exists before that tape does, so that `no_grad` covers it from the
-/// start.
+/// The tag of the outermost tape. It exists before that tape, so that `no_grad` covers it.
 pub const ROOT_TAG: Tag = 1;
 static TAGS: AtomicU64 = AtomicU64::new(ROOT_TAG + 1);
 static ROOT: LazyLock<Arc<Interp>> = LazyLock::new(|| {
@@ -231,8 +230,7 @@ pub struct InterpGuard {
 }
 
 impl InterpGuard {
-    /// Ends what this guard began while `inner`, begun within it, goes on: `inner` restores what was before
-    /// both.
+    /// Ends what this guard began while `inner`, begun within it, goes on and restores what was before.
     pub fn end_before(mut self, inner: &mut InterpGuard) {
         (inner.previous, inner.born) = (self.previous.take(), self.born);
     }
@@ -270,8 +268,7 @@ pub fn push(kind: Kind) -> (Arc<Interp>, InterpGuard) {
     stack(|below| Interp::above(below, kind))
 }
 
-/// Pushes a transform's interpreter once more, with its tag, and an ambient tape above it, on the current
-/// chain.
+/// Pushes a transform's interpreter, with its tag, and an ambient tape above it on the current chain again.
 #[must_use]
 pub fn reenter(level: &Interp) -> (Arc<Interp>, InterpGuard) {
     stack(|below| level.on_top_of(below))

@@ -1,5 +1,4 @@
-//! Staging: runs the operation one level down and writes it down, so that it can be run again with other
-//! inputs.
+//! Staging: runs the operation one level down and writes it down, to be run again with other inputs.
 //!
 //! What is written is a straight list of operations on variables. Only what depends on the inputs comes here;
 //! all other operands are constants, computed once. Under a forward mode, whose tangents are the inputs, this

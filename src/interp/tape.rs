@@ -48,8 +48,7 @@ pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors>
     Ok(outputs.on_tape(at, node))
 }
 
-/// Whether the fast path applies: the tape records, `op` has its own reverse rule and is no custom function,
-/// and no debugging mode is on.
+/// Whether the fast path applies: the tape records, `op` has its own reverse rule, no debugging mode is on.
 #[inline]
 pub fn records(at: &Interp, op: &Op) -> bool {
     if !at.records() || debug::modes() != Modes::NONE {

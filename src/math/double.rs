@@ -1,8 +1,7 @@
 //! Vector mathematics in double precision: the functions of `src/math/mod.rs` with longer polynomials.
 //!
 //! GPUs have no such numbers, so these are for CPU lanes alone ([`Wide`]) and may use fused multiply-adds,
-//! which make products exact without splitting. Lanes without them imitate them, so every lane gives the same
-//! bits.
+//! which make products exact without splitting. Lanes without them imitate them to the bit.
 //!
 //! Largest errors in units in the last place, against 40-digit arithmetic, are in `benches/results/ulp.md`;
 //! `tools/ulp.py` measures them. The coefficients come from `tools/fit_math.py`.
@@ -133,8 +132,7 @@ pub fn log<L: Double>(x: L) -> L {
     log_edges(x, result)
 }
 
-/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so no bits of it
-/// are lost.
+/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, no bit lost.
 #[inline(always)]
 pub fn log1p<L: Double>(x: L) -> L {
     let sum = x + 1.0;

@@ -47,8 +47,7 @@ macro_rules! operators {
 }
 
 /// Defines a lane: its float and the integer of that size, the number of bits of the mantissa, whether it
-/// branches around rare arguments (loops without branches are vectorised), and its functions for rounding and
-/// for a product plus a term.
+/// branches around rare arguments (loops without branches are vectorised), rounding and fused products.
 macro_rules! lane {
     (
         $(#[$doc:meta])*
@@ -195,8 +194,7 @@ fn imitated_f32(x: f32, y: f32, z: f32) -> f32 {
     to_odd(sum, lost) as f32
 }
 
-/// `x * y + z`, rounded once if the product neither overflows nor underflows (T. Dekker's product), else
-/// about as accurate.
+/// `x * y + z`, rounded once unless the product over- or underflows (T. Dekker's product), then nearly so.
 #[inline(never)]
 fn imitated_f64(x: f64, y: f64, z: f64) -> f64 {
     const SPLIT: f64 = 134_217_729.0;

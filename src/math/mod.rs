@@ -74,8 +74,7 @@ pub trait Lane: Real {
         let sum = self + Self::MAGIC.0;
         (sum - Self::MAGIC.0, sum.bits() - Self::int(Self::MAGIC.1))
     }
-    /// The constant with these bits, which may be an infinity or NaN; `self` hides it from compilers that
-    /// reject such constants.
+    /// The constant of these bits, maybe infinite or NaN; `self` hides it from compilers that reject those.
     #[inline(always)]
     fn special(self, bits: u32) -> Self {
         Self::lit(f64::from(f32::from_bits(bits)))
@@ -98,8 +97,7 @@ pub trait Lane: Real {
     fn scale(self, _turns: Self, n: Self::Int) -> Self {
         scaled(self, n)
     }
-    /// Whether the mask may be true somewhere. False only saves work for rare arguments. Lanes that prefer
-    /// not to branch return true.
+    /// Whether the mask may be true somewhere: false saves work, and lanes without branches return true.
     #[inline(always)]
     fn may_hold(_mask: Self::Mask) -> bool {
         true
@@ -167,8 +165,7 @@ pub(crate) fn scaled<L: Lane>(x: L, n: L::Int) -> L {
     x * power_of_two::<L>(half) * power_of_two::<L>(n - half)
 }
 
-/// The float nearest to a small integer, as `nearest_int` backwards: not every vector unit converts 64-bit
-/// integers.
+/// The float nearest to a small integer, as `nearest_int` backwards: not all units convert 64 bits.
 #[inline(always)]
 pub(crate) fn from_small_int<L: Lane>(n: L::Int) -> L {
     L::from_bits(n + L::int(L::MAGIC.1)) - L::MAGIC.0
@@ -266,8 +263,7 @@ pub(crate) fn normal<P: Precision, L: Lane>(x: L) -> (L, L) {
     (L::select(small, x * P::LIFT[0], x), L::select(small, L::lit(P::LIFT[1]), L::lit(0.0)))
 }
 
-/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, so no bits of it
-/// are lost.
+/// `log(1 + x)`: the exponent comes from the rounded `1 + x`, the mantissa from `x` itself, no bit lost.
 #[inline(always)]
 pub fn log1p<L: Lane>(x: L) -> L {
     let sum = x + 1.0;

@@ -142,8 +142,7 @@ impl<R: Real> Attributes<R> {
     pub fn b(self) -> R {
         R::attribute(1, self.0[1])
     }
-    /// The first attribute as a count, which belongs to the identity of the function:
-    /// `Fun::counts`.
+    /// The first attribute as a count, part of the function's identity: `Fun::counts`.
     #[inline(always)]
     pub fn count(self) -> usize {
         self.0[0] as usize

@@ -13,8 +13,7 @@ pub const LARGE: f64 = 131_072.0;
 /// pi/2 as a sum of three floats.
 const QUARTER: [f64; 3] = [1.570_796_370_506_286_6, -4.371_138_828_673_793e-8, -1.715_124_510_005_881_9e-15];
 
-/// `(r, low)` with `x = r + low + n * pi/2`, for an integer `n`, the nearest or nearly so, and pi/2 as a sum
-/// of three.
+/// `(r, low)` with `x = r + low + n * pi/2`, `n` (nearly) the nearest integer, and pi/2 as a sum of three.
 ///
 /// The first subtraction is exact. `low` is what the second one loses; without it a small `r`, next to a
 /// multiple of pi/2, would have few good bits.

@@ -7,8 +7,7 @@ use crate::error::Result;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
-/// Outputs of a batched operation with the position of their batch axis (`None`: the same for the whole
-/// batch).
+/// Outputs of a batched operation with the position of their batch axis (`None`: one for all examples).
 pub type BatchedOutputs = SmallVec<[(Tensor, Option<usize>); 1]>;
 
 /// An operand of a batched operation and where its batch axis is, if it has one.

@@ -1,6 +1,5 @@
 //! The list of operations, each with its class, its precision under autocast and what it does with complex
-//! inputs, and what is generated from it: the enum [`Op`], its names, and the way from an operation to the
-//! rules of its class.
+//! inputs, and what is generated from it: the enum [`Op`], its names, and the way to the rules of a class.
 //!
 //! Complex inputs are `Direct` where the operation moves or counts elements of any dtype, factors matrices of
 //! either kind, or has a kernel of its own for them; `Parts` where it runs on the leading axes of the pairs
@@ -186,8 +185,7 @@ macro_rules! ops {
             pub fn decompose(&self, x: &[&Tensor]) -> Option<Result<Tensors>> {
                 match self { $(Op::$name(_op) => decompose!($class, _op, x).map(|f| f()),)* }
             }
-            /// The operation on complex inputs by operations on their parts; `None` where the operation
-            /// itself has them.
+            /// The operation on complex inputs by operations on their parts; `None` where it has them itself.
             pub fn lower(&self, x: &[&Tensor]) -> Result<Option<Tensors>> {
                 match self { $(Op::$name(_op) => lower!($complex, _op, x),)* }
             }

@@ -50,8 +50,7 @@ pub trait Kernel {
     fn name(&self) -> &'static str;
     /// Runs on the device of the inputs.
     fn eval(&self, x: &[&Array]) -> Result<Arrays>;
-    /// Floating point operations of this formula on inputs `x` with outputs `y`; what counts is in
-    /// `src/watch/cost.rs`.
+    /// Floating point operations of this formula from `x` to `y`; what counts is in `src/watch/cost.rs`.
     fn flops(&self, x: &[&Array], y: &[Array]) -> u64;
     /// [`Kernel::eval`] of an operation with one output.
     #[inline]
@@ -120,8 +119,7 @@ pub trait Elementwise: Operation<Out = Tensor> {
             let Some(t) = t else { continue };
             total = added(total, self.partial(i, t, &reads)?)?;
         }
-        // A tangent has the shape and the dtype of its value, also where only a broadcast operand moves, or a
-        // number beside halves.
+        // A tangent has its value's shape and dtype, also if only a broadcast operand moves, or a number.
         let total = total.map(|t| t.cast(y[0].dtype())?.expand(&y[0].shape())).transpose()?;
         Ok(smallvec![total])
     }
@@ -139,8 +137,7 @@ pub fn added(a: Option<Tensor>, b: Option<Tensor>) -> Result<Option<Tensor>> {
     }
 }
 
-/// Functions that are linear in all their floating point inputs together; other inputs (indices) are
-/// constants.
+/// Functions linear in all their floating point inputs together; other inputs (indices) are constants.
 pub trait Linear: Operation {
     /// The transpose in words or as a formula of the cotangent `g`, for the documentation.
     const TRANSPOSE: &'static str;
@@ -225,8 +222,7 @@ pub trait Bilinear: Operation<Out = Tensor> {
 
 /// Functions whose rules are all written out.
 pub trait General: Operation {
-    /// The reverse rule as a formula of the cotangent `g`, the inputs and the output `o`, for the
-    /// documentation.
+    /// The reverse rule as a formula of the cotangent `g`, the inputs and the output `o`, for the docs.
     const VJP: &'static str;
     /// The forward rule, with the tangent `t`.
     const JVP: &'static str;

@@ -1,5 +1,4 @@
-//! The discrete Fourier transform: of pairs (real part, imaginary part) along the last axis, and of real
-//! numbers.
+//! The discrete Fourier transform, of pairs (real, imaginary part) along the last axis and of real numbers.
 //!
 //! The transform is linear and its matrix symmetric. As a function of real numbers, its transpose is
 //! therefore the transform with the other sign, so one operation serves as forward, inverse, and their
@@ -112,8 +111,7 @@ fn axis_of_pairs(name: &str, x: &Tensor, axis: i64) -> Result<usize> {
 }
 
 impl Tensor {
-    /// The discrete Fourier transform along `axis` of pairs (real part, imaginary part) along the last axis,
-    /// times `scale`.
+    /// `scale` times the discrete Fourier transform along `axis` of pairs (real, imaginary) on the last axis.
     pub fn fft_of_pairs(&self, axis: i64, inverse: bool, scale: f64) -> Result<Tensor> {
         let name = if inverse { "ifft" } else { "fft" };
         let axis = axis_of_pairs(name, self, axis)?;

@@ -1,5 +1,4 @@
-//! The operations, one family per file. Read next: `src/ops/pointwise/unary.rs`, a table of one-variable
-//! calculus.
+//! The operations, one family per file. Read next: `src/ops/pointwise/unary.rs`, one-variable calculus.
 
 pub mod complex;
 pub mod contract;

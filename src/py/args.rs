@@ -110,8 +110,7 @@ extracted!(Dims, |obj| {
     one_or_several(obj, whole, what).map(|axes| Dims(Some(axes)))
 });
 
-/// Returns one integer, read by `one`, or a list of [`Whole`]; the error `what()` for an object that is
-/// neither.
+/// One integer, read by `one`, or a list of [`Whole`]; the error `what()` for an object that is neither.
 pub fn one_or_several<'py>(
     obj: &Bound<'py, PyAny>, one: fn(&Bound<'py, PyAny>) -> PyResult<i64>, what: impl FnOnce() -> PyErr,
 ) -> PyResult<Vec<i64>> {

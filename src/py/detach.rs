@@ -93,8 +93,7 @@ fn call<'py>(
     // SAFETY: `PyObject_Call` has this signature; only the ABI is changed, to one that may unwind. The
     // arguments are borrowed until it returns. It returns a new reference, or null with an exception set.
     let out = unsafe {
-        // `black_box` hides the function from the optimiser, which would assume that `extern "C"` never
-        // unwinds.
+        // `black_box` hides the function from the optimiser, which assumes that `extern "C"` never unwinds.
         let plain = std::hint::black_box(ffi::PyObject_Call as unsafe extern "C" fn(_, _, _) -> _);
         let call = std::mem::transmute::<unsafe extern "C" fn(_, _, _) -> *mut PyObject, Call>(plain);
         Bound::from_owned_ptr_or_err(function.py(), call(function.as_ptr(), args.as_ptr(), kwargs))

@@ -17,8 +17,7 @@ pub type GradHook = Arc<dyn Fn(&Tensor) -> Result<Option<Tensor>> + Send + Sync>
 pub type Gradients = [Option<Tensor>];
 /// A callback on the gradients of a node's outputs, before the node runs; `Some` replaces them.
 pub type PreHook = Arc<dyn Fn(&Gradients) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync>;
-/// A callback on the gradients for a node's inputs and of its outputs, after the node ran; `Some` replaces
-/// those for the inputs.
+/// A callback on the gradients of a node's inputs and outputs, after it ran; `Some` replaces the former.
 pub type PostHook = Arc<dyn Fn(&Gradients, &Gradients) -> Result<Option<Vec<Option<Tensor>>>> + Send + Sync>;
 
 /// A callback, by when it runs.

@@ -83,8 +83,7 @@ pub fn install(host: Host) {
     let _ = HOST.set(host);
 }
 
-/// Adds to an error what raised it, and the location of that: as a prefix of its message, or as a note on a
-/// Python exception.
+/// Adds to an error what raised it, and where: as a prefix of its message, or a note on a Python exception.
 #[cold]
 pub fn within(error: Error, what: &str, location: Option<Location>) -> Error {
     if let (Kind::Foreign, Some(host), Some(_)) = (error.kind(), HOST.get(), location) {

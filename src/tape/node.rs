@@ -231,8 +231,7 @@ impl Node {
     }
 
     /// Writes the saved tensors to `out`. `attached` puts them back on the tape, so that the rule itself is
-    /// recorded. Unless `retain`, the node gives them up. Those in reserve are left out unless the cotangents
-    /// `g` need them.
+    /// recorded. Unless `retain`, the node gives them up. Those in reserve come only if `g` needs them.
     pub fn unpack(
         self: &Arc<Self>, retain: bool, attached: bool, g: &[Option<Tensor>], out: &mut Saved,
     ) -> Result<()> {

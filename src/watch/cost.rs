@@ -13,8 +13,7 @@ use crate::watch::debug::{Modes, modes, set_modes};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
-/// The key of a count: the running module (a number chosen by Python), whether a backward walk runs, and the
-/// operation.
+/// The key of a count: the running module (Python's number), whether a backward walk runs, and the operation.
 type CountKey = (u32, bool, &'static str);
 
 /// Module, whether in backward, operation, number of runs, floating point operations.

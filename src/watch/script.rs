@@ -140,8 +140,7 @@ impl Script {
         self.steps.iter().map(|step| step.op.name()).collect()
     }
 
-    /// Runs all operations again on the memory that they read and wrote, each after `change` has edited a
-    /// copy of it.
+    /// Runs all operations again on the memory that they read and wrote, each after `change` edited a copy.
     pub fn run(&self, change: impl Fn(&mut Op)) -> Result<()> {
         if self.memory.len() > MOST {
             return Err(Error::value(format!("internal: a script of more than {MOST} pieces of memory")));

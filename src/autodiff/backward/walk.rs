@@ -248,8 +248,7 @@ impl Walk<'_> {
     }
 
     /// Adds the gradient of an operation that selects elements of its first input to the sum that waits
-    /// there, in place; returns whether it did. Otherwise each of a thousand slices of a tensor would fill a
-    /// whole one.
+    /// there, in place; returns whether it did. Else each of a thousand slices would fill a whole tensor.
     #[inline(never)]
     fn add_selected(&mut self, node: &Node, op: &Op, context: &Vjp, g: &Slots) -> Result<bool> {
         let (Some(Some(edge)), [Some(Tensor::Array(g))]) = (node.edges.first(), &g[..]) else {
@@ -286,8 +285,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Applies the reverse rule of a custom function, on the finished tape, because it may use tensors of the
-    /// differentiated function.
+    /// Applies a custom function's reverse rule on the finished tape, as it may use tensors from there.
     #[inline(never)]
     fn pull_custom(&mut self, op: &Op, context: &Vjp, g: &Slots) -> Result<Grads> {
         let grads = {

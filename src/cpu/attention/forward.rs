@@ -121,8 +121,7 @@ pub fn tangent<T: TileFloat>(
     })
 }
 
-/// Computes the tangents of the scores of a tile, `scale (TQ K' + Q TK') + tmask`, from the queries and their
-/// tangents in `buffers`.
+/// The tangents of the scores of a tile, `scale (TQ K' + Q TK') + tmask`, from what `buffers` hold.
 ///
 /// # Safety
 /// The tangents cover the problem, for which `buffers` was made, and which hold the block.

@@ -144,8 +144,7 @@ impl<T: TileFloat> View<T> {
         }
     }
 
-    /// Sets `self[row, column] = from[column * width + row]` for the queries of a block; undoes
-    /// `transpose_into`.
+    /// Sets `self[row, column] = from[column * width + row]` for a block's queries; undoes `transpose_into`.
     ///
     /// # Safety
     /// The matrix has that many rows and columns, and only the caller writes them.

@@ -9,8 +9,7 @@ use super::LANE;
 use super::operand::View;
 use crate::cpu::run::isa::{Isa, Scalar, isa};
 
-/// `c (+)= a b`: `a` is `m x k` with any strides; `b` is `k x n` and contiguous; `c` is `m x n`, with
-/// contiguous rows.
+/// `c (+)= a b`: `a` is any `m x k`, `b` a contiguous `k x n`, `c` an `m x n` of contiguous rows.
 #[derive(Clone, Copy)]
 pub struct Product<T> {
     /// Rows of `a` and `c`.

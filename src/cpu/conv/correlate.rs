@@ -235,8 +235,7 @@ impl<T: Float> Body<T> for Piece<'_, T> {
         let pitch = grid.span.next_multiple_of(width);
         let (_scratch, [cells, sums]) = Scratch::<T>::parts([together * grid.channel, rows * pitch])?;
         let first = group * outputs + row;
-        // SAFETY: the piece lies inside its tensors, and no other thread writes its outputs; the grid and the
-        // sums have capacity for it.
+        // SAFETY: the piece lies inside its tensors, grid and sums; no other thread writes its outputs.
         unsafe {
             let panels = self.panels.get().add(first * terms);
             for c in (0..inputs).step_by(together) {

@@ -46,8 +46,7 @@ macro_rules! floats {
     }};
 }
 
-/// Returns `y` of shape `[n, o, output..]` from `x` of shape `[n, groups * c, input..]` and `w` of shape
-/// `[o, c, kernel..]`.
+/// `y` of shape `[n, o, output..]` from `x` of shape `[n, groups * c, input..]` and `w`, `[o, c, kernel..]`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
     biased(x, w, None, window, groups)
 }

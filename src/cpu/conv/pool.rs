@@ -55,8 +55,7 @@ fn pool_plane<T: Element + PartialOrd>(x: &[T], window: &Window, out: &mut [T], 
                 for p in first..end {
                     let i = p * window.stride[2] + k * window.dilation[2] - window.padding[2];
                     let (value, best) = (x[line + i], out[p]);
-                    // `value != value` is true of NaN. No branches: they depend on the data, so half would be
-                    // mispredicted.
+                    // `value != value` is true of NaN. No branches: half would be mispredicted.
                     #[allow(clippy::eq_op, reason = "true of NaN alone")]
                     let wins = ((value > best) | (value != value)) & (best == best) | (index[p] < 0);
                     out[p] = if wins { value } else { best };

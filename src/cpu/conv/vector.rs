@@ -1,5 +1,4 @@
-//! Sums of products of floats, in the vectors of `src/cpu/product/vector.rs`: the same loops compile for
-//! every instruction set.
+//! Sums of products of floats: the same loops compile for all sets of `src/cpu/product/vector.rs`.
 
 use crate::array::dtype::Element;
 use crate::cpu::product::vector::{Arithmetic, Plain, Vector};

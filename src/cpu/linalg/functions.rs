@@ -121,8 +121,7 @@ const PADE: [f64; 14] = [
 /// The norm up to which that approximant is exact to rounding.
 const NEAR: f64 = 5.37;
 
-/// Returns the exponential by scaling and squaring (Higham, "The scaling and squaring method for the matrix
-/// exponential revisited", 2005).
+/// The exponential (Higham, "The scaling and squaring method for the matrix exponential revisited", 2005).
 fn exponential<T: Field>(factors: &mut Factors<T>, a: MatRef<'_, T>) -> Result<Mat<T>, Failure> {
     let n = a.nrows();
     let sums = (0..n).map(|j| (0..n).map(|i| a[(i, j)].size()).sum::<f64>());

@@ -135,8 +135,7 @@ const BLOCK: usize = 8;
 
 /// Copies a nest whose target is contiguous along the last axis and whose source is along axis `k`.
 ///
-/// It walks a panel, as high as one cache line of source, along the last axis, so that both sides use every
-/// line whole.
+/// It walks panels as high as a cache line of source along the last axis, so that both sides use whole lines.
 fn transpose<T: Copy>(nest: &Nest, k: usize, to: Shared<T>, from: Shared<T>) {
     let last = nest.rank - 1;
     let panel = (64 / size_of::<T>()).clamp(BLOCK, 32);

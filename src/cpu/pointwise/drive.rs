@@ -20,8 +20,7 @@ use plan::SegmentPlan;
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 
-/// A loop over `n` elements: `(rule, operands, output, n)`. The output is one of the operands or
-/// overlaps none.
+/// A loop over `n` elements: `(rule, operands, output, n)`. The output is an operand or overlaps none.
 pub type LoopFn = unsafe fn(*const u8, *const *const u8, *mut u8, usize);
 
 /// Defines a [`LoopFn`] as a loop over slices: `fn name<types>(rule; operands; output) by launcher { loop }`.
@@ -103,9 +102,8 @@ impl<'a> ElementLoop<'a> {
     /// A loop into `out` over at most seven operands. `computes` says that the kernel
     /// computes, in the dtypes of [`DType::compute`], and does not only move bits.
     ///
-    /// # Safety
-    /// The kernel is for operands and results of these dtypes, or what they compute in, and for `rule`, which
-    /// outlives the loop.
+    /// # Safety The kernel is for these dtypes, or what they compute in, and for `rule`, which outlives the
+    /// loop.
     #[inline(always)]
     pub unsafe fn new(
         kernel: LoopFn, rule: *const u8, x: &'a [&'a Array], out: &'a Array, computes: bool,

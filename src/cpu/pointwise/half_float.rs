@@ -68,8 +68,7 @@ pub fn narrow(dtype: DType, from: &[f32], to: &mut [u16]) {
     to.convert_from_f32_slice(from);
 }
 
-/// Converts eight at a time with F16C's instruction, which the compiler does not generate by itself; the rest
-/// goes through a padded block.
+/// Converts eight at a time by F16C, which the compiler does not use by itself; the rest in a padded block.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,f16c")]
 fn widen_f16(from: &[u16], to: &mut [f32]) {

@@ -27,8 +27,7 @@ pub fn common_dtype(x: &[&Array]) -> Result<DType> {
     }
 }
 
-/// Returns the result dtype of an elementwise rule: that of the operands, or the half dtype where halves are
-/// mixed with float32.
+/// The result dtype of an elementwise rule: that of the operands, or the half dtype if they meet float32.
 #[inline(always)]
 pub fn rule_dtype(x: &[&Array]) -> Result<DType> {
     match x {

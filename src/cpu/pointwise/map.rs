@@ -45,8 +45,7 @@ fn elsewhere(a: &Array) -> Error {
     Error::device(format!("internal: {a:?} given to a loop on the cpu"))
 }
 
-/// Computes `out = rule(x)` in place; `out` may be one of the operands or overlap them. The operands
-/// broadcast to `out`.
+/// Computes `out = rule(x)` in place; `out` may be an operand or overlap them; they broadcast to it.
 ///
 /// # Safety
 /// Nobody reads or writes the memory of `out` meanwhile, nor holds a slice of it.
@@ -56,8 +55,7 @@ pub unsafe fn pointwise_into<const N: usize, P: Pointwise<N>>(
     on_cpu(&[out])?;
     on_cpu(&x)?;
     let kernel = float_kernel::<N, P>(rule_dtype(&x)?)?;
-    // SAFETY: the kernel was chosen by the dtype of the rule, which `into_existing` compares with that of
-    // `out`.
+    // SAFETY: the kernel is for the rule's dtype, which `into_existing` compares with that of `out`.
     unsafe { into_existing(out, &x, kernel, (&raw const rule).cast()) }
 }
 
@@ -117,9 +115,7 @@ pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P
 
 /// Runs a kernel into a fresh array of the operands' common shape.
 ///
-/// # Safety
-/// The kernel is for operands of these dtypes and a result of `dtype`, or what they compute in, and for
-/// `rule`.
+/// # Safety The kernel is for `rule`, and for operands and a result of these dtypes, or what they compute in.
 pub(crate) unsafe fn into_fresh(
     x: &[&Array], dtype: DType, kernel: LoopFn, rule: *const u8, computes: bool,
 ) -> Result<Array> {

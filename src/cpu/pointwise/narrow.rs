@@ -73,8 +73,7 @@ pub unsafe fn widen(dtype: DType, from: *const u8, to: *mut u8, n: usize) {
     }
 }
 
-/// Converts `n` elements of `dtype.compute()` at `from` to `dtype` at `to`: floats are rounded, integers
-/// wrap.
+/// Converts `n` elements of `dtype.compute()` at `from` to `dtype` at `to`: rounds floats, wraps integers.
 ///
 /// # Safety
 /// `from` holds them and `to` is writable for them; they do not overlap.

@@ -99,9 +99,8 @@ impl<T: Number, B: Loop<T>> PlainBody for InLanes<T, B> {
 
 /// Computes `out[i] = rule(x[0][i], x[1][i], ...)` for `i < n`.
 ///
-/// # Safety
-/// Each of `x` points to `n` readable numbers, `out` to `n` writable ones; `out` is one of `x` or overlaps
-/// none.
+/// # Safety Each of `x` points to `n` readable numbers, `out` to `n` writable ones; `out` is an `x` or
+/// overlaps none.
 pub unsafe fn map<const N: usize, P: Pointwise<N>, T: Number>(
     rule: P, x: [*const T; N], out: *mut T, n: usize,
 ) {

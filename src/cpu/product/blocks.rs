@@ -17,13 +17,11 @@ use std::ops::Range;
 const WORK: usize = 1 << 20;
 /// Elements that are worth one chunk of a parallel loop that packs.
 const COPY: usize = 1 << 15;
-/// Bytes of the right operand that are packed at a time: they stay in the third-level cache, even if it is
-/// shared.
+/// Bytes of the right operand packed at a time: they stay in even a shared third-level cache.
 const RIGHT: usize = 2 << 20;
 /// Bytes of a right operand from which on packing pays even if its columns are adjacent.
 const SCATTERED: usize = 1 << 19;
-/// Bytes of a row of the left operand from which on packing pays: tiles load its elements one by
-/// one, whatever their strides.
+/// Bytes of a row of the left operand from which packing pays: tiles load single elements at any stride.
 const DEEP: usize = 16 << 10;
 /// Rows of a block: those of the left operand take a fifth of the second-level cache.
 const ROWS: usize = 96;
@@ -302,8 +300,7 @@ impl<'a, M: Kernels> Blocks<'a, M> {
         }
     }
 
-    /// Moves a finished piece from its scratch buffer to the target, transposed where the operands were
-    /// exchanged.
+    /// Moves a finished piece from scratch to the target, transposed where the operands were exchanged.
     ///
     /// # Safety
     /// No other thread computes this piece.

@@ -16,8 +16,7 @@ use crate::error::{Error, Result};
 use crate::math::real::Pointwise;
 use std::ops::{Add, Mul};
 
-/// What is applied to a product before it is stored; for floats only. Halves are finished in `f32` and
-/// rounded once.
+/// Applied to a product of floats before it is stored. Halves are finished in `f32` and rounded once.
 #[derive(Clone, Copy)]
 pub struct Epilogue<'a> {
     /// Factor of the product.

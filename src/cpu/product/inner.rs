@@ -1,7 +1,6 @@
 //! Inner products of a few rows and a few columns, both contiguous along the depth.
 //!
-//! For results that are too thin for tiles: every element of the operands is loaded once, in whole vectors,
-//! and nothing is packed.
+//! For results too thin for tiles: operands are loaded once, in whole vectors, and nothing is packed.
 
 use super::mac::{Factor, Mac, Sum};
 use super::vector::{Square, Vector};

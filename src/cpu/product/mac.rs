@@ -30,8 +30,7 @@ pub trait Mac: Copy + 'static {
 
     /// Returns `sum + x y`.
     unsafe fn mac(sum: Sum<Self>, x: Factor<Self>, y: Factor<Self>) -> Sum<Self>;
-    /// Returns the packed element of `STEP` steps, which are `step` elements apart; of the first alone if
-    /// `single`.
+    /// The packed element of `STEP` steps, which are `step` elements apart; of the first alone if `single`.
     unsafe fn one(from: *const Self::Stored, step: isize, single: bool) -> Self::In;
     /// [`Mac::one`] for `n` lanes that are adjacent in memory.
     unsafe fn beside(from: *const Self::Stored, step: isize, n: usize) -> Factor<Self>;

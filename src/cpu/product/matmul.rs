@@ -145,8 +145,7 @@ impl Batch {
         Piece { at, stride: self.n as isize, i: 0, j: 0, rows: self.m, columns: self.n }
     }
 
-    /// Calls `f` for every batch element. Small elements are shared among threads; large ones are split by
-    /// `f`.
+    /// Calls `f` for every batch element. Threads share small elements; `f` splits large ones.
     fn for_each(&self, f: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
         let work = self.m * self.n * self.k;
         if self.count == 1 || work >= LARGE {
@@ -192,8 +191,7 @@ fn products<T: Multiply>(out: &Array, a: &Array, b: &Array, sink: Option<&dyn Si
     })
 }
 
-/// Computes products of halves, summed in `f32` and rounded once. Widens the operands first where no
-/// instruction multiplies halves.
+/// Products of halves, summed in `f32` and rounded once; widened where no instruction multiplies them.
 fn halves(out: &Array, a: &Array, b: &Array, epilogue: &Epilogue) -> Result<()> {
     let p = Batch::new(a, b);
     let to = Shared::new(out.buffer().ptr().wrapping_add(out.offset() * 2).cast::<u16>());

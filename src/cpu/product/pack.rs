@@ -1,8 +1,7 @@
 //! Packing: copies a strip of an operand in the order in which tiles read it, step by step of the depth.
 //!
 //! It pays where tiles would otherwise jump through memory: rows whose stride is a power of two compete for
-//! the same few sets of a cache, and a right operand whose columns are not adjacent cannot be loaded as
-//! vectors.
+//! the same few sets of a cache, and vectors cannot load a right operand with columns apart.
 
 use super::mac::Mac;
 use super::vector::{Square, Vector};

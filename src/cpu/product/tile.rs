@@ -1,8 +1,7 @@
 //! The innermost loop of a product: a tile of the result whose sums stay in registers.
 //!
 //! One step of the depth loads `V` vectors of the right operand and, for each of `R` rows, one element of the
-//! left one into all lanes: `R + V` loads for `R V` multiply-adds, which keeps both multipliers of a core
-//! busy.
+//! left one into all lanes: `R + V` loads for `R V` multiply-adds, which keeps a core's multipliers busy.
 
 use super::mac::{Kernels, Mac};
 use super::vector::Vector;
@@ -59,8 +58,7 @@ pub unsafe fn tile<M: Mac, const R: usize, const V: usize>(t: &Tile<M>) {
 unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Tile<M>) {
     let tail = (V - 1) * M::LANES;
     let last = t.columns - tail;
-    // A pointer for every third row: indexed addresses reach the two rows after it, so that twelve rows take
-    // six registers.
+    // A pointer for every third row: indexed addresses reach the two after it, so six registers do.
     let mut a = [t.a; 4];
     for i in 1..4 {
         a[i] = a[i - 1].wrapping_offset(3 * t.a_row);

@@ -37,8 +37,7 @@ pub trait Vector: Copy + 'static {
     unsafe fn plus(x: Self::Register, y: Self::Register) -> Self::Register;
     /// Returns `x y + sum`; integers wrap.
     unsafe fn add_product(x: Self::Register, y: Self::Register, sum: Self::Register) -> Self::Register;
-    /// Transposes a square: `to[l * width + i] = from[i * stride + l]`. Writes whole vectors, with zeros
-    /// behind the lanes.
+    /// Transposes a square: `to[l * width + i] = from[i * stride + l]`. Zeros fill the vectors.
     unsafe fn transpose(square: Square, to: *mut Self::Number, width: usize);
 }
 
@@ -96,8 +95,7 @@ macro_rules! arithmetic {
 arithmetic!(f32 f64: |x, y, sum| x + y, x.mul_add(y, sum), sum + x * y);
 arithmetic!(i32 i64: |x, y, sum| x.wrapping_add(y), sum.wrapping_add(x.wrapping_mul(y)));
 
-/// `N` numbers, which the compiler maps to the registers of the target; products and sums are rounded
-/// together if `FUSED`.
+/// `N` numbers, which the compiler maps to registers; products and sums are rounded together if `FUSED`.
 #[derive(Clone, Copy)]
 pub struct Plain<T, const N: usize, const FUSED: bool>(PhantomData<T>);
 

@@ -84,8 +84,7 @@ vectors! {
         add_product |x, y, sum| _mm256_add_epi32(sum, _mm256_mullo_epi32(x, y));
 }
 
-/// Sixteen pairs of bfloat16, which one instruction multiplies and adds to `f32`. It treats subnormals as
-/// zero.
+/// Sixteen pairs of bfloat16, which one instruction multiplies into `f32`, subnormals as zero.
 #[derive(Clone, Copy)]
 pub struct Bf16x32;
 

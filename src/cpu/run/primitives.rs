@@ -1,5 +1,4 @@
-//! What the team waits and signals with. `tests/loom` puts loom's in its place, which explores every order of
-//! events.
+//! What the team waits and signals with. `tests/loom` puts loom's in its place, to explore all orders.
 
 pub use std::hint::spin_loop;
 pub use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, fence};

@@ -1,5 +1,4 @@
-//! Working memory of loops, kept by each thread from one call to the next: fresh pages would cost a tenth of
-//! a convolution.
+//! Working memory of loops, kept by each thread: fresh pages would cost a tenth of a convolution.
 
 use super::threads::Shared;
 use crate::array::buffer::filled;
@@ -67,8 +66,7 @@ fn lines_for<T>(n: usize) -> usize {
     n.saturating_mul(size_of::<T>()).div_ceil(size_of::<CacheLine>())
 }
 
-/// Takes the smallest cached buffer of at least `lines` lines, or allocates one; fills it with zeros if so
-/// asked.
+/// The smallest cached buffer of at least `lines` lines, or a new one; filled with zeros if asked.
 #[inline(never)]
 fn taken(lines: usize, zeroed: bool) -> Result<Vec<CacheLine>> {
     if lines == 0 {

@@ -217,8 +217,7 @@ mod tests {
             sum.into_inner()
         };
         assert_eq!(total(), 499_500);
-        // SAFETY: the child only runs a parallel loop and leaves without running destructors; should it hang,
-        // the alarm ends it.
+        // SAFETY: the child runs a loop and leaves without destructors; should it hang, the alarm ends it.
         let status = unsafe {
             let child = libc::fork();
             if child == 0 {

@@ -14,8 +14,7 @@ use smallvec::SmallVec;
 /// A dispatch. Operands are added in the order of the shader's bindings, parameters in that of its `Params`:
 /// shapes and strides as arrays of eight words, then scalars.
 ///
-/// The kernel is told from others of its name by the entry point, the element types, the constants, and what
-/// [`Dispatch::op`] adds.
+/// Kernels of one name differ by entry point, element types, constants, and what [`Dispatch::op`] adds.
 pub struct Dispatch<'a> {
     name: &'a str,
     entry: &'static str,
@@ -164,8 +163,7 @@ pub fn like(x: &Array, dtype: DType) -> Result<Array> {
     Array::empty(x.shape(), dtype, x.device())
 }
 
-/// The dtype in which rows of these lengths are written: float32 for halves whose rows would not all start on
-/// whole words.
+/// The dtype in which rows of these lengths are written: float32 for halves not all of which start on words.
 pub fn dtype_of_rows(dtype: DType, lengths: &[usize]) -> DType {
     if lengths.iter().all(|n| n.is_multiple_of(per_word(dtype))) { dtype } else { DType::F32 }
 }

@@ -36,8 +36,7 @@ impl PointwiseInt<1> for Limit {
     }
 }
 
-/// `out[o, k, i] = x[o, idx[k], i]`: the axis is replaced by the shape of `idx`. Negative indices count from
-/// the end.
+/// `out[o, k, i] = x[o, idx[k], i]`: `idx` replaces the axis. Negative indices count from the end.
 pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
     let idx = &indices(idx)?;
     let mut dims: Vec<usize> = x.shape().iter().take(axis).collect();
@@ -82,8 +81,7 @@ fn read_along(
     Ok(out)
 }
 
-/// The transpose of [`take`]: adds `g` to zeros of `shape` at `idx` along `axis`, in the order of the
-/// indices.
+/// The transpose of [`take`]: adds `g` to zeros of `shape` at `idx` along `axis`, in their order.
 pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let idx = &indices(idx)?;
     let length = idx.numel();
@@ -150,8 +148,7 @@ fn whole(x: &Array, shape: Shape) -> Result<Array> {
     x.with_layout(shape, &strides[..shape.rank()], x.offset())
 }
 
-/// Writes `x` to a region of a tensor of `fill`: `out[start + step * i] = x[i]` on every axis. Steps may be
-/// negative, not zero.
+/// Writes `x` into `fill`: `out[start + step * i] = x[i]` on every axis. Steps are not zero.
 pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f64) -> Result<Array> {
     let out = Array::empty(*shape, x.dtype(), x.device())?;
     // Whole words are copied as bits, so that NaN payloads and subnormals survive.

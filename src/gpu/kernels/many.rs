@@ -1,10 +1,8 @@
-//! One dispatch over many tensors, each with its own bindings. A workgroup finds its tensor in a parameter
-//! table.
+//! One dispatch over many tensors, each with its own bindings. A workgroup finds its own in a table.
 //!
 //! WGSL cannot index bindings. So a shader file for one tensor (`g0`, `x0`, ...) is expanded to the number of
 //! tensors: one binding per tensor and role, and one case in the functions that read and write an element. A
-//! whole workgroup takes the same case. If a GPU has too few bindings, the tensors are divided among several
-//! dispatches.
+//! whole workgroup takes the same case. Too few bindings make several dispatches.
 
 use super::copy::index_of;
 use super::dispatch::Dispatch;
@@ -58,8 +56,7 @@ pub struct Family<'a> {
 
 impl Family<'_> {
     /// Runs the kernel over all `entries`, as many per dispatch as the GPU can bind and `most` allows.
-    /// `header` adds the parameters before the table, given the number of the first workgroup and of all in a
-    /// dispatch.
+    /// `header` adds parameters before the table, given the numbers of the first workgroup and of all.
     pub fn launch(
         &self, entries: &[ManyItem], most: usize, header: impl Fn(&mut Dispatch, usize, usize),
     ) -> Result<()> {

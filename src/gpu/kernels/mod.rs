@@ -1,8 +1,7 @@
 //! Host code of the shaders: it chooses a variant, lays out its parameters and launches it.
 //!
 //! Each file mirrors the family of the same name in `src/cpu/`, function by function.
-//! `src/gpu/kernels/dispatch.rs` puts a launch together; `src/gpu/kernels/parts.rs` splits long loops into
-//! several.
+//! `src/gpu/kernels/dispatch.rs` puts a launch together; `src/gpu/kernels/parts.rs` splits long ones.
 pub mod attention;
 pub mod conv;
 pub mod copy;

@@ -1,7 +1,6 @@
 //! Softmax, layer normalisation and cross entropy on the GPU; the counterpart of `src/cpu/rows/norm.rs`.
 //!
-//! A row is kept in the registers of 16, 64 or 256 threads and read once; a whole workgroup loops over a
-//! longer row.
+//! A row is kept in the registers of 16, 64 or 256 threads and read once; a workgroup loops over longer rows.
 
 use super::copy::{cast, flat, from_start, index_of};
 use super::dispatch::{Dispatch, dtype_of_rows, like, words_of};
@@ -65,8 +64,7 @@ pub fn softmax(x: &Array, log: bool) -> Result<Array> {
     cast(&out, x.dtype())
 }
 
-/// The VJP of [`softmax`]: `y * (g - sum(g * y))`, or `g - exp(y) * sum(g)` for the logarithm; `y` is the
-/// output.
+/// The VJP of [`softmax`]: `y * (g - sum(g * y))`, or `g - exp(y) * sum(g)` for the logarithm.
 pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     let (g, y) = (from_start(g)?, from_start(y)?);
     let rows = Rows::of(&y, 1);

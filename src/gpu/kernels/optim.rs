@@ -29,8 +29,7 @@ fn write_back<'a>(pairs: impl Iterator<Item = (&'a Array, &'a Array)>) -> Result
 }
 
 /// Performs one step of `rule`, in place, on parameters that share no memory: one dispatch per dtype of
-/// gradients, or more if the GPU has too few bindings for all parameters. Nothing changes if `found`, an
-/// int32 on the GPU, is not 0.
+/// gradients, or more if bindings are short. Nothing changes if `found`, an int32 on the GPU, is not 0.
 pub fn step(slots: &[Slot], rule: &UpdateRule, found: Option<&Array>) -> Result<()> {
     step_by(slots, rule, found, usize::MAX)
 }
@@ -125,8 +124,7 @@ fn entries(arrays: &[Array]) -> Vec<ManyItem<'_>> {
 }
 
 /// The square root of the sum of squares of all elements of all arrays, a 0-d float32 array on the GPU. One
-/// dispatch reads the arrays (more for several dtypes or too few bindings), one adds partial sums, one takes
-/// the root.
+/// dispatch reads the arrays (more for several dtypes or few bindings), one adds sums, one takes the root.
 pub fn norm(arrays: &[&Array]) -> Result<Array> {
     let mut flat: Vec<Array> = arrays.iter().map(|g| flat_gradient(g)).collect::<Result<_>>()?;
     flat.sort_by_key(|g| g.dtype() as u8);
@@ -182,8 +180,7 @@ pub fn scale(arrays: &[&Array], factor: &Array) -> Result<()> {
     scale_by(arrays, factor, &unread)
 }
 
-/// Multiplies every array by `factor`, in place; writes to `found`, an int32, whether any element was
-/// infinite or NaN.
+/// Multiplies every array by `factor`, in place; writes to `found`, int32, whether one was infinite or NaN.
 pub fn unscale(arrays: &[&Array], factor: f64, found: &Array) -> Result<()> {
     super::create::fill(found, 0.0)?;
     // The factor is passed as data: as text, each new value would compile a kernel.

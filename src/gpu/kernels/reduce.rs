@@ -1,5 +1,4 @@
-//! Reductions on the GPU, and the operations that they share with scans; the counterpart of
-//! `src/cpu/reduce/mod.rs`.
+//! Reductions on the GPU, and the operations shared with scans; counterpart of `src/cpu/reduce/mod.rs`.
 //!
 //! A long reduction with few outputs is split into parts that run concurrently; a second dispatch reduces
 //! their results. The split, and so the order of every sum, depends only on the shape.

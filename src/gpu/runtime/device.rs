@@ -2,8 +2,7 @@
 //!
 //! Drivers do not survive concurrent creation or destruction of devices, so the instance and each device are
 //! created under a lock and leaked at exit. A software adapter is used only if `WENGERT_GPU=software`
-//! requests it, or if there is no other and a program names the device `gpu` explicitly. Read next:
-//! `src/gpu/runtime/queue.rs`.
+//! requests it, or if there is no other and a program names `gpu`. Read next: `src/gpu/runtime/queue.rs`.
 
 use super::pipeline::Pipelines;
 use super::pool::Pool;

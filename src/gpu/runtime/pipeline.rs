@@ -28,8 +28,7 @@ pub struct Pipeline {
 pub struct Layout {
     /// Unique on its GPU.
     pub(crate) id: u32,
-    /// For each storage buffer, in order, whether the kernel writes it; a uniform structure of parameters
-    /// follows.
+    /// For each storage buffer, in order, whether the kernel writes it; a uniform of parameters follows.
     pub(crate) writable: Vec<bool>,
     pub(crate) raw: wgpu::BindGroupLayout,
     pipeline: wgpu::PipelineLayout,

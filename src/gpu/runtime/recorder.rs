@@ -184,8 +184,7 @@ impl Recorder {
         }
     }
 
-    /// Counts bytes written by the host. Returns how many await a submission; the count restarts at
-    /// [`CHUNK`].
+    /// Counts bytes written by the host; returns how many await a submission, from 0 again at [`CHUNK`].
     pub(crate) fn count_upload(&mut self, bytes: usize) -> usize {
         let total = self.uploaded + bytes;
         self.uploaded = if total >= CHUNK { 0 } else { total };

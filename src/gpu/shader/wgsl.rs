@@ -3,8 +3,7 @@
 //! Every operation on an [`Expr`] appends one line `let v7 = v3 * v2;` to the function being written and
 //! returns a handle to it. So calling a rule that is generic over `Real` produces a shader function. The
 //! functions of `src/math/mod.rs` become WGSL library functions (`w_exp`, `w_tanh`, ...) in the same way, so
-//! that CPU and GPU use one formula; the built-in `exp`, `tanh`, ... of GPUs are less accurate and vary
-//! between vendors.
+//! that CPU and GPU use one formula; the `exp`, `tanh`, ... of GPUs are less accurate and differ.
 //!
 //! WGSL compilers may assume that no NaN or infinity exists. So tests for NaN read bits, and such constants
 //! are hidden behind a variable. The hardware may flush subnormal numbers to 0.

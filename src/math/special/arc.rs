@@ -1,5 +1,4 @@
-//! Inverse trigonometric and hyperbolic functions: odd polynomials near 0, and elsewhere a reduction to them
-//! or a logarithm.
+//! Inverse trigonometric and hyperbolic functions: odd polynomials near 0, elsewhere reduced or a logarithm.
 
 use super::{Precision, log_parts, odd_series, series};
 use crate::math::{INFINITY, Lane, NAN, log_edges, with_sign_of};

@@ -225,8 +225,7 @@ fn zeta<P: Precision, L: Lane>(x: L, n: usize) -> L {
     L::select(far, series, sum)
 }
 
-/// `pi` times the derivative of order `n` of `cot(pi x)` as a polynomial in `cot(pi x)`, since the first
-/// derivative is `-pi (1 + c^2)`.
+/// `pi` times the derivative of order `n` of `c = cot(pi x)` in powers of `c`, as `c' = -pi (1 + c^2)`.
 #[inline(always)]
 fn cotangent_polynomial(n: usize) -> [f64; MOST + 2] {
     let mut coefficients = [0.0; MOST + 2];

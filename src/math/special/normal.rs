@@ -1,5 +1,4 @@
-//! The normal distribution: the complement of the error function, the distribution function, GELU, and the
-//! inverse of the error function.
+//! The normal distribution: its function, GELU, the complement and the inverse of the error function.
 //!
 //! Near 0 all use the polynomial of the error function. The tail is `exp(-x^2)` times a slowly varying
 //! function (M. Shepherd and J. Laframboise, 1981), so that small values have as many good bits as others;
@@ -69,8 +68,7 @@ pub fn gelu<P: Precision, L: Lane>(x: L) -> L {
     L::select(size.lt(L::lit(NDTR_NEAR)), x * normal_near::<P, L>(x), far)
 }
 
-/// Inverse of the error function, after M. Giles (2012): `x` times a polynomial in `w = -log(1 - x^2)`, or in
-/// its square root.
+/// Inverse of the error function (M. Giles, 2012): `x` times a polynomial in `w = -log(1 - x^2)` or its root.
 #[inline(always)]
 pub fn erfinv<P: Precision, L: Lane>(x: L) -> L {
     let size = x.abs();

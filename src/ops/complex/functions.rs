@@ -216,8 +216,7 @@ impl ComplexSym {
 
     pub fn atanh(self) -> ComplexSym {
         let (a, b) = (self.re, self.im);
-        // Uses the absolute value of `a` (odd in `a`): at the left, the logarithm of a difference loses
-        // digits near -1.
+        // Uses the absolute value of `a` (odd in `a`): at the left, the log of a difference is poor near -1.
         let left = a.lt(Sym::lit(0.0));
         let size = Sym::select(left, -a, a);
         let side = 1.0 - size;

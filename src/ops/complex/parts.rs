@@ -45,8 +45,7 @@ pub fn join(re: &Tensor, im: &Tensor) -> Result<Tensor> {
     crate::ops::views::join::stack(&[part(re)?, part(im)?], -1)?.view_as_complex()
 }
 
-/// Converts from or to a complex dtype. Real drops the imaginary part; bool is true where the number is not
-/// 0.
+/// Converts from or to a complex dtype. Real drops the imaginary part; bool is true where it is not 0.
 pub fn cast(x: &Tensor, dtype: DType) -> Result<Tensor> {
     match (x.dtype().is_complex(), dtype.is_complex()) {
         (true, true) => x.view_as_real()?.cast(dtype.real())?.view_as_complex(),

@@ -181,8 +181,7 @@ pub fn per_channel(bias: &Tensor, rank: usize) -> Result<Tensor> {
     bias.reshape(&Shape::new(&dims)?)
 }
 
-/// The axis into which the batch is folded: one that only the batched operand has, or groups if both are
-/// batched.
+/// The axis into which the batch is folded: one that only the batched operand has, or groups for both.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Along {
     Images,

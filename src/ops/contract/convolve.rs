@@ -1,5 +1,4 @@
-//! The public functions of convolution and transposed convolution: they check the options and build a
-//! [`Window`].
+//! The public functions of convolution and its transpose: they check the options and build a [`Window`].
 
 use crate::array::window::{AXES, Window};
 use crate::ops::contract::conv::{Conv, ConvBias, Member, per_channel};
@@ -151,8 +150,7 @@ fn check_bias(op: &str, bias: &Tensor, channels: usize) -> Result<()> {
 }
 
 impl Tensor {
-    /// Convolution (cross-correlation, as usual in deep learning) of `[n, groups * c, ..]` with a weight of
-    /// shape `[o, c, kernel..]`.
+    /// Convolution (cross-correlation) of `[n, groups * c, ..]` with a weight of shape `[o, c, kernel..]`.
     pub fn conv(&self, weight: &Tensor, bias: Option<&Tensor>, options: &ConvOptions) -> Result<Tensor> {
         let op = options.name(false);
         let (x, w, single) =

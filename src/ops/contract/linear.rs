@@ -1,6 +1,5 @@
 //! A layer, `act(x W' + b)`, as one operation. Bias and activation are applied while the product is in the
-//! cache, the tape gets one node, and one backward step computes all wanted gradients without transposing
-//! memory.
+//! cache, the tape gets one node, and one step backward computes all gradients, transposing nothing.
 
 use crate::array::shape::Axes;
 use crate::cpu::product::epilogue::{Activation, Epilogue};

@@ -66,8 +66,7 @@ fn places(window: &Window, device: Device) -> Result<Tensor> {
 }
 
 impl Tensor {
-    /// Extracts the windows of `[n, c, height, width]` (or of one image) as columns:
-    /// `[n, c * elements, windows]`.
+    /// The windows of `[n, c, height, width]` (or one image) as columns: `[n, c * elements, windows]`.
     pub fn unfold(&self, options: &PatchOptions) -> Result<Tensor> {
         if self.rank() != 3 && self.rank() != 4 {
             return Err(Error::shape(format!(

@@ -63,8 +63,7 @@ impl Linear for Take {
     }
 }
 
-/// Converts indices into each of `size` ranges of length `n` (batch axis in front) to indices into their
-/// concatenation.
+/// Converts indices into each of `size` ranges of length `n` (batch axis first) to those into all as one.
 fn offset_index(index: &Tensor, size: usize, n: usize) -> Result<Tensor> {
     let from_front = index_from_front(index, 0, n)?;
     let mut dims = vec![1; index.rank()];

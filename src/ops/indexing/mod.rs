@@ -165,8 +165,7 @@ impl Tensor {
         Ok((axis, index))
     }
 
-    /// Returns this tensor with the slices of `source` added to those along `axis` that `index`, a vector,
-    /// selects.
+    /// This tensor with the slices of `source` added to those along `axis` that the vector `index` selects.
     pub fn index_add(&self, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
         if self.rank() == 0 && source.rank() == 0 {
             let out = self.at_least_vector()?.index_add(axis, index, &source.at_least_vector()?)?;

@@ -55,8 +55,7 @@ impl OfMatrix for Eig {
 }
 
 impl Tensor {
-    /// The eigenvalues of square matrices, in no order, and eigenvectors of length 1 as columns; both
-    /// complex.
+    /// The eigenvalues of square matrices, in no order, and unit eigenvectors as columns; both complex.
     pub fn eig(&self) -> Result<(Tensor, Tensor)> {
         check_square("eig", self)?;
         Ok(outputs::<2>(bind(Eig { real: !self.dtype().is_complex() }, &[self])?)?.into())

@@ -178,8 +178,7 @@ impl Tensor {
         bind(Det, &[self])
     }
 
-    /// The Moore-Penrose inverse; singular values of at most `absolute`, or `relative` times the largest,
-    /// count as zero.
+    /// The Moore-Penrose inverse; singular values up to `absolute`, or `relative` times the largest, are 0.
     pub fn pinv(&self, absolute: f64, relative: f64) -> Result<Tensor> {
         check_matrix("pinv", self)?;
         bind(Pinv { cutoff: [absolute, relative].into() }, &[self])

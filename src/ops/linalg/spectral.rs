@@ -3,8 +3,7 @@
 //! Vectors are determined up to a sign, and up to a rotation where values are equal. Derivatives of vectors
 //! divide by differences of values. Values that differ by no more than rounding errors (the side of the
 //! matrix times epsilon times the largest value) count as equal, and such pairs contribute nothing. So
-//! derivatives are right, even for repeated values, of functions of the values alone and of the polar factor
-//! `U V'`.
+//! derivatives of functions of the values alone, and of the polar factor `U V'`, are always right.
 
 use super::*;
 
@@ -69,8 +68,7 @@ impl OfMatrix for Eigh {
     }
 }
 
-/// `A = U diag(s) V'`, with as many singular values as the shorter side. Outputs: `U`, `s` in descending
-/// order, `V'`.
+/// `A = U diag(s) V'`, with as many singular values as the shorter side, descending. Outputs: `U`, `s`, `V'`.
 ///
 /// With `P = U' dA V`: `P + P'` over differences of values is the sum of `U' dU` and `V' dV`, and `P - P'`
 /// over sums of values is their difference.
@@ -169,8 +167,7 @@ impl Tensor {
         Ok(outputs::<2>(bind(Eigh, &[self])?)?.into())
     }
 
-    /// `U`, the singular values in descending order, and `V'`: columns, values and rows as many as the
-    /// shorter side.
+    /// `U`, the descending singular values, and `V'`: columns, values and rows as many as the shorter side.
     pub fn svd(&self) -> Result<(Tensor, Tensor, Tensor)> {
         check_matrix("svd", self)?;
         Ok(outputs::<3>(bind(Svd, &[self])?)?.into())

@@ -68,8 +68,7 @@ impl General for TriangularSolve {
     }
 }
 
-/// The lower triangular `L` with `A = L L'`. Only the lower triangle of `A` is read; derivatives are those
-/// along symmetric matrices.
+/// The lower triangular `L` with `A = L L'`. Reads `A`'s lower triangle; derivatives along symmetric `A`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cholesky;
 
@@ -101,8 +100,7 @@ impl OfMatrix for Cholesky {
 }
 
 impl Tensor {
-    /// The lower triangular factor `L` of symmetric positive definite matrices `L L'`; only the lower
-    /// triangle is read.
+    /// The lower triangular factor `L` of positive definite matrices `L L'`; only the lower triangle is read.
     pub fn cholesky(&self) -> Result<Tensor> {
         check_square("cholesky", self)?;
         bind(Cholesky, &[self])

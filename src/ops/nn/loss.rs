@@ -1,5 +1,4 @@
-//! Losses. Cross-entropy is one fused operation whose gradient is softmax minus target; the others are
-//! composites.
+//! Losses. Cross-entropy is one fused operation whose gradient is softmax minus target; others are composed.
 
 use crate::ops::prelude::*;
 use crate::ops::reduce::index_type;

@@ -90,8 +90,7 @@ impl Composite for SoftmaxVjp {
 }
 
 /// Layer normalisation (Ba, Kiros and Hinton 2016) over the last `axes` axes: `(x - mean) * rstd * weight +
-/// bias`. Inputs: x, then weight and bias if `affine`. Outputs: y, mean, rstd; the statistics have the
-/// leading axes.
+/// bias`. Inputs: x, then weight and bias if `affine`. Outputs: y, and mean, rstd of the leading axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LayerNorm {
     /// The number of trailing axes that are normalised.

@@ -61,8 +61,7 @@ macro_rules! binary_table {
             LogAddExp logaddexp(x, y) =
                 R::select(x.eq(y), x + LN_2, R::select(x.gt(y), x, y) + (-((x - y).abs())).exp().log1p()),
                 [(g, x, y) => share(x, y, g), (g, x, y) => share(y, x, g)], Any, Cheap, float, Undefined;
-            /// Length of the vector `(x, y)` without overflow, infinite where either is; at 0 the gradient is
-            /// 0.
+            /// Length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0.
             Hypot hypot(x, y) = hypotenuse(x.abs(), y.abs()),
                 [(g, x, y) => g * hypot_slope(x, y), (g, x, y) => g * hypot_slope(y, x)],
                 Any, Cheap, float, Undefined;

@@ -19,8 +19,7 @@ struct Run<'a> {
     x: &'a [&'a Array],
     /// The row, for its name and its kind.
     fun: Fun,
-    /// Which of the row's functions it is: 0 for the value, `1 + i` for the partial for input `i`, `129 + i`
-    /// for how that changes.
+    /// Which of the row's functions: 0 is the value, `1 + i` the partial for input `i`, `129 + i` its change.
     #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
     rule: u8,
     /// The row's attributes.
@@ -95,8 +94,7 @@ impl Map {
     }
 }
 
-/// `sum += g` in place, through any strides, for sums of gradients that only their walk holds: nothing needs
-/// to be told of the write.
+/// `sum += g` in place, through any strides, for sums of gradients that only their walk holds.
 #[inline(always)]
 pub fn add_into(sum: &Array, g: &Array) -> Result<()> {
     eval::run(&Map::ADD, &[sum, g], &[sum][..], debug::modes())
@@ -169,8 +167,7 @@ impl Elementwise for Map {
     }
 }
 
-/// Raises where an integer would be divided by zero. On a GPU the answer would come too late, and the result
-/// is 0.
+/// Raises for an integer divided by zero; on a GPU, where that would come too late, the result is 0.
 fn check_divisor(op: &Map, x: &[&Array]) -> Result<()> {
     let divides = matches!(op.fun, Fun::Binary(Binary::FloorDivide | Binary::Remainder | Binary::Fmod));
     if !divides || x[1].device() != Device::Cpu || x.iter().any(|a| a.numel() == 0) {

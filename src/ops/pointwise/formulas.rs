@@ -92,8 +92,7 @@ rule! {
     /// Derivative of the modified Bessel function of order 1.
     pub fn i1_slope(x) { x.i0() * (R::lit(1.0) - bessel_ratio(x)) }
 }
-/// `1 - i1(x) / i0(x)` far out, in powers of `1 / x` from the first on: from `r' = 1 - r / x - r^2` for
-/// `r = i1 / i0`.
+/// `1 - i1(x) / i0(x)` far out, in powers of `1 / x`: from `r' = 1 - r / x - r^2` for `r = i1 / i0`.
 const BESSEL_GAP: [f64; 18] = [
     0.5, 0.125, 0.125, 0.1953125, 0.40625, 1.0478515625, 3.21875, 11.466461181640625, 46.478515625,
     211.27614974975586, 1064.67822265625, 5892.0457146167755, 35528.87744140625, 231884.6359563172,
@@ -138,8 +137,7 @@ rule! {
         R::select(rest.eq(zero), signed_zero, R::select(wrong, rest + y, rest))
     }
 
-    /// `x / y` rounded down: the remainder goes first, so that a rounded quotient cannot reach the next
-    /// integer.
+    /// `x / y` rounded down: the remainder goes first, lest a rounded quotient reach the next integer.
     pub fn floor_quotient(x, y) {
         let (rest, zero) = (x.fmod(y), R::lit(0.0));
         let below = R::select(rest.lt(zero) & y.gt(zero) | rest.gt(zero) & y.lt(zero), R::lit(1.0), zero);
@@ -148,8 +146,7 @@ rule! {
         R::select(y.eq(zero), x / y, signed)
     }
 
-    /// Angle of the point `(x, y)`, from `-pi` to `pi`; which end, and which side at 0, the signs of zeros
-    /// say.
+    /// Angle of the point `(x, y)`, from `-pi` to `pi`; signs of zeros choose the end, and the side at 0.
     pub fn angle(y, x) {
         let zero = R::lit(0.0);
         let (height, width) = (y.abs(), x.abs());
@@ -164,8 +161,7 @@ rule! {
         R::select(x.ne(x) | y.ne(y), x + y, part)
     }
 
-    /// What the logistic function is taken of in GELU's tanh approximation, since `(1 + tanh(u)) / 2` is that
-    /// of `2 u`.
+    /// The logistic function's argument in GELU's tanh approximation: `(1 + tanh(u)) / 2` is that of `2 u`.
     pub fn gelu_gate(x) { 1.5957691216057308 * (x + 0.044715 * (x * x * x)) }
 
     /// Derivative of GELU's tanh approximation; far out, where the cube overflows, that of a closer number.
@@ -250,8 +246,7 @@ rule! {
         where_nonzero(size, x / size / size)
     }
 
-    /// The slope of the length of the vector `(x, y)` in `x`, by the ratio of both, whose derivatives do not
-    /// cancel; 0 at 0.
+    /// The slope of the length of `(x, y)` in `x`, by their ratio, whose derivatives do not cancel; 0 at 0.
     pub fn hypot_slope(x, y) {
         let (one, zero) = (R::lit(1.0), R::lit(0.0));
         let wide = x.abs().ge(y.abs());

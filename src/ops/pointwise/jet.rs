@@ -93,8 +93,7 @@ impl<R: Real> Neg for Jet<R> {
     }
 }
 
-/// A primitive function: its row says what it makes of a tangent, but where the row reads an output whose
-/// digits are gone.
+/// A primitive function: its row says what it makes of a tangent, unless it reads an output that lost digits.
 macro_rules! primitive {
     (tanh, $x:ident, $o:ident, $t:ident) => {
         $t / $x.cosh() / $x.cosh()

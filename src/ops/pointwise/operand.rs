@@ -111,8 +111,7 @@ impl<'a> Operand<'a> {
     }
 
     /// [`Operand::to_tensor`] for a row of the table whose result has this dtype. Beside halves, numbers and
-    /// 0-d tensors keep the range and the digits of float32, in which the row computes, so that the result is
-    /// rounded once.
+    /// 0-d tensors keep the range and digits of float32, in which the row computes: one rounding.
     pub fn to_rule_input(self, dtype: DType, like: &Tensor) -> Result<Cow<'a, Tensor>> {
         if let Operand::Tensor(x) = self
             && x.dtype() == dtype
@@ -150,8 +149,7 @@ pub fn meeting<'a>(operands: &[&'a Tensor]) -> &'a Tensor {
     operands.iter().find(stays).unwrap_or(&operands[0])
 }
 
-/// The common dtype of two tensors, as in PyTorch: a 0-d tensor does not widen one with axes of the same
-/// category.
+/// The common dtype of two tensors, as in PyTorch: a 0-d one does not widen one with axes in its category.
 pub fn promote(x: &Tensor, y: &Tensor) -> DType {
     let (a, b) = (x.dtype(), y.dtype());
     if a == b {

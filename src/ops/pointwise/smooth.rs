@@ -100,8 +100,7 @@ rule! {
         R::select(tail, x * power * 8.756510762696521e-27, x * mish_gate(x, power))
     }
 
-    /// The derivative of `x tanh(log(1 + exp(x)))`; far out, where `x` times a number of 0 may be none, that
-    /// of a closer number.
+    /// The derivative of `x tanh(log(1 + exp(x)))`; far out, where `x * 0` may be NaN, that nearer by.
     pub fn mish_slope(x) {
         let (zero, end) = (R::lit(0.0), R::lit(1e3));
         let y = R::select(x.gt(end), end, R::select(x.lt(-end), -end, x));

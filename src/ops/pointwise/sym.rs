@@ -1,8 +1,7 @@
 //! `Sym`: the reading of a rule as tensor operations, for derivatives of derivatives.
 //!
 //! A rule wants numbers it can copy, and operators that cannot fail; tensors are neither. So a `Sym` is a
-//! handle into a thread-local arena that lives for one reading, and the first error is kept there until the
-//! reading ends.
+//! handle into a thread-local arena that lives for one reading and keeps its first error.
 //!
 //! Every rule is compiled for it, so what an operation does is never inlined.
 

@@ -1,6 +1,5 @@
 //! From the rows of the tables to Rust types: `define_table!` makes an enum of the rows, their names and
-//! documentation, and the way from a row to a type that implements [`Pointwise`], for its value and each of
-//! its derivatives.
+//! documentation, and the way from a row to a type that implements [`Pointwise`], for value and derivatives.
 //!
 //! Whoever wants to do something with any row (run it, record it, print it as WGSL) implements [`Visit`].
 
@@ -165,8 +164,7 @@ impl Fun {
     pub fn partial<V: Visit>(self, wrt: usize, p: [f64; 2], v: V) -> Option<V::Out> {
         of_row!(self, row => row.partial(wrt, p, v))
     }
-    /// Does `v` with the derivative of that derivative along the values it reads; `None` where it reads
-    /// nothing.
+    /// Does `v` with that derivative's derivative along the values it reads; `None` where it reads nothing.
     pub fn jet<V: Visit>(self, wrt: usize, p: [f64; 2], v: V) -> Option<V::Out> {
         of_row!(self, row => row.jet(wrt, p, v))
     }

@@ -66,8 +66,7 @@ impl Composite for Prod {
     const JVP: &'static str = BY_PARTS;
     const OWN: Own = Own { batch: true, ..Own::NONE };
 
-    /// A tree of products: its derivatives are exact at zeros, to every order. Dividing by each factor is
-    /// not.
+    /// A tree of products: its derivatives are exact at zeros, unlike quotients by factors.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         one!(x[0].accumulated(|x| self.tree(x)))
     }

@@ -74,8 +74,7 @@ impl Tensor {
         })
     }
 
-    /// What `f`, homogeneous of this degree, makes of the sum of squared deviations from the mean and of the
-    /// divisor of the variance.
+    /// What `f`, homogeneous of this degree, makes of the sum of squared deviations, and of its divisor.
     fn about_mean(
         &self, op: &str, axes: Option<&[i64]>, correction: f64, keepdim: bool, degree: u32,
         f: impl Fn(&Tensor, f64) -> Result<Tensor>,

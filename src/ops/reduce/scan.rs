@@ -245,8 +245,7 @@ impl Tensor {
         self.running(axis, false)
     }
 
-    /// `log(cumsum(exp(x)))` along `axis`, without overflow: sums relative to the largest element so far,
-    /// which decay where it grows.
+    /// `log(cumsum(exp(x)))` along `axis`, without overflow: sums relative to the largest so far.
     pub fn logcumsumexp(&self, axis: i64) -> Result<Tensor> {
         let x = self.cast(self.dtype().to_float())?;
         if x.rank() == 0 || x.numel() == 0 {

@@ -62,8 +62,7 @@ impl Discrete for ScatterExtreme {
 }
 
 impl Tensor {
-    /// Returns the insertion indices of `values` into this ascending tensor: one row for all, or one per row
-    /// of `values`.
+    /// The insertion indices of `values` into this ascending tensor: one row for all, or one per row.
     pub fn search_sorted(&self, values: &Tensor, right: bool) -> Result<Tensor> {
         let (own, of) = (self.shape(), values.shape());
         let lead = |s: &Shape| s.part(0, s.rank().saturating_sub(1));

@@ -1,6 +1,5 @@
 //! Strided subsets of a tensor, in row-major index space; any chain of views reduces to one. `AsStrided`
-//! reads one, `AsStridedTranspose` is the transpose, and `Put` replaces one, so that a write into a view is a
-//! function of the whole.
+//! reads one, `AsStridedTranspose` is the transpose, `Put` replaces one: writes into views as functions.
 
 use crate::array::shape::{Axes, MAX_RANK};
 use crate::ops::pointwise::elementwise::add_into;

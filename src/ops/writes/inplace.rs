@@ -69,8 +69,7 @@ fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<T
     Ok(recorded_part(value.cast(target.dtype())?))
 }
 
-/// Gives `value` its own node of the tape if another handle to it exists: a copy of a leaf is no leaf, and
-/// has its own hooks.
+/// Gives `value` its own node if another handle to it exists: a copy of a leaf is none, with its own hooks.
 fn unshared(value: Tensor) -> Result<Tensor> {
     let shared = value.traced().is_some_and(|t| Arc::strong_count(t) > 1);
     if shared { value.renamed() } else { Ok(value) }
@@ -256,8 +255,7 @@ fn write_over(op: &str, memory: &Array, f: impl FnOnce(Donated) -> Result<Tensor
     Ok(over_memory(&next, memory))
 }
 
-/// Writes `new` to the rows of `width` elements of `table`, contiguous memory under `memory`, or adds it
-/// there.
+/// Writes `new` to the rows of `width` elements of `table`, contiguous under `memory`, or adds it.
 pub fn store_rows(
     op: &str, memory: &Array, (table, width): (&Array, usize), new: &Array, index: &Array, add: bool,
 ) -> Result<()> {

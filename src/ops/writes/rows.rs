@@ -255,8 +255,7 @@ fn divisor(a: usize, b: usize) -> usize {
 }
 
 impl Tensor {
-    /// Returns this tensor with rows replaced by those of `value`, which has the shape `rows.shape`, or with
-    /// these added.
+    /// This tensor with rows replaced by those of `value`, of shape `rows.shape`, or with these added.
     pub fn put_rows(&self, rows: &Rows, value: &Tensor, add: bool) -> Result<Tensor> {
         self.put_rows_over(rows, value, add, Donated::default())
     }

@@ -5,8 +5,7 @@ use crate::interp::is_grad_enabled;
 use crate::op::Op;
 use crate::ops::prelude::*;
 
-/// Raises, while recording, for a leaf that requires a gradient, or a custom function's output with shared
-/// memory.
+/// Raises, while recording, for a leaf that requires a gradient, or a custom output of shared memory.
 pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
     let Some(edge) = target.edge() else { return Ok(()) };
     if let Some(Op::Custom(custom)) = edge.node.op() {

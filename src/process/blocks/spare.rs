@@ -3,8 +3,7 @@
 //!
 //! Small requests, such as a node of the tape, share one block per process, which is freed for the first of
 //! them that fails. Tensors cannot be allocated until the block is back, so that short memory shows where it
-//! can be reported. Libraries with large requests, such as `faer`, run with a reserve of their own
-//! ([`with`]).
+//! can be reported. `faer`, with large requests, runs with its own reserve ([`with`]).
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;

@@ -42,8 +42,7 @@ fn _collecting(phase: &str, info: &Bound<'_, PyDict>) -> PyResult<()> {
     Ok(())
 }
 
-/// How many entries of the tape the collections of this process have walked over, for tests of what they
-/// cost.
+/// How many entries of the tape the collections of this process have walked, for tests of their cost.
 #[pyfunction]
 fn _entries_walked() -> u64 {
     WALKED_IN_ALL.load(Ordering::Relaxed)

@@ -313,8 +313,7 @@ impl CustomRule for PyRule {
     }
 }
 
-/// Calls a function with custom rules: `rule` holds them, `forms` says where those for reverse and forward
-/// mode come from.
+/// Calls a function with custom rules: `rule` holds them, `forms` says where both modes' come from.
 #[pyfunction]
 fn _custom(
     rule: Bound<'_, PyAny>, name: &str, inputs: Vec<Tensor>, forms: (Form, Form), strict: bool, batches: bool,

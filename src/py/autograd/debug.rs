@@ -126,8 +126,7 @@ impl PyScript {
         self.0.names()
     }
 
-    /// Runs all again on the memory that was found: with random numbers of another seed, another learning
-    /// rate, and so many steps later.
+    /// Runs all again on the memory found: with another seed, another learning rate, so many steps later.
     #[pyo3(signature = (seed=None, lr=None, later=0))]
     fn run(&self, py: Python<'_>, seed: Option<u64>, lr: Option<f64>, later: i32) -> Result<()> {
         let with_seed = |settings: &mut Settings| {

@@ -45,8 +45,7 @@ struct Call<'a, 'py> {
 }
 
 impl<'a, 'py> Call<'a, 'py> {
-    /// Returns the call, and the argument `at` (which may count from the end) if that is a tensor of a
-    /// differentiable dtype.
+    /// The call, and the argument `at` (which may count from the end) if that is a differentiable tensor.
     fn of_tensor(
         function: &'a Any<'py>, args: &'a Bound<'py, PyTuple>, kwargs: Option<&'a Bound<'py, PyDict>>,
         at: isize,
@@ -127,8 +126,7 @@ fn _grad_of_tensor(
     Ok(Some((out, gradient.remove(0))))
 }
 
-/// Value of a function of tensors and its derivative along other tensors; None unless all arguments are
-/// tensors that fit together.
+/// Value of a function of tensors and its derivative along others; None unless all are tensors that fit.
 #[pyfunction]
 fn _jvp_of_tensors<'py>(
     function: &Any<'py>, primals: &Bound<'py, PyTuple>, tangents: &Bound<'py, PyTuple>, flatten: &Any<'py>,

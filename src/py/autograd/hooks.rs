@@ -178,8 +178,7 @@ pub fn retain(obj: &Bound<'_, PyTensor>, node: &Arc<Node>, index: u32) -> PyResu
 #[pymethods]
 impl PyNode {
     /// Calls `hook(grad_inputs, grad_outputs)` after this entry ran in a backward, with a tuple of the
-    /// gradients it computed and one of those it was given; a tuple that the hook returns replaces the
-    /// former.
+    /// gradients it computed and one of those it was given; a tuple returned replaces the former.
     fn register_hook(&self, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
         register_on(&self.0, "register_hook", hook, |f| {
             Hook::After(Arc::new(move |inputs: &Gradients, outputs: &Gradients| {
@@ -203,15 +202,13 @@ impl PyNode {
 }
 
 functions! {
-    /// Copies of these tensors, recorded as the outputs of one entry of the tape, whose hooks see all their
-    /// gradients.
+    /// Copies of these tensors, the outputs of one entry of the tape, whose hooks see all their gradients.
     _bundle(tensors: Tensors) -> Result<Vec<Tensor>> = Ok(Tensor::bundle(&tensors.0)?.into_vec());
     /// One number for each backward that this thread is in, innermost last.
     _backward_ids() -> Vec<u64> = running::ids();
 }
 
-/// Calls `hook(gradient)` when backward reaches this tensor, with the gradient of all examples at once where
-/// the tensor is inside `vmap`.
+/// Calls `hook(gradient)` when backward reaches this tensor; inside `vmap` with that of all examples at once.
 #[pyfunction]
 fn _watch(tensor: &Bound<'_, PyTensor>, hook: Bound<'_, PyAny>) -> PyResult<HookHandle> {
     let (Edge { node, index }, _) = edge_of(&refresh(tensor)?, "register_multi_grad_hook")?;

@@ -175,8 +175,7 @@ impl PyTensor {
         replace(slf, t.detach()).map(|()| slf.clone())
     }
 
-    /// Back-propagates from this tensor and adds the gradients of all leaves (or of `inputs`) to their
-    /// `.grad`.
+    /// Back-propagates from this tensor and adds the gradients of all leaves (or `inputs`) to `.grad`.
     ///
     /// Args:
     ///     gradient: the cotangent, of this tensor's shape (a tensor, or what `as_tensor` makes one of),
@@ -283,8 +282,7 @@ fn _backward(
     Ok(py.detached(|| backward::backward(&tensors, &grad_tensors, options, inputs.as_deref()))?)
 }
 
-/// Gradients of `outputs` with respect to `inputs`, None where no output depends on an input; no `.grad`
-/// changes.
+/// Gradients of `outputs` with respect to `inputs`, None where no output depends on one; no `.grad` changes.
 #[pyfunction]
 #[pyo3(signature = (outputs, inputs, grad_outputs, retain_graph, create_graph))]
 fn _grad(

@@ -122,8 +122,7 @@ readings! { PyNode, |object| object.0;
 
 #[pymethods]
 impl PyNode {
-    /// Per input of the operation: the entry its gradient goes to (or None) and which of that entry's outputs
-    /// it is.
+    /// Per input of the operation: the entry its gradient goes to (or None) and which output of that it is.
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let next =

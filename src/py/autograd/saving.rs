@@ -115,8 +115,7 @@ fn begun(hook: Arc<dyn SavedHook>) -> usize {
     })
 }
 
-/// Routes what operations save through `pack`, and back through `unpack` in backward. Returns the depth of
-/// the region.
+/// Routes what operations save through `pack`, and through `unpack` in backward. Returns the region's depth.
 #[pyfunction]
 fn _saved_hooks_enter(pack: Py<PyAny>, unpack: Py<PyAny>) -> usize {
     let unpack = Arc::new(Unpack(HostRef::new(Arc::new(unpack))));

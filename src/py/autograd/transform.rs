@@ -1,5 +1,4 @@
-//! Transforms of Python functions of lists of tensors; `python/wengert/transforms/__init__.py` flattens
-//! arguments around them.
+//! Transforms of Python functions of lists; `python/wengert/transforms/__init__.py` flattens arguments.
 
 use crate::autodiff::linearize::{self, Linear};
 use crate::autodiff::transform::{self, Pullback};
@@ -36,8 +35,7 @@ fn _vjp(function: &Bound<'_, PyAny>, primals: Vec<Tensor>) -> Result<(Vec<Tensor
     Ok((out, PyPullback(pullback)))
 }
 
-/// Runs a function of a list of tensors and pushes tangents (None is zero) through it: outputs and their
-/// tangents.
+/// Pushes tangents (None is zero) through a function of a list of tensors: outputs and their tangents.
 #[pyfunction]
 fn _jvp(
     function: &Bound<'_, PyAny>, primals: Vec<Tensor>, tangents: Vec<Option<Tensor>>,
@@ -157,8 +155,7 @@ fn get_autocast_dtype(py: Python<'_>, device_type: Option<&str>) -> PyResult<Opt
     dtype.map(|d| dtype_object(py, d)).transpose()
 }
 
-/// Whether a forward mode or a batch is in force, where a value takes the place of another instead of being
-/// written.
+/// Whether a forward mode or a batch is in force, where values are replaced instead of written.
 #[pyfunction]
 fn _replaces_values() -> bool {
     !interp::is_plain() && interp::replaces_values()

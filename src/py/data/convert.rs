@@ -1,8 +1,7 @@
 //! Conversion of Python data to tensors: nested lists, NumPy arrays without a copy, other arrays.
 //!
 //! An array comes in through `__array_interface__` and is kept alive by the tensor's buffer; it goes out
-//! through the buffer protocol (`src/py/data/memory.rs`). Other array libraries come in by DLPack
-//! (`src/py/data/dlpack.rs`).
+//! through the buffer protocol (`src/py/data/memory.rs`). Others come in by DLPack (`src/py/data/dlpack.rs`).
 
 use crate::py::autograd::debug;
 use crate::py::data::nested::{Class, from_nested, from_nested_as, number, scalar};

@@ -29,8 +29,7 @@ fn set_num_threads(threads: &Bound<'_, PyAny>) -> PyResult<()> {
     }
 }
 
-/// Bytes of host memory that tensors hold, the most they held, bytes kept for reuse, where allocations came
-/// from, and entries of the tape.
+/// Host memory: bytes that tensors hold and held at most, kept for reuse, allocations, entries of the tape.
 #[pyfunction]
 fn _memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     named!(
@@ -53,8 +52,7 @@ functions! {
     _empty_cache() = buffer::empty_cache();
 }
 
-/// Lets `count` more blocks of `large` bytes or more be made, and no further one: how short memory is tested.
-/// None ends that.
+/// Lets only `count` more blocks of `large` bytes or more be made, to test short memory. None ends that.
 #[pyfunction]
 #[pyo3(signature = (count=None, large=65536))]
 fn _fail_allocations(count: Option<usize>, large: usize) {

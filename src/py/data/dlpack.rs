@@ -92,8 +92,7 @@ fn type_of(dtype: DType) -> DlType {
 }
 
 unsafe extern "C" fn delete<M>(managed: *mut c_void) {
-    // SAFETY: `export` leaked this box, of which the struct is the first field; DLPack's deleter is called
-    // once.
+    // SAFETY: `export` leaked this box, whose first field is the struct; DLPack's deleter is called once.
     unsafe { drop(Box::from_raw(managed.cast::<Exported<M>>())) }
 }
 
@@ -137,8 +136,7 @@ fn capsule<'py, M>(
         byte_offset: 0,
     };
     let exported = Box::into_raw(Box::new(Exported { managed: managed(tensor), array, shape, strides }));
-    // SAFETY: the box is leaked, and its first field is the struct; `name` is static, as `PyCapsule_New`
-    // requires.
+    // SAFETY: the box is leaked, its first field is the struct; `name` is static, as `PyCapsule_New` wants.
     unsafe {
         let made = ffi::PyCapsule_New(exported.cast(), name.as_ptr(), Some(drop_capsule));
         Bound::from_owned_ptr_or_err(py, made)
@@ -164,8 +162,7 @@ fn export<'py>(py: Python<'py>, array: Array, versioned: bool, copied: bool) -> 
 
 #[pymethods]
 impl PyTensor {
-    /// A DLPack capsule over the memory. Raises BufferError for a tensor that requires a gradient or is on a
-    /// GPU.
+    /// A DLPack capsule over the memory. Raises BufferError for one that requires a gradient or is on a GPU.
     ///
     /// Strides are those of the tensor. Not every library takes all of them: PyTorch fails at negative ones,
     /// as of `flip`, and JAX at everything that is not in row-major order; pass them `x.contiguous()`.
@@ -224,8 +221,7 @@ impl Drop for Foreign {
 fn consume(capsule: &Bound<'_, PyAny>) -> PyResult<(Foreign, DlTensor, bool)> {
     let p = capsule.as_ptr();
     // SAFETY: the names are those of the standard for these structs. The struct is valid until the capsule is
-    // consumed and is read before other code runs. Renaming the capsule keeps its owner from freeing the
-    // struct.
+    // consumed, and read before. Renaming the capsule keeps its owner from freeing the struct.
     unsafe {
         if let Some(managed) = held::<Versioned>(p, VERSIONED) {
             let m = &*managed;
@@ -324,12 +320,10 @@ fn layout(tensor: &DlTensor) -> PyResult<(Shape, Vec<isize>)> {
     Ok((shape, strides))
 }
 
-/// A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by the DLPack
-/// protocol.
+/// A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by DLPack.
 ///
 /// Read-only memory is copied, and so is that of capsules without a version (JAX's), which cannot say whether
-/// it may be written. Raises BufferError for memory that is not on the host, and for a capsule whose
-/// description cannot be true.
+/// it may be written. Raises BufferError for memory not on the host, and for impossible descriptions.
 #[pyfunction]
 pub fn from_dlpack(array: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
     if let Ok(t) = array.cast::<PyTensor>() {

@@ -1,5 +1,4 @@
-//! `wengert.float32` and the other dtypes, and `wengert.device`: small immutable objects, equal to their
-//! names.
+//! `wengert.float32` and the other dtypes, and `wengert.device`: immutable objects, equal to their names.
 
 use crate::py::prelude::*;
 use pyo3::exceptions::PyOverflowError;

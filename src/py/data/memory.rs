@@ -28,8 +28,7 @@ struct Layout {
     strides: Vec<ffi::Py_ssize_t>,
 }
 
-/// Format of NumPy's 64-bit integers: C's `long` where that has 64 bits, which compiled code distinguishes
-/// from `long long`.
+/// Format of NumPy's 64-bit integers: C's `long` if it has 64 bits, which compilers tell from `long long`.
 const INT64: [&CStr; 2] = if size_of::<std::ffi::c_long>() == 8 { [c"l", c"L"] } else { [c"q", c"Q"] };
 
 /// The element format in the syntax of Python's `struct` module; bfloat16 is exported as its bits.

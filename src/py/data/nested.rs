@@ -147,8 +147,7 @@ impl Nested {
 }
 
 /// Converts nested lists to a tensor. Elements may be tensors or arrays of one shape, which are stacked with
-/// their history. `depth` is the number of lists around this one; it is bounded, as a list may contain
-/// itself.
+/// their history. `depth` is the number of lists around this one; bounded, as a list may hold itself.
 pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     if depth >= MAX_RANK {
         return Err(value_error(format!(

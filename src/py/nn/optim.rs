@@ -51,8 +51,7 @@ fn gradient(t: &Tensor) -> Option<Tensor> {
     }
 }
 
-/// Returns the array of a tensor; a complex one as pairs of real and imaginary parts, each updated on its
-/// own.
+/// The array of a tensor; a complex one as pairs of real and imaginary parts, each updated on its own.
 fn array(t: &Tensor) -> PyResult<Array> {
     let array = t.array("an optimiser step")?;
     Ok(if array.dtype().is_complex() { array.as_real()? } else { array.clone() })
@@ -163,8 +162,7 @@ macro_rules! settings {
 
 /// One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to
 /// dictionaries with their `momentum_buffer`. Returns false, having done nothing, inside forward mode and
-/// batches, where a value is no memory. No parameter and no state changes unless `found`, a 0-d int32 on some
-/// device, is 0.
+/// batches, where a value is no memory. Nothing changes unless `found`, a 0-d int32 on some device, is 0.
 #[pyfunction]
 #[pyo3(signature = (group, state, found=None))]
 fn _optim_sgd<'py>(
@@ -184,8 +182,7 @@ fn _optim_sgd<'py>(
 }
 
 /// One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient.
-/// `state` maps parameters to dictionaries with their number of steps and moments. `found` and the result are
-/// those of [`_optim_sgd`].
+/// `state` maps parameters to dictionaries of steps and moments. `found`, result: as [`_optim_sgd`].
 #[pyfunction]
 #[pyo3(signature = (group, state, decoupled, found=None))]
 fn _optim_adam<'py>(
@@ -251,8 +248,7 @@ fn _amp_unscale(py: Python<'_>, grads: Values, factor: f64) -> PyResult<Tensor> 
     run(py, 1, || found.try_fold(first, |all, here| all.maximum(&here.to_device(device)?)))
 }
 
-/// The norms of all elements of the tensors of each device, 0-d tensors there; None if one is no plain
-/// floating point value.
+/// The norm of all elements on each device, a 0-d tensor there; None if one is no plain floating point value.
 #[pyfunction]
 fn _norms(py: Python<'_>, tensors: Values) -> PyResult<Option<Vec<Tensor>>> {
     tensors.by_device(py, |_, arrays| {
@@ -261,8 +257,7 @@ fn _norms(py: Python<'_>, tensors: Values) -> PyResult<Option<Vec<Tensor>>> {
     })
 }
 
-/// Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is no plain floating point
-/// value.
+/// Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is not plain or floating.
 #[pyfunction]
 fn _scale(py: Python<'_>, tensors: Values, factor: Tensor) -> PyResult<bool> {
     let Some(factor) = factor.concrete() else { return Ok(false) };

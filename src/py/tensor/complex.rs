@@ -20,8 +20,7 @@ impl PyTensor {
         Self::real(slf)?.call_method1("copy_", (value,)).map(|_| ())
     }
 
-    /// The imaginary part, a view. Raises TypeError for a real tensor. May be assigned, which writes it in
-    /// place.
+    /// The imaginary part, a view. Raises TypeError for a real tensor. Assignment writes it in place.
     #[getter]
     fn imag(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         attach::across(slf, Tensor::imag)

@@ -36,8 +36,7 @@ joins! {
 }
 
 /// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not
-/// picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. With the condition alone:
-/// positions of true elements.
+/// picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. Without both: where it is true.
 #[pyfunction]
 #[pyo3(name = "where", signature = (condition, input=None, other=None))]
 fn where_<'py>(
@@ -54,8 +53,7 @@ fn where_<'py>(
     }
 }
 
-/// The tensor with `pad` elements of `value` around its axes. `pad` counts from the last axis: (left, right,
-/// top, ...).
+/// The tensor with `pad` elements of `value` around its axes, from the last on: (left, right, top, ...).
 #[pyfunction]
 #[pyo3(signature = (input, pad, value=0.0))]
 fn _pad(py: Python<'_>, input: AsTensor, pad: Listed, value: f64) -> PyResult<PyTensor> {

@@ -2,8 +2,7 @@
 //!
 //! A key has a basic part, a view, and an advanced part, a gather (`src/py/tensor/key.rs`). Assignment to a
 //! basic key writes into that view; assignment to an advanced key writes the selected rows
-//! (`src/ops/writes/rows.rs`). Both can be differentiated and batched. Where no derivative is involved,
-//! memory is written directly.
+//! (`src/ops/writes/rows.rs`). Both can be differentiated and batched; else memory is written.
 
 use crate::ops::views::strided::Part;
 use crate::py::args::position;
@@ -181,8 +180,7 @@ pub fn fitted(value: &Tensor, target: &Shape) -> Result<Tensor> {
     value.reshape(&trimmed)?.expand(target)
 }
 
-/// Returns a key that is a mask, with as many axes as `x`, if `value` is a single element; `None` for other
-/// keys.
+/// A key that is a mask, with as many axes as `x`, if `value` is a single element; `None` for other keys.
 fn mask_of(x: &Tensor, key: &Bound<'_, PyAny>, value: &Tensor) -> PyResult<Option<Tensor>> {
     let Ok(mask) = key.cast::<PyTensor>() else { return Ok(None) };
     let mask = crate::py::tensor::view::value(mask)?;

@@ -28,8 +28,7 @@ enum Item {
     Mask(Tensor),
 }
 
-/// A key applied to a shape: a region, its shape after new and dropped axes, and the advanced indices into
-/// that.
+/// A key applied to a shape: a region, its shape with axes added and dropped, and advanced indices into that.
 pub struct AppliedKey {
     /// The region of the basic part.
     pub region: Region,
@@ -177,8 +176,7 @@ impl AppliedKey {
         Rows::of_index(&self.basic_part(of)?, numel, &self.indices, self.split)
     }
 
-    /// Moves the axes of the advanced indices to the front, if these are adjacent; otherwise they are there
-    /// already.
+    /// Moves the axes of the advanced indices to the front, if adjacent; otherwise they are there already.
     fn in_front(&self, found: Tensor) -> Result<Tensor> {
         let mut places = self.indices.iter().enumerate().filter(|(_, i)| i.is_some()).map(|(place, _)| place);
         let Some(first) = places.next() else { return Ok(found) };

@@ -1,5 +1,4 @@
-//! Linear algebra and Fourier transforms behind `wengert.linalg` and `wengert.fft`, whose functions document
-//! them.
+//! Linear algebra and Fourier transforms behind `wengert.linalg` and `wengert.fft`, which document them.
 
 use crate::py::prelude::*;
 

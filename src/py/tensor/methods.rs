@@ -102,8 +102,7 @@ methods! {
             None => x.flatten(0, -1)?.take(&index.0, 0),
         }
     };
-    /// Elements along `dim` at `index`, which broadcasts against the other axes; without `dim`, of the
-    /// flattened tensor.
+    /// Elements along `dim` at `index`, which broadcasts in the other axes; without `dim`, of all elements.
     #[pyo3(signature = (indices, dim=None, *, axis=None))]
     take_along_dim(indices: AsTensor, dim: Option<Whole>, axis: Option<Whole>) = {
         let axis = one_of(dim, axis)?;

@@ -54,8 +54,7 @@ pub fn replace(slf: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
     changed(slf, |this| std::mem::replace(&mut this.t, next)).map(drop)
 }
 
-/// Changes the state of an object by `f`, which returns what it replaces, as dropping that may run Python
-/// code.
+/// Changes an object's state by `f`, which returns what it replaces, as dropping that may run Python code.
 pub fn changed<T>(slf: &Bound<'_, PyTensor>, f: impl FnOnce(&mut State) -> T) -> PyResult<T> {
     slf.get().change(f).ok_or_else(in_use)
 }
@@ -172,8 +171,7 @@ readings! { PyTensor, |object| object.read().t;
     is_floating_point -> bool = |t| t.dtype().is_float();
     /// Whether the dtype is complex.
     is_complex -> bool = |t| t.dtype().is_complex();
-    /// Whether the memory was made in `inference_mode()`: no tape can keep it, and nothing outside can write
-    /// it.
+    /// Whether the memory was made in `inference_mode()`: no tape keeps it, and nothing outside writes it.
     is_inference -> bool = |t| saving::is_inference(t);
     /// How many in-place writes the memory has seen.
     #[getter]
@@ -293,9 +291,8 @@ impl PyTensor {
         if shape.rank() == 0 {
             return Err(PyTypeError::new_err("a tensor without axes cannot be iterated over; use item()"));
         }
-        // Rows are created on demand: a broadcast tensor may have billions.
-        // SAFETY: `slf` has `__getitem__`, as `PySeqIter_New` requires; `slf.py()` proves this thread
-        // attached.
+        // Rows are created on demand: a broadcast tensor may have billions. SAFETY: `slf` has `__getitem__`,
+        // as `PySeqIter_New` wants; `slf.py()`: this thread is attached.
         unsafe { Bound::from_owned_ptr_or_err(slf.py(), pyo3::ffi::PySeqIter_New(slf.as_ptr())) }
     }
 

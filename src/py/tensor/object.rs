@@ -115,8 +115,7 @@ impl PyTensor {
         PyTensor::tied(t, None, Ties { given: interp::current().tag, ..Ties::default() })
     }
 
-    /// Returns a separate object over the memory of another, which may be from outside of the active
-    /// transforms.
+    /// A separate object over the memory of another, which may be from outside of the active transforms.
     pub fn sharing(t: Tensor, view: Option<View>) -> PyTensor {
         PyTensor::tied(t, view, Ties { given: interp::current().tag | SHARING, ..Ties::default() })
     }
@@ -188,8 +187,7 @@ impl PyTensor {
     /// no Python code, so it returns what it replaces instead of dropping it.
     pub fn change<T>(&self, f: impl FnOnce(&mut State) -> T) -> Option<T> {
         self.readers.compare_exchange(0, EXCHANGING, Ordering::Acquire, Ordering::Relaxed).ok()?;
-        // SAFETY: the count was 0, so nothing is borrowed; [`EXCHANGING`] prevents borrows until it is 0
-        // again.
+        // SAFETY: the count was 0: nothing is borrowed; [`EXCHANGING`] prevents that until it is 0 again.
         let out = f(unsafe { &mut *self.state.get() });
         self.readers.store(0, Ordering::Release);
         Some(out)

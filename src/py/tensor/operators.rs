@@ -187,8 +187,7 @@ methods! {
     bitwise_or(other: Arg) = |x| bitwise(Bits::Or, x.into(), other.operand());
     /// The bits that exactly one integer has; on bools, exactly one.
     bitwise_xor(other: Arg) = |x| bitwise(Bits::Xor, x.into(), other.operand());
-    /// The bits of integers moved up by `other` places; 0 where that is negative or not below the number
-    /// of bits.
+    /// The bits of integers moved up by `other` places; 0 where those are negative or as many as bits.
     bitwise_left_shift(other: Arg) = |x| bitwise(Bits::LeftShift, x.into(), other.operand());
     /// The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`,
     /// rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left.
@@ -222,8 +221,7 @@ methods! {
 
     /// The next number of the dtype in the direction of `other`; NaN where either is. No gradient.
     nextafter(other: Arg) = |x| x.nextafter(&other.tensor_with(x)?);
-    /// Derivative of order `n` of the digamma function, `n` from 0 to 20; infinite or NaN at integers that
-    /// are not positive.
+    /// Derivative of order `n`, 0 to 20, of the digamma function; infinite or NaN at integers up to 0.
     polygamma(n: Whole) = |x| match u32::try_from(n.0) {
         Ok(n) => x.polygamma(n),
         Err(_) => Err(Error::value(format!("polygamma: n must lie in [0, 2^32), got {}", n.0))),

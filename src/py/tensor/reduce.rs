@@ -202,8 +202,7 @@ pub fn difference(x: &Tensor, axis: i64) -> Result<Tensor> {
     if x.dtype() == DType::Bool { after.ne(&before) } else { after.sub(&before) }
 }
 
-/// The `p`-norm. Its gradient at 0 is 0, as the denominator is never 0. Integers become floats, whose powers
-/// do not wrap.
+/// The `p`-norm. Its gradient at 0 is 0, as the denominator is never 0. Integers become floats first.
 fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
     if x.dtype().is_complex() {
         return norm(&x.abs()?, p, axes, keep);

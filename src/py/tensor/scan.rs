@@ -1,5 +1,4 @@
-//! Methods along one axis: scans, sorting, normalisation, and searches that functions of the Python package
-//! are built on.
+//! Methods along one axis: scans, sorting, normalisation, and searches that the Python package builds on.
 
 use crate::py::args::{amount, either};
 use crate::py::data::create::Any;
@@ -84,16 +83,14 @@ along! { cast_first:
 
 pairs! {
     /// The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal
-    /// elements; NaN counts as the largest. VJP: each gradient goes to where its element is; saves the
-    /// indices.
+    /// elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices.
     #[pyo3(signature = (dim=None, *, axis=None))]
     cummax(dim: Option<Whole>, axis: Option<Whole>) = {
         let axis = either(dim, axis, Whole(0))?.0;
         move |x| x.cummax(axis)
     };
     /// The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of
-    /// equal elements; NaN counts as the smallest. VJP: each gradient goes to where its element is; saves the
-    /// indices.
+    /// equal elements; NaN counts as the smallest. VJP: gradients go to their elements; saves the indices.
     #[pyo3(signature = (dim=None, *, axis=None))]
     cummin(dim: Option<Whole>, axis: Option<Whole>) = {
         let axis = either(dim, axis, Whole(0))?.0;
@@ -108,8 +105,7 @@ pairs! {
         |x| x.sort(axis.map_or(dim, |axis| axis.0), descending).named("sort")
     };
     /// The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where
-    /// they were: the pair (values, indices). VJP: each gradient goes back to where its element was; saves
-    /// the indices.
+    /// they were: the pair (values, indices). VJP: gradients go back to their elements; saves the indices.
     #[pyo3(signature = (k, dim=-1, largest=true, sorted=true, *, axis=None))]
     topk(
         #[pyo3(from_py_with = amount)] k: usize,
@@ -130,8 +126,7 @@ methods! {
         let axis = either(dim, axis, Whole(0))?.0;
         move |x| x.logcumsumexp(axis)
     };
-    /// The positions that sort `dim`. Equal elements always keep their order (`stable` is accepted); NaN
-    /// counts as the largest.
+    /// The positions that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest.
     #[pyo3(signature = (dim=-1, descending=false, stable=true, *, axis=None))]
     argsort(#[pyo3(from_py_with = whole)] dim: i64, descending: bool, stable: bool, axis: Option<Whole>) = {
         let _ = stable;

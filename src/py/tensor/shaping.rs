@@ -108,8 +108,7 @@ methods! {
 
 #[pymethods]
 impl PyTensor {
-    /// The same elements in row-major order with another shape; one length may be -1. Shares memory where it
-    /// can.
+    /// The same elements in row-major order with another shape; one length may be -1. A view if possible.
     #[pyo3(signature = (*shape))]
     fn reshape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let shape = inferred_shape(&integers(shape)?, shape_of(slf).numel())?;

@@ -6,8 +6,7 @@
 //! `detach()` and `.data` share the numbers but not the history. Where values are memory, sharing it
 //! suffices. Inside `vmap` and `jvp` the result is a view *apart*: it takes its numbers from its root, keeps
 //! its own history, passes writes on to the root, and is itself the root of views made from it. Where the
-//! root is memory that the view does not share, writes advance no epoch, and every read takes the numbers
-//! again.
+//! root is memory not shared by the view, writes advance no epoch, and every read takes the numbers again.
 //!
 //! New views are made in `src/py/tensor/attach.rs`. Parts count elements of the view's kind
 //! (`src/py/tensor/real_complex.rs`): a real view of a complex root counts twice as many.
@@ -64,8 +63,7 @@ fn strays(t: &Tensor, root: &Tensor) -> bool {
 }
 
 /// If `root` is a view apart with gaps between its elements (and no overlaps), returns its part of the tensor
-/// it shares numbers with, and the number of elements there. Views of such a root count elements of that
-/// tensor.
+/// it shares numbers with, and the number of elements there. Its views count elements of that.
 pub fn gaps(root: &Bound<'_, PyTensor>) -> Option<(Part, usize)> {
     let this = root.read();
     let view = this.view.as_ref().filter(|view| view.apart)?;

@@ -1,5 +1,4 @@
-//! Memory shared between a custom function, its rules and their callers; and the limit to nested calls of
-//! rules.
+//! Memory shared between a custom function, its rules and their callers; the limit to nested calls of rules.
 
 use crate::interp::eval;
 use crate::ops::views::strided::Part;

@@ -19,8 +19,7 @@ pub fn in_place<'py>(
 
 #[pymethods]
 impl PyTensor {
-    /// Sets the elements to those of `src`, broadcast and converted, in place. `src` may be on another
-    /// device.
+    /// Sets the elements to those of `src`, on any device, broadcast and converted, in place.
     #[pyo3(signature = (src, non_blocking=false))]
     fn copy_<'py>(slf: &This<'py>, src: &Bound<'py, PyAny>, non_blocking: bool) -> PyResult<This<'py>> {
         let _ = non_blocking;

@@ -27,8 +27,7 @@ pub fn update(
     overwrite(slf, name, new)
 }
 
-/// Overwrites `slf` with an elementwise function of it and `other`, computed in its memory; returns whether
-/// that was possible.
+/// Overwrites `slf` by an elementwise function of it and `other`, in its memory; returns whether it could.
 pub fn row_over(slf: &Bound<'_, PyTensor>, fun: Fun, other: Option<&Arg>) -> PyResult<bool> {
     let target = refresh(slf)?;
     if link(slf).is_some() {
@@ -121,8 +120,7 @@ fn replaced(
     }
 }
 
-/// Whether writes go to the memory of the tensor: false for a view apart if what it shares its numbers with
-/// is not memory.
+/// Whether writes go to the tensor's memory: false for a view apart whose numbers are those of no memory.
 fn is_memory(slf: &Bound<'_, PyTensor>) -> bool {
     numbers(slf).is_none_or(|(root, _)| root.read().t.concrete().is_some() && is_memory(&root))
 }
@@ -200,8 +198,7 @@ impl PyTensor {
         update(slf, name, |_, _| Ok(value.0))
     }
 
-    /// Replaces the elements by the result of the method `name`, in place; `x.exp_()` is
-    /// `x._in_place("exp")`.
+    /// Replaces the elements by the result of method `name`; `x.exp_()` is `x._in_place("exp")`.
     #[pyo3(signature = (name, *args, **kwargs))]
     fn _in_place<'py>(
         slf: &Bound<'py, Self>, name: &str, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>,

@@ -14,8 +14,7 @@ fn level(t: &Tensor) -> Tag {
     t.traced().map_or(ROOT_TAG, |t| t.tag)
 }
 
-/// The innermost level whose values an object can keep: it belongs to that level, was made in it, or is an
-/// argument there.
+/// The innermost level whose values an object can keep: its own, one it was made in, or is an argument of.
 fn youngest(object: &Bound<'_, PyTensor>, old: &Tensor) -> Tag {
     let made = saving::bottom(old).map_or(0, |memory| memory.buffer().born());
     let shared = numbers(object).map_or(0, |(root, _)| level(&root.read().t).max(root.read().given()));

@@ -70,8 +70,7 @@ impl PyTensor {
         inplace::overwrite_rows(slf, "index_add", places, |_| Ok(source.clone()), true).map(|()| slf.clone())
     }
 
-    /// This tensor with the elements of `src`, at least as long as `index` everywhere, at `index` along
-    /// `dim`.
+    /// This tensor with the elements of `src`, nowhere shorter than `index`, at `index` along `dim`.
     fn _scatter(&self, dim: i64, index: AsTensor, src: AsTensor) -> PyResult<PyTensor> {
         let x = self.value()?.into_owned();
         let axis = x.scatter_axis("scatter", dim, &index.0, &src.0)?;

@@ -146,8 +146,7 @@ fn list(mut parts: Vec<String>) -> String {
     }
 }
 
-/// Words the element of `t` at `index`, or the shape and worst element of `t` if the operation does not work
-/// element by element.
+/// Words the element of `t` at `index`, or `t`'s shape and worst element if the operation is not elementwise.
 fn said(op: &Op, name: &str, t: &Tensor, index: &[usize]) -> Result<String> {
     let mut all = Vec::new();
     arrays(t, &mut all);

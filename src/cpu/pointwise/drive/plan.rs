@@ -174,8 +174,7 @@ impl SegmentPlan {
         }
     }
 
-    /// The offset of the element at row-major index `at` of operand `k`, if segments are parts of rows and
-    /// the operand's are dense.
+    /// The offset of the row-major element `at` of operand `k`, if segments are parts of its dense rows.
     fn row(&self, k: usize, at: usize) -> Option<isize> {
         (self.by_row && self.nest.strides[k][self.nest.rank - 1] == 1)
             .then(|| self.nest.position(k, &self.nest.coordinates(at)))

@@ -69,8 +69,7 @@ unsafe fn blocks<T: Copy>(nest: &Nest, k: usize, at: usize, n: usize, operand: *
     let down = nest.strides[k][last - 2];
     let outer = Nest { rank: last - 1, ..*nest };
     let mut walk = outer.walk([k], (at + head) / size, count);
-    // SAFETY: the blocks, and what is before and behind them, lie inside the operand and the tile, by the
-    // caller's word.
+    // SAFETY: the blocks and what surrounds them lie inside operand and tile, by the caller's word.
     unsafe {
         runs::<T, true>(nest, k, at, head, operand, tile);
         let mut to = tile.add(head);

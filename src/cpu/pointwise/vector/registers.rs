@@ -211,8 +211,7 @@ fn count(n: usize) -> __m128i {
     unsafe { _mm_cvtsi32_si128(n as i32) }
 }
 
-/// A shift of signed numbers of 64 bits, for which AVX2 has no instruction: a logical one, then a subtraction
-/// extends the sign.
+/// A signed shift of 64 bits, which AVX2 lacks: a logical one, then a subtraction extends the sign.
 #[inline(always)]
 unsafe fn arithmetic_shift_64(x: __m256i, n: usize) -> __m256i {
     // SAFETY: guaranteed by the caller.

@@ -97,8 +97,7 @@ pub fn library(needed: &[&str]) -> String {
 /// The text of `shaders/lib/math.wgsl`: the whole library, for hosts other than this one.
 pub fn library_file() -> String {
     let head = "\
-// The library of math functions w_exp, w_log, ... : no bindings, no entry point; prepend what a
-// shader calls.
+// The library of math functions w_exp, w_log, ... : prepend what a shader calls.
 //
 // Written by `cargo run --example math_wgsl` from src/math/mod.rs: change that, not this. NaN and
 // infinity are treated as IEEE 754 says where the compiler lets them pass; subnormal numbers may

@@ -40,8 +40,7 @@ impl Weights {
             let weights = scores.softmax(-1)?;
             return Ok(Weights { x, scores, weights, keep, scale });
         };
-        // A low finite score instead of -infinity keeps rows without any unmasked score finite, and their
-        // derivatives.
+        // A low finite score, not -infinity, keeps rows that are all masked finite, and their derivatives.
         let scores = counts.select(&scores, low)?;
         let weights = counts.select(&scores.softmax(-1)?, 0.0)?;
         Ok(Weights { x, scores, weights, keep, scale })

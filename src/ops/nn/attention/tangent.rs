@@ -5,8 +5,7 @@ use crate::ops::prelude::*;
 
 /// The tangent of [`Attention`](super::Attention). Inputs: queries, keys, values, result, logarithm of the
 /// sum of exponentials, the mask if there is one, and the tangents that `has_tangent` says. Outputs: the
-/// tangent of the result and, for the benefit of derivatives alone, the mean of the tangents of the scores
-/// `[..., L, 1]`.
+/// tangent of the result and, for derivatives alone, the mean of the tangents of the scores `[..., L, 1]`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct AttentionJvp {
     /// How scores become weights.

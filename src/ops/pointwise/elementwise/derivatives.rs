@@ -212,8 +212,7 @@ impl Composite for MapVjpJvp {
             && self.moves.count_ones() == 1
             && self.of.fun.is_found_once(t, at)
         {
-            // A tangent of 0 stays 0 where the slope is not finite: the VJP of `exp` is the product with that
-            // guard.
+            // A tangent of 0 stays 0 where the slope is not finite: the VJP of `exp` has that guard.
             let one = t.value.scalar_like(1.0)?;
             let inputs: SmallVec<[&Tensor; 8]> =
                 at.iter().map(|operand| &operand.value).chain([&one]).collect();

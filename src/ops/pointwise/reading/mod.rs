@@ -1,5 +1,4 @@
-//! Readings of rules for the books: `Text` prints a rule as a formula, `Count` counts its floating point
-//! operations.
+//! Readings of rules: `Text` prints a rule as a formula, `Count` counts its floating point operations.
 //!
 //! The documentation's table of operations (`docs/operations.md`) and the counts of `src/watch/cost.rs` come
 //! from here, so neither can disagree with what kernels compute.

@@ -217,8 +217,7 @@ impl Fun {
     pub fn formula(self) -> String {
         self.value([0.0; 2], Print(&["x", "y", "z"]))
     }
-    /// The partial for input `wrt` as a formula of the cotangent `g`, of `x`, `y` and the output `o`; `None`
-    /// where it is zero.
+    /// The partial for input `wrt` as a formula of `g` (cotangent), `x`, `y`, `o` (output); `None`: zero.
     pub fn partial_formula(self, wrt: usize) -> Option<String> {
         let mut names = vec!["g"];
         names.extend(self.reads(wrt)?.iter().map(|arg| arg.name()));

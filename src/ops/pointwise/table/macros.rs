@@ -1,5 +1,4 @@
-//! `define_table!`, and the macros that it makes the columns of a row from. A file with a table imports all
-//! of `table`.
+//! `define_table!` and its macros for the columns of a row. A file with a table imports all of `table`.
 
 /// Does `v` with a formula for integers; `None` for a row without one.
 macro_rules! visit_integer {
