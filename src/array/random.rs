@@ -4,6 +4,7 @@
 //! The generator is counter-based (Philox4x32-10, Salmon et al. 2011), so a tensor's numbers depend on seed
 //! and position alone: the same on every device, for any number of threads, and in a checkpoint's rerun.
 
+use crate::process::on_drop::OnDrop;
 use crate::process::sync::lock;
 use std::cell::Cell;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -94,19 +95,10 @@ pub fn set_state(state: State) {
     }
 }
 
-/// Ends a replay when dropped.
-pub struct Replay(Option<State>);
-
-impl Drop for Replay {
-    fn drop(&mut self) {
-        REPLAY.set(self.0);
-    }
-}
-
 /// Makes this thread draw from `state`, leaving the default stream untouched, until the guard is dropped.
-#[must_use]
-pub fn replay(state: State) -> Replay {
-    Replay(REPLAY.replace(Some(state)))
+pub fn replay(state: State) -> OnDrop<impl FnMut()> {
+    let before = REPLAY.replace(Some(state));
+    OnDrop(move || REPLAY.set(before))
 }
 
 /// Takes the next `counters` counters and returns the state where they start.

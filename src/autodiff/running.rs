@@ -1,6 +1,7 @@
 //! The stack of backward walks running on this thread, which hooks may query.
 
 use crate::error::Result;
+use crate::process::on_drop::OnDrop;
 use crate::tape::ancestors::ancestors;
 use crate::tape::node::Node;
 use rustc_hash::FxHashSet;
@@ -29,23 +30,13 @@ thread_local! {
     static RUNNING: RefCell<Vec<Running>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Ends a walk when dropped.
-pub struct RunningGuard(());
-
-impl Drop for RunningGuard {
-    fn drop(&mut self) {
-        let ended = RUNNING.try_with(|r| r.borrow_mut().pop());
-        // Drops outside the borrow: callbacks and nodes may hold Python objects with destructors.
-        drop(ended);
-    }
-}
-
-/// Begins a walk from `roots`. `reach` is the set of nodes that it visits, if known already.
-#[must_use]
-pub fn enter(roots: SmallVec<[Arc<Node>; 1]>, reach: Option<Nodes>) -> RunningGuard {
+/// Begins a walk from `roots`, which lasts until the guard is dropped. `reach` is the set of nodes that it
+/// visits, if known already.
+pub fn enter(roots: SmallVec<[Arc<Node>; 1]>, reach: Option<Nodes>) -> OnDrop<impl FnMut()> {
     let id = IDS.fetch_add(1, Ordering::Relaxed);
     RUNNING.with_borrow_mut(|r| r.push(Running { id, roots, reach, finally: Vec::new() }));
-    RunningGuard(())
+    // Drops outside the borrow: callbacks and nodes may hold Python objects with destructors.
+    OnDrop(|| drop(RUNNING.try_with(|r| r.borrow_mut().pop())))
 }
 
 /// Runs the callbacks registered for the end of the innermost walk.

@@ -16,6 +16,7 @@ pub use autocast::{autocast_of, autocasting, below_autocast, enter_autocast, lea
 
 use crate::array::buffer;
 use crate::array::dtype::DType;
+use crate::process::on_drop::OnDrop;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -334,25 +335,16 @@ pub fn is_grad_enabled() -> bool {
     grad_threshold() == 0 || ambient().records()
 }
 
-/// Restores the recording threshold when dropped.
-pub struct Recording(Tag);
-
-impl Drop for Recording {
-    fn drop(&mut self) {
-        set_grad_threshold(self.0);
-    }
-}
-
 /// Turns recording on or off until the guard is dropped.
-#[must_use]
-pub fn recording(enabled: bool) -> Recording {
-    Recording(set_grad_enabled(enabled))
+pub fn recording(enabled: bool) -> OnDrop<impl FnMut()> {
+    let before = set_grad_enabled(enabled);
+    OnDrop(move || _ = set_grad_threshold(before))
 }
 
 /// Makes `threshold` the recording threshold until the guard is dropped.
-#[must_use]
-pub fn recording_from(threshold: Tag) -> Recording {
-    Recording(set_grad_threshold(threshold))
+pub fn recording_from(threshold: Tag) -> OnDrop<impl FnMut()> {
+    let before = set_grad_threshold(threshold);
+    OnDrop(move || _ = set_grad_threshold(before))
 }
 
 /// Runs `f` with recording off.

@@ -1,6 +1,7 @@
-//! Process-wide services of the core: the allocator, interrupts, locks, interned names.
+//! Process-wide services of the core: the allocator, interrupts, locks, guards, interned names.
 
 pub mod blocks;
 pub mod interrupt;
 pub mod names;
+pub mod on_drop;
 pub mod sync;

@@ -4,6 +4,7 @@
 //! times. It runs under the lock, but threads that released the lock may change the tape meanwhile. So such
 //! threads are counted, and while there are any the collector does not walk the tape.
 
+use crate::process::on_drop::OnDrop;
 use crate::py::prelude::*;
 use pyo3::BoundObject;
 use pyo3::ffi::{self, PyObject};
@@ -23,20 +24,12 @@ pub trait Detach {
     fn detached<T: Ungil, F: Ungil + FnOnce() -> T>(self, f: F) -> T;
 }
 
-/// Counts this thread until it is dropped, after the lock was reacquired.
-struct Count;
-
-impl Drop for Count {
-    fn drop(&mut self) {
-        DETACHED.fetch_sub(1, Ordering::Release);
-    }
-}
-
 impl Detach for Python<'_> {
     #[allow(clippy::disallowed_methods)] // this is what all others use instead
     fn detached<T: Ungil, F: Ungil + FnOnce() -> T>(self, f: F) -> T {
         DETACHED.fetch_add(1, Ordering::Acquire);
-        let _count = Count;
+        // Counted until the lock was reacquired.
+        let _count = OnDrop(|| _ = DETACHED.fetch_sub(1, Ordering::Release));
         self.detach(f)
     }
 }

@@ -7,6 +7,7 @@
 
 use super::team::Team;
 use crate::error::Result;
+use crate::process::on_drop::OnDrop;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -71,22 +72,6 @@ fn team(threads: usize) -> Option<&'static Team> {
     }
 }
 
-/// A guard that sets [`INSIDE`] and clears it again even if a chunk panics.
-struct Entered;
-
-impl Entered {
-    fn new() -> Entered {
-        INSIDE.set(true);
-        Entered
-    }
-}
-
-impl Drop for Entered {
-    fn drop(&mut self) {
-        INSIDE.set(false);
-    }
-}
-
 /// Calls `body` on disjoint ranges that cover `0..items`, on several threads for at least two grains.
 ///
 /// Every range starts at a multiple of `grain`, and all but the last have a multiple of it as length.
@@ -123,7 +108,9 @@ fn split(team: &Team, threads: usize, items: usize, grain: usize, body: &(dyn Fn
     let piece = items.div_ceil(threads * PIECES).div_ceil(grain) * grain;
     let next = AtomicUsize::new(0);
     let work = || {
-        let _entered = Entered::new();
+        INSIDE.set(true);
+        // Even if a chunk panics.
+        let _entered = OnDrop(|| INSIDE.set(false));
         loop {
             let start = next.fetch_add(piece, Ordering::Relaxed);
             if start >= items {

@@ -3,6 +3,7 @@
 
 use crate::error::Error;
 use crate::interp::{Interp, Tag};
+use crate::process::on_drop::OnDrop;
 use std::cell::RefCell;
 use std::sync::Arc;
 
@@ -11,22 +12,11 @@ thread_local! {
     static CALLS: RefCell<Vec<(&'static str, Arc<Interp>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Pops the call when dropped.
-pub struct CallGuard(());
-
-impl Drop for CallGuard {
-    fn drop(&mut self) {
-        let ended = CALLS.try_with(|calls| calls.borrow_mut().pop());
-        // Drops outside the borrow.
-        drop(ended);
-    }
-}
-
-/// Pushes a call of the function `name` under `chain`.
-#[must_use]
-pub fn begin(name: &'static str, chain: Arc<Interp>) -> CallGuard {
+/// Pushes a call of the function `name` under `chain` until the guard is dropped.
+pub fn begin(name: &'static str, chain: Arc<Interp>) -> OnDrop<impl FnMut()> {
     CALLS.with_borrow_mut(|calls| calls.push((name, chain)));
-    CallGuard(())
+    // Drops outside the borrow.
+    OnDrop(|| drop(CALLS.try_with(|calls| calls.borrow_mut().pop())))
 }
 
 /// The error for a value of the interpreter `tag` that a custom function's forward closes over; `None` if

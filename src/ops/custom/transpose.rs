@@ -5,21 +5,13 @@ use crate::autodiff::{accumulate, transform};
 use crate::error::{Error, Result};
 use crate::interp::{self, Tag};
 use crate::op::Grads;
+use crate::process::on_drop::OnDrop;
 use crate::tensor::{Aval, Tensor};
 use std::cell::RefCell;
 
 thread_local! {
     /// The tapes on which this thread is recording maps to be transposed.
     static RUNNING: RefCell<Vec<Tag>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Ends the recording of a map when dropped.
-struct Running;
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        RUNNING.with_borrow_mut(Vec::pop);
-    }
 }
 
 /// Whether the tape `tag` is recording a map to be transposed.
@@ -40,7 +32,7 @@ pub fn transpose(
     let run = |leaves: &[Tensor]| {
         let tape = leaves.iter().find_map(|leaf| leaf.traced()).map_or(0, |leaf| leaf.tag);
         RUNNING.with_borrow_mut(|tapes| tapes.push(tape));
-        let _running = Running;
+        let _running = OnDrop(|| _ = RUNNING.with_borrow_mut(Vec::pop));
         let mut arguments = vec![None; domain.len()];
         for ((i, _), leaf) in moving().zip(leaves) {
             arguments[i] = Some(leaf.clone());

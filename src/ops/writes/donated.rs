@@ -4,6 +4,7 @@ use crate::array::Array;
 use crate::error::Result;
 use crate::op::AtCall;
 use crate::ops::writes::alone::Memory;
+use crate::process::on_drop::OnDrop;
 use crate::process::sync::lock;
 use std::sync::{Arc, Mutex};
 
@@ -14,17 +15,10 @@ pub struct Donated(AtCall<Option<Arc<Mutex<Memory>>>>);
 
 /// Runs `f`, which gets the right to write each array of `memory` once.
 pub fn donating<T>(memory: Memory, f: impl FnOnce(Donated) -> T) -> T {
-    struct End(Donated);
-    impl Drop for End {
-        fn drop(&mut self) {
-            // The tape may keep the operation.
-            if let Some(all) = &self.0.0.0 {
-                lock(all).clear();
-            }
-        }
-    }
-    let all = End(Donated(AtCall((!memory.is_empty()).then(|| Arc::new(Mutex::new(memory))))));
-    f(all.0.clone())
+    let all = (!memory.is_empty()).then(|| Arc::new(Mutex::new(memory)));
+    // The tape may keep the operation.
+    let _end = OnDrop(|| all.iter().for_each(|all| lock(all).clear()));
+    f(Donated(AtCall(all.clone())))
 }
 
 impl Donated {

@@ -9,7 +9,7 @@ use crate::ops::custom::{self, CustomRule, ForwardFacts, RuleInput};
 use crate::process::names::interned;
 use crate::py::args::{collected, extracted};
 use crate::py::prelude::*;
-use crate::py::writes::aliasing::{self, Depth};
+use crate::py::writes::aliasing;
 use crate::tape::host_ref::{HeldPart, Holder, HostRef};
 use crate::tensor::{Aval, Payload, Tensors};
 use pyo3::exceptions::{PyException, PyNotImplementedError, PyRuntimeError};
@@ -117,7 +117,7 @@ impl PyRule {
     }
 
     fn own_vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads> {
-        let _depth = Depth::enter(self.name)?;
+        let _depth = aliasing::deeper(self.name)?;
         let watch = aliasing::Watch::begin(g);
         let found: Grads = attached(|py| {
             let arguments = (saved, g, PyTuple::new(py, needs)?);
@@ -131,7 +131,7 @@ impl PyRule {
     fn own_jvp(
         &self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>],
     ) -> Result<(Option<Tensors>, Grads)> {
-        let _depth = Depth::enter(self.name)?;
+        let _depth = aliasing::deeper(self.name)?;
         let (values, mut moved): (Option<Tensors>, Grads) = attached(|py| {
             let found = self.rule.bind(py).getattr("jvp")?.run((x, saved, t), None)?;
             let (values, moved): (Option<Bound<'_, PyAny>>, Bound<'_, PyAny>) = found.extract()?;
@@ -279,7 +279,7 @@ impl CustomRule for PyRule {
     }
 
     fn retrace(&self, x: &[Tensor]) -> Result<Tensors> {
-        let _depth = Depth::enter(self.name)?;
+        let _depth = aliasing::deeper(self.name)?;
         let _random = random::replay(self.first_run()?.random);
         attached(|py| collected(&self.rule.bind(py).getattr("retrace")?.run((x,), None)?))
     }

@@ -4,6 +4,7 @@ use crate::interp::eval;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::inplace::{is_recorded, recorded_part};
 use crate::ops::writes::writable::check_leaf;
+use crate::process::on_drop::OnDrop;
 use crate::py::prelude::*;
 use crate::py::tensor::real_complex::in_kind;
 use crate::py::tensor::view::{link, written};
@@ -22,28 +23,17 @@ thread_local! {
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Counts a running rule until it is dropped.
-pub struct Depth(());
-
-impl Depth {
-    /// Enters a rule of `name`; an error beyond the limit.
-    pub fn enter(name: &str) -> Result<Depth> {
-        let depth = DEPTH.get();
-        if depth >= DEEPEST {
-            return Err(foreign(PyRecursionError::new_err(format!(
-                "{name}: rules of custom functions are running inside each other, {DEEPEST} deep; a rule \
-                 asks for a derivative that needs the rule itself"
-            ))));
-        }
-        DEPTH.set(depth + 1);
-        Ok(Depth(()))
+/// Counts a running rule of `name` until the guard is dropped; an error beyond the limit.
+pub fn deeper(name: &str) -> Result<OnDrop<impl FnMut() + use<>>> {
+    let depth = DEPTH.get();
+    if depth >= DEEPEST {
+        return Err(foreign(PyRecursionError::new_err(format!(
+            "{name}: rules of custom functions are running inside each other, {DEEPEST} deep; a rule asks for \
+             a derivative that needs the rule itself"
+        ))));
     }
-}
-
-impl Drop for Depth {
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get().saturating_sub(1));
-    }
+    DEPTH.set(depth + 1);
+    Ok(OnDrop(|| DEPTH.set(DEPTH.get().saturating_sub(1))))
 }
 
 /// Whether two tensors have the same buffer.
