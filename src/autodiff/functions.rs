@@ -66,10 +66,5 @@ where
         }
     }
     let Some(size) = size else { return Err(Error::value("vmap: no input has a batch axis")) };
-    let outputs = transform::vmap(transform::batching(size, Randomness::Error), f, inputs, in_axes)?;
-    let in_front = |(y, axis): (Tensor, Option<usize>)| match axis {
-        Some(axis) => y.move_axis(axis, 0),
-        None => y.expand(&y.shape().inserted(0, size)?),
-    };
-    outputs.into_iter().map(in_front).collect()
+    transform::vmap_in_front(size, Randomness::Error, f, inputs, in_axes)
 }

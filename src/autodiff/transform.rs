@@ -5,6 +5,7 @@ use crate::autodiff::finished::FinishedTape;
 use crate::autodiff::seeds;
 use crate::error::{Error, Result};
 use crate::interp::{self, Interp, InterpGuard, Kind, Randomness, Tag, batch, dual};
+use crate::op::Batched;
 use crate::tape::node::{Edge, Node};
 use crate::tensor::{Aval, Tensor};
 use std::sync::Arc;
@@ -142,4 +143,16 @@ where
     let outputs = f(&operands)?;
     drop(guard);
     outputs.iter().map(|y| batch::unwrap(&level, &unwrap_to_level(y, &level))).collect()
+}
+
+/// [`vmap`] in a new batch of `size`, with the batch axes of the outputs in front; an output without one is
+/// repeated.
+pub fn vmap_in_front<F>(
+    size: usize, randomness: Randomness, f: F, inputs: &[Tensor], in_axes: &[Option<usize>],
+) -> Result<Vec<Tensor>>
+where
+    F: FnOnce(&[Tensor]) -> Result<Vec<Tensor>>,
+{
+    let outputs = vmap(batching(size, randomness), f, inputs, in_axes)?.into_iter();
+    outputs.map(|(value, axis)| Batched { value, axis }.materialized(size)).collect()
 }

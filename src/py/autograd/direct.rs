@@ -7,7 +7,7 @@
 //! `unflatten(structure, leaves)` the result again.
 
 use crate::array::shape::normalize_axis;
-use crate::autodiff::transform::{self, Pullback, batching};
+use crate::autodiff::transform::{self, Pullback};
 use crate::interp::Randomness;
 use crate::py::args::collected;
 use crate::py::prelude::*;
@@ -185,18 +185,9 @@ fn _vmap_of_tensors<'py>(
     let Some(x) = all_tensors(args)? else { return Ok(None) };
     let Some((axes, size)) = batch_axes(&x, in_axes) else { return Ok(None) };
     let call = Call { function, args, kwargs, at: 0, structure: RefCell::default() };
-    let level = batching(size, Randomness::named(randomness));
-    let out = transform::vmap(level, |x| call.leaves(x, flatten), &x, &axes)?;
-    let out = out.into_iter().map(|(y, axis)| in_front(&y, axis, size)).collect::<Result<_>>()?;
+    let randomness = Randomness::named(randomness);
+    let out = transform::vmap_in_front(size, randomness, |x| call.leaves(x, flatten), &x, &axes)?;
     call.build(out, unflatten).map(Some)
-}
-
-/// Moves the batch axis to the front, or broadcasts `y` along a new one.
-fn in_front(y: &Tensor, axis: Option<usize>, size: usize) -> Result<Tensor> {
-    match axis {
-        Some(axis) => y.move_axis(axis, 0),
-        None => y.expand(&y.shape().inserted(0, size)?),
-    }
 }
 
 /// Concatenates two shapes.
@@ -208,9 +199,7 @@ fn chained(a: &Shape, b: &Shape) -> Result<Shape> {
 fn on_basis(x: &Tensor, f: impl Fn(Tensor) -> Result<Vec<Tensor>>) -> Result<Vec<Tensor>> {
     let size = x.numel();
     let basis = Tensor::eye(size, size, x.dtype(), x.device())?.reshape(&x.shape().inserted(0, size)?)?;
-    let level = batching(size, Randomness::Same);
-    let found = transform::vmap(level, |unit| f(unit[0].clone()), &[basis], &[Some(0)])?;
-    found.into_iter().map(|(y, axis)| in_front(&y, axis, size)).collect()
+    transform::vmap_in_front(size, Randomness::Same, |unit| f(unit[0].clone()), &[basis], &[Some(0)])
 }
 
 /// The Jacobian of a function with one tensor as result with respect to the tensor that is argument `at`, row
