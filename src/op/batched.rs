@@ -5,7 +5,7 @@ use crate::array::shape::Shape;
 use crate::bind::bind;
 use crate::error::Result;
 use crate::tensor::Tensor;
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 /// Outputs of a batched operation with the position of their batch axis (`None`: one for all examples).
 pub type BatchedOutputs = SmallVec<[(Tensor, Option<usize>); 1]>;
@@ -38,7 +38,7 @@ impl Batched {
 }
 
 /// Batching rule of a function of elements: the batch axes of the operands stand in front.
-pub fn aligned(op: impl Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
+pub fn aligned(op: impl Operation<Out = Tensor>, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
     with_front(op, &align(x)?)
 }
 
@@ -48,8 +48,13 @@ pub fn in_front(op: impl Operation, x: &[Batched], size: usize) -> Result<Batche
 }
 
 /// [`in_front`] for an operation that takes its operands as they are if they have no batch.
-pub fn first_in_front(op: impl Operation, x: &[Batched]) -> Result<BatchedOutputs> {
+pub fn first_in_front(op: impl Operation, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
     with_front(op, &x.iter().map(Batched::front).collect::<Result<SmallVec<[Tensor; 4]>>>()?)
+}
+
+/// Batching rule of an operation with one operand that leaves the batch axis in its position.
+pub fn in_place(op: impl Operation<Out = Tensor>, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+    Ok(smallvec![(bind(op, &[&x[0].value])?, x[0].axis)])
 }
 
 fn with_front(op: impl Operation, x: &[Tensor]) -> Result<BatchedOutputs> {
@@ -57,22 +62,22 @@ fn with_front(op: impl Operation, x: &[Tensor]) -> Result<BatchedOutputs> {
     Ok(out.into_list().into_iter().map(|y| (y, Some(0))).collect())
 }
 
-/// The batching rule [`in_front`], as the operation that is given.
-macro_rules! batch_in_front {
-    (|$self:ident| $op:expr) => {
-        $crate::op::batch_in_front!(|$self, _size| $op);
+/// The batching rule of this name, as [`in_front`], for the operation that is given.
+macro_rules! batch {
+    ($rule:ident: |$self:ident| $op:expr) => {
+        $crate::op::batch!($rule: |$self, _size| $op);
     };
-    (|$self:ident, $size:ident| $op:expr) => {
+    ($rule:ident: |$self:ident, $size:ident| $op:expr) => {
         fn batch(
             &$self,
             x: &[$crate::op::Batched],
             $size: usize,
         ) -> $crate::error::Result<$crate::op::BatchedOutputs> {
-            $crate::op::in_front($op, x, $size)
+            $rule($op, x, $size)
         }
     };
 }
-pub(crate) use batch_in_front;
+pub(crate) use batch;
 
 /// Operands of a batched elementwise operation with the batch axis in front of equally many others.
 pub fn align(x: &[Batched]) -> Result<SmallVec<[Tensor; 4]>> {

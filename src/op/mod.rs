@@ -26,8 +26,8 @@ mod needs;
 mod outputs;
 
 pub use at_call::AtCall;
-pub(crate) use batched::batch_in_front;
-pub use batched::{Batched, BatchedOutputs, align, aligned, first_in_front, in_front};
+pub(crate) use batched::batch;
+pub use batched::{Batched, BatchedOutputs, align, aligned, first_in_front, in_front, in_place};
 pub use list::{Op, OpEntry};
 pub use needs::{Needs, Saves};
 pub use outputs::{Operation, Outputs};
@@ -124,8 +124,8 @@ pub trait Elementwise: Operation<Out = Tensor> {
         Ok(smallvec![total])
     }
     /// Batching rule: align the axes and run as before.
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        aligned(self.clone(), x)
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
+        aligned(self.clone(), x, size)
     }
 }
 
@@ -189,6 +189,24 @@ pub trait Linear: Operation {
     }
 }
 
+/// The rule [`Linear::transpose`], the same for every input.
+macro_rules! transpose {
+    (|$self:ident, $g:ident| $value:expr) => {
+        $crate::op::transpose!(|$self, $g, _c| $value);
+    };
+    (|$self:ident, $g:ident, $c:ident| $value:expr) => {
+        fn transpose(
+            &$self,
+            _wrt: usize,
+            $g: &$crate::tensor::Tensor,
+            $c: &$crate::tape::node::Vjp,
+        ) -> $crate::error::Result<$crate::tensor::Tensor> {
+            $value
+        }
+    };
+}
+pub(crate) use transpose;
+
 /// Functions of two inputs, linear in each.
 pub trait Bilinear: Operation<Out = Tensor> {
     /// Both transposes as formulas of the cotangent `g` and the inputs `x`, `y`, for the documentation.
@@ -238,7 +256,7 @@ pub trait General: Operation {
 }
 
 /// The formula of a rule that comes from the composition.
-pub const BY_PARTS: &str = "by its composition";
+const BY_PARTS: &str = "by its composition";
 
 /// Which interpreters an operation of class Composite has its own rule for.
 #[derive(Clone, Copy)]
@@ -261,10 +279,10 @@ impl Own {
 /// Fused kernels that equal a composition of other operations. Every interpreter but `eval` sees the
 /// composition, unless the operation has an own rule; so a fused kernel needs no derivatives of its own.
 pub trait Composite: Operation {
-    /// The reverse rule as a formula, for the documentation; [`BY_PARTS`] where the composition has it.
-    const VJP: &'static str;
+    /// The reverse rule as a formula, for the documentation, unless the composition has it.
+    const VJP: &'static str = BY_PARTS;
     /// The forward rule.
-    const JVP: &'static str;
+    const JVP: &'static str = BY_PARTS;
     /// Which own rules exist.
     const OWN: Own = Own::NONE;
 

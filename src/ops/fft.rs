@@ -36,10 +36,8 @@ kernel! {
 impl Linear for Fft {
     const TRANSPOSE: &'static str = "the transform of g with the other sign";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        bind(Fft { inverse: !self.inverse, ..*self }, &[g])
-    }
-    batch_in_front!(|self| Fft { axis: self.axis + 1, ..*self });
+    transpose!(|self, g| bind(Fft { inverse: !self.inverse, ..*self }, &[g]));
+    batch!(in_front: |self| Fft { axis: self.axis + 1, ..*self });
 }
 
 /// Without `back`: the first half of the transform of `n` real numbers along an axis, with `+` if inverse,
@@ -80,10 +78,8 @@ kernel! {
 impl Linear for RealFft {
     const TRANSPOSE: &'static str = "the transform of g the other way, with the other sign";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        bind(RealFft { back: !self.back, inverse: !self.inverse, ..*self }, &[g])
-    }
-    batch_in_front!(|self| RealFft { axis: self.axis + 1, ..*self });
+    transpose!(|self, g| bind(RealFft { back: !self.back, inverse: !self.inverse, ..*self }, &[g]));
+    batch!(in_front: |self| RealFft { axis: self.axis + 1, ..*self });
 }
 
 /// Raises unless the dtype is a real one that can be transformed.

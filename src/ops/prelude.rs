@@ -8,8 +8,8 @@ pub(crate) use crate::bind::bind;
 pub(crate) use crate::device::{on_device, on_host};
 pub(crate) use crate::error::{Error, Result};
 pub(crate) use crate::op::{
-    Arrays, BY_PARTS, Batched, BatchedOutputs, Bilinear, Composite, Discrete, General, Grads, Kernel, Linear,
-    Needs, Operation, Own, Saves, added, aligned, batch_in_front, first_in_front, in_front, no_output,
+    Arrays, Batched, BatchedOutputs, Bilinear, Composite, Discrete, General, Grads, Kernel, Linear, Needs,
+    Operation, Own, Saves, added, aligned, batch, first_in_front, in_front, in_place, no_output, transpose,
 };
 pub(crate) use crate::ops::{first, kernel, one, outputs};
 pub(crate) use crate::tape::node::Vjp;

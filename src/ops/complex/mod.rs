@@ -37,12 +37,8 @@ kernel! { ViewAsReal, "view_as_real", |self, x| x[0].as_real() }
 impl Linear for ViewAsReal {
     const TRANSPOSE: &'static str = "the pairs of g as complex numbers";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        g.view_as_complex()
-    }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        Ok(smallvec![(bind(*self, &[&x[0].value])?, x[0].axis)])
-    }
+    transpose!(|self, g| g.view_as_complex());
+    batch!(in_place: |self| *self);
 }
 
 /// Pairs of real numbers along the last axis as complex numbers; a view if they are adjacent.
@@ -62,10 +58,8 @@ kernel! {
 impl Linear for ViewAsComplex {
     const TRANSPOSE: &'static str = "g as pairs of real numbers";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        g.view_as_real()
-    }
-    batch_in_front!(|self| *self);
+    transpose!(|self, g| g.view_as_real());
+    batch!(in_front: |self| *self);
 }
 
 /// Operations that complex inputs have by operations on their parts.
@@ -74,57 +68,35 @@ pub trait Lower {
     fn lower(&self, x: &[&Tensor]) -> Result<Tensor>;
 }
 
-impl Lower for Spread {
-    fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
-        paired(Spread { shape: self.shape.inserted(self.shape.rank(), 2)?, ..*self }, x)
-    }
+/// Rows of [`Lower`]: an operation, and its value.
+macro_rules! lower {
+    ($($(#[$doc:meta])* $op:ty = |$self:ident, $x:ident| $value:expr;)*) => {$(
+        impl Lower for $op {
+            $(#[$doc])*
+            fn lower(&$self, $x: &[&Tensor]) -> Result<Tensor> {
+                $value
+            }
+        }
+    )*};
 }
 
-impl Lower for TakeAdd {
-    fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
-        paired(TakeAdd { shape: self.shape.inserted(self.shape.rank(), 2)?, ..*self }, x)
-    }
-}
-
-impl Lower for ScatterAdd {
-    fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
+lower! {
+    Spread = |self, x| paired(Spread { shape: self.shape.inserted(self.shape.rank(), 2)?, ..*self }, x);
+    TakeAdd = |self, x| paired(TakeAdd { shape: self.shape.inserted(self.shape.rank(), 2)?, ..*self }, x);
+    ScatterAdd = |self, x| {
         let wide = x[1].shape().inserted(x[1].rank(), 2)?;
         let index = x[1].unsqueeze(-1)?.expand(&wide)?;
         let shape = self.shape.inserted(self.shape.rank(), 2)?;
         paired(ScatterAdd { shape, ..*self }, &[x[0], &index])
-    }
-}
-
-impl Lower for Select {
-    fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
+    };
+    Select = |self, x| {
         let (mask, a, b) = (x[0].unsqueeze(-1)?, x[1].view_as_real()?, x[2].view_as_real()?);
         bind(Select, &[&mask, &a, &b])?.view_as_complex()
-    }
-}
-
-impl Lower for Cast {
-    fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
-        cast(x[0], self.dtype)
-    }
-}
-
-impl Lower for Prod {
-    fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
-        self.decompose(x)?.pop().ok_or_else(no_output)
-    }
-}
-
-/// Runs a linear operation on the leading axes of the pairs of its first input.
-pub fn paired(op: impl Operation<Out = Tensor>, x: &[&Tensor]) -> Result<Tensor> {
-    let pairs = x[0].view_as_real()?;
-    let mut inputs: smallvec::SmallVec<[&Tensor; 2]> = x.into();
-    inputs[0] = &pairs;
-    bind(op, &inputs)?.view_as_complex()
-}
-
-impl Lower for Compare {
+    };
+    Cast = |self, x| cast(x[0], self.dtype);
+    Prod = |self, x| self.decompose(x)?.pop().ok_or_else(no_output);
     /// Compares both parts for equality; complex numbers have no order.
-    fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
+    Compare = |self, x| {
         let (x, y) = ((x[0].real()?, x[0].imag()?), (x[1].real()?, x[1].imag()?));
         let logic = match self.relation {
             Relation::Eq => Logic::And,
@@ -137,22 +109,16 @@ impl Lower for Compare {
         };
         let (re, im) = (x.0.compare(&y.0, self.relation)?, x.1.compare(&y.1, self.relation)?);
         bind(Logical { logic }, &[&re, &im])
-    }
-}
-
-impl Lower for Matmul {
+    };
     /// `(A + iB)(C + iD)`, by four real products.
-    fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
+    Matmul = |self, x| {
         let (a, b, c, d) = (x[0].real()?, x[0].imag()?, x[1].real()?, x[1].imag()?);
         let product = |x: &Tensor, y: &Tensor| bind(*self, &[x, y]);
         let re = product(&a, &c)?.sub(&product(&b, &d)?)?;
         join(&re, &product(&a, &d)?.add(&product(&b, &c)?)?)
-    }
-}
-
-impl Lower for CumProd {
+    };
     /// Doubling: after `k` steps every element is the product of the `2^k` elements up to it.
-    fn lower(&self, x: &[&Tensor]) -> Result<Tensor> {
+    CumProd = |self, x| {
         let x = x[0];
         let (axis, length) = (self.axis as i64, x.shape().at(self.axis as usize));
         let one = x.scalar_like(1.0)?;
@@ -164,7 +130,15 @@ impl Lower for CumProd {
             step *= 2;
         }
         Ok(out)
-    }
+    };
+}
+
+/// Runs a linear operation on the leading axes of the pairs of its first input.
+pub fn paired(op: impl Operation<Out = Tensor>, x: &[&Tensor]) -> Result<Tensor> {
+    let pairs = x[0].view_as_real()?;
+    let mut inputs: smallvec::SmallVec<[&Tensor; 2]> = x.into();
+    inputs[0] = &pairs;
+    bind(op, &inputs)?.view_as_complex()
 }
 
 /// The error for an operation that is not defined for complex numbers.

@@ -1,7 +1,7 @@
 //! The product of complex numbers.
 
 use crate::cpu::pointwise::complex::{Gate, product};
-use crate::op::align;
+use crate::ops::pointwise::operand::{bind_expanded, expanded};
 use crate::ops::prelude::*;
 use crate::watch::debug::{self, Modes};
 
@@ -16,16 +16,10 @@ pub struct ComplexProduct {
 
 /// The product of two complex tensors; broadcasts.
 pub fn multiply(x: &Tensor, y: &Tensor) -> Result<Tensor> {
-    ComplexProduct { conjugate: false, gate: Gate::Open }.broadcast(x, y)
+    bind_expanded(ComplexProduct { conjugate: false, gate: Gate::Open }, x, y)
 }
 
 impl ComplexProduct {
-    fn broadcast(self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
-        let shape = x.shape().broadcast(&y.shape());
-        let shape = shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?;
-        bind(self, &[&x.expand(&shape)?, &y.expand(&shape)?])
-    }
-
     /// A product with a cotangent or tangent, the operand that `gate` names.
     fn of_slope(conjugate: bool, gate: Gate, x: &Tensor, y: &Tensor) -> Result<Tensor> {
         let gate = if debug::modes().has(Modes::STRICT) { Gate::Open } else { gate };
@@ -57,8 +51,5 @@ impl Bilinear for ComplexProduct {
             t[1].as_ref().map(|t| Self::of_slope(self.conjugate, Gate::Right, x[0], t)).transpose()?;
         Ok(smallvec![added(left, right)?])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let x = align(x)?;
-        Ok(smallvec![(self.broadcast(&x[0], &x[1])?, Some(0))])
-    }
+    batch!(expanded: |self| *self);
 }

@@ -153,8 +153,6 @@ kernel! {
 }
 
 impl Composite for ConvBias {
-    const VJP: &'static str = BY_PARTS;
-    const JVP: &'static str = BY_PARTS;
     const OWN: Own = Own { vjp: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {

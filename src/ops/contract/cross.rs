@@ -2,7 +2,7 @@
 
 use crate::cpu::pointwise::complex::Gate;
 use crate::cpu::pointwise::cross::cross;
-use crate::op::align;
+use crate::ops::pointwise::operand::{bind_expanded, expanded};
 use crate::ops::prelude::*;
 use crate::ops::views::join::cat;
 use crate::watch::debug::{self, Modes};
@@ -44,18 +44,7 @@ impl Bilinear for Cross {
         let right = t[1].as_ref().map(|t| self.of_slope(Gate::Right, x[0], t)).transpose()?;
         Ok(smallvec![added(left, right)?])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        let x = align(x)?;
-        Ok(smallvec![(Cross { axis: self.axis + 1, ..*self }.broadcast(&x[0], &x[1])?, Some(0))])
-    }
-}
-
-impl Cross {
-    fn broadcast(self, x: &Tensor, y: &Tensor) -> Result<Tensor> {
-        let shape = x.shape().broadcast(&y.shape());
-        let shape = shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?;
-        bind(self, &[&x.expand(&shape)?, &y.expand(&shape)?])
-    }
+    batch!(expanded: |self| Cross { axis: self.axis + 1, ..*self });
 }
 
 impl Tensor {
@@ -68,7 +57,7 @@ impl Tensor {
         }
         let known = matches!(self.dtype(), DType::F32 | DType::F64) && self.device() == Device::Cpu;
         if known && other.dtype() == self.dtype() && other.device() == self.device() {
-            return Cross { axis: i as u8, gate: Gate::Open }.broadcast(self, other);
+            return bind_expanded(Cross { axis: i as u8, gate: Gate::Open }, self, other);
         }
         let part = |x: &Tensor, k: usize| x.narrow(i as i64, k % 3, 1);
         let component = |k: usize| {

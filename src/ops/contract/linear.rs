@@ -102,7 +102,6 @@ kernel! {
 
 impl Composite for Affine {
     const VJP: &'static str = "with h = g * act'(…): h W for x, h' x for W, the sum of h for b";
-    const JVP: &'static str = BY_PARTS;
     const OWN: Own = Own { vjp: true, batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
@@ -150,7 +149,7 @@ impl Composite for Affine {
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         if x[1..].iter().all(|operand| operand.axis.is_none()) {
-            return first_in_front(*self, x);
+            return first_in_front(*self, x, size);
         }
         // Each element of the batch has its own layer: merge the rows, then multiply as a batch of matrices.
         let batched = x[0].axis.is_some() as usize;
@@ -224,9 +223,6 @@ kernel! {
 }
 
 impl Composite for AffineVjp {
-    const VJP: &'static str = BY_PARTS;
-    const JVP: &'static str = BY_PARTS;
-
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let [at, weight, value] = self.named(x);
         let g = match (self.act, at) {

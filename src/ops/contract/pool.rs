@@ -58,7 +58,7 @@ impl General for MaxPool {
         let moved = bind(op, &[&t.reshape(&from)?, &index])?;
         Ok(smallvec![Some(moved.reshape(&shape)?), None])
     }
-    batch_in_front!(|self| self.clone());
+    batch!(in_front: |self| self.clone());
 }
 
 /// The options of pooling: each a number for every spatial axis, or one for all.

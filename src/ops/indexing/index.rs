@@ -26,9 +26,7 @@ impl Linear for Take {
     const READS: Saves = Saves::input(1);
     const SELECTS: bool = true;
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        bind(TakeAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
-    }
+    transpose!(|self, g, c| bind(TakeAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?]));
     fn add_transpose(&self, total: &Array, g: &Array, c: &Vjp) -> Result<bool> {
         let Tensor::Array(index) = c.input(1)? else { return Ok(false) };
         if self.axis > 0 || total.device() != Device::Cpu || !adds(total.dtype()) {
@@ -101,9 +99,7 @@ impl Linear for TakeAdd {
     const TRANSPOSE: &'static str = "rows of g taken by index";
     const READS: Saves = Saves::input(1);
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        bind(Take { axis: self.axis }, &[g, c.input(1)?])
-    }
+    transpose!(|self, g, c| bind(Take { axis: self.axis }, &[g, c.input(1)?]));
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let axis = self.axis as usize;
         let g = x[0].materialized(size)?;
@@ -136,10 +132,8 @@ impl Linear for Gather {
     const TRANSPOSE: &'static str = "elements of g added up by index";
     const READS: Saves = Saves::input(1);
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        bind(ScatterAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?])
-    }
-    batch_in_front!(|self| Gather { axis: self.axis + 1 });
+    transpose!(|self, g, c| bind(ScatterAdd { axis: self.axis, shape: c.aval(0)?.shape }, &[g, c.input(1)?]));
+    batch!(in_front: |self| Gather { axis: self.axis + 1 });
 }
 
 /// The transpose of [`Gather`]: elements of `g` added into zeros. Inputs: g, index.
@@ -163,10 +157,8 @@ impl Linear for ScatterAdd {
     const TRANSPOSE: &'static str = "elements of g gathered by index";
     const READS: Saves = Saves::input(1);
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        bind(Gather { axis: self.axis }, &[g, c.input(1)?])
-    }
-    batch_in_front!(|self, size| ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? });
+    transpose!(|self, g, c| bind(Gather { axis: self.axis }, &[g, c.input(1)?]));
+    batch!(in_front: |self, size| ScatterAdd { axis: self.axis + 1, shape: self.shape.inserted(0, size)? });
 }
 
 /// Raises for an index outside `-size..size`. Needed only for merged axes, where it would hit another row.

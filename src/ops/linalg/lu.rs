@@ -124,9 +124,7 @@ impl General for Solve {
         let Some(right) = right else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &right, x[2], x[3]])?)])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        side_by_side(*self, x, size)
-    }
+    batch!(side_by_side: |self| *self);
 }
 
 /// The factors of a matrix as constants, in double precision.

@@ -75,7 +75,7 @@ impl<T: OfMatrix> General for T {
     fn jvp(&self, x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         t[0].as_ref().map_or_else(|| Ok(smallvec![None; y.len()]), |t| self.push(x[0], y, t))
     }
-    batch_in_front!(|self| self.clone());
+    batch!(in_front: |self| self.clone());
 }
 
 /// Raises unless `x` is a matrix, or a batch of them, that the kernels accept.

@@ -63,9 +63,7 @@ impl General for TriangularSolve {
         let Some(right) = added(t[1].clone(), moved)? else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &right])?)])
     }
-    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        side_by_side(*self, x, size)
-    }
+    batch!(side_by_side: |self| *self);
 }
 
 /// The lower triangular `L` with `A = L L'`. Reads `A`'s lower triangle; derivatives along symmetric `A`.

@@ -65,7 +65,6 @@ kernel! {
 
 impl Composite for CrossEntropy {
     const VJP: &'static str = "(softmax(x) - onehot(target)) * g";
-    const JVP: &'static str = BY_PARTS;
     const OWN: Own = Own { vjp: true, batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
@@ -112,9 +111,6 @@ kernel! {
 }
 
 impl Composite for CrossEntropyVjp {
-    const VJP: &'static str = BY_PARTS;
-    const JVP: &'static str = BY_PARTS;
-
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (index, counts) = safe_targets(x[2], self.ignore)?;
         let wide = x[1].cast(x[1].dtype().compute())?;

@@ -43,9 +43,7 @@ impl General for Softmax {
         let op = SoftmaxVjp { log: self.log, forward: self.log };
         Ok(smallvec![Some(bind(op, &[t, &y[0]])?)])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        first_in_front(*self, x)
-    }
+    batch!(first_in_front: |self| *self);
 }
 
 /// Multiplies a cotangent or tangent by softmax's Jacobian. Inputs: g, y.
@@ -73,8 +71,6 @@ kernel! {
 }
 
 impl Composite for SoftmaxVjp {
-    const VJP: &'static str = BY_PARTS;
-    const JVP: &'static str = BY_PARTS;
     const OWN: Own = Own { batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
@@ -86,7 +82,7 @@ impl Composite for SoftmaxVjp {
             (true, true) => g.sub(&g.mul(&y.exp()?)?.sum(last, true)?),
         }))
     }
-    batch_in_front!(|self| *self);
+    batch!(in_front: |self| *self);
 }
 
 /// Layer normalisation (Ba, Kiros and Hinton 2016) over the last `axes` axes: `(x - mean) * rstd * weight +
@@ -123,7 +119,6 @@ kernel! {
 impl Composite for LayerNorm {
     const VJP: &'static str = "rstd * (h - mean(h) - n * mean(h * n)) with h = g * weight, n = (x - mean) \
                                * rstd; sum(g * n), sum(g) for weight and bias";
-    const JVP: &'static str = BY_PARTS;
     const OWN: Own = Own { vjp: true, batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
@@ -156,7 +151,7 @@ impl Composite for LayerNorm {
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let batched = |operand: Option<&Batched>| operand.is_some_and(|l| l.axis.is_some());
         if !batched(x.get(1)) && !batched(x.get(2)) {
-            return first_in_front(*self, x);
+            return first_in_front(*self, x, size);
         }
         // Each element of the batch has its own weight or bias: normalise all together, then scale.
         let plain = LayerNorm { affine: false, ..*self };
@@ -190,9 +185,6 @@ kernel! {
 }
 
 impl Composite for LayerNormVjp {
-    const VJP: &'static str = BY_PARTS;
-    const JVP: &'static str = BY_PARTS;
-
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (g, value) = (x[0], x[1].cast(x[1].dtype().compute())?);
         let axes = trailing(self.axes);

@@ -76,9 +76,7 @@ kernel! {
 }
 
 impl Discrete for Bitwise {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        aligned(*self, x)
-    }
+    batch!(aligned: |self| *self);
 }
 
 /// A [`Bits`] of two operands, at least one of them a tensor.
@@ -114,9 +112,7 @@ kernel! {
 }
 
 impl Discrete for NextAfter {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        aligned(*self, x)
-    }
+    batch!(aligned: |self| *self);
 }
 
 impl Tensor {

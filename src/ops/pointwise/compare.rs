@@ -29,9 +29,7 @@ kernel! {
 }
 
 impl Discrete for Compare {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        aligned(*self, x)
-    }
+    batch!(aligned: |self| *self);
 }
 
 /// Logic on bool tensors.
@@ -53,9 +51,7 @@ kernel! {
 }
 
 impl Discrete for Logical {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        aligned(*self, x)
-    }
+    batch!(aligned: |self| *self);
 }
 
 /// `where(mask, x, y)`: linear in `x` and `y`. Inputs: mask (bool), x, y.
@@ -82,9 +78,7 @@ impl Linear for Select {
         let (mask, zero) = (c.input(0)?, g.scalar_like(0.0)?);
         if wrt == 1 { mask.select(g, &zero) } else { mask.select(&zero, g) }
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        aligned(*self, x)
-    }
+    batch!(aligned: |self| *self);
 }
 
 /// The integer with which integers compare as with this number: the next one below or above a fraction, and

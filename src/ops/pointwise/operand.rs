@@ -3,6 +3,7 @@
 use crate::array::dtype::Category;
 use crate::error::Named;
 use crate::interp::eval;
+use crate::op::align;
 use crate::ops::pointwise::binary::{Binary, binary_table};
 use crate::ops::pointwise::compare::{Logic, Logical};
 use crate::ops::pointwise::elementwise::Map;
@@ -242,6 +243,19 @@ pub fn bind_met(op: impl Operation<Out = Tensor>, x: &Tensor, y: &Tensor, dtype:
     check_broadcast(op.name(), x, y)?;
     let device = meeting(&[x, y]).device();
     bind(op, &[&join(x, dtype, device)?, &join(y, dtype, device)?])
+}
+
+/// Runs `op` on two tensors whose shapes broadcast, expanded to one shape.
+pub fn bind_expanded(op: impl Operation<Out = Tensor>, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let shape = x.shape().broadcast(&y.shape());
+    let shape = shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?;
+    bind(op, &[&x.expand(&shape)?, &y.expand(&shape)?])
+}
+
+/// Batching rule of an operation of two operands of one shape.
+pub fn expanded(op: impl Operation<Out = Tensor>, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+    let x = align(x)?;
+    Ok(smallvec![(bind_expanded(op, &x[0], &x[1])?, Some(0))])
 }
 
 /// Raises unless the shapes broadcast.

@@ -73,7 +73,7 @@ impl Linear for Mean {
         let Mean { axes, keepdim } = *self;
         bind(Spread { axes, keepdim, shape: c.aval(0)?.shape, mean: true }, &[g])
     }
-    batch_in_front!(|self| Mean { axes: self.axes.shifted(), ..*self });
+    batch!(in_front: |self| Mean { axes: self.axes.shifted(), ..*self });
 }
 
 kernel! {

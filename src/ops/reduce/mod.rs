@@ -35,10 +35,8 @@ kernel! {
 impl Linear for Sum {
     const TRANSPOSE: &'static str = "g, stretched over the axes";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        spread(g, self.axes, self.keepdim, &c.aval(0)?.shape)
-    }
-    batch_in_front!(|self| Sum { axes: self.axes.shifted(), ..*self });
+    transpose!(|self, g, c| spread(g, self.axes, self.keepdim, &c.aval(0)?.shape));
+    batch!(in_front: |self| Sum { axes: self.axes.shifted(), ..*self });
 }
 
 /// Broadcasts a reduced tensor back over the axes it lost.
@@ -62,15 +60,13 @@ kernel! {
 }
 
 impl Composite for Prod {
-    const VJP: &'static str = BY_PARTS;
-    const JVP: &'static str = BY_PARTS;
     const OWN: Own = Own { batch: true, ..Own::NONE };
 
     /// A tree of products: its derivatives are exact at zeros, unlike quotients by factors.
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         one!(x[0].accumulated(|x| self.tree(x)))
     }
-    batch_in_front!(|self| Prod { axes: self.axes.shifted(), ..*self });
+    batch!(in_front: |self| Prod { axes: self.axes.shifted(), ..*self });
 }
 
 impl Prod {
@@ -156,7 +152,7 @@ impl General for Extremum {
         let moved = t.mul(&self.shares(x[0], &y[0])?)?;
         Ok(smallvec![Some(bind(Sum { axes: self.axes, keepdim: self.keepdim }, &[&moved])?)])
     }
-    batch_in_front!(|self| Extremum { axes: self.axes.shifted(), ..*self });
+    batch!(in_front: |self| Extremum { axes: self.axes.shifted(), ..*self });
 }
 
 /// Index of the first maximum or minimum along an axis: int64 on the CPU, int32 on GPUs. NaN is the extremum.
@@ -181,7 +177,7 @@ kernel! {
 }
 
 impl Discrete for ArgExtremum {
-    batch_in_front!(|self| ArgExtremum { axis: self.axis + 1, ..*self });
+    batch!(in_front: |self| ArgExtremum { axis: self.axis + 1, ..*self });
 }
 
 /// The dtype of sums and counts of integers on a device.

@@ -44,10 +44,8 @@ fn flip_view(x: &Array, axis: usize) -> Result<Array> {
 impl Linear for CumSum {
     const TRANSPOSE: &'static str = "the cumulative sum of g from the other end";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        bind(CumSum { reverse: !self.reverse, ..*self }, &[g])
-    }
-    batch_in_front!(|self| CumSum { axis: self.axis + 1, ..*self });
+    transpose!(|self, g| bind(CumSum { reverse: !self.reverse, ..*self }, &[g]));
+    batch!(in_front: |self| CumSum { axis: self.axis + 1, ..*self });
 }
 
 /// Cumulative product along an axis.
@@ -64,8 +62,6 @@ kernel! {
 }
 
 impl Composite for CumProd {
-    const VJP: &'static str = BY_PARTS;
-    const JVP: &'static str = BY_PARTS;
     const OWN: Own = Own { batch: true, ..Own::NONE };
 
     /// A recurrence whose decays are the factors and whose start is the first factor.
@@ -79,7 +75,7 @@ impl Composite for CumProd {
             bind(Recurrence { axis: self.axis, reverse: false }, &[x, &start])
         }))
     }
-    batch_in_front!(|self| CumProd { axis: self.axis + 1 });
+    batch!(in_front: |self| CumProd { axis: self.axis + 1 });
 }
 
 /// Appends `count` zeros to `x` along an axis.
@@ -156,7 +152,7 @@ impl General for Recurrence {
         let Some(term) = added(moved, t[1].clone())? else { return Ok(smallvec![None]) };
         Ok(smallvec![Some(bind(*self, &[x[0], &term])?)])
     }
-    batch_in_front!(|self| Recurrence { axis: self.axis + 1, ..*self });
+    batch!(in_front: |self| Recurrence { axis: self.axis + 1, ..*self });
 }
 
 /// Index of the largest or smallest element so far along an axis: int64 on the CPU, int32 on GPUs. The last
@@ -176,7 +172,7 @@ kernel! {
 }
 
 impl Discrete for ArgScan {
-    batch_in_front!(|self| ArgScan { axis: self.axis + 1, ..*self });
+    batch!(in_front: |self| ArgScan { axis: self.axis + 1, ..*self });
 }
 
 impl Tensor {

@@ -18,7 +18,7 @@ kernel! {
 }
 
 impl Discrete for SearchSorted {
-    batch_in_front!(|self| *self);
+    batch!(in_front: |self| *self);
 }
 
 /// For each position along an axis, the last element of an index that selects it; -1 for none.
@@ -38,7 +38,7 @@ kernel! {
 }
 
 impl Discrete for ScatterLast {
-    batch_in_front!(|self| ScatterLast { axis: self.axis + 1, ..*self });
+    batch!(in_front: |self| ScatterLast { axis: self.axis + 1, ..*self });
 }
 
 /// The larger or smaller of init and the elements of x scattered to each position. Inputs: init, index, x.
@@ -58,7 +58,7 @@ kernel! {
 }
 
 impl Discrete for ScatterExtreme {
-    batch_in_front!(|self| ScatterExtreme { axis: self.axis + 1, ..*self });
+    batch!(in_front: |self| ScatterExtreme { axis: self.axis + 1, ..*self });
 }
 
 impl Tensor {

@@ -26,7 +26,7 @@ kernel! {
 }
 
 impl Discrete for ArgSort {
-    batch_in_front!(|self| ArgSort { axis: self.axis + 1, ..*self });
+    batch!(in_front: |self| ArgSort { axis: self.axis + 1, ..*self });
 }
 
 impl Tensor {

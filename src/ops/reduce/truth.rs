@@ -23,7 +23,7 @@ kernel! {
 }
 
 impl Discrete for CountNonzero {
-    batch_in_front!(|self| CountNonzero { axes: self.axes.shifted(), ..*self });
+    batch!(in_front: |self| CountNonzero { axes: self.axes.shifted(), ..*self });
 }
 
 impl Tensor {

@@ -1,13 +1,7 @@
 //! Conversions that keep the values: of dtype, device, memory layout. All are linear.
 
-use crate::op::Operation;
 use crate::ops::prelude::*;
 use crate::tensor::Payload;
-
-/// Batches a unary operation that leaves the batch axis in its position.
-fn in_place_axis(op: impl Operation<Out = Tensor>, x: &[Batched]) -> Result<BatchedOutputs> {
-    Ok(smallvec![(bind(op, &[&x[0].value])?, x[0].axis)])
-}
 
 /// Conversion to another dtype. Float to integer truncates toward zero.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -21,12 +15,8 @@ kernel! { Cast, "cast", |self, x| on_device!(x[0], copy::cast(x[0], self.dtype))
 impl Linear for Cast {
     const TRANSPOSE: &'static str = "g, converted back";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        g.cast(c.aval(0)?.dtype)
-    }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        in_place_axis(*self, x)
-    }
+    transpose!(|self, g, c| g.cast(c.aval(0)?.dtype));
+    batch!(in_place: |self| *self);
 }
 
 /// A copy on another device.
@@ -41,12 +31,8 @@ kernel! { Transfer, "to", |self, x| x[0].to_device(self.device) }
 impl Linear for Transfer {
     const TRANSPOSE: &'static str = "g, sent back";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        g.to_device(c.aval(0)?.device)
-    }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        in_place_axis(*self, x)
-    }
+    transpose!(|self, g, c| g.to_device(c.aval(0)?.device));
+    batch!(in_place: |self| *self);
 }
 
 /// A new copy in row-major order.
@@ -58,12 +44,8 @@ kernel! { Contiguous, "clone", |self, x| x[0].copied(), into |out| { out[0].assi
 impl Linear for Contiguous {
     const TRANSPOSE: &'static str = "g";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        Ok(g.clone())
-    }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        in_place_axis(*self, x)
-    }
+    transpose!(|self, g| Ok(g.clone()));
+    batch!(in_place: |self| *self);
 }
 
 impl Tensor {

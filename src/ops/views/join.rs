@@ -40,7 +40,7 @@ impl Linear for Cat {
     fn transpose(&self, wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
         g.narrow(self.axis as i64, self.lengths[..wrt].iter().sum(), self.lengths[wrt])
     }
-    batch_in_front!(|self| Cat { axis: self.axis + 1, ..self.clone() });
+    batch!(in_front: |self| Cat { axis: self.axis + 1, ..self.clone() });
 }
 
 /// Concatenates tensors along an existing axis; all other axes must agree. Empty vectors (shape `[0]`) fit

@@ -88,7 +88,7 @@ impl Linear for Slice {
         let shape = c.aval(0)?.shape;
         bind(Unslice { region: self.region.clone(), shape, fill: Params::default() }, &[g])
     }
-    batch_in_front!(|self, size| Slice { region: Arc::new(self.region.batched(size)?) });
+    batch!(in_front: |self, size| Slice { region: Arc::new(self.region.batched(size)?) });
 }
 
 /// The transpose of a slice: writes the input to a region of a tensor that is `fill` elsewhere.
@@ -116,9 +116,7 @@ impl Linear for Unslice {
     fn tangent(&self) -> Op {
         Unslice { fill: Params::default(), ..self.clone() }.into()
     }
-    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        bind(Slice { region: self.region.clone() }, &[g])
-    }
+    transpose!(|self, g| bind(Slice { region: self.region.clone() }, &[g]));
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let region = Arc::new(self.region.batched(size)?);
         in_front(Unslice { region, shape: self.shape.inserted(0, size)?, fill: self.fill }, x, size)
@@ -143,10 +141,8 @@ kernel! {
 impl Linear for Triangle {
     const TRANSPOSE: &'static str = "the same triangle of g";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        bind(*self, &[g])
-    }
-    batch_in_front!(|self| *self);
+    transpose!(|self, g| bind(*self, &[g]));
+    batch!(in_front: |self| *self);
 }
 
 impl Tensor {

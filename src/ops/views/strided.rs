@@ -147,9 +147,7 @@ kernel! {
 impl Linear for AsStridedTranspose {
     const TRANSPOSE: &'static str = "the part of g where x was placed";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, _c: &Vjp) -> Result<Tensor> {
-        bind(AsStrided { part: self.part.clone() }, &[g])
-    }
+    transpose!(|self, g| bind(AsStrided { part: self.part.clone() }, &[g]));
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let part = Arc::new(self.part.batched(size, self.shape.numel())?);
         in_front(AsStridedTranspose { part, shape: self.shape.inserted(0, size)? }, x, size)
@@ -192,7 +190,7 @@ impl Linear for Diagonal {
         let part = Arc::new(Part { shape, strides, offset: 0 });
         bind(AsStridedTranspose { part, shape: whole }, &[g])
     }
-    batch_in_front!(|self| *self);
+    batch!(in_front: |self| *self);
 }
 
 /// The first input with a strided part replaced by the second.

@@ -23,9 +23,7 @@ kernel! {
 impl Linear for Reshape {
     const TRANSPOSE: &'static str = "g in the shape of x";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        g.reshape(&c.aval(0)?.shape)
-    }
+    transpose!(|self, g, c| g.reshape(&c.aval(0)?.shape));
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         Ok(smallvec![(x[0].front()?.reshape(&self.shape.inserted(0, size)?)?, Some(0))])
     }
@@ -72,9 +70,7 @@ kernel! { Expand, "expand", |self, x| x[0].expand(&self.shape) }
 impl Linear for Expand {
     const TRANSPOSE: &'static str = "the sum of g over the stretched axes";
 
-    fn transpose(&self, _wrt: usize, g: &Tensor, c: &Vjp) -> Result<Tensor> {
-        g.sum_to(&c.aval(0)?.shape)
-    }
+    transpose!(|self, g, c| g.sum_to(&c.aval(0)?.shape));
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let shape = self.shape.inserted(0, size)?;
         // The input may have fewer axes than the output: the missing ones are inserted after the batch axis.

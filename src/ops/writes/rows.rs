@@ -78,9 +78,7 @@ pub struct IsLast;
 kernel! { IsLast, "is_last", |self, x| put::is_last(x[0]) }
 
 impl Discrete for IsLast {
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
-        first_in_front(*self, x)
-    }
+    batch!(first_in_front: |self| *self);
 }
 
 /// Whether `count` elements are added to `x` in place. If there are many, a pass over all of `x` in order is

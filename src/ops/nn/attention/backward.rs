@@ -131,5 +131,5 @@ impl Composite for AttentionVjp {
         let (out, _) = self.along(x, has_tangent, &along, self.wanted)?;
         total.into_iter().zip(out).map(|(sum, y)| added(sum, Some(y))).collect()
     }
-    batch_in_front!(|self| AttentionVjp { settings: self.settings.batched(), ..*self });
+    batch!(in_front: |self| AttentionVjp { settings: self.settings.batched(), ..*self });
 }

@@ -256,5 +256,5 @@ impl Composite for Attention {
         let out = bind(op, &inputs)?;
         Ok(smallvec![out.first().cloned(), None])
     }
-    batch_in_front!(|self| Attention { settings: self.settings.batched() });
+    batch!(in_front: |self| Attention { settings: self.settings.batched() });
 }

@@ -41,7 +41,6 @@ kernel! {
 
 impl Composite for AttentionJvp {
     const VJP: &'static str = "the gradients of <g, J(t)>";
-    const JVP: &'static str = BY_PARTS;
     const OWN: Own = Own { vjp: true, batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
@@ -77,5 +76,5 @@ impl Composite for AttentionJvp {
         }
         Ok(grads)
     }
-    batch_in_front!(|self| AttentionJvp { settings: self.settings.batched(), ..*self });
+    batch!(in_front: |self| AttentionJvp { settings: self.settings.batched(), ..*self });
 }

@@ -122,7 +122,7 @@ impl Composite for MapVjp {
         }
         Ok(smallvec![total])
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         let (g, at) = (&x[0], &x[1..]);
         if self.fun.is_found_once(g, at) {
             let one = g.value.scalar_like(1.0)?;
@@ -130,9 +130,9 @@ impl Composite for MapVjp {
                 std::iter::once(&one).chain(at.iter().map(|operand| &operand.value)).collect();
             let slope = Batched { value: bind(*self, &inputs)?, axis: None };
             let times = MapVjp { fun: Fun::Binary(Binary::Mul), wrt: 0, p: Params::ZERO };
-            return aligned(times, &[g.clone(), slope]);
+            return aligned(times, &[g.clone(), slope], size);
         }
-        aligned(*self, x)
+        aligned(*self, x, size)
     }
 }
 
@@ -199,15 +199,13 @@ kernel! {
 }
 
 impl Composite for MapVjpJvp {
-    const VJP: &'static str = BY_PARTS;
-    const JVP: &'static str = BY_PARTS;
     const OWN: Own = Own { batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let zero = x[0].scalar_like(0.0)?;
         one!(read(&self.operands(x, &zero), |formula| self.visit(formula)))
     }
-    fn batch(&self, x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+    fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         if let [at @ .., t] = x
             && self.moves.count_ones() == 1
             && self.of.fun.is_found_once(t, at)
@@ -218,9 +216,9 @@ impl Composite for MapVjpJvp {
                 at.iter().map(|operand| &operand.value).chain([&one]).collect();
             let slope = Batched { value: bind(*self, &inputs)?, axis: None };
             let times = MapVjp { fun: Fun::Unary(Unary::Exp), wrt: 0, p: Params::ZERO };
-            return aligned(times, &[t.clone(), slope]);
+            return aligned(times, &[t.clone(), slope], size);
         }
-        aligned(*self, x)
+        aligned(*self, x, size)
     }
 }
 
