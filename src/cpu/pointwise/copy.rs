@@ -199,21 +199,18 @@ pub(crate) unsafe fn transpose_panel<T: Copy>(
 mod tests {
     use super::*;
     use crate::array::dtype::DType;
-    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
+    use crate::cpu::run::testing::{all_layouts, layouts, same_for_any_threads, sample, values};
 
     #[test]
     fn copies_of_every_layout() -> Result<()> {
-        for dtype in DType::ALL {
-            for dims in [&[][..], &[0, 2], &[9], &[17, 33], &[3, 20, 41], &[2, 9, 8, 10], &[70, 3]] {
-                for x in layouts(dims, dtype)? {
-                    let out = contiguous(&x)?;
-                    assert!(out.is_contiguous());
-                    assert_eq!(values(&out), values(&x), "{x:?}");
-                    for to in layouts(dims, dtype)?.into_iter().take(3) {
-                        copy_into(&to, &x)?;
-                        assert_eq!(values(&to), values(&x), "{x:?} into {to:?}");
-                    }
-                }
+        let shapes = [&[][..], &[0, 2], &[9], &[17, 33], &[3, 20, 41], &[2, 9, 8, 10], &[70, 3]];
+        for x in all_layouts(DType::ALL, &shapes)? {
+            let out = contiguous(&x)?;
+            assert!(out.is_contiguous());
+            assert_eq!(values(&out), values(&x), "{x:?}");
+            for to in layouts(&x.shape().to_vec(), x.dtype())?.into_iter().take(3) {
+                copy_into(&to, &x)?;
+                assert_eq!(values(&to), values(&x), "{x:?} into {to:?}");
             }
         }
         Ok(())

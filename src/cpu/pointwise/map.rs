@@ -205,7 +205,7 @@ unsafe fn into_existing(out: &Array, x: &[&Array], kernel: LoopFn, rule: *const 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{layouts, rounded, same_for_any_threads, sample, values};
+    use crate::cpu::run::testing::{all_layouts, layouts, rounded, same_for_any_threads, sample, values};
     use crate::math::real::{Integer, Real};
 
     #[derive(Clone, Copy)]
@@ -229,20 +229,13 @@ mod tests {
 
     #[test]
     fn every_layout_agrees_with_a_naive_loop() -> Result<()> {
-        for dtype in FLOATS {
-            for dims in SHAPES {
-                for x in layouts(dims, dtype)? {
-                    for y in layouts(dims, dtype)? {
-                        let expected: Vec<f64> = values(&x)
-                            .iter()
-                            .zip(values(&y))
-                            .map(|(a, b)| rounded(a * 4.0 + b, dtype))
-                            .collect();
-                        let out = pointwise([&x, &y], Affine(4.0))?;
-                        assert!(out.shape() == x.shape() && (out.is_contiguous() || out.same_layout(&x)));
-                        assert_eq!(values(&out), expected, "{x:?} {y:?}");
-                    }
-                }
+        for x in all_layouts(FLOATS, &SHAPES)? {
+            for y in layouts(&x.shape().to_vec(), x.dtype())? {
+                let both = values(&x).into_iter().zip(values(&y));
+                let expected: Vec<f64> = both.map(|(a, b)| rounded(a * 4.0 + b, x.dtype())).collect();
+                let out = pointwise([&x, &y], Affine(4.0))?;
+                assert!(out.shape() == x.shape() && (out.is_contiguous() || out.same_layout(&x)));
+                assert_eq!(values(&out), expected, "{x:?} {y:?}");
             }
         }
         Ok(())
@@ -250,17 +243,13 @@ mod tests {
 
     #[test]
     fn outputs_of_every_layout() -> Result<()> {
-        for dtype in FLOATS {
-            for dims in SHAPES {
-                let apart = |a: &Array| (0..a.rank()).all(|i| a.stride(i) != 0);
-                for out in layouts(dims, dtype)?.into_iter().filter(apart) {
-                    let (before, x) = (values(&out), sample(dims, dtype)?);
-                    // SAFETY: nobody else knows this memory.
-                    unsafe { pointwise_into(&out, [&out, &x], Affine(2.0))? };
-                    for ((got, a), b) in values(&out).iter().zip(before).zip(values(&x)) {
-                        assert_eq!(*got, rounded(a * 2.0 + b, dtype), "{out:?}");
-                    }
-                }
+        let apart = |a: &Array| (0..a.rank()).all(|i| a.stride(i) != 0);
+        for out in all_layouts(FLOATS, &SHAPES)?.into_iter().filter(apart) {
+            let (before, x) = (values(&out), sample(&out.shape().to_vec(), out.dtype())?);
+            // SAFETY: nobody else knows this memory.
+            unsafe { pointwise_into(&out, [&out, &x], Affine(2.0))? };
+            for ((got, a), b) in values(&out).iter().zip(before).zip(values(&x)) {
+                assert_eq!(*got, rounded(a * 2.0 + b, out.dtype()), "{out:?}");
             }
         }
         Ok(())
@@ -268,13 +257,11 @@ mod tests {
 
     #[test]
     fn integers_wrap() -> Result<()> {
-        for dtype in DType::ALL.into_iter().filter(|d| d.is_integer()) {
-            for x in layouts(&[4, 150], dtype)? {
-                let y = sample(&[150], dtype)?;
-                let out = pointwise_int([&x, &y], Affine(3.0))?;
-                for (i, (got, x)) in values(&out).iter().zip(values(&x)).enumerate() {
-                    assert_eq!(*got, rounded(x * 3.0 + values(&y)[i % 150], dtype));
-                }
+        for x in all_layouts(DType::ALL.into_iter().filter(|d| d.is_integer()), &[&[4, 150]])? {
+            let y = sample(&[150], x.dtype())?;
+            let out = pointwise_int([&x, &y], Affine(3.0))?;
+            for (i, (got, a)) in values(&out).iter().zip(values(&x)).enumerate() {
+                assert_eq!(*got, rounded(a * 3.0 + values(&y)[i % 150], x.dtype()));
             }
         }
         Ok(())

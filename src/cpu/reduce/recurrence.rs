@@ -76,22 +76,20 @@ fn lines<T: Element, S: Copy + Send + Sync>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, shape, values};
+    use crate::cpu::run::testing::{all_layouts, layouts, same_for_any_threads, sample, shape, values};
 
     #[test]
     fn recurrences_in_any_layout() -> Result<()> {
-        for dtype in [DType::F32, DType::F64, DType::BF16] {
-            for d in layouts(&[2, 5, 3], dtype)? {
-                let x = sample(&[2, 5, 3], dtype)?;
-                for axis in 0..3 {
-                    let (_, length, after) = around(&x.shape(), axis);
-                    let s = values(&recurrence(&d, &x, axis)?);
-                    let (d, x) = (values(&d), values(&x));
-                    for i in 0..s.len() {
-                        let before = if i / after % length == 0 { 0.0 } else { s[i - after] };
-                        let tolerance = if dtype == DType::BF16 { 0.3 } else { 1e-4 };
-                        assert!((s[i] - d[i] * before - x[i]).abs() < tolerance, "{dtype} {axis} {i}");
-                    }
+        for d in all_layouts([DType::F32, DType::F64, DType::BF16], &[&[2, 5, 3]])? {
+            let (dtype, x) = (d.dtype(), sample(&[2, 5, 3], d.dtype())?);
+            let tolerance = if dtype == DType::BF16 { 0.3 } else { 1e-4 };
+            for axis in 0..3 {
+                let (_, length, after) = around(&x.shape(), axis);
+                let s = values(&recurrence(&d, &x, axis)?);
+                let (d, x) = (values(&d), values(&x));
+                for i in 0..s.len() {
+                    let before = if i / after % length == 0 { 0.0 } else { s[i - after] };
+                    assert!((s[i] - d[i] * before - x[i]).abs() < tolerance, "{dtype} {axis} {i}");
                 }
             }
         }

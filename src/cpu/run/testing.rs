@@ -49,6 +49,17 @@ pub fn layouts(dims: &[usize], dtype: DType) -> Result<Vec<Array>> {
     Ok(all)
 }
 
+/// Returns [`layouts`] of each of these dtypes and shapes.
+pub fn all_layouts(dtypes: impl IntoIterator<Item = DType>, shapes: &[&[usize]]) -> Result<Vec<Array>> {
+    let mut all = Vec::new();
+    for dtype in dtypes {
+        for dims in shapes {
+            all.extend(layouts(dims, dtype)?);
+        }
+    }
+    Ok(all)
+}
+
 /// Returns the elements in row-major order.
 pub fn values(a: &Array) -> Vec<f64> {
     let s = a.shape();
