@@ -82,14 +82,11 @@ impl PyLog {
     }
 }
 
-/// Sets the debugging modes of this thread, a sum of 1 (lines), 2 (log), 4 (anomalies), 8 (anomalies of the
-/// forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those before.
-#[pyfunction]
-fn _debug_modes(modes: u32) -> u32 {
-    debug::set_modes(Modes(modes)).0
-}
-
 functions! {
+    /// Sets the debugging modes of this thread, a sum of 1 (lines), 2 (log), 4 (anomalies), 8 (anomalies of
+    /// the forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those
+    /// before.
+    _debug_modes(modes: u32) -> u32 = debug::set_modes(Modes(modes)).0;
     /// The debugging modes of this thread.
     _get_debug_modes() -> u32 = debug::modes().0;
     /// The forward values that were noted as not finite.

@@ -28,21 +28,6 @@ impl PyPullback {
     }
 }
 
-/// Runs a function of a list of tensors and records it: its outputs and its pullback.
-#[pyfunction]
-fn _vjp(function: &Bound<'_, PyAny>, primals: Vec<Tensor>) -> Result<(Vec<Tensor>, PyPullback)> {
-    let (out, pullback) = transform::vjp(|x| call(function, x), &primals)?;
-    Ok((out, PyPullback(pullback)))
-}
-
-/// Pushes tangents (None is zero) through a function of a list of tensors: outputs and their tangents.
-#[pyfunction]
-fn _jvp(
-    function: &Bound<'_, PyAny>, primals: Vec<Tensor>, tangents: Vec<Option<Tensor>>,
-) -> Result<(Vec<Tensor>, Vec<Tensor>)> {
-    transform::jvp(|x| call(function, x), &primals, &tangents)
-}
-
 /// The derivative of a function at a point: call it with one tangent per input.
 #[pyclass(name = "Linear", module = "wengert._core")]
 pub struct PyLinear(pub Linear);
@@ -69,23 +54,30 @@ readings! { PyLinear, |object| object.0;
     operations -> usize = |linear| linear.operations();
 }
 
-/// Runs a function of a list of tensors once: its outputs, and its derivative there.
-#[pyfunction]
-fn _linearize(function: &Bound<'_, PyAny>, primals: Vec<Tensor>) -> Result<(Vec<Tensor>, PyLinear)> {
-    let (out, linear) = linearize::linearize(|x| call(function, x), &primals)?;
-    Ok((out, PyLinear(linear)))
-}
-
-/// Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or
-/// as it is (and None) where it does not depend on the batch. `randomness` is "error", "same" or "different".
-#[pyfunction]
-#[pyo3(signature = (function, inputs, in_axes, size, randomness="same"))]
-fn _vmap(
-    function: &Bound<'_, PyAny>, inputs: Vec<Tensor>, in_axes: Vec<Option<usize>>, size: usize,
-    randomness: &str,
-) -> Result<Vec<(Tensor, Option<usize>)>> {
-    let level = transform::batching(size, Randomness::named(randomness));
-    transform::vmap(level, |x| call(function, x), &inputs, &in_axes)
+functions! {
+    /// Runs a function of a list of tensors and records it: its outputs and its pullback.
+    _vjp(function: &Bound<'_, PyAny>, primals: Vec<Tensor>) -> Result<(Vec<Tensor>, PyPullback)> =
+        transform::vjp(|x| call(function, x), &primals).map(|(out, pullback)| (out, PyPullback(pullback)));
+    /// Pushes tangents (None is zero) through a function of a list of tensors: outputs and their tangents.
+    _jvp(
+        function: &Bound<'_, PyAny>, primals: Vec<Tensor>, tangents: Vec<Option<Tensor>>,
+    ) -> Result<(Vec<Tensor>, Vec<Tensor>)> = transform::jvp(|x| call(function, x), &primals, &tangents);
+    /// Runs a function of a list of tensors once: its outputs, and its derivative there.
+    _linearize(function: &Bound<'_, PyAny>, primals: Vec<Tensor>) -> Result<(Vec<Tensor>, PyLinear)> =
+        linearize::linearize(|x| call(function, x), &primals).map(|(out, linear)| (out, PyLinear(linear)));
+    /// Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front,
+    /// or as it is (and None) where it does not depend on the batch. `randomness` is "error", "same" or
+    /// "different".
+    #[pyo3(signature = (function, inputs, in_axes, size, randomness="same"))]
+    _vmap(
+        function: &Bound<'_, PyAny>, inputs: Vec<Tensor>, in_axes: Vec<Option<usize>>, size: usize,
+        randomness: &str,
+    ) -> Result<Vec<(Tensor, Option<usize>)>> = {
+        let level = transform::batching(size, Randomness::named(randomness));
+        transform::vmap(level, |x| call(function, x), &inputs, &in_axes)
+    };
+    /// Whether a forward mode or a batch is in force, where values are replaced instead of written.
+    _replaces_values() -> bool = !interp::is_plain() && interp::replaces_values();
 }
 
 thread_local! {
@@ -153,12 +145,6 @@ fn get_autocast_dtype(py: Python<'_>, device_type: Option<&str>) -> PyResult<Opt
     check_device_type("get_autocast_dtype", device_type)?;
     let dtype = interp::autocast_of(&interp::current()).flatten();
     dtype.map(|d| dtype_object(py, d)).transpose()
-}
-
-/// Whether a forward mode or a batch is in force, where values are replaced instead of written.
-#[pyfunction]
-fn _replaces_values() -> bool {
-    !interp::is_plain() && interp::replaces_values()
 }
 
 exports! {

@@ -8,15 +8,6 @@ use crate::py::data::dtype::gpu_index;
 use crate::py::prelude::*;
 use pyo3::types::IntoPyDict;
 
-/// A dict of values by name.
-macro_rules! named {
-    ($py:ident, $($name:ident = $value:expr,)*) => {{
-        let all = PyDict::new($py);
-        $(all.set_item(stringify!($name), $value)?;)*
-        Ok(all)
-    }};
-}
-
 /// Sets the number of CPU threads that large operations use.
 #[pyfunction]
 fn set_num_threads(threads: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -50,13 +41,10 @@ functions! {
     _reset_peak() = buffer::reset_peak();
     /// Gives host memory that is kept for reuse back to the system.
     _empty_cache() = buffer::empty_cache();
-}
-
-/// Lets only `count` more blocks of `large` bytes or more be made, to test short memory. None ends that.
-#[pyfunction]
-#[pyo3(signature = (count=None, large=65536))]
-fn _fail_allocations(count: Option<usize>, large: usize) {
-    crate::process::blocks::fail_after(count.unwrap_or(0), count.map_or(usize::MAX, |_| large));
+    /// Lets only `count` more blocks of `large` bytes or more be made, to test short memory. None ends that.
+    #[pyo3(signature = (count=None, large=65536))]
+    _fail_allocations(count: Option<usize>, large: usize) =
+        crate::process::blocks::fail_after(count.unwrap_or(0), count.map_or(usize::MAX, |_| large));
 }
 
 /// Sets the most bytes of large blocks that are kept for reuse.

@@ -29,15 +29,9 @@ fn op_rows() -> Vec<(&'static str, &'static str, &'static str)> {
 #[pyfunction]
 fn _op_entries(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let entry = |e: crate::op::OpEntry| {
-        let out = PyDict::new(py);
-        out.set_item("name", e.name)?;
-        out.set_item("doc", e.doc)?;
-        out.set_item("class", format!("{:?}", e.class))?;
-        out.set_item("precision", format!("{:?}", e.precision))?;
         let [vjp, jvp] = e.rules;
-        out.set_item("vjp", vjp)?;
-        out.set_item("jvp", jvp)?;
-        Ok(out)
+        let (class, precision) = (format!("{:?}", e.class), format!("{:?}", e.precision));
+        named!(py, name = e.name, doc = e.doc, class = class, precision = precision, vjp = vjp, jvp = jvp,)
     };
     Op::entries().into_iter().map(entry).collect()
 }
@@ -48,18 +42,19 @@ fn _op_entries(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
 #[pyfunction]
 fn _op_formulas(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyDict>>> {
     let row = |fun: Fun| {
-        let out = PyDict::new(py);
         let inputs = if matches!(fun, Fun::Binary(_)) { 2 } else { 1 };
         let reads = |i| fun.reads(i).map_or_else(Vec::new, |r| r.iter().copied().map(Arg::name).collect());
-        out.set_item("name", fun.name())?;
-        out.set_item("inputs", inputs)?;
-        out.set_item("precision", format!("{:?}", fun.columns().precision))?;
-        out.set_item("value", fun.formula())?;
-        out.set_item("flops", fun.flops())?;
-        out.set_item("partials", (0..inputs).map(|i| fun.partial_formula(i)).collect::<Vec<_>>())?;
-        out.set_item("reads", (0..inputs).map(reads).collect::<Vec<Vec<&str>>>())?;
-        out.set_item("partial_flops", (0..inputs).map(|i| fun.partial_flops(i)).collect::<Vec<_>>())?;
-        Ok(out)
+        named!(
+            py,
+            name = fun.name(),
+            inputs = inputs,
+            precision = format!("{:?}", fun.columns().precision),
+            value = fun.formula(),
+            flops = fun.flops(),
+            partials = (0..inputs).map(|i| fun.partial_formula(i)).collect::<Vec<_>>(),
+            reads = (0..inputs).map(reads).collect::<Vec<Vec<&str>>>(),
+            partial_flops = (0..inputs).map(|i| fun.partial_flops(i)).collect::<Vec<_>>(),
+        )
     };
     all().map(row).collect()
 }

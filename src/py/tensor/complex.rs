@@ -70,17 +70,15 @@ methods! {
     sgn() = |x| x.sign();
 }
 
-/// Pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves nothing.
-#[pyfunction]
-fn view_as_real(input: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-    attach::across(input, Tensor::view_as_real)
-}
-
-/// Complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; a view where
-/// each pair lies side by side. VJP: `view_as_real(g)`; saves nothing.
-#[pyfunction]
-fn view_as_complex(input: &Bound<'_, PyTensor>) -> PyResult<PyTensor> {
-    attach::across(input, Tensor::view_as_complex)
+functions! {
+    /// Pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves
+    /// nothing.
+    view_as_real(input: &Bound<'_, PyTensor>) -> PyResult<PyTensor> =
+        attach::across(input, Tensor::view_as_real);
+    /// Complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; a view
+    /// where each pair lies side by side. VJP: `view_as_real(g)`; saves nothing.
+    view_as_complex(input: &Bound<'_, PyTensor>) -> PyResult<PyTensor> =
+        attach::across(input, Tensor::view_as_complex);
 }
 
 /// `real + i imag`, broadcast together: complex128 where either is float64, else complex64.

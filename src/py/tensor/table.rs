@@ -1,4 +1,5 @@
 //! Methods and functions as rows of tables: documentation and signature, name and parameters, and the value.
+//! Dicts as rows of names and values.
 
 /// Methods whose result is a function of the tensor, computed without the interpreter lock if it is large.
 macro_rules! methods {
@@ -61,4 +62,13 @@ macro_rules! functions {
     };
 }
 
-pub(crate) use {functions, methods, readings, views};
+/// A dict of values by name.
+macro_rules! named {
+    ($py:ident, $($name:ident = $value:expr,)*) => {{
+        let all = PyDict::new($py);
+        $(all.set_item(stringify!($name), $value)?;)*
+        Ok(all)
+    }};
+}
+
+pub(crate) use {functions, methods, named, readings, views};
