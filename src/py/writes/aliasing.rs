@@ -28,8 +28,8 @@ pub fn deeper(name: &str) -> Result<OnDrop<impl FnMut() + use<>>> {
     let depth = DEPTH.get();
     if depth >= DEEPEST {
         return Err(foreign(PyRecursionError::new_err(format!(
-            "{name}: rules of custom functions are running inside each other, {DEEPEST} deep; a rule asks for \
-             a derivative that needs the rule itself"
+            "{name}: rules of custom functions are running inside each other, {DEEPEST} deep; a rule asks \
+             for a derivative that needs the rule itself"
         ))));
     }
     DEPTH.set(depth + 1);
