@@ -59,7 +59,15 @@ impl<T: ComponentFloat> PlainBody for Blocks<'_, T> {
 impl<T: ComponentFloat> Blocks<'_, T> {
     #[inline(always)]
     fn each(self, gate: impl Fn(T, T, T) -> T) {
-        let n = self.inner;
+        // Vectors that lie one after the other need no loop within each.
+        match self.inner {
+            1 => self.rows(1, gate),
+            n => self.rows(n, gate),
+        }
+    }
+
+    #[inline(always)]
+    fn rows(self, n: usize, gate: impl Fn(T, T, T) -> T) {
         let times = |x: T, y: T| gate(x, y, x * y);
         let blocks = self.x.chunks_exact(3 * n).zip(self.y.chunks_exact(3 * n));
         for ((x, y), out) in blocks.zip(self.out.chunks_exact_mut(3 * n)) {

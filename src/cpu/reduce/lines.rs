@@ -51,6 +51,16 @@ pub fn flush<T: Copy, F: Fold<T>>(sums: &mut [T], totals: &mut [F::Wide]) {
 pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
     x: *const T, step: isize, n: usize, rows: usize, to: *mut T, out_step: isize,
 ) {
+    // Only for sums of floats, which are common.
+    if F::BLOCK < usize::MAX && step == n as isize && out_step == 1 {
+        // SAFETY: guaranteed by the caller.
+        match n {
+            2 => return unsafe { adjacent_rows::<T, F, 2>(x, rows, to) },
+            3 => return unsafe { adjacent_rows::<T, F, 3>(x, rows, to) },
+            4 => return unsafe { adjacent_rows::<T, F, 4>(x, rows, to) },
+            _ => {}
+        }
+    }
     let mut i = 0;
     // A macro, not a closure, which might not be inlined (as in `src/cpu/reduce/sweep.rs`).
     macro_rules! together {
@@ -69,6 +79,24 @@ pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
     together!(TOGETHER);
     together!(2);
     together!(1);
+}
+
+/// Folds adjacent rows of `N` elements: a loop that becomes shuffles of whole registers.
+///
+/// # Safety
+/// The rows exist, and so do outputs for them.
+#[inline(always)]
+unsafe fn adjacent_rows<T: Copy, F: Fold<T>, const N: usize>(x: *const T, rows: usize, to: *mut T) {
+    for i in 0..rows {
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            let mut all = F::START;
+            for k in 0..N {
+                all = F::join(all, *x.add(i * N + k));
+            }
+            *to.add(i) = F::finish(F::widen(all));
+        }
+    }
 }
 
 /// Folds `K` short rows side by side, because each step of a row waits for the previous one.

@@ -12,20 +12,24 @@ pub(super) const SHORT_ROW: usize = 8;
 /// The most elements of a block of several short axes, whose places are looked up in a table.
 const BLOCK: usize = 64;
 
+/// Whether rows of elements of so many bytes are moved so: halves and pairs of doubles are worth no loops.
+pub(in crate::cpu::pointwise) fn is_short(nest: &Nest, size: usize) -> bool {
+    nest.rank > 1 && nest.inner() <= SHORT_ROW && matches!(size, 1 | 4 | 8)
+}
+
 /// Copies the `n` elements from row-major index `at` on of operand `k`, which begins at `operand`, to a tile
 /// if `IN`, else those of the tile to the operand.
 ///
 /// # Safety
 /// The operand and the tile have these elements, and do not overlap.
 #[inline(never)]
-pub(super) unsafe fn moved<T: Copy, const IN: bool>(
+pub(in crate::cpu::pointwise) unsafe fn moved<T: Copy, const IN: bool>(
     nest: &Nest, k: usize, at: usize, n: usize, operand: *mut T, tile: *mut T,
 ) {
     let inner = nest.inner();
     // SAFETY: guaranteed by the caller; rows, and what is before and behind them, make up the elements.
     unsafe {
-        // Halves and pairs of doubles are worth no loops of their own.
-        if nest.rank == 1 || inner > SHORT_ROW || n < 4 * inner || !matches!(size_of::<T>(), 1 | 4 | 8) {
+        if n < 4 * inner || !is_short(nest, size_of::<T>()) {
             return runs::<T, IN>(nest, k, at, n, operand, tile);
         }
         let above = nest.dims[nest.rank - 2];
