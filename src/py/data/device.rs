@@ -98,13 +98,22 @@ fn _gpu_info<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<
     let index = gpu_index("gpu.info", index)?;
     let info = py.detached(|| crate::gpu::info(index))?;
     let limits = info.limits.into_py_dict(py)?;
+    let has = |name: &str| info.features.iter().any(|feature| feature == name);
+    let (subgroups, float16) = (has("subgroup"), has("shader_f16"));
     named!(
         py,
         adapter = info.adapter,
         backend = info.backend,
         driver = info.driver,
         device_type = info.device_type,
+        vendor_id = info.ids.0,
+        device_id = info.ids.1,
+        subgroups = subgroups,
         subgroup_size = info.subgroup,
+        cooperative_matrices = info.cooperative_matrices,
+        timestamps = info.timestamp_period.is_some(),
+        timestamp_period = info.timestamp_period,
+        float16 = float16,
         features = info.features,
         limits = limits,
     )
@@ -124,6 +133,31 @@ fn _gpu_synchronize(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
 fn _gpu_empty_cache(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
     let index = gpu_index("gpu.empty_cache", index)?;
     Ok(py.detached(|| crate::gpu::empty_cache(index))?)
+}
+
+/// Begins to time each launch on a GPU.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_profile_begin(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = gpu_index("gpu.profile", index)?;
+    Ok(py.detached(|| crate::gpu::runtime::profile::begin(index))?)
+}
+
+/// What a profile tells of a launch: kernel, variant, bytes, operations, begin and end in seconds.
+#[cfg(feature = "gpu")]
+type Launch = (String, String, u64, Option<u64>, f64, f64);
+
+/// Ends the profile of a GPU and returns its launches.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_profile_end(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Vec<Launch>> {
+    let index = gpu_index("gpu.profile", index)?;
+    let all = py.detached(|| crate::gpu::runtime::profile::end(index))?;
+    let row = |x: crate::gpu::runtime::profile::Launch| {
+        let ([begin, end], work) = (x.span, x.work);
+        (work.kernel, work.variant, work.bytes, work.flops, begin, end)
+    };
+    Ok(all.into_iter().map(row).collect())
 }
 
 /// Memory and work of a GPU, in numbers.
@@ -149,5 +183,6 @@ exports! {
     functions: set_num_threads, get_num_threads, _memory_stats, _set_cache_limit, _reset_peak, _empty_cache,
         _fail_allocations, _gpu_is_available, _gpu_device_count, _gpu_adapters,
         #[cfg(feature = "gpu")] _gpu_info, #[cfg(feature = "gpu")] _gpu_synchronize,
-        #[cfg(feature = "gpu")] _gpu_empty_cache, #[cfg(feature = "gpu")] _gpu_memory_stats
+        #[cfg(feature = "gpu")] _gpu_empty_cache, #[cfg(feature = "gpu")] _gpu_memory_stats,
+        #[cfg(feature = "gpu")] _gpu_profile_begin, #[cfg(feature = "gpu")] _gpu_profile_end
 }
