@@ -4,12 +4,12 @@
 #   benches/gpu/headless.sh pack FOLDER   where there is a network: gathers what such a machine may lack
 #   benches/gpu/headless.sh setup         finds the driver's Vulkan, and the libraries that it needs
 #   benches/gpu/headless.sh probe         what the GPU is and can do, and a profile of a small program
-#   benches/gpu/headless.sh suite [ARGS]  the GPU tests (ARGS go to pytest: files, to share them out over runs)
+#   benches/gpu/headless.sh suite [ARGS]  the GPU tests (ARGS go to pytest: files, to share them out)
 #   benches/gpu/headless.sh table [ARGS]  the table of kernels (ARGS go to benches.gpu)
 #
 # Run it from the root of the repository. Each phase ends within nine minutes, by itself or stopped. None but
-# `pack` needs a network. `setup` writes what it found to $HEADLESS/env, which the other phases read; without it
-# they take the GPU that there is.
+# `pack` needs a network. `setup` writes what it found to $HEADLESS/env, which the other phases read; without
+# it they take the GPU that there is.
 #
 #   PYTHON      the interpreter (python3); it needs NumPy, pytest for `suite`, and wengert or a wheel of it
 #   HEADLESS    where `setup` keeps its files (/tmp/wengert-headless)

@@ -1,5 +1,5 @@
-// A strided write, out[offset and strides of i] = x[offset and strides of i] for every index i of `shape`: its
-// parameters and its places. The file behind it binds them as `p`.
+// A strided write, out[offset and strides of i] = x[offset and strides of i] for every index i of `shape`:
+// its parameters, which the file behind it binds as `p`, and its places.
 struct Params {
   shape: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>,
   ndim: u32, count: u32, out_off: u32, x_off: u32,

@@ -90,7 +90,8 @@ pub fn begin(index: u8) -> Result<()> {
     let mut recorder = lock(&gpu.recorder);
     if recorder.profile.is_some() {
         return Err(Error::device(format!(
-            "gpu.profile: gpu:{index} is profiled already, and profiles do not nest; leave the first one before"
+            "gpu.profile: gpu:{index} is profiled already, and profiles do not nest; leave the first one \
+             before"
         )));
     }
     recorder.submit(gpu);
@@ -179,8 +180,8 @@ mod tests {
         assert_eq!(
             error.as_deref(),
             Some(
-                "gpu.profile: gpu:1 (card) has no timestamp queries (the feature timestamp_query), so it cannot \
-                 time kernels; call gpu.synchronize() before and after the work and read time.perf_counter()"
+                "gpu.profile: gpu:1 (card) has no timestamp queries (the feature timestamp_query), so \
+                 it cannot time kernels; call gpu.synchronize() before and after the work and read time.perf_counter()"
             )
         );
     }
