@@ -180,8 +180,9 @@ mod tests {
         assert_eq!(
             error.as_deref(),
             Some(
-                "gpu.profile: gpu:1 (card) has no timestamp queries (the feature timestamp_query), so \
-                 it cannot time kernels; call gpu.synchronize() before and after the work and read time.perf_counter()"
+                "gpu.profile: gpu:1 (card) has no timestamp queries (the feature timestamp_query), so it \
+                 cannot time kernels; call gpu.synchronize() before and after the work and read \
+                 time.perf_counter()"
             )
         );
     }
