@@ -51,6 +51,8 @@ def test_it_sees_the_kernels_of_a_program() -> None:
     assert (calls["matmul"], calls["softmax"], calls["layer_norm"]) == (6, 1, 1)
     assert calls["softmax_vjp"] == calls["layer_norm_vjp"] == 1
     assert sum(calls.values()) == len(found.launches)
+    times = [row.seconds for row in found.kernels]
+    assert times == sorted(times, reverse=True)
     assert found.seconds == pytest.approx(sum(row.seconds for row in found.kernels))
     begins = [launch.start for launch in found.launches]
     assert begins == sorted(begins)
@@ -170,6 +172,14 @@ def test_operations_of_gradients() -> None:
     }
 
 
+def test_variants_of_a_kernel_are_apart() -> None:
+    x = randn(8)
+    half = x.to(wg.float16)
+    found = profiled(lambda: (x + x, half + half, x + x))
+    rows = {(row.kernel, row.variant): row.calls for row in found.kernels}
+    assert rows == {("add", "float32"): 2, ("add", "float16"): 1}
+
+
 def test_an_operand_that_is_bound_twice_counts_once() -> None:
     x, y = randn(100), randn(100)
     for other, moved in ((x, 800), (y, 1200), (x.expand(3, 100), 400 + 1200), (y.expand(3, 100), 800 + 1200)):
@@ -239,6 +249,7 @@ def test_profiles_do_not_nest() -> None:
         y = y + x
     assert [launch.kernel for launch in outer.launches] == ["add", "add"]
     with outer:
+        assert outer.launches == []
         y = -y
     assert [launch.kernel for launch in outer.launches] == ["neg"]
 
