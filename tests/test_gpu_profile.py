@@ -135,7 +135,7 @@ def test_results_are_the_same_bits() -> None:
             4 * (4 * 2 * 5 * 16 + 2 * 5),
             2 * 5 * 5 * 4 * 16,
         ),
-        (lambda: wg.ones(10, device="gpu").to(wg.float16), "cast", "float32 to float16", 40 + 20, None),
+        (lambda: wg.ones(10, device="gpu").to(wg.float16), "cast", "float32, float16", 40 + 20, None),
         (
             lambda: wg.gpu.kernel(SAXPY, name="double")(wg.ones(10, device="gpu")),
             "double",

@@ -1532,7 +1532,7 @@ def _gpu_memory_stats(index: Any) -> Any:
 def _gpu_profile_begin(index: Any) -> Any:
     """Begins to time each launch on a GPU."""
 def _gpu_profile_end(index: Any) -> Any:
-    """Ends the profile of a GPU and returns its launches."""
+    """Ends the profile of a GPU; returns of each launch kernel, variant, bytes, operations, begin and end."""
 def _gpu_synchronize(index: Any) -> Any:
     """Waits until a GPU has done all that was queued."""
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: Any, create_graph: Any) -> Any:

@@ -157,10 +157,9 @@ impl<'a> Dispatch<'a> {
     #[cold]
     fn work(&self, index: u8) -> Work {
         let own = (self.entry != "main" && self.entry != self.name).then_some(self.entry);
-        let variant = own.into_iter().map(String::from).chain([self.text.dtypes()]);
         Work {
             kernel: self.name.into(),
-            variant: variant.filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", "),
+            variant: own.into_iter().chain(self.text.dtypes()).collect::<Vec<_>>().join(", "),
             bytes: profile::bytes_of(index, &self.operands),
             flops: self.flops,
         }

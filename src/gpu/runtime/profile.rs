@@ -15,10 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The GPUs that are profiled.
 static PROFILED: AtomicUsize = AtomicUsize::new(0);
-/// Bytes of the timestamps of a launch.
-const STAMPS: u64 = 16;
-/// Bytes of a buffer of timestamps.
-const BUFFER: u64 = 64 << 10;
+/// Bytes of the timestamps of a batch, two for each launch, and batches per buffer.
+const SLOT: u64 = 16 * BATCH as u64;
+const SLOTS: u64 = 64;
 
 /// What a profile tells of a launch besides its times.
 #[derive(Default)]
@@ -33,25 +32,19 @@ pub struct Work {
     pub flops: Option<u64>,
 }
 
-/// A launch with its begin and its end, in seconds since the first launch of the profile began.
-pub struct Launch {
-    /// What was launched.
-    pub work: Work,
-    /// When it began and ended.
-    pub span: [f64; 2],
-}
+/// A launch: kernel, variant, bytes and operations as in [`Work`], and when it began and ended, in seconds
+/// since the first launch of the profile began.
+pub type Launch = (String, String, u64, Option<u64>, f64, f64);
 
 /// The launches of a GPU since its profile began.
 pub struct Profile {
     pub(crate) queries: wgpu::QuerySet,
     pub(crate) launches: Vec<Work>,
-    /// The launches whose timestamps have a place.
+    /// The numbers of launches of the batches, and their sum.
+    batches: Vec<usize>,
     placed: usize,
+    /// The timestamps of [`SLOTS`] batches each.
     buffers: Vec<wgpu::Buffer>,
-    /// The bytes in use of the last buffer.
-    used: u64,
-    /// For each batch its buffer, its offset there and the number of its launches.
-    batches: Vec<(usize, u64, usize)>,
 }
 
 /// Whether any GPU is profiled.
@@ -100,8 +93,8 @@ pub fn begin(index: u8) -> Result<()> {
         ty: wgpu::QueryType::Timestamp,
         count: 2 * BATCH as u32,
     });
-    let (launches, buffers, batches) = (Vec::new(), Vec::new(), Vec::new());
-    recorder.profile = Some(Profile { queries, launches, placed: 0, buffers, used: BUFFER, batches });
+    let (launches, batches, buffers) = (Vec::new(), Vec::new(), Vec::new());
+    recorder.profile = Some(Profile { queries, launches, batches, placed: 0, buffers });
     PROFILED.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
@@ -128,44 +121,40 @@ fn stop(gpu: &Gpu) -> Option<Profile> {
 impl Profile {
     /// Has the timestamps of the launches since the last call written to memory.
     pub(crate) fn resolve(&mut self, gpu: &Gpu, encoder: &mut wgpu::CommandEncoder) {
-        let count = self.launches.len() - self.placed;
+        let (count, slot) = (self.launches.len() - self.placed, self.batches.len() as u64 % SLOTS);
         if count == 0 {
             return;
         }
-        if self.used + count as u64 * STAMPS > BUFFER {
+        if slot == 0 {
             self.buffers.push(gpu.device.create_buffer(&wgpu::BufferDescriptor {
                 label: Some("timestamps"),
-                size: BUFFER,
+                size: SLOT * SLOTS,
                 usage: wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC,
                 mapped_at_creation: false,
             }));
-            self.used = 0;
         }
         let Some(to) = self.buffers.last() else { return };
-        encoder.resolve_query_set(&self.queries, 0..2 * count as u32, to, self.used);
-        self.batches.push((self.buffers.len() - 1, self.used, count));
+        encoder.resolve_query_set(&self.queries, 0..2 * count as u32, to, slot * SLOT);
+        self.batches.push(count);
         self.placed += count;
-        self.used =
-            (self.used + count as u64 * STAMPS).next_multiple_of(wgpu::QUERY_RESOLVE_BUFFER_ALIGNMENT);
     }
 
     /// The launches with their times.
     fn read(self, gpu: &Gpu) -> Result<Vec<Launch>> {
         let mut stamps: Vec<[u64; 2]> = Vec::with_capacity(self.launches.len());
-        let parts: Vec<_> = self.buffers.iter().map(|b| (b, 0, BUFFER)).collect();
+        let parts: Vec<_> = self.buffers.iter().map(|b| (b, 0, b.size())).collect();
         read_buffers(gpu, &parts, |bytes| {
-            let all: &[[u64; 2]] = bytemuck::cast_slice(bytes);
-            for &(buffer, offset, count) in &self.batches {
-                let start = ((buffer as u64 * BUFFER + offset) / STAMPS) as usize;
-                stamps.extend_from_slice(&all[start..start + count]);
-            }
+            let slots = bytemuck::cast_slice(bytes).chunks(BATCH);
+            slots.zip(&self.batches).for_each(|(slot, &count)| stamps.extend(slot.iter().take(count)));
             Ok(())
         })?;
         let first = stamps.first().map_or(0, |stamp| stamp[0]);
         let tick = f64::from(gpu.queue.get_timestamp_period()) * 1e-9;
         let seconds = |ticks: u64| ticks.saturating_sub(first) as f64 * tick;
-        let launches = self.launches.into_iter().zip(stamps);
-        Ok(launches.map(|(work, stamp)| Launch { work, span: stamp.map(seconds) }).collect())
+        let row = |(x, [begin, end]): (Work, [u64; 2])| {
+            (x.kernel, x.variant, x.bytes, x.flops, seconds(begin), seconds(end))
+        };
+        Ok(self.launches.into_iter().zip(stamps).map(row).collect())
     }
 }
 

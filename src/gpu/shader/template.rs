@@ -115,22 +115,17 @@ impl<'a> Template<'a> {
         choices.chain([self.compute as u64])
     }
 
-    /// The dtypes of inputs and outputs, in words.
-    pub fn dtypes(&self) -> String {
-        let of = |wanted: &str| {
-            let chosen = self.choices.iter().filter_map(|&(kind, _, value)| match value {
-                Value::Type(dtype) if kind == wanted => Some(dtype.name()),
-                _ => None,
-            });
-            let mut names = chosen.collect::<Vec<_>>();
-            names.dedup();
-            names.join(", ")
-        };
-        match (of("load"), of("store")) {
-            (read, written) if read.is_empty() || read == written => written,
-            (read, written) if written.is_empty() => read,
-            (read, written) => format!("{read} to {written}"),
+    /// The dtypes of inputs and outputs in their order, each once.
+    pub fn dtypes(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for (.., value) in &self.choices {
+            if let Value::Type(dtype) = value
+                && !names.contains(&dtype.name())
+            {
+                names.push(dtype.name());
+            }
         }
+        names
     }
 
     /// The line in place of `line` for a choice.

@@ -2,6 +2,8 @@
 
 use crate::array::buffer;
 use crate::cpu::run::threads;
+#[cfg(feature = "gpu")]
+use crate::gpu::runtime::profile::{self, Launch};
 use crate::py::args::{count, integer};
 #[cfg(feature = "gpu")]
 use crate::py::data::dtype::gpu_index;
@@ -140,24 +142,15 @@ fn _gpu_empty_cache(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
 #[pyfunction]
 fn _gpu_profile_begin(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
     let index = gpu_index("gpu.profile", index)?;
-    Ok(py.detached(|| crate::gpu::runtime::profile::begin(index))?)
+    Ok(py.detached(|| profile::begin(index))?)
 }
 
-/// What a profile tells of a launch: kernel, variant, bytes, operations, begin and end in seconds.
-#[cfg(feature = "gpu")]
-type Launch = (String, String, u64, Option<u64>, f64, f64);
-
-/// Ends the profile of a GPU and returns its launches.
+/// Ends the profile of a GPU; returns of each launch kernel, variant, bytes, operations, begin and end.
 #[cfg(feature = "gpu")]
 #[pyfunction]
 fn _gpu_profile_end(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Vec<Launch>> {
     let index = gpu_index("gpu.profile", index)?;
-    let all = py.detached(|| crate::gpu::runtime::profile::end(index))?;
-    let row = |x: crate::gpu::runtime::profile::Launch| {
-        let ([begin, end], work) = (x.span, x.work);
-        (work.kernel, work.variant, work.bytes, work.flops, begin, end)
-    };
-    Ok(all.into_iter().map(row).collect())
+    Ok(py.detached(|| profile::end(index))?)
 }
 
 /// Memory and work of a GPU, in numbers.
