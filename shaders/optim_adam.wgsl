@@ -10,6 +10,7 @@
 // from f64: size = rate / (1 - beta1^t) and root = 1 / sqrt(1 - beta2^t). Without AMSGRAD there is no
 // `largest`. flags: 2 maximise, 4 guarded. shrink is a factor on x, 1 - rate * decay in AdamW, where decay
 // itself is 0; gain1 = 1 - beta1 and gain2 = 1 - beta2.
+//@ use tensors
 //@ use optim
 struct Params {
   flags: u32, decay: f32, shrink: f32, beta1: f32, gain1: f32, beta2: f32, gain2: f32, eps: f32,

@@ -5,9 +5,8 @@
 // grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
 // workgroup 256 threads, each taking four elements 256 apart, all of one tensor; no workgroup memory
 //
-// The file handles one tensor; for n of them the host repeats what the markers name. tensors[k] holds the
-// first workgroup of tensor k and its count. found becomes 1 where a value was not finite, which the bits
-// tell.
+// found becomes 1 where a value was not finite, which the bits tell.
+//@ use tensors
 struct Params { tensors: array<vec4<u32>, TENSORS> }
 //@ tensors factor
 @group(0) @binding(0) var<storage, read> factor: array<u32>;
@@ -18,8 +17,6 @@ struct Params { tensors: array<vec4<u32>, TENSORS> }
 //@ tensors params
 @group(0) @binding(3) var<uniform> p: Params;
 
-//@ const TENSORS
-const TENSORS: u32 = 1u;
 fn pick_x(k: u32, i: u32) -> u32 {
   switch k {
     //@ tensors x
@@ -39,14 +36,10 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) t: u32,
 ) {
-  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  var k = 0u;
-  while (k + 1u < TENSORS && p.tensors[k + 1u].x <= group) { k += 1u; }
-  let start = (group - p.tensors[k].x) * 1024u;
-  let end = min(start + 1024u, p.tensors[k].y);
-  for (var i = start + t; i < end; i += 256u) {
-    let bits = pick_x(k, i);
+  let own = share_of(wid.x + groups.x * (wid.y + groups.y * wid.z));
+  for (var i = own.start + t; i < own.end; i += 256u) {
+    let bits = pick_x(own.tensor, i);
     if ((bits & 0x7f800000u) == 0x7f800000u) { atomicStore(&found[0], 1u); }
-    put_x(k, i, bitcast<u32>(bitcast<f32>(bits) * bitcast<f32>(factor[0])));
+    put_x(own.tensor, i, bitcast<u32>(bitcast<f32>(bits) * bitcast<f32>(factor[0])));
   }
 }

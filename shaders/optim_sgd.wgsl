@@ -8,6 +8,7 @@
 //
 // tensors[k] holds the first workgroup of tensor k, its count, and whether its momentum is still empty: then
 // it is set, not decayed. flags: 1 Nesterov, 2 maximise, 4 guarded. fresh = 1 - dampening, from f64.
+//@ use tensors
 //@ use optim
 struct Params {
   flags: u32, rate: f32, decay: f32, momentum: f32, fresh: f32, none0: u32, none1: u32, none2: u32,

@@ -4,9 +4,9 @@
 // grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
 // workgroup 256 threads, each taking four elements 256 apart, all of one tensor; 1 KiB of workgroup memory
 //
-// The file handles one tensor; for n of them the host repeats what the markers name. tensors[k] holds the
-// first workgroup of tensor k and its count. Workgroup i writes sums[base + i], in an order of additions that
-// the counts alone decide; those from `groups` on are overshoot.
+// Workgroup i writes sums[base + i], in an order of additions that the counts alone decide; those from
+// `groups` on are overshoot.
+//@ use tensors
 struct Params { base: u32, groups: u32, none0: u32, none1: u32, tensors: array<vec4<u32>, TENSORS> }
 //@ tensors g
 @group(0) @binding(0) var<storage, read> g0: array<u32>;
@@ -15,8 +15,6 @@ struct Params { base: u32, groups: u32, none0: u32, none1: u32, tensors: array<v
 //@ tensors params
 @group(0) @binding(2) var<uniform> p: Params;
 
-//@ const TENSORS
-const TENSORS: u32 = 1u;
 //@ alias T
 alias T = f32;
 //@ load g0
@@ -37,13 +35,10 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  var k = 0u;
-  while (k + 1u < TENSORS && p.tensors[k + 1u].x <= group) { k += 1u; }
+  let own = share_of(group);
   var sum = 0.0;
-  let start = (group - p.tensors[k].x) * 1024u;
-  let end = min(start + 1024u, p.tensors[k].y);
-  for (var i = start + t; i < end; i += 256u) {
-    let v = pick_g(k, i);
+  for (var i = own.start + t; i < own.end; i += 256u) {
+    let v = pick_g(own.tensor, i);
     sum += v * v;
   }
   part[t] = sum;

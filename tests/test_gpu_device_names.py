@@ -52,6 +52,7 @@ def test_the_index_of_a_gpu_out_of_range(index: int) -> None:
         "gpu.synchronize": lambda: wg.gpu.synchronize(index),
         "gpu.memory_stats": lambda: wg.gpu.memory_stats(index),
         "gpu.empty_cache": lambda: wg.gpu.empty_cache(index),
+        "gpu.profile": lambda: wg.gpu.profile(index).__enter__(),
     }.items():
         with pytest.raises(ValueError, match=f"^{name}{text}"):
             call()

@@ -2,11 +2,13 @@
 
     python -m benches.gpu [--only WORDS] [--runs N] [--small | --large] [--peer torch] [--output FILE]
 
-Times are those of the queue: a batch of calls between two waits for the GPU, divided by their number; the
-fastest of several batches counts. A row of copies is compared with the copy bandwidth of the same run, a row
-of products with the rate of fused multiply-adds. `gate` is what the project asks of itself on a large card,
-`goal` what it aims at; a software adapter reaches neither. `error` is the largest error of a small instance
-against NumPy in float64, relative to the largest element.
+Times are those of the GPU's own clock (`wengert.gpu.profile`): the kernels of a batch of calls, divided by
+their number; the fastest of several batches counts. Without such a clock, and for a peer, it is the time
+between two waits for the GPU. A row of copies is compared with the copy bandwidth of the same run, one of
+products with its rate of float32 multiply-adds (`wengert.gpu.ceilings`), so products of halves may pass
+100%. `gate` is what the project asks of itself on a large card, `goal` what it aims at; a software adapter
+reaches neither. `error` is the largest error of a small instance against NumPy in float64, relative to the
+largest element.
 """
 
 import argparse
@@ -20,37 +22,25 @@ from typing import Any
 import numpy as np
 import wengert as wg
 
+from . import gradients, host
 from .rows import ROWS, Row, Sizes
 
-PROBE = """
-@group(0) @binding(0) var<storage, read> x: array<f32>;
-@group(0) @binding(1) var<storage, read_write> out: array<f32>;
-
-@compute @workgroup_size(256)
-fn main(@builtin(global_invocation_id) id: vec3<u32>) {
-    var a = x[id.x];
-    var b = a + 0.1;
-    var c = a + 0.2;
-    var d = a + 0.3;
-    for (var i = 0u; i < ROUNDS; i += 1u) {
-        a = fma(a, 0.999, 0.001);
-        b = fma(b, 0.999, 0.001);
-        c = fma(c, 0.999, 0.001);
-        d = fma(d, 0.999, 0.001);
-    }
-    out[id.x] = a + b + c + d;
-}
-"""
+COLUMNS = ("kernel", "us", "rate", "ceiling", "of the ceiling", "gate", "goal", "error")
 
 
-def per_call(work: Callable[[], Any], wait: Callable[[], Any], runs: int, seconds: float = 0.1) -> float:
-    """Seconds per call, of the fastest of `runs` batches that last about `seconds` each."""
+def calls_of(work: Callable[[], Any], wait: Callable[[], Any], seconds: float) -> int:
+    """How many calls last about so long; warms up."""
     work()
     wait()
     start = time.perf_counter()
     work()
     wait()
-    count = max(1, min(1000, int(seconds / max(time.perf_counter() - start, 1e-7))))
+    return max(1, min(1000, int(seconds / max(time.perf_counter() - start, 1e-7))))
+
+
+def per_call(work: Callable[[], Any], wait: Callable[[], Any], runs: int, seconds: float = 0.1) -> float:
+    """Seconds per call, of the fastest of `runs` batches that last about `seconds` each."""
+    count = calls_of(work, wait, seconds)
     fastest = float("inf")
     for _ in range(runs):
         start = time.perf_counter()
@@ -61,64 +51,102 @@ def per_call(work: Callable[[], Any], wait: Callable[[], Any], runs: int, second
     return fastest
 
 
+def on_gpu(work: Callable[[], Any], runs: int, seconds: float = 0.1) -> float:
+    """`per_call` of the kernels alone, by the clock of the GPU."""
+    if not wg.gpu.info()["timestamps"]:
+        return per_call(work, wg.gpu.synchronize, runs, seconds)
+    count = calls_of(work, wg.gpu.synchronize, seconds)
+    fastest = float("inf")
+    for _ in range(runs):
+        with wg.gpu.profile() as found:
+            for _ in range(count):
+                work()
+        fastest = min(fastest, found.seconds / count)
+    return fastest
+
+
 def ceilings(sizes: Sizes, runs: int) -> dict[str, float]:
-    """Bytes per second of a copy, FLOP per second of multiply-adds, seconds of a dispatch, of a read-back."""
-    wait = wg.gpu.synchronize
+    """Bytes per second of a copy, operations per second of multiply-adds."""
+    if wg.gpu.info()["timestamps"]:
+        return wg.gpu.ceilings(size=sizes.bytes, runs=runs)
     x = wg.ones(sizes.bytes // 4, device="gpu")
-    copy = 2 * sizes.bytes / min(per_call(x.clone, wait, runs), per_call(lambda: -x, wait, runs))
-    count, rounds = (1 << 20, 1024) if not sizes.small else (1 << 14, 64)
-    probe = wg.gpu.kernel(PROBE.replace("ROUNDS", f"{rounds}u"), "x", groups=count // 256)
-    start = wg.ones(count, device="gpu")
-    multiply = 8.0 * count * rounds / per_call(lambda: probe(start), wait, runs)
-    tiny = wg.ones(4, device="gpu")
-
-    def chain() -> None:
-        y = tiny
-        for _ in range(100):
-            y = y + tiny
-
-    return {
-        "copy": copy,
-        "multiply": multiply,
-        "dispatch": per_call(chain, wait, runs) / 100,
-        "readback": per_call(lambda: (tiny + 1).sum().item(), wait, runs),
-    }
+    print("no clock for kernels: the ceiling of products is not measured", file=sys.stderr)
+    return {"copy": 2 * sizes.bytes / per_call(x.clone, wg.gpu.synchronize, runs), "multiply": float("inf")}
 
 
 def error_of(row: Row) -> float:
     """The largest error of a small instance, relative to the largest element of the reference."""
     arrays, reference = row.check()
-    got = row.call(
-        wg, *(wg.tensor(a.astype(np.float32) if a.dtype == np.float64 else a, device="gpu") for a in arrays)
-    )
+    own = [a.astype(row.dtype) if a.dtype == np.float64 else a for a in arrays]
+    got = row.ready(wg, [wg.tensor(a, device="gpu") for a in own])()
     got = got if isinstance(got, tuple) else (got,)
     expected = reference if isinstance(reference, tuple) else (reference,)
     worst = 0.0
     for a, b in zip(got, expected, strict=True):
-        worst = max(
-            worst, float(np.abs(a.cpu().numpy().astype(np.float64) - b).max() / max(np.abs(b).max(), 1e-30))
-        )
+        found = a.detach().cpu().numpy().astype(np.float64)
+        worst = max(worst, float(np.abs(found - b).max() / max(np.abs(b).max(), 1e-30)))
     return worst
 
 
-def rate_of(row: Row, work: float, taken: float, ceiling: dict[str, float]) -> tuple[str, float]:
-    """The rate with its unit, and its share of the ceiling."""
-    if row.unit == "bytes":
-        return f"{work / taken / 1e9:.4g} GB/s", work / taken / ceiling["copy"]
-    return f"{work / taken / 1e12:.3g} TFLOP/s", work / taken / ceiling["multiply"]
+def inputs_of(row: Row, sizes: Sizes) -> tuple[list[np.ndarray], float]:
+    """The inputs in the dtype of the row, and the work."""
+    arrays, work = row.inputs(sizes)
+    return [a.astype(row.dtype) if a.dtype == np.float32 else a for a in arrays], work
 
 
-def peer_seconds(row: Row, sizes: Sizes, runs: int) -> float | None:
-    """Seconds of the same call in torch on its GPU."""
-    torch = importlib.import_module("torch")
-    if not torch.cuda.is_available():
+def measured(row: Row, sizes: Sizes, runs: int, ceiling: dict[str, float]) -> list[str]:
+    """The cells of a row."""
+    arrays, work = inputs_of(row, sizes)
+    call = row.ready(wg, [wg.tensor(a, device="gpu") for a in arrays])
+    taken = max(on_gpu(call, runs), 1e-9)
+    name, per, unit = ("copy", 1e9, "GB/s") if row.unit == "bytes" else ("multiply", 1e12, "TFLOP/s")
+    rate, top = work / taken, ceiling[name]
+    return [
+        row.name,
+        f"{taken * 1e6:.4g}",
+        f"{rate / per:.3g} {unit}",
+        f"{top / per:.3g} {unit}",
+        f"{rate / top:.1%}",
+        row.gate,
+        row.goal,
+        f"{error_of(row):.1e}",
+    ]
+
+
+def peer(name: str | None) -> Any:
+    """The peer's module if it can run here; says why where it cannot."""
+    if name is None:
         return None
-    arrays, _ = row.inputs(sizes)
-    tensors = [torch.tensor(a, device="cuda") for a in arrays]
-    return per_call(lambda: row.call(torch, *tensors), torch.cuda.synchronize, runs)
+    try:
+        torch = importlib.import_module(name)
+    except ImportError:
+        print(f"--peer {name}: it is not installed here; install it with support of CUDA", file=sys.stderr)
+        return None
+    if not torch.cuda.is_available():
+        print(
+            f"--peer {name}: version {torch.__version__} finds no CUDA device, so there is no column of it",
+            file=sys.stderr,
+        )
+        return None
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    return torch
 
 
-def table(rows: list[Row], sizes: Sizes, runs: int, peer: bool) -> list[str]:
+def peer_seconds(torch: Any, row: Row, sizes: Sizes, runs: int) -> float:
+    """Seconds of the same call in torch on its GPU."""
+    arrays, _ = inputs_of(row, sizes)
+    wide = [a.astype(np.int64) if a.dtype == np.int32 else a for a in arrays]
+    call = row.ready(torch, [torch.tensor(a, device="cuda") for a in wide])
+    return per_call(call, torch.cuda.synchronize, runs)
+
+
+def emit(lines: list[str], cells: list[str]) -> None:
+    """Adds a line of the table, and prints it."""
+    lines.append(" | ".join(cells).join(("| ", " |")))
+    print(lines[-1], flush=True)
+
+
+def table(rows: list[Row], costs: list[host.Cost], sizes: Sizes, runs: int, torch: Any) -> list[str]:
     """Measure, print and return lines of Markdown."""
     found = wg.gpu.info()
     ceiling = ceilings(sizes, runs)
@@ -126,38 +154,34 @@ def table(rows: list[Row], sizes: Sizes, runs: int, peer: bool) -> list[str]:
         f"# {found['adapter']}",
         "",
         f"{found['backend']}, {found['driver']}; wengert {wg.__version__}. Made by `python -m benches.gpu`.",
+        *(["It computes on the CPU: no graphics hardware."] if found["device_type"] == "software" else []),
         "",
-        f"Copy {ceiling['copy'] / 1e9:.4g} GB/s; multiply-adds {ceiling['multiply'] / 1e12:.3g} TFLOP/s; an operation "
-        f"from Python to the queue {ceiling['dispatch'] * 1e6:.3g} us; a number read back "
-        f"{ceiling['readback'] * 1e6:.3g} us.",
+        f"Copy {ceiling['copy'] / 1e9:.4g} GB/s; multiply-adds {ceiling['multiply'] / 1e12:.3g} TFLOP/s.",
         "",
-        "| kernel | us | rate | of the ceiling | gate | goal | error |" + (" torch, us |" if peer else ""),
-        "|---" * (8 if peer else 7) + "|",
     ]
     print("\n".join(lines), flush=True)
+    if rows:
+        emit(lines, [*COLUMNS, *(["torch, us"] if torch else [])])
+        emit(lines, ["---"] * (len(COLUMNS) + bool(torch)))
     for row in rows:
         try:
-            arrays, work = row.inputs(sizes)
-            tensors = [wg.tensor(a, device="gpu") for a in arrays]
-            taken = per_call(lambda t=tensors, r=row: r.call(wg, *t), wg.gpu.synchronize, runs)
-            rate, share = rate_of(row, work, taken, ceiling)
-            cells = [
-                row.name,
-                f"{taken * 1e6:.4g}",
-                rate,
-                f"{share:.0%}",
-                row.gate,
-                row.goal,
-                f"{error_of(row):.1e}",
-            ]
+            cells = measured(row, sizes, runs, ceiling)
         except (wg.DeviceError, MemoryError) as problem:
-            cells = [row.name, "", f"not measured: {problem}", "", row.gate, row.goal, ""]
-        if peer:
-            theirs = peer_seconds(row, sizes, runs)
-            cells.append("no GPU" if theirs is None else f"{theirs * 1e6:.4g}")
-        lines.append(" | ".join(cells).join(("| ", " |")))
-        print(lines[-1], flush=True)
+            cells = [row.name, "", f"not measured: {problem}", "", "", row.gate, row.goal, ""]
+        if torch:
+            cells.append(f"{peer_seconds(torch, row, sizes, runs) * 1e6:.4g}")
+        emit(lines, cells)
         wg.gpu.empty_cache()
+    if costs:
+        lines.append("")
+        print()
+        emit(lines, ["between host and GPU", "time", "rate", "gate", "goal"])
+        emit(lines, ["---"] * 5)
+    for cost in costs:
+        call, moved = cost.make(sizes)
+        taken = per_call(call, wg.gpu.synchronize, runs) / cost.each
+        rate = f"{moved / taken / 1e9:.3g} GB/s" if moved else ""
+        emit(lines, [cost.name, f"{taken * 1e6:.4g} us", rate, cost.gate, cost.goal])
     return lines
 
 
@@ -184,8 +208,10 @@ def main() -> int:
         )
         return 1
     small = options.small or (wg.gpu.info()["device_type"] == "software" and not options.large)
-    rows = [row for row in ROWS if options.only.lower() in row.name.lower()]
-    lines = table(rows, Sizes.of(small), options.runs, options.peer is not None)
+    wanted = options.only.lower()
+    rows = [row for row in [*ROWS, *gradients.ROWS] if wanted in row.name.lower()]
+    costs = [cost for cost in host.COSTS if wanted in cost.name.lower()]
+    lines = table(rows, costs, Sizes.of(small), options.runs, peer(options.peer))
     if options.output is not None:
         options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0

@@ -1529,6 +1529,10 @@ def _gpu_is_available() -> Any:
     """Whether a GPU is there; never raises."""
 def _gpu_memory_stats(index: Any) -> Any:
     """Memory and work of a GPU, in numbers."""
+def _gpu_profile_begin(index: Any) -> Any:
+    """Begins to time each launch on a GPU."""
+def _gpu_profile_end(index: Any) -> Any:
+    """Ends the profile of a GPU; returns of each launch kernel, variant, bytes, operations, begin and end."""
 def _gpu_synchronize(index: Any) -> Any:
     """Waits until a GPU has done all that was queued."""
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: Any, create_graph: Any) -> Any:

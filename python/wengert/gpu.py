@@ -8,16 +8,22 @@ from typing import Any
 
 from wengert import _core
 from wengert._gpu_kernel import Kernel, kernel
+from wengert._gpu_profile import KernelTime, Launch, Profile, ceilings, profile
 
 __all__ = [
     "Kernel",
+    "KernelTime",
+    "Launch",
+    "Profile",
     "adapters",
+    "ceilings",
     "device_count",
     "empty_cache",
     "info",
     "is_available",
     "kernel",
     "memory_stats",
+    "profile",
     "synchronize",
 ]
 
@@ -42,7 +48,19 @@ def adapters() -> list[str]:
 
 
 def info(index: int = 0) -> dict[str, Any]:
-    """What a GPU is: adapter, backend, driver, device_type, subgroup_size, features, limits.
+    """What a GPU is and can do.
+
+    Returns:
+        - `adapter`, `backend`, `driver` (name and version), `device_type` (discrete, integrated, virtual,
+          software or other);
+        - `vendor_id`, `device_id`: the numbers by which drivers know it;
+        - `subgroups`: whether shaders may use subgroups; `subgroup_size`: the smallest and the largest;
+        - `cooperative_matrices`: the products of small matrices that its hardware offers, each as
+          `([rows, columns, terms], [dtype of the factors, dtype of the sum])`; no kernel uses them yet;
+        - `timestamps`: whether it can time kernels, as `gpu.profile` does; `timestamp_period`: nanoseconds
+          of a tick of that clock, or None;
+        - `float16`: whether shaders may compute in float16 (tensors of float16 work on every adapter);
+        - `features`: the optional features in use; `limits`: the limits that kernels depend on.
 
     Raises:
         DeviceError: if there is no such GPU.

@@ -1,9 +1,6 @@
-// What steps of optimisers share: bindings of gradients and parameters, and the walk over tensors. The file
-// behind it declares `p`, with `flags` and the table `tensors`, and `update`, which moves one element.
-//
-// Both handle one tensor; for n of them the host repeats the lines that `tensors` marks: bindings g0 to gn,
-// then x0 to xn, and so on, and the cases of `pick` and `put`. Guarded, by flag 4, nothing changes unless
-// found is 0; otherwise any buffer is bound to it.
+// What steps of optimisers share, behind `tensors`: the bindings of gradients and parameters. The file behind
+// it declares `p`, with `flags` and the table, and `update`, which moves one element. Guarded, by flag 4,
+// nothing changes unless found is 0; otherwise any buffer is bound to it.
 //@ tensors found
 @group(0) @binding(0) var<storage, read> found: array<u32>;
 //@ tensors g
@@ -11,8 +8,6 @@
 //@ tensors x
 @group(0) @binding(2) var<storage, read_write> x0: array<u32>;
 
-//@ const TENSORS
-const TENSORS: u32 = 1u;
 //@ alias T
 alias T = f32;
 //@ load g0
@@ -42,11 +37,7 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) t: u32,
 ) {
-  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  var k = 0u;
-  while (k + 1u < TENSORS && p.tensors[k + 1u].x <= group) { k += 1u; }
-  let start = (group - p.tensors[k].x) * 1024u;
-  let end = min(start + 1024u, p.tensors[k].y);
+  let own = share_of(wid.x + groups.x * (wid.y + groups.y * wid.z));
   if ((p.flags & 4u) != 0u && found[0] != 0u) { return; }
-  for (var i = start + t; i < end; i += 256u) { update(k, i); }
+  for (var i = own.start + t; i < own.end; i += 256u) { update(own.tensor, i); }
 }

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::gpu::runtime::device::{Gpu, gpu};
 use crate::gpu::runtime::pipeline::{SHADER_ERRORS, layouts, pipeline};
 use crate::gpu::runtime::pool::{allocation, storage_bytes};
+use crate::gpu::runtime::profile::{self, Work};
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
@@ -210,8 +211,16 @@ impl Program {
         if let Some(e) = error {
             return Err(Error::device(format!("gpu.kernel {}: its buffers do not fit: {e}", self.name)));
         }
+        let work = if profile::is_on() { self.work(gpu.index, bound) } else { Work::default() };
         let buffers = bound.iter().map(|(_, x)| x.buffer());
-        lock(&gpu.recorder).dispatch_group(gpu, &made.pipeline, group, buffers, groups)
+        lock(&gpu.recorder).dispatch_group(gpu, &made.pipeline, group, buffers, groups, work)
+    }
+
+    /// What a profile tells of a launch.
+    fn work(&self, index: u8, bound: &[(u32, &Array)]) -> Work {
+        let operands: Vec<&Array> = bound.iter().map(|(_, x)| *x).collect();
+        let bytes = profile::bytes_of(index, &operands);
+        Work { kernel: self.name.clone(), variant: "user".into(), bytes, flops: None }
     }
 }
 

@@ -64,7 +64,8 @@ fn along_queries(
     let number = Array::empty(shape.with(rank - 1, 1), DType::F32, like.device())?;
     let mut pass = p.pass(known.unwrap_or(like), log_sum.unwrap_or(like), [&out, &number], p.width);
     pass.chunks = pass.chunks.max(1);
-    p.run(&pass, entry, FORWARD, |_| ())?;
+    let flops = known.is_none().then_some(2 * (p.depth + p.width));
+    p.run(&pass, entry, FORWARD, flops, |_| ())?;
     Ok((out, number))
 }
 
@@ -110,8 +111,12 @@ fn owners(batch: &Shape, x: &Array) -> Shape {
 
 impl Back<'_> {
     fn run(&self, pass: &Pass, entry: &'static str, wants: usize) -> Result<()> {
-        let second = self.second;
-        self.p.run(pass, entry, BACKWARD, |run| {
+        let (second, depth, width) = (self.second, self.p.depth, self.p.width);
+        // Scores and the cotangents of weights, then one product for each gradient.
+        let keys = if wants & 2 != 0 { depth } else { 0 } + if wants & 4 != 0 { width } else { 0 };
+        let own = if entry == "attention_queries" { depth } else { keys };
+        let flops = (!second).then_some(2 * (depth + width + own));
+        self.p.run(pass, entry, BACKWARD, flops, |run| {
             run.flag("SECOND", second).number("WANTS", wants);
             run.text.store("out2", pass.out2.dtype());
         })

@@ -41,6 +41,8 @@ fn correlate(x: &Array, w: &Array, window: &Window, groups: usize, transposed: b
     run.input("x", &x).input("weight", &w).output("out", &out).flag("TRANSPOSED", transposed);
     geometry(&mut run, window, from, to);
     run.words([out.numel(), x.offset(), w.offset(), groups, inner, outer]).words(steps);
+    // Each element of `y` meets each tap of each input channel of its group.
+    run.flops(2 * row * if transposed { x.numel() } else { out.numel() });
     run.launch(words_of(&out).div_ceil(256))?;
     Ok(out)
 }
@@ -67,6 +69,7 @@ pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Ar
     run.input("x", &x).input("y", &y).output("out", &out);
     geometry(&mut run, window, window.input, window.output);
     run.words([out.numel(), x.offset(), y.offset(), groups, inner, y.dim(1) / groups.max(1), x.dim(0)]);
+    run.flops(2 * y.numel() * inner * window.taps());
     run.launch(words_of(&out))?;
     Ok(out)
 }

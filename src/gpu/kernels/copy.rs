@@ -75,8 +75,8 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     };
     let nest = Nest::new(&dst.shape(), &[dst, src]);
     let (name, source) = match per_word(dst.dtype()) {
-        1 => ("copy_into", shader!("copy_into")),
-        _ => ("copy_into_halves", shader!("copy_into_halves")),
+        1 => ("copy_into", shader!("lib/strided", "copy_into")),
+        _ => ("copy_into_halves", shader!("lib/strided", "copy_into_halves")),
     };
     let mut run = Dispatch::new(name, source, DType::F32);
     run.reads(src).writes(dst).nest(&nest, 2).words([nest.rank, dst.numel(), dst.offset(), src.offset()]);

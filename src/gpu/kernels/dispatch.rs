@@ -7,6 +7,7 @@ use crate::array::dtype::DType;
 use crate::array::nest::Nest;
 use crate::array::shape::{MAX_RANK, Shape};
 use crate::error::{Error, Result};
+use crate::gpu::runtime::profile::{self, Work};
 use crate::gpu::shader::template::{Template, per_word};
 use crate::gpu::{Variant, kernel, launch};
 use smallvec::SmallVec;
@@ -22,12 +23,13 @@ pub struct Dispatch<'a> {
     pub text: Template<'a>,
     key: [u64; 2],
     rule: &'a str,
-    /// The first operand, whose GPU runs the kernel.
-    first: Option<&'a Array>,
+    /// The arrays that are bound; the GPU of the first one runs the kernel.
+    operands: SmallVec<[&'a Array; 8]>,
     buffers: SmallVec<[&'a Buffer; 8]>,
     /// Which of the buffers are written.
     writable: SmallVec<[bool; 8]>,
     params: SmallVec<[u32; 64]>,
+    flops: Option<u64>,
 }
 
 impl<'a> Dispatch<'a> {
@@ -39,10 +41,11 @@ impl<'a> Dispatch<'a> {
             text: Template::new(source, compute),
             key: [0; 2],
             rule: "",
-            first: None,
+            operands: SmallVec::new(),
             buffers: SmallVec::new(),
             writable: SmallVec::new(),
             params: SmallVec::new(),
+            flops: None,
         }
     }
 
@@ -80,7 +83,7 @@ impl<'a> Dispatch<'a> {
     }
 
     fn bind(&mut self, buffer: &'a Buffer, writable: bool, x: Option<&'a Array>) -> &mut Self {
-        self.first = self.first.or(x);
+        self.operands.extend(x);
         self.buffers.push(buffer);
         self.writable.push(writable);
         self
@@ -144,9 +147,29 @@ impl<'a> Dispatch<'a> {
         self
     }
 
+    /// Tells profiles the floating point operations of the kernel.
+    pub fn flops(&mut self, flops: usize) -> &mut Self {
+        self.flops = Some(flops as u64);
+        self
+    }
+
+    /// What a profile tells of this dispatch.
+    #[cold]
+    fn work(&self, index: u8) -> Work {
+        let own = (self.entry != "main" && self.entry != self.name).then_some(self.entry);
+        Work {
+            kernel: self.name.into(),
+            variant: own.into_iter().chain(self.text.dtypes()).collect::<Vec<_>>().join(", "),
+            bytes: profile::bytes_of(index, &self.operands),
+            flops: self.flops,
+        }
+    }
+
     /// Records the dispatch of `groups` workgroups.
     pub fn launch(self, groups: usize) -> Result<()> {
-        let first = self.first.ok_or_else(|| Error::device("internal: a gpu kernel without operands"))?;
+        let Some(first) = self.operands.first() else {
+            return Err(Error::device("internal: a gpu kernel without operands"));
+        };
         let index = index_of(first)?;
         if groups == 0 {
             return Ok(());
@@ -154,7 +177,8 @@ impl<'a> Dispatch<'a> {
         let parts = self.text.key().chain(self.key).collect();
         let variant = Variant { entry: self.entry, parts, text: self.rule.into() };
         let kernel = kernel(index, self.name, variant, &self.writable, || self.text.build())?;
-        launch(index, &kernel, &self.buffers, &self.params, groups as u64)
+        let work = if profile::is_on() { self.work(index) } else { Work::default() };
+        launch(index, &kernel, &self.buffers, &self.params, groups as u64, work)
     }
 }
 

@@ -87,7 +87,7 @@ fn multiply(x: &Array, y: &Array, out: &Array, batches: &Nest) -> Result<()> {
         write(&mut run, batches, which, a);
         run.words([a.stride(r - 2) as usize, a.stride(r - 1) as usize]);
     }
-    run.words([m * n, n]);
+    run.words([m * n, n]).flops(2 * m * n * k * count);
     run.launch(tiles_m * tiles_n * count)
 }
 
@@ -108,5 +108,6 @@ fn multiply_vector(x: &Array, y: &Array, out: &Array, batches: &Nest) -> Result<
     run.words([vector.stride(along) as usize]);
     write(&mut run, batches, 1 - swapped, matrix);
     run.words([matrix.stride(sum) as usize, matrix.stride(free) as usize, n]);
+    run.flops(2 * n * matrix.dim(sum) * count);
     run.launch(n.div_ceil(width * per_word(out.dtype())) * count)
 }

@@ -85,7 +85,7 @@ fn sgd(slots: &[&Slot], dtype: DType, s: &Sgd, found: Option<&Array>, most: usiz
     let entries = entries_of(slots, |slot| [u32::from(slot.step == 1), 0]);
     let family = Family {
         name: "sgd",
-        source: shader!("lib/optim", "optim_sgd"),
+        source: shader!("lib/tensors", "lib/optim", "optim_sgd"),
         gradient: Some(dtype),
         option: Some(("MOMENTUM", "momentum", entries.iter().all(|e| e.arrays.len() == 3))),
         before: guard(found, &entries),
@@ -104,7 +104,7 @@ fn adam(slots: &[&Slot], dtype: DType, a: &Adam, found: Option<&Array>, most: us
     });
     let family = Family {
         name: "adam",
-        source: shader!("lib/optim", "optim_adam"),
+        source: shader!("lib/tensors", "lib/optim", "optim_adam"),
         gradient: Some(dtype),
         option: Some(("AMSGRAD", "largest", entries.iter().all(|e| e.arrays.len() == 5))),
         before: guard(found, &entries),
@@ -137,7 +137,7 @@ pub fn norm(arrays: &[&Array]) -> Result<Array> {
     for same in flat.chunk_by(|a, b| a.dtype() == b.dtype()) {
         let family = Family {
             name: "squares",
-            source: shader!("optim_squares"),
+            source: shader!("lib/tensors", "optim_squares"),
             gradient: Some(same[0].dtype()),
             after: Some(&sums),
             ..Family::default()
@@ -166,7 +166,7 @@ fn scale_by(arrays: &[&Array], factor: &Array, found: &Array) -> Result<()> {
     let moved: Vec<Array> = arrays.iter().map(|x| flat(x, DType::F32)).collect::<Result<_>>()?;
     let family = Family {
         name: "scale",
-        source: shader!("optim_scale"),
+        source: shader!("lib/tensors", "optim_scale"),
         before: (Some(&factor), Some(found)),
         ..Family::default()
     };

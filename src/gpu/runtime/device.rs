@@ -54,6 +54,13 @@ pub struct Info {
     pub subgroup: (u32, u32),
     /// The optional features in use.
     pub features: Vec<String>,
+    /// Nanoseconds of a tick of the clock that times kernels, if there is one.
+    pub timestamp_period: Option<f32>,
+    /// The products of small matrices that the hardware offers: rows, columns and terms, and the dtypes of
+    /// factors and sums.
+    pub cooperative_matrices: Vec<([u32; 3], [String; 2])>,
+    /// The numbers of the vendor and of the device.
+    pub ids: (u32, u32),
     /// The limits that affect kernels, by name.
     pub limits: Vec<(String, u64)>,
 }
@@ -278,7 +285,7 @@ impl Gpu {
         Ok(Gpu {
             index,
             pid: std::process::id(),
-            info: describe(&adapter.get_info(), features, &limits),
+            info: describe(adapter, features, &limits, queue.get_timestamp_period()),
             pool: Mutex::new(Pool::new(&limits)),
             recorder: Mutex::new(Recorder::new(&device)),
             pipelines: Mutex::default(),
@@ -292,23 +299,38 @@ impl Gpu {
     }
 }
 
-fn describe(info: &wgpu::AdapterInfo, features: wgpu::Features, limits: &wgpu::Limits) -> Info {
-    let limit = |name: &str, value: u64| (name.to_string(), value);
-    let threads = limits.max_compute_invocations_per_workgroup;
+/// The limits that kernels depend on, by name.
+macro_rules! limits {
+    ($limits:ident: $($name:ident),*) => { vec![$((stringify!($name).to_string(), $limits.$name as u64)),*] };
+}
+
+fn describe(adapter: &wgpu::Adapter, features: wgpu::Features, limits: &wgpu::Limits, period: f32) -> Info {
+    let info = adapter.get_info();
+    let dtype = |kind| {
+        format!("{kind:?}")
+            .to_ascii_lowercase()
+            .replace('f', "float")
+            .replace('i', "int")
+            .replace('u', "uint")
+    };
     Info {
         adapter: info.name.clone(),
         backend: info.backend.to_str().to_string(),
         driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
         device_type: name_of(info.device_type),
         subgroup: (info.subgroup_min_size, info.subgroup_max_size),
+        timestamp_period: features.contains(wgpu::Features::TIMESTAMP_QUERY).then_some(period),
+        cooperative_matrices: (adapter.cooperative_matrix_properties().iter())
+            .map(|m| ([m.m_size, m.n_size, m.k_size], [dtype(m.ab_type), dtype(m.cr_type)]))
+            .collect(),
+        ids: (info.vendor, info.device),
         features: features.iter_names().map(|(name, _)| name.to_ascii_lowercase()).collect(),
-        limits: vec![
-            limit("max_buffer_size", limits.max_buffer_size),
-            limit("max_storage_buffer_binding_size", limits.max_storage_buffer_binding_size),
-            limit("max_storage_buffers_per_shader_stage", limits.max_storage_buffers_per_shader_stage.into()),
-            limit("max_compute_workgroup_storage_size", limits.max_compute_workgroup_storage_size.into()),
-            limit("max_compute_invocations_per_workgroup", threads.into()),
-            limit("max_compute_workgroups_per_dimension", limits.max_compute_workgroups_per_dimension.into()),
-        ],
+        limits: limits!(limits:
+            max_buffer_size, max_storage_buffer_binding_size, max_storage_buffers_per_shader_stage,
+            max_bindings_per_bind_group, max_uniform_buffer_binding_size,
+            min_uniform_buffer_offset_alignment, max_immediate_size,
+            max_compute_workgroup_storage_size, max_compute_invocations_per_workgroup,
+            max_compute_workgroup_size_x, max_compute_workgroup_size_y, max_compute_workgroup_size_z,
+            max_compute_workgroups_per_dimension),
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod device;
 pub(crate) mod pipeline;
 pub(crate) mod pool;
+pub(crate) mod profile;
 pub(crate) mod queue;
 pub(crate) mod recorder;
 pub(crate) mod status;

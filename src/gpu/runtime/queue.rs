@@ -7,6 +7,7 @@
 
 use super::device::{Gpu, gpu};
 use super::pipeline::Pipeline;
+use super::profile::Work;
 use super::recorder::UNIFORM_WINDOW;
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
@@ -22,7 +23,10 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 /// y and z; kernels compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore the excess. An output may be one
 /// of the inputs only if every invocation reads only the elements that it writes. Such a launch binds a
 /// variant with all buffers writable, since no buffer can be both read-only and writable in one dispatch.
-pub fn launch(index: u8, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32], groups: u64) -> Result<()> {
+/// `work` is for a profile, if one is being taken.
+pub fn launch(
+    index: u8, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32], groups: u64, work: Work,
+) -> Result<()> {
     if groups == 0 {
         return Ok(());
     }
@@ -35,7 +39,7 @@ pub fn launch(index: u8, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32],
     let kernel = variant.as_deref().unwrap_or(kernel);
     let wait = {
         let mut recorder = lock(&gpu.recorder);
-        recorder.dispatch(gpu, kernel, buffers, params, grid)?;
+        recorder.dispatch(gpu, kernel, buffers, params, grid, work)?;
         recorder.next_wait(false)
     };
     match wait {

@@ -3,6 +3,7 @@
 use super::device::Gpu;
 use super::pipeline::Pipeline;
 use super::pool::{Stats, allocation};
+use super::profile::{Profile, Work};
 use super::transfer::{CHUNK, Staging};
 use crate::array::buffer::Buffer;
 use crate::error::Result;
@@ -13,7 +14,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 
 /// Commands per submission.
-const BATCH: usize = 64;
+pub(crate) const BATCH: usize = 64;
 /// Bytes of touched memory per submission.
 const BATCH_BYTES: u64 = 512 << 20;
 /// Bytes of parameters per submission.
@@ -60,6 +61,8 @@ pub struct Recorder {
     /// The number of the batch being recorded.
     pub(crate) epoch: u64,
     pub(crate) stats: Stats,
+    /// The profile that is being taken.
+    pub(crate) profile: Option<Profile>,
 }
 
 impl Recorder {
@@ -82,6 +85,7 @@ impl Recorder {
             staging: Staging::default(),
             epoch: 1,
             stats: Stats::default(),
+            profile: None,
         }
     }
 
@@ -144,26 +148,27 @@ impl Recorder {
     /// Records a launch; submits the batch if it is large enough.
     pub(crate) fn dispatch(
         &mut self, gpu: &Gpu, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32], groups: [u32; 3],
+        work: Work,
     ) -> Result<()> {
         if !self.has_room_for(params) {
             self.submit(gpu);
         }
         let group = self.group(gpu, kernel, buffers)?;
         let (pipeline, offset) = (kernel.pipeline.clone(), Some(self.push_parameters(params)));
-        self.push(gpu, Command::Dispatch { pipeline, group, offset, groups });
+        self.push(gpu, Command::Dispatch { pipeline, group, offset, groups }, work);
         Ok(())
     }
 
     /// Records a dispatch of a user's shader over these buffers, which `group` binds.
     pub(crate) fn dispatch_group<'a>(
         &mut self, gpu: &Gpu, pipeline: &wgpu::ComputePipeline, group: wgpu::BindGroup,
-        buffers: impl Iterator<Item = &'a Buffer>, groups: [u32; 3],
+        buffers: impl Iterator<Item = &'a Buffer>, groups: [u32; 3], work: Work,
     ) -> Result<()> {
         for buffer in buffers {
             self.touch(buffer)?;
         }
         let pipeline = pipeline.clone();
-        self.push(gpu, Command::Dispatch { pipeline, group, offset: None, groups });
+        self.push(gpu, Command::Dispatch { pipeline, group, offset: None, groups }, work);
         Ok(())
     }
 
@@ -176,8 +181,11 @@ impl Recorder {
     }
 
     /// Adds a dispatch; submits the batch if it is large enough.
-    fn push(&mut self, gpu: &Gpu, dispatch: Command) {
+    fn push(&mut self, gpu: &Gpu, dispatch: Command, work: Work) {
         self.commands.push(dispatch);
+        if let Some(profile) = &mut self.profile {
+            profile.launches.push(work);
+        }
         self.stats.dispatches += 1;
         if self.commands.len() >= BATCH || self.touched >= BATCH_BYTES {
             self.submit(gpu);
@@ -209,7 +217,10 @@ impl Recorder {
             self.parameters.clear();
         }
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encode(&mut encoder, &self.commands);
+        encode(&mut encoder, &self.commands, self.profile.as_ref().map(|p| &p.queries));
+        if let Some(profile) = &mut self.profile {
+            profile.resolve(gpu, &mut encoder);
+        }
         self.in_flight.push_back(gpu.queue.submit([encoder.finish()]));
         self.commands.clear();
         self.touched = 0;
@@ -234,21 +245,32 @@ impl Recorder {
     }
 }
 
-/// Encodes the commands: one compute pass per run of dispatches.
-fn encode(encoder: &mut wgpu::CommandEncoder, commands: &[Command]) {
+/// Encodes the commands: one compute pass per run of dispatches, or per dispatch with two timestamps each.
+fn encode(encoder: &mut wgpu::CommandEncoder, commands: &[Command], timestamps: Option<&wgpu::QuerySet>) {
     let mut rest = commands;
+    let mut next = 0..;
+    let mut stamp = |query_set| wgpu::ComputePassTimestampWrites {
+        query_set,
+        beginning_of_pass_write_index: next.next(),
+        end_of_pass_write_index: next.next(),
+    };
     while let Some(first) = rest.first() {
         if let Command::Copy { from, to, size } = first {
             encoder.copy_buffer_to_buffer(&from.0, from.1, &to.0, to.1, *size);
             rest = &rest[1..];
             continue;
         }
-        let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor::default());
+        let timestamp_writes = timestamps.map(&mut stamp);
+        let mut pass =
+            encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
         while let Some(Command::Dispatch { pipeline, group, offset, groups }) = rest.first() {
             pass.set_pipeline(pipeline);
             pass.set_bind_group(0, group, offset.as_slice());
             pass.dispatch_workgroups(groups[0], groups[1], groups[2]);
             rest = &rest[1..];
+            if timestamps.is_some() {
+                break;
+            }
         }
     }
 }

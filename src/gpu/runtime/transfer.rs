@@ -128,36 +128,48 @@ fn read(
     gpu: &Gpu, part: Option<(&Buffer, u64, u64)>, use_bytes: impl FnOnce(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let reports = status::to_read(gpu);
-    let mut parts = SmallVec::<[_; 2]>::from_iter(part);
-    parts.extend(reports.iter().map(|words| (words.buffer(), 0, 8)));
-    let size = parts.iter().map(|p| p.2).sum();
-    if size == 0 {
-        return Ok(());
+    let mut parts = SmallVec::<[_; 2]>::new();
+    for (buffer, offset, size) in part.into_iter().chain(reports.iter().map(|words| (words.buffer(), 0, 8))) {
+        parts.push((&allocation(buffer)?.block.raw, offset, size));
     }
     let mut found = [0; 2];
-    let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
-    read_through(gpu, &parts, size, &staging, |bytes| {
+    read_buffers(gpu, &parts, |bytes| {
         let (own, rest) = bytes.split_at(part.map_or(0, |p| p.2 as usize));
         if let Ok(words) = bytemuck::try_cast_slice::<u8, u32>(rest) {
             found[..words.len()].copy_from_slice(words);
         }
         use_bytes(own)
     })?;
-    // After an error the buffer may still be mapped, so it is dropped.
-    lock(&gpu.recorder).staging.give_back(staging);
     reports.as_ref().map_or(Ok(()), |words| status::judge(gpu, words, found))
 }
 
+/// A buffer, an offset in it and a number of bytes.
+type Part<'a> = (&'a wgpu::Buffer, u64, u64);
+
+/// Copies parts of buffers to the host, one behind the other, and passes the bytes to `use_bytes`.
+pub(crate) fn read_buffers(
+    gpu: &Gpu, parts: &[Part], use_bytes: impl FnOnce(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let size = parts.iter().map(|p| p.2).sum();
+    if size == 0 {
+        return Ok(());
+    }
+    let staging = lock(&gpu.recorder).staging.take(gpu, size)?;
+    read_through(gpu, parts, size, &staging, use_bytes)?;
+    // After an error the buffer may still be mapped, so it is dropped.
+    lock(&gpu.recorder).staging.give_back(staging);
+    Ok(())
+}
+
 fn read_through(
-    gpu: &Gpu, parts: &[(&Buffer, u64, u64)], size: u64, staging: &wgpu::Buffer,
-    use_bytes: impl FnOnce(&[u8]) -> Result<()>,
+    gpu: &Gpu, parts: &[Part], size: u64, staging: &wgpu::Buffer, use_bytes: impl FnOnce(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let (sender, receiver) = channel();
     let submission = {
         let mut recorder = lock(&gpu.recorder);
         let mut at = 0;
         for &(buffer, offset, size) in parts {
-            recorder.copy((&allocation(buffer)?.block.raw, offset), (staging, at), size);
+            recorder.copy((buffer, offset), (staging, at), size);
             at += size;
         }
         recorder.submit(gpu);

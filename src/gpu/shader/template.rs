@@ -115,6 +115,19 @@ impl<'a> Template<'a> {
         choices.chain([self.compute as u64])
     }
 
+    /// The dtypes of inputs and outputs in their order, each once.
+    pub fn dtypes(&self) -> Vec<&'static str> {
+        let mut names = Vec::new();
+        for (.., value) in &self.choices {
+            if let Value::Type(dtype) = value
+                && !names.contains(&dtype.name())
+            {
+                names.push(dtype.name());
+            }
+        }
+        names
+    }
+
     /// The line in place of `line` for a choice.
     fn chosen(&self, (kind, name, value): Choice, line: &str) -> String {
         match value {

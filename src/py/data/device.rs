@@ -2,6 +2,8 @@
 
 use crate::array::buffer;
 use crate::cpu::run::threads;
+#[cfg(feature = "gpu")]
+use crate::gpu::runtime::profile::{self, Launch};
 use crate::py::args::{count, integer};
 #[cfg(feature = "gpu")]
 use crate::py::data::dtype::gpu_index;
@@ -86,13 +88,22 @@ fn _gpu_info<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<
     let index = gpu_index("gpu.info", index)?;
     let info = py.detached(|| crate::gpu::info(index))?;
     let limits = info.limits.into_py_dict(py)?;
+    let has = |name: &str| info.features.iter().any(|feature| feature == name);
+    let (subgroups, float16) = (has("subgroup"), has("shader_f16"));
     named!(
         py,
         adapter = info.adapter,
         backend = info.backend,
         driver = info.driver,
         device_type = info.device_type,
+        vendor_id = info.ids.0,
+        device_id = info.ids.1,
+        subgroups = subgroups,
         subgroup_size = info.subgroup,
+        cooperative_matrices = info.cooperative_matrices,
+        timestamps = info.timestamp_period.is_some(),
+        timestamp_period = info.timestamp_period,
+        float16 = float16,
         features = info.features,
         limits = limits,
     )
@@ -112,6 +123,22 @@ fn _gpu_synchronize(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
 fn _gpu_empty_cache(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
     let index = gpu_index("gpu.empty_cache", index)?;
     Ok(py.detached(|| crate::gpu::empty_cache(index))?)
+}
+
+/// Begins to time each launch on a GPU.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_profile_begin(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = gpu_index("gpu.profile", index)?;
+    Ok(py.detached(|| profile::begin(index))?)
+}
+
+/// Ends the profile of a GPU; returns of each launch kernel, variant, bytes, operations, begin and end.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_profile_end(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Vec<Launch>> {
+    let index = gpu_index("gpu.profile", index)?;
+    Ok(py.detached(|| profile::end(index))?)
 }
 
 /// Memory and work of a GPU, in numbers.
@@ -137,5 +164,6 @@ exports! {
     functions: set_num_threads, get_num_threads, _memory_stats, _set_cache_limit, _reset_peak, _empty_cache,
         _fail_allocations, _gpu_is_available, _gpu_device_count, _gpu_adapters,
         #[cfg(feature = "gpu")] _gpu_info, #[cfg(feature = "gpu")] _gpu_synchronize,
-        #[cfg(feature = "gpu")] _gpu_empty_cache, #[cfg(feature = "gpu")] _gpu_memory_stats
+        #[cfg(feature = "gpu")] _gpu_empty_cache, #[cfg(feature = "gpu")] _gpu_memory_stats,
+        #[cfg(feature = "gpu")] _gpu_profile_begin, #[cfg(feature = "gpu")] _gpu_profile_end
 }

@@ -127,9 +127,11 @@ impl<'a> Problem<'a> {
         Pass { g, stats, out, out2, own: self.batch, tiles, walked, chunks, blocks, mask: None }
     }
 
-    /// Runs a pass: entry point `entry` of `source`. `more` makes further choices.
+    /// Runs a pass: entry point `entry` of `source`. `more` makes further choices. `flops` are its floating
+    /// point operations for each score, if they are known.
     pub fn run(
-        &self, pass: &Pass, entry: &'static str, source: &'static str, more: impl FnOnce(&mut Dispatch),
+        &self, pass: &Pass, entry: &'static str, source: &'static str, flops: Option<usize>,
+        more: impl FnOnce(&mut Dispatch),
     ) -> Result<()> {
         check_rounds(index_of(pass.out)?, "attention", self.rounds(pass))?;
         let mask = self.mask.as_ref().map_or(&self.q.x, |mask| &mask.x);
@@ -145,6 +147,9 @@ impl<'a> Problem<'a> {
         run.number("MASK", kind).number("BLOCKS", pass.blocks).number("MOVES", self.has_tangent);
         more(&mut run);
         self.write(pass, &mut run);
+        if let Some(each) = flops {
+            run.flops(each * self.batch.numel() * self.queries * self.keys);
+        }
         run.launch(pass.own.numel() * pass.tiles * pass.chunks)
     }
 
