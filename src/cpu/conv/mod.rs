@@ -13,13 +13,8 @@ mod tile;
 mod vector;
 mod weight;
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::array::window::{AXES, Window};
-use crate::cpu::pointwise::copy::{cast, contiguous};
-use crate::cpu::pointwise::layout::{common_dtype, wrong_dtype};
-use crate::error::Result;
+use crate::cpu::prelude::*;
 use correlate::{Correlation, Weights};
 use grid::Axis;
 pub use pool::max_pool;

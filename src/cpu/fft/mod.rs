@@ -12,14 +12,10 @@ mod plans;
 
 pub(crate) use plans::{PlansLock, lock_plans};
 
-use crate::array::Array;
-use crate::array::buffer::{Device, filled};
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::{contiguous, transpose_panel};
+use crate::cpu::pointwise::copy::transpose_panel;
+use crate::cpu::prelude::*;
 use crate::cpu::reduce::axis::around;
 use crate::cpu::rows::norm::with_float;
-use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
-use crate::error::{Error, Result};
 use bytemuck::Zeroable;
 use lines::{Complexes, FromReal, Lines, ToReal};
 use num_complex::Complex;

@@ -3,17 +3,12 @@
 //! An array is viewed as contiguous `[before, length, after]` around the indexed axis. Additions happen in
 //! index order: the output is cut into chunks, and each chunk's thread adds every contribution to it.
 
-use crate::array::Array;
-use crate::array::buffer::{Device, collect_at_most, filled, with_capacity};
-use crate::array::dtype::{DType, Element};
-use crate::array::nest::Nest;
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::{cast, contiguous, copy_into};
+use crate::array::buffer::{collect_at_most, with_capacity};
+use crate::cpu::pointwise::copy::copy_into;
+use crate::cpu::prelude::*;
 use crate::cpu::product::vector::Arithmetic;
 use crate::cpu::reduce::axis::around;
-use crate::cpu::run::threads::{Shared, parallel_for};
-use crate::error::{Error, Result};
-use crate::{dispatch, dispatch_width};
+use crate::dispatch_width;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Minimum number of elements per thread.

@@ -7,14 +7,8 @@
 mod loops;
 
 use super::drive::{ElementLoop, LoopFn};
-use super::layout::{broadcast, common_dtype, rule_dtype, wrong_dtype};
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::{MAX_RANK, Shape};
-use crate::cpu::run::isa::{PlainBody, run_plain};
-use crate::cpu::run::threads::GRAIN;
-use crate::error::{Error, Result};
+use super::layout::{broadcast, rule_dtype};
+use crate::cpu::prelude::*;
 use crate::math::real::{Pointwise, PointwiseInt};
 use loops::{float_kernel, int_kernel};
 use smallvec::SmallVec;

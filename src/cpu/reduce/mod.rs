@@ -14,18 +14,12 @@ pub mod sort;
 pub(crate) mod sweep;
 pub mod truth;
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{DType, Element};
-use crate::array::nest::Nest;
 use crate::array::shape::Axes;
-use crate::cpu::pointwise::copy::{cast, duplicate};
-use crate::cpu::pointwise::layout::wrong_dtype;
+use crate::cpu::pointwise::copy::duplicate;
+use crate::cpu::prelude::*;
 pub use crate::cpu::reduce::axis::{argmax, argmin};
 use crate::cpu::reduce::fold::{Fold, Max, Min, Prod, Sum};
 use crate::cpu::reduce::sweep::{SweepPlan, Widens, fold_all};
-use crate::dispatch;
-use crate::error::Result;
 use half::{bf16, f16};
 
 /// Returns the sum over `axes`, in the dtype of `x`; integers wrap, 0 for no elements.

@@ -1,12 +1,8 @@
 //! Cross-entropy of logits with class indices, fused with the logsumexp that its backward kernel needs.
 
 use super::norm::{fresh, start, wide, wide_as, with_float};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::cpu::pointwise::copy::cast;
+use crate::cpu::prelude::*;
 use crate::cpu::rows::{Access, RowFloat, RowOp, across, all_of, each_row, first_of, sum_of};
-use crate::cpu::run::threads::Shared;
-use crate::error::{Error, Result};
 use crate::math::wide::Wide;
 
 /// Returns the targets as int64, checked against the number of classes.

@@ -3,13 +3,10 @@
 //! Mean and variance take two passes over a row in the L1 cache: one pass would suffer from cancellation.
 
 use super::norm::{fresh, start, wide, wide_as, with_float};
-use crate::array::Array;
-use crate::array::shape::{Axes, Shape};
-use crate::cpu::pointwise::copy::cast;
+use crate::array::shape::Axes;
+use crate::cpu::prelude::*;
 use crate::cpu::reduce::sum;
 use crate::cpu::rows::{Access, RowFloat, RowOp, across, all_of, each_row, launch, sum_of, total};
-use crate::cpu::run::threads::{Shared, parallel_for};
-use crate::error::Result;
 use crate::math::wide::Wide;
 
 struct LayerNorm<T> {

@@ -5,15 +5,8 @@
 
 pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
 pub use super::layer_norm::{layer_norm, layer_norm_vjp};
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::{cast, contiguous};
-use crate::cpu::pointwise::layout::wrong_dtype;
+use crate::cpu::prelude::*;
 use crate::cpu::rows::{Access, RowFloat, RowOp, across, each_row, sum_of, total};
-use crate::cpu::run::threads::Shared;
-use crate::error::Result;
 use crate::math::wide::Wide;
 
 /// Returns `x` in row-major order, in the dtype that kernels compute in.
