@@ -83,7 +83,6 @@ fn generate<T: Element>(n: usize, value: impl Fn(usize) -> T + Sync) -> Result<A
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{layouts, same_for_any_threads, values};
 
     #[test]
     fn ranges_and_matrices() -> Result<()> {

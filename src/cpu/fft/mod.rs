@@ -149,8 +149,6 @@ fn beside<L: Lines>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::dtype::DType;
-    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
     use std::f64::consts::TAU;
 
     /// `exp(-+ 2 pi i t / n)`.

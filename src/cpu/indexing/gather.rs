@@ -82,7 +82,7 @@ pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
 /// The transpose of [`take`]: adds the rows of `g` into zeros of `shape`.
 pub fn take_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let rows = positions(index, shape.at(axis))?;
-    let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
+    let wide = cast(g, accumulator(g.dtype()))?;
     let mut out = Array::empty(*shape, wide.dtype(), Device::Cpu)?;
     let sizes = around(shape, axis);
     dispatch!(@ wide.dtype(), T, add_rows::<T>(&wide, &mut out, &rows, sizes)?;
@@ -221,7 +221,7 @@ fn pick_where_it_lies(x: &Array, picks: &[usize], axis: usize, out: &Array) -> R
 pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let picks = positions(index, shape.at(axis))?;
     let part = reached(shape, &index.shape(), axis);
-    let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
+    let wide = cast(g, accumulator(g.dtype()))?;
     let mut sums = Array::empty(part, wide.dtype(), Device::Cpu)?;
     let (_, length, after) = around(&part, axis);
     let sizes = [length, index.dim(axis), after];

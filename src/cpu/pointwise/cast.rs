@@ -140,7 +140,6 @@ kernel! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{all_layouts, parts, rounded, shape, values};
 
     #[test]
     fn casts_between_all_pairs() -> Result<()> {

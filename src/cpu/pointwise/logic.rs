@@ -108,8 +108,6 @@ kernel! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::shape::Shape;
-    use crate::cpu::run::testing::{all_layouts, parts, sample, values};
 
     #[test]
     fn comparison_of_every_dtype() -> Result<()> {

@@ -199,7 +199,6 @@ unsafe fn into_existing(out: &Array, x: &[&Array], kernel: LoopFn, rule: *const 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{all_layouts, layouts, rounded, same_for_any_threads, sample, values};
     use crate::math::real::{Integer, Real};
 
     #[derive(Clone, Copy)]

@@ -128,7 +128,7 @@ impl<'a, T: Finishing> Finish<'a, T> {
                 if shape != [n] && shape != [m, 1] {
                     return Err(Error::shape(format!("internal: bias {bias:?} of a product [{m}, {n}]")));
                 }
-                Some((contiguous(&cast(bias, T::DTYPE)?)?, shape.len() == 1))
+                Some((cast(bias, T::DTYPE)?, shape.len() == 1))
             }
         };
         Ok(Finish { alpha: T::from_f64(epilogue.alpha), act: epilogue.act, bias, halves: None, n })

@@ -177,7 +177,6 @@ fn column_extremes<T: Element, F: Fold<T>>(x: &[T], out: &mut [i64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{all_layouts, parts, shape, values};
 
     #[test]
     fn positions_of_extremes() -> Result<()> {

@@ -134,9 +134,6 @@ pub(super) fn folded<S: Widens<T>, T: Element, F: Fold<T>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{
-        all_layouts, parts, rounded, same_for_any_threads, sample, shape, values,
-    };
 
     /// Reduces by definition, in `f64`.
     fn naive(x: &Array, axes: Axes, start: f64, join: fn(f64, f64) -> f64) -> Vec<f64> {

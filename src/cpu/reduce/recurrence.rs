@@ -69,7 +69,6 @@ fn lines<T: Element, S: Copy + Send + Sync>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{all_layouts, layouts, same_for_any_threads, sample, shape, values};
 
     #[test]
     fn recurrences_in_any_layout() -> Result<()> {

@@ -191,7 +191,6 @@ impl<T: Element, F: Fold<T>> PlainBody for Columns<'_, T, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{all_layouts, same_for_any_threads, sample, values};
 
     #[test]
     fn cumulative_sums_and_products() -> Result<()> {

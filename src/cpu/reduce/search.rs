@@ -71,7 +71,6 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{shape, values};
 
     #[test]
     fn searching() -> Result<()> {

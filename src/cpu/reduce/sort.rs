@@ -119,8 +119,6 @@ fn sort_lines<T: Sortable>(lines: &Array, out: &mut [i64], count: usize, descend
 mod tests {
     use super::super::axis::around;
     use super::*;
-    use crate::array::shape::Shape;
-    use crate::cpu::run::testing::{all_layouts, parts, same_for_any_threads, sample, values};
 
     #[test]
     fn every_line_is_in_order() -> Result<()> {
