@@ -1,13 +1,7 @@
 //! Array creation from a formula of the index: ranges, identity and triangular matrices, constants.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::Shape;
 use crate::cpu::pointwise::copy::{copy_into, duplicate};
-use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
-use crate::dispatch;
-use crate::error::Result;
+use crate::cpu::prelude::*;
 
 /// Returns a new array filled with `value`.
 pub fn full(shape: Shape, value: f64, dtype: DType) -> Result<Array> {
@@ -89,7 +83,6 @@ fn generate<T: Element>(n: usize, value: impl Fn(usize) -> T + Sync) -> Result<A
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{layouts, same_for_any_threads, values};
 
     #[test]
     fn ranges_and_matrices() -> Result<()> {

@@ -12,6 +12,7 @@ pub mod indexing;
 pub mod linalg;
 pub mod optim;
 pub mod pointwise;
+mod prelude;
 pub mod product;
 pub mod random;
 pub mod reduce;

@@ -3,15 +3,10 @@
 //! halves in float32 with one rounding at the end.
 
 use crate::arguments::optim::{Adam, Sgd, Slot, UpdateRule};
-use crate::array::Array;
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::Shape;
 use crate::cpu::create::fill;
-use crate::cpu::pointwise::copy::{cast, copy_into, duplicate};
-use crate::cpu::run::isa::{PlainBody, run_plain};
+use crate::cpu::pointwise::copy::{copy_into, duplicate};
+use crate::cpu::prelude::*;
 use crate::cpu::run::many::Row;
-use crate::cpu::run::threads::Shared;
-use crate::error::Result;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 

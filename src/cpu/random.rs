@@ -4,14 +4,8 @@
 //! any part of a tensor can be generated separately and repeatedly, by any thread, on any device.
 //! `shaders/random.wgsl` generates the same stream.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::cast;
+use crate::cpu::prelude::*;
 use crate::cpu::run::isa::{Body, LoopFloat, Scalar};
-use crate::cpu::run::threads::{Shared, parallel_for};
-use crate::error::Result;
 
 /// Minimum number of blocks per thread.
 const GRAIN: usize = 1 << 12;

@@ -5,15 +5,11 @@
 //! It is the innermost interpreter of its chain, above every tape and transform: its casts are recorded,
 //! batched and given tangents like any operation, gradients have their parameter's dtype, rules see casts.
 
+use super::prelude::*;
 use crate::array::dtype::DType;
-use crate::bind::bind_at;
-use crate::error::Result;
-use crate::interp::{Interp, InterpGuard, Kind, current, enter, is_plain};
-use crate::op::{Op, Precision};
+use crate::interp::{InterpGuard, Kind, current, enter, is_plain};
+use crate::op::Precision;
 use crate::ops::views::cast::Cast;
-use crate::tensor::{Tensor, Tensors};
-use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// Enters an autocast region in place of the one in force; `None` is a region without casts.
 #[must_use]

@@ -1,11 +1,8 @@
 //! Batching: runs the operation once for the whole batch.
 
-use crate::error::{Error, Result};
-use crate::interp::{self, Interp};
-use crate::op::{Batched, Class, Op};
-use crate::tensor::{Aval, Payload, Tensor, Tensors, Traced};
-use smallvec::SmallVec;
-use std::sync::Arc;
+use super::prelude::*;
+use crate::op::Batched;
+use crate::tensor::Aval;
 
 /// Runs `op` for a batch of `size`, at least one input of which belongs to `at`.
 pub fn process(at: &Arc<Interp>, size: usize, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {

@@ -1,14 +1,8 @@
 //! Forward mode: runs the operation on the primals and its JVP on the tangents, both one level down.
 
-use crate::bind::bind_at;
-use crate::error::Result;
-use crate::interp::{self, Interp};
-use crate::op::{Class, Op};
-use crate::tensor::{Payload, Tensor, Tensors, Traced};
+use super::prelude::*;
 use crate::watch::anomaly;
 use crate::watch::debug::{self, Modes};
-use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// Pushes tangents through `op`, at least one input of which belongs to `at`.
 pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {

@@ -1,13 +1,10 @@
 //! The last interpreter of every chain: runs the kernel.
 
-use crate::array::Array;
+use super::prelude::*;
 use crate::array::buffer::Device;
-use crate::error::{Error, Result};
-use crate::interp;
-use crate::op::{Arrays, Kernel, Op, Operation, Outputs};
+use crate::op::{Arrays, Kernel, Operation};
 use crate::ops::pointwise::elementwise::by_parts;
 use crate::ops::views::cast::Contiguous;
-use crate::tensor::Tensor;
 use crate::watch::anomaly;
 use crate::watch::cost;
 use crate::watch::debug::{self, Modes};

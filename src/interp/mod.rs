@@ -9,6 +9,7 @@ pub mod autocast;
 pub mod batch;
 pub mod dual;
 pub mod eval;
+mod prelude;
 pub mod staged;
 pub mod tape;
 

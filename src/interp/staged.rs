@@ -4,17 +4,12 @@
 //! all other operands are constants, computed once. Under a forward mode, whose tangents are the inputs, this
 //! leaves the linear part of a function: see `src/autodiff/linearize.rs`, where the list is run.
 
-use crate::array::Array;
-use crate::bind::bind_at;
-use crate::error::{Error, Result};
-use crate::interp::{Interp, Tag};
-use crate::op::Op;
+use super::prelude::*;
 use crate::process::sync::lock;
 use crate::tape::saving::{self, WriteObserver};
-use crate::tensor::{Payload, Tensor, Tensors, Traced};
 use rustc_hash::FxHashMap;
-use smallvec::{SmallVec, smallvec};
-use std::sync::{Arc, Mutex};
+use smallvec::smallvec;
+use std::sync::Mutex;
 
 /// Where an operand comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

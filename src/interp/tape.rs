@@ -1,19 +1,13 @@
 //! Reverse mode: runs the operation one level down and writes a node.
 
-use crate::array::Array;
-use crate::bind::bind_at;
-use crate::error::Result;
+use super::prelude::*;
 use crate::interp::eval::{self, New};
-use crate::interp::{self, Interp, Tag};
-use crate::op::{Class, Needs, Op, Outputs, Saves};
+use crate::op::{Needs, Saves};
 use crate::tape::location;
 use crate::tape::node::{Edge, Handle, NewNode, Node, Slot, Vjp};
 use crate::tape::saving;
-use crate::tensor::{Payload, Tensor, Tensors};
 use crate::watch::debug::Modes;
 use crate::watch::{anomaly, debug};
-use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// Records `op`, at least one input of which belongs to the tape `at`.
 pub fn process(at: &Arc<Interp>, op: &Op, inputs: &[&Tensor]) -> Result<Tensors> {

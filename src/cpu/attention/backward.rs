@@ -11,11 +11,8 @@ use super::product::{Product, TileFloat};
 use super::tile::{self, Backward, Known, Second};
 use super::{Block, LANE, OutputTangents, Problem, TangentOperands, Tile, WORK, Wanted, coordinates};
 use crate::arguments::attention::laid_out_as;
-use crate::array::Array;
-use crate::array::shape::{MAX_RANK, Shape};
+use crate::cpu::prelude::*;
 use crate::cpu::run::scratch::Scratch;
-use crate::cpu::run::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
-use crate::error::Result;
 
 /// Number of tasks to reach by splitting the blocks of queries, where keys and values have a smaller batch.
 const TASKS: usize = 8;

@@ -6,10 +6,7 @@ use super::product::TileFloat;
 use super::tile::{self, Finish, Forward, Known, Online, Scale};
 use super::{Block, Problem, TangentOperands, Tile, WORK, coordinates, mask};
 use crate::arguments::attention::laid_out_as;
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::cpu::run::threads::{Shared, try_parallel_for};
-use crate::error::Result;
+use crate::cpu::prelude::*;
 
 /// Loads the saved logarithms of sums of a block, whose first is the first of `from`. Queries that see no
 /// key, and those beyond the last, get infinity, so that `exp(score - infinity)` gives weights of 0.

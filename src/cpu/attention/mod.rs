@@ -18,11 +18,8 @@ mod product;
 mod tile;
 
 pub use crate::arguments::attention::{Dropout, Inputs, Known, OutputTangents, Settings, Tangents, Wanted};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::{MAX_RANK, Shape};
+use crate::cpu::prelude::*;
 use crate::cpu::rows::norm::with_float;
-use crate::error::Result;
 use backward::{Pass, SecondOrder};
 use mask::Mask;
 use operand::{MatrixBatch, converted};

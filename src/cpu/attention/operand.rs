@@ -3,12 +3,8 @@
 use super::product::TileFloat;
 use super::{Block, Tile};
 use crate::arguments::attention::{inverse, memory_order};
-use crate::array::Array;
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::MAX_RANK;
-use crate::cpu::pointwise::copy::{cast, transpose_panel};
-use crate::cpu::run::threads::Shared;
-use crate::error::Result;
+use crate::cpu::pointwise::copy::transpose_panel;
+use crate::cpu::prelude::*;
 
 /// A batch of matrices: the last two axes are rows and columns. Axes of length 1 broadcast, with stride 0.
 pub struct MatrixBatch<T> {

@@ -9,13 +9,9 @@ use super::Sizes;
 use super::grid::{Axis, Grid, Place, spread};
 use super::tile::Tile;
 use super::vector::{Body, Float, Sums};
-use crate::array::Array;
-use crate::array::buffer::{Device, filled};
-use crate::array::shape::Shape;
 use crate::array::window::AXES;
+use crate::cpu::prelude::*;
 use crate::cpu::run::scratch::Scratch;
-use crate::cpu::run::threads::{Shared, try_parallel_for};
-use crate::error::Result;
 
 /// Grid positions to aim at per piece: with 64 rows of sums they fit into the second-level cache.
 pub const SPAN: usize = 1024;

@@ -13,13 +13,8 @@ mod tile;
 mod vector;
 mod weight;
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::array::window::{AXES, Window};
-use crate::cpu::pointwise::copy::{cast, contiguous};
-use crate::cpu::pointwise::layout::{common_dtype, wrong_dtype};
-use crate::error::Result;
+use crate::cpu::prelude::*;
 use correlate::{Correlation, Weights};
 use grid::Axis;
 pub use pool::max_pool;
@@ -31,7 +26,7 @@ use weight::weights;
 macro_rules! floats {
     ($x:ident, $y:ident, $shape:expr, $function:ident($($more:expr),*)) => {{
         let dtype = common_dtype(&[$x, $y])?;
-        let (a, b) = (contiguous(&cast($x, dtype.compute())?)?, contiguous(&cast($y, dtype.compute())?)?);
+        let (a, b) = (computed($x)?, computed($y)?);
         let mut out = Array::empty($shape, dtype.compute(), Device::Cpu)?;
         if out.numel() > 0 && a.numel() * b.numel() == 0 {
             out = Array::full(out.shape(), 0.0, out.dtype())?;
@@ -53,7 +48,7 @@ pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<A
 
 /// [`forward`] plus a number per output channel, with which its sums start. The sums must not be empty.
 pub fn biased(x: &Array, w: &Array, bias: Option<&Array>, window: &Window, groups: usize) -> Result<Array> {
-    let bias = bias.map(|b| contiguous(&cast(b, x.dtype().compute())?)).transpose()?;
+    let bias = bias.map(|b| cast(b, x.dtype().compute())).transpose()?;
     let sizes = Sizes { images: x.dim(0), groups, inputs: w.dim(1), outputs: w.dim(0) / groups.max(1) };
     floats!(x, w, window.shape(&[x.dim(0), w.dim(0)], &window.output)?, outputs(bias.as_ref(), window, sizes))
 }

@@ -1,13 +1,7 @@
 //! Max pooling: the largest element of every window, and its position.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::Element;
 use crate::array::window::{AXES, Window};
-use crate::cpu::pointwise::copy::{cast, computed};
-use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
-use crate::dispatch_computed;
-use crate::error::Result;
+use crate::cpu::prelude::*;
 
 /// Returns the maximum of every window over the last axes, and its index in its plane as int64. The first
 /// maximum wins a tie; the first NaN wins over all.

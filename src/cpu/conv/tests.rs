@@ -1,8 +1,6 @@
 //! Compares the three functions with their definition, for windows of every kind.
 
 use super::*;
-use crate::array::shape::Shape;
-use crate::cpu::run::testing::{same_for_any_threads, sample, values};
 
 /// Images, groups, input and output channels of a group, and a window.
 struct Case {

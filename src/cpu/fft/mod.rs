@@ -12,14 +12,10 @@ mod plans;
 
 pub(crate) use plans::{PlansLock, lock_plans};
 
-use crate::array::Array;
-use crate::array::buffer::{Device, filled};
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::{contiguous, transpose_panel};
+use crate::cpu::pointwise::copy::transpose_panel;
+use crate::cpu::prelude::*;
 use crate::cpu::reduce::axis::around;
 use crate::cpu::rows::norm::with_float;
-use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
-use crate::error::{Error, Result};
 use bytemuck::Zeroable;
 use lines::{Complexes, FromReal, Lines, ToReal};
 use num_complex::Complex;
@@ -153,8 +149,6 @@ fn beside<L: Lines>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::dtype::DType;
-    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
     use std::f64::consts::TAU;
 
     /// `exp(-+ 2 pi i t / n)`.

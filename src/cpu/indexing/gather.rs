@@ -3,17 +3,12 @@
 //! An array is viewed as contiguous `[before, length, after]` around the indexed axis. Additions happen in
 //! index order: the output is cut into chunks, and each chunk's thread adds every contribution to it.
 
-use crate::array::Array;
-use crate::array::buffer::{Device, collect_at_most, filled, with_capacity};
-use crate::array::dtype::{DType, Element};
-use crate::array::nest::Nest;
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::{cast, contiguous, copy_into};
+use crate::array::buffer::{collect_at_most, with_capacity};
+use crate::cpu::pointwise::copy::copy_into;
+use crate::cpu::prelude::*;
 use crate::cpu::product::vector::Arithmetic;
 use crate::cpu::reduce::axis::around;
-use crate::cpu::run::threads::{Shared, parallel_for};
-use crate::error::{Error, Result};
-use crate::{dispatch, dispatch_width};
+use crate::dispatch_width;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Minimum number of elements per thread.
@@ -87,7 +82,7 @@ pub fn take(x: &Array, index: &Array, axis: usize) -> Result<Array> {
 /// The transpose of [`take`]: adds the rows of `g` into zeros of `shape`.
 pub fn take_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let rows = positions(index, shape.at(axis))?;
-    let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
+    let wide = cast(g, accumulator(g.dtype()))?;
     let mut out = Array::empty(*shape, wide.dtype(), Device::Cpu)?;
     let sizes = around(shape, axis);
     dispatch!(@ wide.dtype(), T, add_rows::<T>(&wide, &mut out, &rows, sizes)?;
@@ -226,7 +221,7 @@ fn pick_where_it_lies(x: &Array, picks: &[usize], axis: usize, out: &Array) -> R
 pub fn scatter_add(g: &Array, index: &Array, axis: usize, shape: &Shape) -> Result<Array> {
     let picks = positions(index, shape.at(axis))?;
     let part = reached(shape, &index.shape(), axis);
-    let wide = contiguous(&cast(g, accumulator(g.dtype()))?)?;
+    let wide = cast(g, accumulator(g.dtype()))?;
     let mut sums = Array::empty(part, wide.dtype(), Device::Cpu)?;
     let (_, length, after) = around(&part, axis);
     let sizes = [length, index.dim(axis), after];

@@ -1,16 +1,10 @@
 //! Writes to elements of an array's memory that an index or a mask selects, at the cost of the written part.
 
 use super::gather::{by_stretch, positions};
-use crate::array::Array;
-use crate::array::buffer::{Device, collect_at_most, filled};
-use crate::array::dtype::DType;
-use crate::array::nest::Nest;
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::{cast, contiguous};
+use crate::array::buffer::collect_at_most;
 use crate::cpu::pointwise::layout::overlaps;
-use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
+use crate::cpu::prelude::*;
 use crate::dispatch_width;
-use crate::error::{Error, Result};
 
 /// Minimum number of elements for which rows are written by several threads.
 const MANY: usize = 4 * GRAIN;

@@ -1,18 +1,11 @@
 //! Eigenvalues and eigenvectors of self-adjoint and of general square matrices.
 
-use super::Failure;
-use super::field::{Field, Matrices, in_field, magnitude, product, rescale, scale};
+use super::prelude::*;
 use super::svd::Parts;
-use crate::array::Array;
-use crate::error::Result;
-use faer::diag::Diag;
-use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::evd::{
     ComputeEigenvectors, EvdError, evd_cplx, evd_real, evd_scratch, self_adjoint_evd,
     self_adjoint_evd_scratch,
 };
-use faer::prelude::*;
-use faer::{Par, Spec};
 
 /// Returns the eigenvalues in ascending order and the eigenvectors as columns; reads the lower triangle.
 pub fn eigh(x: &Array) -> Result<[Array; 2]> {

@@ -4,13 +4,8 @@
 //! memory that it aligns, so that the bits of a result cannot depend on the address of an array.
 
 use super::{Cost, Failure};
-use crate::array::Array;
-use crate::array::buffer::{Device, with_reserve};
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::cast;
-use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
-use crate::error::{Error, Result};
+use crate::array::buffer::with_reserve;
+use crate::cpu::prelude::*;
 use crate::process::sync::lock;
 use bytemuck::Pod;
 use faer::linalg::matmul::matmul;

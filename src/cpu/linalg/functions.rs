@@ -1,13 +1,8 @@
 //! Functions of matrices, computed from factorisations: determinant, cofactors, pseudoinverse, exponential.
 
-use super::Failure;
-use super::field::{Field, Matrices, in_field, product, rescale, scale};
 use super::lu::Factors;
+use super::prelude::*;
 use super::svd::Parts;
-use crate::array::Array;
-use crate::error::Result;
-use faer::Conj;
-use faer::prelude::*;
 
 /// Returns the determinant of every matrix.
 pub fn det(x: &Array) -> Result<Array> {

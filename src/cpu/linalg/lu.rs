@@ -1,17 +1,11 @@
 //! LU factorisation with row exchanges, `A[order] = L U`, and systems solved with it.
 
-use super::field::{Field, Matrices, graded, in_field, rescale, scale};
-use super::{Cost, Failure};
-use crate::array::Array;
-use crate::error::Result;
-use faer::dyn_stack::{MemBuffer, MemStack};
+use super::prelude::*;
 use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place_with_conj, solve_unit_lower_triangular_in_place,
     solve_unit_upper_triangular_in_place_with_conj, solve_upper_triangular_in_place,
 };
-use faer::prelude::*;
-use faer::{Conj, Par, Spec};
 
 /// The factors of one matrix, with scratch memory that is reused for matrices of the same shape.
 pub struct Factors<T> {

@@ -12,6 +12,7 @@ mod eig;
 mod field;
 mod functions;
 mod lu;
+mod prelude;
 mod qr;
 mod svd;
 #[cfg(test)]

@@ -1,17 +1,12 @@
 //! QR factorisation by Householder reflections.
 
-use super::Cost;
-use super::field::{Field, Matrices, in_field, magnitude, rescale, scale};
-use crate::array::Array;
-use crate::error::Result;
-use faer::dyn_stack::{MemBuffer, MemStack, StackReq};
+use super::prelude::*;
+use faer::dyn_stack::StackReq;
 use faer::linalg::householder::{
     apply_block_householder_sequence_on_the_left_in_place_scratch,
     apply_block_householder_sequence_on_the_left_in_place_with_conj,
 };
 use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch, recommended_block_size};
-use faer::prelude::*;
-use faer::{Conj, Par, Spec};
 
 /// Returns `Q`, as wide as the shorter side or square if `complete`, and `R`, with a real diagonal.
 pub fn qr(x: &Array, complete: bool) -> Result<[Array; 2]> {

@@ -1,14 +1,7 @@
 //! Singular value decomposition.
 
-use super::Failure;
-use super::field::{Field, Matrices, in_field, magnitude, rescale, scale};
-use crate::array::Array;
-use crate::error::Result;
-use faer::diag::Diag;
-use faer::dyn_stack::{MemBuffer, MemStack};
+use super::prelude::*;
 use faer::linalg::svd::{ComputeSvdVectors, svd as decompose, svd_scratch};
-use faer::prelude::*;
-use faer::{Par, Spec};
 
 /// Returns `U`, the singular values in descending order, and `V*`; as many as the shorter side is long.
 pub fn svd(x: &Array) -> Result<[Array; 3]> {

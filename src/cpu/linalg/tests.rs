@@ -1,11 +1,8 @@
 //! Tests of the factorisations at sizes on both sides of a block, and with any number of threads.
 
 use super::*;
-use crate::array::Array;
 use crate::array::complex::Complex;
-use crate::array::dtype::DType;
-use crate::cpu::run::testing::{same_for_any_threads, sample, values};
-use crate::error::Result;
+use crate::cpu::prelude::*;
 
 /// Returns a well-conditioned matrix: the sample with a heavy diagonal.
 fn heavy(batch: usize, m: usize, n: usize) -> Result<Array> {

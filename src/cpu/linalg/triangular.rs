@@ -1,17 +1,11 @@
 //! Triangular matrices: the Cholesky factorisation `A = L L*`, from the lower triangle of `A`, and systems.
 
-use super::field::{Field, Matrices, graded, in_field, rescale};
-use super::{Cost, Failure};
-use crate::array::Array;
-use crate::error::Result;
-use faer::dyn_stack::{MemBuffer, MemStack};
+use super::prelude::*;
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place,
     solve_unit_upper_triangular_in_place, solve_upper_triangular_in_place,
 };
-use faer::prelude::*;
-use faer::{Par, Spec};
 
 /// Returns the lower triangular factor of every matrix.
 pub fn cholesky(x: &Array) -> Result<Array> {

@@ -1,14 +1,9 @@
 //! Conversions between dtypes.
 
-use super::copy::contiguous;
 use super::drive::{LoopFn, kernel};
 use super::map::into_fresh;
 use super::narrow::{narrow, widen};
-use crate::array::Array;
-use crate::array::dtype::{DType, Element};
-use crate::cpu::run::isa::run_widest;
-use crate::dispatch_computed;
-use crate::error::Result;
+use crate::cpu::prelude::*;
 
 /// Converts the elements to `dtype`, in row-major order: floats truncate toward zero to integers, and become
 /// `true` if nonzero. An array of that dtype is only made contiguous.
@@ -145,7 +140,6 @@ kernel! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{all_layouts, parts, rounded, shape, values};
 
     #[test]
     fn casts_between_all_pairs() -> Result<()> {

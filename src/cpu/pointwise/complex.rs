@@ -2,14 +2,8 @@
 //! composed of operations on real and imaginary parts (`src/ops/complex/`): beside an exponential, an
 //! additional pass over memory is negligible.
 
-use super::layout::{common_dtype, wrong_dtype};
-use crate::array::Array;
-use crate::array::buffer::Device;
 use crate::array::complex::Complex;
-use crate::array::dtype::{DType, Element};
-use crate::cpu::run::isa::{PlainBody, run_plain};
-use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
-use crate::error::Result;
+use crate::cpu::prelude::*;
 use std::ops::{Add, Mul, Neg, Sub};
 
 /// The operand of a product whose zeros make the product zero, whatever the other operand is.

@@ -1,9 +1,6 @@
 //! What the operands of an elementwise loop have in common, and where they share memory.
 
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::{Error, Result};
+use crate::cpu::prelude::*;
 
 /// Returns the common shape of all operands under NumPy's broadcasting rules.
 pub fn broadcast(x: &[&Array]) -> Result<Shape> {

@@ -1,14 +1,10 @@
 //! Comparison, selection and logic: kernels with bool operands or results.
 
 use super::drive::{LoopFn, kernel};
-use super::layout::{broadcast, common_dtype, wrong_dtype};
+use super::layout::broadcast;
 use super::map::into_fresh;
 use crate::arguments::logic::{Logic, Relation};
-use crate::array::Array;
-use crate::array::dtype::{DType, Element};
-use crate::cpu::run::isa::run_plain;
-use crate::dispatch_computed;
-use crate::error::Result;
+use crate::cpu::prelude::*;
 
 /// Returns where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as in IEEE 754.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
@@ -112,8 +108,6 @@ kernel! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::shape::Shape;
-    use crate::cpu::run::testing::{all_layouts, parts, sample, values};
 
     #[test]
     fn comparison_of_every_dtype() -> Result<()> {

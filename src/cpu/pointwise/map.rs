@@ -7,14 +7,8 @@
 mod loops;
 
 use super::drive::{ElementLoop, LoopFn};
-use super::layout::{broadcast, common_dtype, rule_dtype, wrong_dtype};
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::{MAX_RANK, Shape};
-use crate::cpu::run::isa::{PlainBody, run_plain};
-use crate::cpu::run::threads::GRAIN;
-use crate::error::{Error, Result};
+use super::layout::{broadcast, rule_dtype};
+use crate::cpu::prelude::*;
 use crate::math::real::{Pointwise, PointwiseInt};
 use loops::{float_kernel, int_kernel};
 use smallvec::SmallVec;
@@ -205,7 +199,6 @@ unsafe fn into_existing(out: &Array, x: &[&Array], kernel: LoopFn, rule: *const 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{all_layouts, layouts, rounded, same_for_any_threads, sample, values};
     use crate::math::real::{Integer, Real};
 
     #[derive(Clone, Copy)]

@@ -1,12 +1,8 @@
 //! `nextafter`, on the bits of floats: in every format, the next larger magnitude is the next integer.
 
 use super::drive::kernel;
-use super::layout::{common_dtype, wrong_dtype};
 use super::map::into_fresh;
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::cpu::run::isa::run_plain;
-use crate::error::Result;
+use crate::cpu::prelude::*;
 
 /// The bits of a float format.
 trait Format: Copy {

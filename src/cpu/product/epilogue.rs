@@ -4,15 +4,10 @@
 //! first-level cache; separate loops would read and write the whole result again. Read next:
 //! `src/cpu/product/matmul.rs`, which applies it.
 
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::cpu::pointwise::copy::{cast, contiguous};
 use crate::cpu::pointwise::half_float::narrow;
 use crate::cpu::pointwise::vector;
+use crate::cpu::prelude::*;
 use crate::cpu::product::{Multiply, Piece, Sink};
-use crate::cpu::run::isa::{PlainBody, run_plain};
-use crate::cpu::run::threads::Shared;
-use crate::error::{Error, Result};
 use crate::math::real::Pointwise;
 use std::ops::{Add, Mul};
 
@@ -133,7 +128,7 @@ impl<'a, T: Finishing> Finish<'a, T> {
                 if shape != [n] && shape != [m, 1] {
                     return Err(Error::shape(format!("internal: bias {bias:?} of a product [{m}, {n}]")));
                 }
-                Some((contiguous(&cast(bias, T::DTYPE)?)?, shape.len() == 1))
+                Some((cast(bias, T::DTYPE)?, shape.len() == 1))
             }
         };
         Ok(Finish { alpha: T::from_f64(epilogue.alpha), act: epilogue.act, bias, halves: None, n })

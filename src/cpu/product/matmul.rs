@@ -6,16 +6,8 @@
 
 pub use super::epilogue::Epilogue;
 use super::epilogue::{Finish, Finishing};
-use crate::array::Array;
-use crate::array::buffer::{Device, filled};
-use crate::array::dtype::DType;
-use crate::array::nest::Nest;
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::cast;
-use crate::cpu::pointwise::layout::{common_dtype, wrong_dtype};
+use crate::cpu::prelude::*;
 use crate::cpu::product::{self, MatrixRef, Multiply, Piece, Product, Sink, Target};
-use crate::cpu::run::threads::{Shared, try_parallel_for};
-use crate::error::{Error, Result};
 
 /// Multiplications that are worth one chunk of a parallel loop over a batch.
 const WORK: usize = 1 << 20;

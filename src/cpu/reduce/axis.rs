@@ -3,15 +3,7 @@
 //! Read next: `src/cpu/reduce/scan.rs`, cumulative sums.
 
 use super::fold::{Fold, Max, Min};
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::{cast, computed};
-use crate::cpu::run::isa::{PlainBody, run_widest};
-use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
-use crate::dispatch;
-use crate::error::Result;
+use crate::cpu::prelude::*;
 use std::marker::PhantomData;
 
 /// Returns the number of elements over the axes before, at and after `axis`.
@@ -185,7 +177,6 @@ fn column_extremes<T: Element, F: Fold<T>>(x: &[T], out: &mut [i64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{all_layouts, parts, shape, values};
 
     #[test]
     fn positions_of_extremes() -> Result<()> {

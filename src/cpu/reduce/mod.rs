@@ -14,18 +14,12 @@ pub mod sort;
 pub(crate) mod sweep;
 pub mod truth;
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{DType, Element};
-use crate::array::nest::Nest;
 use crate::array::shape::Axes;
-use crate::cpu::pointwise::copy::{cast, duplicate};
-use crate::cpu::pointwise::layout::wrong_dtype;
+use crate::cpu::pointwise::copy::duplicate;
+use crate::cpu::prelude::*;
 pub use crate::cpu::reduce::axis::{argmax, argmin};
 use crate::cpu::reduce::fold::{Fold, Max, Min, Prod, Sum};
 use crate::cpu::reduce::sweep::{SweepPlan, Widens, fold_all};
-use crate::dispatch;
-use crate::error::Result;
 use half::{bf16, f16};
 
 /// Returns the sum over `axes`, in the dtype of `x`; integers wrap, 0 for no elements.
@@ -140,9 +134,6 @@ pub(super) fn folded<S: Widens<T>, T: Element, F: Fold<T>>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{
-        all_layouts, parts, rounded, same_for_any_threads, sample, shape, values,
-    };
 
     /// Reduces by definition, in `f64`.
     fn naive(x: &Array, axes: Axes, start: f64, join: fn(f64, f64) -> f64) -> Vec<f64> {

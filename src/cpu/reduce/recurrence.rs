@@ -2,14 +2,7 @@
 //! recurrences and running extremes. Cumulative sums and products: `src/cpu/reduce/scan.rs`.
 
 use super::axis::around;
-use crate::array::Array;
-use crate::array::buffer::{Device, filled};
-use crate::array::dtype::{DType, Element};
-use crate::cpu::pointwise::copy::{cast, computed};
-use crate::cpu::pointwise::layout::common_dtype;
-use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
-use crate::dispatch_computed;
-use crate::error::Result;
+use crate::cpu::prelude::*;
 
 /// Computes `s[i] = decay[i] * s[i-1] + x[i]` along `axis`, accumulated in `f64`, for operands of one shape.
 pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
@@ -76,7 +69,6 @@ fn lines<T: Element, S: Copy + Send + Sync>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{all_layouts, layouts, same_for_any_threads, sample, shape, values};
 
     #[test]
     fn recurrences_in_any_layout() -> Result<()> {

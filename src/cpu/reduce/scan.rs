@@ -5,15 +5,8 @@
 
 use super::axis::around;
 use super::fold::{Fold, Prod, Running, Sum};
-use crate::array::Array;
-use crate::array::buffer::{Device, filled};
-use crate::array::dtype::{DType, Element};
-use crate::cpu::pointwise::copy::{cast, computed, contiguous};
-use crate::cpu::pointwise::layout::wrong_dtype;
+use crate::cpu::prelude::*;
 use crate::cpu::reduce::modular;
-use crate::cpu::run::isa::{PlainBody, run_widest};
-use crate::cpu::run::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
-use crate::error::Result;
 
 /// Returns the cumulative sum along `axis`, in the dtype of `x`; floats accumulate in `f64`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
@@ -198,7 +191,6 @@ impl<T: Element, F: Fold<T>> PlainBody for Columns<'_, T, F> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{all_layouts, same_for_any_threads, sample, values};
 
     #[test]
     fn cumulative_sums_and_products() -> Result<()> {

@@ -1,14 +1,7 @@
 //! Binary search in sorted lines, and scatters that keep the last or the extreme element.
 
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::cpu::indexing::gather::positions;
-use crate::cpu::pointwise::copy::{cast, computed};
-use crate::cpu::pointwise::layout::common_dtype;
-use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
-use crate::dispatch_computed;
-use crate::error::Result;
+use crate::cpu::prelude::*;
 
 /// Returns the positions of `values` in the ascending lines of `sorted`, both along the last axis: before
 /// equal elements, or after them with `right`. int64; NaN counts as the largest.
@@ -78,7 +71,6 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{shape, values};
 
     #[test]
     fn searching() -> Result<()> {

@@ -4,14 +4,8 @@
 //! integer: a key with the order of the elements in the upper bits, the position in the lower ones. Sorting
 //! those is stable with any algorithm, and compares only integers.
 
-use crate::array::Array;
-use crate::array::buffer::{Device, with_capacity};
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::MAX_RANK;
-use crate::cpu::pointwise::copy::{cast, computed, contiguous};
-use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
-use crate::dispatch;
-use crate::error::{Error, Result};
+use crate::array::buffer::with_capacity;
+use crate::cpu::prelude::*;
 
 /// Returns the positions of the first `count` elements along `axis` in ascending or descending order, as
 /// int64. Equal elements keep their order; NaN counts as the largest.
@@ -125,8 +119,6 @@ fn sort_lines<T: Sortable>(lines: &Array, out: &mut [i64], count: usize, descend
 mod tests {
     use super::super::axis::around;
     use super::*;
-    use crate::array::shape::Shape;
-    use crate::cpu::run::testing::{all_layouts, parts, same_for_any_threads, sample, values};
 
     #[test]
     fn every_line_is_in_order() -> Result<()> {

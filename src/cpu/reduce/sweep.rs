@@ -5,14 +5,8 @@
 
 use super::fold::{Fold, Rare};
 use super::lines::{flush, fold_lines, short_rows};
-use crate::array::Array;
-use crate::array::buffer::filled;
-use crate::array::dtype::Element;
-use crate::array::nest::Nest;
 use crate::cpu::pointwise::half_float::widen;
-use crate::cpu::run::isa::{PlainBody, run_widest};
-use crate::cpu::run::threads::{GRAIN, Shared, parallel_for};
-use crate::error::Result;
+use crate::cpu::prelude::*;
 use half::{bf16, f16};
 use std::mem::MaybeUninit;
 use std::ops::Range;

@@ -2,13 +2,10 @@
 
 use super::fold::Sum;
 use super::sweep::Widens;
-use crate::array::Array;
 use crate::array::complex::Complex;
-use crate::array::dtype::DType;
 use crate::array::shape::Axes;
+use crate::cpu::prelude::*;
 use crate::cpu::reduce::folded;
-use crate::dispatch;
-use crate::error::Result;
 
 /// Defines elements that count as 1 or 0 in a sum: whether each is nonzero, as NaN is.
 macro_rules! truths {

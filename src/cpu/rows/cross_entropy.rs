@@ -1,12 +1,8 @@
 //! Cross-entropy of logits with class indices, fused with the logsumexp that its backward kernel needs.
 
-use super::norm::{fresh, start, wide, wide_as, with_float};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::cpu::pointwise::copy::cast;
+use super::norm::{fresh, start, wide, with_float};
+use crate::cpu::prelude::*;
 use crate::cpu::rows::{Access, RowFloat, RowOp, across, all_of, each_row, first_of, sum_of};
-use crate::cpu::run::threads::Shared;
-use crate::error::{Error, Result};
 use crate::math::wide::Wide;
 
 /// Returns the targets as int64, checked against the number of classes.
@@ -102,7 +98,7 @@ pub fn cross_entropy_vjp(
     g: &Array, logits: &Array, target: &Array, lse: &Array, ignore: i64,
 ) -> Result<Array> {
     let x = wide(logits)?;
-    let (g, lse) = (wide_as(&g.expand(&lse.shape())?, x.dtype())?, wide_as(lse, x.dtype())?);
+    let (g, lse) = (cast(&g.expand(&lse.shape())?, x.dtype())?, cast(lse, x.dtype())?);
     let (rows, n) = (x.dim(0), x.dim(1));
     let target = targets(target, n, ignore)?;
     let dx = fresh(x.shape(), x.dtype())?;
@@ -117,8 +113,6 @@ pub fn cross_entropy_vjp(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::shape::Shape;
-    use crate::cpu::run::testing::{layouts, sample, values};
 
     #[test]
     fn loss_and_gradient_by_definition() -> Result<()> {

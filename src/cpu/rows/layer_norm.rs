@@ -2,14 +2,11 @@
 //!
 //! Mean and variance take two passes over a row in the L1 cache: one pass would suffer from cancellation.
 
-use super::norm::{fresh, start, wide, wide_as, with_float};
-use crate::array::Array;
-use crate::array::shape::{Axes, Shape};
-use crate::cpu::pointwise::copy::cast;
+use super::norm::{fresh, start, wide, with_float};
+use crate::array::shape::Axes;
+use crate::cpu::prelude::*;
 use crate::cpu::reduce::sum;
 use crate::cpu::rows::{Access, RowFloat, RowOp, across, all_of, each_row, launch, sum_of, total};
-use crate::cpu::run::threads::{Shared, parallel_for};
-use crate::error::Result;
 use crate::math::wide::Wide;
 
 struct LayerNorm<T> {
@@ -80,8 +77,8 @@ pub fn layer_norm(
 ) -> Result<(Array, Array, Array)> {
     let wide = wide(x)?;
     let dtype = wide.dtype();
-    let weight = weight.map(|w| wide_as(w, dtype)).transpose()?;
-    let bias = bias.map(|b| wide_as(b, dtype)).transpose()?;
+    let weight = weight.map(|w| cast(w, dtype)).transpose()?;
+    let bias = bias.map(|b| cast(b, dtype)).transpose()?;
     let (lead, rows, n) = leading(x, axes);
     let (y, mean, rstd) = (fresh(x.shape(), dtype)?, fresh(lead, dtype)?, fresh(lead, dtype)?);
     with_float!(dtype, T => {
@@ -160,9 +157,8 @@ pub fn layer_norm_vjp(
 ) -> Result<(Array, Array, Array)> {
     let wide_x = wide(x)?;
     let dtype = wide_x.dtype();
-    let (wide_g, mean, rstd) =
-        (wide_as(&g.expand(&x.shape())?, dtype)?, wide_as(mean, dtype)?, wide_as(rstd, dtype)?);
-    let wide_weight = weight.map(|w| wide_as(w, dtype)).transpose()?;
+    let (wide_g, mean, rstd) = (cast(&g.expand(&x.shape())?, dtype)?, cast(mean, dtype)?, cast(rstd, dtype)?);
+    let wide_weight = weight.map(|w| cast(w, dtype)).transpose()?;
     let (_, rows, n) = leading(x, axes);
     // Sums over rows are formed in pieces that depend on the shape alone, and added in order.
     let piece = rows.div_ceil(64).max(16);
@@ -195,8 +191,6 @@ pub fn layer_norm_vjp(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::array::dtype::DType;
-    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, shape, values};
 
     #[test]
     fn normalises_by_definition() -> Result<()> {

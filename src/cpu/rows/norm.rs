@@ -5,29 +5,13 @@
 
 pub use super::cross_entropy::{cross_entropy, cross_entropy_vjp};
 pub use super::layer_norm::{layer_norm, layer_norm_vjp};
-use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::{DType, Element};
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::{cast, contiguous};
-use crate::cpu::pointwise::layout::wrong_dtype;
+use crate::cpu::prelude::*;
 use crate::cpu::rows::{Access, RowFloat, RowOp, across, each_row, sum_of, total};
-use crate::cpu::run::threads::Shared;
-use crate::error::Result;
 use crate::math::wide::Wide;
 
 /// Returns `x` in row-major order, in the dtype that kernels compute in.
 pub(crate) fn wide(x: &Array) -> Result<Array> {
-    if x.dtype().is_float() {
-        contiguous(&cast(x, x.dtype().compute())?)
-    } else {
-        Err(wrong_dtype("row", x.dtype()))
-    }
-}
-
-/// Returns `x` in row-major order, in `dtype`.
-pub(crate) fn wide_as(x: &Array, dtype: DType) -> Result<Array> {
-    contiguous(&cast(x, dtype)?)
+    if x.dtype().is_float() { computed(x) } else { Err(wrong_dtype("row", x.dtype())) }
 }
 
 /// Returns an uninitialised array.
@@ -135,7 +119,7 @@ impl<T: RowFloat> RowOp<T> for SoftmaxVjp<T> {
 /// The VJP of [`softmax`] from its output: `y * (g - sum(g * y))`; of its logarithm, `g - exp(y) * sum(g)`.
 pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     let (wide_y, dtype) = (wide(y)?, y.dtype().compute());
-    let wide_g = wide_as(&g.expand(&y.shape())?, dtype)?;
+    let wide_g = cast(&g.expand(&y.shape())?, dtype)?;
     let dx = fresh(y.shape(), dtype)?;
     let (n, rows) = last_axis(&wide_y);
     with_float!(dtype, T => {
@@ -148,7 +132,6 @@ pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
 
     #[test]
     fn softmax_and_its_vjp_by_definition() -> Result<()> {

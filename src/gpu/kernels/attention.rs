@@ -8,12 +8,8 @@
 mod problem;
 
 use super::copy::{convert, flat};
-use super::dispatch::{Dispatch, dtype_of_rows};
+use super::prelude::*;
 use crate::arguments::attention::{Inputs, Known, OutputTangents, Tangents, Wanted, laid_out_as};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::Result;
 use problem::{Pass, Problem, SIDE};
 
 const FORWARD: &str = shader!("lib/philox", "lib/attention_tiles", "lib/attention_scores", "attention");

@@ -1,13 +1,8 @@
 //! Convolution and its transposes on the GPU; the counterpart of `src/cpu/conv/`.
 
-use super::copy::{contiguous, index_of};
-use super::dispatch::{Dispatch, words_of};
 use super::parts::check_rounds;
-use crate::array::Array;
-use crate::array::dtype::DType;
+use super::prelude::*;
 use crate::array::window::Window;
-use crate::error::Result;
-use crate::gpu::shader::template::per_word;
 
 /// Computes `y` from `x` and `w`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {

@@ -1,12 +1,7 @@
 //! Copies and casts on the GPU; the counterpart of `src/cpu/pointwise/copy.rs`.
 
-use super::dispatch::{Dispatch, like, words_of};
-use crate::array::Array;
+use super::prelude::*;
 use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::nest::Nest;
-use crate::error::{Error, Result};
-use crate::gpu::shader::template::per_word;
 
 /// The GPU that holds `x`; an internal error for an array on the CPU.
 pub fn index_of(x: &Array) -> Result<u8> {

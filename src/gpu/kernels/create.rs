@@ -1,12 +1,8 @@
 //! New tensors on the GPU: constants, identity matrices, triangles; the counterpart of `src/cpu/create.rs`.
 
-use super::copy::{convert, copy_into, index_of};
-use super::dispatch::{Dispatch, like, words_of};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
+use super::copy::{convert, copy_into};
+use super::prelude::*;
 use crate::cpu;
-use crate::error::Result;
 use crate::gpu::{scalar, storage_bytes, upload};
 
 /// Sets every element of the view `dst` to `value`.

@@ -1,14 +1,10 @@
 //! One dispatch in the making: a shader and the choices for it, its buffers and its parameters.
 
-use super::copy::index_of;
-use crate::array::Array;
+use super::prelude::*;
 use crate::array::buffer::Buffer;
-use crate::array::dtype::DType;
-use crate::array::nest::Nest;
-use crate::array::shape::{MAX_RANK, Shape};
-use crate::error::{Error, Result};
+use crate::array::shape::MAX_RANK;
 use crate::gpu::runtime::profile::{self, Work};
-use crate::gpu::shader::template::{Template, per_word};
+use crate::gpu::shader::template::Template;
 use crate::gpu::{Variant, kernel, launch};
 use smallvec::SmallVec;
 

@@ -2,15 +2,9 @@
 //!
 //! Indices are int32. One out of range raises at the next read-back (see `src/gpu/runtime/status.rs`).
 
-use super::copy::{cast, contiguous, index_of};
-use super::dispatch::{Dispatch, dtype_of_rows, words_of};
 use super::map::pointwise_int;
 use super::parts::{ROUNDS, part_of, sum_of_parts};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::{Error, Result};
-use crate::gpu::shader::template::{arithmetic, per_word};
+use super::prelude::*;
 use crate::gpu::status;
 use crate::math::real::{Integer, PointwiseInt};
 

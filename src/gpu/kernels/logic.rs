@@ -1,12 +1,9 @@
 //! Comparisons, selection and truth values on the GPU; the counterpart of `src/cpu/pointwise/logic.rs`.
 
 use super::map::{MapKernel, run};
+use super::prelude::*;
 use crate::arguments::logic::{Logic, Relation};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::error::{Error, Result};
 use crate::gpu::shader::int_expr::{self, IntExpr};
-use crate::gpu::shader::template::arithmetic;
 use crate::gpu::shader::wgsl::{self, Expr};
 use crate::math::real::{Integer, Real};
 

@@ -4,11 +4,7 @@
 //! tensors: one binding per tensor and role, and one case in the functions that read and write an element. A
 //! whole workgroup takes the same case. Too few bindings make several dispatches.
 
-use super::copy::index_of;
-use super::dispatch::Dispatch;
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::error::Result;
+use super::prelude::*;
 use crate::gpu::max_buffers;
 use smallvec::SmallVec;
 

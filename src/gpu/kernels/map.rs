@@ -3,14 +3,8 @@
 //! A rule is run once on expressions that write WGSL; the result becomes the body of a template file. The
 //! driver below is not generic, so a rule adds only one small closure to the code.
 
-use super::dispatch::{Dispatch, words_of};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::nest::Nest;
-use crate::array::shape::Shape;
-use crate::error::{Error, Result};
+use super::prelude::*;
 use crate::gpu::shader::int_expr;
-use crate::gpu::shader::template::arithmetic;
 use crate::gpu::shader::wgsl;
 use crate::math::real::{Pointwise, PointwiseInt};
 

@@ -3,15 +3,8 @@
 //! Results large enough to fill a device are computed in tiles of 128 x 128, others in tiles of 64 x 64, and
 //! products with a vector in one pass over the matrix. The choice depends only on the shapes.
 
-use super::copy::{cast, contiguous};
-use super::dispatch::{Dispatch, dtype_of_rows};
 use super::parts::{ROUNDS, part_of, sum_of_parts};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::nest::Nest;
-use crate::array::shape::Shape;
-use crate::error::{Error, Result};
-use crate::gpu::shader::template::{arithmetic, per_word};
+use super::prelude::*;
 
 /// From this many large tiles on they pay off: about one per multiprocessor of a large GPU.
 const LARGE_TILES: usize = 96;

@@ -2,13 +2,8 @@
 //!
 //! A row is kept in the registers of 16, 64 or 256 threads and read once; a workgroup loops over longer rows.
 
-use super::copy::{cast, flat, from_start, index_of};
-use super::dispatch::{Dispatch, dtype_of_rows, like, words_of};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::{Error, Result};
-use crate::gpu::shader::template::per_word;
+use super::copy::{flat, from_start};
+use super::prelude::*;
 use crate::gpu::status;
 
 /// The distribution of rows over threads.

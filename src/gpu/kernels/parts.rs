@@ -2,11 +2,8 @@
 //! invocation after 65,535 rounds in total. Sums over a long axis are launched in parts. Loops that cannot be
 //! split raise on that driver.
 
-use super::copy::cast;
+use super::prelude::*;
 use super::reduce::Fold;
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::error::{Error, Result};
 use crate::gpu::runtime::device::is_software;
 
 /// The most rounds over an axis in one launch; loops inside of it may add as many again.

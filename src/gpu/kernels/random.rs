@@ -1,12 +1,7 @@
 //! Random numbers on the GPU; the counterpart of `src/cpu/random.rs`, with the same streams.
 
-use super::copy::cast;
-use super::dispatch::Dispatch;
-use crate::array::Array;
+use super::prelude::*;
 use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::{Error, Result};
 
 /// Uniform numbers in `[0, 1)`: element `i` depends only on the seed and on `offset + i / 4`.
 pub fn uniform(index: u8, shape: Shape, dtype: DType, seed: u64, offset: u64) -> Result<Array> {

@@ -1,12 +1,7 @@
 //! First-order recurrences along one axis.
 
-use super::copy::cast;
-use super::dispatch::{Dispatch, like};
 use super::parts::parts;
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::nest::Nest;
-use crate::error::Result;
+use super::prelude::*;
 
 /// `s[i] = decay[i] * s[i-1] + x[i]` along `axis`, computed in float32. Both operands have one shape.
 pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {

@@ -3,15 +3,9 @@
 //! A long reduction with few outputs is split into parts that run concurrently; a second dispatch reduces
 //! their results. The split, and so the order of every sum, depends only on the shape.
 
-use super::copy::cast;
-use super::dispatch::{Dispatch, words_of};
 use super::map::{pointwise, pointwise_int};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::nest::Nest;
-use crate::array::shape::{Axes, MAX_RANK, Shape};
-use crate::error::Result;
-use crate::gpu::shader::template::arithmetic;
+use super::prelude::*;
+use crate::array::shape::{Axes, MAX_RANK};
 use crate::math::real::{Integer, Pointwise, PointwiseInt, Real};
 
 /// An associative operation, numbered as in `shaders/reduce.wgsl`.

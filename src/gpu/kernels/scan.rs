@@ -1,13 +1,7 @@
 //! Cumulative sums and products.
 
-use super::copy::cast;
-use super::dispatch::{Dispatch, like};
+use super::prelude::*;
 use super::reduce::Fold;
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::nest::Nest;
-use crate::error::Result;
-use crate::gpu::shader::template::arithmetic;
 
 /// The cumulative sum along `axis`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {

@@ -1,11 +1,8 @@
 //! Kernels of rules: the loops over elements, one per number type.
 
-use crate::array::dtype::DType;
 use crate::cpu::pointwise::drive::LoopFn;
-use crate::cpu::pointwise::layout::wrong_dtype;
 use crate::cpu::pointwise::vector;
-use crate::cpu::run::isa::{PlainBody, run_plain};
-use crate::error::Result;
+use crate::cpu::prelude::*;
 use crate::math::real::{Integer, Pointwise, PointwiseInt};
 
 /// Returns the kernel of a float rule.

@@ -1,7 +1,6 @@
 //! Compares matrix products with their definition.
 
 use super::*;
-use crate::cpu::run::testing::{layouts, same_for_any_threads, sample, values};
 use crate::math::real::{Pointwise, Real};
 
 #[derive(Clone, Copy)]

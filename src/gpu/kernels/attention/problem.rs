@@ -1,13 +1,9 @@
 //! One attention as its passes see it: operands with tangents, the kernel of a pass, and its parameters.
 
 use crate::arguments::attention::{Inputs, Settings, Tangents};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::Result;
-use crate::gpu::kernels::copy::{cast, copy_into, index_of};
-use crate::gpu::kernels::dispatch::Dispatch;
+use crate::gpu::kernels::copy::copy_into;
 use crate::gpu::kernels::parts::check_rounds;
+use crate::gpu::kernels::prelude::*;
 
 /// Rows and columns of a tile.
 pub const SIDE: usize = 64;

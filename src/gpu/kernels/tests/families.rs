@@ -2,13 +2,12 @@
 
 use super::super::{copy, gather, matmul, norm, random, recurrence, reduce, scan};
 use super::{host, ramp, up, values};
-use crate::array::Array;
 use crate::array::buffer::Device;
-use crate::array::dtype::DType;
-use crate::array::shape::{Axes, Shape};
+use crate::array::shape::Axes;
 use crate::cpu;
-use crate::error::{Kind, Result};
+use crate::error::Kind;
 use crate::gpu;
+use crate::gpu::kernels::prelude::*;
 
 /// Numbers without a pattern in -1..1.
 pub(super) fn noise(n: usize, seed: u32) -> Vec<f32> {

@@ -2,11 +2,8 @@
 
 use super::{copy, create, logic, map};
 use crate::arguments::logic::{Logic, Relation};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::error::Result;
 use crate::gpu;
+use crate::gpu::kernels::prelude::*;
 use crate::math::real::{Pointwise, PointwiseInt, Real};
 use half::{bf16, f16};
 use std::sync::{Mutex, MutexGuard};

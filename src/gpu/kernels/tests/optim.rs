@@ -4,12 +4,9 @@ use super::super::{create, optim};
 use super::families::{assert_close, floats, noise, on_gpu};
 use super::host;
 use crate::arguments::optim::{Adam, Sgd, Slot, UpdateRule, slots};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
 use crate::cpu;
-use crate::error::Result;
 use crate::gpu;
+use crate::gpu::kernels::prelude::*;
 
 gpu_test!(optimiser_steps, {
     let start = noise(1500, 14);
