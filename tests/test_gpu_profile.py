@@ -80,6 +80,14 @@ def test_every_launch_is_seen_once() -> None:
     assert begins == sorted(begins)
 
 
+def test_batches_of_one_launch() -> None:
+    x = wg.ones(8, device="gpu")
+    found = profiled(lambda: [(x + x).tolist() for _ in range(150)])
+    begins = [launch.start for launch in found.launches]
+    assert len(begins) == len(set(begins)) == 150
+    assert begins == sorted(begins)
+
+
 def test_results_are_the_same_bits() -> None:
     plain = [x.cpu() for x in program()]
     seen: list[wg.Tensor] = []
