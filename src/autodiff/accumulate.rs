@@ -1,11 +1,10 @@
 //! Accumulation of gradients: the first moves into its slot, later ones are added, in place if unshared.
 
+use super::prelude::*;
 use crate::array::buffer::Device;
-use crate::error::Result;
 use crate::ops::pointwise::elementwise::add_into;
 use crate::ops::writes::{inplace, writable};
 use crate::tape::hooks::Hooks;
-use crate::tensor::{Aval, Tensor};
 
 /// `total += g`. Adds in place if `total` is the only handle to its memory and the sum need not be recorded.
 pub fn add(total: &mut Tensor, g: &Tensor, recorded: bool) -> Result<()> {

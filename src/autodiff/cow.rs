@@ -1,18 +1,17 @@
 //! Copy on write: inside such a region, an in-place write to memory of a saved tensor first replaces the
 //! saved tensor by a copy, so that backward sees the values that were saved.
 
+use super::prelude::*;
 use crate::array::Array;
-use crate::error::Result;
 use crate::op::Op;
 use crate::process::sync::lock;
 use crate::tape::host_ref::{HeldPart, Holder};
 use crate::tape::location::Location;
 use crate::tape::node::Slot;
 use crate::tape::saving::{self, Packed, SavedHook, SavedTensor};
-use crate::tensor::Tensor;
 use crate::watch::debug;
 use rustc_hash::FxHashMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Mutex, Weak};
 
 /// A region in which saved tensors survive in-place writes.
 #[derive(Default)]

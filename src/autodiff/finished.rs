@@ -4,9 +4,8 @@
 //! Hooks and rules see values: the history of such a tensor is not part of this walk. Levels outside the
 //! transform still differentiate it.
 
-use crate::interp::{self, Interp, InterpGuard};
-use crate::tensor::Tensor;
-use std::sync::Arc;
+use super::prelude::*;
+use crate::interp::{Interp, InterpGuard};
 
 /// The ambient tape of a transform, whose parent is the tape that recorded the function.
 pub struct FinishedTape(Arc<Interp>);

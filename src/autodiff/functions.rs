@@ -1,9 +1,8 @@
 //! Transforms of functions of tensors, as a program in Rust calls them.
 
+use super::prelude::*;
 use super::transform::{self, vjp};
-use crate::error::{Error, Result};
 use crate::interp::Randomness;
-use crate::tensor::Tensor;
 
 /// Returns the value of a function with one output of one element, and its gradient in each input.
 ///

@@ -1,13 +1,9 @@
 //! Tensors inside `vmap` and `jvp` under an outer tape: finds their node on that tape, and runs their hooks
 //! on its gradients, one example at a time.
 
+use super::prelude::*;
 use crate::autodiff::transform::{batching_again, vmap};
-use crate::error::{Error, Result};
-use crate::interp::Tag;
 use crate::tape::hooks::Gradients;
-use crate::tape::node::Edge;
-use crate::tensor::{Payload, Tensor};
-use smallvec::SmallVec;
 
 /// One `vmap` around a tensor: its tag, the batch axis of the tensor just outside it, and the batch size.
 #[derive(Clone, Copy)]

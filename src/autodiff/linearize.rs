@@ -6,19 +6,17 @@
 //! with other tangents: no operation of the function and no rule runs again. The list consists of ordinary
 //! operations, so a call can be differentiated, batched and linearized itself.
 
+use super::prelude::*;
 use crate::autodiff::owned::HolderWalk;
 use crate::autodiff::transform::{check_tangent, jvp, unwrap_to_level};
 use crate::bind::bind;
-use crate::error::{Error, Result};
+use crate::interp::Kind;
 use crate::interp::staged::{Atom, Constant, Equation, List, Program};
-use crate::interp::{self, Kind};
 use crate::process::interrupt::InterruptBudget;
 use crate::tape::saving;
-use crate::tensor::{Aval, Payload, Tensor, Tensors};
+use crate::tensor::Tensors;
 use crate::watch::anomaly;
 use crate::watch::debug::{self, Modes};
-use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// A linear map: the derivative of a function at a point.
 #[derive(Default)]

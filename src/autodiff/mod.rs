@@ -9,6 +9,7 @@ pub mod functions;
 pub mod levels;
 pub mod linearize;
 pub mod owned;
+mod prelude;
 pub mod queue;
 pub mod running;
 pub mod seeds;

@@ -5,13 +5,12 @@
 //! opened in reverse order of recording, so that all users of a node are met before it. Parts that the walk
 //! misses are kept alive, never freed too early.
 
+use super::prelude::*;
 use crate::op::Op;
 use crate::tape::host_ref::{self, HeldPart, Holder, HostRef};
-use crate::tape::node::{Node, Origin};
-use crate::tensor::{Payload, Tensor};
+use crate::tape::node::Origin;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 /// A walk from the references of one owner.
 pub struct HolderWalk<'a> {

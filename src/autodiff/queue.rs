@@ -4,12 +4,9 @@
 //! most graphs few nodes are pending at once: they are in a short sorted list, where a search takes a
 //! comparison or two. Nodes that do not fit are older than all of these, in a hash map ordered by a heap.
 
-use crate::tape::node::Node;
-use crate::tensor::Tensor;
+use super::prelude::*;
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
 use std::collections::BinaryHeap;
-use std::sync::Arc;
 
 /// Gradients of the outputs of one node.
 pub type Slots = SmallVec<[Option<Tensor>; 1]>;

@@ -1,14 +1,11 @@
 //! The stack of backward walks running on this thread, which hooks may query.
 
-use crate::error::Result;
+use super::prelude::*;
 use crate::process::on_drop::OnDrop;
 use crate::tape::ancestors::ancestors;
-use crate::tape::node::Node;
 use rustc_hash::FxHashSet;
-use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A set of nodes.

@@ -1,10 +1,7 @@
 //! The roots of a backward walk: the edges it starts from, and their cotangents.
 
+use super::prelude::*;
 use crate::autodiff::levels::edge_behind;
-use crate::error::{Error, Result};
-use crate::interp::Tag;
-use crate::tape::node::Edge;
-use crate::tensor::{Aval, Payload, Tensor};
 use crate::watch::debug;
 
 /// Returns the edge of each output on its own tape, and its cotangent.

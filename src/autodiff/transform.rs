@@ -1,14 +1,11 @@
 //! Transforms of functions: `vjp`, `jvp`, `vmap`. All others (`grad`, jacobians, hessians) are made of them.
 
+use super::prelude::*;
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::finished::FinishedTape;
 use crate::autodiff::seeds;
-use crate::error::{Error, Result};
-use crate::interp::{self, Interp, InterpGuard, Kind, Randomness, Tag, batch, dual};
+use crate::interp::{Interp, InterpGuard, Kind, Randomness, batch, dual};
 use crate::op::Batched;
-use crate::tape::node::{Edge, Node};
-use crate::tensor::{Aval, Tensor};
-use std::sync::Arc;
 
 /// The backward pass of a function at a point; it can run with any cotangents, any number of times.
 #[derive(Default)]

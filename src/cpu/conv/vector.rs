@@ -1,11 +1,10 @@
 //! Sums of products of floats: the same loops compile for all sets of `src/cpu/product/vector.rs`.
 
-use crate::array::dtype::Element;
+use crate::cpu::prelude::*;
 use crate::cpu::product::vector::{Arithmetic, Plain, Vector};
 #[cfg(target_arch = "x86_64")]
 use crate::cpu::product::x86;
 use crate::cpu::run::isa::{Isa, isa};
-use crate::error::Result;
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 use std::ops::{Add, AddAssign, Mul};

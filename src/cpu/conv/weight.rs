@@ -10,11 +10,10 @@ use super::Sizes;
 use super::correlate::{CELLS, CHANNELS, Cut, CutPiece, WORK, even, memory};
 use super::grid::{Axis, Grid, Place, spread, zero};
 use super::vector::{Body, Float, Sums};
-use crate::array::buffer::{collect_at_most, filled, lengthen};
+use crate::array::buffer::{collect_at_most, lengthen};
 use crate::array::window::AXES;
+use crate::cpu::prelude::*;
 use crate::cpu::run::scratch::Scratch;
-use crate::cpu::run::threads::{GRAIN, Shared, parallel_for, try_parallel_for};
-use crate::error::Result;
 
 /// Terms of a tile.
 const TERMS: usize = 6;

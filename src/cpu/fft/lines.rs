@@ -2,8 +2,7 @@
 
 use super::Half;
 use super::plans::{FftFloat, FftPlan, Kind, plan};
-use crate::array::dtype::Element;
-use crate::error::Result;
+use crate::cpu::prelude::*;
 use bytemuck::{Pod, cast_slice_mut};
 use num_complex::Complex;
 use std::ops::Range;

@@ -4,8 +4,7 @@
 //! and a total length. They are immutable, so all threads share them.
 
 use crate::array::buffer::with_reserve;
-use crate::array::dtype::Element;
-use crate::error::Result;
+use crate::cpu::prelude::*;
 use crate::process::sync::lock;
 use bytemuck::Pod;
 use num_complex::Complex;

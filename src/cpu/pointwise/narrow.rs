@@ -4,8 +4,7 @@
 //! Read next: `src/cpu/pointwise/drive.rs`, which converts tile by tile.
 
 use super::half_float;
-use crate::array::dtype::{DType, Element};
-use crate::cpu::run::isa::{PlainBody, run_widest};
+use crate::cpu::prelude::*;
 
 /// Elements that are read before any of them is written: a few registers.
 const BLOCK: usize = 32;

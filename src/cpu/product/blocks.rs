@@ -8,9 +8,8 @@ use super::mac::Kernels;
 use super::pack::Strip;
 use super::tile::Tile;
 use super::{MatrixRef, Piece, Product, Target};
+use crate::cpu::prelude::*;
 use crate::cpu::run::scratch::Scratch;
-use crate::cpu::run::threads::{Shared, parallel_for, try_parallel_for};
-use crate::error::Result;
 use std::ops::Range;
 
 /// Multiplications that are worth one chunk of a parallel loop.

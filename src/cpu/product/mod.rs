@@ -25,10 +25,9 @@ pub mod vector;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 
-use crate::array::dtype::Element;
+use crate::cpu::prelude::*;
 use crate::cpu::run::isa::{Isa, isa};
 use crate::cpu::run::scratch::Scratch;
-use crate::error::Result;
 use mac::{Baseline, Kernels};
 use vector::Arithmetic;
 

@@ -4,9 +4,8 @@
 use super::inner::Inner;
 use super::mac::Kernels;
 use super::{MatrixRef, Product};
+use crate::cpu::prelude::*;
 use crate::cpu::run::scratch::Scratch;
-use crate::cpu::run::threads::try_parallel_for;
-use crate::error::Result;
 
 /// Maximal number of rows (or columns) of a thin product.
 const ROWS: usize = 8;

@@ -7,11 +7,10 @@ pub(crate) mod cross_entropy;
 pub(crate) mod layer_norm;
 pub mod norm;
 
-use crate::array::dtype::Element;
 use crate::cpu::pointwise::vector::{Loop, Number};
+use crate::cpu::prelude::*;
 use crate::cpu::reduce::registers;
 use crate::cpu::run::isa::isa;
-use crate::cpu::run::threads::{GRAIN, parallel_for};
 use crate::math::wide::Wide;
 use std::ops::Range;
 

@@ -3,15 +3,13 @@
 //! One dispatch updates all parameters of a group (`src/gpu/kernels/many.rs`). The kernels compute in
 //! float32; parameters of 16 bits are rounded once.
 
-use super::copy::{cast, copy_into, flat, index_of, is_flat};
+use super::copy::{copy_into, flat, is_flat};
 use super::many::{Family, ManyItem};
 use super::map;
+use super::prelude::*;
 use super::reduce;
 use crate::arguments::optim::{Adam, Sgd, Slot, UpdateRule, slots as all_slots};
-use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::{Axes, Shape};
-use crate::error::Result;
+use crate::array::shape::Axes;
 use crate::gpu::scalar;
 use crate::math::real::{Pointwise, Real};
 use smallvec::SmallVec;

@@ -5,15 +5,12 @@
 use super::number::{ComplexSym, read, read_real};
 use super::product::multiply;
 use super::{Lower, undefined};
-use crate::bind::bind;
-use crate::error::Result;
 use crate::math::real::Real;
 use crate::ops::pointwise::elementwise::Map;
 use crate::ops::pointwise::formulas::magnitude;
 use crate::ops::pointwise::sym::{Sym, SymMask};
 use crate::ops::pointwise::table::ComplexRule;
-use crate::tensor::Tensor;
-use smallvec::SmallVec;
+use crate::ops::prelude::*;
 use std::f64::consts::{FRAC_PI_2, LN_2, LN_10, PI};
 
 impl Lower for Map {

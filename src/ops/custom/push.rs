@@ -2,13 +2,11 @@
 
 use super::{Custom, differentiable};
 use crate::autodiff::transform;
-use crate::error::{Error, Result};
 use crate::interp::{self, Interp, dual};
-use crate::op::{Grads, Op};
-use crate::tensor::{Tensor, Tensors};
+use crate::op::Op;
+use crate::ops::prelude::*;
 use crate::watch::anomaly;
 use crate::watch::debug::{self, Modes};
-use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl Custom {

@@ -1,10 +1,8 @@
 //! The parts of a custom operation: the forward, its rules, and the plan that the forward makes for them.
 
-use crate::error::Result;
 use crate::interp::Interp;
-use crate::op::{Batched, BatchedOutputs, Grads};
+use crate::ops::prelude::*;
 use crate::tape::host_ref::Holder;
-use crate::tensor::{Tensor, Tensors};
 use std::sync::Arc;
 
 /// A value that the rules need.

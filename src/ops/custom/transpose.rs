@@ -1,12 +1,10 @@
 //! Derives one rule from the other: both are linear, and each is the transpose of the other.
 
-use crate::array::buffer::Device;
 use crate::autodiff::{accumulate, transform};
-use crate::error::{Error, Result};
 use crate::interp::{self, Tag};
-use crate::op::Grads;
+use crate::ops::prelude::*;
 use crate::process::on_drop::OnDrop;
-use crate::tensor::{Aval, Tensor};
+use crate::tensor::Aval;
 use std::cell::RefCell;
 
 thread_local! {

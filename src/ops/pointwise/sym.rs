@@ -5,8 +5,6 @@
 //!
 //! Every rule is compiled for it, so what an operation does is never inlined.
 
-use crate::array::dtype::DType;
-use crate::error::{Error, Result};
 use crate::math::lane::F64Fma;
 use crate::math::real::{Pointwise, Real};
 use crate::ops::pointwise::binary::Binary;
@@ -14,9 +12,8 @@ use crate::ops::pointwise::compare::{Logic, Relation};
 use crate::ops::pointwise::operand::{self, Operand};
 use crate::ops::pointwise::reading::reading;
 use crate::ops::pointwise::unary::{Parametric, Unary};
-use crate::tensor::Tensor;
+use crate::ops::prelude::*;
 use crate::watch::debug::{self, Modes};
-use smallvec::SmallVec;
 use std::cell::RefCell;
 
 #[derive(Clone)]
