@@ -52,14 +52,15 @@ pub unsafe fn short_rows<T: Copy, F: Fold<T>>(
     x: *const T, step: isize, n: usize, rows: usize, to: *mut T, out_step: isize,
 ) {
     // Only for sums of floats, which are common.
-    if F::BLOCK < usize::MAX && step == n as isize && out_step == 1 {
+    if F::BLOCK < usize::MAX && step == n as isize && out_step == 1 && (2..=4).contains(&n) {
         // SAFETY: guaranteed by the caller.
-        match n {
-            2 => return unsafe { adjacent_rows::<T, F, 2>(x, rows, to) },
-            3 => return unsafe { adjacent_rows::<T, F, 3>(x, rows, to) },
-            4 => return unsafe { adjacent_rows::<T, F, 4>(x, rows, to) },
-            _ => {}
-        }
+        return unsafe {
+            match n {
+                2 => adjacent_rows::<T, F, 2>(x, rows, to),
+                3 => adjacent_rows::<T, F, 3>(x, rows, to),
+                _ => adjacent_rows::<T, F, 4>(x, rows, to),
+            }
+        };
     }
     let mut i = 0;
     // A macro, not a closure, which might not be inlined (as in `src/cpu/reduce/sweep.rs`).
