@@ -1,4 +1,4 @@
-//! What most files of this folder name: tensors, nodes and the edges between them, tags of interpreters, errors.
+//! What most files of this folder name: tensors, nodes, edges between them, tags of interpreters, errors.
 
 pub(super) use crate::error::{Error, Result};
 pub(super) use crate::interp::{self, Tag};

@@ -1,4 +1,4 @@
-//! What most interpreters name: operations and their outputs, tensors and what is attached to them, the chain.
+//! What most interpreters name: operations, tensors and what is attached to them, the chain.
 
 pub(super) use crate::array::Array;
 pub(super) use crate::bind::bind_at;

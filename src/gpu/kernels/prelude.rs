@@ -1,4 +1,4 @@
-//! What most files of kernels name: arrays, launches, the arrays a shader reads, the arithmetic it is made for.
+//! What most kernels name: arrays, launches, the arrays a shader reads, the arithmetic it is made for.
 
 pub(super) use super::copy::{cast, contiguous, index_of};
 pub(super) use super::dispatch::{Dispatch, dtype_of_rows, like, words_of};
