@@ -219,9 +219,8 @@ pub(crate) fn put(class: u8, bytes: usize, header: NonNull<Header>) {
         }
         let mut blocks = local.blocks.borrow_mut();
         let list = blocks.class(class);
-        let keep = list.len() < SMALL_KEPT.max(SMALL_KEPT_BYTES / class_bytes(class));
+        let keep = list.len() < SMALL_KEPT.max(SMALL_KEPT_BYTES / class_bytes(class)) && listed(list, header);
         if keep {
-            list.push(header);
             local.counts.add_cached(block_bytes(class));
         }
         keep
@@ -234,6 +233,16 @@ pub(crate) fn put(class: u8, bytes: usize, header: NonNull<Header>) {
     }
 }
 
+/// Adds a block to a list, unless there is no memory for a longer list; returns whether it did.
+#[inline(always)]
+fn listed(list: &mut Vec<NonNull<Header>>, header: NonNull<Header>) -> bool {
+    if list.len() == list.capacity() && list.try_reserve(1).is_err() {
+        return false;
+    }
+    list.push(header);
+    true
+}
+
 fn take_large(class: u8) -> Option<NonNull<Header>> {
     let header = lock(&LARGE_BLOCKS).class(class).pop()?;
     CACHED.fetch_sub(block_bytes(class), Ordering::Relaxed);
@@ -244,12 +253,12 @@ fn take_large(class: u8) -> Option<NonNull<Header>> {
 /// Caches a large block unless that would exceed `LIMIT`; returns whether it did.
 fn keep_large(class: u8, header: NonNull<Header>) -> bool {
     let size = block_bytes(class);
-    if CACHED.fetch_add(size, Ordering::Relaxed) + size > LIMIT.load(Ordering::Relaxed) {
+    let fits = CACHED.fetch_add(size, Ordering::Relaxed) + size <= LIMIT.load(Ordering::Relaxed);
+    let keep = fits && listed(lock(&LARGE_BLOCKS).class(class), header);
+    if !keep {
         CACHED.fetch_sub(size, Ordering::Relaxed);
-        return false;
     }
-    lock(&LARGE_BLOCKS).class(class).push(header);
-    true
+    keep
 }
 
 /// Returns to the system the cached memory of this thread, all large blocks, and what the C library keeps.
