@@ -108,3 +108,18 @@ for work in (
     assert len(codes) == 4, done.stderr[-2000:]
     assert {code for line in codes for code in line} <= {"0", "3"}, done.stdout + done.stderr[-2000:]
     assert all("3" in line for line in codes), done.stdout
+
+
+def test_freeing_needs_no_memory() -> None:
+    """The lists that keep freed blocks for reuse grow; where they cannot, the blocks are given back."""
+    script = """
+import wengert as wg
+from wengert import _core
+many = [[wg.zeros(n) for _ in range(20_000)] for n in (1, 40)]
+_core._fail_allocations(0, 4096)
+del many
+_core._fail_allocations()
+print(wg.memory.live_bytes(), wg.zeros(3).sum().item())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.strip()) == (0, "0 0.0"), done.stderr[-2000:]
