@@ -57,3 +57,10 @@ def test_the_index_of_a_gpu_out_of_range(index: int) -> None:
         with pytest.raises(ValueError, match=f"^{name}{text}"):
             call()
     assert wg.device("gpu", 255) == "gpu:255"
+
+
+@pytest.mark.parametrize("index", ["gpu:0", None, 1.5, True])
+def test_an_index_of_a_gpu_that_is_no_integer(index: object) -> None:
+    text = f"^gpu.profile: the index of a GPU is an integer from 0 to 255, got {index!r}$"
+    with pytest.raises(TypeError, match=text), wg.gpu.profile(index):
+        pass

@@ -1,12 +1,15 @@
 """`gpu.profile`: which kernels it sees and what it tells of them, its table, its trace, its errors."""
 
+import gc
 import json
 import threading
+import warnings
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import wengert as wg
 import wengert.nn.functional as F
@@ -143,6 +146,14 @@ def test_results_are_the_same_bits() -> None:
             4 * (4 * 2 * 5 * 16 + 2 * 5),
             2 * 5 * 5 * 4 * 16,
         ),
+        # Only three rows of the table are read.
+        (
+            lambda: wg.ones(500, 16, device="gpu")[wg.tensor([3, 1, 400], dtype=wg.int32, device="gpu")],
+            "gather",
+            "float32",
+            4 * (3 * 16 * 2 + 3),
+            None,
+        ),
         (lambda: wg.ones(10, device="gpu").to(wg.float16), "cast", "float32, float16", 40 + 20, None),
         (
             lambda: wg.gpu.kernel(SAXPY, name="double")(wg.ones(10, device="gpu")),
@@ -200,14 +211,63 @@ def test_table() -> None:
     lines = str(found).splitlines()
     assert repr(found) == str(found) == found.table()
     assert lines[0].split() == "kernel variant calls ms share us each GB/s GFLOP/s".split()
-    assert len(lines) == len(found.kernels) + 2
+    rows = len(found.kernels)
+    assert len(lines) == rows + 2
     assert lines[1].startswith(found.kernels[0].kernel)
-    assert lines[-1].split()[:2] == ["all", str(len(found.launches))]
-    assert len(found.table(most=2).splitlines()) == 4
-    assert str(wg.gpu.Profile(index=0, ceilings={"copy": 1.0})) == "no kernel was launched"
+    assert lines[-1].split()[:4] == ["all", str(rows), "kernels", str(len(found.launches))]
+    short = found.table(most=2).splitlines()
+    assert [line.split()[:3] for line in short[3:]] == [
+        ["others", str(rows - 2), "kernels"],
+        ["all", str(rows), "kernels"],
+    ]
+    assert found.table(most=rows) == found.table(most=rows + 1) == str(found)
     with wg.gpu.profile() as empty:
         pass
-    assert (empty.launches, empty.kernels, empty.seconds) == ([], [], 0)
+    assert (empty.launches, empty.kernels, str(empty.seconds)) == ((), [], "0.0")
+    assert str(empty) == "no kernel was launched"
+    with pytest.raises(ValueError, match=r"^gpu\.profile: most is at least 0, got -1$"):
+        found.table(most=-1)
+    with pytest.raises(TypeError, match=r"^gpu\.profile: most is an integer, got 'x'$"):
+        found.table(most="x")
+
+
+def test_before_the_block_ends_there_is_nothing_to_tell(tmp_path: Path) -> None:
+    found = wg.gpu.Profile(index=0, ceilings={"copy": 1.0})
+    assert str(found) == "this profile was not entered yet: use it in a with statement"
+    path = tmp_path / "trace.json"
+    for write in (found.to_dict, found.json, lambda: found.trace(path)):
+        with pytest.raises(RuntimeError, match=r"^gpu\.profile: this profile was not entered yet"):
+            write()
+    with found, pytest.raises(RuntimeError, match=r"^gpu\.profile: this profile is still running: the times"):
+        found.trace(path)
+    assert not path.exists()
+    found.trace(path)
+
+
+def test_only_its_own_block_ends_a_profile() -> None:
+    x = wg.ones(4, device="gpu")
+    with wg.gpu.profile() as found:
+        y = x + x
+        wg.gpu.profile().__exit__()
+        y = y + x
+    assert [launch.kernel for launch in found.launches] == ["add", "add"]
+    found.__exit__()
+    assert len(found.launches) == 2
+    with pytest.raises(AttributeError):
+        found.index = 7
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_profile_that_nothing_can_leave_ends() -> None:
+    lost = wg.gpu.profile().__enter__()
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        del lost
+        gc.collect()
+    assert [str(w.message) for w in seen if w.category is ResourceWarning] == [
+        "a gpu.profile of gpu:0 was never left; its times are lost"
+    ]
+    assert [x.kernel for x in profiled(lambda: wg.ones(4, device="gpu") * 2).launches][-1] == "mul"
 
 
 def test_shares_of_the_ceilings() -> None:
@@ -219,11 +279,29 @@ def test_shares_of_the_ceilings() -> None:
             assert row.mean == pytest.approx(row.seconds / row.calls)
         if row.seconds and row.flops:
             assert row.of_multiply == pytest.approx(row.flops / row.seconds / 2e9)
-    assert found.table().splitlines()[0].endswith("of copy  of multiply")
+    assert found.table().splitlines()[0].endswith("% of copy  % of multiply")
     assert profiled(program).kernels[0].of_copy is None
     measured = wg.gpu.ceilings(index=0, size=1 << 20, runs=2)
     assert measured.keys() == {"copy", "multiply"}
     assert all(0 < value < float("inf") for value in measured.values())
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "text"),
+    [
+        (TypeError, {"size": "x"}, "size is an integer, got 'x'"),
+        (TypeError, {"size": 1.5}, "size is an integer, got 1.5"),
+        (ValueError, {"size": 0}, "size is at least 16384, got 0"),
+        (ValueError, {"size": 2**40}, "size is at most 1073741824, got 1099511627776"),
+        (ValueError, {"runs": 0}, "runs is at least 1, got 0"),
+        (TypeError, {"runs": True}, "runs is an integer, got True"),
+    ],
+)
+def test_what_ceilings_cannot_be_measured_with(
+    kind: type[Exception], given: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(kind, match=rf"^gpu\.ceilings: {text}$"):
+        wg.gpu.ceilings(**given)
 
 
 def test_what_is_written(tmp_path: Path) -> None:
@@ -246,7 +324,9 @@ def test_what_is_written(tmp_path: Path) -> None:
 
 
 def test_profiles_do_not_nest() -> None:
-    text = r"^gpu\.profile: gpu:0 is profiled already, and profiles do not nest; leave the first one before$"
+    text = (
+        r"^gpu\.profile: gpu:0 is being profiled, here or by another thread, and profiles do not nest: leave"
+    )
     x = wg.ones(4, device="gpu")
     with wg.gpu.profile(index=0) as outer:
         y = x + x
@@ -257,7 +337,7 @@ def test_profiles_do_not_nest() -> None:
         y = y + x
     assert [launch.kernel for launch in outer.launches] == ["add", "add"]
     with outer:
-        assert outer.launches == []
+        assert outer.launches == ()
         y = -y
     assert [launch.kernel for launch in outer.launches] == ["neg"]
 
@@ -277,12 +357,29 @@ def test_an_exception_leaves_nothing_behind() -> None:
     assert [launch.kernel for launch in profiled(lambda: x * x).launches] == ["mul"]
 
 
-def test_wrong_ceilings() -> None:
-    text = (
-        r"^gpu\.profile: ceilings= has \['speed'\], expected copy and multiply, as gpu\.ceilings\(\) returns"
-    )
-    with pytest.raises(ValueError, match=text):
-        wg.gpu.profile(ceilings={"speed": 1.0})
+@pytest.mark.parametrize(
+    ("kind", "given", "text"),
+    [
+        (
+            ValueError,
+            {"speed": 1.0},
+            r"has \['speed'\], expected copy and multiply, as gpu\.ceilings\(\) returns",
+        ),
+        (TypeError, 5, r"is a dict, as gpu\.ceilings\(\) returns it, got 5"),
+        (TypeError, {"copy": "1"}, r"\{'copy': \.\.\.\} is a number, got '1'"),
+        (TypeError, {"copy": True}, r"\{'copy': \.\.\.\} is a number, got True"),
+        (ValueError, {"multiply": -1}, r"\{'multiply': \.\.\.\} is a rate per second, got -1"),
+        (ValueError, {"copy": float("nan")}, r"\{'copy': \.\.\.\} is a rate per second, got nan"),
+        (ValueError, {"copy": float("inf")}, r"\{'copy': \.\.\.\} is a rate per second, got inf"),
+        (ValueError, {"copy": 10**400}, r"\{'copy': \.\.\.\} is a rate per second, got 1000"),
+    ],
+)
+def test_wrong_ceilings(kind: type[Exception], given: Any, text: str) -> None:
+    with pytest.raises(kind, match=rf"^gpu\.profile: ceilings= ?{text}"):
+        wg.gpu.profile(ceilings=given)
+    assert json.loads(profiled(program, ceilings={"copy": np.float32(1e9)}).json())["ceilings"] == {
+        "copy": 1e9
+    }
 
 
 def test_a_missing_gpu() -> None:

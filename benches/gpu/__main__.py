@@ -1,4 +1,4 @@
-"""Where a GPU stands: the adapter's own ceilings, then each kernel against them.
+"""How fast a GPU runs the library's kernels, beside the fastest copy and multiply-adds of that GPU.
 
     python -m benches.gpu [--only WORDS] [--runs N] [--small | --large] [--peer torch] [--output FILE]
 
@@ -187,20 +187,24 @@ def table(rows: list[Row], costs: list[host.Cost], sizes: Sizes, runs: int, torc
 
 def main() -> int:
     """Measure what was asked for."""
+    about, _, columns = (__doc__ or "").partition("\n")
     parser = argparse.ArgumentParser(
-        description=(__doc__ or "").partition("\n")[0], prog="python -m benches.gpu"
+        description=about, epilog=columns[columns.index("Times are") :], prog="python -m benches.gpu"
     )
     parser.add_argument("--only", default="", help="rows whose name contains this")
-    parser.add_argument("--runs", type=int, default=5, help="batches of each row")
-    parser.add_argument(
+    parser.add_argument("--runs", type=int, default=5, help="batches of each row; the fastest counts (5)")
+    sizes = parser.add_mutually_exclusive_group()
+    sizes.add_argument(
         "--small", action="store_true", help="sizes for a software adapter, where it is the default"
     )
-    parser.add_argument("--large", action="store_true", help="sizes for a card, where it is the default")
-    parser.add_argument(
-        "--peer", choices=("torch",), help="the same calls in this library, where it has a GPU"
-    )
+    sizes.add_argument("--large", action="store_true", help="sizes for a card, where it is the default")
+    parser.add_argument("--peer", choices=("torch",), help="a column of the same calls in PyTorch on CUDA")
     parser.add_argument("--output", type=Path, help="a Markdown file for the table")
     options = parser.parse_args()
+    if options.runs < 1:
+        parser.error(f"--runs is at least 1, got {options.runs}")
+    if options.output is not None and not options.output.absolute().parent.is_dir():
+        parser.error(f"--output: there is no folder {options.output.absolute().parent}")
     if not wg.gpu.adapters():
         print(
             "no GPU and no software adapter: install a Vulkan driver, such as mesa-vulkan-drivers",
@@ -211,6 +215,8 @@ def main() -> int:
     wanted = options.only.lower()
     rows = [row for row in [*ROWS, *gradients.ROWS] if wanted in row.name.lower()]
     costs = [cost for cost in host.COSTS if wanted in cost.name.lower()]
+    if not rows and not costs:
+        parser.error(f"--only: no row has {options.only!r} in its name")
     lines = table(rows, costs, Sizes.of(small), options.runs, peer(options.peer))
     if options.output is not None:
         options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -4,11 +4,11 @@
 #   benches/gpu/headless.sh pack FOLDER   where there is a network: gathers what such a machine may lack
 #   benches/gpu/headless.sh setup         finds the driver's Vulkan, and the libraries that it needs
 #   benches/gpu/headless.sh probe         what the GPU is and can do, and a profile of a small program
-#   benches/gpu/headless.sh suite [ARGS]  the GPU tests (ARGS go to pytest: files, to share them out)
+#   benches/gpu/headless.sh suite [ARGS]  the GPU tests (ARGS go to pytest: name files, to run a part)
 #   benches/gpu/headless.sh table [ARGS]  the table of kernels (ARGS go to benches.gpu)
 #
-# Run it from the root of the repository. Each phase ends within nine minutes, by itself or stopped. None but
-# `pack` needs a network. `setup` writes what it found to $HEADLESS/env, which the other phases read; without
+# Each phase ends within nine minutes, by itself or stopped. Only `pack`
+# needs a network. `setup` writes what it found to $HEADLESS/env, which the other phases read; without
 # it they take the GPU that there is.
 #
 #   PYTHON      the interpreter (python3); it needs NumPy, pytest for `suite`, and wengert or a wheel of it
@@ -25,6 +25,8 @@ if [ -z "${HEADLESS_TIMED-}" ]; then
     HEADLESS_TIMED=1 exec timeout --signal=INT --kill-after=10 525 bash "$0" "$@"
 fi
 
+here=$PWD
+cd "$(dirname "$0")/../.." || exit 2
 HEADLESS=${HEADLESS:-/tmp/wengert-headless}
 PACK=${PACK:-$HEADLESS/pack}
 PYTHON=${PYTHON:-python3}
@@ -39,12 +41,22 @@ limited() {
     shift
     timeout --signal=INT --kill-after=10 "$seconds" "$@"
     local status=$?
-    if [ "$status" -ge 124 ]; then echo "stopped after $seconds s: $*"; fi
+    case $status in
+    0 | 1) ;;
+    124 | 137) echo "stopped after $seconds s: $1" ;;
+    126 | 127) echo "cannot run $1" ;;
+    *) [ "$status" -lt 128 ] || echo "$1 was ended by signal $((status - 128))" ;;
+    esac
     return "$status"
 }
 
 pack() {
-    local folder=${1:?pack needs a folder to fill}
+    local folder=${1-}
+    if [ -z "$folder" ]; then
+        echo "usage: benches/gpu/headless.sh pack FOLDER"
+        return 2
+    fi
+    case $folder in /*) ;; *) folder=$here/$folder ;; esac
     mkdir -p "$folder" || return 1
     folder=$(cd "$folder" && pwd)
     say "loader packages of this machine's distribution, into $folder"
@@ -106,7 +118,7 @@ unpack() {
     fi
     local debs=("$PACK"/*.deb) deb
     if [ ! -e "${debs[0]}" ]; then
-        echo "${missing[*]} missing, and no packages in $PACK; make them elsewhere with: $0 pack FOLDER"
+        echo "${missing[*]} missing, and no packages in $PACK; make them elsewhere with: benches/gpu/headless.sh pack FOLDER"
         return
     fi
     for deb in "${debs[@]}"; do dpkg -x "$deb" "$HEADLESS/root" && echo "unpacked $(basename "$deb")"; done
@@ -223,7 +235,7 @@ print(found)'
 }
 
 suite() {
-    say "GPU tests, at most eight minutes; name files to share them out"
+    say "GPU tests, at most eight minutes; name files to run them in several parts"
     limited 480 "$PYTHON" -m pytest -q -m gpu -p no:cacheprovider "${@:-tests}"
 }
 
@@ -257,7 +269,7 @@ probe) found && probe ;;
 suite) found && suite "$@" ;;
 table) found && table "$@" ;;
 *)
-    sed -n '2,/^set/p' "$0" | sed '$d; s/^# \{0,1\}//'
+    sed -n '2,/^set/p' benches/gpu/headless.sh | sed '$d; s/^# \{0,1\}//'
     exit 2
     ;;
 esac

@@ -231,7 +231,7 @@ def kernel(
             enough for one invocation per element of the first output.
         constants: values of the shader's `override` declarations.
         entry: the entry point, where there are several.
-        name: what errors and tape entries call it; the entry point's name otherwise.
+        name: what errors, tape entries and profiles call it; the `entry` that is passed, or `kernel`, otherwise.
 
     Raises:
         ValueError: if the shader does not parse or is not valid (the message shows the line), declares what cannot be

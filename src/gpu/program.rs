@@ -216,7 +216,7 @@ impl Program {
         lock(&gpu.recorder).dispatch_group(gpu, &made.pipeline, group, buffers, groups, work)
     }
 
-    /// What a profile tells of a launch.
+    /// What a profile says about a launch.
     fn work(&self, index: u8, bound: &[(u32, &Array)]) -> Work {
         let operands: Vec<&Array> = bound.iter().map(|(_, x)| *x).collect();
         let bytes = profile::bytes_of(index, &operands);

@@ -219,7 +219,8 @@ pub(crate) fn put(class: u8, bytes: usize, header: NonNull<Header>) {
         }
         let mut blocks = local.blocks.borrow_mut();
         let list = blocks.class(class);
-        let keep = list.len() < SMALL_KEPT.max(SMALL_KEPT_BYTES / class_bytes(class)) && listed(list, header);
+        let keep =
+            list.len() < SMALL_KEPT.max(SMALL_KEPT_BYTES / class_bytes(class)) && try_push(list, header);
         if keep {
             local.counts.add_cached(block_bytes(class));
         }
@@ -233,9 +234,9 @@ pub(crate) fn put(class: u8, bytes: usize, header: NonNull<Header>) {
     }
 }
 
-/// Adds a block to a list, unless there is no memory for a longer list; returns whether it did.
+/// Adds a block to a list; returns false if the list would have to grow and there is no memory.
 #[inline(always)]
-fn listed(list: &mut Vec<NonNull<Header>>, header: NonNull<Header>) -> bool {
+fn try_push(list: &mut Vec<NonNull<Header>>, header: NonNull<Header>) -> bool {
     if list.len() == list.capacity() && list.try_reserve(1).is_err() {
         return false;
     }
@@ -254,7 +255,7 @@ fn take_large(class: u8) -> Option<NonNull<Header>> {
 fn keep_large(class: u8, header: NonNull<Header>) -> bool {
     let size = block_bytes(class);
     let fits = CACHED.fetch_add(size, Ordering::Relaxed) + size <= LIMIT.load(Ordering::Relaxed);
-    let keep = fits && listed(lock(&LARGE_BLOCKS).class(class), header);
+    let keep = fits && try_push(lock(&LARGE_BLOCKS).class(class), header);
     if !keep {
         CACHED.fetch_sub(size, Ordering::Relaxed);
     }

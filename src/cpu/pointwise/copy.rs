@@ -3,7 +3,7 @@
 //! Read next: `src/cpu/pointwise/cast.rs` for conversions between dtypes, `src/cpu/create.rs` for new arrays.
 
 pub use super::cast::{cast, computed};
-use super::drive::{is_short, moved};
+use super::drive::{copy_tile, is_short};
 use super::layout::{overlaps, wrong_dtype};
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -46,11 +46,10 @@ pub fn copy_into(to: &Array, from: &Array) -> Result<()> {
 /// Copies `from` into `to`; they do not overlap.
 fn transfer(to: &Array, from: &Array) {
     let mut nest = Nest::in_memory_order(&to.shape(), &[to, from]);
-    // Short rows, such as coordinates of points, in an array that lies in one piece, or from one.
+    // Short rows, such as coordinates of points, where one of the arrays is contiguous.
     let crosses = nest.strides[1][..nest.rank - 1].contains(&1);
     if is_short(&nest, to.dtype().size()) && !crosses && (nest.is_flat(0) || nest.is_flat(1)) {
-        dispatch_width!(to.dtype().size(), T => transfer_rows::<T>(&nest, to, from));
-        return;
+        return dispatch_width!(to.dtype().size(), T => transfer_rows::<T>(&nest, to, from));
     }
     // If the inner axis is short, such as the channels of an image, a loop along the next one is faster.
     if nest.rank > 1 && nest.inner() < 8 && nest.dims[nest.rank - 2] >= 4 * nest.inner() {
@@ -59,7 +58,7 @@ fn transfer(to: &Array, from: &Array) {
     dispatch_width!(to.dtype().size(), T => transfer_as::<T>(&nest, to, from));
 }
 
-/// Copies short rows into an array, or out of one, that lies in one piece.
+/// Copies short rows; `to` or `from` is contiguous.
 fn transfer_rows<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
     let start = |a: &Array| Shared::new(a.buffer().ptr().cast::<T>().wrapping_add(a.offset()));
     let (to, from, into_flat) = (start(to), start(from), nest.is_flat(0));
@@ -67,9 +66,23 @@ fn transfer_rows<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
         // SAFETY: both have the elements of the nest, and ranges write disjoint ones.
         unsafe {
             if into_flat {
-                moved::<T, true>(nest, 1, range.start, range.len(), from.get(), to.get().add(range.start));
+                copy_tile::<T, true>(
+                    nest,
+                    1,
+                    range.start,
+                    range.len(),
+                    from.get(),
+                    to.get().add(range.start),
+                );
             } else {
-                moved::<T, false>(nest, 0, range.start, range.len(), to.get(), from.get().add(range.start));
+                copy_tile::<T, false>(
+                    nest,
+                    0,
+                    range.start,
+                    range.len(),
+                    to.get(),
+                    from.get().add(range.start),
+                );
             }
         }
     });

@@ -19,7 +19,7 @@ use crate::error::Result;
 use plan::SegmentPlan;
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
-pub(super) use tiles::{is_short, moved};
+pub(super) use tiles::{copy_tile, is_short};
 
 /// A loop over `n` elements: `(rule, operands, output, n)`. The output is an operand or overlaps none.
 pub type LoopFn = unsafe fn(*const u8, *const *const u8, *mut u8, usize);

@@ -26,6 +26,7 @@ pub struct Dispatch<'a> {
     writable: SmallVec<[bool; 8]>,
     params: SmallVec<[u32; 64]>,
     flops: Option<u64>,
+    picked: Option<&'a Array>,
 }
 
 impl<'a> Dispatch<'a> {
@@ -42,6 +43,7 @@ impl<'a> Dispatch<'a> {
             writable: SmallVec::new(),
             params: SmallVec::new(),
             flops: None,
+            picked: None,
         }
     }
 
@@ -149,14 +151,24 @@ impl<'a> Dispatch<'a> {
         self
     }
 
-    /// What a profile tells of this dispatch.
+    /// Tells profiles that the first operand is read by index, once for each element of `out`.
+    pub fn picks(&mut self, out: &'a Array) -> &mut Self {
+        self.picked = Some(out);
+        self
+    }
+
+    /// What a profile says about this dispatch.
     #[cold]
     fn work(&self, index: u8) -> Work {
         let own = (self.entry != "main" && self.entry != self.name).then_some(self.entry);
+        let bytes = match self.picked {
+            Some(out) => profile::bytes_of(index, &self.operands[1..]) + profile::bytes_of(index, &[out]),
+            None => profile::bytes_of(index, &self.operands),
+        };
         Work {
             kernel: self.name.into(),
             variant: own.into_iter().chain(self.text.dtypes()).collect::<Vec<_>>().join(", "),
-            bytes: profile::bytes_of(index, &self.operands),
+            bytes,
             flops: self.flops,
         }
     }

@@ -66,6 +66,7 @@ fn read_along(
     run.input("x", x)
         .reads(idx)
         .output("out", &out)
+        .picks(&out)
         .reports(&report)
         .lengths(&out.shape())
         .eight(x_strides)

@@ -19,7 +19,7 @@ static PROFILED: AtomicUsize = AtomicUsize::new(0);
 const SLOT: u64 = 16 * BATCH as u64;
 const SLOTS: u64 = 64;
 
-/// What a profile tells of a launch besides its times.
+/// A launch without its times.
 #[derive(Default)]
 pub struct Work {
     /// The name of the kernel.
@@ -40,10 +40,10 @@ pub type Launch = (String, String, u64, Option<u64>, f64, f64);
 pub struct Profile {
     pub(crate) queries: wgpu::QuerySet,
     pub(crate) launches: Vec<Work>,
-    /// The numbers of launches of the batches, and their sum.
+    /// The number of launches of each batch, and their sum.
     batches: Vec<usize>,
-    placed: usize,
-    /// The timestamps of [`SLOTS`] batches each.
+    batched: usize,
+    /// Memory for the timestamps of [`SLOTS`] batches each.
     buffers: Vec<wgpu::Buffer>,
 }
 
@@ -83,8 +83,8 @@ pub fn begin(index: u8) -> Result<()> {
     let mut recorder = lock(&gpu.recorder);
     if recorder.profile.is_some() {
         return Err(Error::device(format!(
-            "gpu.profile: gpu:{index} is profiled already, and profiles do not nest; leave the first one \
-             before"
+            "gpu.profile: gpu:{index} is being profiled, here or by another thread, and profiles do not nest: \
+             leave that one first"
         )));
     }
     recorder.submit(gpu);
@@ -94,7 +94,7 @@ pub fn begin(index: u8) -> Result<()> {
         count: 2 * BATCH as u32,
     });
     let (launches, batches, buffers) = (Vec::new(), Vec::new(), Vec::new());
-    recorder.profile = Some(Profile { queries, launches, batches, placed: 0, buffers });
+    recorder.profile = Some(Profile { queries, launches, batches, batched: 0, buffers });
     PROFILED.fetch_add(1, Ordering::Relaxed);
     Ok(())
 }
@@ -119,9 +119,9 @@ fn stop(gpu: &Gpu) -> Option<Profile> {
 }
 
 impl Profile {
-    /// Has the timestamps of the launches since the last call written to memory.
+    /// Writes the timestamps of the launches since the last call to memory.
     pub(crate) fn resolve(&mut self, gpu: &Gpu, encoder: &mut wgpu::CommandEncoder) {
-        let (count, slot) = (self.launches.len() - self.placed, self.batches.len() as u64 % SLOTS);
+        let (count, slot) = (self.launches.len() - self.batched, self.batches.len() as u64 % SLOTS);
         if count == 0 {
             return;
         }
@@ -136,7 +136,7 @@ impl Profile {
         let Some(to) = self.buffers.last() else { return };
         encoder.resolve_query_set(&self.queries, 0..2 * count as u32, to, slot * SLOT);
         self.batches.push(count);
-        self.placed += count;
+        self.batched += count;
     }
 
     /// The launches with their times.

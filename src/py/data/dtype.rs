@@ -3,7 +3,7 @@
 use crate::py::prelude::*;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyComplex, PyFloat, PyString, PyType};
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyString, PyType};
 
 /// The type of a tensor's elements; one object per type, also found as `wengert.float32` and so on.
 ///
@@ -139,10 +139,15 @@ pub fn device_of(obj: &Bound<'_, PyAny>) -> PyResult<Device> {
 
 /// Extracts the index of a GPU, an argument of the function `name`.
 pub fn gpu_index(name: &str, index: &Bound<'_, PyAny>) -> PyResult<u8> {
-    index.extract().map_err(|error: PyErr| match error.is_instance_of::<PyOverflowError>(index.py()) {
-        true => value_error(format!("{name}: the index of a GPU is an integer from 0 to 255, got {index}")),
-        false => error,
-    })
+    let text = || {
+        let shown = index.repr().map_or_else(|_| "this object".into(), |shown| shown.to_string());
+        format!("{name}: the index of a GPU is an integer from 0 to 255, got {shown}")
+    };
+    match index.extract::<u8>() {
+        _ if index.is_instance_of::<PyBool>() => Err(type_error(text())),
+        Err(error) if error.is_instance_of::<PyOverflowError>(index.py()) => Err(value_error(text())),
+        found => found.map_err(|_| type_error(text())),
+    }
 }
 
 /// [`device_of`] where the argument may be missing.

@@ -1,7 +1,7 @@
 //! Elementwise loops whose operands are not all dense: they run in segments.
 //! Read next: `src/cpu/pointwise/drive/tiles.rs`, how elements get into tiles and out of them.
 
-use super::tiles::{fill, moved};
+use super::tiles::{copy_tile, fill};
 use super::*;
 
 /// How an operand is passed to the kernel.
@@ -167,7 +167,7 @@ impl SegmentPlan {
                 None => {
                     let out = self.out.get();
                     dispatch_width!(self.out_size, T => {
-                        moved::<T, false>(&self.nest, self.count, at, n, out.cast(), done.cast())
+                        copy_tile::<T, false>(&self.nest, self.count, at, n, out.cast(), done.cast())
                     });
                 }
             }
@@ -223,7 +223,7 @@ impl SegmentPlan {
                 let (from, to) = (s.base.get().cast::<T>(), into.cast::<T>());
                 match one {
                     Some(offset) => fill(to, n, *from.offset(offset)),
-                    None => moved::<T, true>(&self.nest, k, at, n, from, to),
+                    None => copy_tile::<T, true>(&self.nest, k, at, n, from, to),
                 }
             });
             if let Some(dtype) = s.narrow {

@@ -1,18 +1,18 @@
-//! Moves elements between an operand of any layout and a tile, in which they lie one after the other.
+//! Copies elements between an operand of any layout and a tile, which is contiguous.
 //!
-//! Rows of a few elements, such as coordinates of points, are moved by loops over rows, in which the length
+//! Rows of a few elements, such as coordinates of points, are copied by loops over rows, in which the length
 //! of a row is a constant: a loop within each of them would cost more than its elements.
 
 use crate::array::nest::Nest;
 use crate::cpu::pointwise::copy::strided;
 use crate::cpu::run::isa::{PlainBody, run_plain};
 
-/// The longest rows that are moved so.
+/// The longest rows that are copied so.
 pub(super) const SHORT_ROW: usize = 8;
 /// The most elements of a block of several short axes, whose places are looked up in a table.
 const BLOCK: usize = 64;
 
-/// Whether rows of elements of so many bytes are moved so: halves and pairs of doubles are worth no loops.
+/// Whether a loop over rows pays for elements of `size` bytes: float16 and complex128 have no such loops.
 pub(in crate::cpu::pointwise) fn is_short(nest: &Nest, size: usize) -> bool {
     nest.rank > 1 && nest.inner() <= SHORT_ROW && matches!(size, 1 | 4 | 8)
 }
@@ -23,7 +23,7 @@ pub(in crate::cpu::pointwise) fn is_short(nest: &Nest, size: usize) -> bool {
 /// # Safety
 /// The operand and the tile have these elements, and do not overlap.
 #[inline(never)]
-pub(in crate::cpu::pointwise) unsafe fn moved<T: Copy, const IN: bool>(
+pub(in crate::cpu::pointwise) unsafe fn copy_tile<T: Copy, const IN: bool>(
     nest: &Nest, k: usize, at: usize, n: usize, operand: *mut T, tile: *mut T,
 ) {
     let inner = nest.inner();
@@ -56,10 +56,10 @@ pub(in crate::cpu::pointwise) unsafe fn moved<T: Copy, const IN: bool>(
     }
 }
 
-/// [`moved`] into a tile by blocks of the two innermost axes.
+/// [`copy_tile`] into a tile by blocks of the two innermost axes.
 ///
 /// # Safety
-/// As for [`moved`].
+/// As for [`copy_tile`].
 unsafe fn blocks<T: Copy>(nest: &Nest, k: usize, at: usize, n: usize, operand: *mut T, tile: *mut T) {
     let last = nest.rank - 1;
     let (inner, size) = (nest.dims[last], nest.dims[last] * nest.dims[last - 1]);
@@ -91,10 +91,10 @@ unsafe fn blocks<T: Copy>(nest: &Nest, k: usize, at: usize, n: usize, operand: *
     }
 }
 
-/// [`moved`] for any length of rows.
+/// [`copy_tile`] for any length of rows.
 ///
 /// # Safety
-/// As for [`moved`].
+/// As for [`copy_tile`].
 #[inline(never)]
 unsafe fn runs<T: Copy, const IN: bool>(
     nest: &Nest, k: usize, at: usize, n: usize, operand: *mut T, tile: *mut T,
@@ -138,11 +138,11 @@ impl<T: Copy> PlainBody for Fill<'_, T> {
     }
 }
 
-/// [`moved`] for `count` whole rows of `LENGTH` elements, from row `first` on. A row that repeats one element
+/// [`copy_tile`] for `count` whole rows of `LENGTH` elements, from row `first` on. A row that repeats one element
 /// is written as `WIDE` of them, the next power of two, before the next row.
 ///
 /// # Safety
-/// As for [`moved`].
+/// As for [`copy_tile`].
 unsafe fn short_rows<T: Copy, const IN: bool, const LENGTH: usize, const WIDE: usize>(
     nest: &Nest, k: usize, first: usize, count: usize, operand: *mut T, mut tile: *mut T,
 ) {
