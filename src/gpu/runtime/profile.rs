@@ -83,8 +83,8 @@ pub fn begin(index: u8) -> Result<()> {
     let mut recorder = lock(&gpu.recorder);
     if recorder.profile.is_some() {
         return Err(Error::device(format!(
-            "gpu.profile: gpu:{index} is being profiled, here or by another thread, and profiles do not nest: \
-             leave that one first"
+            "gpu.profile: gpu:{index} is being profiled, here or by another thread, and profiles do not \
+             nest: leave that one first"
         )));
     }
     recorder.submit(gpu);

@@ -138,8 +138,8 @@ impl<T: Copy> PlainBody for Fill<'_, T> {
     }
 }
 
-/// [`copy_tile`] for `count` whole rows of `LENGTH` elements, from row `first` on. A row that repeats one element
-/// is written as `WIDE` of them, the next power of two, before the next row.
+/// [`copy_tile`] for `count` whole rows of `LENGTH` elements, from row `first` on. A row that repeats one
+/// element is written as `WIDE` of them, the next power of two, before the next row.
 ///
 /// # Safety
 /// As for [`copy_tile`].
