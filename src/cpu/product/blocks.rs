@@ -22,6 +22,10 @@ const RIGHT: usize = 2 << 20;
 const SCATTERED: usize = 1 << 19;
 /// Bytes of a row of the left operand from which packing pays: tiles load single elements at any stride.
 const DEEP: usize = 16 << 10;
+/// Bytes from one column of the left operand to the next from which packing pays: such lines share few sets.
+const APART: usize = 1 << 10;
+/// Steps of the depth packed at a time where rows are adjacent: all strips read their pages while they are near.
+const NEAR: usize = 16;
 /// Rows of a block: those of the left operand take a fifth of the second-level cache.
 const ROWS: usize = 96;
 /// Strips of rows up to which reading a right operand directly is cheaper than packing it.
@@ -70,7 +74,8 @@ impl<'a, M: Kernels> Blocks<'a, M> {
         let large = steps * p.n * bytes >= SCATTERED;
         let beside = p.right.free == 1 || p.n == 1;
         let pack_right = M::STEP > 1 || !beside || (large && p.m > DIRECT * M::ROWS);
-        let pack_left = M::STEP > 1 || (p.k * bytes >= DEEP && p.n > 4 * M::LANES && p.m > M::ROWS);
+        let far = p.k * bytes >= DEEP || p.left.depth.unsigned_abs() * bytes >= APART;
+        let pack_left = M::STEP > 1 || (far && p.n > 4 * M::LANES && p.m > M::ROWS);
         let shallow = steps <= SHALLOW && p.n > 16 * M::LANES && !pack_left;
         let few = M::TILES.iter().take_while(|tiles| tiles[3].is_some()).count();
         let wide = !pack_right && p.m <= few;
@@ -173,7 +178,7 @@ impl<'a, M: Kernels> Blocks<'a, M> {
     /// As for [`Blocks::run`]; `right` is the packed copy of the block's columns, if they are packed.
     unsafe fn block(&self, block: &Block, right: Option<*mut M::In>) -> Result<()> {
         let strips = block.rows.len().div_ceil(M::ROWS);
-        let packed = strips * M::ROWS * self.depth.min(self.steps) + M::LANES;
+        let packed = strips * Self::packed_strip(self.depth.min(self.steps));
         let mut left = Scratch::new(if self.pack_left { packed } else { 0 })?;
         let size = block.rows.len() * block.columns.len();
         // Partial sums.
@@ -209,25 +214,34 @@ impl<'a, M: Kernels> Blocks<'a, M> {
         block.rows.start + s * rows / strips..block.rows.start + (s + 1) * rows / strips
     }
 
+    /// Elements of a packed strip of the left operand: packing overwrites a vector behind the last step.
+    fn packed_strip(steps: usize) -> usize {
+        M::ROWS * steps + M::LANES
+    }
+
     /// Packs the left operand of a block.
     ///
     /// # Safety
     /// `to` has capacity for the block's rows, over `steps`.
     unsafe fn pack_block(&self, block: &Block, steps: &Range<usize>, to: *mut M::In) {
-        let first = steps.start * M::STEP;
-        for s in 0..block.rows.len().div_ceil(M::ROWS) {
-            let rows = self.rows_of(block, s);
-            // SAFETY: the rows exist, and the caller guarantees the capacity of `to`.
-            unsafe {
-                M::PACK(&Strip {
-                    from: self.p.left.at(rows.start, first),
-                    lane: self.p.left.free,
-                    step: self.p.left.depth,
-                    lanes: rows.len(),
-                    k: (steps.len() * M::STEP).min(self.p.k - first),
-                    to: to.add(s * M::ROWS * steps.len()),
-                    width: M::ROWS,
-                });
+        let strips = block.rows.len().div_ceil(M::ROWS);
+        let at_a_time = if self.p.left.free == 1 { NEAR } else { steps.len() };
+        for step in steps.clone().step_by(at_a_time) {
+            let first = step * M::STEP;
+            for s in 0..strips {
+                let rows = self.rows_of(block, s);
+                // SAFETY: the rows exist, and the caller guarantees the capacity of `to`.
+                unsafe {
+                    M::PACK(&Strip {
+                        from: self.p.left.at(rows.start, first),
+                        lane: self.p.left.free,
+                        step: self.p.left.depth,
+                        lanes: rows.len(),
+                        k: (at_a_time.min(steps.end - step) * M::STEP).min(self.p.k - first),
+                        to: to.add(s * Self::packed_strip(steps.len()) + (step - steps.start) * M::ROWS),
+                        width: M::ROWS,
+                    });
+                }
             }
         }
     }
@@ -285,7 +299,7 @@ impl<'a, M: Kernels> Blocks<'a, M> {
         for s in 0..block.rows.len().div_ceil(M::ROWS) {
             let rows = self.rows_of(block, s);
             let (a, a_row, a_step) = if self.pack_left {
-                (left.wrapping_add(s * M::ROWS * steps.len()).cast_const(), 1, M::ROWS as isize)
+                (left.wrapping_add(s * Self::packed_strip(steps.len())).cast_const(), 1, M::ROWS as isize)
             } else {
                 (self.p.left.at(rows.start, steps.start).cast(), self.p.left.free, self.p.left.depth)
             };
