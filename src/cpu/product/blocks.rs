@@ -24,6 +24,8 @@ const SCATTERED: usize = 1 << 19;
 const DEEP: usize = 16 << 10;
 /// Bytes from one column of the left operand to the next from which packing pays: such lines share few sets.
 const APART: usize = 1 << 10;
+/// Columns from which on packing the left operand costs little beside what tiles of fixed strides gain.
+const REUSED: usize = 384;
 /// Steps of the depth packed at a time where rows are adjacent: all strips read their pages while they are near.
 const NEAR: usize = 16;
 /// Rows of a block: those of the left operand take a fifth of the second-level cache.
@@ -75,7 +77,8 @@ impl<'a, M: Kernels> Blocks<'a, M> {
         let beside = p.right.free == 1 || p.n == 1;
         let pack_right = M::STEP > 1 || !beside || (large && p.m > DIRECT * M::ROWS);
         let far = p.k * bytes >= DEEP || p.left.depth.unsigned_abs() * bytes >= APART;
-        let pack_left = M::STEP > 1 || (far && p.n > 4 * M::LANES && p.m > M::ROWS);
+        let reused = p.n >= REUSED && p.k * bytes >= DEPTH / 4;
+        let pack_left = M::STEP > 1 || ((far && p.n > 4 * M::LANES || reused) && p.m > M::ROWS);
         let shallow = steps <= SHALLOW && p.n > 16 * M::LANES && !pack_left;
         let few = M::TILES.iter().take_while(|tiles| tiles[3].is_some()).count();
         let wide = !pack_right && p.m <= few;
@@ -105,7 +108,9 @@ impl<'a, M: Kernels> Blocks<'a, M> {
         let fits = RIGHT / (self.steps * size_of::<M::In>()) / self.width * self.width;
         let limit = if self.unfinished() { 1024 } else { usize::MAX };
         let columns = if self.pack_right { fits.max(8 * self.width).min(limit) } else { limit };
-        for j in (0..self.p.n).step_by(columns.min(self.p.n)) {
+        // About equally many columns at a time: each time, the left operand is packed again.
+        let columns = self.p.n.div_ceil(self.p.n.div_ceil(columns)).next_multiple_of(self.width);
+        for j in (0..self.p.n).step_by(columns) {
             let columns = j..self.p.n.min(j.saturating_add(columns));
             let strips = if self.pack_right { columns.len().div_ceil(self.width) } else { 0 };
             let mut right = Scratch::new(strips * self.width * self.steps)?;

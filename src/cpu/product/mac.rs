@@ -75,7 +75,7 @@ macro_rules! compiled {
             use super::*;
             /// [`tile`] with these instructions.
             $(#[target_feature(enable = $features)])?
-            pub unsafe fn tiles<M: Mac, const R: usize, const V: usize>(t: &Tile<M>) {
+            pub unsafe fn tiles<M: Kernels, const R: usize, const V: usize>(t: &Tile<M>) {
                 // SAFETY: the caller guarantees the conditions of `tile` and the features.
                 unsafe { tile::<M, R, V>(t) }
             }

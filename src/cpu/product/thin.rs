@@ -84,16 +84,11 @@ impl<'a, S: Copy, O: Copy> Thin<'a, S, O> {
             let four = at + GROUP <= columns;
             // The second group of rows finds the columns in the first-level cache.
             for row in (0..self.rows).step_by(GROUP) {
-                let inner = Inner::<M> {
-                    k: self.p.k / M::STEP,
-                    a: self.short.at(row, 0).cast(),
-                    a_row: self.short.free * size,
-                    b: self.long.at(first + at, 0).cast(),
-                    b_column: self.long.free * size,
-                    out: piece.at.wrapping_offset(row as isize * out_row + at as isize * out_column),
-                    out_row,
-                    out_column,
-                };
+                let (a, a_row) = (self.short.at(row, 0).cast(), self.short.free * size);
+                let (b, b_column) = (self.long.at(first + at, 0).cast(), self.long.free * size);
+                let out = piece.at.wrapping_offset(row as isize * out_row + at as isize * out_column);
+                let k = self.p.k / M::STEP;
+                let inner = Inner::<M> { k, a, a_row, b, b_column, out, out_row, out_column };
                 let rows = GROUP.min(self.rows - row);
                 // SAFETY: the caller guarantees operands and piece, and rows and columns lie inside.
                 unsafe { M::INNER[rows - 1][four as usize](&inner) };

@@ -39,29 +39,36 @@ pub type TileFn<M> = unsafe fn(&Tile<M>);
 /// # Safety
 /// As for [`Mac`]: operands and result of the [`Tile`] exist in this size; no other thread writes the result.
 #[inline(always)]
-pub unsafe fn tile<M: Mac, const R: usize, const V: usize>(t: &Tile<M>) {
+pub unsafe fn tile<M: Kernels, const R: usize, const V: usize>(t: &Tile<M>) {
+    let full = t.columns == V * M::LANES;
     // SAFETY: the caller guarantees operands, result and instructions.
     unsafe {
-        if M::Operands::MASKS || t.columns < V * M::LANES {
-            sums::<M, R, V, true>(t);
+        if V == 2 && R == M::ROWS && full && (t.a_row, t.a_step) == (1, R as isize) {
+            sums::<M, R, V, false, true>(t);
+        } else if M::Operands::MASKS || !full {
+            sums::<M, R, V, true, false>(t);
         } else {
-            sums::<M, R, V, false>(t);
+            sums::<M, R, V, false, false>(t);
         }
     }
 }
 
-/// [`tile`], whose last vectors are incomplete if `PART`.
+/// [`tile`], whose last vectors are incomplete if `PART`; the left operand is packed if `PACKED`: strides that
+/// the compiler knows leave the loop nothing but loads and multiply-adds.
 ///
 /// # Safety
 /// As for [`tile`].
 #[inline(always)]
-unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Tile<M>) {
+unsafe fn sums<M: Kernels, const R: usize, const V: usize, const PART: bool, const PACKED: bool>(
+    t: &Tile<M>,
+) {
+    let (a_row, a_step) = if PACKED { (1, R as isize) } else { (t.a_row, t.a_step) };
     let tail = (V - 1) * M::LANES;
     let last = t.columns - tail;
     // A pointer for every third row: indexed addresses reach the two after it, so six registers do.
     let mut a = [t.a; 4];
     for i in 1..4 {
-        a[i] = a[i - 1].wrapping_offset(3 * t.a_row);
+        a[i] = a[i - 1].wrapping_offset(3 * a_row);
     }
     let mut b = t.b;
     // SAFETY: the caller guarantees the tile; pointers beyond the operands are computed, but not read.
@@ -85,13 +92,13 @@ unsafe fn sums<M: Mac, const R: usize, const V: usize, const PART: bool>(t: &Til
                 (V..2 * V).for_each(|v| fetch(b.wrapping_add(v * M::LANES)));
             }
             for (i, sums) in sums.iter_mut().enumerate() {
-                let x = M::Operands::splat(*a[i / 3].offset((i % 3) as isize * t.a_row));
+                let x = M::Operands::splat(*a[i / 3].offset((i % 3) as isize * a_row));
                 for v in 0..V {
                     sums[v] = M::mac(sums[v], x, y[v]);
                 }
             }
             for a in &mut a[..R.div_ceil(3)] {
-                *a = a.wrapping_offset(t.a_step);
+                *a = a.wrapping_offset(a_step);
             }
             b = b.wrapping_offset(t.b_step);
         }
@@ -124,18 +131,9 @@ pub unsafe fn single<M: Kernels>(p: &Product<M::Stored, M::Out>) -> bool {
         return false;
     }
     let Some(compute) = M::TILES[p.m - 1][p.n.div_ceil(M::LANES) - 1] else { return false };
-    let tile = Tile {
-        k: p.k,
-        a: p.left.data.cast(),
-        a_row: p.left.free,
-        a_step: p.left.depth,
-        b: p.right.data.cast(),
-        b_step: p.right.depth,
-        out,
-        out_row,
-        columns: p.n,
-        add: false,
-    };
+    let (k, a, a_row, a_step) = (p.k, p.left.data.cast(), p.left.free, p.left.depth);
+    let (b, b_step, columns) = (p.right.data.cast(), p.right.depth, p.n);
+    let tile = Tile { k, a, a_row, a_step, b, b_step, out, out_row, columns, add: false };
     // SAFETY: the caller guarantees operands, result and instructions; the product fits the tile.
     unsafe { compute(&tile) };
     true

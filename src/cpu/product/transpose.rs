@@ -40,22 +40,26 @@ pub unsafe fn transpose<V: Turn>(square: Square, to: *mut V::Number, width: usiz
     }
 }
 
+/// Transposes the 4 x 4 squares of floats in the quarters of registers `r`, by way of `t`.
+macro_rules! quarters {
+    ($r:ident, $t:ident, $low:ident, $high:ident, $shuffle:ident) => {
+        for i in (0..Self::LANES).step_by(2) {
+            ($t[i], $t[i + 1]) = ($low($r[i], $r[i + 1]), $high($r[i], $r[i + 1]));
+        }
+        for j in (0..Self::LANES).step_by(4) {
+            let pair = |i: usize| ($shuffle::<0x44>($t[i], $t[i + 2]), $shuffle::<0xee>($t[i], $t[i + 2]));
+            (($r[j], $r[j + 1]), ($r[j + 2], $r[j + 3])) = (pair(j), pair(j + 1));
+        }
+    };
+}
+
 impl Turn for F32x16 {
     #[inline(always)]
     unsafe fn turn(mut r: Rows<Self>) -> Rows<Self> {
         // SAFETY: the caller guarantees AVX-512.
         unsafe {
             let mut t = r;
-            for i in 0..8 {
-                t[2 * i] = _mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-                t[2 * i + 1] = _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-            }
-            for j in [0, 4, 8, 12] {
-                r[j] = _mm512_shuffle_ps::<0x44>(t[j], t[j + 2]);
-                r[j + 1] = _mm512_shuffle_ps::<0xee>(t[j], t[j + 2]);
-                r[j + 2] = _mm512_shuffle_ps::<0x44>(t[j + 1], t[j + 3]);
-                r[j + 3] = _mm512_shuffle_ps::<0xee>(t[j + 1], t[j + 3]);
-            }
+            quarters!(r, t, _mm512_unpacklo_ps, _mm512_unpackhi_ps, _mm512_shuffle_ps);
             // r[4 g + s] holds, in its quarter p, lanes 4 g to 4 g + 3 of step 4 p + s.
             for s in 0..4 {
                 let even = |x, y| _mm512_shuffle_f32x4::<0x88>(x, y);
@@ -98,16 +102,7 @@ impl Turn for F32x8 {
         // SAFETY: the caller guarantees AVX2.
         unsafe {
             let mut t = r;
-            for i in 0..4 {
-                t[2 * i] = _mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]);
-                t[2 * i + 1] = _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]);
-            }
-            for j in [0, 4] {
-                r[j] = _mm256_shuffle_ps::<0x44>(t[j], t[j + 2]);
-                r[j + 1] = _mm256_shuffle_ps::<0xee>(t[j], t[j + 2]);
-                r[j + 2] = _mm256_shuffle_ps::<0x44>(t[j + 1], t[j + 3]);
-                r[j + 3] = _mm256_shuffle_ps::<0xee>(t[j + 1], t[j + 3]);
-            }
+            quarters!(r, t, _mm256_unpacklo_ps, _mm256_unpackhi_ps, _mm256_shuffle_ps);
             for s in 0..4 {
                 t[s] = _mm256_permute2f128_ps::<0x20>(r[s], r[4 + s]);
                 t[4 + s] = _mm256_permute2f128_ps::<0x31>(r[s], r[4 + s]);

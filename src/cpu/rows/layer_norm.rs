@@ -82,16 +82,9 @@ pub fn layer_norm(
     let (lead, rows, n) = leading(x, axes);
     let (y, mean, rstd) = (fresh(x.shape(), dtype)?, fresh(lead, dtype)?, fresh(lead, dtype)?);
     with_float!(dtype, T => {
-        let op = LayerNorm::<T> {
-            x: start(&wide),
-            weight: weight.as_ref().map(start),
-            bias: bias.as_ref().map(start),
-            y: start(&y),
-            mean: start(&mean),
-            rstd: start(&rstd),
-            n,
-            eps,
-        };
+        let (weight, bias) = (weight.as_ref().map(start), bias.as_ref().map(start));
+        let (x, y, mean, rstd) = (start(&wide), start(&y), start(&mean), start(&rstd));
+        let op = LayerNorm::<T> { x, weight, bias, y, mean, rstd, n, eps };
         each_row::<T, _>(&op, rows, n)
     });
     Ok((cast(&y, x.dtype())?, mean, rstd))
@@ -166,17 +159,9 @@ pub fn layer_norm_vjp(
     let dx = fresh(x.shape(), dtype)?;
     let sums = Array::full(Shape::new(&[pieces, 2, n])?, 0.0, dtype)?;
     with_float!(dtype, T => {
-        let op = LayerNormVjp::<T> {
-            g: start(&wide_g),
-            x: start(&wide_x),
-            weight: wide_weight.as_ref().map(start),
-            mean: start(&mean),
-            rstd: start(&rstd),
-            dx: start(&dx),
-            sums: start(&sums),
-            piece,
-            n,
-        };
+        let (weight, sums) = (wide_weight.as_ref().map(start), start(&sums));
+        let (g, x, dx, mean, rstd) = (start(&wide_g), start(&wide_x), start(&dx), start(&mean), start(&rstd));
+        let op = LayerNormVjp::<T> { g, x, weight, mean, rstd, dx, sums, piece, n };
         parallel_for(pieces, 4096usize.div_ceil((piece * n).max(1)), |range| {
             launch::<T, _>(&op, range.start * piece..rows.min(range.end * piece));
         });
