@@ -26,7 +26,7 @@ const DEEP: usize = 16 << 10;
 const APART: usize = 1 << 10;
 /// Columns from which on packing the left operand costs little beside what tiles of fixed strides gain.
 const REUSED: usize = 384;
-/// Steps of the depth packed at a time where rows are adjacent: all strips read their pages while they are near.
+/// Steps packed at a time where rows are adjacent, so that all strips read a page before the next.
 const NEAR: usize = 16;
 /// Rows of a block: those of the left operand take a fifth of the second-level cache.
 const ROWS: usize = 96;

@@ -53,8 +53,8 @@ pub unsafe fn tile<M: Kernels, const R: usize, const V: usize>(t: &Tile<M>) {
     }
 }
 
-/// [`tile`], whose last vectors are incomplete if `PART`; the left operand is packed if `PACKED`: strides that
-/// the compiler knows leave the loop nothing but loads and multiply-adds.
+/// [`tile`], whose last vectors are incomplete if `PART`; the left operand is packed if `PACKED`: strides
+/// that the compiler knows leave the loop nothing but loads and multiply-adds.
 ///
 /// # Safety
 /// As for [`tile`].
