@@ -1,6 +1,9 @@
-"""Einstein summation by matrix products: operands are contracted pairwise, from left to right."""
+"""Einstein summation by matrix products: operands are contracted pairwise, in an order that costs little."""
 
+import functools
 from typing import Any
+
+import numpy as np
 
 from wengert import _core
 from wengert._arguments import operands as as_tensors
@@ -82,6 +85,20 @@ def _pair(x: Tensor, s: str, y: Tensor, t: str, needed: set[str]) -> tuple[Tenso
     return out.reshape([sizes[c] for c in letters]), "".join(letters)
 
 
+@functools.lru_cache(maxsize=512)
+def _order(terms: tuple[str, ...], output: str, shapes: tuple[tuple[int, ...], ...]) -> list[tuple[int, ...]]:
+    """Which operands to contract with each other, step by step: NumPy's greedy search.
+
+    Positions are those in the list of what is left, at whose end each result goes.
+    """
+    stand_ins = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+    try:
+        path, _ = np.einsum_path(f"{','.join(terms)}->{output}", *stand_ins, optimize="greedy")
+    except ValueError:  # shapes that do not fit: the contraction itself says which
+        return [(0, 1)] * (len(terms) - 1)
+    return path[1:]
+
+
 # Axes that are numbers, in the order in which letters sort.
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -135,11 +152,19 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     for x in tensors[1:]:
         dtype = _core.result_type(_core.empty(1, dtype=dtype), _core.empty(1, dtype=x.dtype))
     work = [_diagonals(x.to(dtype), s) for x, s in zip(tensors, terms)]
-    x, s = work[0]
-    for k, (y, t) in enumerate(work[1:], 1):
-        needed = set(output).union(*[term for _, term in work[k + 1 :]])
-        x, s = _sum_unused(x, s, needed | set(t))
-        y, t = _sum_unused(y, t, needed | set(s))
-        x, s = _pair(x, s, y, t, needed)
+    order = [tuple(range(len(work)))]
+    if len(work) > 2:
+        order = _order(tuple(t for _, t in work), output, tuple(tuple(x.shape) for x, _ in work))
+    for group in order:
+        x, s = work[group[0]]
+        others = [work[k] for k in group[1:]]
+        work = [pair for k, pair in enumerate(work) if k not in group]
+        for k, (y, t) in enumerate(others, 1):
+            needed = set(output).union(*[term for _, term in (*others[k:], *work)])
+            x, s = _sum_unused(x, s, needed | set(t))
+            y, t = _sum_unused(y, t, needed | set(s))
+            x, s = _pair(x, s, y, t, needed)
+        work.append((x, s))
+    [(x, s)] = work
     x, s = _sum_unused(x, s, set(output))
     return x.permute([s.index(c) for c in output]) if s != output else x

@@ -6,7 +6,7 @@ from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
 
-from ._method import index_dtype, method, on_axis, positions_like
+from ._method import method, on_axis, positions_like
 from .scattering import REDUCTIONS, index_copy, same_dtype, scatter_reduce
 
 __all__ = [
@@ -32,8 +32,7 @@ def select_scatter(input: Tensor, src: Any, dim: int, index: int) -> Tensor:
             f"select_scatter: index {index} is out of range for axis {axis} of length {length} of shape "
             f"{tuple(x.shape)}"
         )
-    source = operand("select_scatter", src, input)
-    return _placed("select_scatter", x, axis, [index % length], source.unsqueeze(axis), tuple(source.shape))
+    return _placed("select_scatter", x, axis, index, operand("select_scatter", src, input))
 
 
 @method
@@ -44,9 +43,7 @@ def slice_scatter(
     x, axis = _with_axis("slice_scatter", input, dim)
     if step < 1:
         raise ValueError(f"slice_scatter: step must be at least 1, got {step}")
-    source = operand("slice_scatter", src, input)
-    places = list(range(*slice(start, end, step).indices(x.shape[axis])))
-    return _placed("slice_scatter", x, axis, places, source, tuple(source.shape))
+    return _placed("slice_scatter", x, axis, slice(start, end, step), operand("slice_scatter", src, input))
 
 
 def _with_axis(name: str, input: Tensor, dim: int) -> tuple[Tensor, int]:
@@ -55,18 +52,14 @@ def _with_axis(name: str, input: Tensor, dim: int) -> tuple[Tensor, int]:
     return on_axis(name, input, dim)
 
 
-def _placed(
-    name: str, x: Tensor, axis: int, places: list[int], source: Tensor, given: tuple[int, ...]
-) -> Tensor:
-    expected = [len(places) if k == axis else n for k, n in enumerate(x.shape)]
-    if list(source.shape) != expected:
-        if name == "select_scatter":
-            del expected[axis]
+def _placed(name: str, x: Tensor, axis: int, part: int | slice, source: Tensor) -> Tensor:
+    key = (*[slice(None)] * axis, part)
+    expected = tuple(x.detach()[key].shape)
+    if tuple(source.shape) != expected:
         raise _core.ShapeError(
-            f"{name}: src has shape {given}, expected {tuple(expected)} as the part it replaces"
+            f"{name}: src has shape {tuple(source.shape)}, expected {expected} as the part it replaces"
         )
-    index = _core.tensor(places, dtype=index_dtype(x), device=x.device)
-    return index_copy(x, axis, index, source.to(x.dtype))
+    return x._written(key, source.to(x.dtype), False)
 
 
 @method
@@ -103,17 +96,14 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
         raise _core.ShapeError(
             f"fill_diagonal_: a matrix expected, or more axes of one length, got shape {shape}"
         )
-    # Strides of a contiguous tensor: the diagonal steps along all of them at once.
-    step = 1
-    for n in shape[1:]:
-        step = step * n + 1 if len(shape) == 2 else step
-    if len(shape) > 2:
-        step = sum(shape[0] ** k for k in range(len(shape)))
-    flat = positions_like(input, input.numel())
-    mask = flat % step == 0
-    if len(shape) == 2 and not wrap:
-        mask = mask & (flat < shape[1] * shape[1])
-    return input.masked_fill_(mask.reshape(shape), fill_value)
+    if len(shape) > 2 or not wrap:
+        places = positions_like(input, min(shape))
+        input[(places,) * len(shape)] = fill_value
+        return input
+    # Row by row, the diagonal moves one column on; after the last column one row is left out.
+    flat = positions_like(input, -(-input.numel() // (shape[1] + 1))) * (shape[1] + 1)
+    input[flat // max(shape[1], 1), flat % max(shape[1], 1)] = fill_value
+    return input
 
 
 @method
