@@ -167,8 +167,8 @@ ROWS = [
         "LSTM language model, 1,024 steps",
         Target(ratio=1 / 8, of="torch"),
         torchlike(language_model),
-        limit="65 operations a step on 14 numbers each, 67,000 in all: the call from Python, a value and a node of the tape are what an "
-        "operation costs, and no function has more than 5 % of the time.",
+        limit="65 operations a step on 14 numbers each, 67,000 in all: the call from Python, a value and a node of "
+        "the tape are what an operation costs, and no function has more than 5 % of the time.",
     ),
     Row("hand: 300 backward passes", Target(ratio=1 / 8, of="torch"), torchlike(hand)),
     Row(

@@ -520,7 +520,7 @@ class Tensor:
     @property
     def device(self) -> _device:
         """Where the tensor lies."""
-    def diag(self, diagonal: builtins.int = 0) -> Tensor:
+    def diag(self, /, diagonal: builtins.int = 0) -> Tensor:
         """A vector as a diagonal matrix, or the diagonal of a matrix. A copy; `diagonal()` gives the view."""
     def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
         """Matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
@@ -609,7 +609,7 @@ class Tensor:
         """`trunc`, in place."""
     def flatten(self, /, start_dim: builtins.int = 0, end_dim: builtins.int = ...) -> Tensor:
         """Axes `start_dim` to `end_dim` merged into one."""
-    def flip(self, *dims: _Sizes) -> Tensor:
+    def flip(self, /, *dims: _Sizes) -> Tensor:
         """Reversed along `dims`. A copy."""
     def fliplr(self) -> Tensor:
         """The second axis the other way round."""
@@ -1141,7 +1141,7 @@ class Tensor:
         """`input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
     def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
         """`renorm`, in place."""
-    def repeat(self, *dims: _Sizes) -> Tensor:
+    def repeat(self, /, *dims: _Sizes) -> Tensor:
         """The tensor laid side by side, `dims[i]` times along axis `i`. A copy."""
     def repeat_interleave(self, repeats: _Operand | None = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
         """Each element (along `dim`, each slice) `repeats` times in a row."""
@@ -1161,10 +1161,10 @@ class Tensor:
     @property
     def retains_grad(self) -> builtins.bool:
         """Whether `retain_grad()` was called on this result."""
-    def roll(self, shifts: _Sizes, dims: _Dims = None) -> Tensor:
+    def roll(self, /, shifts: _Sizes, dims: _Dims = ...) -> Tensor:
         """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy."""
     def rot90(self, k: builtins.int = 1, dims: _Dims = (0, 1)) -> Tensor:
-        """Turned by `k` quarters in the plane of two axes, from the first towards the second. A copy."""
+        """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
     def round(self, *, decimals: builtins.int = 0) -> Tensor:
         """Nearest integer, ties to even."""
     def round_(self, *, decimals: builtins.int = 0) -> Tensor:
@@ -1307,7 +1307,7 @@ class Tensor:
         """`tanhshrink`, in place."""
     def tensor_split(self, indices_or_sections: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
         """Parts along `dim`, which are views."""
-    def tile(self, *dims: _Sizes) -> Tensor:
+    def tile(self, /, *dims: _Sizes) -> Tensor:
         """The tensor laid side by side; missing leading counts are 1. A copy."""
     @overload
     def to(self, dtype: _DTypeLike, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:

@@ -1164,10 +1164,10 @@ def repeat_interleave(input: _Operand, repeats: _Operand | None = None, dim: bui
     """Each element (along `dim`, each slice) `repeats` times in a row."""
 def reshape(input: Tensor, shape: _Sizes) -> Tensor:
     """The same elements in row-major order with another shape; one length may be -1."""
-def roll(input: _Operand, shifts: _Sizes, dims: _Dims = None, *, out: Tensor | None = None) -> Tensor:
+def roll(input: _Operand, shifts: _Sizes, dims: _Dims = ..., *, out: Tensor | None = None) -> Tensor:
     """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy."""
 def rot90(input: _Operand, k: builtins.int = 1, dims: _Dims = (0, 1), *, out: Tensor | None = None) -> Tensor:
-    """Turned by `k` quarters in the plane of two axes, from the first towards the second. A copy."""
+    """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
 def round(input: _Operand, *, decimals: builtins.int = 0, out: Tensor | None = None) -> Tensor:
     """Nearest integer, ties to even."""
 def round_(input: Tensor, *, decimals: builtins.int = 0) -> Tensor:

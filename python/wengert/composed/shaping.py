@@ -27,6 +27,7 @@ __all__ = [
     "dstack",
     "logspace",
     "repeat_interleave",
+    "rot90",
     "tril_indices",
     "take_along_dim",
     "triu_indices",
@@ -359,3 +360,19 @@ def logspace(
         start, end = (x.trunc() if isinstance(x, Tensor) else int(x) for x in (start, end))
     exponents = linspace(start, end, steps, dtype=_core.float64)
     return (base**exponents).to(kind).to(device or "cpu")
+
+
+@method
+def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+    """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
+    if len(dims) != 2 or dims[0] % max(input.ndim, 1) == dims[1] % max(input.ndim, 1):
+        raise ValueError(
+            f"rot90: two different axes expected, got {tuple(dims)} for a tensor with {input.ndim} axes"
+        )
+    a, b = dims
+    quarter = k % 4
+    if quarter == 0:
+        return input.clone()
+    if quarter == 2:
+        return input.flip(a, b)
+    return input.transpose(a, b).flip(a if quarter == 1 else b)

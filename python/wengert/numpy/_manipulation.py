@@ -7,7 +7,7 @@ from wengert import _core
 from wengert._arguments import operand, operands
 from wengert._core import Tensor
 from wengert._functions import broadcast_shapes, broadcast_tensors
-from wengert.composed.copies import reversed_view
+from wengert.composed._method import on_axis
 
 from ._dtypes import result_type
 
@@ -98,7 +98,12 @@ def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """Reversed along some axes, all by default."""
     x = operand("flip", x)
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
-    return reversed_view(x, axes) if axes else x.clone()
+    reversed_axes = {on_axis("flip", x, k)[1] for k in axes}
+    return (
+        x[tuple(slice(None, None, -1 if k in reversed_axes else None) for k in range(x.ndim))]
+        if reversed_axes
+        else x.clone()
+    )
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:

@@ -12,6 +12,7 @@ use crate::py::args::LARGE;
 use crate::py::prelude::*;
 use crate::py::relative::Compared;
 use crate::py::tensor::wrap;
+use crate::py::writes::aliasing::same_memory;
 use crate::py::writes::inplace;
 use pyo3::basic::CompareOp;
 
@@ -228,14 +229,20 @@ methods! {
     };
 }
 
+/// Returns `out`, or a copy of it if it shares memory with the operand `x`.
+#[inline]
+pub fn apart(out: Tensor, x: &Tensor) -> Result<Tensor> {
+    if same_memory(&out, x) { out.copied() } else { Ok(out) }
+}
+
 impl PyTensor {
-    /// Applies `f` to this tensor, without the interpreter lock if it is large.
+    /// Applies `f` to this tensor, without the interpreter lock if it is large; the result has memory of its own.
     #[inline]
     pub fn apply(
         &self, py: Python<'_>, f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
     ) -> PyResult<PyTensor> {
         let t = self.value()?;
-        run(py, t.numel(), || f(&t)).map(PyTensor::from)
+        run(py, t.numel(), || apart(f(&t)?, &t)).map(PyTensor::from)
     }
 }
 

@@ -5,6 +5,7 @@ use crate::array::shape::normalize_axis;
 use crate::ops::views::join;
 use crate::py::args::shape;
 use crate::py::prelude::*;
+use crate::py::tensor::operators::apart;
 
 /// Lengths of the pieces of `size` elements in `length`; the last may be shorter.
 pub fn pieces(length: usize, size: usize) -> Vec<usize> {
@@ -104,7 +105,7 @@ pub fn tiled(x: &Tensor, counts: &[i64]) -> PyResult<Tensor> {
         merged[i] = merged[i].saturating_mul(n);
         out = wide.reshape(&Shape::new(&merged)?)?;
     }
-    Ok(out)
+    Ok(apart(out, x)?)
 }
 
 /// Returns the diagonal of two axes as a new last axis, a view.
@@ -127,8 +128,14 @@ pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
     matrix.narrow(-2, top, length)?.narrow(-1, left, length)?.main_diagonal()
 }
 
-/// Returns a matrix with `x` on its diagonal: a column padded to rows of `n + 1`, flattened, cut to `n * n`.
-pub fn diagonal_matrix(x: &Tensor, offset: i64) -> Result<Tensor> {
+/// Returns a matrix with the vector `x` on its diagonal (a column padded to rows of `n + 1`, flattened, cut to
+/// `n * n`), or the diagonal of the matrix `x`.
+pub fn matrix_or_diagonal(x: &Tensor, offset: i64) -> Result<Tensor> {
+    match x.rank() {
+        1 => {}
+        2 => return diagonal(x, offset, 0, 1),
+        _ => return Err(Error::shape(format!("diag: one or two axes expected, got shape {}", x.shape()))),
+    }
     let n = x.numel();
     let size = n.saturating_add(offset.unsigned_abs() as usize);
     if n == 0 {

@@ -7,7 +7,7 @@ use crate::py::data::create::Any;
 use crate::py::data::dtype::optional_dtype;
 use crate::py::prelude::*;
 use crate::py::tensor::object;
-use crate::py::tensor::operators::binary_of;
+use crate::py::tensor::operators::{apart, binary_of};
 use crate::py::tensor::scan::in_dtype;
 
 /// Returns axes and `keepdim` of a reduction, from either spelling.
@@ -239,7 +239,7 @@ fn extremum<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some(dim) = dim.filter(|d| !d.is_none()) else {
         let t = x.value()?;
-        return object(py, run(py, t.numel(), || all(&t, None, keep).named(name))?);
+        return object(py, run(py, t.numel(), || apart(all(&t, None, keep).named(name)?, &t))?);
     };
     if let Ok(other) = dim.cast::<PyTensor>() {
         return object(py, binary_of(py, &*x.value()?, &Arg::Tensor(value(other)?), of_two, false)?);

@@ -4,7 +4,7 @@ use crate::py::args::{amount, either};
 use crate::py::data::create::Any;
 use crate::py::data::dtype::optional_dtype;
 use crate::py::prelude::*;
-use crate::py::tensor::reduce::difference;
+use crate::py::tensor::{operators::apart, reduce::difference};
 
 /// Applies `f` in `dtype` if given, where integers may widen: the result is cast to `dtype` again.
 pub fn in_dtype(
@@ -30,7 +30,8 @@ impl PyTensor {
         &self, py: Python<'py>, f: impl FnOnce(&Tensor) -> Result<(Tensor, Tensor)> + Send,
     ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
-        let both = run(py, t.numel(), || f(&t))?;
+        let (values, indices) = run(py, t.numel(), || f(&t))?;
+        let both = (apart(values, &t)?, indices);
         py.import("wengert._results")?.getattr("Along")?.call1(both)
     }
 }

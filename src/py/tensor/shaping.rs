@@ -6,7 +6,7 @@ use crate::py::args::{Dims, Listed, MOST_ROWS, amount, count, inferred_shape, in
 use crate::py::data::dtype::PyDType;
 use crate::py::prelude::*;
 use crate::py::tensor::attach::{apply as view_of, apply_all};
-use crate::py::tensor::rearrange::{diagonal, diagonal_matrix, expanded, moved, pieces, rolled, tiled};
+use crate::py::tensor::rearrange::{diagonal, expanded, matrix_or_diagonal, moved, pieces, rolled, tiled};
 use smallvec::SmallVec;
 
 /// Returns views as a tuple of tensors.
@@ -82,13 +82,13 @@ views! {
 }
 
 methods! {
-    /// Reversed along `dims`.
+    /// Reversed along `dims`. A copy.
     #[pyo3(signature = (*dims))]
     flip(dims: &Bound<'_, PyTuple>) = {
         let axes = integers(dims)?;
         move |x| x.flip(&axes)
     };
-    /// Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end.
+    /// Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy.
     #[pyo3(signature = (shifts, dims=Dims(None)))]
     roll(shifts: Dims, dims: Dims) = |x| {
         match &dims.0 {
@@ -102,6 +102,9 @@ methods! {
     /// The upper triangle of the last two axes, zero below `diagonal`.
     #[pyo3(signature = (diagonal=0))]
     triu(#[pyo3(from_py_with = whole)] diagonal: i64) = |x| x.triangle(diagonal, true).named("triu");
+    /// A vector as a diagonal matrix, or the diagonal of a matrix. A copy; `diagonal()` gives the view.
+    #[pyo3(signature = (diagonal=0))]
+    diag(#[pyo3(from_py_with = whole)] diagonal: i64) = |x| matrix_or_diagonal(x, diagonal);
     /// Sum of the diagonal of a matrix.
     trace() = |x| diagonal(x, 0, 0, 1).named("trace")?.sum(None, false);
 }
@@ -255,7 +258,7 @@ impl PyTensor {
         views_of(slf, |x| (0..length).map(|i| x.select_index(axis, i)).collect())
     }
 
-    /// The tensor laid side by side, `dims[i]` times along axis `i`.
+    /// The tensor laid side by side, `dims[i]` times along axis `i`. A copy.
     #[pyo3(signature = (*dims))]
     fn repeat(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let (counts, rank) = (integers(dims)?, self.read().t.rank());
@@ -268,25 +271,12 @@ impl PyTensor {
         Ok(tiled(&*self.value()?, &counts)?.into())
     }
 
-    /// The tensor laid side by side; missing leading counts are 1.
+    /// The tensor laid side by side; missing leading counts are 1. A copy.
     #[pyo3(signature = (*dims))]
     fn tile(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
         let given = integers(dims)?;
         let mut counts = vec![1; self.read().t.rank().saturating_sub(given.len())];
         counts.extend(given);
         Ok(tiled(&*self.value()?, &counts)?.into())
-    }
-
-    /// A vector as a diagonal matrix, or the diagonal of a matrix.
-    #[pyo3(signature = (diagonal=0))]
-    fn diag(slf: &Bound<'_, Self>, #[pyo3(from_py_with = whole)] diagonal: i64) -> PyResult<PyTensor> {
-        match shape_of(slf).rank() {
-            1 => Ok(diagonal_matrix(&value(slf)?, diagonal)?.into()),
-            2 => Self::diagonal(slf, diagonal, 0, 1),
-            _ => {
-                Err(Error::shape(format!("diag: one or two axes expected, got shape {}", shape_of(slf)))
-                    .into())
-            }
-        }
     }
 }

@@ -37,7 +37,8 @@ pub fn deeper(name: &str) -> Result<OnDrop<impl FnMut() + use<>>> {
 }
 
 /// Whether two tensors have the same buffer.
-fn same(a: &Tensor, b: &Tensor) -> bool {
+#[inline]
+pub fn same_memory(a: &Tensor, b: &Tensor) -> bool {
     matches!((saving::bottom(a), saving::bottom(b)), (Some(a), Some(b)) if a.buffer().same(b.buffer()))
 }
 
@@ -45,14 +46,17 @@ fn same(a: &Tensor, b: &Tensor) -> bool {
 /// inputs marked as dirty own their memory.
 pub fn shared(x: &[Tensor], y: &[Tensor], dirty: &[usize]) -> Vec<bool> {
     let other = |i: usize| y.iter().enumerate().filter(move |(j, _)| *j != i).map(|(_, t)| t);
-    let is = |(i, t): (usize, &Tensor)| !dirty.contains(&i) && x.iter().chain(other(i)).any(|o| same(o, t));
+    let is =
+        |(i, t): (usize, &Tensor)| !dirty.contains(&i) && x.iter().chain(other(i)).any(|o| same_memory(o, t));
     y.iter().enumerate().map(is).collect()
 }
 
 /// Copies the memory of a gradient if it is shared with a tensor that the rule read.
 pub fn apart(g: Tensor, saved: &[Tensor]) -> Result<Tensor> {
     match saving::bottom(&g) {
-        Some(memory) if saved.iter().any(|s| same(s, &g)) => Ok(over_memory(&g, &eval::copied(memory)?)),
+        Some(memory) if saved.iter().any(|s| same_memory(s, &g)) => {
+            Ok(over_memory(&g, &eval::copied(memory)?))
+        }
         _ => Ok(g),
     }
 }
