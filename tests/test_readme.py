@@ -1,30 +1,70 @@
-"""Every example of README.md runs, in order, in one namespace, and prints what the page says it prints."""
+"""README.md: examples run in order, in one namespace, and print what the page says; pictures and times are current."""
 
-import contextlib
-import io
+import math
 import re
 from pathlib import Path
 
-README = Path(__file__).parent.parent / "README.md"
-# A python block and, if it stands right behind it, the text block with its output.
-BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n*^```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+import pytest
+from programs import ROOT, module
 
+pictures = module("pictures", "tools")
 
-def examples() -> list[tuple[int, str, str | None]]:
-    """(line number, code, expected output or None) of each block."""
-    page = README.read_text(encoding="utf-8")
-    return [(page.count("\n", 0, found.start(1)) + 1, found[1], found[2]) for found in BLOCK.finditer(page)]
+# A cell of the table of times, and the microseconds in its units.
+TIME = re.compile(r"(\S+) (us|ms|s)")
+UNITS = {"us": 1.0, "ms": 1e3, "s": 1e6}
 
 
 def test_examples() -> None:
-    blocks = examples()
+    blocks = pictures.examples()
     assert len(blocks) >= 4
     assert any(expected is not None for _, _, expected in blocks)
     namespace: dict[str, object] = {"__name__": "readme"}
     for line, code, expected in blocks:
-        printed = io.StringIO()
-        # Leading newlines make the line numbers of a traceback those of the page.
-        with contextlib.redirect_stdout(printed):
-            exec(compile("\n" * (line - 1) + code, str(README), "exec"), namespace)
+        printed = pictures.run(code, line, namespace)
         if expected is not None:
-            assert printed.getvalue() == expected, f"README.md:{line}"
+            assert printed == expected, f"README.md:{line}"
+
+
+def test_pictures_are_what_they_show() -> None:
+    assert pictures.stale() == []
+
+
+def cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def measured() -> dict[str, tuple[str, list[str]]]:
+    """Per work in benches/results: threads, and the cells of its row."""
+    found = {}
+    for name in ("small", "single", "large"):
+        lines = (ROOT / "benches" / "results" / f"{name}.md").read_text(encoding="utf-8").splitlines()
+        threads = re.search(r"(\d) thread", lines[0])
+        assert threads
+        found |= {cells(line)[0]: (threads[1], cells(line)) for line in lines if line.startswith("| ")}
+    return found
+
+
+def test_times_are_the_measured_ones() -> None:
+    page = Path(ROOT / "README.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| work \| threads \|.*\n\|[-|]+\n((?:\|.*\n)+)", page, re.MULTILINE)
+    assert table
+    results = measured()
+    for line in table[1].splitlines():
+        work, threads, *times = cells(line)
+        assert work in results, work
+        known_threads, row = results[work]
+        assert threads == known_threads, work
+        # Columns of the results: work, wengert, target, met, numpy, torch, jax, ...
+        for text, known in zip(times, (row[1], row[5], row[6]), strict=True):
+            number = TIME.fullmatch(text)
+            assert number, text
+            assert math.isclose(float(number[1]) * UNITS[number[2]], float(known.split()[0]), rel_tol=1e-9), (
+                work
+            )
+
+
+@pytest.mark.parametrize(
+    "target", re.findall(r"\]\(([^)#:]+)\)|src=\"([^\"]+)\"", (ROOT / "README.md").read_text("utf-8"))
+)
+def test_links_lead_somewhere(target: tuple[str, str]) -> None:
+    assert (ROOT / (target[0] or target[1])).exists()
