@@ -146,7 +146,7 @@ docs: $(DOCS_VENV)/.docs ## the documentation site in docs/_build: pages execute
 	@echo "==> docs/_build/html/index.html"
 
 clean: ## remove the virtual environment, wheels and the project's own target folder
-	@rm -rf $(VENV) $(DOCS_VENV) docs/_build docs/reference dist target .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	@rm -rf $(VENV) $(DOCS_VENV) docs/_build docs/reference docs/results.txt dist target .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	@find python tests benches tools -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f python/wengert/*.so python/wengert/*.pyd
 
