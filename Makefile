@@ -32,7 +32,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint format stubs operations pictures bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
+.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint types format stubs operations pictures bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -99,6 +99,11 @@ lint: $(LINTERS) ## formatting, clippy, ruff and mypy, warnings as errors
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
+types: $(LINTERS) $(VENV)/.test ## mypy --strict and pyright over the programs of tests/typing, as a user's checker sees the package
+	@echo "==> mypy --strict, pyright"
+	@$(BIN)/mypy --strict --python-executable $(BIN)/python tests/typing/programs
+	@$(BIN)/pyright --pythonpath $(BIN)/python
+
 format: $(LINTERS) ## format Rust and Python
 	@cargo fmt
 	@$(BIN)/ruff check --fix .
@@ -160,7 +165,7 @@ $(TOOLS): | $(VENV)/bin/python
 	@touch $@
 
 $(LINTERS): pyproject.toml | $(TOOLS)
-	@echo "==> installing ruff and mypy"
+	@echo "==> installing ruff, mypy and pyright"
 	@$(BIN)/pip install --quiet --group lint
 	@touch $@
 

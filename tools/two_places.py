@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 SECTION = "## Add an elementwise operation"
-STUB = "python/wengert/_core.pyi"
+STUBS = {"python/wengert/_core.pyi", "python/wengert/_functions.pyi"}
 #: Per language of a code block: the file it goes into, and what it is put behind (the last match).
 PLACES = {
     "rust": (
@@ -149,9 +149,9 @@ def main() -> int:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     for name, (added, removed) in changed.items():
-        print(f" {name}: {added} lines added, {removed} removed{' (generated)' if name == STUB else ''}")
+        print(f" {name}: {added} lines added, {removed} removed{' (generated)' if name in STUBS else ''}")
     print(f"{operation}: {passed['cpu']} tests passed on the CPU, {passed['gpu']} on the GPU")
-    expected = {name for name, _ in PLACES.values()} | {STUB}
+    expected = {name for name, _ in PLACES.values()} | STUBS
     if set(changed) != expected:
         raise SystemExit(f"changed files: {sorted(changed)}, expected {sorted(expected)}")
     return 0

@@ -21,6 +21,7 @@ from run import RESULTS, confine, processor
 RNG = np.random.default_rng(0)
 WIDTH = 28
 HIDDEN = 32
+PASSES = 3
 ROWS = 31_843
 INNER = range(1, 9)
 
@@ -167,24 +168,32 @@ def both_ways(f: Callable[..., Any], x: Any, y: Any) -> Callable[[], Any]:
 
 
 def grid(m: Any) -> tuple[list[str], list[str], np.ndarray]:
-    """Each layout's time over that of the contiguous one: names of the rows and columns, and the ratios."""
-    names: list[str] = []
-    table: list[list[float]] = []
+    """Each layout's time over that of the contiguous one: names of the rows and columns, and the ratios.
+
+    Every cell is timed in several passes over the grid, so that what disturbs one of them is not its time.
+    """
+    passes = [times(m) for _ in range(PASSES)]
+    taken = {key: min(found[key] for found in passes) for key in passes[0]}
+    rows: dict[str, list[float]] = {}
+    for (name, layout, inner), seconds in taken.items():
+        if layout != "contiguous":
+            over = taken[name, "contiguous", inner]
+            rows.setdefault(f"{name[0]}, {layout}, {name[1]}", []).append(seconds / over)
+    return list(rows), [str(inner) for inner in INNER], np.array(list(rows.values()))
+
+
+def times(m: Any) -> dict[tuple[tuple[str, str], str, int], float]:
+    """Seconds by function and direction, layout, and length of the inner axis: one pass over the grid."""
+    taken = {}
     for name, f in loops(m).items():
         for direction in ("forward", "forward and back"):
-            ratios: dict[str, list[float]] = {}
             for inner in INNER:
-                found = layouts(m, inner)
-                base = None
-                for layout, y in found.items():
-                    x = found["contiguous"]
+                # An operand of its own, so that the contiguous case reads two arrays as well.
+                x = layouts(m, inner)["contiguous"]
+                for layout, y in layouts(m, inner).items():
                     work = (lambda x=x, y=y, f=f: f(x, y)) if direction == "forward" else both_ways(f, x, y)
-                    taken = fastest(work)
-                    base = base or taken
-                    ratios.setdefault(layout, []).append(taken / base)
-            names += [f"{name}, {layout}, {direction}" for layout in list(ratios)[1:]]
-            table += list(ratios.values())[1:]
-    return names, [str(inner) for inner in INNER], np.array(table)
+                    taken[(name, direction), layout, inner] = fastest(work)
+    return taken
 
 
 def draw_curves(points: dict[str, dict[str, list[tuple[int, float]]]], path: Path) -> None:

@@ -13,12 +13,11 @@ Example:
     tensor([1., 1., 1.])
 """
 
-import importlib
+import importlib as _importlib
 from math import e, inf, nan, pi
-from typing import Any
+from typing import TYPE_CHECKING
 
-from wengert import _array_api, _core, autograd, gpu, linalg, memory, tree
-from wengert._core import *
+from wengert import _array_api, _core, _functions, _kinds, autograd, gpu, linalg, memory, tree
 from wengert._core import (
     AnomalyError,
     CheckpointError,
@@ -27,23 +26,48 @@ from wengert._core import (
     ShapeError,
     Tensor,
     __version__,
+    as_tensor,
     bfloat16,
-    bool,
+    bool as bool,
+    complex as complex,
     complex64,
     complex128,
     device,
     dtype,
+    empty_like,
+    eye,
     float16,
     float32,
     float64,
+    from_dlpack,
+    from_numpy,
+    full,
+    full_like,
+    get_autocast_dtype,
+    get_num_threads,
+    get_rng_state,
     int8,
     int16,
     int32,
     int64,
+    is_autocast_enabled,
+    manual_seed,
+    ones_like,
+    polar,
+    rand_like,
+    randn_like,
+    randperm,
+    result_type,
+    set_num_threads,
+    set_rng_state,
+    tensor,
     uint8,
     uint16,
     uint32,
     uint64,
+    view_as_complex,
+    view_as_real,
+    zeros_like,
 )
 from wengert._functions import *
 from wengert._info import finfo, iinfo
@@ -86,6 +110,109 @@ from wengert.transforms import (
 half, float, double, short, int, long = float16, float32, float64, int16, int32, int64
 cfloat, cdouble = complex64, complex128
 
+# Names that would hide Python's own types are attributes only.
+_PYTHONS = ("bool", "complex", "float", "int")
+__all__: list[str] = [
+    "AnomalyError",
+    "CheckpointError",
+    "DeviceError",
+    "LinAlgError",
+    "ShapeError",
+    "Tensor",
+    "__version__",
+    "all_gather",
+    "as_tensor",
+    "autocast",
+    "autograd",
+    "axis_index",
+    "axis_size",
+    "bfloat16",
+    "cdouble",
+    "cfloat",
+    "complex128",
+    "complex64",
+    "custom_jvp",
+    "custom_vjp",
+    "device",
+    "double",
+    "dtype",
+    "e",
+    "empty_like",
+    "enable_grad",
+    "eye",
+    "finfo",
+    "float16",
+    "float32",
+    "float64",
+    "from_dlpack",
+    "from_numpy",
+    "full",
+    "full_like",
+    "get_autocast_dtype",
+    "get_num_threads",
+    "get_rng_state",
+    "gpu",
+    "grad",
+    "half",
+    "hessian",
+    "hvp",
+    "ieee_gradients",
+    "iinfo",
+    "inf",
+    "inference_mode",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "is_autocast_enabled",
+    "is_grad_enabled",
+    "is_ieee_gradients_enabled",
+    "is_inference_mode_enabled",
+    "jacfwd",
+    "jacobian",
+    "jacrev",
+    "jvp",
+    "linalg",
+    "linear_transpose",
+    "linearize",
+    "load",
+    "long",
+    "manual_seed",
+    "memory",
+    "nan",
+    "no_grad",
+    "ones_like",
+    "pi",
+    "pmax",
+    "pmean",
+    "pmin",
+    "polar",
+    "psum",
+    "rand_like",
+    "randn_like",
+    "randperm",
+    "result_type",
+    "save",
+    "set_grad_enabled",
+    "set_num_threads",
+    "set_rng_state",
+    "short",
+    "tensor",
+    "tree",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+    "value_and_grad",
+    "view_as_complex",
+    "view_as_real",
+    "vjp",
+    "vmap",
+    "zeros_like",
+]
+__all__ += _functions.__all__
+__all__ += _kinds.__all__
+
 # Parts that are imported when they are first used.
 _LAZY = (
     "amp",
@@ -101,6 +228,9 @@ _LAZY = (
     "testing",
     "utils",
 )
+
+# What a module has beside its names.
+_DUNDER = {"__all__", "__doc__", "__file__", "__name__", "__path__", "__spec__", "__version__"}
 
 # Functions of such parts that stand here as well.
 _LAZY_NAMES = {
@@ -122,19 +252,75 @@ _LAZY_NAMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
-    """Imports a submodule on first use."""
-    if name in _LAZY_NAMES:
-        return getattr(importlib.import_module(f"wengert.{_LAZY_NAMES[name]}"), name)
-    if name in _LAZY:
-        try:
-            return importlib.import_module(f"wengert.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"wengert.{name}":
-                raise
-    raise AttributeError(f"module 'wengert' has no attribute '{name}'")
+if TYPE_CHECKING:
+    from wengert import (
+        amp as amp,
+        counting as counting,
+        debugging as debugging,
+        fft as fft,
+        graph as graph,
+        nn as nn,
+        numpy as numpy,
+        optim as optim,
+        plot as plot,
+        special as special,
+        testing as testing,
+        utils as utils,
+    )
+    from wengert.counting import FlopCounter as FlopCounter, flops as flops
+    from wengert.debugging import debug as debug, trace_backward as trace_backward, why as why
+    from wengert.nn.functional import (
+        alpha_dropout as alpha_dropout,
+        avg_pool1d as avg_pool1d,
+        bilinear as bilinear,
+        cdist as cdist,
+        celu as celu,
+        celu_ as celu_,
+        channel_shuffle as channel_shuffle,
+        conv1d as conv1d,
+        conv2d as conv2d,
+        conv3d as conv3d,
+        conv_tbc as conv_tbc,
+        conv_transpose1d as conv_transpose1d,
+        conv_transpose2d as conv_transpose2d,
+        conv_transpose3d as conv_transpose3d,
+        cosine_similarity as cosine_similarity,
+        feature_alpha_dropout as feature_alpha_dropout,
+        group_norm as group_norm,
+        hardshrink as hardshrink,
+        layer_norm as layer_norm,
+        max_pool1d as max_pool1d,
+        max_pool2d as max_pool2d,
+        max_pool3d as max_pool3d,
+        pairwise_distance as pairwise_distance,
+        pdist as pdist,
+        pixel_shuffle as pixel_shuffle,
+        pixel_unshuffle as pixel_unshuffle,
+        rms_norm as rms_norm,
+        rrelu as rrelu,
+        rrelu_ as rrelu_,
+        selu as selu,
+        selu_ as selu_,
+        threshold as threshold,
+        threshold_ as threshold_,
+    )
+    from wengert.nn.functional.dropout import dropout as dropout
+    from wengert.utils.checkpoint import checkpoint as checkpoint
+else:
+
+    def __getattr__(name):
+        """Imports a submodule on first use."""
+        if name in _LAZY_NAMES:
+            return getattr(_importlib.import_module(f"wengert.{_LAZY_NAMES[name]}"), name)
+        if name in _LAZY:
+            try:
+                return _importlib.import_module(f"wengert.{name}")
+            except ModuleNotFoundError as error:
+                if error.name != f"wengert.{name}":
+                    raise
+        raise AttributeError(f"module 'wengert' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    """Everything there is, submodules included."""
-    return sorted({*globals(), *_LAZY, *_LAZY_NAMES})
+    """Everything public, submodules included."""
+    return sorted({*__all__, *_LAZY, *_LAZY_NAMES, *_PYTHONS, *_DUNDER})

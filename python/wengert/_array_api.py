@@ -5,7 +5,7 @@ a method in PyTorch: here it is both.
 """
 
 import importlib
-from typing import Any
+from typing import Any, overload
 
 from wengert._core import Tensor
 
@@ -26,7 +26,13 @@ class Size(int):
 
     _shape: tuple[int, ...]
 
-    def __call__(self, dim: int | None = None, *, axis: int | None = None) -> Any:
+    @overload
+    def __call__(self) -> tuple[int, ...]: ...
+    @overload
+    def __call__(self, dim: int) -> int: ...
+    @overload
+    def __call__(self, *, axis: int) -> int: ...
+    def __call__(self, dim: int | None = None, *, axis: int | None = None) -> int | tuple[int, ...]:
         """The shape, or the length of axis `dim`."""
         shape, dim = self._shape, axis if dim is None else dim
         if dim is None:

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from wengert._core import Tensor
-from wengert.autograd.gradcheck import gradcheck as check_once
-from wengert.autograd.gradcheck import gradgradcheck as check_twice
+from wengert.autograd.gradcheck import gradcheck as check_once, gradgradcheck as check_twice
 from wengert.tree import tree_flatten
 
 __all__ = ["assert_close", "gradcheck", "gradgradcheck"]

@@ -7,9 +7,9 @@ from math import prod
 import wengert as wg
 
 
-def entries(*roots: wg.Tensor) -> list[wg.Node]:
+def entries(*roots: wg.Tensor) -> list[wg.autograd.graph.Node]:
     """The entries behind some tensors, latest first; leaves are left out."""
-    found: dict[int, wg.Node] = {}
+    found: dict[int, wg.autograd.graph.Node] = {}
     waiting = [t.grad_fn for t in roots if t.grad_fn is not None]
     while waiting:
         entry = waiting.pop()

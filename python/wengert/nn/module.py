@@ -9,7 +9,7 @@ Read next: `walking.py` (the tree), `state.py` (saving and loading),
 import copy
 import functools
 from collections.abc import Callable
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
 import wengert as wg
 from wengert import _core
@@ -32,6 +32,24 @@ _REGISTRATION = {
     "_module_names": "module_registration",
 }
 _KIND_OF = {"_parameter_names": "a parameter", "_buffer_names": "a buffer", "_module_names": "a module"}
+
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class _Forward(Protocol[P, R]):
+    """What has a method `forward`."""
+
+    def forward(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Computes the result."""
+
+
+class _Call:
+    """The type of a module's call: that of its `forward`."""
+
+    def __get__(self, module: _Forward[P, R], owner: Any = None) -> Callable[P, R]:
+        raise NotImplementedError
 
 
 class Module(Hookable, Walking, StateDict):
@@ -72,12 +90,16 @@ class Module(Hookable, Walking, StateDict):
             f"{type(self).__name__} has no forward method; define forward(self, ...) in it"
         )
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Runs `forward`, with the hooks around it."""
-        # A set is asked sooner than an attribute.
-        if not SEEN or not (self._hooks or EVERYWHERE):
-            return self.forward(*args, **kwargs)
-        return call_with_hooks(self, self._hooks, args, kwargs)
+    if TYPE_CHECKING:
+        __call__ = _Call()
+    else:
+
+        def __call__(self, *args, **kwargs):
+            """Runs `forward`, with the hooks around it."""
+            # A set is asked sooner than an attribute.
+            if not SEEN or not (self._hooks or EVERYWHERE):
+                return self.forward(*args, **kwargs)
+            return call_with_hooks(self, self._hooks, args, kwargs)
 
     # Registration.
 

@@ -2,8 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from wengert import _core
-from wengert import linalg as _linalg
+from wengert import _core, linalg as _linalg
 from wengert._arguments import operand
 from wengert._core import Tensor
 from wengert.composed.products import cross_along as _cross

@@ -101,7 +101,7 @@ class Selection:
         if isinstance(dim, bool):
             dim, unbiased = None, dim
         less = correction if correction is not None else float(unbiased is not False)
-        squares = (self - self.mean()).square().sum()
+        squares = self.__sub__(self.mean()).square().sum()
         return _along("var", squares / (self.numel().to(self.dtype) - less), dim, keepdim, **other)
 
     def std(

@@ -1,5 +1,7 @@
 """Activation functions as layers: one row each, over the functions of `functional/activation.py`."""
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 import wengert as wg
@@ -15,6 +17,17 @@ class _Activation(Module):
 
     _function: Any
     _settings: dict[str, Any] = {}  # noqa: RUF012 (one table per class, never written)
+    __signature__: inspect.Signature
+
+    def __init_subclass__(cls, function: Callable[..., Tensor] | None = None, **settings: Any) -> None:
+        """Sets the function, the settings, and the signature that follows; a further subclass inherits them."""
+        super().__init_subclass__()
+        if function is not None:
+            cls._function, cls._settings = staticmethod(function), settings
+            kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+            cls.__signature__ = inspect.Signature(
+                [inspect.Parameter(name, kind, default=value) for name, value in settings.items()]
+            )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Takes the settings by position or keyword."""
@@ -45,41 +58,100 @@ class _Activation(Module):
         return ", ".join(f"{name}={self.__dict__[name]!r}" for name in shown)
 
 
-def _layer(name: str, function: Any, **settings: Any) -> Any:
-    doc = f"Layer of `nn.functional.{function.__name__}`. {(function.__doc__ or '').strip().splitlines()[0]}"
-    members = {
-        "__doc__": doc,
-        "__module__": __name__,
-        "_function": staticmethod(function),
-        "_settings": settings,
-    }
-    return type(name, (_Activation,), members)
+class ReLU(_Activation, function=F.relu, inplace=False):
+    """Layer of `nn.functional.relu`: `max(x, 0)`; its derivative at 0 is 0. Saves the output."""
 
 
-ReLU = _layer("ReLU", F.relu, inplace=False)
-ReLU6 = _layer("ReLU6", F.relu6, inplace=False)
-LeakyReLU = _layer("LeakyReLU", F.leaky_relu, negative_slope=0.01, inplace=False)
-ELU = _layer("ELU", F.elu, alpha=1.0, inplace=False)
-CELU = _layer("CELU", F.celu, alpha=1.0, inplace=False)
-SELU = _layer("SELU", F.selu, inplace=False)
-GELU = _layer("GELU", F.gelu, approximate="none")
-SiLU = _layer("SiLU", F.silu, inplace=False)
-Mish = _layer("Mish", F.mish, inplace=False)
-GLU = _layer("GLU", F.glu, dim=-1)
-Sigmoid = _layer("Sigmoid", F.sigmoid)
-LogSigmoid = _layer("LogSigmoid", F.logsigmoid)
-Tanh = _layer("Tanh", F.tanh)
-Tanhshrink = _layer("Tanhshrink", F.tanhshrink)
-Softplus = _layer("Softplus", F.softplus, beta=1.0, threshold=20.0)
-Softsign = _layer("Softsign", F.softsign)
-Hardtanh = _layer("Hardtanh", F.hardtanh, min_val=-1.0, max_val=1.0, inplace=False)
-Hardsigmoid = _layer("Hardsigmoid", F.hardsigmoid, inplace=False)
-Hardswish = _layer("Hardswish", F.hardswish, inplace=False)
-Hardshrink = _layer("Hardshrink", F.hardshrink, lambd=0.5)
-Softshrink = _layer("Softshrink", F.softshrink, lambd=0.5)
-Softmax = _layer("Softmax", F.softmax, dim=None)
-Softmin = _layer("Softmin", F.softmin, dim=None)
-LogSoftmax = _layer("LogSoftmax", F.log_softmax, dim=None)
+class ReLU6(_Activation, function=F.relu6, inplace=False):
+    """Layer of `nn.functional.relu6`: `min(max(x, 0), 6)`."""
+
+
+class LeakyReLU(_Activation, function=F.leaky_relu, negative_slope=0.01, inplace=False):
+    """Layer of `nn.functional.leaky_relu`."""
+
+
+class ELU(_Activation, function=F.elu, alpha=1.0, inplace=False):
+    """Layer of `nn.functional.elu`."""
+
+
+class CELU(_Activation, function=F.celu, alpha=1.0, inplace=False):
+    """Layer of `nn.functional.celu`."""
+
+
+class SELU(_Activation, function=F.selu, inplace=False):
+    """Layer of `nn.functional.selu`: Scaled ELU with the fixed point of Klambauer et al. 2017. Saves the input."""
+
+
+class GELU(_Activation, function=F.gelu, approximate="none"):
+    """Layer of `nn.functional.gelu`."""
+
+
+class SiLU(_Activation, function=F.silu, inplace=False):
+    """Layer of `nn.functional.silu`: `x sigmoid(x)` (Elfwing et al. 2017). Saves the input."""
+
+
+class Mish(_Activation, function=F.mish, inplace=False):
+    """Layer of `nn.functional.mish`: `x tanh(softplus(x))` (Misra 2019). Saves the input."""
+
+
+class GLU(_Activation, function=F.glu, dim=-1):
+    """Layer of `nn.functional.glu`."""
+
+
+class Sigmoid(_Activation, function=F.sigmoid):
+    """Layer of `nn.functional.sigmoid`: `1 / (1 + exp(-x))`. Saves the output."""
+
+
+class LogSigmoid(_Activation, function=F.logsigmoid):
+    """Layer of `nn.functional.logsigmoid`: `log(sigmoid(x))`, stable for any x. Saves the input."""
+
+
+class Tanh(_Activation, function=F.tanh):
+    """Layer of `nn.functional.tanh`: Hyperbolic tangent. Saves the output."""
+
+
+class Tanhshrink(_Activation, function=F.tanhshrink):
+    """Layer of `nn.functional.tanhshrink`: `x - tanh(x)`, by its series near 0. Saves the input."""
+
+
+class Softplus(_Activation, function=F.softplus, beta=1.0, threshold=20.0):
+    """Layer of `nn.functional.softplus`."""
+
+
+class Softsign(_Activation, function=F.softsign):
+    """Layer of `nn.functional.softsign`: `x / (1 + |x|)`. Saves the input."""
+
+
+class Hardtanh(_Activation, function=F.hardtanh, min_val=-1.0, max_val=1.0, inplace=False):
+    """Layer of `nn.functional.hardtanh`."""
+
+
+class Hardsigmoid(_Activation, function=F.hardsigmoid, inplace=False):
+    """Layer of `nn.functional.hardsigmoid`."""
+
+
+class Hardswish(_Activation, function=F.hardswish, inplace=False):
+    """Layer of `nn.functional.hardswish`: `x hardsigmoid(x)` (Howard et al. 2019). Saves the input."""
+
+
+class Hardshrink(_Activation, function=F.hardshrink, lambd=0.5):
+    """Layer of `nn.functional.hardshrink`: `x` where `|x| > lambd` (or NaN), else 0."""
+
+
+class Softshrink(_Activation, function=F.softshrink, lambd=0.5):
+    """Layer of `nn.functional.softshrink`."""
+
+
+class Softmax(_Activation, function=F.softmax, dim=None):
+    """Layer of `nn.functional.softmax`."""
+
+
+class Softmin(_Activation, function=F.softmin, dim=None):
+    """Layer of `nn.functional.softmin`: Softmax of `-x`."""
+
+
+class LogSoftmax(_Activation, function=F.log_softmax, dim=None):
+    """Layer of `nn.functional.log_softmax`."""
 
 
 class PReLU(Module):

@@ -6,8 +6,7 @@ from typing import Any
 import wengert as wg
 from wengert._core import Tensor, _linear
 
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
 

@@ -5,8 +5,7 @@ from typing import Any
 import wengert as wg
 from wengert._core import Tensor
 
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
 from .affine import Linear

@@ -7,8 +7,7 @@ import wengert as wg
 from wengert._core import Tensor
 from wengert._precision import lowered
 
-from .. import functional as F
-from .. import init
+from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
 from .recurrent import GATES, State, check_settings, step_of

@@ -1,0 +1,92 @@
+"""A user's program whose types are known: mypy --strict and pyright check it, and the suite runs it."""
+
+from typing import assert_type
+
+import numpy as np
+import wengert as wg
+from wengert import nn
+
+
+def functions() -> None:
+    """Functions that follow from methods take arrays and numbers, and give tensors."""
+    x = wg.ones(2, 3)
+    assert_type(x, wg.Tensor)
+    assert_type(wg.exp(x), wg.Tensor)
+    assert_type(wg.exp(np.ones(3)), wg.Tensor)
+    assert_type(wg.add(x, 2.0, alpha=3.0), wg.Tensor)
+    assert_type(wg.sum(x, dim=(0, 1), keepdim=True), wg.Tensor)
+    assert_type(wg.matmul(x, x.T, out=wg.empty(2, 2)), wg.Tensor)
+    assert_type(wg.allclose(x, x), bool)
+    assert_type(wg.numel(x), int)
+    assert_type(wg.cat([x, x], dim=1), wg.Tensor)
+    assert_type(wg.einsum("ij,kj->ik", x, x), wg.Tensor)
+    assert_type(wg.exp_(x), wg.Tensor)
+    assert_type(wg.zeros((2, 3), dtype=wg.float64, device="cpu"), wg.Tensor)
+    assert_type(wg.arange(0, 1, 0.25), wg.Tensor)
+    assert_type(wg.broadcast_shapes((2, 1), (3,)), tuple[int, ...])
+    assert_type(wg.split(x, 1), tuple[wg.Tensor, ...])
+    assert_type(wg.conv1d(wg.ones(1, 1, 5), wg.ones(1, 1, 3)), wg.Tensor)
+
+
+def methods() -> None:
+    """Methods whose result depends on what is given have one type for each case."""
+    x = wg.tensor([[3.0, 1.0], [2.0, 4.0]], requires_grad=True)
+    assert_type(x.max(), wg.Tensor)
+    assert_type(x.max(0).values, wg.Tensor)
+    assert_type(wg.max(x, 0).indices, wg.Tensor)
+    assert_type(x.max(x), wg.Tensor)
+    values, places = x.sort(descending=True)
+    assert_type(values, wg.Tensor)
+    assert_type(places, wg.Tensor)
+    assert_type(x.topk(1).indices, wg.Tensor)
+    assert_type(x.split(1), tuple[wg.Tensor, ...])
+    assert_type(x.to(wg.float64), wg.Tensor)
+    assert_type(x.to("cpu", wg.float64), wg.Tensor)
+    assert_type(x.to(x), wg.Tensor)
+    assert_type(x.reshape(-1), wg.Tensor)
+    assert_type(x.reshape((2, 2)), wg.Tensor)
+    assert_type(x.shape, tuple[int, ...])
+    assert_type(x.size(), tuple[int, ...])
+    assert_type(x.size(0), int)
+    assert_type(x.stride(), tuple[int, ...])
+    assert_type(x.unique(), wg.Tensor)
+    assert_type(x.nonzero(as_tuple=True), tuple[wg.Tensor, ...])
+    assert_type(x + 1, wg.Tensor)
+    assert_type(2 ** x.detach(), wg.Tensor)
+    assert_type(x.add(x, alpha=2), wg.Tensor)
+    assert_type(x.norm("fro"), wg.Tensor)
+    assert_type(x.add(1j), wg.Tensor)
+    assert_type(x == x, wg.Tensor)
+    assert_type(x[0, :1], wg.Tensor)
+    assert_type(len(x), int)
+    assert_type(x.requires_grad, bool)
+    assert_type(x.clone().mul_(2), wg.Tensor)
+    x.sum().backward()
+    assert_type(x.grad, wg.Tensor | None)
+    for row in x:
+        assert_type(row, wg.Tensor)
+
+
+def act(layer: nn.GELU, x: wg.Tensor) -> wg.Tensor:
+    """Every layer is a class that an annotation can name."""
+    return layer(x)
+
+
+def training() -> None:
+    """A step of training, its losses and transforms."""
+    model = nn.Sequential(nn.Linear(2, 3), nn.ReLU(True), nn.Linear(3, 1))
+    optimizer = wg.optim.SGD(model.parameters(), lr=0.1)
+    loss = nn.functional.mse_loss(model(wg.ones(4, 2)), wg.zeros(4, 1))
+    assert_type(loss, wg.Tensor)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    act(nn.GELU(), wg.ones(2))
+    with wg.no_grad():
+        assert_type(next(model.parameters()).mean(), wg.Tensor)
+
+
+if __name__ == "__main__":
+    functions()
+    methods()
+    training()
