@@ -8,7 +8,16 @@ import wengert as wg
 from .programs import accepted
 
 
-@pytest.mark.parametrize("program", [accepted.functions, accepted.methods, accepted.training])
+PROGRAMS = [
+    accepted.functions,
+    accepted.methods,
+    accepted.standard,
+    accepted.transforms,
+    accepted.training,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_typed_programs_run(program: typing.Callable[[], None]) -> None:
     program()
 
@@ -20,6 +29,16 @@ def test_all_is_complete() -> None:
 
 
 def test_nothing_private_leaks() -> None:
-    leaks = {"Linear", "Node", "NodeValue", "Pullback", "InferenceState", "Script", "op_rows", "op_kinds", "Any"}
+    leaks = {
+        "Linear",
+        "Node",
+        "NodeValue",
+        "Pullback",
+        "InferenceState",
+        "Script",
+        "op_rows",
+        "op_kinds",
+        "Any",
+    }
     assert not leaks & set(vars(wg))
     assert not [name for name in dir(wg) if name.startswith("_") and not name.startswith("__")]

@@ -14,6 +14,22 @@ Example:
 
 from math import e, inf, nan, pi
 
+from wengert._core import (
+    bool,
+    complex64,
+    complex128,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+
 from . import (
     _creation,
     _dtypes,
@@ -28,7 +44,6 @@ from . import (
 )
 from ._creation import *
 from ._dtypes import *
-from ._dtypes import DTYPES
 from ._elementwise import *
 from ._info import __array_namespace_info__
 from ._manipulation import *
@@ -41,19 +56,34 @@ __array_api_version__ = "2024.12"
 # What `x[..., newaxis]` means.
 newaxis = None
 
-# The dtypes; their names hide Python's, so no file of the package has them but this.
-globals().update(DTYPES)
-
-_FILES = (_creation, _dtypes, _elementwise, _info, _manipulation, _products, _reductions, _searching)
 __all__ = [
     "__array_api_version__",
+    "bool",
+    "complex64",
+    "complex128",
     "e",
     "fft",
+    "float32",
+    "float64",
     "inf",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
     "linalg",
     "nan",
     "newaxis",
     "pi",
-    *DTYPES,
-    *(name for file in _FILES for name in file.__all__),
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
 ]
+__all__ += _creation.__all__
+__all__ += _dtypes.__all__
+__all__ += _elementwise.__all__
+__all__ += _info.__all__
+__all__ += _manipulation.__all__
+__all__ += _products.__all__
+__all__ += _reductions.__all__
+__all__ += _searching.__all__

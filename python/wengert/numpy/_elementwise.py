@@ -6,7 +6,7 @@ promoted, and either operand of a function of two may be a Python number.
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from wengert import _core
 from wengert._arguments import is_beyond_int64, number_beside, operand
@@ -14,30 +14,77 @@ from wengert._core import Tensor
 
 from ._dtypes import promoted
 
-__all__ = ["clip", "conj", "positive", "round"]
+F = TypeVar("F", bound=Callable[..., Any])
 
-# The standard's name, and the method where that has another.
-UNARY = {
-    **{
-        name: name
-        for name in """
-        abs acos acosh asin asinh atan atanh ceil cos cosh exp expm1 floor isfinite isinf isnan log log10 log1p
-        log2 logical_not negative reciprocal sign signbit sin sinh sqrt square tan tanh trunc
-        """.split()
-    },
-    "bitwise_invert": "bitwise_not",
-}
-BINARY = {
-    **{
-        name: name
-        for name in """
-        add atan2 bitwise_and bitwise_left_shift bitwise_or bitwise_right_shift bitwise_xor copysign divide floor_divide
-        greater greater_equal hypot less less_equal logaddexp logical_and logical_or logical_xor maximum minimum
-        multiply nextafter not_equal pow remainder subtract
-        """.split()
-    },
-    "equal": "eq",
-}
+__all__ = [
+    "abs",
+    "acos",
+    "acosh",
+    "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "ceil",
+    "clip",
+    "conj",
+    "copysign",
+    "cos",
+    "cosh",
+    "divide",
+    "equal",
+    "exp",
+    "expm1",
+    "floor",
+    "floor_divide",
+    "greater",
+    "greater_equal",
+    "hypot",
+    "imag",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "less",
+    "less_equal",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "multiply",
+    "negative",
+    "nextafter",
+    "not_equal",
+    "positive",
+    "pow",
+    "real",
+    "reciprocal",
+    "remainder",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "trunc",
+]
 
 
 def alike(name: str, x1: Any, x2: Any) -> tuple[Tensor, Any]:
@@ -62,45 +109,97 @@ def alike(name: str, x1: Any, x2: Any) -> tuple[Tensor, Any]:
     return alike(name, operand(name, x1), operand(name, x2))
 
 
-def _unary(name: str, method: Callable[[Tensor], Tensor]) -> Callable[..., Tensor]:
-    def function(x: Tensor, /) -> Tensor:
+def _unary(name: str, method: Callable[..., Tensor]) -> Callable[[Any], Tensor]:
+    def function(x: Any, /) -> Tensor:
         return method(x if isinstance(x, Tensor) else operand(name, x))
 
     return _named(function, name, method)
 
 
-def _binary(name: str, method: Callable[[Tensor, Any], Tensor]) -> Callable[..., Tensor]:
+def _binary(name: str, method: Callable[..., Tensor]) -> Callable[[Any, Any], Tensor]:
     def function(x1: Any, x2: Any, /) -> Tensor:
         return method(*alike(name, x1, x2))
 
     return _named(function, name, method)
 
 
-def _named(
-    function: Callable[..., Tensor], name: str, method: Callable[..., Tensor]
-) -> Callable[..., Tensor]:
+def _named(function: F, name: str, method: Any) -> F:
     function.__name__ = function.__qualname__ = name
     function.__module__ = "wengert.numpy"
     function.__doc__ = method.__doc__
     return function
 
 
-for _table, _made in ((UNARY, _unary), (BINARY, _binary)):
-    for _name, _method in _table.items():
-        globals()[_name] = _made(_name, getattr(Tensor, _method))
-        __all__.append(_name)
-
-
-def _part(name: str) -> Callable[..., Tensor]:
-    def function(x: Tensor, /) -> Tensor:
+def _part(name: str) -> Callable[[Any], Tensor]:
+    def function(x: Any, /) -> Tensor:
         return getattr(operand(name, x), name)
 
     return _named(function, name, getattr(Tensor, name))
 
 
-for _name in ("imag", "real"):
-    globals()[_name] = _part(_name)
-    __all__.append(_name)
+abs = _unary("abs", Tensor.abs)
+acos = _unary("acos", Tensor.acos)
+acosh = _unary("acosh", Tensor.acosh)
+asin = _unary("asin", Tensor.asin)
+asinh = _unary("asinh", Tensor.asinh)
+atan = _unary("atan", Tensor.atan)
+atanh = _unary("atanh", Tensor.atanh)
+bitwise_invert = _unary("bitwise_invert", Tensor.bitwise_not)
+ceil = _unary("ceil", Tensor.ceil)
+cos = _unary("cos", Tensor.cos)
+cosh = _unary("cosh", Tensor.cosh)
+exp = _unary("exp", Tensor.exp)
+expm1 = _unary("expm1", Tensor.expm1)
+floor = _unary("floor", Tensor.floor)
+isfinite = _unary("isfinite", Tensor.isfinite)
+isinf = _unary("isinf", Tensor.isinf)
+isnan = _unary("isnan", Tensor.isnan)
+log = _unary("log", Tensor.log)
+log10 = _unary("log10", Tensor.log10)
+log1p = _unary("log1p", Tensor.log1p)
+log2 = _unary("log2", Tensor.log2)
+logical_not = _unary("logical_not", Tensor.logical_not)
+negative = _unary("negative", Tensor.negative)
+reciprocal = _unary("reciprocal", Tensor.reciprocal)
+sign = _unary("sign", Tensor.sign)
+signbit = _unary("signbit", Tensor.signbit)
+sin = _unary("sin", Tensor.sin)
+sinh = _unary("sinh", Tensor.sinh)
+sqrt = _unary("sqrt", Tensor.sqrt)
+square = _unary("square", Tensor.square)
+tan = _unary("tan", Tensor.tan)
+tanh = _unary("tanh", Tensor.tanh)
+trunc = _unary("trunc", Tensor.trunc)
+imag, real = _part("imag"), _part("real")
+
+add = _binary("add", Tensor.add)
+atan2 = _binary("atan2", Tensor.atan2)
+bitwise_and = _binary("bitwise_and", Tensor.bitwise_and)
+bitwise_left_shift = _binary("bitwise_left_shift", Tensor.bitwise_left_shift)
+bitwise_or = _binary("bitwise_or", Tensor.bitwise_or)
+bitwise_right_shift = _binary("bitwise_right_shift", Tensor.bitwise_right_shift)
+bitwise_xor = _binary("bitwise_xor", Tensor.bitwise_xor)
+copysign = _binary("copysign", Tensor.copysign)
+divide = _binary("divide", Tensor.divide)
+equal = _binary("equal", Tensor.eq)
+floor_divide = _binary("floor_divide", Tensor.floor_divide)
+greater = _binary("greater", Tensor.greater)
+greater_equal = _binary("greater_equal", Tensor.greater_equal)
+hypot = _binary("hypot", Tensor.hypot)
+less = _binary("less", Tensor.less)
+less_equal = _binary("less_equal", Tensor.less_equal)
+logaddexp = _binary("logaddexp", Tensor.logaddexp)
+logical_and = _binary("logical_and", Tensor.logical_and)
+logical_or = _binary("logical_or", Tensor.logical_or)
+logical_xor = _binary("logical_xor", Tensor.logical_xor)
+maximum = _binary("maximum", Tensor.maximum)
+minimum = _binary("minimum", Tensor.minimum)
+multiply = _binary("multiply", Tensor.multiply)
+nextafter = _binary("nextafter", Tensor.nextafter)
+not_equal = _binary("not_equal", Tensor.not_equal)
+pow = _binary("pow", Tensor.pow)
+remainder = _binary("remainder", Tensor.remainder)
+subtract = _binary("subtract", Tensor.subtract)
 
 
 def round(x: Tensor, /) -> Tensor:

@@ -2,13 +2,16 @@
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from wengert import _core
 from wengert._core import Tensor
 from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
 Function = Callable[..., Any]
+P = ParamSpec("P")
+R = TypeVar("R")
+X = TypeVar("X")
 Argnums = int | Sequence[int]
 
 

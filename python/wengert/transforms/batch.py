@@ -1,11 +1,21 @@
 """The transform that batches: from one example to all of them at once."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.transforms._flat import Flat, Function, as_leaf, check_count, check_function, flatten_result
+from wengert.transforms._flat import (
+    Flat,
+    Function,
+    P,
+    R,
+    as_leaf,
+    check_count,
+    check_function,
+    flatten_result,
+)
 from wengert.transforms.axes import named
 from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
 
@@ -54,7 +64,7 @@ def _batch_size(leaves: list[Any], axes: list[int | None], axis_size: int | None
 
 
 def vmap(
-    function: Function,
+    function: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     randomness: str = "error",
@@ -64,7 +74,7 @@ def vmap(
     axis_size: int | None = None,
     chunk_size: int | None = None,
     axis_name: str | None = None,
-) -> Function:
+) -> Callable[P, R]:
     """A function that does for a whole batch, at once, what `function` does for one example.
 
     Args:

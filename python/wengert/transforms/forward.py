@@ -1,11 +1,12 @@
 """Transforms that push tangents forward: directional derivatives and linear maps."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Literal, overload
 
 from wengert import _core
 from wengert._core import Tensor
 from wengert.transforms._derivative import LinearMap
-from wengert.transforms._flat import Flat, Function, check_float, flatten_result, leaves_of
+from wengert.transforms._flat import Flat, Function, R, check_float, flatten_result, leaves_of
 from wengert.tree import tree_unflatten
 
 _flatten = flatten_result("jvp")
@@ -24,6 +25,12 @@ def _push(
     return out, pushed, run
 
 
+@overload
+def jvp(
+    function: Callable[..., R], primals: Any, tangents: Any, has_aux: Literal[False] = False
+) -> tuple[R, R]: ...
+@overload
+def jvp(function: Function, primals: Any, tangents: Any, has_aux: Literal[True]) -> tuple[Any, Any, Any]: ...
 def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
     """The value of a function at `primals` and its derivative along `tangents`, in one forward pass.
 
@@ -49,6 +56,14 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
     return (value, moved, run.take_aux(out)) if has_aux else (value, moved)
 
 
+@overload
+def linearize(
+    function: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    function: Function, *primals: Any, has_aux: Literal[True]
+) -> tuple[Any, Callable[..., Any], Any]: ...
 def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function at a point, and the linear map from tangents to tangents there.
 

@@ -9,6 +9,7 @@ from wengert._core import Tensor
 from wengert.transforms._flat import (
     Argnums,
     Function,
+    P,
     check_count,
     check_function,
     flatten_result,
@@ -44,8 +45,8 @@ def _split(rows: Tensor, leaves: list[Tensor], axis: int) -> list[Tensor]:
 
 
 def jacrev(
-    function: Function, argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
-) -> Function:
+    function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[P, Any]:
     """A function that returns the Jacobian, row by row in one batched reverse pass: best for few outputs.
 
     Args:
@@ -104,8 +105,8 @@ def _in_chunks(
 
 
 def jacfwd(
-    function: Function, argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
-) -> Function:
+    function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
+) -> Callable[P, Any]:
     """A function that returns the Jacobian, column by column in one batched forward pass: best for few inputs.
 
     Arguments and result are those of `jacrev`.
@@ -150,7 +151,7 @@ def jacfwd(
     return wrapped
 
 
-def hessian(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
+def hessian(function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """A function that returns the matrix of second derivatives of a scalar function: `jacfwd` of `jacrev`.
 
     Example:

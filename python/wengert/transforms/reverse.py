@@ -1,7 +1,8 @@
 """Transforms that walk the tape backward: gradients and pullbacks."""
 
 import functools
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Concatenate, Literal, overload
 
 from wengert import _core
 from wengert._core import Tensor
@@ -10,6 +11,9 @@ from wengert.transforms._flat import (
     Argnums,
     Flat,
     Function,
+    P,
+    R,
+    X,
     check_float,
     check_function,
     is_position,
@@ -20,6 +24,14 @@ from wengert.transforms._flat import (
 from wengert.tree import TreeDef, tree_unflatten
 
 
+@overload
+def value_and_grad(  # type: ignore[overload-overlap]  # the more exact one comes first
+    function: Callable[Concatenate[X, P], R], argnums: Literal[0] = 0, has_aux: bool = False
+) -> Callable[Concatenate[X, P], tuple[R, X]]: ...
+@overload
+def value_and_grad(
+    function: Callable[P, R], argnums: Argnums, has_aux: bool = False
+) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """A function that returns the value of a scalar function and its gradient.
 
@@ -82,6 +94,12 @@ def _scalar(result: Any, function: Function) -> Tensor:
     return out[0]
 
 
+@overload
+def grad(
+    function: Callable[Concatenate[X, P], Any], argnums: Literal[0] = 0, has_aux: Literal[False] = False
+) -> Callable[Concatenate[X, P], X]: ...
+@overload
+def grad(function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]: ...
 def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """A function that returns the gradient of a scalar function, with the arguments of `value_and_grad`.
 
@@ -126,6 +144,14 @@ def _cotangents(tree: Any, structure: TreeDef, out: list[Tensor], name: str) -> 
     return leaves
 
 
+@overload
+def vjp(
+    function: Callable[..., R], *primals: Any, has_aux: Literal[False] = False
+) -> tuple[R, Callable[..., tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    function: Function, *primals: Any, has_aux: Literal[True]
+) -> tuple[Any, Callable[..., tuple[Any, ...]], Any]: ...
 def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """The value of a function at a point, and its pullback: from cotangents of the output to those of the inputs.
 

@@ -4,6 +4,7 @@ from typing import assert_type
 
 import numpy as np
 import wengert as wg
+import wengert.numpy as xp
 from wengert import nn
 
 
@@ -67,6 +68,31 @@ def methods() -> None:
         assert_type(row, wg.Tensor)
 
 
+def standard() -> None:
+    """The namespace of the array API standard."""
+    x = xp.linspace(0, 1, 5)
+    assert_type(xp.sin(x), wg.Tensor)
+    assert_type(xp.add(x, 1), wg.Tensor)
+    assert_type(xp.sum(x), wg.Tensor)
+    assert_type(xp.asarray([1.0], dtype=xp.float64), wg.Tensor)
+    assert_type(xp.linalg.vector_norm(x), wg.Tensor)
+
+
+def transforms() -> None:
+    """Transforms keep the parameters of what they transform."""
+
+    def loss(w: wg.Tensor, scale: float) -> wg.Tensor:
+        return (w * w).sum() * scale
+
+    assert_type(wg.value_and_grad(loss)(wg.ones(3), 2.0)[0], wg.Tensor)
+    assert_type(wg.grad(loss)(wg.ones(3), 2.0), wg.Tensor)
+    assert_type(wg.vmap(loss, in_dims=(0, None))(wg.ones(2, 3), 2.0), wg.Tensor)
+    assert_type(wg.jvp(wg.sin, (wg.ones(3),), (wg.ones(3),)), tuple[wg.Tensor, wg.Tensor])
+    y, pullback = wg.vjp(wg.sin, wg.ones(3))
+    assert_type(y, wg.Tensor)
+    pullback(y)
+
+
 def act(layer: nn.GELU, x: wg.Tensor) -> wg.Tensor:
     """Every layer is a class that an annotation can name."""
     return layer(x)
@@ -89,4 +115,6 @@ def training() -> None:
 if __name__ == "__main__":
     functions()
     methods()
+    standard()
+    transforms()
     training()

@@ -5,6 +5,11 @@ import wengert as wg
 x = wg.ones(2, 3)
 
 
+def loss(w: wg.Tensor, scale: float) -> wg.Tensor:
+    """A function to transform."""
+    return w.sum() * scale
+
+
 def refused() -> None:
     """Never called: each line is wrong."""
     wg.expp(x)  # type: ignore[attr-defined]
@@ -21,4 +26,6 @@ def refused() -> None:
     x.max("a")  # type: ignore[call-overload]
     x.topk("a")  # type: ignore[arg-type]
     x.sum(keepdim="yes")  # type: ignore[arg-type]
+    wg.grad(loss)(x, "a")  # type: ignore[arg-type]
+    wg.grad(loss)(x)  # type: ignore[call-arg]
     x.grad.sum()  # type: ignore[union-attr]
