@@ -112,7 +112,7 @@ format: $(LINTERS) ## format Rust and Python
 operations: build ## regenerate docs/operations.md from the built module and the samples
 	@$(BIN)/python tools/operations.py
 
-pictures: $(VENV)/.test ## redraw docs/images: the graph of README.md, the floors of src/lib.rs
+pictures: $(VENV)/.test ## redraw docs/images, the graph of README.md and the floors of src/lib.rs; README.md's times from benches/results
 	@$(BIN)/python tools/pictures.py
 
 stubs: build ## regenerate python/wengert/_core.pyi from the built module

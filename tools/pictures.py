@@ -1,7 +1,7 @@
-"""The pictures of README.md and of the documentation: `docs/images/graph.svg` and `docs/images/floors.svg`.
+"""The pictures of README.md and of the documentation, and the README's table of times.
 
-The first is what the README's own example draws, the second the list of modules in `src/lib.rs`. `make pictures` writes
-them; `--check` compares, as `tests/test_readme.py` does.
+`docs/images/graph.svg` is what the README's own example draws, `docs/images/floors.svg` the list of modules in
+`src/lib.rs`; the times are those of `benches/results`. `make pictures` writes them; `--check` compares, as a test does.
 """
 
 import argparse
@@ -17,6 +17,19 @@ ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
 # A python block and, if it stands right behind it, the text block with its output.
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n*^```text\n(.*?)^```)?", re.MULTILINE | re.DOTALL)
+
+# The rows of the table of times, as they are called in the results.
+WORKS = (
+    "`a + b`, f32[4]",
+    "MLP step 16-32-1, batch 32, SGD",
+    "per-sample gradients, 64 samples",
+    "matmul 1024, forward + backward",
+    "GPT step, 4 layers, d=256, 4x256 tokens, AdamW",
+)
+TABLE = re.compile(r"^\| work \| threads \|.*\n(?:\|.*\n)+\n.*\n", re.MULTILINE)
+MACHINE = re.compile(
+    r"^\d+ core\(s\) of (.+?), (Python \S+); .*?(torch \S+), .*?(jax [^,.]+(?:\.\d+)*),", re.MULTILINE
+)
 
 WIDTH, HEIGHT, GAP, MARGIN = 760, 46, 12, 16
 # Letters of a line that fit into a box.
@@ -99,28 +112,61 @@ def building() -> str:
     return "\n".join([*lines, "</svg>", ""])
 
 
+def cells(line: str) -> list[str]:
+    """The cells of a row of a table."""
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def time_text(cell: str) -> str:
+    """A number of microseconds, with the ratio that may follow it left out, in a unit that fits."""
+    us = float(cell.split()[0])
+    return f"{us:.3g} us" if us < 1000 else f"{us / 1000:.3g} ms"
+
+
+def times() -> str:
+    """The README's table of times, and the line below it that says where they are from."""
+    rows, machines = {}, []
+    for name in ("small", "single", "large"):
+        page = (ROOT / "benches" / "results" / f"{name}.md").read_text(encoding="utf-8")
+        threads = re.search(r"(\d) thread", page)
+        machine = MACHINE.search(page)
+        if threads is None or machine is None:
+            raise LookupError(f"benches/results/{name}.md does not say its threads and its machine")
+        for row in map(cells, page.splitlines()):
+            if row[0] in WORKS:
+                # Columns: work, wengert, target, met, numpy, torch, jax, ...
+                rows[row[0]] = [threads[1], *map(time_text, (row[1], row[5], row[6]))]
+                where = "{}, {}, {} (eager), {}".format(*machine.groups())
+                machines += [] if where in machines else [where]
+    lines = ["| work | threads | wengert | torch | jax, jitted |", "|---|---|---|---|---|"]
+    lines += [f"| {' | '.join([work, *rows[work]])} |" for work in WORKS]
+    return "\n".join([*lines, "", f"Medians, measured by `make bench-peers` on {'; '.join(machines)}.", ""])
+
+
 PICTURES = {"graph.svg": graph, "floors.svg": building}
 
 
 def stale() -> list[str]:
-    """The pictures that are not what they show any more."""
-    found = []
+    """The pictures that are not what they show any more, and README.md if its times are not the measured ones."""
+    found = [] if times() in (ROOT / "README.md").read_text(encoding="utf-8") else ["README.md"]
     for name, make in PICTURES.items():
         path = IMAGES / name
         if not path.exists() or path.read_text(encoding="utf-8") != make():
-            found.append(name)
+            found.append(f"docs/images/{name}")
     return found
 
 
 def main() -> int:
-    """Writes or compares the pictures."""
+    """Writes or compares the pictures and the times."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="only compare")
     if parser.parse_args().check:
         old = stale()
         for name in old:
-            print(f"docs/images/{name} is stale: make pictures")
+            print(f"{name} is stale: make pictures")
         return bool(old)
+    page = (ROOT / "README.md").read_text(encoding="utf-8")
+    (ROOT / "README.md").write_text(TABLE.sub(lambda _: times(), page, count=1), encoding="utf-8")
     for name, make in PICTURES.items():
         (IMAGES / name).write_text(make(), encoding="utf-8")
     return 0
