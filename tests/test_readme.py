@@ -1,4 +1,4 @@
-"""README.md: examples run in order, in one namespace, and print what the page says; pictures and times are current."""
+"""README.md: examples print what it says, pictures and times are current; files that pages name exist."""
 
 import re
 

@@ -1,7 +1,8 @@
 """The pictures of README.md and of the documentation, and the README's table of times.
 
-`docs/images/graph.svg` is what the README's own example draws, `docs/images/floors.svg` the list of modules in
-`src/lib.rs`; the times are those of `benches/results`. `make pictures` writes them; `--check` compares, as a test does.
+`docs/images/graph.svg` is what the README's own example draws, `docs/images/floors.svg` the list of modules
+in `src/lib.rs`; the times are those of `benches/results`. `make pictures` writes them; `--check` compares,
+as a test does.
 """
 
 import argparse
@@ -92,8 +93,8 @@ def building() -> str:
     rows = floors()[::-1]
     height = len(rows) * (HEIGHT + GAP) - GAP + 2 * MARGIN
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" '
-        'role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'width="{WIDTH}" height="{height}" role="img">',
         "<title>The modules of src/lib.rs, by floors</title>",
         f"<style>{STYLE}\n</style>",
         f'<rect class="page" width="{WIDTH}" height="{height}"/>',
@@ -147,7 +148,7 @@ PICTURES = {"graph.svg": graph, "floors.svg": building}
 
 
 def stale() -> list[str]:
-    """The pictures that are not what they show any more, and README.md if its times are not the measured ones."""
+    """The pictures that are out of date, and README.md if its times are not the measured ones."""
     found = [] if times() in (ROOT / "README.md").read_text(encoding="utf-8") else ["README.md"]
     for name, make in PICTURES.items():
         path = IMAGES / name

@@ -14,7 +14,7 @@ def files(folder: Path) -> list[Path]:
 
 
 def write(pages: Path, folder: Path) -> None:
-    """Writes the part of the page that includes them; `pages` is the folder of pages, from which paths count."""
+    """Writes the part of the page that includes them, with paths relative to `pages`, the folder of pages."""
     lines = []
     for path in files(folder):
         # A file may begin with a title or with a section; on the page both are sections.
