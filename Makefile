@@ -32,7 +32,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint types format stubs operations bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
+.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint types format stubs operations pictures bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -112,6 +112,9 @@ format: $(LINTERS) ## format Rust and Python
 operations: build ## regenerate docs/operations.md from the built module and the samples
 	@$(BIN)/python tools/operations.py
 
+pictures: $(VENV)/.test ## redraw docs/images, the graph of README.md and the floors of src/lib.rs; README.md's times from benches/results
+	@$(BIN)/python tools/pictures.py
+
 stubs: build ## regenerate python/wengert/_core.pyi from the built module
 	@$(BIN)/python tools/stubs.py
 
@@ -138,6 +141,7 @@ bench-loops: $(VENV)/.peers ## loops over memory beside torch and NumPy: kernels
 	@for n in 1 2; do $(BIN)/python benches/peers/loops.py --threads $$n --output benches/results/loops-$$n.md; done
 
 docs: $(DOCS_VENV)/.docs ## the documentation site in docs/_build: pages executed, Python and Rust reference
+	@$(DOCS_BIN)/python tools/pictures.py --check
 	@echo "==> sphinx, every page executed"
 	@$(DOCS_BIN)/python -m sphinx -E -W --keep-going -q -j 2 -b html docs docs/_build/html
 	@echo "==> cargo doc"
@@ -147,7 +151,7 @@ docs: $(DOCS_VENV)/.docs ## the documentation site in docs/_build: pages execute
 	@echo "==> docs/_build/html/index.html"
 
 clean: ## remove the virtual environment, wheels and the project's own target folder
-	@rm -rf $(VENV) $(DOCS_VENV) docs/_build docs/reference dist target .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	@rm -rf $(VENV) $(DOCS_VENV) docs/_build docs/reference docs/results.txt dist target .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	@find python tests benches tools -name __pycache__ -prune -exec rm -rf {} +
 	@rm -f python/wengert/*.so python/wengert/*.pyd
 

@@ -9,6 +9,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
 import reference  # noqa: E402
+import results  # noqa: E402
 import signatures  # noqa: E402
 import wengert  # noqa: E402
 
@@ -61,9 +62,10 @@ html_css_files = ["site.css"]
 
 
 def write_reference(app: Any, config: Any) -> None:
-    """The pages of the reference, before Sphinx looks for sources."""
+    """The pages of the reference and the tables of benchmarks, before Sphinx looks for sources."""
     del app, config
     reference.write(HERE / "reference")
+    results.write(HERE, HERE.parent / "benches" / "results")
 
 
 def check_reference(app: Any, env: Any) -> None:
