@@ -5,6 +5,7 @@ import pytest
 from host import BF16, close, load, rng, run
 from hypothesis import given
 from hypothesis import strategies as st
+from views import few
 
 
 def groups(x):
@@ -32,6 +33,7 @@ def adam(
     return run("optim_adam.wgsl", [FOUND[found], g], [x, *state], params, groups(x), replace, limit=2)
 
 
+@few
 @given(st.integers(1, 3000), st.booleans(), st.booleans(), st.booleans())
 def test_sgd(count, with_momentum, nesterov, maximise):
     r = rng(count)
