@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import fcntl
 import itertools
 import json
 import os
@@ -23,6 +22,15 @@ def executable() -> str | None:
     """The browser's path: the environment's CHROMIUM, or the first one found."""
     names = [os.environ["CHROMIUM"]] if os.environ.get("CHROMIUM") else list(NAMES)
     return next((path for path in map(shutil.which, names) if path), None)
+
+
+def missing() -> str | None:
+    """Why no browser can be driven here; None where one can."""
+    if not hasattr(os, "posix_spawn"):
+        return "the browser gets its pipes as POSIX hands them on"
+    if executable() is None:
+        return "no Chromium here; on Debian: apt-get install chromium"
+    return None
 
 
 class Page:
@@ -149,9 +157,12 @@ class Page:
 @contextlib.contextmanager
 def browser(folder: Path) -> Iterator[Page]:
     """A browser with a fresh profile in `folder` and one page."""
+    # Windows has no such module: it may be imported only where a browser is started.
+    import fcntl
+
     path = executable()
     if path is None:
-        raise FileNotFoundError("no Chromium here; on Debian: apt-get install chromium")
+        raise FileNotFoundError(missing())
     # The browser reads from descriptor 3 and writes to 4; copies above 9 cannot be overwritten on the way there.
     low = (*os.pipe(), *os.pipe())
     there_in, here_out, here_in, there_out = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in low)

@@ -11,14 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import wengert as wg
-from chromium import browser, executable
+from chromium import browser, missing
 from matplotlib.image import imread
 from wengert.graph import draw
 
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(executable() is None, reason="no Chromium here; on Debian: apt-get install chromium"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(missing() is not None, reason=missing() or "")]
 
 WIDTH, HEIGHT = 1280, 800
 

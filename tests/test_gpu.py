@@ -208,6 +208,7 @@ def test_indices_out_of_range_raise_on_the_device() -> None:
     assert array(x + 1).tolist() == [2.0] * 3
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_forked_children_are_refused() -> None:
     code = (
         "import os, sys, warnings\n"

@@ -8,6 +8,7 @@ import ctypes
 import gc
 import os
 import pickle
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -33,18 +34,20 @@ def quick_collections() -> Iterator[None]:
     gc.unfreeze()
 
 
+# What glibc has handed out; no other C library tells.
+MALLINFO = getattr(ctypes.CDLL(None), "mallinfo2", None) if sys.platform == "linux" else None
+
+
 def heap() -> int:
-    """Bytes that the C allocator has handed out on its main arena; 0 where it does not say."""
-    try:
-        mallinfo = ctypes.CDLL(None).mallinfo2
-    except (AttributeError, OSError):
+    """Bytes that the C allocator has handed out; 0 where it does not say."""
+    if MALLINFO is None:
         return 0
 
     class Info(ctypes.Structure):
         _fields_ = [(name, ctypes.c_size_t) for name in "a b c d e f g used free keep".split()]
 
-    mallinfo.restype = Info
-    return int(mallinfo().used)
+    MALLINFO.restype = Info
+    return int(MALLINFO().used)
 
 
 def state() -> tuple[int, int, int]:
@@ -69,6 +72,15 @@ def steady(work: Callable[[], Any], times: int, per_call: float = 16.0) -> None:
     assert after[2] - before[2] <= 5, "Python objects"
     # Caches settle once; a leak of one small object per repetition is more.
     assert bytes_after - bytes_before <= per_call * times + 65536, "heap"
+
+
+@pytest.mark.skipif(MALLINFO is None, reason="mallinfo2 is glibc's: elsewhere the heap is not compared")
+def test_the_heap_is_measured() -> None:
+    before = heap()
+    kept = [bytes(1000) for _ in range(100)]
+    assert heap() - before >= 100 * 1000
+    del kept
+    assert abs(heap() - before) < 10_000
 
 
 # ---- core paths --------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import pytest
 from host import SHADERS, axes, rng, run, types
 from scipy import special
 
-LIBRARY = (SHADERS / "lib" / "math.wgsl").read_text()
+LIBRARY = (SHADERS / "lib" / "math.wgsl").read_text(encoding="utf-8")
 
 
 def silu(x):
