@@ -62,11 +62,15 @@ def test_all_lists_what_there_is() -> None:
     assert {name for name in SIGNATURES if "." not in name} <= set(xp.__all__)
 
 
-@pytest.mark.parametrize(("a", "b"), list(itertools.combinations_with_replacement(standard.DTYPES, 2)))
-def test_promotion(a: str, b: str) -> None:
-    wanted = standard.promoted(a, b)
-    if wanted is None:
-        return
+PROMOTED = [
+    (a, b, wanted)
+    for a, b in itertools.combinations_with_replacement(standard.DTYPES, 2)
+    if (wanted := standard.promoted(a, b)) is not None
+]
+
+
+@pytest.mark.parametrize(("a", "b", "wanted"), PROMOTED, ids=[f"{a}-{b}" for a, b, _ in PROMOTED])
+def test_promotion(a: str, b: str, wanted: Any) -> None:
     x, y = getattr(xp, a), getattr(xp, b)
     assert xp.result_type(x, y) == xp.result_type(y, x) == wanted
     assert xp.can_cast(x, y) == (wanted == b)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
-from programs import FOLDER, fill, module
+from programs import FOLDER, PYTORCH, ROOT, module
 from support import array
 
 # The programs that are a PyTorch program but for their imports.
@@ -66,30 +66,17 @@ def test_scalars_and_tensors_give_the_same_numbers() -> None:
 
 # ---- the same program in PyTorch -------------------------------------------------------------------------------------
 
-# Losses of this program with its imports changed, in PyTorch 1.13.1 on a CPU; recorded once.
-PYTORCH_MOONS = [
-    3.811968,
-    0.451123,
-    0.237355,
-    0.175475,
-    0.123953,
-    0.08163,
-    0.052089,
-    0.035242,
-    0.026496,
-    0.022332,
-    0.019684,
-    0.018317,
-]
-
 
 def test_moons_take_the_same_path_as_in_pytorch() -> None:
-    moons = module("moons")
-    rng = np.random.default_rng(1)
-    network = moons.Network()
-    fill(network, lambda _, shape: rng.uniform(-1, 1, shape))
-    losses, _ = moons.train(network, moons.tensor_loss, *moons.make_moons(100, 0.1, 1), 100)
-    np.testing.assert_allclose(losses[::9], PYTORCH_MOONS, rtol=1e-4)
+    """The losses there are in `pytorch_losses.json`, made by `python tools/torch_losses.py`."""
+    losses = module("torch_losses", "tools").moons_losses(wg, module("moons"))
+    np.testing.assert_allclose(losses, PYTORCH["moons"], rtol=0, atol=1e-6)
+
+
+def test_the_readme_names_the_version_of_pytorch() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    version = ".".join(PYTORCH["torch"].split(".")[:2])
+    assert f"the losses are those of PyTorch {version} within 1e-6" in text
 
 
 # ---- DQN -------------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import wengert as wg
-from programs import fill, module
+from programs import module
 from support import array
 
 GPU = "gpu"
@@ -14,7 +14,8 @@ def losses_of_gpt(device: str) -> list[float]:
     gpt = module("gpt")
     rng = np.random.default_rng(0)
     model = gpt.GPT(gpt.Config(layers=2, heads=2, width=32, block=16))
-    fill(model, lambda name, shape: rng.normal(0, 0.05, shape) + ("norm" in name and "weight" in name))
+    fill = module("torch_losses", "tools").fill
+    fill(wg, model, lambda name, shape: rng.normal(0, 0.05, shape) + ("norm" in name and "weight" in name))
     model.to(device)
     optimizer = model.configure_optimizers(3e-3, 0.1)
     dtype = wg.int32 if device == GPU else wg.int64

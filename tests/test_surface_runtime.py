@@ -1,6 +1,4 @@
-"""What surrounds the tensors: random streams, the interpreter lock, threads, memory."""
-
-import threading
+"""What surrounds the tensors: random streams, threads, memory."""
 
 import wengert as wg
 from wengert.testing import assert_close
@@ -22,22 +20,6 @@ def test_random_streams() -> None:
     assert wg.randint(5, 7, (100,)).min().item() == 5
     assert abs(wg.normal(3.0, 0.1, (2000,)).mean().item() - 3) < 0.02
     assert wg.rand_like(wg.ones(2, dtype=F64)).dtype == F64
-
-
-def test_the_lock_is_released() -> None:
-    x = wg.randn(400, 400)
-    done = []
-
-    def work() -> None:
-        for _ in range(3):
-            done.append((x @ x).sum().item())
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert len(set(done)) == 1
 
 
 def test_threads_and_memory() -> None:
