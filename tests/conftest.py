@@ -37,7 +37,7 @@ def _numbers() -> None:
 
 
 # Modules whose assertions stand for those of many tests: let them show both sides.
-pytest.register_assert_rewrite("complex_reference", "messages")
+pytest.register_assert_rewrite("references.complex_reference", "messages")
 
 
 NO_ADAPTER = "no GPU adapter: neither Vulkan, Metal nor DirectX 12 answers (WENGERT_GPU demands one)"

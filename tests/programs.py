@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "examples"
 #: Losses of two examples in PyTorch, and its version; `tools/torch_losses.py` writes them.
-PYTORCH = json.loads(Path(__file__).with_name("pytorch_losses.json").read_text(encoding="utf-8"))
+PYTORCH = json.loads((ROOT / "tests" / "docs" / "pytorch_losses.json").read_text(encoding="utf-8"))
 
 
 def module(name: str, folder: str = "examples") -> types.ModuleType:

@@ -1,6 +1,6 @@
 """Trains the GPT and the moons of `examples/` in PyTorch, from the weights that the tests set, and prints the losses.
 
-    python tools/torch_losses.py > tests/pytorch_losses.json
+    python tools/torch_losses.py > tests/docs/pytorch_losses.json
 
 Run it in an environment with torch and NumPy; wengert need not be there: the programs are read, and `wengert` in their
 imports becomes `torch`. The tests train by the same two functions and compare with the file.

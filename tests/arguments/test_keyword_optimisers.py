@@ -4,8 +4,8 @@ import math
 from typing import Any
 
 import numpy as np
-import optim_reference as by_hand
 import pytest
+import references.optim_reference as by_hand
 import wengert as wg
 from wengert import nn, optim
 from wengert.optim import lr_scheduler as schedules

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import wengert as wg
-from capsules import Exporter
+from exchange.capsules import Exporter
 from hypothesis import given
 from hypothesis import strategies as st
 from support import examples

@@ -15,8 +15,8 @@ import pytest
 import wengert as wg
 from hypothesis import given
 from hypothesis import strategies as st
-from optim_reference import CASES
-from schedule_reference import moved
+from references.optim_reference import CASES
+from references.schedule_reference import moved
 from support import examples
 from wengert import optim
 from wengert.optim import lr_scheduler

@@ -1,11 +1,11 @@
 """conv, conv_weight and max_pool against NumPy."""
 
-import conv_reference as reference
 import numpy as np
-from host import BF16, axes, close, epw, rng, run, types
+import references.conv_reference as reference
 from hypothesis import given
 from hypothesis import strategies as st
-from views import few
+from shaders.host import BF16, axes, close, epw, rng, run, types
+from shaders.views import few
 
 DTYPES = st.sampled_from([np.float32, np.float16, BF16])
 

@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 
 import pytest
-from host import SHADERS, device, pipeline, source
+from shaders.host import SHADERS, device, pipeline, source
 
 FILES = sorted(SHADERS.glob("*.wgsl"))
 LIBRARY = {path.stem for path in (SHADERS / "lib").glob("*.wgsl")}

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from host import BF16, axes, close, epw, rng, run, types
 from hypothesis import given
 from hypothesis import strategies as st
-from views import dense, few, random_values, shapes, view
+from shaders.host import BF16, axes, close, epw, rng, run, types
+from shaders.views import dense, few, random_values, shapes, view
 
 STATUS = np.zeros(2, np.uint32)
 

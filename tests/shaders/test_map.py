@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from host import BF16, axes, close, epw, rng, run, source, types
 from hypothesis import given
 from hypothesis import strategies as st
-from views import dense, few, random_values, shapes, view
+from shaders.host import BF16, axes, close, epw, rng, run, source, types
+from shaders.views import dense, few, random_values, shapes, view
 
 NAMES = "xyzw"
 DTYPES = [np.float32, np.float16, BF16, np.int32, np.bool_]

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from host import SHADERS, axes, rng, run, types
 from scipy import special
+from shaders.host import SHADERS, axes, rng, run, types
 
 LIBRARY = (SHADERS / "lib" / "math.wgsl").read_text(encoding="utf-8")
 

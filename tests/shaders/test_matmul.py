@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from host import BF16, close, epw, rng, run, types
 from hypothesis import given
 from hypothesis import strategies as st
-from views import few
+from shaders.host import BF16, close, epw, rng, run, types
+from shaders.views import few
 
 SIZE = st.integers(1, 70)
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from host import BF16, close, load, rng, run
 from hypothesis import given
 from hypothesis import strategies as st
-from views import few
+from shaders.host import BF16, close, load, rng, run
+from shaders.views import few
 
 
 def groups(x):

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from host import BF16, close, run, types
 from hypothesis import given
 from hypothesis import strategies as st
-from views import few
+from shaders.host import BF16, close, run, types
+from shaders.views import few
 
 ONES = 0xFFFFFFFF
 DIGITS = {np.dtype(np.float32): 24, np.dtype(np.float16): 11, np.dtype(BF16): 8}
