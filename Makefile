@@ -14,6 +14,9 @@ DOCS_BIN := $(abspath $(DOCS_VENV))/bin
 export PYO3_PYTHON := $(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# The slowest tests are named at the end, and how long all of them took.
+PYTEST := --durations=15 --durations-min=1
+
 # Modules without kernels, foreign code or devices.
 PURE := array:: process:: tape:: interp:: watch:: autodiff::queue
 
@@ -54,12 +57,11 @@ test-rust: ## the Rust tests alone
 
 test-python: $(VENV)/.test ## the Python tests that need no GPU adapter
 	@echo "==> pytest on the CPU, $(JOBS) processes"
-	@$(BIN)/python -m pytest -q -n $(JOBS) -m "not gpu"
+	@$(BIN)/python -m pytest $(PYTEST) -n $(JOBS) -m "not gpu"
 
 test-gpu: $(VENV)/.test ## the GPU tests, one at a time, on the adapter that there is; without one they are skipped
 	@echo "==> pytest on the GPU"
-	@$(BIN)/python tools/adapters.py || true
-	@$(BIN)/python -m pytest -q -m gpu
+	@$(BIN)/python -m pytest $(PYTEST) -m gpu
 
 search: $(VENV)/.test ## the random searches of tests/robustness, an hour each: make search MINUTES=10
 	@$(BIN)/python tools/search.py --minutes $(or $(MINUTES),60)

@@ -20,7 +20,8 @@ settings.register_profile(
 settings.register_profile(
     "search", deadline=None, max_examples=int(os.environ.get("WENGERT_EXAMPLES", "1000")), print_blob=True
 )
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
+settings.load_profile(PROFILE)
 
 HERE = Path(__file__).parent
 
@@ -36,7 +37,7 @@ def _numbers() -> None:
 
 
 # Modules whose assertions stand for those of many tests: let them show both sides.
-pytest.register_assert_rewrite("complex_reference", "messages")
+pytest.register_assert_rewrite("references.complex_reference", "messages")
 
 
 NO_ADAPTER = "no GPU adapter: neither Vulkan, Metal nor DirectX 12 answers (WENGERT_GPU demands one)"
@@ -49,6 +50,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = Path(item.path).relative_to(HERE) if item.path.is_relative_to(HERE) else item.path
         if place.parts[0] == "shaders" or place.name.startswith("test_gpu"):
             item.add_marker(pytest.mark.gpu)
+
+
+def pytest_report_header() -> str:
+    """What the numbers of this run depend on."""
+    count = settings().max_examples
+    return f"hypothesis profile: {PROFILE}, {count} examples; threads of wengert: {wg.get_num_threads()}"
+
+
+def pytest_report_collectionfinish(items: list[pytest.Item]) -> list[str]:
+    """The adapters that the selected GPU tests use; a run without such tests asks no driver."""
+    if not any(item.get_closest_marker("gpu") for item in items):
+        return []
+    return [f"GPU adapter: {adapter}" for adapter in wg.gpu.adapters()] or ["GPU adapter: none"]
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -1,16 +1,15 @@
 """Programs beside the package as modules, for the tests that look inside them: examples, tools."""
 
 import importlib.util
+import json
 import sys
 import types
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import wengert as wg
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "examples"
+#: Losses of two examples in PyTorch, and its version; `tools/torch_losses.py` writes them.
+PYTORCH = json.loads((ROOT / "tests" / "docs" / "pytorch_losses.json").read_text(encoding="utf-8"))
 
 
 def module(name: str, folder: str = "examples") -> types.ModuleType:
@@ -22,10 +21,3 @@ def module(name: str, folder: str = "examples") -> types.ModuleType:
         sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(sys.modules[name])
     return sys.modules[name]
-
-
-def fill(network: Any, values: Any) -> None:
-    """Sets all parameters to what a function of name and shape says."""
-    with wg.no_grad():
-        for name, p in network.named_parameters():
-            p.copy_(wg.tensor(values(name, tuple(p.shape)).astype(np.float32)))

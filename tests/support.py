@@ -15,8 +15,7 @@ from typing import Any, Protocol
 import ml_dtypes
 import numpy as np
 import wengert as wg
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 
 Array = np.ndarray[Any, Any]
 Tensor = wg.Tensor

@@ -132,7 +132,7 @@ def passed() -> tuple[dict[str, set[str]], dict[str, int]]:
 
 def compared() -> Iterator[Pair]:
     """The keywords that the samples draw and compare with a reference."""
-    for sample in importlib.import_module("op_samples").SAMPLES:
+    for sample in importlib.import_module("samples.op_samples").SAMPLES:
         for seed in range(20):
             for keyword in sample.case(importlib.import_module("support").random_source(seed)[0]).kwargs:
                 yield sample.name, keyword

@@ -20,9 +20,9 @@ ROOT = Path(__file__).parent.parent
 TARGET = ROOT / "docs" / "operations.md"
 sys.path.insert(0, str(ROOT / "tests"))
 
-import op_samples  # noqa: E402
 import support  # noqa: E402
 import wengert as wg  # noqa: E402
+from samples import op_samples  # noqa: E402
 from wengert import _core  # noqa: E402
 
 HEADER = """\

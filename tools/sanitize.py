@@ -2,7 +2,7 @@
 and of memory that was freed, end the run with a report.
 
     python tools/sanitize.py                        the tests of files, capsules, buffers and indices
-    python tools/sanitize.py tests/test_views.py    others
+    python tools/sanitize.py tests/autograd/test_views.py    others
 
 The build is a whole one, into `target/sanitize`, and takes minutes. It wants Linux, GCC's libasan, and the
 Python that the virtual environment was made from: a wrapper script in its place hangs.

@@ -31,7 +31,7 @@ PLACES = {
         "src/ops/pointwise/unary.rs",
         r"^            \w+ \w+\(x\) = .*;\n(?=        }\n    };\n}\npub\(crate\) use unary_table;)",
     ),
-    "python": ("tests/op_samples.py", r"^unary\(.*\)\n"),
+    "python": ("tests/samples/op_samples.py", r"^unary\(.*\)\n"),
 }
 IGNORED = (
     ".git",
@@ -46,7 +46,13 @@ IGNORED = (
     "shared",
 )
 #: Tests that walk the records, and the one that misses a record.
-TESTS = ["test_ops.py", "test_grad.py", "test_vmap.py", "test_kernels.py", "test_gpu.py"]
+TESTS = [
+    "ops/test_ops.py",
+    "autograd/test_grad.py",
+    "transforms/test_vmap.py",
+    "ops/test_kernels.py",
+    "gpu/test_gpu.py",
+]
 
 
 def example() -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import programs
 import wengert as wg
-from op_samples import SAMPLES
+from samples.op_samples import SAMPLES
 from support import random_source, tensor
 
 reference = programs.module("reference", "docs/_ext")

@@ -10,8 +10,7 @@ import pytest
 import wengert as wg
 from scipy import stats
 from wengert import nn
-from wengert.nn import functional as F
-from wengert.nn import init
+from wengert.nn import functional as F, init
 
 from arguments.rows import Array, Function, check, differ, near, numbers, run
 

@@ -4,12 +4,11 @@ import math
 from typing import Any
 
 import numpy as np
-import optim_reference as by_hand
 import pytest
+import references.optim_reference as by_hand
 import wengert as wg
 from wengert import nn, optim
-from wengert.optim import lr_scheduler as schedules
-from wengert.optim import swa_utils
+from wengert.optim import lr_scheduler as schedules, swa_utils
 
 from arguments.rows import Array, Function, near
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
-from conv_reference import avg_pool, conv, conv_transpose, each, max_pool, unfold, windows
+from references.conv_reference import avg_pool, conv, conv_transpose, each, max_pool, unfold, windows
 from wengert import nn
 from wengert.nn import functional as F
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
-from capsules import Exporter
+from exchange.capsules import Exporter
 
 
 def test_arrays_of_jax_are_not_written() -> None:

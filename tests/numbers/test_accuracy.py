@@ -46,7 +46,7 @@ ACCURACY = tool()
 
 def page() -> dict[tuple[str, str], list[str]]:
     """The cells of each line of the page."""
-    lines = (ROOT / "docs" / "accuracy.md").read_text().splitlines()
+    lines = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8").splitlines()
     found = [re.split(r" \| ", line.strip("| ")) for line in lines if line.startswith("| `")]
     return {(cells[0].strip("`"), cells[1]): cells[2:] for cells in found}
 

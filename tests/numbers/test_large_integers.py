@@ -1,6 +1,7 @@
 """Integers beyond the range of a dtype, and floats, as limits of integers and what
 they are compared with; Python's own comparisons are exact."""
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -16,11 +17,12 @@ U = wg.tensor([0, 5, LARGE, MOST], dtype=wg.uint64)
 VALUES = [0, 5, LARGE, MOST]
 
 
-@pytest.mark.parametrize("low", [None, -(2**70), -1, 3, LARGE, LARGE + 1, 2**64, 10**400])
-@pytest.mark.parametrize("high", [None, -(10**400), 4, LARGE - 1, LARGE, MOST, 2**70])
+LOWS = [None, -(2**70), -1, 3, LARGE, LARGE + 1, 2**64, 10**400]
+HIGHS = [None, -(10**400), 4, LARGE - 1, LARGE, MOST, 2**70]
+
+
+@pytest.mark.parametrize(("low", "high"), list(itertools.product(LOWS, HIGHS))[1:])
 def test_uint64_is_limited_to_any_integers(low: int | None, high: int | None) -> None:
-    if low is None and high is None:
-        return
     expected = VALUES if low is None else [max(x, low) for x in VALUES]
     expected = expected if high is None else [min(x, high) for x in expected]
     expected = [min(max(x, 0), MOST) for x in expected]

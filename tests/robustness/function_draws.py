@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from wengert import Tensor
 
 Array = np.ndarray[Any, Any]
@@ -98,20 +99,16 @@ class Draw:
         return self.one([d for d in DTYPES if kind_of(d) in kinds])
 
     def array(self, shape: tuple[int, ...], dtype: str, special: bool = True) -> Array:
-        """Small numbers that every type holds, and among the real ones some infinities and NaN."""
-        rng = np.random.default_rng(self.integer(0, 2**20))
-        low = 0 if np.dtype(dtype).kind in "bu" else -3
-        out = rng.integers(low, 4, shape).astype(np.float64)
-        if kind_of(dtype) == 0:
-            return np.asarray(out > 1)
-        if kind_of(dtype) == 3:
-            return np.asarray(out + 1j * rng.integers(-3, 4, shape)).astype(dtype)
-        if kind_of(dtype) == 2:
-            out = out + rng.integers(0, 4, shape) / 4
-            if special and self.integer(0, 3) == 0:
-                odd = rng.choice([math.inf, -math.inf, math.nan, -0.0], shape)
-                out = np.where(rng.random(shape) < 0.2, odd, out)
-        return np.asarray(out).astype(dtype)
+        """Small numbers that every type holds, and among the real ones some infinities and NaN; they shrink."""
+        whole = st.integers(0 if np.dtype(dtype).kind == "u" else -3, 3)
+        quarters = st.integers(-12, 15).map(lambda k: k / 4)
+        elements = (st.booleans(), whole, quarters, st.builds(complex, whole, whole))[kind_of(dtype)]
+        if special and kind_of(dtype) == 2 and self.integer(0, 3) == 0:
+            elements = st.one_of(
+                quarters, quarters, quarters, st.sampled_from([math.inf, -math.inf, math.nan, -0.0])
+            )
+        # Without a number that fills what was not drawn: all elements differ.
+        return self.data.draw(hnp.arrays(dtype, shape, elements=elements, fill=st.nothing()))
 
     def stretched(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """A shape that broadcasts with this one."""

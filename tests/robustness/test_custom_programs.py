@@ -17,8 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 from support import examples
 from wengert.utils.checkpoint import checkpoint
 

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 import wengert as wg
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from robustness.function_draws import Draw, as_float, judged, kind_of, promoted, widened, wrapped
 from support import examples
 

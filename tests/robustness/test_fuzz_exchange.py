@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import wengert as wg
-from capsules import Exporter
-from hypothesis import given
-from hypothesis import strategies as st
+from exchange.capsules import Exporter
+from hypothesis import given, strategies as st
 from support import examples
 
 DTYPES = ["bool", "uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import wengert as wg
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support import examples
 
 Item = Any

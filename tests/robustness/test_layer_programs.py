@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import layer_calls
-import loss_calls
 import numpy as np
 import pytest
 import wengert as wg
-from hypothesis import given
-from hypothesis import strategies as st
-from layer_draws import Call, Source
+from hypothesis import given, strategies as st
+from samples import layer_calls, loss_calls
+from samples.layer_draws import Call, Source
 from support import examples
 
 FAMILIES = [

@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
-from hypothesis import given
-from hypothesis import strategies as st
-from optim_reference import CASES
-from schedule_reference import moved
+from hypothesis import given, strategies as st
+from references.optim_reference import CASES
+from references.schedule_reference import moved
 from support import examples
 from wengert import optim
 from wengert.optim import lr_scheduler

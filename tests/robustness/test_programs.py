@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 import wengert as wg
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
+from hypothesis.extra import numpy as hnp
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from support import examples
 
 LEAVES, SHAPE = 3, (2, 3)
@@ -48,15 +49,15 @@ class Pair:
 class Program:
     """Runs instructions on both sides."""
 
-    def __init__(self, seed: int) -> None:
-        self.rng = np.random.default_rng(seed)
+    def __init__(self, values: np.ndarray[Any, Any]) -> None:
+        """`values` are those of the leaves, one behind the other."""
         self.pairs: list[Pair] = []
         self.leaves: list[Pair] = []
         self.grads: list[np.ndarray[Any, Any] | None] = [None] * LEAVES
         self.recording = True
         self.refused = 0
         for i in range(LEAVES):
-            value = self.rng.uniform(-1, 1, SHAPE)
+            value = values[i]
             slope = np.zeros((*SHAPE, DIRECTIONS))
             for k in range(SIZE):
                 slope.reshape(SIZE, DIRECTIONS)[k, i * SIZE + k] = 1.0
@@ -185,9 +186,10 @@ class Program:
         retain = kind % 3 != 0
         if x.slope is None:
             return
+        weights = np.linspace(1.0, 2.0, x.value.size).reshape(x.value.shape)
         try:
             with wg.enable_grad():
-                x.t.sum().backward(retain_graph=retain)
+                x.t.backward(wg.tensor(weights), retain_graph=retain)
         except RuntimeError as error:
             self.refuse(error)
             # A walk that was refused may have reached some leaves.
@@ -195,7 +197,7 @@ class Program:
                 leaf.t.grad = None
                 self.grads[i] = None
             return
-        change = x.slope.reshape(-1, DIRECTIONS).sum(0).reshape(LEAVES, *SHAPE)
+        change = (weights.ravel() @ x.slope.reshape(-1, DIRECTIONS)).reshape(LEAVES, *SHAPE)
         for i, leaf in enumerate(self.leaves):
             got = leaf.t.grad
             if self.grads[i] is None:
@@ -218,29 +220,55 @@ class Program:
             self.pairs = [p for p in self.pairs if p is not x]
 
 
-NAMES = "unary binary binary total view view detached write write backward mode forget".split()
-STEPS = st.lists(
-    st.tuples(st.sampled_from(NAMES), st.integers(0, 30), st.integers(0, 30), st.integers(0, 29)), max_size=25
-)
+NAMES = "unary binary total view detached write backward mode forget".split()
+NUMBER = st.integers(0, 30)
+LEAF_VALUES = hnp.arrays(np.float64, (LEAVES, *SHAPE), elements=st.floats(-1, 1, allow_subnormal=False))
 
 
-@examples(150)
-@given(seed=st.integers(0, 2**16), steps=STEPS)
-def test_random_programs(seed: int, steps: list[tuple[str, int, int, int]]) -> None:
-    program = Program(seed)
-    for step in steps:
-        program.step(*step)
-    program.recording = True
-    for p in program.pairs:
-        program.backward(p, p, 1)
-    assert wg.is_grad_enabled()
+def instruction(name: str) -> Any:
+    """The rule that runs an instruction."""
+
+    def run(self: Programs, a: int, b: int, kind: int) -> None:
+        self.program.step(name, a, b, kind)
+
+    run.__name__ = name
+    return rule(a=NUMBER, b=NUMBER, kind=NUMBER)(run)
+
+
+class Programs(RuleBasedStateMachine):
+    """Draws programs; hypothesis leaves kinds of instructions out at random, and shrinks what fails."""
+
+    @initialize(values=LEAF_VALUES)
+    def start(self, values: np.ndarray[Any, Any]) -> None:
+        self.program = Program(values)
+
+    unary = instruction("unary")
+    binary = instruction("binary")
+    total = instruction("total")
+    view = instruction("view")
+    detached = instruction("detached")
+    write = instruction("write")
+    backward = instruction("backward")
+    mode = instruction("mode")
+    forget = instruction("forget")
+
+    def teardown(self) -> None:
+        """In the end every tensor is differentiated."""
+        self.program.recording = True
+        for p in self.program.pairs:
+            self.program.backward(p, p, 1)
+        assert wg.is_grad_enabled()
+
+
+TestPrograms = Programs.TestCase
+TestPrograms.settings = settings(examples(150), stateful_step_count=30)
 
 
 def test_programs_give_everything_back() -> None:
     def run() -> None:
         for seed in range(30):
             rng = np.random.default_rng(seed)
-            program = Program(seed)
+            program = Program(rng.uniform(-1, 1, (LEAVES, *SHAPE)))
             for _ in range(40):
                 program.step(NAMES[rng.integers(len(NAMES))], *(int(k) for k in rng.integers(0, 30, 3)))
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import wengert as wg
 import wengert.nn.functional as F
-from hypothesis import assume, given
-from hypothesis import strategies as st
+from hypothesis import assume, given, strategies as st
 from support import bits
 from wengert import Tensor
 

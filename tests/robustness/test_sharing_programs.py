@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from support import examples
 from wengert import Tensor
 from wengert.utils.checkpoint import checkpoint

@@ -15,10 +15,6 @@ import ml_dtypes
 import numpy as np
 import wgpu
 
-LAVAPIPE = "/usr/share/vulkan/icd.d/lvp_icd.x86_64.json"
-if os.path.exists(LAVAPIPE):
-    os.environ.setdefault("VK_ICD_FILENAMES", LAVAPIPE)
-
 SHADERS = pathlib.Path(__file__).resolve().parents[2] / "shaders"
 POISON = 0x7FC0DEAD
 BF16 = ml_dtypes.bfloat16
@@ -27,8 +23,11 @@ PACKED = (np.dtype(np.float16), np.dtype(BF16))
 
 @functools.cache
 def device():
-    """The one device of the test process."""
-    adapter = wgpu.gpu.request_adapter_sync(power_preference="high-performance")
+    """The one device of the test process, on a software adapter where WENGERT_GPU asks for one, as in the Rust host."""
+    in_software = os.environ.get("WENGERT_GPU") == "software"
+    adapter = wgpu.gpu.request_adapter_sync(
+        power_preference="high-performance", force_fallback_adapter=in_software
+    )
     wanted = ("max-storage-buffers-per-shader-stage", "max-storage-buffer-binding-size", "max-buffer-size")
     limits = {name: adapter.limits[name] for name in wanted}
     return adapter.request_device_sync(required_limits=limits)
@@ -84,9 +83,9 @@ def epw(dtype):
 
 def source(file):
     """The text of `file` behind the files of `lib/` that its `//@ use` lines name."""
-    text = (SHADERS / file).read_text()
+    text = (SHADERS / file).read_text(encoding="utf-8")
     names = re.findall(r"^//@ use (\w+)$", text, re.MULTILINE)
-    return "".join((SHADERS / "lib" / f"{name}.wgsl").read_text() for name in names) + text
+    return "".join((SHADERS / "lib" / f"{name}.wgsl").read_text(encoding="utf-8") for name in names) + text
 
 
 def expand(file, replace):

@@ -1,10 +1,10 @@
 """conv, conv_weight and max_pool against NumPy."""
 
-import conv_reference as reference
 import numpy as np
-from host import BF16, axes, close, epw, rng, run, types
-from hypothesis import given
-from hypothesis import strategies as st
+import references.conv_reference as reference
+from hypothesis import given, strategies as st
+from shaders.host import BF16, axes, close, epw, rng, run, types
+from shaders.views import few
 
 DTYPES = st.sampled_from([np.float32, np.float16, BF16])
 
@@ -41,6 +41,7 @@ def words(count, dtype):
     return -(-count // epw(dtype))
 
 
+@few
 @given(st.integers(0, 10**6), DTYPES)
 def test_conv(seed, dtype):
     (n, groups, inner, outer), lengths, window, output, stride, dilation, padding = attributes(seed)
@@ -57,6 +58,7 @@ def test_conv(seed, dtype):
     close(got, reference.conv(x.astype(np.float64), w.astype(np.float64), **kwargs), dtype)
 
 
+@few
 @given(st.integers(0, 10**6), DTYPES)
 def test_conv_transposed(seed, dtype):
     (n, groups, inner, outer), lengths, window, output, stride, dilation, padding = attributes(seed)
@@ -86,6 +88,7 @@ def test_conv_transposed(seed, dtype):
     close(got, want, dtype)
 
 
+@few
 @given(st.integers(0, 10**6), DTYPES)
 def test_conv_weight(seed, dtype):
     (n, groups, inner, outer), lengths, window, output, stride, dilation, padding = attributes(seed)
@@ -107,6 +110,7 @@ def test_conv_weight(seed, dtype):
     close(got, want.reshape(shape), dtype)
 
 
+@few
 @given(st.integers(0, 10**6), DTYPES)
 def test_max_pool(seed, dtype):
     g = rng(seed)

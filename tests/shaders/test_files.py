@@ -4,18 +4,18 @@ import re
 from itertools import pairwise
 
 import pytest
-from host import SHADERS, device, pipeline, source
+from shaders.host import SHADERS, device, pipeline, source
 
 FILES = sorted(SHADERS.glob("*.wgsl"))
 LIBRARY = {path.stem for path in (SHADERS / "lib").glob("*.wgsl")}
-README = (SHADERS / "README.md").read_text()
+README = (SHADERS / "README.md").read_text(encoding="utf-8")
 MARKER = re.compile(r"//@ (alias|const|load|store|fn|tensors) \w+$")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
 def test_conventions(path):
     text = source(path.name)
-    own = path.read_text()
+    own = path.read_text(encoding="utf-8")
     lines = own.splitlines()
     header = own[: re.search(r"^(struct|//@)", own, re.MULTILINE).start()]
     for word in ("bindings", "grid", "workgroup"):

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from host import BF16, axes, close, epw, rng, run, types
-from hypothesis import given
-from hypothesis import strategies as st
-from views import dense, random_values, shapes, view
+from hypothesis import given, strategies as st
+from shaders.host import BF16, axes, close, epw, rng, run, types
+from shaders.views import dense, few, random_values, shapes, view
 
 STATUS = np.zeros(2, np.uint32)
 
@@ -35,6 +34,7 @@ def gather(v, index, axis, shape, index_strides):
     )
 
 
+@few
 @given(shapes(1, 4, 7), st.integers(0, 10**6), st.sampled_from([np.float32, np.float16, BF16]))
 def test_gather(shape, seed, dtype):
     g = rng(seed)
@@ -51,6 +51,7 @@ def test_gather(shape, seed, dtype):
     assert not status.any()
 
 
+@few
 @given(st.integers(1, 5), st.integers(1, 20), st.integers(1, 9), st.integers(1, 30))
 def test_take(outer, size, inner, count):
     v = view(outer + size, (outer, size, inner))
@@ -83,6 +84,7 @@ def scatter(v, index, src, axis, index_strides, replace=None):
     )
 
 
+@few
 @given(shapes(1, 3, 7), st.integers(0, 10**6), st.sampled_from([np.float32, np.float16]))
 def test_scatter_add(shape, seed, dtype):
     g = rng(seed)
@@ -101,6 +103,7 @@ def test_scatter_add(shape, seed, dtype):
     assert not status.any()
 
 
+@few
 @given(st.integers(1, 4), st.integers(1, 20), st.integers(1, 9), st.integers(1, 40))
 def test_take_add(outer, size, inner, count):
     src = view(count, (outer, count, inner))
@@ -113,6 +116,7 @@ def test_take_add(outer, size, inner, count):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@few
 @given(st.integers(1, 3), st.integers(1, 20), st.integers(1, 150), st.integers(1, 600))
 def test_scatter_rows(dtype, outer, size, words_per_row, count):
     inner = words_per_row * epw(dtype)
@@ -138,6 +142,7 @@ def test_scatter_assign_last_wins_and_reports():
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+@few
 @given(shape=shapes(1, 4, 6), seed=st.integers(0, 10**6))
 def test_pad(dtype, shape, seed):
     g = rng(seed)
@@ -170,6 +175,7 @@ def test_pad(dtype, shape, seed):
     np.testing.assert_array_equal(got, want)
 
 
+@few
 @given(shapes(2, 4, 8), st.integers(-9, 9), st.booleans(), st.sampled_from([np.float32, BF16]))
 def test_tri(shape, diagonal, upper, dtype):
     v = view(sum(shape), shape, dtype)

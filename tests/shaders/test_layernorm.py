@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from host import BF16, close, epw, rng, run, types
-from test_softmax import SHAPES, even, groups, rows_config
+from shaders.host import BF16, close, epw, rng, run, types
+from shaders.test_softmax import SHAPES, even, groups, rows_config
 
 
 def forward(x, w, b, flags, eps=1e-5, dtype=np.float32):

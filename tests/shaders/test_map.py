@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from host import BF16, axes, close, epw, rng, run, source, types
-from hypothesis import given
-from hypothesis import strategies as st
-from views import dense, random_values, shapes, view
+from hypothesis import given, strategies as st
+from shaders.host import BF16, axes, close, epw, rng, run, source, types
+from shaders.views import dense, few, random_values, shapes, view
 
 NAMES = "xyzw"
 DTYPES = [np.float32, np.float16, BF16, np.int32, np.bool_]
@@ -37,6 +36,7 @@ def elementwise(views, body, out_dtype=np.float32, compute="f32", scalars=(), co
     ]
 
 
+@few
 @given(shapes(0, 5, 6), st.integers(0, 10**6))
 def test_strided(shape, seed):
     x, y, z, w = (view(seed + i, shape) for i in range(4))
@@ -113,6 +113,7 @@ def test_elements_of_the_library(origin, target):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
+@few
 @given(shape=shapes(1, 3, 7))
 def test_half(dtype, shape):
     x, y = view(5, shape, dtype), view(6, shape, dtype)
@@ -140,6 +141,7 @@ def test_bfloat16_rounds_to_even_and_keeps_nan():
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@few
 @given(shape=shapes(0, 4, 6), seed=st.integers(0, 10**6))
 def test_copy_into_a_view(dtype, shape, seed):
     source, target = view(seed, shape, dtype), view(seed + 5, shape, dtype)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from host import SHADERS, axes, rng, run, types
 from scipy import special
+from shaders.host import SHADERS, axes, rng, run, types
 
-LIBRARY = (SHADERS / "lib" / "math.wgsl").read_text()
+LIBRARY = (SHADERS / "lib" / "math.wgsl").read_text(encoding="utf-8")
 
 
 def silu(x):

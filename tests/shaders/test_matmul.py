@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from host import BF16, close, epw, rng, run, types
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
+from shaders.host import BF16, close, epw, rng, run, types
+from shaders.views import few
 
 SIZE = st.integers(1, 70)
 
@@ -42,6 +42,7 @@ def product(
     return results[m % 2][:, :, :n]
 
 
+@few
 @given(SIZE, SIZE, SIZE, st.booleans(), st.booleans(), st.integers(1, 3))
 def test_layouts(m, n, k, x_t, y_t, batch):
     g = rng(m * n + k)
@@ -55,6 +56,7 @@ def test_layouts(m, n, k, x_t, y_t, batch):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
+@few
 @given(m=SIZE, n=SIZE, k=SIZE)
 def test_half(dtype, m, n, k):
     g = rng(m + n + k)
@@ -109,6 +111,7 @@ def row_product(x, y, strides, batch, n, k, entry, dtype=np.float32, x_stride=1)
 
 
 @pytest.mark.parametrize("entry", ["columns", "rows"])
+@few
 @given(n=SIZE, k=st.integers(1, 200), outer=st.integers(1, 2), inner=st.integers(1, 3), turned=st.booleans())
 def test_one_row(entry, n, k, outer, inner, turned):
     g = rng(n + k)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from host import BF16, close, load, rng, run
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
+from shaders.host import BF16, close, load, rng, run
+from shaders.views import few
 
 
 def groups(x):
@@ -32,6 +32,7 @@ def adam(
     return run("optim_adam.wgsl", [FOUND[found], g], [x, *state], params, groups(x), replace, limit=2)
 
 
+@few
 @given(st.integers(1, 3000), st.booleans(), st.booleans(), st.booleans())
 def test_sgd(count, with_momentum, nesterov, maximise):
     r = rng(count)

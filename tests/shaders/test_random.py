@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from host import BF16, close, run, types
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
+from shaders.host import BF16, close, run, types
+from shaders.views import few
 
 ONES = 0xFFFFFFFF
 DIGITS = {np.dtype(np.float32): 24, np.dtype(np.float16): 11, np.dtype(BF16): 8}
@@ -54,6 +54,7 @@ def test_known_answers(counter, key, answer):
     assert " ".join(f"{w:08x}" for w in got) == answer
 
 
+@few
 @given(st.integers(1, 3000), st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_bits(count, seed, offset):
     np.testing.assert_array_equal(
@@ -66,12 +67,14 @@ def test_counter_carries_into_its_upper_word():
     np.testing.assert_array_equal(draw("bits", 20, 5, offset, dtype=np.uint32), philox(20, 5, offset))
 
 
+@few
 @given(st.integers(1, 2000), st.integers(0, 2**64 - 1))
 def test_uniform_is_exact(count, seed):
     want = (philox(count, seed, 3) >> 8).astype(np.float32) * np.float32(2**-24)
     np.testing.assert_array_equal(draw("uniform", count, seed, 3), want)
 
 
+@few
 @given(st.integers(1, 2000), st.integers(0, 2**64 - 1))
 def test_normal(count, seed):
     bits = philox(-(-count // 4) * 4, seed, 0).reshape(-1, 2) >> 8
@@ -90,6 +93,7 @@ def test_half(dtype, count):
     assert (got.astype(np.float32) < 1).all()
 
 
+@few
 @given(st.integers(1, 2000), st.integers(-1000, 1000), st.integers(1, 2**31 - 1))
 def test_randint(count, low, span):
     got = draw("randint", count, 7, int_low=low, span=span, dtype=np.int32)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from host import BF16, axes, close, epw, rng, run, types
-from hypothesis import given
-from hypothesis import strategies as st
-from views import dense, shapes, view
+from hypothesis import given, strategies as st
+from shaders.host import BF16, axes, close, epw, rng, run, types
+from shaders.views import dense, few, shapes, view
 
 ENTRIES = ["tree", "lanes", "columns", "serial"]
 # The number of the operation, its neutral element, and NumPy's function.
@@ -41,6 +40,7 @@ def reduce(v, reduced, entry, kind="sum", out_dtype=np.float32, compute="f32", n
 
 @pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("kind", KINDS)
+@few
 @given(shape=shapes(1, 4, 8), seed=st.integers(0, 10**6))
 def test_any_axes(kind, entry, shape, seed):
     v = view(seed, shape)
@@ -94,6 +94,7 @@ def arg(v, reduced, entry, better=">", compute="f32"):
 
 
 @pytest.mark.parametrize("entry", ["tree", "serial"])
+@few
 @given(shape=shapes(1, 3, 9), seed=st.integers(0, 10**6))
 def test_arg(entry, shape, seed):
     v = view(seed, shape, np.int32)  # small integers: many ties

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from host import BF16, axes, close, rng, run, types
-from hypothesis import given
-from hypothesis import strategies as st
-from views import dense, shapes, view
+from hypothesis import given, strategies as st
+from shaders.host import BF16, axes, close, rng, run, types
+from shaders.views import dense, few, shapes, view
 
 KINDS = {
     "sum": ({}, np.cumsum),
@@ -46,6 +45,7 @@ def scan(v, axis, entry, replace=None, reverse=False, compute="f32", dtype=np.fl
 
 @pytest.mark.parametrize("entry", ["serial", "tree"])
 @pytest.mark.parametrize("kind", KINDS)
+@few
 @given(shape=shapes(1, 4, 9), seed=st.integers(0, 10**6), reverse=st.booleans())
 def test_any_axis(kind, entry, shape, seed, reverse):
     v, axis = view(seed, shape), seed % len(shape)
@@ -71,6 +71,7 @@ def test_other_types(entry):
     close(scan(v, 0, entry), v.array.astype(np.float64).cumsum(0), scale=10)
 
 
+@few
 @given(shape=shapes(1, 4, 9), seed=st.integers(0, 10**6), reverse=st.booleans())
 def test_recurrence(shape, seed, reverse):
     decay, x, axis = view(seed, shape), view(seed + 1, shape), seed % len(shape)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from host import BF16, close, epw, rng, run, types
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
+from shaders.host import BF16, close, epw, rng, run, types
+from shaders.views import few
 
 LANES = {16: 4, 64: 8, 256: 16}
 SHAPES = [
@@ -74,6 +74,7 @@ def test_forward(shape):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
+@few
 @given(rows=st.integers(1, 40), cols=st.integers(1, 64))
 def test_half(dtype, rows, cols):
     x = rng(rows + cols).standard_normal((rows, cols)).astype(dtype)

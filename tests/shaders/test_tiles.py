@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from host import BF16, axes, close, epw, load, rng, run, store
+from shaders.host import BF16, axes, close, epw, load, rng, run, store
 
 TILE = 64
 SEED, OFFSET = (0x12345678, 0x9ABCDEF0), (0xFFFFFFFE, 3)

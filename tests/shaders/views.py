@@ -1,9 +1,13 @@
-"""Random strided views for the shader tests: a flat buffer, and where and how a tensor lies in it."""
+"""Random strided views for the shader tests: a flat buffer, and where and how a tensor lies in it; how many to draw."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
+from support import examples
+
+#: A kernel is compiled and run for each example: few of them, so that a run is short.
+few = examples(8)
 
 
 @dataclass

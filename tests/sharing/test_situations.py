@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import wengert as wg
-from op_samples import SAMPLES
-from sample import OpSample
+from samples.op_samples import SAMPLES
+from samples.sample import OpSample
 from support import Function, array, random_source
 from wengert import Tensor
 from wengert.utils.checkpoint import checkpoint

@@ -7,7 +7,6 @@ import wengert as wg
 
 from .programs import accepted
 
-
 PROGRAMS = [
     accepted.functions,
     accepted.methods,

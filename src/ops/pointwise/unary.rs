@@ -15,7 +15,7 @@
 //!
 //! From a row come the CPU and GPU kernels, the fused VJP kernel, the recorded derivative for higher orders,
 //! the documentation and, without attributes, the Rust and Python methods and the type stub. The other half
-//! of adding a function is its record in `tests/op_samples.py`.
+//! of adding a function is its record in `tests/samples/op_samples.py`.
 //!
 //! Formulas are in any table of derivatives; `docs/formulas.md` lists the singular points. A cotangent of 0
 //! stays 0 there, so that a branch which `where` did not take cannot spoil a gradient: fused kernels see to

@@ -1,0 +1,1 @@
+"""Layers, optimisers, schedules and functions written out in NumPy, to compare with."""
