@@ -6,9 +6,7 @@ use crate::py::args::{Dims, one_of};
 use crate::py::data::create::Any;
 use crate::py::data::dtype::optional_dtype;
 use crate::py::prelude::*;
-use crate::py::tensor::object;
-use crate::py::tensor::operators::{apart, binary_of};
-use crate::py::tensor::scan::in_dtype;
+use crate::py::tensor::{object, operators::apart, operators::binary_of, scan::in_dtype};
 
 /// Returns axes and `keepdim` of a reduction, from either spelling.
 fn over(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> PyResult<(Dims, bool)> {
