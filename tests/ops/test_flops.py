@@ -246,3 +246,11 @@ def test_a_counter_that_runs_refuses_to_begin_again() -> None:
         counter.__enter__()
     message = "FlopCounter: this counter is counting already; make another one to nest them"
     assert str(caught.value) == message
+
+
+def test_einsum_contracts_in_an_order_that_costs_little() -> None:
+    x, y, v = wg.ones(50, 60), wg.ones(60, 70), wg.ones(70)
+    # The vector goes into a matrix, and the result into the other, in whichever order they are given.
+    cheap = 2 * (60 * 70 + 50 * 60)
+    assert wg.flops(lambda: wg.einsum("ij,jk,k->i", x, y, v)) == cheap
+    assert wg.flops(lambda: wg.einsum("k,ij,jk->i", v, x, y)) == cheap
