@@ -137,15 +137,9 @@ impl<'a, M: Kernels> Blocks<'a, M> {
         let j = columns.start + strip * self.width;
         // SAFETY: the columns exist, and the caller guarantees the capacity of `to`.
         unsafe {
-            M::PACK(&Strip {
-                from: self.p.right.at(j, 0),
-                lane: self.p.right.free,
-                step: self.p.right.depth,
-                lanes: self.width.min(columns.end - j),
-                k: self.p.k,
-                to: to.add(strip * self.width * self.steps),
-                width: self.width,
-            });
+            let (from, lane, step) = (self.p.right.at(j, 0), self.p.right.free, self.p.right.depth);
+            let (lanes, to) = (self.width.min(columns.end - j), to.add(strip * self.width * self.steps));
+            M::PACK(&Strip { from, lane, step, lanes, k: self.p.k, to, width: self.width });
         }
     }
 
@@ -237,15 +231,11 @@ impl<'a, M: Kernels> Blocks<'a, M> {
                 let rows = self.rows_of(block, s);
                 // SAFETY: the rows exist, and the caller guarantees the capacity of `to`.
                 unsafe {
-                    M::PACK(&Strip {
-                        from: self.p.left.at(rows.start, first),
-                        lane: self.p.left.free,
-                        step: self.p.left.depth,
-                        lanes: rows.len(),
-                        k: (at_a_time.min(steps.end - step) * M::STEP).min(self.p.k - first),
-                        to: to.add(s * Self::packed_strip(steps.len()) + (step - steps.start) * M::ROWS),
-                        width: M::ROWS,
-                    });
+                    let (from, lane) = (self.p.left.at(rows.start, first), self.p.left.free);
+                    let k = (at_a_time.min(steps.end - step) * M::STEP).min(self.p.k - first);
+                    let to = to.add(s * Self::packed_strip(steps.len()) + (step - steps.start) * M::ROWS);
+                    let (step, lanes) = (self.p.left.depth, rows.len());
+                    M::PACK(&Strip { from, lane, step, lanes, k, to, width: M::ROWS });
                 }
             }
         }

@@ -244,6 +244,15 @@ impl PyTensor {
         let t = self.value()?;
         run(py, t.numel(), || apart(f(&t)?, &t)).map(PyTensor::from)
     }
+
+    /// Applies a function of the table; only of integers can its result be the operand.
+    fn unary(&self, py: Python<'_>, function: Unary) -> PyResult<PyTensor> {
+        let t = self.value()?;
+        if !t.dtype().is_differentiable() {
+            return self.apply(py, |x| x.unary(function));
+        }
+        run(py, t.numel(), || t.unary(function)).map(PyTensor::from)
+    }
 }
 
 macro_rules! unary_methods {
@@ -256,7 +265,7 @@ macro_rules! unary_methods {
             $(
                 $(#[doc = $doc])*
                 fn $method(&self, py: Python<'_>) -> PyResult<PyTensor> {
-                    self.apply(py, |x| x.unary(Unary::$name))
+                    self.unary(py, Unary::$name)
                 }
             )*
         }
