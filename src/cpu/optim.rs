@@ -63,8 +63,8 @@ fn sweep<T: Element>(slots: &[Slot], body: &impl PartUpdate<T>) -> Result<()> {
         let item = &items[i];
         // SAFETY: every array has `length` elements; a written one overlaps no other (the caller checks that
         // between parameters, `is_alone` within one); parts are disjoint.
-        let mut state: SmallVec<[&mut [T]; 4]> =
-            item.state.iter().map(|p| unsafe { p.part(range.start, range.len()) }).collect();
+        let mut state = SmallVec::<[&mut [T]; 4]>::new();
+        item.state.iter().for_each(|p| state.push(unsafe { p.part(range.start, range.len()) }));
         // SAFETY: as above.
         let grad = unsafe { item.grad.view(range.start, range.len()) };
         body.run(item.step, &mut state, grad);
@@ -160,6 +160,7 @@ step!(Adam f32 f64, |this, step, state, grad, Float| {
 });
 
 /// Applies one step of `rule`, in place, to parameters that share no memory; none if `found` is not 0.
+#[inline]
 pub fn step(slots: &[Slot], rule: &UpdateRule, found: Option<&Array>) -> Result<()> {
     if let Some(found) = found
         && found.item()? != 0.0

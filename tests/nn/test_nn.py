@@ -72,9 +72,27 @@ def test_activation_layers_have_the_functions_and_settings():
         (nn.LeakyReLU(0.2), lambda x: F.leaky_relu(x, 0.2)),
         (nn.Softmax(dim=0), lambda x: F.softmax(x, 0)),
         (nn.Softplus(beta=2.0), lambda x: F.softplus(x, 2.0)),
+        (nn.Softplus(threshold=0.1), lambda x: F.softplus(x, 1.0, 0.1)),
+        (nn.Softshrink(lambd=0.2), lambda x: F.softshrink(x, 0.2)),
+        (nn.GLU(dim=0), lambda x: F.glu(x, 0)),
+        (nn.LogSoftmax(dim=0), lambda x: F.log_softmax(x, 0)),
+        (nn.Softmin(dim=0), lambda x: F.softmin(x, 0)),
         (nn.ReLU(inplace=True), F.relu),
     ]:
         close(layer(x), function(x).tolist())
+    written = [
+        nn.CELU(inplace=True),
+        nn.Hardsigmoid(inplace=True),
+        nn.Hardswish(inplace=True),
+        nn.Mish(inplace=True),
+        nn.ReLU6(inplace=True),
+        nn.SELU(inplace=True),
+        nn.SiLU(inplace=True),
+    ]
+    for layer in written:
+        y, result = x.clone(), type(layer)()(x)
+        assert layer(y) is y
+        assert y.tolist() == result.tolist()
     assert repr(nn.GELU()) == "GELU(approximate='none')"
     assert repr(nn.Hardtanh()) == "Hardtanh(min_val=-1.0, max_val=1.0)"
     with pytest.raises(TypeError, match="Softplus takes beta, threshold"):
