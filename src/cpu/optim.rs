@@ -61,9 +61,9 @@ fn sweep<T: Element>(slots: &[Slot], body: &impl PartUpdate<T>) -> Result<()> {
     }
     Row::new(items.iter().map(|item| item.length)).for_each(|i, range| {
         let item = &items[i];
+        let mut state = SmallVec::<[&mut [T]; 4]>::new();
         // SAFETY: every array has `length` elements; a written one overlaps no other (the caller checks that
         // between parameters, `is_alone` within one); parts are disjoint.
-        let mut state = SmallVec::<[&mut [T]; 4]>::new();
         item.state.iter().for_each(|p| state.push(unsafe { p.part(range.start, range.len()) }));
         // SAFETY: as above.
         let grad = unsafe { item.grad.view(range.start, range.len()) };

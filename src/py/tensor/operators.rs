@@ -12,8 +12,7 @@ use crate::py::args::LARGE;
 use crate::py::prelude::*;
 use crate::py::relative::Compared;
 use crate::py::tensor::wrap;
-use crate::py::writes::aliasing::same_memory;
-use crate::py::writes::inplace;
+use crate::py::writes::{aliasing::same_memory, inplace};
 use pyo3::basic::CompareOp;
 
 /// Returns the operands in the order in which they were written.
@@ -72,6 +71,7 @@ pub fn binary_of(py: Python<'_>, x: &Tensor, y: &Arg, fun: Binary, reflected: bo
 }
 
 /// `f(x, y)` as an object; `NotImplemented` without an operand.
+#[inline(always)]
 fn with_operand(
     x: &Bound<'_, PyTensor>, y: Option<Arg>, f: impl FnOnce(&Tensor, Operand) -> Result<Tensor> + Send,
 ) -> PyResult<Py<PyAny>> {
