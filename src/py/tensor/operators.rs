@@ -236,7 +236,7 @@ pub fn apart(out: Tensor, x: &Tensor) -> Result<Tensor> {
 }
 
 impl PyTensor {
-    /// Applies `f` to this tensor, without the interpreter lock if it is large; the result has memory of its own.
+    /// Applies `f`, without the interpreter lock if the tensor is large; the result has memory of its own.
     #[inline]
     pub fn apply(
         &self, py: Python<'_>, f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,

@@ -128,8 +128,8 @@ pub fn diagonal(x: &Tensor, offset: i64, a: i64, b: i64) -> Result<Tensor> {
     matrix.narrow(-2, top, length)?.narrow(-1, left, length)?.main_diagonal()
 }
 
-/// Returns a matrix with the vector `x` on its diagonal (a column padded to rows of `n + 1`, flattened, cut to
-/// `n * n`), or the diagonal of the matrix `x`.
+/// Returns a matrix with the vector `x` on its diagonal (a column padded to rows of `n + 1`, flattened, cut
+/// to `n * n`), or the diagonal of the matrix `x`.
 pub fn matrix_or_diagonal(x: &Tensor, offset: i64) -> Result<Tensor> {
     match x.rank() {
         1 => {}
