@@ -19,11 +19,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 from stub_types import (  # type: ignore[import-not-found]
+    ALIASES,
     BOOL,
     COMPARISONS,
     CORE_HEADER,
     EXCEPTIONS,
     FUNCTIONS_HEADER,
+    LISTS,
     MAKERS,
     MANY,
     OF_ANY_CLASS,
@@ -265,7 +267,7 @@ def generate(module: types.ModuleType) -> str:
             listed = parameters(name, member, False, known={} if name.startswith("_") else PARAMETERS)
             functions.append(definition(name, listed, returned, summary(member)))
     blocks = ["\n".join(constants), *classes_written, "\n".join(aliases), "\n".join(functions)]
-    return CORE_HEADER + "\n" + "\n\n".join(block for block in blocks if block) + "\n"
+    return f"{CORE_HEADER}{ALIASES}\n\n" + "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def function_of_method(name: str, function: object, owner: type) -> str:
@@ -304,7 +306,9 @@ def generate_functions(package: types.ModuleType) -> str:
         returned = MAKERS.get(name, declared) if declared == "Any" or hasattr(core, name) else declared
         pieces.append(definition(name, listed, returned, summary(function)))
     listed_names = "\n".join(f"    {name!r}," for name in sorted(package.__all__)).replace("'", '"')
-    return f"{FUNCTIONS_HEADER}\n__all__ = [\n{listed_names}\n]\n\n" + "\n".join(pieces) + "\n"
+    return (
+        f"{FUNCTIONS_HEADER}{ALIASES}{LISTS}\n\n__all__ = [\n{listed_names}\n]\n\n" + "\n".join(pieces) + "\n"
+    )
 
 
 def stubs() -> dict[Path, str]:

@@ -167,23 +167,23 @@ ROWS = [
         "LSTM language model, 1,024 steps",
         Target(ratio=1 / 8, of="torch"),
         torchlike(language_model),
-        limit="65 operations a step on 14 numbers each, 67,000 in all: the call from Python, a value and a node of "
-        "the tape are what an operation costs, and no function has more than 5 % of the time.",
+        limit="65 operations a step on 14 numbers each, 67,000 in all: the call from Python, a value and a "
+        "node of the tape are what an operation costs, and no function has more than 5 % of the time.",
     ),
     Row("hand: 300 backward passes", Target(ratio=1 / 8, of="torch"), torchlike(hand)),
     Row(
         "bundle adjustment, 31,843 observations",
         Target(ratio=1 / 8, of="torch"),
         torchlike(bundle),
-        limit="44 operations forward and two walks back, some 190 kernels over 0.1 to 0.35 M float64 each: they take "
-        "two to three times as long as copies of these arrays, and no function has more than 7 % of the time. Fewer "
-        "passes over memory, hence operations fused by staging, are what is left.",
+        limit="44 operations forward and two walks back, some 190 kernels over 0.1 to 0.35 M float64 each: "
+        "they take two to three times as long as copies of these arrays, and no function has more than 7 % "
+        "of the time. Fewer passes over memory, hence operations fused by staging, are what is left.",
     ),
     Row(
         "sentence encoder, 6 layers, and its gradient",
         Target(ratio=1 / 2, of="torch"),
         torchlike(sentences),
-        limit="33 GFLOP of matrix products, which both libraries compute near the peak of the core: they have four "
-        "fifths of wengert's time, and alone take longer than half of torch's.",
+        limit="33 GFLOP of matrix products, which both libraries compute near the peak of the core: they have "
+        "four fifths of wengert's time, and alone take longer than half of torch's.",
     ),
 ]

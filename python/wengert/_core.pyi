@@ -13,11 +13,11 @@ from wengert._results import Along as _Along
 _Dims: TypeAlias = builtins.int | Sequence[builtins.int] | None
 _Sizes: TypeAlias = builtins.int | Sequence[builtins.int]
 _Number: TypeAlias = builtins.complex
-_Operand: TypeAlias = Tensor | np.ndarray[Any, Any] | builtins.complex
 _dtype: TypeAlias = dtype
 _device: TypeAlias = device
 _DTypeLike: TypeAlias = dtype | np.dtype[Any] | builtins.type[Any] | builtins.str
 _DeviceLike: TypeAlias = device | builtins.str
+_Operand: TypeAlias = Tensor | np.ndarray[Any, Any] | builtins.complex
 
 __version__: builtins.str
 bfloat16: dtype

@@ -223,11 +223,10 @@ impl<'a, M: Kernels> Blocks<'a, M> {
     /// # Safety
     /// `to` has capacity for the block's rows, over `steps`.
     unsafe fn pack_block(&self, block: &Block, steps: &Range<usize>, to: *mut M::In) {
-        let strips = block.rows.len().div_ceil(M::ROWS);
         let at_a_time = if self.p.left.free == 1 { NEAR } else { steps.len() };
         for step in steps.clone().step_by(at_a_time) {
             let first = step * M::STEP;
-            for s in 0..strips {
+            for s in 0..block.rows.len().div_ceil(M::ROWS) {
                 let rows = self.rows_of(block, s);
                 // SAFETY: the rows exist, and the caller guarantees the capacity of `to`.
                 unsafe {

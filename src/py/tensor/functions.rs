@@ -5,6 +5,7 @@ use crate::py::args::{Listed, Tensors, either};
 use crate::py::data::dtype::PyDType;
 use crate::py::prelude::*;
 use crate::py::tensor::object;
+use crate::py::writes::aliasing::unaliased;
 
 /// Functions that join tensors along an axis.
 macro_rules! joins {
@@ -53,24 +54,21 @@ fn where_<'py>(
     }
 }
 
-/// The tensor with `pad` elements of `value` around its axes, from the last on: (left, right, top, ...).
+/// Pads with `pad` elements of `value` around the axes, from the last on: (left, right, top, ...). A copy.
 #[pyfunction]
 #[pyo3(signature = (input, pad, value=0.0))]
 fn _pad(py: Python<'_>, input: AsTensor, pad: Listed, value: f64) -> PyResult<PyTensor> {
-    let pad = pad.0;
-    let rank = input.0.rank();
-    if !pad.len().is_multiple_of(2) || pad.len() / 2 > rank {
-        return Err(Error::value(format!(
-            "pad: an even number of widths for at most {rank} axes expected, got {}",
-            pad.len()
-        ))
-        .into());
+    let (count, rank) = (pad.0.len(), input.0.rank());
+    if !count.is_multiple_of(2) || count / 2 > rank {
+        return Err(value_error(format!(
+            "pad: an even number of widths for at most {rank} axes expected, got {count}"
+        )));
     }
     let mut widths = vec![(0, 0); rank];
-    for (i, pair) in pad.chunks_exact(2).enumerate() {
+    for (i, pair) in pad.0.chunks_exact(2).enumerate() {
         widths[rank - 1 - i] = (pair[0], pair[1]);
     }
-    run(py, input.0.numel(), || input.0.pad(&widths, value)).map(PyTensor::from)
+    run(py, input.0.numel(), || unaliased(input.0.pad(&widths, value)?, &input.0)).map(PyTensor::from)
 }
 
 /// The dtype of an operation on these two.

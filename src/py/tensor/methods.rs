@@ -7,8 +7,9 @@ use crate::py::args::one_of;
 use crate::py::data::reading::item;
 use crate::py::prelude::*;
 use crate::py::relative::{Compared, Relative, clamp};
+use crate::py::tensor::object;
 use crate::py::tensor::selection::{hidden_mask, selection};
-use crate::py::tensor::{object, operators::apart};
+use crate::py::writes::aliasing::unaliased;
 
 impl PyTensor {
     /// Returns this tensor and another operand beside it, which must have these numbers of axes if given.
@@ -191,7 +192,7 @@ impl PyTensor {
         let found = nonzero(&mask.0.expand(&wide).named("masked_select")?)?;
         let indices: Vec<_> = columns(&found)?.into_iter().map(Some).collect();
         let x = self.value()?;
-        object(py, apart(x.expand(&wide)?.index(&indices).named("masked_select")?, &x)?)
+        object(py, unaliased(x.expand(&wide)?.index(&indices).named("masked_select")?, &x)?)
     }
 
     /// The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis.

@@ -12,7 +12,7 @@ use crate::py::args::LARGE;
 use crate::py::prelude::*;
 use crate::py::relative::Compared;
 use crate::py::tensor::wrap;
-use crate::py::writes::{aliasing::same_memory, inplace};
+use crate::py::writes::{aliasing::unaliased, inplace};
 use pyo3::basic::CompareOp;
 
 /// Returns the operands in the order in which they were written.
@@ -229,12 +229,6 @@ methods! {
     };
 }
 
-/// Returns `out`, or a copy of it if it shares memory with the operand `x`.
-#[inline]
-pub fn apart(out: Tensor, x: &Tensor) -> Result<Tensor> {
-    if same_memory(&out, x) { out.copied() } else { Ok(out) }
-}
-
 impl PyTensor {
     /// Applies `f`, without the interpreter lock if the tensor is large; the result has memory of its own.
     #[inline]
@@ -242,7 +236,7 @@ impl PyTensor {
         &self, py: Python<'_>, f: impl FnOnce(&Tensor) -> Result<Tensor> + Send,
     ) -> PyResult<PyTensor> {
         let t = self.value()?;
-        run(py, t.numel(), || apart(f(&t)?, &t)).map(PyTensor::from)
+        run(py, t.numel(), || unaliased(f(&t)?, &t)).map(PyTensor::from)
     }
 
     /// Applies a function of the table; only of integers can its result be the operand.

@@ -5,7 +5,7 @@ use crate::array::shape::normalize_axis;
 use crate::ops::views::join;
 use crate::py::args::shape;
 use crate::py::prelude::*;
-use crate::py::tensor::operators::apart;
+use crate::py::writes::aliasing::unaliased;
 
 /// Lengths of the pieces of `size` elements in `length`; the last may be shorter.
 pub fn pieces(length: usize, size: usize) -> Vec<usize> {
@@ -105,7 +105,7 @@ pub fn tiled(x: &Tensor, counts: &[i64]) -> PyResult<Tensor> {
         merged[i] = merged[i].saturating_mul(n);
         out = wide.reshape(&Shape::new(&merged)?)?;
     }
-    Ok(apart(out, x)?)
+    Ok(unaliased(out, x)?)
 }
 
 /// Returns the diagonal of two axes as a new last axis, a view.

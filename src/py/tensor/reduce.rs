@@ -6,7 +6,8 @@ use crate::py::args::{Dims, one_of};
 use crate::py::data::create::Any;
 use crate::py::data::dtype::optional_dtype;
 use crate::py::prelude::*;
-use crate::py::tensor::{object, operators::apart, operators::binary_of, scan::in_dtype};
+use crate::py::tensor::{object, operators::binary_of, scan::in_dtype};
+use crate::py::writes::aliasing::unaliased;
 
 /// Returns axes and `keepdim` of a reduction, from either spelling.
 fn over(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) -> PyResult<(Dims, bool)> {
@@ -237,7 +238,7 @@ fn extremum<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let Some(dim) = dim.filter(|d| !d.is_none()) else {
         let t = x.value()?;
-        return object(py, run(py, t.numel(), || apart(all(&t, None, keep).named(name)?, &t))?);
+        return object(py, run(py, t.numel(), || unaliased(all(&t, None, keep).named(name)?, &t))?);
     };
     if let Ok(other) = dim.cast::<PyTensor>() {
         return object(py, binary_of(py, &*x.value()?, &Arg::Tensor(value(other)?), of_two, false)?);

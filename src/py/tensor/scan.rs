@@ -4,7 +4,8 @@ use crate::py::args::{amount, either};
 use crate::py::data::create::Any;
 use crate::py::data::dtype::optional_dtype;
 use crate::py::prelude::*;
-use crate::py::tensor::{operators::apart, reduce::difference};
+use crate::py::tensor::reduce::difference;
+use crate::py::writes::aliasing::unaliased;
 
 /// Applies `f` in `dtype` if given, where integers may widen: the result is cast to `dtype` again.
 pub fn in_dtype(
@@ -31,7 +32,7 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
         let (values, indices) = run(py, t.numel(), || f(&t))?;
-        let both = (apart(values, &t)?, indices);
+        let both = (unaliased(values, &t)?, indices);
         py.import("wengert._results")?.getattr("Along")?.call1(both)
     }
 }

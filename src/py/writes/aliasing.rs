@@ -38,8 +38,14 @@ pub fn deeper(name: &str) -> Result<OnDrop<impl FnMut() + use<>>> {
 
 /// Whether two tensors have the same buffer.
 #[inline]
-pub fn same_memory(a: &Tensor, b: &Tensor) -> bool {
+fn same_memory(a: &Tensor, b: &Tensor) -> bool {
     matches!((saving::bottom(a), saving::bottom(b)), (Some(a), Some(b)) if a.buffer().same(b.buffer()))
+}
+
+/// Returns the result `out`, or a copy of it if it shares memory with the operand `x`.
+#[inline]
+pub fn unaliased(out: Tensor, x: &Tensor) -> Result<Tensor> {
+    if same_memory(&out, x) { out.copied() } else { Ok(out) }
 }
 
 /// Whether each output of a forward shares its memory with an input or another output. Outputs that are

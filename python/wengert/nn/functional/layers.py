@@ -230,7 +230,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if mode == "constant":
         if value is not None and not input.dtype.is_differentiable:
             value = wg.scalar_tensor(value, dtype=input.dtype).item()
-        return _padded(input, widths, 0.0 if value is None else float(value))
+        return _core._pad(input, widths, 0.0 if value is None else float(value))
     if mode not in ("reflect", "replicate", "circular"):
         raise ValueError(f"pad: mode must be 'constant', 'reflect', 'replicate' or 'circular', got {mode!r}")
     if value:
@@ -238,7 +238,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     out = input
     if mode == "circular" and min(widths, default=0) < 0:
         # What is cut off comes back nowhere.
-        out = _padded(input, [min(n, 0) for n in widths], 0.0)
+        out = _core._pad(input, [min(n, 0) for n in widths], 0.0)
         pairs = [(max(before, 0), max(after, 0)) for before, after in pairs]
     for i, (before, after) in enumerate(pairs):
         if before or after:
@@ -308,9 +308,3 @@ def scaled_dot_product_attention(
         TypeError: for operands or masks of other dtypes.
     """
     return _core._attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-
-
-def _padded(x: Tensor, widths: list[int], value: float) -> Tensor:
-    """`x` with `widths` elements of `value` around its axes. A copy."""
-    out = _core._pad(x, widths, value)
-    return out if any(n > 0 for n in widths) else out.clone()

@@ -20,7 +20,7 @@ class _Activation(Module):
     __signature__: inspect.Signature
 
     def __init_subclass__(cls, function: Callable[..., Tensor] | None = None, **settings: Any) -> None:
-        """Sets the function, the settings, and the signature that follows; a further subclass inherits them."""
+        """Sets the function, the settings and their signature, which further subclasses inherit."""
         super().__init_subclass__()
         if function is not None:
             cls._function, cls._settings = staticmethod(function), settings
