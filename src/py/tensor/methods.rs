@@ -7,8 +7,7 @@ use crate::py::args::one_of;
 use crate::py::data::reading::item;
 use crate::py::prelude::*;
 use crate::py::relative::{Compared, Relative, clamp};
-use crate::py::tensor::object;
-use crate::py::tensor::selection::{hidden_mask, selection};
+use crate::py::tensor::{object, selection::hidden_mask, selection::selection};
 use crate::py::writes::aliasing::unaliased;
 
 impl PyTensor {

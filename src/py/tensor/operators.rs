@@ -11,7 +11,7 @@ use crate::ops::pointwise::unary::{Unary, unary_table};
 use crate::py::args::LARGE;
 use crate::py::prelude::*;
 use crate::py::relative::Compared;
-use crate::py::tensor::wrap;
+use crate::py::tensor::{object::Value, wrap};
 use crate::py::writes::{aliasing::unaliased, inplace};
 use pyo3::basic::CompareOp;
 
@@ -76,8 +76,11 @@ fn with_operand(
     x: &Bound<'_, PyTensor>, y: Option<Arg>, f: impl FnOnce(&Tensor, Operand) -> Result<Tensor> + Send,
 ) -> PyResult<Py<PyAny>> {
     let Some(y) = y else { return Ok(x.py().NotImplemented()) };
-    let (py, x) = (x.py(), value(x)?);
-    let out = run(py, x.numel().max(y.numel()), || f(&x, y.operand()))?;
+    let (py, x) = (x.py(), x.get().value()?);
+    let numel = x.numel().max(y.numel());
+    // Another thread may write the object while the interpreter lock is released.
+    let x = if numel > LARGE { Value::Renewed(x.into_owned()) } else { x };
+    let out = run(py, numel, || f(&x, y.operand()))?;
     Ok(wrap(py, out)?.into_any())
 }
 
@@ -223,9 +226,9 @@ methods! {
     /// The next number of the dtype in the direction of `other`; NaN where either is. No gradient.
     nextafter(other: Arg) = |x| x.nextafter(&other.tensor_with(x)?);
     /// Derivative of order `n`, 0 to 20, of the digamma function; infinite or NaN at integers up to 0.
-    polygamma(n: Whole) = |x| match u32::try_from(n.0) {
-        Ok(n) => x.polygamma(n),
-        Err(_) => Err(Error::value(format!("polygamma: n must lie in [0, 2^32), got {}", n.0))),
+    polygamma(n: Whole) = |x| {
+        let outside = |_| Error::value(format!("polygamma: n must lie in [0, 2^32), got {}", n.0));
+        x.polygamma(u32::try_from(n.0).map_err(outside)?)
     };
 }
 
