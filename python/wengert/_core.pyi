@@ -1644,7 +1644,7 @@ def _optim_adam(group: Any, state: Any, decoupled: Any, found: Any = None) -> An
 def _optim_sgd(group: Any, state: Any, found: Any = None) -> Any:
     """One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`. Returns false, having done nothing, inside forward mode and batches, where a value is no memory. Nothing changes unless `found`, a 0-d int32 on some device, is 0."""
 def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:
-    """The tensor with `pad` elements of `value` around its axes, from the last on: (left, right, top, ...)."""
+    """Pads with `pad` elements of `value` around the axes, from the last on: (left, right, top, ...). A copy."""
 def _pinv(x: Any, absolute: Any, relative: Any) -> Any:
     """The Moore-Penrose inverse."""
 def _qr(x: Any, complete: Any) -> Any:
