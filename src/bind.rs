@@ -1,4 +1,4 @@
-//! `bind`: the one door. Every operation runs by `bind(op, inputs)`, whatever it turns out to mean.
+//! `bind`: the one entry point. Every operation runs by `bind(op, inputs)`, whatever it turns out to mean.
 //!
 //! The meaning comes from context: a thread-local chain of interpreters. The innermost one looks whether any
 //! input belongs to it; if so it gives the operation its meaning (records it, pushes a tangent, batches it)

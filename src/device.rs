@@ -1,4 +1,5 @@
-//! The devices: the only file that names the kernels of the CPU and those of the GPU together.
+//! The devices: the macros that choose between a kernel of the CPU and its counterpart on a GPU. An operation
+//! with a kernel on the CPU alone names that itself.
 
 use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::DType;

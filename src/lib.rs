@@ -67,7 +67,7 @@ mod py;
 
 // The interface for programs in Rust, and re-exports for tests and benchmarks.
 pub use array::buffer::Device;
-pub use array::dtype::{DType, Element};
+pub use array::dtype::{DType, Element, Truth};
 pub use array::shape::{Axes, Shape};
 pub use autodiff::functions::{grad, value_and_grad, vmap};
 pub use autodiff::transform::{Pullback, jvp, vjp};

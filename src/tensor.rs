@@ -1,11 +1,11 @@
 //! `Tensor`: what operations, rules and Python see. Either a plain [`Array`], or a value that belongs to one
-//! interpreter of the chain: recorded on a tape, carrying a tangent, or carrying a batch axis.
+//! interpreter of the chain: recorded on a tape, carrying a tangent, carrying a batch axis, or written down
+//! by `linearize`.
 //!
 //! User-facing methods live beside their operations in `src/ops/`; all they do is check shapes, build an
-//! [`Op`] and call [`bind`]. Read next: `src/bind.rs`.
+//! [`Op`] and call [`bind`], or call other methods. Read next: `src/bind.rs`.
 //!
-//! [`Op`]: crate::op::Op
-//! [`bind`]: crate::bind::bind
+//! [`Op`]: crate::op::Op [`bind`]: crate::bind::bind
 
 use crate::array::Array;
 use crate::array::buffer::Device;

@@ -1,9 +1,8 @@
-"""Write the type stubs of the package from the built module; `--check` compares and writes nothing.
+"""Write the type stub of the extension from the built module; `--check` compares and writes nothing.
 
-`_core.pyi` is the extension module, `_functions.pyi` the functions that follow from methods. The built package is the
-only source: compiled signatures from `__text_signature__`, with types from `tools/stub_types.py`; what Python code
-defines, from its annotations. Documentation is the first paragraph of each docstring. The output depends on the
-package alone, so CI can compare it.
+The built package is the only source: compiled signatures from `__text_signature__`, with types from
+`tools/stub_types.py`; what Python code defines, from its annotations. Documentation is the first paragraph of each
+docstring. The output depends on the package alone, so CI can compare it.
 """
 
 import argparse
@@ -24,8 +23,6 @@ from stub_types import (  # type: ignore[import-not-found]
     COMPARISONS,
     CORE_HEADER,
     EXCEPTIONS,
-    FUNCTIONS_HEADER,
-    LISTS,
     MAKERS,
     MANY,
     OF_ANY_CLASS,
@@ -263,6 +260,9 @@ def generate(module: types.ModuleType) -> str:
     functions = []
     for name, member in members:
         if callable(member) and not inspect.isclass(member):
+            if member.__module__ == "wengert" and hasattr(module.Tensor, name):
+                functions.append(function_of_method(name, member, module.Tensor))
+                continue
             returned = MAKERS.get(name) or RETURNS.get(name, "Any")
             listed = parameters(name, member, False, known={} if name.startswith("_") else PARAMETERS)
             functions.append(definition(name, listed, returned, summary(member)))
@@ -274,7 +274,7 @@ def function_of_method(name: str, function: object, owner: type) -> str:
     """A function that follows from a method: its first argument may be an array, and it takes `out`."""
     member = getattr(owner, name)
     in_place = name.endswith("_")
-    first, last = ("input: Tensor", "") if in_place else ("input: _Operand", "out: Tensor | None = None")
+    first, last = ("input: Tensor", "") if in_place else ("input: _Input", "out: Tensor | None = None")
     if name in OVERLOADS:
         return overloads(name, first, last, summary(function))
     plain = in_place_of(name, owner)
@@ -291,31 +291,10 @@ def function_of_method(name: str, function: object, owner: type) -> str:
     return definition(name, ", ".join(listed), returned, summary(function))
 
 
-def generate_functions(package: types.ModuleType) -> str:
-    """The stub of `_functions`: everything in its `__all__`, in alphabetical order."""
-    core, owner = package._core, package.Tensor
-    pieces = []
-    for name in sorted(package.__all__):
-        function = getattr(package, name)
-        follows = function.__module__ == "wengert" and hasattr(owner, name)
-        if follows:
-            pieces.append(function_of_method(name, function, owner))
-            continue
-        listed = parameters(name, function, False)
-        declared = annotated(function).get("return", "Any")
-        returned = MAKERS.get(name, declared) if declared == "Any" or hasattr(core, name) else declared
-        pieces.append(definition(name, listed, returned, summary(function)))
-    listed_names = "\n".join(f"    {name!r}," for name in sorted(package.__all__)).replace("'", '"')
-    return (
-        f"{FUNCTIONS_HEADER}{ALIASES}{LISTS}\n\n__all__ = [\n{listed_names}\n]\n\n" + "\n".join(pieces) + "\n"
-    )
-
-
 def stubs() -> dict[Path, str]:
     """Every generated stub: where it lies, and its text."""
     return {
         PACKAGE / "_core.pyi": generate(importlib.import_module("wengert._core")),
-        PACKAGE / "_functions.pyi": generate_functions(importlib.import_module("wengert._functions")),
     }
 
 

@@ -76,7 +76,7 @@ def takes_tensors(function: Any) -> bool:
     written = home.startswith(("wengert.composed", "wengert.nn.functional"))
     return (
         written
-        or home in ("wengert", "wengert._einsum", "wengert._functions")
+        or home in ("wengert", "wengert._einsum")
         or (
             function.__name__
             in ("cat", "stack", "where", "broadcast_shapes", "result_type", "is_tensor", "op_kinds")

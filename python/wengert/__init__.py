@@ -17,7 +17,7 @@ import importlib as _importlib
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING
 
-from wengert import _array_api, _core, _functions, _kinds, autograd, gpu, linalg, memory, tree
+from wengert import _core, _functions, _kinds, autograd, gpu, linalg, memory, tree
 from wengert._core import (
     AnomalyError,
     CheckpointError,
@@ -229,6 +229,19 @@ _LAZY = (
     "utils",
 )
 
+# What PyTorch calls otherwise, or has and this library has not.
+_ELSEWHERE = {
+    "Generator": "there is one stream of random numbers, which manual_seed and set_rng_state set",
+    "compile": "operations run as they are called",
+    "cuda": "GPUs are in wengert.gpu",
+    "device_count": "GPUs are counted by wengert.gpu.device_count()",
+    "func": "its transforms are wengert.grad, vmap, jacrev and their kin",
+    "get_default_dtype": "floats are float32 unless dtype= says otherwise",
+    "set_default_device": "pass device= to what makes tensors",
+    "set_default_dtype": "floats are float32 unless dtype= says otherwise",
+    "set_printoptions": "tensors print as they are; convert with .numpy() for other formats",
+}
+
 # What a module has beside its names.
 _DUNDER = {"__all__", "__doc__", "__file__", "__name__", "__path__", "__spec__", "__version__"}
 
@@ -318,7 +331,8 @@ else:
             except ModuleNotFoundError as error:
                 if error.name != f"wengert.{name}":
                     raise
-        raise AttributeError(f"module 'wengert' has no attribute '{name}'")
+        hint = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"module 'wengert' has no attribute '{name}'{hint}")
 
 
 def __dir__() -> list[str]:

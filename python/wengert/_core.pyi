@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, overload
 
 import numpy as np
 
-from wengert._array_api import Size as _Size
-from wengert._results import Along as _Along
+from wengert._results import Along as _Along, Size as _Size
 
 _Dims: TypeAlias = builtins.int | Sequence[builtins.int] | None
 _Sizes: TypeAlias = builtins.int | Sequence[builtins.int]
@@ -18,6 +17,7 @@ _device: TypeAlias = device
 _DTypeLike: TypeAlias = dtype | np.dtype[Any] | builtins.type[Any] | builtins.str
 _DeviceLike: TypeAlias = device | builtins.str
 _Operand: TypeAlias = Tensor | np.ndarray[Any, Any] | builtins.complex
+_Input: TypeAlias = _Operand | list[Any] | tuple[Any, ...]
 
 __version__: builtins.str
 bfloat16: dtype
@@ -160,7 +160,9 @@ class Tensor:
     def __add__(self, value: _Operand, /) -> Tensor: ...
     def __and__(self, value: _Operand, /) -> Tensor: ...
     def __array__(self, /, dtype: _DTypeLike | None = None, copy: builtins.bool | None = None) -> np.ndarray[Any, Any]: ...
-    def __array_namespace__(self, /, *, api_version: builtins.str | None = None) -> Any: ...
+    def __array_function__(self, /, func: Any, types: Any, args: Any, kwargs: Any) -> Tensor: ...
+    def __array_namespace__(self, /, *, api_version: Any = None) -> Any: ...
+    def __array_ufunc__(self, /, ufunc: Any, method: Any, *inputs: Any, **kwargs: Any) -> Tensor: ...
     def __bool__(self, /) -> builtins.bool: ...
     def __complex__(self, /) -> builtins.complex: ...
     def __contains__(self, key: Any, /) -> builtins.bool: ...
@@ -180,7 +182,7 @@ class Tensor:
     def __iand__(self, value: _Operand, /) -> Tensor: ...
     def __ifloordiv__(self, value: _Operand, /) -> Tensor: ...
     def __ilshift__(self, value: _Operand, /) -> Tensor: ...
-    def __imatmul__(self, other: _Operand, /) -> Tensor: ...
+    def __imatmul__(self, value: _Operand, /) -> Tensor: ...
     def __imod__(self, value: _Operand, /) -> Tensor: ...
     def __imul__(self, value: _Operand, /) -> Tensor: ...
     def __index__(self, /) -> builtins.int: ...
@@ -209,7 +211,7 @@ class Tensor:
     def __rand__(self, value: _Operand, /) -> Tensor: ...
     def __reduce__(self, /) -> Any: ...
     def __repr__(self, /) -> builtins.str: ...
-    def __reversed__(self) -> Tensor: ...
+    def __reversed__(self, /) -> Tensor: ...
     def __rfloordiv__(self, value: _Operand, /) -> Tensor: ...
     def __rlshift__(self, value: _Operand, /) -> Tensor: ...
     def __rmatmul__(self, value: _Operand, /) -> Tensor: ...
@@ -230,6 +232,8 @@ class Tensor:
         """Exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`."""
     def _elu(self, /, alpha: builtins.float, scale: Any) -> Tensor:
         """Exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`."""
+    def _filling(self, /, name: builtins.str, value: _Operand) -> Tensor:
+        """`value` as `masked_fill` and `index_fill` write it: without axes, in the dtype of this tensor."""
     def _hardshrink(self, /, lambd: builtins.float) -> Tensor:
         """`x` where `|x| > lambd`, else 0."""
     def _in_place(self, /, name: builtins.str, *args: Any, **kwargs: Any) -> Tensor:
@@ -238,6 +242,8 @@ class Tensor:
         """Leaky rectified linear unit: `x` above 0, else `negative_slope x`."""
     def _logit(self, /, low: builtins.float, high: builtins.float) -> Tensor:
         """`log(x / (1 - x))` of `x` limited to `[low, high]`."""
+    def _norm(self, /, p: builtins.float | None = None, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+        """Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count. Its gradient at 0 is 0."""
     def _put_slices(self, /, name: builtins.str, dim: _Dims, index: _Operand, source: Tensor) -> Tensor:
         """This tensor with `source`, broadcast, in the slices along `dim` that a vector of indices names."""
     def _put_slices_(self, /, name: builtins.str, dim: _Dims, index: _Operand, source: Tensor) -> Tensor:
@@ -276,13 +282,13 @@ class Tensor:
         """Inverse hyperbolic cosine; NaN below 1."""
     def acosh_(self, /) -> Tensor:
         """`acosh`, in place."""
-    def add(self, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
-        """Sum `x + y`."""
+    def add(self, /, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
+        """Sum `x + y`. With `alpha`, `x + alpha * y`."""
     def add_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """`x + alpha * other`, in place."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
-    def addbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addbmm_(self, /, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`addbmm`, in place."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1) -> Tensor:
         """`input + value * tensor1 / tensor2`; all broadcast."""
@@ -294,31 +300,31 @@ class Tensor:
         """`x + value * a * b`, in place."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
-    def addmm_(self, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmm_(self, /, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`addmm`, in place."""
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * (mat @ vec)`."""
-    def addmv_(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmv_(self, /, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`addmv`, in place."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * outer(vec1, vec2)`."""
-    def addr_(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addr_(self, /, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`addr`, in place."""
     def adjoint(self) -> Tensor:
         """The conjugate of the matrices in the last two axes, transposed."""
-    def all(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def all(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Whether all elements are true, over `dim` (all axes by default, none for an empty sequence)."""
     def allclose(self, /, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
         """Whether all elements are close: `|x - y| <= atol + rtol * |y|`."""
-    def amax(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def amax(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
-    def amin(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def amin(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
     def aminmax(self, *, dim: _Dims = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
     def angle(self, /) -> Tensor:
         """The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
-    def any(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def any(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Whether any element is true, over `dim` (all axes by default, none for an empty sequence)."""
     def arccos(self, /) -> Tensor:
         """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
@@ -352,7 +358,7 @@ class Tensor:
         """Index of the first maximum along `dim`, or in the flattened tensor."""
     def argmin(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Index of the first minimum along `dim`, or in the flattened tensor."""
-    def argsort(self, /, dim: _Dims = ..., descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None) -> Tensor:
+    def argsort(self, /, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None) -> Tensor:
         """The positions that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
     def argwhere(self) -> Tensor:
         """The indices of the elements that are not zero, as rows."""
@@ -382,12 +388,12 @@ class Tensor:
         """Back-propagates from this tensor and adds the gradients of all leaves (or `inputs`) to `.grad`."""
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
-    def baddbmm_(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def baddbmm_(self, /, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """`baddbmm`, in place."""
-    def bernoulli(self, /) -> Tensor:
-        """1 with the probability that each element gives, else 0. No gradient."""
-    def bernoulli_(self, p: builtins.float = 0.5) -> Tensor:
-        """Fills with 1 with probability `p`, else 0, in place. Raises ValueError for a number outside of 0 to 1."""
+    def bernoulli(self, /, p: builtins.float | None = None) -> Tensor:
+        """1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
+    def bernoulli_(self, /, p: builtins.float = 0.5) -> Tensor:
+        """Fills with ones and zeros, ones with probability `p`, in place. Raises ValueError where `p` is outside of 0 to 1."""
     def bfloat16(self, /) -> Tensor:
         """This tensor as bfloat16."""
     def bincount(self, weights: _Operand | None = None, minlength: builtins.int = 0) -> Tensor:
@@ -440,7 +446,7 @@ class Tensor:
         """The inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
     def cholesky_solve(self, input2: Tensor, upper: builtins.bool = False) -> Tensor:
         """`X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
-    def chunk(self, chunks: builtins.int, dim: builtins.int = 0, *, axis: builtins.int | None = None) -> builtins.tuple[Tensor, ...]:
+    def chunk(self, /, chunks: builtins.int, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
         """`chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones."""
     def clamp(self, /, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
         """Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
@@ -448,14 +454,14 @@ class Tensor:
         """Limits the elements to `[min, max]`, in place."""
     def clamp_max(self, max: _Operand) -> Tensor:
         """The elements, or `max` where they are larger."""
-    def clamp_max_(self, max: _Operand) -> Tensor:
+    def clamp_max_(self, /, max: _Operand) -> Tensor:
         """`clamp_max`, in place."""
     def clamp_min(self, min: _Operand) -> Tensor:
         """The elements, or `min` where they are smaller."""
-    def clamp_min_(self, min: _Operand) -> Tensor:
+    def clamp_min_(self, /, min: _Operand) -> Tensor:
         """`clamp_min`, in place."""
     def clip(self, /, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
-        """The same as `clamp`."""
+        """Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
     def clip_(self, /, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
         """Limits the elements to `[min, max]`, in place."""
     def clone(self, /) -> Tensor:
@@ -480,7 +486,7 @@ class Tensor:
         """Hyperbolic cosine."""
     def cosh_(self, /) -> Tensor:
         """`cosh`, in place."""
-    def count_nonzero(self, /, dim: _Dims = ..., *, axis: _Dims = None) -> Tensor:
+    def count_nonzero(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Number of elements that are not zero, over `dim` (all axes by default)."""
     def cov(self, *, correction: builtins.int = 1, fweights: _Operand | None = None, aweights: _Operand | None = None) -> Tensor:
         """The covariance matrix of variables in rows, observed in columns. Integers become float32."""
@@ -509,7 +515,7 @@ class Tensor:
         """Address of the first element. For memory that the host cannot address it is a number for comparison: equal where two tensors begin at the same element."""
     def deg2rad(self) -> Tensor:
         """Degrees as radians."""
-    def deg2rad_(self) -> Tensor:
+    def deg2rad_(self, /) -> Tensor:
         """`deg2rad`, in place."""
     def det(self) -> Tensor:
         """The determinant; see `linalg.det`."""
@@ -527,11 +533,11 @@ class Tensor:
     def diagflat(self, offset: builtins.int = 0) -> Tensor:
         """A matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
     def diagonal(self, /, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-        """The diagonal of the last two axes of a matrix; see `diagonal` for other axes."""
+        """Returns a view of the diagonal of axes `dim1` and `dim2`, the first two by default, as the last axis."""
     def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """`input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
-    def diff(self, n: builtins.int = 1, dim: builtins.int = -1, prepend: _Operand | None = None, append: _Operand | None = None, *, axis: builtins.int | None = None) -> Tensor:
-        """Differences of neighbours along `dim`, taken `n` times; with `n` 0, the input alone."""
+    def diff(self, /, n: builtins.int = 1, dim: _Dims = -1, prepend: _Operand | None = None, append: _Operand | None = None, *, axis: _Dims = None) -> Tensor:
+        """Differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first and `append` behind the last: numbers, or tensors of this shape but for `dim`."""
     def digamma(self, /) -> Tensor:
         """Digamma function, the derivative of `lgamma`; NaN at negative integers."""
     def digamma_(self, /) -> Tensor:
@@ -540,13 +546,13 @@ class Tensor:
         """Number of axes."""
     def dist(self, other: _Operand, p: builtins.float = 2.0) -> Tensor:
         """The `p`-norm of the difference of all elements; the two broadcast."""
-    def div(self, other: _Operand, *, rounding_mode: builtins.str | None = None) -> Tensor:
-        """Quotient `x / y`; integers give a float."""
-    def div_(self, other: _Operand, *, rounding_mode: builtins.str | None = None) -> Tensor:
+    def div(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
+        """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+    def div_(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
         """`div`, in place."""
-    def divide(self, other: _Operand, *, rounding_mode: builtins.str | None = None) -> Tensor:
-        """Quotient `x / y`; integers give a float."""
-    def divide_(self, other: _Operand, *, rounding_mode: builtins.str | None = None) -> Tensor:
+    def divide(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
+        """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+    def divide_(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
         """`div`, in place."""
     def dot(self, /, other: _Operand) -> Tensor:
         """Inner product of two vectors."""
@@ -607,7 +613,7 @@ class Tensor:
         """Nearest integer towards 0."""
     def fix_(self, /) -> Tensor:
         """`trunc`, in place."""
-    def flatten(self, /, start_dim: builtins.int = 0, end_dim: builtins.int = ...) -> Tensor:
+    def flatten(self, /, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
         """Axes `start_dim` to `end_dim` merged into one."""
     def flip(self, /, *dims: _Sizes) -> Tensor:
         """Reversed along `dims`. A copy."""
@@ -619,7 +625,7 @@ class Tensor:
         """This tensor as float32."""
     def float_power(self, exponent: _Operand) -> Tensor:
         """`input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
-    def float_power_(self, exponent: _Operand) -> Tensor:
+    def float_power_(self, /, exponent: _Operand) -> Tensor:
         """`float_power`, in place."""
     def floor(self, /) -> Tensor:
         """Largest integer not above `x`."""
@@ -734,9 +740,9 @@ class Tensor:
     @property
     def imag(self) -> Tensor:
         """The imaginary part, a view. Raises TypeError for a real tensor. Assignment writes it in place."""
-    def index_add(self, /, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = ...) -> Tensor:
+    def index_add(self, /, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1) -> Tensor:
         """This tensor with rows of `source` added along `dim` at a vector of indices."""
-    def index_add_(self, /, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = ...) -> Tensor:
+    def index_add_(self, /, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1) -> Tensor:
         """Adds rows of `source` along `dim` at a vector of indices, in place."""
     def index_copy(self, dim: builtins.int, index: _Operand, source: Tensor) -> Tensor:
         """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
@@ -768,7 +774,7 @@ class Tensor:
         """Whether the elements lie in row-major order without gaps."""
     @property
     def is_cpu(self) -> builtins.bool:
-        """Whether the elements are on the CPU."""
+        """Whether the tensor is on the CPU."""
     @property
     def is_cuda(self) -> builtins.bool:
         """False: no device is one of CUDA; `is_gpu` tells where the elements are."""
@@ -815,11 +821,11 @@ class Tensor:
         """The `k`-th smallest element along `dim` (1 is the smallest), and where it is: the pair (values, indices)."""
     def lcm(self, other: _Operand) -> Tensor:
         """Least common multiple of integers, not negative; 0 where either is 0."""
-    def lcm_(self, other: _Operand) -> Tensor:
+    def lcm_(self, /, other: _Operand) -> Tensor:
         """`lcm`, in place."""
     def ldexp(self, other: _Operand) -> Tensor:
         """`input * 2 ** other`."""
-    def ldexp_(self, other: _Operand) -> Tensor:
+    def ldexp_(self, /, other: _Operand) -> Tensor:
         """`ldexp`, in place."""
     def le(self, /, other: _Operand) -> Tensor:
         """`self <= other`, elementwise, as bools."""
@@ -841,7 +847,7 @@ class Tensor:
         """Logarithm of the absolute value of the gamma function."""
     def lgamma_(self, /) -> Tensor:
         """`lgamma`, in place."""
-    def linear_recurrence(self, /, decay: _Operand, dim: _Dims = ..., reverse: builtins.bool = False, *, axis: _Dims = None) -> Tensor:
+    def linear_recurrence(self, /, decay: _Operand, dim: _Dims = -1, reverse: builtins.bool = False, *, axis: _Dims = None) -> Tensor:
         """The first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the other way round; saves decays and result."""
     def log(self, /) -> Tensor:
         """Natural logarithm."""
@@ -873,7 +879,7 @@ class Tensor:
         """`log(exp(x) + exp(y))` without overflow."""
     def logaddexp2(self, other: _Operand) -> Tensor:
         """`log2(2 ** input + 2 ** other)` without overflow."""
-    def logaddexp2_(self, other: _Operand) -> Tensor:
+    def logaddexp2_(self, /, other: _Operand) -> Tensor:
         """`logaddexp2`, in place."""
     def logaddexp_(self, /, other: _Operand) -> Tensor:
         """`logaddexp`, in place."""
@@ -899,13 +905,13 @@ class Tensor:
         """`logical_xor`, in place."""
     def logit(self, eps: builtins.float | None = None) -> Tensor:
         """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
-    def logit_(self, eps: builtins.float | None = None) -> Tensor:
+    def logit_(self, /, eps: builtins.float | None = None) -> Tensor:
         """`logit`, in place."""
     def logsigmoid(self, /) -> Tensor:
         """`log(sigmoid(x))`."""
     def logsigmoid_(self, /) -> Tensor:
         """`logsigmoid`, in place."""
-    def logsumexp(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def logsumexp(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """`log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
     def long(self, /) -> Tensor:
         """This tensor as int64."""
@@ -919,13 +925,13 @@ class Tensor:
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
-    def masked_fill(self, mask: _Operand, value: _Operand) -> Tensor:
-        """`input` with `value` where `mask` holds; the two broadcast, and the result has the dtype of `input`."""
-    def masked_fill_(self, mask: _Operand, value: _Operand) -> Tensor:
-        """`masked_fill`, in place."""
+    def masked_fill(self, /, mask: _Operand, value: _Operand) -> Tensor:
+        """This tensor with `value`, a number or a tensor without axes, where `mask`, bools, holds; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
+    def masked_fill_(self, /, mask: _Operand, value: _Operand) -> Tensor:
+        """Sets elements to `value` where `mask` holds, in place."""
     def masked_scatter(self, mask: _Operand, source: Tensor) -> Tensor:
         """`input` with the places where `mask` holds filled with the elements of `source` in their order."""
-    def masked_scatter_(self, mask: _Operand, source: Tensor) -> Tensor:
+    def masked_scatter_(self, /, mask: _Operand, source: Tensor) -> Tensor:
         """`masked_scatter`, in place."""
     def masked_select(self, /, mask: _Operand) -> Tensor:
         """The elements where `mask` holds, in one axis. Their number depends on the data."""
@@ -951,7 +957,7 @@ class Tensor:
         """Larger of two values; at a tie each gets half of the gradient."""
     def maximum_(self, /, other: _Operand) -> Tensor:
         """`maximum`, in place."""
-    def mean(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def mean(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast."""
     @overload
     def median(self) -> Tensor:
@@ -1005,7 +1011,7 @@ class Tensor:
         """Logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere."""
     def nan_to_num(self, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """NaN and infinities replaced by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
-    def nan_to_num_(self, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+    def nan_to_num_(self, /, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
         """`nan_to_num`, in place."""
     def nanmean(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
         """The mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
@@ -1069,8 +1075,8 @@ class Tensor:
         """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
     def norm(self, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """The `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
-    def normal_(self, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Tensor:
-        """Fills with normal numbers, in place. Raises ValueError for a negative `std`."""
+    def normal_(self, /, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Tensor:
+        """Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a negative `std`."""
     def not_equal(self, /, other: _Operand) -> Tensor:
         """`self != other`, elementwise, as bools."""
     def not_equal_(self, /, other: _Operand) -> Tensor:
@@ -1104,7 +1110,7 @@ class Tensor:
         """`pow`, in place."""
     def prelu(self, weight: _Operand) -> Tensor:
         """`x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
-    def prod(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def prod(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
     def qr(self, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
         """`Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
@@ -1112,7 +1118,7 @@ class Tensor:
         """The quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
     def rad2deg(self) -> Tensor:
         """Radians as degrees."""
-    def rad2deg_(self) -> Tensor:
+    def rad2deg_(self, /) -> Tensor:
         """`rad2deg`, in place."""
     def random_(self, low: builtins.int, high: builtins.int | None = None) -> Tensor:
         """Fills with integers from `low` to `high - 1`, in place; with one argument, from 0 to that less one."""
@@ -1139,7 +1145,7 @@ class Tensor:
         """`remainder`, in place."""
     def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
         """`input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
-    def renorm_(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+    def renorm_(self, /, p: builtins.float, dim: _Dims, maxnorm: Any) -> Tensor:
         """`renorm`, in place."""
     def repeat(self, /, *dims: _Sizes) -> Tensor:
         """The tensor laid side by side, `dims[i]` times along axis `i`. A copy."""
@@ -1161,13 +1167,13 @@ class Tensor:
     @property
     def retains_grad(self) -> builtins.bool:
         """Whether `retain_grad()` was called on this result."""
-    def roll(self, /, shifts: _Sizes, dims: _Dims = ...) -> Tensor:
+    def roll(self, /, shifts: _Sizes, dims: _Dims = None) -> Tensor:
         """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy."""
     def rot90(self, k: builtins.int = 1, dims: _Dims = (0, 1)) -> Tensor:
         """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
-    def round(self, *, decimals: builtins.int = 0) -> Tensor:
-        """Nearest integer, ties to even."""
-    def round_(self, *, decimals: builtins.int = 0) -> Tensor:
+    def round(self, /, *, decimals: Any = 0) -> Tensor:
+        """Nearest integer, ties to even. With `decimals`, the nearest number of so many decimal places."""
+    def round_(self, /, *, decimals: Any = 0) -> Tensor:
         """`round`, in place."""
     def rsqrt(self, /) -> Tensor:
         """Reciprocal square root."""
@@ -1241,7 +1247,7 @@ class Tensor:
         """`x / (1 + |x|)`."""
     def softsign_(self, /) -> Tensor:
         """`softsign`, in place."""
-    def sort(self, /, dim: _Dims = ..., descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None) -> _Along:
+    def sort(self, /, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None) -> _Along:
         """The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
     def split(self, /, split_size: _Sizes, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
         """Parts of `size` elements (or of these sizes) along `dim`, as views."""
@@ -1255,7 +1261,7 @@ class Tensor:
         """Square `x * x`."""
     def square_(self, /) -> Tensor:
         """`square`, in place."""
-    def squeeze(self, /, dim: _Dims = ..., *, axis: _Dims = None) -> Tensor:
+    def squeeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Without the axes of length 1, or only those in `dim`."""
     def std(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
@@ -1271,15 +1277,15 @@ class Tensor:
     @overload
     def stride(self, dim: builtins.int) -> builtins.int:
         """The strides in elements, or that of one axis; inside `vmap` those of one example."""
-    def sub(self, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
-        """Difference `x - y`."""
+    def sub(self, /, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
+        """Difference `x - y`. With `alpha`, `x - alpha * y`."""
     def sub_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """`x - alpha * other`, in place."""
-    def subtract(self, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
-        """Difference `x - y`."""
+    def subtract(self, /, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
+        """Difference `x - y`. With `alpha`, `x - alpha * y`."""
     def subtract_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """`x - alpha * other`, in place."""
-    def sum(self, /, dim: _Dims = ..., keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def sum(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Sum over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast."""
     def svd(self, some: builtins.bool = True) -> builtins.tuple[Tensor, Tensor, Tensor]:
         """`U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and `V` are square."""
@@ -1291,8 +1297,8 @@ class Tensor:
         """The matrix transposed; tensors with fewer than two axes are returned as they are."""
     def take(self, /, index: _Operand, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices."""
-    def take_along_dim(self, indices: Any, dim: builtins.int | None = None, *, axis: builtins.int | None = None) -> Tensor:
-        """The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor."""
+    def take_along_dim(self, /, indices: Any, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
+        """The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor. Raises IndexError for an index out of range, and ShapeError where the shapes do not broadcast."""
     def tan(self, /) -> Tensor:
         """Tangent of an angle in radians."""
     def tan_(self, /) -> Tensor:
@@ -1319,13 +1325,13 @@ class Tensor:
     def to(self, other: Tensor, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
         """This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
     def to_device(self, device: _DeviceLike, /, *, stream: Any = None) -> Tensor:
-        """This tensor on another device, itself if it is there; the standard's name of `to(device)`."""
+        """This tensor on another device, itself if it is there; the array API standard's name of `to(device)`. Raises ValueError for a stream, which no device has."""
     def tolist(self, /) -> Any:
         """The elements as nested lists of Python numbers; a number for a tensor without axes."""
-    def topk(self, /, k: builtins.int, dim: _Dims = ..., largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: _Dims = None) -> _Along:
+    def topk(self, /, k: builtins.int, dim: _Dims = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: _Dims = None) -> _Along:
         """The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where they were: the pair (values, indices). VJP: gradients go back to their elements; saves the indices."""
-    def trace(self) -> Tensor:
-        """The sum of the diagonal of a matrix; `wengert.linalg.trace` takes many."""
+    def trace(self, /) -> Tensor:
+        """Sum of the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are not two axes."""
     def transpose(self, /, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None) -> Tensor:
         """Two axes exchanged; without arguments, all axes reversed."""
     def tril(self, /, diagonal: builtins.int = 0) -> Tensor:
@@ -1336,9 +1342,9 @@ class Tensor:
         """The upper triangle of the last two axes, zero below `diagonal`."""
     def triu_(self, /, diagonal: builtins.int = 0) -> Tensor:
         """`triu`, in place."""
-    def true_divide(self, other: _Operand, *, rounding_mode: builtins.str | None = None) -> Tensor:
-        """Quotient `x / y`; integers give a float."""
-    def true_divide_(self, other: _Operand, *, rounding_mode: builtins.str | None = None) -> Tensor:
+    def true_divide(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
+        """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+    def true_divide_(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
         """`div`, in place."""
     def trunc(self, /) -> Tensor:
         """Nearest integer towards 0."""
@@ -1350,11 +1356,11 @@ class Tensor:
         """This tensor converted to the dtype of `other`."""
     def unbind(self, /, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
         """The slices along `dim`, as views without that axis."""
-    def unflatten(self, dim: builtins.int, sizes: _Sizes) -> Tensor:
-        """The axis `dim` split into axes of these lengths, one of which may be -1. A view."""
+    def unflatten(self, /, dim: _Dims, sizes: _Sizes) -> Tensor:
+        """Axis `dim` split into axes of these lengths, one of which may be -1. A view. Raises ShapeError where the lengths do not multiply to that of the axis."""
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int = 1) -> Tensor:
         """Windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
-    def uniform_(self, low: builtins.float = 0.0, high: builtins.float = 1.0) -> Tensor:
+    def uniform_(self, /, low: builtins.float = 0.0, high: builtins.float = 1.0) -> Tensor:
         """Fills with uniform numbers on `[low, high)`, in place. Raises ValueError where `low` exceeds `high`."""
     @overload
     def unique(self, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> Tensor:
@@ -1629,6 +1635,8 @@ def _max_pool(rank: Any, input: Any, kernel: Any, stride: Any, padding: Any, dil
     """The maximum of every window over the last `rank` axes, and its position in the flattened last axes."""
 def _memory_stats() -> Any:
     """Host memory: bytes that tensors hold and held at most, kept for reuse, allocations, entries of the tape."""
+def _method(function: Any, signature: Any) -> Any:
+    """Makes a Python function a method of `Tensor`, which has none of that name, and returns the function of the package that calls it; `signature` is that of the method, `($self, dim=None)`."""
 def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any) -> Any:
     """Negative log-likelihood of log-probabilities."""
 def _norms(tensors: Any) -> Any:
@@ -1669,8 +1677,6 @@ def _saved_hooks_exit(depth: Any) -> Any:
     """Leaves the region of this depth."""
 def _scale(tensors: Any, factor: Any) -> Any:
     """Multiplies all tensors by a 0-d one, in place; False, and nothing done, if one is not plain or floating."""
-def _seed() -> Any:
-    """Starts the default random stream over with a seed from the system, and returns that seed."""
 def _set_cache_limit(bytes: Any) -> Any:
     """Sets the most bytes of large blocks that are kept for reuse."""
 def _set_grad_enabled(enabled: Any) -> Any:
@@ -1695,20 +1701,300 @@ def _vmap_of_tensors(function: Any, args: Any, kwargs: Any, in_axes: Any, random
     """Runs a function of tensors for a batch, with the batch axes of its results in front; None unless all arguments are tensors, and their axes integers that fit together."""
 def _watch(tensor: Any, hook: Any) -> Any:
     """Calls `hook(gradient)` when backward reaches this tensor; inside `vmap` with that of all examples at once."""
+def abs(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Absolute value; its derivative at 0 is 0."""
+def abs_(input: Tensor) -> Tensor:
+    """`abs`, in place."""
+def absolute(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Absolute value; its derivative at 0 is 0."""
+def absolute_(input: Tensor) -> Tensor:
+    """`abs`, in place."""
+def acos(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
+def acos_(input: Tensor) -> Tensor:
+    """`acos`, in place."""
+def acosh(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Inverse hyperbolic cosine; NaN below 1."""
+def acosh_(input: Tensor) -> Tensor:
+    """`acosh`, in place."""
+def add(input: _Input, other: _Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """Sum `x + y`. With `alpha`, `x + alpha * y`."""
+def addbmm(input: _Input, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
+def addcdiv(input: _Input, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """`input + value * tensor1 / tensor2`; all broadcast."""
+def addcmul(input: _Input, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """`input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
+def addmm(input: _Input, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
+def addmv(input: _Input, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """`beta * input + alpha * (mat @ vec)`."""
+def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    """`addmv`, in place."""
+def addr(input: _Input, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """`beta * input + alpha * outer(vec1, vec2)`."""
+def adjoint(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The conjugate of the matrices in the last two axes, transposed."""
+def all(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Whether all elements are true, over `dim` (all axes by default, none for an empty sequence)."""
+def allclose(input: _Input, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
+    """Whether all elements are close: `|x - y| <= atol + rtol * |y|`."""
+def amax(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
+def amin(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
+def aminmax(input: _Input, *, dim: _Dims = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
+def angle(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
+def any(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Whether any element is true, over `dim` (all axes by default, none for an empty sequence)."""
 def arange(start: _Number, end: _Number | None = None, step: _Number | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`start, start + step, ...` up to but without `end`. Integers give int64, floats float32."""
+def arccos(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
+def arccos_(input: Tensor) -> Tensor:
+    """`acos`, in place."""
+def arccosh(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Inverse hyperbolic cosine; NaN below 1."""
+def arccosh_(input: Tensor) -> Tensor:
+    """`acosh`, in place."""
+def arcsin(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
+def arcsin_(input: Tensor) -> Tensor:
+    """`asin`, in place."""
+def arcsinh(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Inverse hyperbolic sine."""
+def arcsinh_(input: Tensor) -> Tensor:
+    """`asinh`, in place."""
+def arctan(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Arc tangent, from `-pi/2` to `pi/2`."""
+def arctan2(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
+def arctan_(input: Tensor) -> Tensor:
+    """`atan`, in place."""
+def arctanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
+def arctanh_(input: Tensor) -> Tensor:
+    """`atanh`, in place."""
+def argmax(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Index of the first maximum along `dim`, or in the flattened tensor."""
+def argmin(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Index of the first minimum along `dim`, or in the flattened tensor."""
+def argsort(input: _Input, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """The positions that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
+def argwhere(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The indices of the elements that are not zero, as rows."""
+def as_strided(input: _Input, size: _Sizes, stride: _Sizes, storage_offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Element `i` of the result is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:
     """`data` as a tensor, sharing memory with arrays and tensors where dtype and device allow; lists are copied."""
-def cat(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None) -> Tensor:
-    """Tensors joined along an existing axis; all other axes must agree."""
+def asin(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
+def asin_(input: Tensor) -> Tensor:
+    """`asin`, in place."""
+def asinh(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Inverse hyperbolic sine."""
+def asinh_(input: Tensor) -> Tensor:
+    """`asinh`, in place."""
+def atan(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Arc tangent, from `-pi/2` to `pi/2`."""
+def atan2(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
+def atan_(input: Tensor) -> Tensor:
+    """`atan`, in place."""
+def atanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
+def atanh_(input: Tensor) -> Tensor:
+    """`atanh`, in place."""
+def baddbmm(input: _Input, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
+def bernoulli(input: _Input, p: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
+def bincount(input: _Input, weights: _Operand | None = None, minlength: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """How often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
+def bitwise_and(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The bits that both integers have; on bools, both."""
+def bitwise_invert(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Every bit of integers the opposite, `-1 - x`; on bools, the opposite."""
+def bitwise_left_shift(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The bits of integers moved up by `other` places; 0 where those are negative or as many as bits."""
+def bitwise_not(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Every bit of integers the opposite, `-1 - x`; on bools, the opposite."""
+def bitwise_or(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The bits that at least one integer has; on bools, at least one."""
+def bitwise_right_shift(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`, rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left."""
+def bitwise_xor(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The bits that exactly one integer has; on bools, exactly one."""
+def bmm(input: _Input, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Products of two batches of matrices."""
+def broadcast_to(input: _Input, *shape: _Sizes, out: Tensor | None = None) -> Tensor:
+    """Broadcast to `shape` without a copy."""
+def cat(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None, out: Any = None) -> Tensor:
+    """Tensors joined along `dim`; their shapes agree on all other axes. A copy. Vectors without elements join anything, as in PyTorch. Raises ShapeError for shapes that do not fit."""
+def ceil(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Smallest integer not below `x`."""
+def ceil_(input: Tensor) -> Tensor:
+    """`ceil`, in place."""
+def cholesky(input: _Input, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
+def cholesky_inverse(input: _Input, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
+def cholesky_solve(input: _Input, input2: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
+def chunk(input: _Input, chunks: builtins.int, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
+    """`chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones."""
+def clamp(input: _Input, min: _Operand | None = None, max: _Operand | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
+def clamp_(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
+    """Limits the elements to `[min, max]`, in place."""
+def clamp_max(input: _Input, max: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The elements, or `max` where they are larger."""
+def clamp_max_(input: Tensor, max: _Operand) -> Tensor:
+    """`clamp_max`, in place."""
+def clamp_min(input: _Input, min: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The elements, or `min` where they are smaller."""
+def clamp_min_(input: Tensor, min: _Operand) -> Tensor:
+    """`clamp_min`, in place."""
+def clip(input: _Input, min: _Operand | None = None, max: _Operand | None = None, *, out: Tensor | None = None) -> Tensor:
+    """Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
+def clip_(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
+    """Limits the elements to `[min, max]`, in place."""
+def clone(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """A copy, through which gradients flow."""
 def complex(real: Any, imag: Any) -> Tensor:
     """`real + i imag`, broadcast together: complex128 where either is float64, else complex64."""
+def conj(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The complex conjugate, in memory of its own; a real tensor is its own."""
+def copysign(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`x` with the sign of `y`; zero has one, too."""
+def corrcoef(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The matrix of correlation coefficients of variables in rows, observed in columns; of one variable a number."""
+def cos(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Cosine of an angle in radians."""
+def cos_(input: Tensor) -> Tensor:
+    """`cos`, in place."""
+def cosh(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Hyperbolic cosine."""
+def cosh_(input: Tensor) -> Tensor:
+    """`cosh`, in place."""
+def count_nonzero(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """Number of elements that are not zero, over `dim` (all axes by default)."""
+def cov(input: _Input, *, correction: builtins.int = 1, fweights: _Operand | None = None, aweights: _Operand | None = None, out: Tensor | None = None) -> Tensor:
+    """The covariance matrix of variables in rows, observed in columns. Integers become float32."""
+def cross(input: _Input, other: _Operand, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
+def cummax(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Sequence[Tensor] | None = None) -> _Along:
+    """The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices."""
+def cummin(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Sequence[Tensor] | None = None) -> _Along:
+    """The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the smallest. VJP: gradients go to their elements; saves the indices."""
+def cumprod(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """The cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output."""
+def cumsum(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """Cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64."""
+def deg2rad(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Degrees as radians."""
+def deg2rad_(input: Tensor) -> Tensor:
+    """`deg2rad`, in place."""
+def det(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The determinant; see `linalg.det`."""
+def detach(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The same values without history; shares memory."""
+def diag(input: _Input, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """A vector as a diagonal matrix, or the diagonal of a matrix. A copy; `diagonal()` gives the view."""
+def diag_embed(input: _Input, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1, *, out: Tensor | None = None) -> Tensor:
+    """Matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
+def diagflat(input: _Input, offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """A matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
+def diagonal(input: _Input, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """Returns a view of the diagonal of axes `dim1` and `dim2`, the first two by default, as the last axis."""
+def diagonal_scatter(input: _Input, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """`input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
+def diff(input: _Input, n: builtins.int = 1, dim: _Dims = -1, prepend: _Operand | None = None, append: _Operand | None = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """Differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first and `append` behind the last: numbers, or tensors of this shape but for `dim`."""
+def digamma(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Digamma function, the derivative of `lgamma`; NaN at negative integers."""
+def digamma_(input: Tensor) -> Tensor:
+    """`digamma`, in place."""
+def dist(input: _Input, other: _Operand, p: builtins.float = 2.0, *, out: Tensor | None = None) -> Tensor:
+    """The `p`-norm of the difference of all elements; the two broadcast."""
+def div(input: _Input, other: _Operand, *, rounding_mode: Any = None, out: Tensor | None = None) -> Tensor:
+    """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+def divide(input: _Input, other: _Operand, *, rounding_mode: Any = None, out: Tensor | None = None) -> Tensor:
+    """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+def dot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Inner product of two vectors."""
+def dsplit(input: _Input, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
+    """Parts along the third axis; see `tensor_split`."""
 def empty(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor whose values do not matter yet (they are 0)."""
 def empty_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor whose values do not matter yet (they are 0). Shape, dtype and device are those of `input` where they are not given."""
+def entr(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy of a probability."""
+def entr_(input: Tensor) -> Tensor:
+    """`entr`, in place."""
+def eq(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self == other`, elementwise, as bools."""
+def equal(input: _Input, other: _Operand) -> builtins.bool:
+    """Whether shapes and all elements are the same."""
+def erf(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Error function."""
+def erf_(input: Tensor) -> Tensor:
+    """`erf`, in place."""
+def erfc(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`1 - erf(x)`, accurate where that is small."""
+def erfc_(input: Tensor) -> Tensor:
+    """`erfc`, in place."""
+def erfinv(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Inverse of the error function; NaN outside of `[-1, 1]`."""
+def erfinv_(input: Tensor) -> Tensor:
+    """`erfinv`, in place."""
+def exp(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Natural exponential."""
+def exp2(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`2 ** x`."""
+def exp2_(input: Tensor) -> Tensor:
+    """`exp2`, in place."""
+def exp_(input: Tensor) -> Tensor:
+    """`exp`, in place."""
+def expm1(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`exp(x) - 1`, accurate near 0."""
+def expm1_(input: Tensor) -> Tensor:
+    """`expm1`, in place."""
 def eye(n: builtins.int, m: Any = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere."""
+def fix(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Nearest integer towards 0."""
+def fix_(input: Tensor) -> Tensor:
+    """`trunc`, in place."""
+def flatten(input: _Input, start_dim: builtins.int = 0, end_dim: builtins.int = -1, *, out: Tensor | None = None) -> Tensor:
+    """Axes `start_dim` to `end_dim` merged into one."""
+def flip(input: _Input, *dims: _Sizes, out: Tensor | None = None) -> Tensor:
+    """Reversed along `dims`. A copy."""
+def fliplr(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The second axis the other way round."""
+def flipud(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The first axis the other way round."""
+def float_power(input: _Input, exponent: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
+def floor(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Largest integer not above `x`."""
+def floor_(input: Tensor) -> Tensor:
+    """`floor`, in place."""
+def floor_divide(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`floor(x / y)`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
+def fmax(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Larger of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
+def fmin(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Smaller of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
+def fmod(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Remainder with the sign of the dividend, as C's `fmod`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
+def frac(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """What is behind the decimal point, with the sign of `x`."""
+def frac_(input: Tensor) -> Tensor:
+    """`frac`, in place."""
 def from_dlpack(array: Any) -> Tensor:
     """A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by DLPack."""
 def from_numpy(array: Any) -> Tensor:
@@ -1717,24 +2003,324 @@ def full(size: _Sizes, fill_value: _Number, *, dtype: _DTypeLike | None = None, 
     """A tensor filled with `fill_value`, whose kind decides the dtype where none is given."""
 def full_like(input: Tensor, fill_value: _Number, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not given."""
+def gather(input: _Input, dim: _Dims, index: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`."""
+def gcd(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Greatest common divisor of integers, not negative; that of 0 and 0 is 0."""
+def gcd_(input: Tensor, other: _Operand) -> Tensor:
+    """`gcd`, in place."""
+def ge(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self >= other`, elementwise, as bools."""
+def gelu(input: _Input, approximate: builtins.str = 'none', *, out: Tensor | None = None) -> Tensor:
+    """Gaussian error linear unit `x * Phi(x)`; `approximate="tanh"` for the approximation by tanh."""
+def gelu_exact(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Gaussian error linear unit `x * Phi(x)` (Hendrycks and Gimpel 2016), exact form."""
+def gelu_exact_(input: Tensor) -> Tensor:
+    """`gelu_exact`, in place."""
+def gelu_tanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """GELU by the tanh approximation (Hendrycks and Gimpel 2016)."""
+def gelu_tanh_(input: Tensor) -> Tensor:
+    """`gelu_tanh`, in place."""
+def ger(input: _Input, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
 def get_autocast_dtype(device_type: Any = None) -> Any:
     """The low precision of the autocast region in force, on every device; None outside. Raises ValueError for a `device_type` that names no device."""
 def get_num_threads() -> builtins.int:
     """The number of CPU threads that large operations use."""
 def get_rng_state() -> Any:
     """Seed and position of the default random stream."""
+def greater(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self > other`, elementwise, as bools."""
+def greater_equal(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self >= other`, elementwise, as bools."""
+def gt(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self > other`, elementwise, as bools."""
+def hardsigmoid(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6."""
+def hardsigmoid_(input: Tensor) -> Tensor:
+    """`hardsigmoid`, in place."""
+def hardswish(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`x clamp(x / 6 + 1/2, 0, 1)` (Howard et al. 2019)."""
+def hardswish_(input: Tensor) -> Tensor:
+    """`hardswish`, in place."""
+def heaviside(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Step at zero: 0 below, `y` at zero, 1 above."""
+def histc(input: _Input, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
+    """How many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
+def hsplit(input: _Input, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
+    """Parts along the second axis, of vectors along their only one; see `tensor_split`."""
+def hypot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
+def i0(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Modified Bessel function of the first kind, of order 0."""
+def i0_(input: Tensor) -> Tensor:
+    """`i0`, in place."""
+def i0e(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`exp(-|x|) i0(x)`."""
+def i0e_(input: Tensor) -> Tensor:
+    """`i0e`, in place."""
+def i1(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Modified Bessel function of the first kind, of order 1."""
+def i1_(input: Tensor) -> Tensor:
+    """`i1`, in place."""
+def i1e(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`exp(-|x|) i1(x)`."""
+def i1e_(input: Tensor) -> Tensor:
+    """`i1e`, in place."""
+def index_add(input: _Input, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """This tensor with rows of `source` added along `dim` at a vector of indices."""
+def index_copy(input: _Input, dim: builtins.int, index: _Operand, source: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
+def index_fill(input: _Input, dim: builtins.int, index: _Operand, value: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`input` with the slices along `dim` at the places of `index` filled with a number."""
+def index_put(input: _Input, indices: Any, values: Tensor, accumulate: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
+def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    """`index_put`, in place."""
+def index_reduce(input: _Input, dim: builtins.int, index: _Operand, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
+    """`input` with the slices of `source` combined along `dim` at the places that the vector `index` names."""
+def index_select(input: _Input, dim: _Dims, index: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
+def initial_seed() -> Any:
+    """The seed of the default random stream: of the last `manual_seed` or `seed`, at first one that the system gave."""
+def inner(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Products summed over the last axis of both."""
+def inverse(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The inverse; see `linalg.inv`."""
 def is_autocast_enabled(device_type: Any = None) -> builtins.bool:
     """Whether an autocast region is in force on this thread. Regions hold for all devices, so `device_type` changes nothing. Raises ValueError where it names no device."""
+def is_complex(input: _Input) -> builtins.bool:
+    """Whether the dtype is complex."""
+def is_floating_point(input: _Input) -> builtins.bool:
+    """Whether the dtype is a type of real floating point numbers."""
 def is_grad_enabled() -> builtins.bool:
     """Whether operations are recorded at the moment."""
+def is_inference(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Whether the memory was made in `inference_mode()`: no tape keeps it, and nothing outside writes it."""
 def is_inference_mode_enabled() -> Any:
     """Whether inference mode is on."""
+def is_nonzero(input: _Input) -> builtins.bool:
+    """Whether the only element is not zero."""
+def is_same_size(input: _Input, other: _Operand) -> builtins.bool:
+    """Whether both have one shape."""
+def is_signed(input: _Input) -> builtins.bool:
+    """Whether the dtype has negative numbers."""
+def isclose(input: _Input, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Where `|x - y| <= atol + rtol * |y|`."""
+def isfinite(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Where the elements are neither infinite nor NaN."""
+def isinf(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Where the elements are infinite."""
+def isnan(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Where the elements are not a number."""
+def isneginf(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Where the elements are infinite and negative."""
+def isposinf(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Where the elements are infinite and positive."""
+def isreal(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Where the imaginary part is zero; everywhere in real tensors."""
+def istft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """The signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares."""
+def kron(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The Kronecker product: every element of `input` times all of `other`, block by block."""
+def kthvalue(input: _Input, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _Along:
+    """The `k`-th smallest element along `dim` (1 is the smallest), and where it is: the pair (values, indices)."""
+def lcm(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Least common multiple of integers, not negative; 0 where either is 0."""
+def lcm_(input: Tensor, other: _Operand) -> Tensor:
+    """`lcm`, in place."""
+def ldexp(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`input * 2 ** other`."""
+def ldexp_(input: Tensor, other: _Operand) -> Tensor:
+    """`ldexp`, in place."""
+def le(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self <= other`, elementwise, as bools."""
+def lerp(input: _Input, end: _Operand, weight: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`input + weight * (end - input)`; all broadcast."""
+def less(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self < other`, elementwise, as bools."""
+def less_equal(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self <= other`, elementwise, as bools."""
+def lgamma(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Logarithm of the absolute value of the gamma function."""
+def lgamma_(input: Tensor) -> Tensor:
+    """`lgamma`, in place."""
+def linear_recurrence(input: _Input, decay: _Operand, dim: _Dims = -1, reverse: builtins.bool = False, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """The first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the other way round; saves decays and result."""
 def linspace(start: _Number, end: _Number, steps: Any = 100, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """`steps` numbers from `start` to `end`, both included, evenly spaced."""
+def log(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Natural logarithm."""
+def log10(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Logarithm to base 10."""
+def log10_(input: Tensor) -> Tensor:
+    """`log10`, in place."""
+def log1p(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`log(1 + x)`, accurate near 0."""
+def log1p_(input: Tensor) -> Tensor:
+    """`log1p`, in place."""
+def log2(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Logarithm to base 2."""
+def log2_(input: Tensor) -> Tensor:
+    """`log2`, in place."""
+def log_(input: Tensor) -> Tensor:
+    """`log`, in place."""
+def log_ndtr(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Logarithm of the standard normal distribution function, by its asymptotic series far below 0 (M. Abramowitz and I. Stegun, 1964, 26.2.12)."""
+def log_ndtr_(input: Tensor) -> Tensor:
+    """`log_ndtr`, in place."""
+def log_softmax(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """`log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output."""
+def logaddexp(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`log(exp(x) + exp(y))` without overflow."""
+def logaddexp2(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`log2(2 ** input + 2 ** other)` without overflow."""
+def logcumsumexp(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """`log(cumsum(exp(x)))` along `dim`, without overflow."""
+def logdet(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The logarithm of the determinant; NaN where that is negative, minus infinity where it is zero."""
+def logical_and(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Truth values: both."""
+def logical_not(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Truth values: the opposite."""
+def logical_or(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Truth values: at least one."""
+def logical_xor(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Truth values: exactly one."""
+def logit(input: _Input, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
+def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
+    """`logit`, in place."""
+def logsigmoid(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`log(sigmoid(x))`."""
+def logsigmoid_(input: Tensor) -> Tensor:
+    """`logsigmoid`, in place."""
+def logsumexp(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """`log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
+def lt(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self < other`, elementwise, as bools."""
 def manual_seed(seed: Any) -> None:
     """Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device."""
+def masked_fill(input: _Input, mask: _Operand, value: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """This tensor with `value`, a number or a tensor without axes, where `mask`, bools, holds; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
+def masked_scatter(input: _Input, mask: _Operand, source: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """`input` with the places where `mask` holds filled with the elements of `source` in their order."""
+def masked_select(input: _Input, mask: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The elements where `mask` holds, in one axis. Their number depends on the data."""
+def matmul(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves both operands."""
+def matrix_exp(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The exponential of matrices; see `linalg.matrix_exp`."""
+def matrix_power(input: _Input, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """The product of `n` factors; see `linalg.matrix_power`."""
+@overload
+def max(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+@overload
+def max(input: _Input, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool | None = None) -> _Along:
+    """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+@overload
+def max(input: _Input, *, axis: builtins.int, keepdim: builtins.bool = False, keepdims: builtins.bool | None = None) -> _Along:
+    """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+@overload
+def max(input: _Input, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+def maximum(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Larger of two values; at a tie each gets half of the gradient."""
+def mean(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast."""
+@overload
+def median(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
+@overload
+def median(input: _Input, dim: builtins.int, keepdim: builtins.bool = False) -> _Along:
+    """The median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
+@overload
+def min(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+@overload
+def min(input: _Input, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool | None = None) -> _Along:
+    """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+@overload
+def min(input: _Input, *, axis: builtins.int, keepdim: builtins.bool = False, keepdims: builtins.bool | None = None) -> _Along:
+    """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+@overload
+def min(input: _Input, other: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+def minimum(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Smaller of two values; at a tie each gets half of the gradient."""
+def mish(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`x tanh(log(1 + exp(x)))` (Misra 2019)."""
+def mish_(input: Tensor) -> Tensor:
+    """`mish`, in place."""
+def mm(input: _Input, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Product of two matrices."""
+def mode(input: _Input, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _Along:
+    """The most frequent element along `dim`, the smallest of several, and the place of its last occurrence."""
+def moveaxis(input: _Input, source: _Sizes, destination: _Sizes, *, out: Tensor | None = None) -> Tensor:
+    """Axes moved to new positions, the others in order."""
+def movedim(input: _Input, source: _Sizes, destination: _Sizes, *, out: Tensor | None = None) -> Tensor:
+    """Axes moved to new positions, the others in order."""
+def msort(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The elements in ascending order along the first axis."""
+def mul(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Product `x * y`."""
+def multinomial(input: _Input, num_samples: builtins.int, replacement: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """`num_samples` positions along the last axis of one or two, drawn with probabilities proportional to the elements. Without `replacement` the positions of a row differ. No gradient."""
+def multiply(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Product `x * y`."""
+def mv(input: _Input, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Product of a matrix and a vector."""
+def mvlgamma(input: _Input, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere."""
+def nan_to_num(input: _Input, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+    """NaN and infinities replaced by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
+def nan_to_num_(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
+    """`nan_to_num`, in place."""
+def nanmean(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
+    """The mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
+@overload
+def nanmedian(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`median` of the elements that are not NaN; NaN where there are none."""
+@overload
+def nanmedian(input: _Input, dim: builtins.int, keepdim: builtins.bool = False) -> _Along:
+    """`median` of the elements that are not NaN; NaN where there are none."""
+def nanquantile(input: _Input, q: _Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+    """`quantile` of the elements that are not NaN; NaN where there are none."""
+def nansum(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
+    """The sum of the elements that are not NaN, computed in `dtype` if that is given."""
+def narrow(input: _Input, dim: _Dims, start: builtins.int, length: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """`length` elements from `start` along `dim`."""
+def ndtr(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Distribution function of the standard normal distribution."""
+def ndtr_(input: Tensor) -> Tensor:
+    """`ndtr`, in place."""
+def ne(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self != other`, elementwise, as bools."""
+def neg(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Negative `-x`."""
+def neg_(input: Tensor) -> Tensor:
+    """`neg`, in place."""
+def negative(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Negative `-x`."""
+def negative_(input: Tensor) -> Tensor:
+    """`neg`, in place."""
+def nextafter(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The next number of the dtype in the direction of `other`; NaN where either is. No gradient."""
+@overload
+def nonzero(input: _Input, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor:
+    """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
+@overload
+def nonzero(input: _Input, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
+    """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
+def norm(input: _Input, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """The `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
 def normal(mean: builtins.float, std: builtins.float | None = None, size: _Sizes | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
-    """Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors."""
+    """Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises ValueError for a negative `std`."""
+def not_equal(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`self != other`, elementwise, as bools."""
+def numel(input: _Input) -> builtins.int:
+    """Number of elements."""
 def ones(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor of ones."""
 def ones_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -1743,8 +2329,32 @@ def op_kinds() -> Any:
     """Every kind of operation: its name, its class, its precision under autocast."""
 def op_rows() -> Any:
     """Every row of the tables of elementwise functions: its name, its documentation, its table."""
+def outer(input: _Input, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
+def permute(input: _Input, *dims: _Sizes, out: Tensor | None = None) -> Tensor:
+    """Axes in the order given."""
+def pinverse(input: _Input, rcond: builtins.float = 1e-15, *, out: Tensor | None = None) -> Tensor:
+    """The Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
 def polar(abs: Any, angle: Any) -> Tensor:
     """`abs * (cos(angle) + i sin(angle))`."""
+def positive(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The tensor itself, as `+x`."""
+def pow(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
+def power(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
+def prelu(input: _Input, weight: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
+def prod(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
+def qr(input: _Input, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
+    """`Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
+def quantile(input: _Input, q: _Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+    """The quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
+def rad2deg(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Radians as degrees."""
+def rad2deg_(input: Tensor) -> Tensor:
+    """`rad2deg`, in place."""
 def rand(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Uniform random numbers on `[0, 1)`, from the default generator."""
 def rand_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -1757,22 +2367,210 @@ def randn_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _Devic
     """Standard normal random numbers, from the default generator. Shape, dtype and device are those of `input` where they are not given."""
 def randperm(n: builtins.int, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
     """The numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`."""
+def ravel(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """All elements in one axis."""
+def reciprocal(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Reciprocal `1 / x`."""
+def reciprocal_(input: Tensor) -> Tensor:
+    """`reciprocal`, in place."""
+def relu(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Rectified linear unit `max(x, 0)`; its derivative at 0 is 0."""
+def relu_(input: Tensor) -> Tensor:
+    """`relu`, in place."""
+def remainder(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """Remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
+def renorm(input: _Input, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Tensor | None = None) -> Tensor:
+    """`input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
+def repeat_interleave(input: _Input, repeats: _Operand | None = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """Each element (along `dim`, each slice) `repeats` times in a row."""
+def reshape(input: _Input, *shape: _Sizes, out: Tensor | None = None) -> Tensor:
+    """The same elements in row-major order with another shape; one length may be -1. A view if possible."""
 def result_type(a: _Operand, b: _Operand) -> _dtype:
     """The dtype of an operation on these two."""
+def roll(input: _Input, shifts: _Sizes, dims: _Dims = None, *, out: Tensor | None = None) -> Tensor:
+    """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy."""
+def rot90(input: _Input, k: builtins.int = 1, dims: _Dims = (0, 1), *, out: Tensor | None = None) -> Tensor:
+    """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
+def round(input: _Input, *, decimals: Any = 0, out: Tensor | None = None) -> Tensor:
+    """Nearest integer, ties to even. With `decimals`, the nearest number of so many decimal places."""
+def round_(input: Tensor, *, decimals: Any = 0) -> Tensor:
+    """`round`, in place."""
+def rsqrt(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Reciprocal square root."""
+def rsqrt_(input: Tensor) -> Tensor:
+    """`rsqrt`, in place."""
+def scatter(input: _Input, dim: builtins.int, index: _Operand, src: Tensor | None = None, *, value: _Operand | None = None, reduce: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+    """`input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
+def scatter_add(input: _Input, dim: _Dims, index: _Operand, src: Tensor, *, out: Tensor | None = None) -> Tensor:
+    """This tensor with the elements of `src` added at `index` along `dim`."""
+def scatter_reduce(input: _Input, dim: builtins.int, index: _Operand, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
+    """`input` with the elements of `src` combined at the places that `index` names along `dim`."""
+def seed() -> Any:
+    """Starts the default random stream over with a seed from the system, and returns that seed."""
+def select(input: _Input, dim: _Dims, index: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """The element at `index` along `dim`, without that axis."""
+def select_scatter(input: _Input, src: Tensor, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """`input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
 def set_num_threads(threads: Any) -> None:
     """Sets the number of CPU threads that large operations use."""
 def set_rng_state(state: Any) -> None:
     """Puts the default random stream where `get_rng_state` found it."""
-def stack(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None) -> Tensor:
+def sgn(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`x / |x|`, and 0 at 0; the sign of real numbers."""
+def sigmoid(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Logistic sigmoid `1 / (1 + exp(-x))`."""
+def sigmoid_(input: Tensor) -> Tensor:
+    """`sigmoid`, in place."""
+def sign(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Sign: -1, 0 or 1."""
+def sign_(input: Tensor) -> Tensor:
+    """`sign`, in place."""
+def signbit(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Whether the sign is negative, that of zeros included; False for NaN."""
+def silu(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017)."""
+def silu_(input: Tensor) -> Tensor:
+    """`silu`, in place."""
+def sin(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Sine of an angle in radians."""
+def sin_(input: Tensor) -> Tensor:
+    """`sin`, in place."""
+def sinc(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`sin(pi x) / (pi x)`, and 1 at zero."""
+def sinc_(input: Tensor) -> Tensor:
+    """`sinc`, in place."""
+def sinh(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Hyperbolic sine."""
+def sinh_(input: Tensor) -> Tensor:
+    """`sinh`, in place."""
+def slice_scatter(input: _Input, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """`input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
+def slogdet(input: _Input) -> tuple[Tensor, Tensor]:
+    """The sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
+def softmax(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """`exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output."""
+def softplus(input: _Input, beta: builtins.float = 1.0, threshold: builtins.float = 20.0, *, out: Tensor | None = None) -> Tensor:
+    """`log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`."""
+def softsign(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`x / (1 + |x|)`."""
+def softsign_(input: Tensor) -> Tensor:
+    """`softsign`, in place."""
+def sort(input: _Input, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None, out: Sequence[Tensor] | None = None) -> _Along:
+    """The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
+def split(input: _Input, split_size: _Sizes, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
+    """Parts of `size` elements (or of these sizes) along `dim`, as views."""
+def split_with_sizes(input: _Input, split_sizes: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    """Parts of these lengths along `dim`, which are views."""
+def sqrt(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Square root."""
+def sqrt_(input: Tensor) -> Tensor:
+    """`sqrt`, in place."""
+def square(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Square `x * x`."""
+def square_(input: Tensor) -> Tensor:
+    """`square`, in place."""
+def squeeze(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """Without the axes of length 1, or only those in `dim`."""
+def stack(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None, out: Any = None) -> Tensor:
     """Tensors of one shape joined along a new axis."""
+def std(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
+def std_mean(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+    """Standard deviation and mean along `dim`, or of all elements; see `std`."""
+def stft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True, *, out: Tensor | None = None) -> Tensor:
+    """The Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
+def sub(input: _Input, other: _Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """Difference `x - y`. With `alpha`, `x - alpha * y`."""
+def subtract(input: _Input, other: _Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """Difference `x - y`. With `alpha`, `x - alpha * y`."""
+def sum(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Sum over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast."""
+def svd(input: _Input, some: builtins.bool = True) -> builtins.tuple[Tensor, Tensor, Tensor]:
+    """`U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and `V` are square."""
+def swapaxes(input: _Input, axis0: builtins.int, axis1: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Two axes exchanged."""
+def swapdims(input: _Input, axis0: builtins.int, axis1: builtins.int, *, out: Tensor | None = None) -> Tensor:
+    """Two axes exchanged."""
+def t(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """The matrix transposed; tensors with fewer than two axes are returned as they are."""
+def take(input: _Input, index: _Operand, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices."""
+def take_along_dim(input: _Input, indices: Any, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor. Raises IndexError for an index out of range, and ShapeError where the shapes do not broadcast."""
+def tan(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Tangent of an angle in radians."""
+def tan_(input: Tensor) -> Tensor:
+    """`tan`, in place."""
+def tanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Hyperbolic tangent."""
+def tanh_(input: Tensor) -> Tensor:
+    """`tanh`, in place."""
+def tanhshrink(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """`x - tanh(x)`, by its continued fraction near 0."""
+def tanhshrink_(input: Tensor) -> Tensor:
+    """`tanhshrink`, in place."""
 def tensor(data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor holding a copy of `data`: numbers, nested lists, arrays, tensors."""
+def tensor_split(input: _Input, indices_or_sections: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    """Parts along `dim`, which are views."""
+def tile(input: _Input, *dims: _Sizes, out: Tensor | None = None) -> Tensor:
+    """The tensor laid side by side; missing leading counts are 1. A copy."""
+def topk(input: _Input, k: builtins.int, dim: _Dims = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: _Dims = None, out: Sequence[Tensor] | None = None) -> _Along:
+    """The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where they were: the pair (values, indices). VJP: gradients go back to their elements; saves the indices."""
+def trace(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Sum of the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are not two axes."""
+def transpose(input: _Input, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+    """Two axes exchanged; without arguments, all axes reversed."""
+def tril(input: _Input, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The lower triangle of the last two axes, zero above `diagonal`."""
+def triu(input: _Input, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """The upper triangle of the last two axes, zero below `diagonal`."""
+def true_divide(input: _Input, other: _Operand, *, rounding_mode: Any = None, out: Tensor | None = None) -> Tensor:
+    """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+def trunc(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Nearest integer towards 0."""
+def trunc_(input: Tensor) -> Tensor:
+    """`trunc`, in place."""
+def unbind(input: _Input, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
+    """The slices along `dim`, as views without that axis."""
+def unflatten(input: _Input, dim: _Dims, sizes: _Sizes, *, out: Tensor | None = None) -> Tensor:
+    """Axis `dim` split into axes of these lengths, one of which may be -1. A view. Raises ShapeError where the lengths do not multiply to that of the axis."""
+def unfold(input: _Input, dimension: builtins.int, size: builtins.int, step: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+    """Windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
+@overload
+def unique(input: _Input, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
+@overload
+def unique(input: _Input, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[Tensor, ...]:
+    """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
+@overload
+def unique_consecutive(input: _Input, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+    """`unique` of neighbours only: the first of each run of equal elements, in their order."""
+@overload
+def unique_consecutive(input: _Input, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[Tensor, ...]:
+    """`unique` of neighbours only: the first of each run of equal elements, in their order."""
+def unsqueeze(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
+    """With a new axis of length 1 at `dim`."""
+def var(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+    """Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
+def var_mean(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+    """Variance and mean along `dim`, or of all elements; see `var`."""
+def vdot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """The inner product of two vectors, `sum(conj(input) * other)`."""
 def view_as_complex(input: Tensor) -> Tensor:
     """Complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; a view where each pair lies side by side. VJP: `view_as_real(g)`; saves nothing."""
 def view_as_real(input: Tensor) -> Tensor:
     """Pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves nothing."""
-def where(condition: _Operand, input: _Operand | None = None, other: _Operand | None = None) -> Tensor:
+def vsplit(input: _Input, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
+    """Parts along the first axis of a tensor with at least two; see `tensor_split`."""
+def where(condition: _Operand, input: _Operand | None = None, other: _Operand | None = None, *, out: Any = None) -> Tensor:
     """`input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. Without both: where it is true."""
+def xlog1py(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`x * log(1 + y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
+def xlogy(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+    """`x * log(y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
+def xlogy_(input: Tensor, other: _Operand) -> Tensor:
+    """`xlogy`, in place."""
 def zeros(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """A tensor of zeros."""
 def zeros_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:

@@ -78,7 +78,7 @@ class GradScaler:
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Sets it; ValueError unless it is above 1."""
+        """Sets the factor by which the scale grows. Raises ValueError unless it is above 1."""
         self._growth_factor = self._checked("growth_factor above 1", new_factor, new_factor > 1.0)
 
     def get_backoff_factor(self) -> float:
@@ -86,7 +86,7 @@ class GradScaler:
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Sets it; ValueError unless it lies in (0, 1)."""
+        """Sets the factor of the scale after an overflow. Raises ValueError unless it lies in (0, 1)."""
         is_valid = 0.0 < new_factor < 1.0
         self._backoff_factor = self._checked("backoff_factor in (0, 1)", new_factor, is_valid)
 
@@ -95,7 +95,7 @@ class GradScaler:
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Sets it; ValueError unless it is positive."""
+        """Sets the number of good steps before the scale grows. Raises ValueError unless it is positive."""
         self._growth_interval = self._checked("a positive growth_interval", new_interval, new_interval > 0)
 
     def _checked(self, what: str, value: Any, is_valid: bool) -> Any:

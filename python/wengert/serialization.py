@@ -6,24 +6,31 @@ Tensors that are the same object, or that share all their memory, are stored onc
 Loading only accepts plain data unless told otherwise: a pickle from elsewhere can run any code.
 """
 
+import contextlib
+import datetime
 import io
 import math
 import os
 import pickle
 import sys
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
+
+import numpy as np
 
 from wengert import _core
 from wengert._core import Tensor
 from wengert._places import placed
+from wengert._results import Along, Size
 
 __all__ = ["load", "save"]
 
 #: From a tensor on the CPU, and the device that it was saved on, to the tensor where it is to lie.
 _Move = Callable[[Tensor, Any], Tensor]
 _KIND = "wengert.tensor"
+# Kinds of NumPy's dtypes that tensors have too.
+_NUMBERS = "biufc"
 _FORMAT = "1"
 # Containers in containers that `load` follows; `save` itself ends at Python's limit of recursion.
 _DEPTH = 1000
@@ -36,6 +43,16 @@ def _bytearray(*source: Any) -> bytearray:
     return bytearray(*source)
 
 
+def _array_of(tensor: Tensor) -> Any:
+    """A NumPy array, saved as the tensor of its elements."""
+    return tensor.numpy().copy()
+
+
+def _number_of(tensor: Tensor) -> Any:
+    """A number of a NumPy type, saved as a tensor."""
+    return tensor.numpy()[()]
+
+
 # What a file may name beyond tensors, numbers, texts and containers, which need no name.
 _SAFE: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): OrderedDict,
@@ -44,6 +61,18 @@ _SAFE: dict[tuple[str, str], Any] = {
     ("builtins", "complex"): complex,
     ("builtins", "slice"): slice,
     ("builtins", "bytearray"): _bytearray,
+    ("builtins", "range"): range,
+    ("collections", "Counter"): Counter,
+    ("collections", "defaultdict"): defaultdict,
+    **{("builtins", kind.__name__): kind for kind in (bool, dict, float, int, list, str, tuple)},
+    **{
+        ("datetime", kind.__name__): kind
+        for kind in (datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone)
+    },
+    ("wengert._results", "Along"): Along,
+    ("wengert._results", "Size"): Size,
+    (__name__, "_array_of"): _array_of,
+    (__name__, "_number_of"): _number_of,
 }
 
 
@@ -80,6 +109,19 @@ class _Writer(pickle.Pickler):
             self.kept.append(obj)
         return _KIND, number, self._store(obj), type(obj) is not Tensor, obj.requires_grad and obj.is_leaf
 
+    def reducer_override(self, obj: Any) -> Any:
+        """NumPy's arrays and numbers as tensors."""
+        kind = type(obj)
+        if (
+            kind.__module__ == "numpy"
+            and hasattr(obj, "dtype")
+            and getattr(obj.dtype, "kind", "") in _NUMBERS
+        ):
+            is_array = isinstance(obj, np.ndarray)
+            with contextlib.suppress(TypeError, ValueError):
+                return (_array_of if is_array else _number_of), (_core.tensor(np.asarray(obj)),)
+        return NotImplemented
+
     def _store(self, tensor: Tensor) -> tuple[int, tuple[int, ...], str, str]:
         key = _where(tensor) or (id(tensor),)
         place = self.places.setdefault(key, len(self.stored))
@@ -92,7 +134,7 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     """Writes an object and the tensors in it to a file: state dicts, checkpoints, anything that pickles.
 
     Args:
-        obj: tensors, numbers, texts, and lists, tuples and dictionaries of them. Other objects are pickled, and
+        obj: tensors, NumPy arrays, numbers, texts, dates, and containers of them. Other objects are pickled, and
             need `weights_only=False` to be loaded again.
         f: a path, or a file opened for binary writing.
 
@@ -109,6 +151,8 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     """
     import zipfile
 
+    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
+        raise TypeError(f"save: a path or a file opened for writing expected, got {type(f).__name__}")
     pickled = io.BytesIO()
     writer = _Writer(pickled)
     writer.dump(obj)
@@ -124,8 +168,6 @@ def _little(data: bytes, itemsize: int) -> bytes:
     """Elements of the host's byte order as little-endian, or back."""
     if sys.byteorder == "little" or itemsize == 1:
         return data
-    import numpy as np
-
     return np.frombuffer(data, f"V{itemsize}").view(f"u{itemsize}").byteswap().tobytes()
 
 

@@ -1,12 +1,16 @@
 """Pytrees: nested tuples, lists, dicts, named tuples and dataclasses of anything, taken apart and put together again.
 
 Transforms differentiate functions of such trees; their leaves are whatever is no container. `None` is an empty tree.
+What a program has registered with `optree` is a container here too.
 """
 
 import dataclasses
-from collections import OrderedDict, defaultdict
+import sys
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from wengert._core import Tensor
 
 __all__ = [
     "TreeDef",
@@ -28,13 +32,18 @@ _REGISTRY: dict[type, tuple[Flatten, Unflatten]] = {}
 class TreeDef:
     """The structure of a tree, without its leaves."""
 
-    __slots__ = ("children", "kind", "num_leaves", "static")
+    __slots__ = ("children", "kind", "num_leaves", "order", "static")
 
-    def __init__(self, kind: type | None, static: Any, children: tuple["TreeDef", ...]) -> None:
-        """A node of class `kind`; None stands for a leaf."""
+    def __init__(
+        self, kind: type | None, static: Any, children: tuple["TreeDef", ...], order: list[Any] | None = None
+    ) -> None:
+        """A node of class `kind`; None stands for a leaf. `order` is that of the keys of a dict, whose children
+        are sorted by key.
+        """
         self.kind = kind
         self.static = static
         self.children = children
+        self.order = order
         self.num_leaves: int = 1 if kind is None else sum(child.num_leaves for child in children)
 
     def __eq__(self, other: object) -> bool:
@@ -61,6 +70,8 @@ class _Star:
 
 
 _DICTS = (dict, OrderedDict, defaultdict)
+# Classes of leaves, for speed.
+_LEAVES = (Tensor, int, float, bool, str, complex)
 _LEAF = TreeDef(None, None, ())
 _NONE = TreeDef(type(None), None, ())
 
@@ -89,6 +100,34 @@ def register_dataclass(kind: type) -> type:
     return kind
 
 
+def _dataclass(kind: type) -> tuple[Flatten, Unflatten] | None:
+    """How the fields of a dataclass are its children; None for another class."""
+    if not dataclasses.is_dataclass(kind):
+        return None
+    names = tuple(field.name for field in dataclasses.fields(kind))
+
+    def unflatten(_: Any, children: Iterable[Any]) -> Any:
+        made = object.__new__(kind)
+        for name, child in zip(names, children):
+            object.__setattr__(made, name, child)
+        return made
+
+    return lambda obj: (tuple(getattr(obj, name) for name in names), names), unflatten
+
+
+def _registered(kind: type) -> tuple[Flatten, Unflatten] | None:
+    """How a class that is no container of Python is taken apart: as registered here or with `optree`, as a dataclass;
+    None for a leaf.
+    """
+    found = _REGISTRY.get(kind)
+    if found is None and (optree := sys.modules.get("optree")) is not None:
+        entry = optree.register_pytree_node.get(kind)
+        # The kinds that `optree` has of itself are those that have a branch here.
+        if entry is not None and entry.kind.name == "CUSTOM":
+            found = (lambda obj: entry.flatten_func(obj)[:2], entry.unflatten_func)
+    return found or _dataclass(kind)
+
+
 def _keys(mapping: dict[Any, Any]) -> list[Any]:
     try:
         return sorted(mapping)
@@ -104,16 +143,20 @@ def _one_level(tree: Any) -> tuple[type, Any, Iterable[Any]] | None:
     if kind is dict:
         keys = _keys(tree)
         return kind, tuple(keys), [tree[key] for key in keys]
-    if kind in _REGISTRY:
-        children, static = _REGISTRY[kind][0](tree)
-        return kind, static, children
-    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return kind, len(tree), tree
+    if kind in _LEAVES or isinstance(tree, Tensor):
+        return None
     if kind is OrderedDict:
         return kind, tuple(tree), list(tree.values())
     if kind is defaultdict:
         keys = _keys(tree)
         return kind, (tree.default_factory, tuple(keys)), [tree[key] for key in keys]
+    if kind is deque:
+        return kind, (len(tree), tree.maxlen), list(tree)
+    if (way := _registered(kind)) is not None:
+        children, static = way[0](tree)
+        return kind, static, children
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        return kind, len(tree), tree
     return None
 
 
@@ -128,11 +171,12 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
         leaves.append(tree)
         return _LEAF
     kind, static, children = level
-    return TreeDef(kind, static, tuple(_flatten(child, leaves, is_leaf) for child in children))
+    order = list(tree) if kind is dict or kind is defaultdict else None
+    return TreeDef(kind, static, tuple(_flatten(child, leaves, is_leaf) for child in children), order)
 
 
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
-    """The leaves of a tree from left to right (dicts by key), and its structure.
+    """The leaves of a tree from left to right (dicts by key, rebuilt in the order that they have), and its structure.
 
     Example:
         >>> wg.tree.tree_flatten({"b": 2, "a": (1, None)})[0]
@@ -164,14 +208,36 @@ def _build(structure: TreeDef, leaves: Iterable[Any]) -> Any:
         return tuple(children)
     if kind is list:
         return children
-    if kind in _REGISTRY:
-        return _REGISTRY[kind][1](structure.static, children)
-    if kind is dict or kind is OrderedDict:
-        return kind(zip(structure.static, children))
-    if kind is defaultdict:
-        factory, keys = structure.static
-        return defaultdict(factory, zip(keys, children))
+    if kind is OrderedDict:
+        return OrderedDict(zip(structure.static, children))
+    if kind is dict or kind is defaultdict:
+        keys = structure.static if kind is dict else structure.static[1]
+        found = dict(zip(keys, children))
+        ordered = {key: found[key] for key in structure.order or keys}
+        return ordered if kind is dict else defaultdict(structure.static[0], ordered)
+    if kind is deque:
+        return deque(children, structure.static[1])
+    if (way := _registered(kind)) is not None:
+        return way[1](structure.static, children)
     return kind(*children)
+
+
+def paths(tree: Any) -> list[str]:
+    """Where the leaves of a tree are, from left to right: `["w"][0].scale`; "" for a leaf alone."""
+    level = None if tree is None else _one_level(tree)
+    if level is None:
+        return [] if tree is None else [""]
+    kind, static, children = level
+    if kind in _DICTS:
+        steps = [f"[{key!r}]" for key in (static[1] if kind is defaultdict else static)]
+    elif hasattr(kind, "_fields"):
+        steps = [f".{name}" for name in kind._fields]
+    elif dataclasses.is_dataclass(kind):
+        steps = [f".{field.name}" for field in dataclasses.fields(kind)]
+    else:
+        children = list(children)
+        steps = [f"[{i}]" for i in range(len(children))]
+    return [step + rest for step, child in zip(steps, children) for rest in paths(child)]
 
 
 def tree_unflatten(structure: TreeDef, leaves: Iterable[Any]) -> Any:

@@ -9,7 +9,7 @@ use std::fmt;
 
 mod element;
 
-pub use element::Element;
+pub use element::{Element, Truth};
 
 /// Defines `DType` from a list in promotion order within each category. A row: Rust element type, public
 /// name, category, and the type in which kernels compute.

@@ -14,7 +14,7 @@ pub(crate) mod writers;
 
 use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::{DType, Element};
-use crate::array::shape::{MAX_RANK, Shape};
+use crate::array::shape::{MAX_RANK, Shape, overlaps_itself};
 use crate::error::{Error, Result};
 
 /// A strided view: element `(i, j, ...)` lies at `offset + i * stride[0] + j * stride[1] + ...`, in elements.
@@ -52,7 +52,7 @@ impl Array {
 
     /// Returns a contiguous view of the whole of `buf`.
     pub fn from_buffer(buf: Buffer, shape: Shape, dtype: DType) -> Result<Array> {
-        if shape.numel() * dtype.size() > buf.bytes() {
+        if checked_bytes(&shape, dtype)? > buf.bytes() {
             return Err(Error::shape(format!(
                 "internal: shape {shape} in a buffer of {} bytes",
                 buf.bytes()
@@ -223,6 +223,16 @@ impl Array {
                 && self.offset() == other.offset()
                 && self.dtype == other.dtype
                 && self.same_layout(other))
+    }
+
+    /// Whether two elements may occupy the same memory.
+    #[inline]
+    pub fn overlaps_itself(&self) -> bool {
+        #[cold]
+        fn of_strides(x: &Array) -> bool {
+            overlaps_itself(&x.shape(), |i| x.stride(i))
+        }
+        !self.is_contiguous() && of_strides(self)
     }
 
     /// Whether this handle is the only one to its memory, and no outside owner shares it.

@@ -1,6 +1,7 @@
 //! Shapes of up to eight axes, stored inline: broadcasting, axis normalisation, strides.
 
 use crate::error::{Error, Result};
+use smallvec::SmallVec;
 use std::fmt;
 
 /// The largest number of axes of an array. A batching transform adds one axis per level.
@@ -263,6 +264,22 @@ impl FromIterator<usize> for Axes {
     fn from_iter<I: IntoIterator<Item = usize>>(axes: I) -> Axes {
         Axes(axes.into_iter().fold(0, |set, axis| set | 1 << axis))
     }
+}
+
+/// Whether two elements of a layout may be one element of the memory: unless each stride reaches beyond all
+/// elements of the axes with smaller ones.
+pub fn overlaps_itself(shape: &Shape, stride: impl Fn(usize) -> isize) -> bool {
+    let used = (0..shape.rank()).filter(|&i| shape.at(i) > 1);
+    let mut axes: SmallVec<[(usize, usize); MAX_RANK]> =
+        used.map(|i| (stride(i).unsigned_abs(), shape.at(i) - 1)).collect();
+    axes.sort_unstable();
+    let mut reach = 0usize;
+    shape.numel() > 0
+        && axes.into_iter().any(|(stride, steps)| {
+            let is_inside = stride <= reach;
+            reach = reach.saturating_add(stride.saturating_mul(steps));
+            is_inside
+        })
 }
 
 #[cfg(test)]

@@ -30,6 +30,7 @@ pub mod program;
 pub mod runtime;
 pub mod shader;
 #[cfg(test)]
+#[path = "../../tests/kernels/gpu/device.rs"]
 mod tests;
 
 pub use crate::gpu::runtime::device::{count, describe_adapters, info, is_available};

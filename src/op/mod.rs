@@ -276,8 +276,9 @@ impl Own {
     pub const ALL: Own = Own { vjp: true, jvp: true, batch: true };
 }
 
-/// Fused kernels that equal a composition of other operations. Every interpreter but `eval` sees the
-/// composition, unless the operation has an own rule; so a fused kernel needs no derivatives of its own.
+/// Fused kernels that equal a composition of other operations. `Tape`, `Dual` and `Batch` replace it by the
+/// composition unless it has an own rule for them; the others pass it on. So a fused kernel needs no
+/// derivatives of its own.
 pub trait Composite: Operation {
     /// The reverse rule as a formula, for the documentation, unless the composition has it.
     const VJP: &'static str = BY_PARTS;

@@ -1,4 +1,5 @@
-//! The operations, one family per file. Read next: `src/ops/pointwise/unary.rs`, one-variable calculus.
+//! The operations, one family per folder or file. Read next: `src/ops/pointwise/unary.rs`, one-variable
+//! calculus.
 
 pub mod complex;
 pub mod contract;

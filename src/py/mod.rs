@@ -28,6 +28,7 @@ mod autograd;
 pub mod data;
 mod detach;
 mod error;
+mod names;
 mod nn;
 mod prelude;
 mod relative;
@@ -61,5 +62,6 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_function(wrap_pyfunction!(data::convert::_as_tensor, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::constructor::_of_kind, m)?)?;
     m.add_function(wrap_pyfunction!(data::pickle::_rebuild, m)?)?;
-    m.add_function(wrap_pyfunction!(data::dlpack::from_dlpack, m)?)
+    m.add_function(wrap_pyfunction!(data::dlpack::from_dlpack, m)?)?;
+    names::register(m)
 }

@@ -1,4 +1,5 @@
-//! Debugging tools: the log of what is recorded, anomaly detection, the count of floating point operations.
+//! Debugging tools: the log of what is recorded, anomaly detection, the count of floating point operations,
+//! scripts.
 
 pub mod anomaly;
 pub mod cost;

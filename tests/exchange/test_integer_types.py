@@ -17,7 +17,7 @@ WAYS: dict[str, Callable[[Any], Any]] = {
     "__array__": lambda x: x.__array__(),
     "buffer": lambda x: np.asarray(memoryview(x)),
     "dlpack": np.from_dlpack,
-    "a function of NumPy": lambda x: np.concatenate([x, x]),
+    "a function of NumPy": lambda x: np.asarray(np.concatenate([x, x])),
     "wengert.numpy": lambda x: np.asarray(wnp.sort(x)),
     "an index": lambda x: x[1:].numpy(),
 }

@@ -239,3 +239,36 @@ def test_python_protocols() -> None:
     first, second = t
     assert second.tolist() == [3.0, 4.0]
     assert first.tolist() == [1.0, 2.0]
+
+
+@pytest.mark.parametrize("byte", [1, 2, 255])
+def test_any_byte_but_zero_is_true(byte: int) -> None:
+    truth = wg.zeros(70, dtype=wg.bool)
+    truth.numpy().view(np.uint8)[::2] = byte
+    expected = np.arange(70) % 2 == 0
+    assert truth.tolist() == expected.tolist()
+    assert truth.sum().item() == 35
+    assert truth.float().sum().item() == 35
+    assert wg.where(truth, 1, 0).tolist() == expected.astype(int).tolist()
+    assert (~truth).tolist() == (~expected).tolist()
+    assert (truth & wg.tensor(expected)).tolist() == expected.tolist()
+    assert (truth ^ wg.tensor(expected)).tolist() == [False] * 70
+    assert truth.nonzero().tolist() == np.argwhere(expected).tolist()
+    assert wg.arange(70)[truth].tolist() == np.arange(70)[expected].tolist()
+    filled = wg.zeros(70)
+    filled[truth] = 5.0
+    assert filled.sum().item() == 175
+    assert (truth == wg.tensor(expected)).all()
+
+
+def test_memory_that_overlaps_itself_is_not_written() -> None:
+    whole = np.arange(5.0)
+    rows = wg.from_numpy(np.lib.stride_tricks.as_strided(whole, (4, 2), (8, 8)))
+    assert rows.tolist() == [[0, 1], [1, 2], [2, 3], [3, 4]]
+    for write in (lambda: rows.copy_(wg.ones(4, 2)), rows.uniform_, lambda: rows.mul_(2), rows.zero_):
+        with pytest.raises(RuntimeError, match="share memory"):
+            write()
+    assert whole.tolist() == [0, 1, 2, 3, 4]
+    # Every other element, and elements in reverse order, are elements of their own.
+    wg.from_numpy(whole[::-2]).mul_(10)
+    assert whole.tolist() == [0, 1, 20, 3, 40]

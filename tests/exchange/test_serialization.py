@@ -1,10 +1,12 @@
 """Files of tensors: what comes back, what is shared, what is refused."""
 
+import datetime
 import io
 import pickle
 import re
 import zipfile
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -107,6 +109,45 @@ def test_code_is_refused(capsys: Any) -> None:
     assert capsys.readouterr().out == ""
     through_a_file(Surprise(), weights_only=False)
     assert capsys.readouterr().out == "this must not be printed\n"
+
+
+def test_plain_data_of_other_kinds() -> None:
+    best = np.mean([0.5, 0.25])
+    kept = {
+        "best": best,
+        "step": np.int64(7),
+        "array": np.arange(6, dtype=np.int16).reshape(2, 3),
+        "counts": Counter("abca"),
+        "by name": defaultdict(list, a=[1]),
+        "range": range(2, 9, 3),
+        "day": datetime.date(2026, 1, 2),
+        "took": datetime.timedelta(seconds=3),
+        "size": wg.ones(2, 3).size,
+        "sorted": wg.tensor([2.0, 1.0]).sort(),
+    }
+    back = through_a_file(kept)
+    assert list(back) == list(kept)
+    for name, value in kept.items():
+        assert type(back[name]) is type(value), name
+        if name not in ("array", "sorted"):
+            assert back[name] == value
+    assert np.array_equal(back["array"], kept["array"])
+    assert back["array"].dtype == np.int16
+    assert back["by name"].default_factory is list
+    assert back["sorted"].indices.tolist() == [1, 0]
+    assert back["size"]() == (2, 3)
+
+
+def test_what_cannot_be_saved_or_loaded() -> None:
+    file = io.BytesIO()
+    wg.save({"a": Fraction(1, 3)}, file)
+    file.seek(0)
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"fractions\.Fraction, which is not plain data.*weights_only=False"
+    ):
+        wg.load(file)
+    with pytest.raises(TypeError, match="save: a path or a file opened for writing expected, got int"):
+        wg.save(wg.ones(2), 3)  # type: ignore[arg-type]
 
 
 def test_whole_modules_need_trust() -> None:

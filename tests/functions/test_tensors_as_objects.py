@@ -9,12 +9,10 @@ import wengert as wg
 
 def test_functions_of_numpy() -> None:
     x = wg.ones(3)
-    with pytest.raises(TypeError):
-        np.sin(x)
+    assert isinstance(np.sin(x), wg.Tensor)
     values = np.ones(3)
-    with pytest.raises(TypeError):
-        values += x
-    assert values.tolist() == [1.0, 1.0, 1.0]
+    values += x
+    assert values.tolist() == [2.0, 2.0, 2.0]
     assert isinstance(np.ones(3) + x, wg.Tensor)
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -10,8 +13,7 @@ import pytest
 import wengert as wg
 from messages import Situations, message_tests
 from support import array
-from wengert import Tensor
-from wengert._names import _NAMES
+from wengert import Tensor, _core
 from wengert.testing import assert_close
 
 
@@ -57,10 +59,54 @@ def test_arguments_by_pytorch_names(name: str) -> None:
     assert_close(ours(ramp()), numpy(array(ramp())).astype(np.float32))
 
 
-def test_names_are_of_methods_and_not_the_methods_own() -> None:
-    for name, others in _NAMES.items():
-        assert hasattr(Tensor, name)
-        assert all(other != own for other, own in others.items())
+def test_names_of_methods_too() -> None:
+    x = ramp()
+    assert x.permute(dims=(1, 0)).shape == (3, 2)
+    assert x.reshape(shape=(3, 2)).shape == x.view(size=(3, 2)).shape == (3, 2)
+    assert x.expand(size=(2, 2, 3)).shape == x.broadcast_to(size=(2, 2, 3)).shape == (2, 2, 3)
+    assert_close(x.pow(exponent=2), x * x)
+    assert_close(x.matmul(tensor2=x.T), x @ x.T)
+    assert_close(x[0].dot(tensor=x[1]), (x[0] * x[1]).sum())
+    assert_close(x.max(other=3 * wg.ones(2, 3)), x.maximum(3 * wg.ones(2, 3)))
+
+
+# ---- functions ----
+
+
+def public_functions() -> dict[str, Any]:
+    found = {name: getattr(wg, name) for name in wg.__all__}
+    return {name: f for name, f in found.items() if inspect.isroutine(f) and not isinstance(f, type)}
+
+
+@pytest.mark.parametrize("name", sorted(public_functions()))
+def test_functions_tell_what_they_take(name: str) -> None:
+    function = public_functions()[name]
+    parameters = inspect.signature(function).parameters.values()
+    assert all(p.default is not Ellipsis for p in parameters), "a default that no reader can see"
+    # `vmap` and its kin return functions of anything.
+    assert {p.kind for p in parameters} != {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+    assert function.__doc__
+    assert getattr(pickle.loads(pickle.dumps(function)), "__doc__", None) == function.__doc__
+
+
+def test_functions_of_methods_are_builtins() -> None:
+    for name in ("exp", "flip", "sum", "narrow", "addmm", "exp_", "index_put_", "arccos", "absolute_"):
+        function = getattr(wg, name)
+        assert inspect.isbuiltin(function), name
+        assert function.__module__ == "wengert"
+        assert repr(function) == f"<built-in function {name}>"
+        assert copy.deepcopy(function) is function
+
+
+def test_methods_are_defined_once() -> None:
+    def exp(input: Tensor) -> Tensor:
+        """Another one."""
+        return input
+
+    before = Tensor.exp
+    with pytest.raises(ValueError, match=r"Tensor.exp is there already"):
+        _core._method(exp, "($self)")
+    assert Tensor.exp is before
 
 
 def test_shapes_and_bounds_by_name() -> None:
@@ -315,7 +361,7 @@ SITUATIONS: Situations = {
     "decimals_of_integers": (
         lambda: wg.tensor([17]).round(decimals=-1),
         TypeError,
-        "round: decimals = -1 of wengert.int64; convert with .float() first",
+        "round: decimals = -1 of int64; convert with .float() first",
     ),
     "norm_name": (
         lambda: ramp().norm("max"),

@@ -224,6 +224,6 @@ AUTOGRAD: Situations = {
     "in_place_on_repeated_memory": (
         lambda: ones(3).expand(2, 3).add_(1),
         RuntimeError,
-        "add_: elements of this expanded tensor of shape (2, 3) share memory; clone() it first",
+        "add_: elements of this tensor of shape (2, 3) share memory; clone() it first",
     ),
 }

@@ -90,12 +90,15 @@ CHECKED: Situations = {
     "fill_beyond": (
         lambda: wg.zeros(2, dtype=wg.uint8).masked_fill(ones(2) > 0, 300),
         ValueError,
-        "masked_fill: wengert.uint8 holds 0 to 255, got 300",
+        (
+            "masked_fill: 300 does not fit into uint8, which holds 0 to 255; use a wider dtype, or convert the tensor "
+            "first"
+        ),
     ),
     "fill_complex": (
         lambda: ones(2).masked_fill(ones(2) > 0, 1j),
         TypeError,
-        "masked_fill: wengert.float32 does not hold complex numbers; convert with .to(wg.complex64) first",
+        "masked_fill: float32 does not hold complex numbers; convert with .to(wg.complex64) first",
     ),
     "addbmm_batches": (
         lambda: ones(2, 2).addbmm(ones(2, 2, 3), ones(3, 2, 2)),
@@ -119,7 +122,7 @@ CHECKED: Situations = {
         lambda: wg.ones(0, 4).unflatten(1, (3, 5)),
         wg.ShapeError,
         (
-            "unflatten: axis 1 of length 4 in shape (0, 4) does not split into (3, 5); their product must be the length"
+            "unflatten: axis 1 of length 4 in shape (0, 4) does not split into [3, 5]; their product must be the length"
         ),
     ),
     "diag_embed_axes": (

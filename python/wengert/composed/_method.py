@@ -1,5 +1,6 @@
 """What the families share: making a function a method, and arguments along an axis."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,10 +14,28 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def method(function: F) -> F:
-    """Makes a function a method of `Tensor`; the function of that name follows from the method, and takes "
-    "arrays too."""
-    setattr(Tensor, function.__name__, function)
-    return function
+    """Makes a function a method of `Tensor`, which has none of that name; returns the function of the package that
+    follows from the method, and takes arrays and an `out` too.
+    """
+    made: F = _core._method(function, _signature(inspect.unwrap(function)))
+    return made
+
+
+def _signature(function: Any) -> str:
+    """The parameters of a method as a builtin shows them: `($self, dim=None)`. `inspect.signature` is slower."""
+    code, defaults = function.__code__, function.__defaults__ or ()
+    named = code.co_varnames[: code.co_argcount]
+    values: dict[str, Any] = dict(zip(named[len(named) - len(defaults) :], defaults, strict=True))
+    only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    values |= function.__kwdefaults__ or {}
+    rest = code.co_varnames[code.co_argcount + code.co_kwonlyargcount :]
+    listed = [f"{name}={values[name]!r}" if name in values else name for name in named[1:]]
+    if code.co_flags & inspect.CO_VARARGS:
+        listed.append(f"*{rest[0]}")
+    elif only:
+        listed.append("*")
+    listed += [f"{name}={values[name]!r}" if name in values else name for name in only]
+    return f"({', '.join(['$self', *listed])})"
 
 
 def on_axis(name: str, x: Tensor, dim: int) -> tuple[Tensor, int]:

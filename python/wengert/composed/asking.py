@@ -16,6 +16,7 @@ __all__ = [
     "is_nonzero",
     "is_same_size",
     "is_signed",
+    "is_tensor",
     "isin",
     "isreal",
     "promote_types",
@@ -55,18 +56,9 @@ def get_device(input: Tensor) -> int:
     return (input.device.index or 0) if input.is_gpu else -1
 
 
-def _is_cpu(input: Tensor) -> builtins.bool:
-    """Whether the elements are on the CPU."""
-    return not input.is_gpu
-
-
-def _is_cuda(input: Tensor) -> builtins.bool:
-    """False: no device is one of CUDA; `is_gpu` tells where the elements are."""
-    return False
-
-
-for _name, _question in (("is_cpu", _is_cpu), ("is_cuda", _is_cuda)):
-    setattr(Tensor, _name, property(_question))
+def is_tensor(obj: Any) -> builtins.bool:
+    """Whether an object is a tensor."""
+    return isinstance(obj, Tensor)
 
 
 @method

@@ -15,6 +15,7 @@ __all__ = [
     "addcmul",
     "deg2rad",
     "float_power",
+    "imag",
     "isneginf",
     "isposinf",
     "lcm",
@@ -24,10 +25,30 @@ __all__ = [
     "logit",
     "mvlgamma",
     "nan_to_num",
+    "polygamma",
     "positive",
     "rad2deg",
+    "real",
     "signbit",
 ]
+
+
+def real(input: Any) -> Tensor:
+    """The real part; a real tensor is its own."""
+    return operand("real", input).real
+
+
+def imag(input: Any) -> Tensor:
+    """The imaginary part of a complex tensor. Real ones raise TypeError."""
+    return operand("imag", input).imag
+
+
+def polygamma(n: int, input: Any) -> Tensor:
+    """Derivative of order `n` of the digamma function, `n` from 0 to 20.
+
+    NaN or infinite at integers that are not positive.
+    """
+    return operand("polygamma", input).polygamma(n)
 
 
 def _reals(name: str, x: Tensor) -> Tensor:

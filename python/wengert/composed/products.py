@@ -19,10 +19,18 @@ __all__ = [
     "baddbmm",
     "chain_matmul",
     "cross",
+    "einsum",
     "inner",
     "kron",
     "vdot",
 ]
+
+
+def einsum(equation: Any, *operands: Any) -> Tensor:
+    """Sums of products in Einstein's notation, as in NumPy; see `wengert._einsum`."""
+    from wengert._einsum import einsum as implementation
+
+    return implementation(equation, *operands)
 
 
 def _scaled(input: Tensor, beta: float, product: Tensor, alpha: float) -> Tensor:

@@ -2,15 +2,12 @@
 
 from typing import Any
 
-from wengert import _core
-from wengert._arguments import one_of, operand
+from wengert._arguments import one_of
 from wengert._core import Tensor
 
 from ._method import method
 
-__all__ = ["norm", "trace"]
-
-_norm, _trace = Tensor.norm, Tensor.trace
+__all__ = ["norm"]
 
 
 @method
@@ -42,11 +39,11 @@ def norm(
     if isinstance(p, str) and p != "fro":
         return _nuclear(input, p, dim, keepdim)
     if p is None or p == 2 or isinstance(p, str):
-        return _norm(input, p, dim, keepdim)
+        return input._norm(p, dim, keepdim)
     if p < 0 and input.numel() == 0:
         _check_elements(input, p, dim)
     if not 0 < p < 1:
-        return _norm(input, p, dim, keepdim)
+        return input._norm(p, dim, keepdim)
     # The slope of a power below 1 is infinite at 0, where it never looks.
     size = (input if input.dtype.is_differentiable else input.float()).abs()
     zero = size.detach() == 0
@@ -70,17 +67,3 @@ def _nuclear(input: Tensor, p: str, dim: Any, keepdim: bool) -> Tensor:
     from wengert.linalg import matrix_norm
 
     return matrix_norm(input, "nuc", (-2, -1) if dim is None else dim, keepdim)
-
-
-@method
-def trace(input: Tensor) -> Tensor:
-    """The sum of the diagonal of a matrix; `wengert.linalg.trace` takes many.
-
-    Raises:
-        ShapeError: there are not two axes.
-    """
-    if operand("trace", input).ndim != 2:
-        raise _core.ShapeError(
-            f"trace: a matrix expected, got shape {tuple(input.shape)}; linalg.trace sums the diagonals of many"
-        )
-    return _trace(input)

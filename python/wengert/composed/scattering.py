@@ -11,12 +11,12 @@ from wengert._core import Tensor
 from wengert._precision import in_widest
 
 from ._method import index_dtype, method, on_axis
+from .joining import broadcast_shapes
 
 __all__ = [
     "index_copy",
     "index_fill",
     "index_put",
-    "masked_fill",
     "masked_scatter",
     "scatter",
     "scatter_reduce",
@@ -24,7 +24,6 @@ __all__ = [
 
 #: The reductions of `scatter`, as `scatter_reduce` calls them.
 _COMBINED = {"add": "sum", "multiply": "prod"}
-_masked_fill, _masked_fill_ = Tensor.masked_fill, Tensor.masked_fill_
 
 
 def same_dtype(name: str, x: Tensor, source: Any) -> None:
@@ -255,7 +254,7 @@ def index_copy_(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
 
 def _filler(x: Tensor, value: Any) -> Tensor:
     """A number as a tensor of the dtype and device of `x`."""
-    value = _filling("index_fill", x, value)
+    value = x._filling("index_fill", value)
     if isinstance(value, Tensor):
         return value.to(x.device)
     return _core.tensor(value, dtype=x.dtype, device=x.device)
@@ -317,59 +316,8 @@ def _adds(x: Tensor) -> bool:
     return not x.is_gpu and x.dtype not in (_core.bool, _core.float16, _core.bfloat16)
 
 
-def _filling(name: str, input: Tensor, value: Any) -> Any:
-    """What fills a tensor, in its dtype, which the result keeps; the core's promotes."""
-    if type(value) in (int, float, complex) and (
-        input.is_complex() or (input.is_floating_point() and type(value) is not complex)
-    ):
-        return value
-    if type(value) in (int, float) and input.dtype != _core.bool:
-        from wengert._info import iinfo
-
-        limits = iinfo(input.dtype)
-        if not limits.min <= value <= limits.max:
-            raise ValueError(f"{name}: {input.dtype} holds {limits.min} to {limits.max}, got {value}")
-        return _core.tensor(value, dtype=input.dtype)
-    given = operand(name, value)
-    if given.ndim:
-        raise _core.ShapeError(
-            f"{name}: a number expected as value, got shape {tuple(given.shape)}; where() takes several"
-        )
-    if given.is_complex():
-        raise TypeError(
-            f"{name}: {input.dtype} does not hold complex numbers; convert with .to(wg.complex64) first"
-        )
-    return given if given.dtype == input.dtype else given.to(input.dtype)
-
-
-@method
-def masked_fill(input: Tensor, mask: Any, value: Any) -> Tensor:
-    """`input` with `value` where `mask` holds; the two broadcast, and the result has the dtype of `input`.
-
-    Args:
-        mask: bools.
-        value: a number or a tensor without axes; it is converted to the dtype of `input`.
-
-    Raises:
-        ShapeError: a value with axes.
-        TypeError: a mask of another dtype; a complex value for a tensor that is not.
-        ValueError: a number that an integer dtype does not hold.
-    """
-    return _masked_fill(input, mask, _filling("masked_fill", input, value))
-
-
-def masked_fill_(input: Tensor, mask: Any, value: Any) -> Tensor:
-    """`masked_fill`, in place."""
-    return _masked_fill_(input, mask, _filling("masked_fill_", input, value))
-
-
-Tensor.masked_fill_ = masked_fill_  # type: ignore[assignment, method-assign]
-
-
 def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """A tensor and a mask, expanded to their common shape."""
-    from wengert._functions import broadcast_shapes
-
     shape = broadcast_shapes(input.shape, mask.shape)
     return input.expand(shape), mask.expand(shape)
 
@@ -381,6 +329,8 @@ def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
     The two broadcast; `source` has the dtype of `input`.
     """
     mask, source = operand("masked_scatter", mask), operand("masked_scatter", source, input).reshape(-1)
+    if mask.dtype != _core.bool:
+        raise TypeError(f"masked_scatter: a bool mask expected, got {mask.dtype}; compare, as in mask != 0")
     same_dtype("masked_scatter", input, source)
     input, mask = _together(input, mask)
     place = mask.reshape(-1).to(index_dtype(input)).cumsum(0) - 1

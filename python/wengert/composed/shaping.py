@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from wengert import _core
-from wengert._arguments import one_of, operand, operands
+from wengert._arguments import operand, operands
+from wengert._caller import called
 from wengert._core import Tensor
 
 from ._method import index_dtype, method, on_axis, positions_like
@@ -20,7 +21,6 @@ __all__ = [
     "atleast_3d",
     "block_diag",
     "cartesian_prod",
-    "chunk",
     "column_stack",
     "combinations",
     "diag_embed",
@@ -29,66 +29,10 @@ __all__ = [
     "repeat_interleave",
     "rot90",
     "tril_indices",
-    "take_along_dim",
     "triu_indices",
-    "unflatten",
     "unfold",
     "vander",
 ]
-
-
-# The core's own methods, whose arguments are looked at here first.
-_chunk, _take_along_dim, _unflatten = Tensor.chunk, Tensor.take_along_dim, Tensor.unflatten
-
-
-@method
-def chunk(input: Tensor, chunks: int, dim: int = 0, *, axis: int | None = None) -> tuple[Tensor, ...]:
-    """`chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones."""
-    axis = one_of(dim, axis, 0)
-    if chunks > 0 and input.numel() == 0 and input.shape[axis] == 0:
-        return input.split([0] * chunks, axis)
-    return _chunk(input, chunks, axis)
-
-
-@method
-def take_along_dim(input: Tensor, indices: Any, dim: int | None = None, *, axis: int | None = None) -> Tensor:
-    """The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor.
-
-    Raises:
-        IndexError: for an index out of range.
-        ShapeError: the shapes do not broadcast.
-    """
-    axis = one_of(dim, axis)
-    indices = operand("take_along_dim", indices)
-    if axis is not None and indices.ndim == input.ndim and -input.ndim <= axis < input.ndim:
-        pairs = zip(input.shape, indices.shape)
-        if any(k != axis % input.ndim and n != m and 1 not in (n, m) for k, (n, m) in enumerate(pairs)):
-            raise _core.ShapeError(
-                f"take_along_dim: indices of shape {tuple(indices.shape)} and a tensor of shape {tuple(input.shape)} "
-                f"do not broadcast: lengths on all axes but {axis} must be equal or 1"
-            )
-    return _take_along_dim(input, indices, axis)
-
-
-@method
-def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
-    """The axis `dim` split into axes of these lengths, one of which may be -1. A view.
-
-    Raises:
-        ShapeError: the lengths do not multiply to that of the axis.
-    """
-    # Of a tensor without elements every shape with a 0 would do.
-    if input.numel() == 0 and -input.ndim <= dim < input.ndim:
-        length, given = input.shape[dim], [int(n) for n in sizes]
-        known = math.prod(n for n in given if n != -1)
-        if -1 in given and known and length % known == 0:
-            sizes = [length // known if n == -1 else n for n in given]
-        elif -1 in given or known != length:
-            raise _core.ShapeError(
-                f"unflatten: axis {dim} of length {length} in shape {tuple(input.shape)} does not split into "
-                f"{tuple(given)}; their product must be the length"
-            )
-    return _unflatten(input, dim, sizes)
 
 
 def _expect_length(total: int, output_size: int | None) -> None:
@@ -298,11 +242,18 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tens
 
 def _triangle(row: int, col: int, first: int, last: int, dtype: Any, device: Any) -> Tensor:
     """The places `(i, j)` of a matrix with `first <= j - i <= last`, in the order of rows."""
+    if row < 0 or col < 0:
+        raise ValueError(f"{called()}: rows and columns cannot be negative, got {row} and {col}")
     where = _core.device("cpu" if device is None else device)
     kind = dtype or (_core.int64 if where.type == "cpu" else _core.int32)
-    i, j = _core.arange(row).unsqueeze(1), _core.arange(col)
-    places = ((j >= i + first) & (j <= i + last)).nonzero()
-    return places.mT.contiguous().to(kind).to(where)
+    # Row `i` has the columns from `begin` to before `end`.
+    i = _core.arange(row)
+    begin = (i + min(max(first, -row), col)).clamp(0, col)
+    end = (i + min(max(last, -row), col) + 1).clamp(0, col)
+    counts = (end - begin).clamp(min=0)
+    rows = i.repeat_interleave(counts)
+    starts = (counts.cumsum(0) - counts - begin).repeat_interleave(counts)
+    return _core.stack([rows, _core.arange(rows.numel()) - starts]).to(kind).to(where)
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:

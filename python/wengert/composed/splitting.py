@@ -121,11 +121,3 @@ def adjoint(input: Tensor) -> Tensor:
 def msort(input: Tensor) -> Tensor:
     """The elements in ascending order along the first axis."""
     return input.sort(0).values
-
-
-def _reversed(input: Tensor) -> Tensor:
-    """`reversed(x)`: the first axis the other way round."""
-    return input.flip(0) if input.ndim else input
-
-
-Tensor.__reversed__ = _reversed  # type: ignore[method-assign]

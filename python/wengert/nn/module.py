@@ -280,7 +280,7 @@ class Module(Hookable, Walking, StateDict):
         _core._clear_gradients(self.parameters(), set_to_none)
 
     def share_memory(self) -> Self:
-        """Nothing: accepted for programs written for PyTorch; threads share all memory. Returns self."""
+        """Does nothing; accepted for programs written for PyTorch; threads share all memory. Returns self."""
         return self
 
     # Moving.

@@ -1,12 +1,14 @@
 """Arguments and results of a transform as flat lists of tensors, and back into trees."""
 
+import contextlib
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, ParamSpec, TypeVar
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.tree import TreeDef, tree_flatten, tree_unflatten
+from wengert.tree import TreeDef, paths, tree_flatten, tree_unflatten
 
 Function = Callable[..., Any]
 P = ParamSpec("P")
@@ -15,23 +17,36 @@ X = TypeVar("X")
 Argnums = int | Sequence[int]
 
 
-def as_leaf(x: Any, name: str, what: str) -> Tensor:
+def as_leaf(x: Any, name: str, what: Callable[[], str]) -> Tensor:
+    """A leaf as a tensor: a number, an array, or a tensor of another library."""
     if isinstance(x, Tensor):
         return x
-    try:
-        return _core.as_tensor(x)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name}: {what} is {type(x).__name__}, expected a tensor or a tree of tensors"
-            + getattr(x, "_no_tensor", "")
-        ) from None
+    # A container of a class that is not registered would become one tensor of another structure.
+    if not isinstance(x, Iterable) or hasattr(x, "__array__") or hasattr(x, "__dlpack__"):
+        with contextlib.suppress(TypeError, ValueError):
+            return _core.as_tensor(x)
+    kind = type(x)
+    hint = getattr(x, "_no_tensor", "")
+    if not hint and kind.__module__ != "builtins":
+        hint = f"; wengert.tree.register_pytree_node makes a container of the class {kind.__name__}"
+    raise TypeError(f"{name}: {what()} is {kind.__name__}, expected a tensor or a tree of tensors{hint}")
+
+
+def place(tree: Any, i: int, what: str) -> str:
+    """What leaf `i` of a tree is called in messages: `an argument, [0]["w"],`."""
+    path = _path(tree, i)
+    return f"{what}, {path}," if path else what
+
+
+def _path(tree: Any, i: int) -> str:
+    """Where leaf `i` of a tree is; of one argument, where it is in that."""
+    path = paths(tree)[i]
+    return path[len("[0]") :] if type(tree) is tuple and len(tree) == 1 else path
 
 
 def leaves_of(tree: Any, name: str, what: str) -> tuple[list[Tensor], TreeDef]:
     leaves, structure = tree_flatten(tree)
-    return [
-        as_leaf(x, name, f"{what}, leaf {i}," if len(leaves) > 1 else what) for i, x in enumerate(leaves)
-    ], structure
+    return [as_leaf(x, name, partial(place, tree, i, what)) for i, x in enumerate(leaves)], structure
 
 
 def flatten_result(name: str) -> Callable[[Any], tuple[list[Tensor], TreeDef]]:
@@ -39,12 +54,14 @@ def flatten_result(name: str) -> Callable[[Any], tuple[list[Tensor], TreeDef]]:
     return lambda result: leaves_of(result, name, "the function's result")
 
 
-def check_float(leaves: list[Tensor], name: str) -> None:
-    for x in leaves:
+def check_float(leaves: list[Tensor], name: str, tree: Any) -> None:
+    """Raises for a leaf of `tree` that has no derivatives."""
+    for i, x in enumerate(leaves):
         if not x.dtype.is_differentiable:
+            path = _path(tree, i)
             raise TypeError(
-                f"{name}: only floating point inputs have derivatives, got {x.dtype!r} of shape {tuple(x.shape)}; "
-                "convert it with .float(), or leave it out of argnums"
+                f"{name}: only floating point inputs have derivatives, got {x.dtype!r} of shape {tuple(x.shape)}"
+                f"{f' at {path}' if path else ''}; convert it with .float(), or leave it out of argnums"
             )
 
 
@@ -150,7 +167,7 @@ def of_arguments(
     positions, chosen = select(args, argnums, name)
     many = not isinstance(argnums, int)
     leaves, structure = leaves_of(chosen, name, "an argument")
-    check_float(leaves, name)
+    check_float(leaves, name, chosen)
 
     def call(flat: list[Tensor]) -> Any:
         return function(*replaced(args, positions, tree_unflatten(structure, flat), many), **kwargs)

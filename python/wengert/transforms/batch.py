@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from wengert import _core
@@ -15,6 +16,7 @@ from wengert.transforms._flat import (
     check_count,
     check_function,
     flatten_result,
+    place,
 )
 from wengert.transforms.axes import named
 from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
@@ -22,15 +24,20 @@ from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
 _flatten = flatten_result("vmap")
 
 
+class _NotGiven:
+    """The default of an argument of which None is a value."""
+
+    def __repr__(self) -> str:
+        return "..."
+
+
+_NOT_GIVEN: Any = _NotGiven()
+
+
 def _axis(axis: int, ndim: int, what: str) -> int:
     if not -ndim <= axis < ndim:
         raise ValueError(f"vmap: {what} has {ndim} axes and no axis {axis}")
     return axis % ndim
-
-
-def _place_of(i: int, count: int) -> str:
-    """What an argument's leaf is called in messages."""
-    return f"an argument, leaf {i}," if count > 1 else "an argument"
 
 
 def _axes(given: Any, structure: TreeDef, name: str) -> list[int | None]:
@@ -69,8 +76,8 @@ def vmap(
     out_axes: Any = 0,
     randomness: str = "error",
     *,
-    in_dims: Any = None,
-    out_dims: Any = None,
+    in_dims: Any = _NOT_GIVEN,
+    out_dims: Any = _NOT_GIVEN,
     axis_size: int | None = None,
     chunk_size: int | None = None,
     axis_name: str | None = None,
@@ -80,8 +87,8 @@ def vmap(
     Args:
         function: of one example.
         in_axes: where the batch axis is in each argument: an integer, None for an argument that all examples share
-            (which may then be no tensor), or a tree of these (`in_dims` is another name for it), whose containers have
-            the classes and keys of the argument's and may stop early.
+            (which may then be no tensor), or a tree of these (`in_dims` is another name for it): a prefix of the
+            argument's tree is enough.
         out_axes: where it goes in the results (`out_dims` likewise).
         randomness: `"different"` draws random numbers of its own for each example, `"same"` the same for all, and
             `"error"` raises where random numbers are drawn.
@@ -106,13 +113,13 @@ def vmap(
     """
     check_function(function, "vmap")
     for first, second, both in (
-        ("in_axes", "in_dims", in_dims is not None and in_axes != 0),
-        ("out_axes", "out_dims", out_dims is not None and out_axes != 0),
+        ("in_axes", "in_dims", in_dims is not _NOT_GIVEN and in_axes != 0),
+        ("out_axes", "out_dims", out_dims is not _NOT_GIVEN and out_axes != 0),
     ):
         if both:
             raise TypeError(f"vmap: {first} and {second} are two names of one argument; give one of them")
-    in_axes = in_axes if in_dims is None else in_dims
-    out_axes = out_axes if out_dims is None else out_dims
+    in_axes = in_axes if in_dims is _NOT_GIVEN else in_dims
+    out_axes = out_axes if out_dims is _NOT_GIVEN else out_dims
     if randomness not in ("error", "same", "different"):
         raise ValueError(f"vmap: randomness must be 'error', 'same' or 'different', got {randomness!r}")
     if isinstance(in_axes, list):
@@ -138,7 +145,7 @@ def vmap(
         axes = _axes(in_axes, structure, "in_axes")
         # What all examples share may be anything; it goes to the function as it is.
         batched = [i for i, a in enumerate(axes) if a is not None or isinstance(given[i], Tensor)]
-        leaves = [as_leaf(given[i], "vmap", _place_of(i, len(given))) for i in batched]
+        leaves = [as_leaf(given[i], "vmap", partial(place, args, i, "an argument")) for i in batched]
         axes = [axes[i] for i in batched]
 
         def filled(leaves: list[Tensor]) -> Any:

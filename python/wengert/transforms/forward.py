@@ -19,7 +19,7 @@ def _push(
     moved, given = leaves_of(tangents, name, "a tangent")
     if given != structure:
         raise ValueError(f"{name}: tangents of structure {given} given for primals of structure {structure}")
-    check_float(leaves, name)
+    check_float(leaves, name, primals)
     run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, name)
     out, pushed = _core._jvp(run, leaves, moved)
     return out, pushed, run
@@ -92,7 +92,7 @@ def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:
         tensor(6.)
     """
     leaves, structure = leaves_of(primals, "linearize", "a primal")
-    check_float(leaves, "linearize")
+    check_float(leaves, "linearize", primals)
     run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "linearize")
     state = _core.get_rng_state()
     full, linear = _core._linearize(run, leaves)

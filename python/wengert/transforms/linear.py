@@ -102,7 +102,7 @@ def linear_transpose(function: Function, *primals: Any, check: bool = True) -> F
         (tensor([-1., -8., 20.]),)
     """
     leaves, structure = leaves_of(primals, "linear_transpose", "an argument")
-    check_float(leaves, "linear_transpose")
+    check_float(leaves, "linear_transpose", primals)
     run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), False, "linear_transpose")
     out, pullback = _core._vjp(
         run, [_core.zeros(tuple(x.shape), dtype=x.dtype, device=x.device) for x in leaves]

@@ -133,7 +133,7 @@ def _cotangents(tree: Any, structure: TreeDef, out: list[Tensor], name: str) -> 
         )
     for g, y in zip(leaves, out):
         if tuple(g.shape) != tuple(y.shape):
-            raise ValueError(
+            raise _core.ShapeError(
                 f"{name}: a cotangent of shape {tuple(g.shape)} given for an output of shape {tuple(y.shape)}"
             )
         if g.dtype.is_complex and not y.dtype.is_complex:
@@ -164,7 +164,8 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
 
     Raises:
         TypeError: for integer arguments; from the pullback, for a complex cotangent of a real output.
-        ValueError: from the pullback, for cotangents of another structure or shape.
+        ValueError: from the pullback, for cotangents of another structure.
+        ShapeError: from the pullback, for cotangents of another shape.
 
     Example:
         >>> y, pullback = wg.vjp(lambda x: x.sin(), wg.tensor(0.0))
@@ -172,7 +173,7 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
         (tensor(1.),)
     """
     leaves, structure = leaves_of(primals, "vjp", "an argument")
-    check_float(leaves, "vjp")
+    check_float(leaves, "vjp", primals)
     run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "vjp")
     state = _core.get_rng_state()
     full, pullback = _core._vjp(run, leaves)

@@ -19,6 +19,55 @@ pub trait Element: Copy + Send + Sync + PartialOrd + 'static {
     fn from_i64(value: i64) -> Self;
 }
 
+/// A truth value in memory: every byte but 0 is true. Memory that is shared with another library may hold any
+/// byte at any time, which a Rust `bool` must not.
+#[derive(Clone, Copy, Default, Debug)]
+#[repr(transparent)]
+pub struct Truth(u8);
+
+impl Truth {
+    /// The value.
+    #[inline(always)]
+    pub fn is_true(self) -> bool {
+        self.0 != 0
+    }
+}
+
+impl From<bool> for Truth {
+    #[inline(always)]
+    fn from(value: bool) -> Truth {
+        Truth(u8::from(value))
+    }
+}
+
+impl From<Truth> for i64 {
+    #[inline(always)]
+    fn from(truth: Truth) -> i64 {
+        i64::from(truth.is_true())
+    }
+}
+
+impl PartialEq for Truth {
+    #[inline(always)]
+    fn eq(&self, other: &Truth) -> bool {
+        self.is_true() == other.is_true()
+    }
+}
+
+impl PartialEq<bool> for Truth {
+    #[inline(always)]
+    fn eq(&self, other: &bool) -> bool {
+        self.is_true() == *other
+    }
+}
+
+impl PartialOrd for Truth {
+    #[inline(always)]
+    fn partial_cmp(&self, other: &Truth) -> Option<std::cmp::Ordering> {
+        self.is_true().partial_cmp(&other.is_true())
+    }
+}
+
 macro_rules! element {
     ($(
         $t:ty, $dtype:ident, |$x:ident| $to:expr, |$v:ident| $from:expr, $to_i:expr, |$i:ident| $from_i:expr;
@@ -38,7 +87,8 @@ macro_rules! element {
 }
 
 element! {
-    bool, Bool, |x| x as u8 as f64, |v| v != 0.0, x as i64, |i| i != 0;
+    Truth, Bool, |x| f64::from(x.is_true()), |v| (v != 0.0).into(), i64::from(x.is_true()),
+        |i| (i != 0).into();
     u8, U8, |x| x as f64, |v| v as i64 as u8, x as i64, |i| i as u8;
     i8, I8, |x| x as f64, |v| v as i64 as i8, x as i64, |i| i as i8;
     u16, U16, |x| x as f64, |v| v as i64 as u16, x as i64, |i| i as u16;
@@ -63,7 +113,8 @@ macro_rules! dispatch {
     ($dtype:expr, $t:ident => $body:expr) => {{
         use $crate::array::dtype::DType;
         $crate::dispatch!(@ $dtype, $t, $body;
-            DType::Bool => bool, DType::U8 => u8, DType::I8 => i8, DType::U16 => u16, DType::I16 => i16,
+            DType::Bool => $crate::array::dtype::Truth,
+            DType::U8 => u8, DType::I8 => i8, DType::U16 => u16, DType::I16 => i16,
             DType::U32 => u32, DType::I32 => i32, DType::U64 => u64, DType::I64 => i64,
             DType::F16 => half::f16, DType::BF16 => half::bf16, DType::F32 => f32, DType::F64 => f64,
             DType::C64 => $crate::array::complex::Complex<f32>,
@@ -87,7 +138,8 @@ macro_rules! dispatch_computed {
     ($dtype:expr, $t:ident => $body:expr) => {{
         use $crate::array::dtype::DType;
         $crate::dispatch!(@ $dtype.compute(), $t, $body;
-            DType::Bool => bool, DType::I64 => i64, DType::U64 => u64, DType::F32 => f32, DType::F64 => f64,
+            DType::Bool => $crate::array::dtype::Truth,
+            DType::I64 => i64, DType::U64 => u64, DType::F32 => f32, DType::F64 => f64,
             DType::I32 => i32;
             other => {
                 return Err($crate::error::Error::dtype(format!("internal: a kernel got dtype {other}")));

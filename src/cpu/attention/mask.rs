@@ -5,6 +5,7 @@ use super::operand::{MatrixBatch, View};
 use super::product::TileFloat;
 use super::{Block, LANE, Problem, Tile};
 use crate::arguments::attention::Dropout;
+use crate::array::dtype::Truth;
 use crate::array::random::State;
 use crate::array::shape::{MAX_RANK, Shape};
 
@@ -13,7 +14,7 @@ pub enum Mask<T> {
     /// Every score counts.
     None,
     /// Only the scores where the mask is true count.
-    Bool(MatrixBatch<bool>),
+    Bool(MatrixBatch<Truth>),
     /// Every score counts, after the mask is added.
     Add(MatrixBatch<T>),
 }
@@ -92,12 +93,12 @@ pub unsafe fn causal_tile<T: TileFloat>(tile: &Tile, scores: *mut T) {
 ///
 /// # Safety
 /// `scores` has the size of the tile, and the mask covers it.
-pub unsafe fn bool_tile<T: TileFloat>(tile: &Tile, mask: View<bool>, scores: *mut T) {
+pub unsafe fn bool_tile<T: TileFloat>(tile: &Tile, mask: View<Truth>, scores: *mut T) {
     // SAFETY: the caller guarantees that the mask covers the tile, and `at` lies inside it.
     unsafe {
         each(tile, mask, |at, take| {
             let score = scores.add(at);
-            *score = if take { *score } else { never() };
+            *score = if take.is_true() { *score } else { never() };
         });
     }
 }

@@ -178,4 +178,5 @@ fn phase(window: &Window, axis: usize, start: usize) -> Phase {
 }
 
 #[cfg(test)]
+#[path = "../../../tests/kernels/conv.rs"]
 mod tests;

@@ -4,6 +4,7 @@
 //! index order: the output is cut into chunks, and each chunk's thread adds every contribution to it.
 
 use crate::array::buffer::{collect_at_most, with_capacity};
+use crate::array::dtype::Truth;
 use crate::cpu::pointwise::copy::copy_into;
 use crate::cpu::prelude::*;
 use crate::cpu::product::vector::Arithmetic;
@@ -275,11 +276,11 @@ fn add_each<T: Element + Arithmetic>(
 /// Returns the positions of true elements in row-major order: int64 `[count, rank]`.
 pub fn nonzero(mask: &Array) -> Result<Array> {
     let (mask, rank) = (contiguous(mask)?, mask.rank());
-    let truth = mask.slice::<bool>()?;
-    let count = truth.iter().filter(|m| **m).count();
+    let truth = mask.slice::<Truth>()?;
+    let count = truth.iter().filter(|m| m.is_true()).count();
     let mut found = Array::empty(Shape::new(&[count, rank])?, DType::I64, Device::Cpu)?;
     let mut to = found.slice_mut::<i64>()?.chunks_exact_mut(rank.max(1));
-    for (i, _) in truth.iter().enumerate().filter(|(_, m)| **m && rank > 0) {
+    for (i, _) in truth.iter().enumerate().filter(|(_, m)| m.is_true() && rank > 0) {
         let Some(place) = to.next() else { break };
         place.iter_mut().zip(mask.shape().coordinates(i)).for_each(|(to, at)| *to = at as i64);
     }
@@ -319,7 +320,7 @@ mod tests {
 
     #[test]
     fn positions_of_true_elements() -> Result<()> {
-        let mask = of(&[true, false, false, true], &[2, 2])?;
+        let mask = of(&[true, false, false, true].map(Truth::from), &[2, 2])?;
         assert_eq!(nonzero(&mask)?.slice::<i64>()?, [0, 0, 1, 1]);
         Ok(())
     }

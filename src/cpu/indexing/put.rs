@@ -2,6 +2,7 @@
 
 use super::gather::{by_stretch, positions};
 use crate::array::buffer::collect_at_most;
+use crate::array::dtype::Truth;
 use crate::cpu::pointwise::layout::overlaps;
 use crate::cpu::prelude::*;
 use crate::dispatch_width;
@@ -129,7 +130,7 @@ pub fn is_last(index: &Array) -> Result<Array> {
     let index = cast(index, DType::I64)?;
     let mut out = Array::full(index.shape(), 1.0, DType::Bool)?;
     let length = index.shape().iter().next_back().unwrap_or(1).max(1);
-    let to = out.slice_mut::<bool>()?.chunks_exact_mut(length);
+    let to = out.slice_mut::<Truth>()?.chunks_exact_mut(length);
     let mut places: Vec<(i64, usize)> = Vec::new();
     for (line, to) in index.slice::<i64>()?.chunks_exact(length).zip(to) {
         if line.is_sorted_by(|a, b| a < b) {
@@ -140,7 +141,7 @@ pub fn is_last(index: &Array) -> Result<Array> {
         }
         places.iter_mut().zip(line.iter().zip(0..)).for_each(|(to, (&place, k))| *to = (place, k));
         places.sort_unstable();
-        places.windows(2).filter(|w| w[0].0 == w[1].0).for_each(|w| to[w[0].1] = false);
+        places.windows(2).filter(|w| w[0].0 == w[1].0).for_each(|w| to[w[0].1] = false.into());
     }
     Ok(out)
 }

@@ -16,6 +16,7 @@ mod prelude;
 mod qr;
 mod svd;
 #[cfg(test)]
+#[path = "../../../tests/kernels/linalg.rs"]
 mod tests;
 mod triangular;
 

@@ -3,6 +3,7 @@
 use super::drive::{LoopFn, kernel};
 use super::map::into_fresh;
 use super::narrow::{narrow, widen};
+use crate::array::dtype::Truth;
 use crate::cpu::prelude::*;
 
 /// Converts the elements to `dtype`, in row-major order: floats truncate toward zero to integers, and become
@@ -25,8 +26,8 @@ fn converted(x: &Array, dtype: DType) -> Result<Array> {
             rule = &raw const dtype;
             narrow_kernel
         }
-        (DType::Bool, DType::U8 | DType::I8) => cast_kernel::<bool, u8>,
-        (DType::U8 | DType::I8, DType::Bool) => cast_kernel::<u8, bool>,
+        (DType::Bool, DType::U8 | DType::I8) => cast_kernel::<Truth, u8>,
+        (DType::U8 | DType::I8, DType::Bool) => cast_kernel::<u8, Truth>,
         _ => {
             // The driver widens and narrows. Dtypes wider than `f32` are first rounded to odd on the way to
             // halves, so that they are not rounded twice.

@@ -68,7 +68,7 @@ kernel! {
 
 /// An element as plain bits, for selection without branches.
 trait Bits: Copy {
-    /// Returns `a` if `mask` is 1, `b` if it is 0.
+    /// Returns `a` unless `mask` is 0, where it returns `b`.
     fn blend(mask: u8, a: Self, b: Self) -> Self;
 }
 
@@ -77,7 +77,7 @@ macro_rules! bits {
         $(impl Bits for $t {
             #[inline(always)]
             fn blend(mask: u8, a: $t, b: $t) -> $t {
-                let all = (mask as $t).wrapping_neg();
+                let all = <$t>::from(mask != 0).wrapping_neg();
                 (a & all) | (b & !all)
             }
         })*
@@ -96,11 +96,11 @@ kernel! {
 
 kernel! {
     fn logical_kernel(logic: Logic; x: u8, y: u8; out: u8) by run_plain {
-        let each = out.iter_mut().zip(x).zip(y);
+        let each = out.iter_mut().zip(x).zip(y).map(|((o, &a), &b)| (o, u8::from(a != 0), u8::from(b != 0)));
         match logic {
-            Logic::And => each.for_each(|((o, a), b)| *o = a & b),
-            Logic::Or => each.for_each(|((o, a), b)| *o = a | b),
-            Logic::Xor | Logic::Not => each.for_each(|((o, a), b)| *o = a ^ b),
+            Logic::And => each.for_each(|(o, a, b)| *o = a & b),
+            Logic::Or => each.for_each(|(o, a, b)| *o = a | b),
+            Logic::Xor | Logic::Not => each.for_each(|(o, a, b)| *o = a ^ b),
         }
     }
 }
@@ -108,6 +108,7 @@ kernel! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::dtype::Truth;
 
     #[test]
     fn comparison_of_every_dtype() -> Result<()> {
@@ -137,7 +138,7 @@ mod tests {
 
     #[test]
     fn selection_and_logic() -> Result<()> {
-        let mask = Array::from_slice(&[true, false, true, true], Shape::new(&[4, 1])?)?;
+        let mask = Array::from_slice(&[true, false, true, true].map(Truth::from), Shape::new(&[4, 1])?)?;
         for dtype in parts() {
             let (x, y) = (sample(&[4, 300], dtype)?, sample(&[], dtype)?);
             let got = values(&select(&mask, &x, &y)?);
@@ -145,8 +146,8 @@ mod tests {
                 assert_eq!(got[i], if i / 300 == 1 { values(&y)[0] } else { *a });
             }
         }
-        let x = Array::from_slice(&[true, false], Shape::new(&[2])?)?;
-        let y = Array::from_slice(&[true, true, false], Shape::new(&[3, 1])?)?;
+        let x = Array::from_slice(&[true, false].map(Truth::from), Shape::new(&[2])?)?;
+        let y = Array::from_slice(&[true, true, false].map(Truth::from), Shape::new(&[3, 1])?)?;
         assert_eq!(values(&logical(Logic::And, &[&x, &y])?), [1., 0., 1., 0., 0., 0.]);
         assert_eq!(values(&logical(Logic::Or, &[&x, &y])?), [1., 1., 1., 1., 1., 0.]);
         assert_eq!(values(&logical(Logic::Xor, &[&x, &y])?), [0., 1., 0., 1., 1., 0.]);

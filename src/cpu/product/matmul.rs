@@ -260,4 +260,5 @@ unsafe fn deep<T: Multiply>(p: &Batch, item: usize, out: *mut T, sink: Option<&d
 }
 
 #[cfg(test)]
+#[path = "../../../tests/kernels/matmul.rs"]
 mod tests;

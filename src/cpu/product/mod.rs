@@ -16,6 +16,7 @@ mod mac;
 pub mod matmul;
 mod pack;
 #[cfg(test)]
+#[path = "../../../tests/kernels/product.rs"]
 mod tests;
 mod thin;
 mod tile;

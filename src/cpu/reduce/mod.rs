@@ -14,6 +14,7 @@ pub mod sort;
 pub(crate) mod sweep;
 pub mod truth;
 
+use crate::array::dtype::Truth;
 use crate::array::shape::Axes;
 use crate::cpu::pointwise::copy::duplicate;
 use crate::cpu::prelude::*;
@@ -52,7 +53,7 @@ where
     F: Fold<i32> + Fold<i64> + Fold<u64> + Fold<f32> + Fold<f64>,
 {
     dispatch!(@ x.dtype(), S, folded::<S, i64, F>(x, axes, keepdim);
-    DType::Bool | DType::U8 => u8, DType::I8 => i8, DType::U16 => u16, DType::I16 => i16,
+    DType::Bool => Truth, DType::U8 => u8, DType::I8 => i8, DType::U16 => u16, DType::I16 => i16,
     DType::U32 => u32, DType::I32 => i32;
     other => match other {
         DType::U64 => reduce::<u64, u64, F>(x, axes, keepdim),
@@ -134,6 +135,7 @@ pub(super) fn folded<S: Widens<T>, T: Element, F: Fold<T>>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::dtype::Truth;
 
     /// Reduces by definition, in `f64`.
     fn naive(x: &Array, axes: Axes, start: f64, join: fn(f64, f64) -> f64) -> Vec<f64> {
@@ -214,7 +216,7 @@ mod tests {
         let none = sample(&[0, 2], DType::F32)?;
         assert_eq!(values(&sum(&none, Axes::one(0), false)?), [0.0, 0.0]);
         assert_eq!(values(&prod(&none, Axes::one(0), false)?), [1.0, 1.0]);
-        let truth = Array::from_slice(&[true, false, true, true], shape(&[2, 2]))?;
+        let truth = Array::from_slice(&[true, false, true, true].map(Truth::from), shape(&[2, 2]))?;
         assert_eq!(values(&max(&truth, Axes::one(1), false)?), [1.0, 1.0]);
         assert_eq!(values(&min(&truth, Axes::one(1), false)?), [0.0, 1.0]);
         let large = Array::full(shape(&[70_000]), 1.0, DType::F16)?;

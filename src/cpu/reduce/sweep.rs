@@ -5,6 +5,7 @@
 
 use super::fold::{Fold, Rare};
 use super::lines::{flush, fold_lines, short_rows};
+use crate::array::dtype::Truth;
 use crate::cpu::pointwise::half_float::widen;
 use crate::cpu::prelude::*;
 use half::{bf16, f16};
@@ -89,7 +90,7 @@ macro_rules! stored {
     };
 }
 
-stored!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64; f16, bf16; u8, i8, u16, i16, u32, i32);
+stored!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64; f16, bf16; Truth, u8, i8, u16, i16, u32, i32);
 
 /// The loop nest of a reduction.
 pub struct SweepPlan {

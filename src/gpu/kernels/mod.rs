@@ -21,4 +21,5 @@ pub mod recurrence;
 pub mod reduce;
 pub mod scan;
 #[cfg(test)]
+#[path = "../../../tests/kernels/gpu/mod.rs"]
 pub(super) mod tests;

@@ -8,7 +8,7 @@ use super::queue::{TIMEOUT, wait_for};
 use super::status;
 use crate::array::Array;
 use crate::array::buffer::{Buffer, Device};
-use crate::array::dtype::DType;
+use crate::array::dtype::{DType, Truth};
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
@@ -46,7 +46,7 @@ pub fn upload(x: &Array, index: u8) -> Result<Array> {
         }
     }
     if x.dtype() == DType::Bool {
-        let words: Vec<u32> = x.slice::<bool>()?.iter().map(|&b| u32::from(b)).collect();
+        let words: Vec<u32> = x.slice::<Truth>()?.iter().map(|b| u32::from(b.is_true())).collect();
         write(gpu, &block.raw, bytemuck::cast_slice(&words))?;
     } else {
         with_element!(x, T => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<T>()?))?);
@@ -194,8 +194,8 @@ fn read_through(
 fn unpack(bytes: &[u8], skip: usize, out: &mut Array) -> Result<()> {
     if out.dtype() == DType::Bool {
         let words: &[u32] = bytemuck::cast_slice(bytes);
-        for (to, &word) in out.slice_mut::<bool>()?.iter_mut().zip(words) {
-            *to = word != 0;
+        for (to, &word) in out.slice_mut::<Truth>()?.iter_mut().zip(words) {
+            *to = (word != 0).into();
         }
         return Ok(());
     }

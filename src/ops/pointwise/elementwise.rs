@@ -5,6 +5,7 @@ mod derivatives;
 
 pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
+use crate::array::dtype::Truth;
 use crate::cpu::pointwise::map::{add_small, pointwise_into};
 use crate::interp::eval;
 use crate::math::lane::F64;
@@ -174,7 +175,7 @@ fn check_divisor(op: &Map, x: &[&Array]) -> Result<()> {
         return Ok(());
     }
     let nonzero = crate::cpu::pointwise::copy::cast(x[1], DType::Bool)?;
-    let is_zero = nonzero.slice::<bool>()?.contains(&false);
+    let is_zero = nonzero.slice::<Truth>()?.contains(&false.into());
     if is_zero {
         return Err(Error::zero_division(format!(
             "{}: {} cannot be divided by zero; mask the divisor with where(), or convert with .float() for \

@@ -106,10 +106,10 @@ pub fn stack(parts: &[Tensor], axis: i64) -> Result<Tensor> {
 /// Splits a tensor along `axis` into views of these lengths.
 pub fn split(x: &Tensor, lengths: &[usize], axis: i64) -> Result<Vec<Tensor>> {
     let i = x.shape().axis(axis, "split")?;
-    if lengths.iter().sum::<usize>() != x.shape().at(i) {
+    let total: u128 = lengths.iter().map(|&n| n as u128).sum();
+    if total != x.shape().at(i) as u128 {
         return Err(Error::shape(format!(
-            "split: lengths {lengths:?} add up to {}, expected {} as axis {i}",
-            lengths.iter().sum::<usize>(),
+            "split: lengths {lengths:?} add up to {total}, expected {} as axis {i}",
             x.shape().at(i)
         )));
     }

@@ -1,7 +1,7 @@
 //! Strided subsets of a tensor, in row-major index space; any chain of views reduces to one. `AsStrided`
 //! reads one, `AsStridedTranspose` is the transpose, `Put` replaces one: writes into views as functions.
 
-use crate::array::shape::{Axes, MAX_RANK};
+use crate::array::shape::{Axes, MAX_RANK, overlaps_itself};
 use crate::ops::pointwise::elementwise::add_into;
 use crate::ops::prelude::*;
 use crate::ops::writes::donated::{Donated, based};
@@ -79,9 +79,9 @@ impl Part {
         (0..self.shape.rank()).filter(|&i| self.strides[i] == 0 && self.shape.at(i) != 1).collect()
     }
 
-    /// Whether two elements of the part are the same element of the whole.
-    pub fn overlaps(&self) -> bool {
-        !self.repeated().is_empty() && self.shape.numel() > 0
+    /// Whether two elements of the part may be the same element of the whole.
+    pub fn overlaps_itself(&self) -> bool {
+        overlaps_itself(&self.shape, |i| self.strides[i])
     }
 }
 
@@ -115,7 +115,7 @@ impl Linear for AsStrided {
         bind(AsStridedTranspose { part: Arc::new(part), shape: c.aval(0)?.shape }, &[&g])
     }
     fn add_transpose(&self, total: &Array, g: &Array, _c: &Vjp) -> Result<bool> {
-        if self.part.overlaps() {
+        if self.part.overlaps_itself() {
             return Ok(false);
         }
         add_into(&self.eval_one(&[total])?, g).map(|()| true)

@@ -1,6 +1,7 @@
 //! In-place writes: they store through strides and bump the version of the buffer.
 //!
-//! A write never changes a tape node: [`write()`] stores a value that was computed out of place and returns
+//! A write changes no tape node, but for outputs that were saved only for speed, which it first replaces by
+//! copies: [`write()`] stores a value that was computed out of place and returns
 //! the tensor that the caller then uses instead of the written one. The operation saves copies of the old
 //! value ([`shielding`]), so that a chain of in-place operations has the right gradient; any other saved
 //! tensor of the old value detects the write by the version. For plain float arrays [`row_over`] computes a
@@ -26,9 +27,7 @@ use crate::ops::writes::alone;
 use crate::ops::writes::donated::{Donated, donating};
 use crate::ops::writes::history::{self, Keep};
 use crate::ops::writes::rows::{PutRows, Rows};
-use crate::ops::writes::writable::{
-    check_leaf, check_outside_inference, check_writable, shared_elements, shares_elements,
-};
+use crate::ops::writes::writable::{check_leaf, check_outside_inference, check_writable, shared_elements};
 use crate::tape::saving;
 use crate::tensor::{Payload, over_memory};
 use std::sync::Arc;
@@ -186,7 +185,7 @@ pub fn exchange_part(op: &str, target: &Tensor, part: &Part, value: Tensor) -> R
 
 /// [`storable`] for a part.
 fn fitting(op: &str, target: &Tensor, part: &Part, value: Tensor) -> Result<Tensor> {
-    if part.overlaps() {
+    if part.overlaps_itself() {
         return Err(shared_elements(op, &part.shape));
     }
     storable(op, target, &part.shape, value)
@@ -272,7 +271,7 @@ pub fn fill_where(op: &str, target: &Tensor, mask: &Tensor, value: &Tensor) -> R
     let fits = value.numel() == 1 && value.dtype() == to.dtype() && mask.dtype() == DType::Bool;
     let fits = fits && mask.shape().broadcast(&to.shape()) == Some(to.shape());
     // Where elements share memory, the mask could hold for only some of them.
-    if !fits || arrays.iter().any(|a| a.device() != Device::Cpu) || shares_elements(to) {
+    if !fits || arrays.iter().any(|a| a.device() != Device::Cpu) || to.overlaps_itself() {
         return Ok(false);
     }
     check_writable(op, to)?;

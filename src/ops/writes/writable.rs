@@ -50,15 +50,10 @@ pub fn of_custom(op: &str, name: &str) -> Error {
 
 /// Raises if elements share memory (a broadcast view), so that they cannot be written one by one.
 pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
-    if shares_elements(memory) {
+    if memory.overlaps_itself() {
         return Err(shared_elements(op, &memory.shape()));
     }
     check_outside_inference(op, memory)
-}
-
-/// Whether two elements occupy the same memory.
-pub fn shares_elements(memory: &Array) -> bool {
-    (0..memory.rank()).any(|i| memory.stride(i) == 0 && memory.dim(i) > 1) && memory.numel() > 0
 }
 
 /// Raises for memory that was made in inference mode, outside of it.
@@ -77,7 +72,5 @@ pub fn check_outside_inference(op: &str, memory: &Array) -> Result<()> {
 /// The error for a write to elements that share memory.
 #[cold]
 pub fn shared_elements(op: &str, shape: &Shape) -> Error {
-    Error::autodiff(format!(
-        "{op}_: elements of this expanded tensor of shape {shape} share memory; clone() it first"
-    ))
+    Error::autodiff(format!("{op}_: elements of this tensor of shape {shape} share memory; clone() it first"))
 }

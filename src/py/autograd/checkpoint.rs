@@ -80,7 +80,7 @@ fn check(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>, before: 
             "was given other data".into()
         } else if buffer.version() != then.version {
             format!(
-                "was modified by an in-place operation{} (version {}, expected {})",
+                "was modified in place{} (version {}, expected {})",
                 saving::by(buffer.writer()),
                 buffer.version(),
                 then.version

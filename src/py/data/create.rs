@@ -5,6 +5,7 @@ use crate::py::args::{count, integers, shape, shape_from, too_large};
 use crate::py::data::convert;
 use crate::py::data::dtype::{optional_device, optional_dtype};
 use crate::py::prelude::*;
+use crate::py::tensor::options::starred;
 use crate::py::tensor::{object, require_grad};
 
 /// An optional Python argument.
@@ -68,16 +69,21 @@ macro_rules! of_shape {
         $(
             $(#[$doc])*
             #[pyfunction]
-            #[pyo3(signature = (*size, dtype=None, device=None, requires_grad=false))]
-            fn $name(
-                py: Python<'_>,
-                size: &Bound<'_, PyTuple>,
-                dtype: Any,
-                device: Any,
+            #[pyo3(
+                signature = (*args, size=None, dtype=None, device=None, requires_grad=false),
+                text_signature = "(*size, dtype=None, device=None, requires_grad=False)"
+            )]
+            fn $name<'py>(
+                py: Python<'py>,
+                args: &Bound<'py, PyTuple>,
+                size: Any<'_, 'py>,
+                dtype: Any<'_, 'py>,
+                device: Any<'_, 'py>,
                 requires_grad: bool,
             ) -> PyResult<PyTensor> {
                 let (dtype, device) = place(dtype, device)?;
-                made($make(py, shape(&integers(size)?)?, dtype, device)?, requires_grad)
+                let size = starred(stringify!($name), args, [("size", size)])?;
+                made($make(py, shape(&integers(&size)?)?, dtype, device)?, requires_grad)
             }
 
             $(#[$doc])*
@@ -202,9 +208,12 @@ fn whole_if(dtype: DType, value: f64) -> f64 {
 
 /// `start, start + step, ...` up to but without `end`. Integers give int64, floats float32.
 #[pyfunction]
-#[pyo3(signature = (start, end=None, step=None, *, dtype=None, device=None, requires_grad=false))]
+#[pyo3(
+    signature = (start=None, end=None, step=None, *, dtype=None, device=None, requires_grad=false),
+    text_signature = "(start, end=None, step=None, *, dtype=None, device=None, requires_grad=False)"
+)]
 fn arange(
-    start: &Bound<'_, PyAny>, end: Any, step: Any, dtype: Any, device: Any, requires_grad: bool,
+    start: Any, end: Any, step: Any, dtype: Any, device: Any, requires_grad: bool,
 ) -> PyResult<PyTensor> {
     let number = |x: &Bound<'_, PyAny>| -> PyResult<(f64, Option<i64>)> {
         match Arg::from_any(x)? {
@@ -216,10 +225,10 @@ fn arange(
             Some(Arg::Complex(..)) | None => Err(type_error("arange: real numbers expected")),
         }
     };
-    let first = number(start)?;
-    let (start, end) = match end {
-        Some(end) => (first, number(end)?),
-        None => ((0.0, Some(0)), first),
+    let (start, end) = match (start, end) {
+        (Some(start), Some(end)) => (number(start)?, number(end)?),
+        (Some(end), None) | (None, Some(end)) => ((0.0, Some(0)), number(end)?),
+        (None, None) => return Err(type_error("arange() missing 1 required positional argument: 'end'")),
     };
     let step = step.map(number).transpose()?.unwrap_or((1.0, Some(1)));
     let whole = start.1.zip(end.1).zip(step.1);

@@ -2,7 +2,7 @@
 
 use crate::array::buffer::{collect_at_most, grow, lengthen, with_capacity};
 use crate::array::complex::Complex;
-use crate::array::dtype::Element;
+use crate::array::dtype::{Element, Truth};
 use crate::array::shape::MAX_RANK;
 use crate::py::args::too_large;
 use crate::py::data::convert::element;
@@ -48,7 +48,7 @@ pub fn scalar(obj: &Bound<'_, PyAny>, (int, float, class): (i128, f64, Class)) -
             .and_then(|a| Tensor::Array(a).cast(DType::C64)),
         Class::Float => Tensor::scalar(float, DType::F32, Device::Cpu),
         Class::Int => Tensor::from_slice(&[i64::try_from(int).map_err(|_| too_large(int))?], &[]),
-        Class::Bool => Tensor::from_slice(&[int != 0], &[]),
+        Class::Bool => Tensor::from_slice(&[Truth::from(int != 0)], &[]),
     }?)
 }
 
@@ -169,7 +169,7 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
         }
         Class::Int => Tensor::from_slice(&all.whole()?, &all.shape)?,
         Class::Bool => {
-            let values = collect_at_most(all.ints.len(), all.ints.iter().map(|&v| v != 0))?;
+            let values = collect_at_most(all.ints.len(), all.ints.iter().map(|&v| Truth::from(v != 0)))?;
             Tensor::from_slice(&values, &all.shape)?
         }
     })
@@ -232,7 +232,7 @@ fn python(py: Python<'_>, re: f64, im: f64) -> Bound<'_, PyComplex> {
 pub fn to_list<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
     let host = crate::cpu::pointwise::copy::computed(&py.detached(|| array.to_device(Device::Cpu))?)?;
     match host.dtype() {
-        DType::Bool => list_of::<bool, bool>(py, &host, 0, 0, &|v| v),
+        DType::Bool => list_of::<Truth, bool>(py, &host, 0, 0, &Truth::is_true),
         DType::I64 => list_of::<i64, i64>(py, &host, 0, 0, &|v| v),
         DType::U64 => list_of::<u64, u64>(py, &host, 0, 0, &|v| v),
         DType::F32 => list_of::<f32, f64>(py, &host, 0, 0, &f64::from),

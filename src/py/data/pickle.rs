@@ -1,5 +1,6 @@
 //! Pickling and `copy.deepcopy`.
 
+use crate::array::checked_bytes;
 use crate::array::dtype::Element;
 use crate::py::data::dtype::device_of;
 use crate::py::data::numpy::truth;
@@ -97,7 +98,7 @@ pub fn _rebuild<'py>(
     let (bytes, shape, name): Parts = state.get_slice(0, 3).extract()?;
     let dtype = DType::from_name(&name).ok_or_else(|| value_error(format!("unknown dtype '{name}'")))?;
     let shape = Shape::new(&shape)?;
-    if bytes.len() != shape.numel() * dtype.size() {
+    if bytes.len() != checked_bytes(&shape, dtype)? {
         return Err(Error::value(format!(
             "{} bytes do not make a {name} tensor of shape {shape}",
             bytes.len()

@@ -1,13 +1,12 @@
 //! Random tensors from the default stream, and access to the stream's state.
 
 use crate::array::random;
-use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::operand::meeting;
 use crate::py::args::{amount, count, integers, shape, shape_from};
 use crate::py::data::create::{Any, integer, made, of_shape, place, place_beside};
 use crate::py::data::dtype::{optional_device, optional_dtype};
 use crate::py::prelude::*;
-use crate::py::tensor::operators::binary_of;
+use crate::py::tensor::options::starred;
 use pyo3::exceptions::PyOverflowError;
 use smallvec::SmallVec;
 
@@ -26,11 +25,15 @@ of_shape! {
 
 /// Uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`.
 #[pyfunction]
-#[pyo3(signature = (low, high, size=None, *, dtype=None, device=None))]
-fn randint(low: Whole, high: &Bound<'_, PyAny>, size: Any, dtype: Any, device: Any) -> PyResult<PyTensor> {
-    let (low, high, shape) = match size {
-        Some(size) => (low.0, whole(high)?, shape_from(size)?),
-        None => (0, low.0, shape_from(high)?),
+#[pyo3(
+    signature = (low=None, high=None, size=None, *, dtype=None, device=None),
+    text_signature = "(low, high, size=None, *, dtype=None, device=None)"
+)]
+fn randint(low: Option<Whole>, high: Any, size: Any, dtype: Any, device: Any) -> PyResult<PyTensor> {
+    let (low, high, shape) = match (low, high, size) {
+        (low, Some(high), Some(size)) => (low.map_or(0, |low| low.0), whole(high)?, shape_from(size)?),
+        (Some(low), Some(size), None) | (Some(low), None, Some(size)) => (0, low.0, shape_from(size)?),
+        _ => return Err(type_error("randint: a bound and a size expected, as in randint(10, (2, 3))")),
     };
     let device = optional_device(device)?.unwrap_or_default();
     let dtype = optional_dtype(dtype)?.unwrap_or(integer(device));
@@ -47,7 +50,27 @@ fn randperm(n: Whole, dtype: Any, device: Any) -> PyResult<PyTensor> {
     made(dtype.map_or(Ok(order.clone()), |dtype| order.cast(dtype))?, false)
 }
 
-/// Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors.
+/// Raises for a negative standard deviation. Tensors of a GPU, or of a transform, are not looked at.
+pub fn check_deviation(name: &str, std: &Arg) -> Result<()> {
+    let least = match std {
+        Arg::Float(v) => *v,
+        Arg::Int(v) => *v as f64,
+        Arg::Tensor(t) if t.numel() > 0 && t.device() == Device::Cpu && t.dtype().is_float() => {
+            match t.detach().concrete() {
+                Some(_) => t.detach().amin(None, false)?.item()?,
+                None => 0.0,
+            }
+        }
+        _ => 0.0,
+    };
+    if least < 0.0 {
+        return Err(Error::value(format!("{name}: std must not be negative, got {least}")));
+    }
+    Ok(())
+}
+
+/// Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises
+/// ValueError for a negative `std`.
 #[pyfunction]
 #[pyo3(signature = (mean, std=None, size=None, *, dtype=None, device=None))]
 fn normal(
@@ -55,6 +78,7 @@ fn normal(
 ) -> PyResult<PyTensor> {
     let (dtype, place) = place(dtype, device)?;
     let std = std.unwrap_or(Arg::Float(1.0));
+    check_deviation("normal", &std)?;
     // The numbers are drawn on the device of the tensors.
     let tensors = [&mean, &std].into_iter().filter_map(|arg| match arg {
         Arg::Tensor(t) => Some(t),
@@ -72,8 +96,8 @@ fn normal(
         _ => return Err(type_error("normal: give size where mean and std are numbers")),
     };
     let noise = Tensor::randn(shape, dtype, device)?;
-    let scaled = binary_of(py, &noise, &std, Binary::Mul, false)?;
-    made(binary_of(py, &scaled, &mean, Binary::Add, false)?, false)
+    let moved = || noise.mul(std.operand())?.add(mean.operand());
+    made(run(py, noise.numel(), || moved().named("normal"))?, false)
 }
 
 /// Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device.
@@ -99,7 +123,10 @@ fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
 
 functions! {
     /// Starts the default random stream over with a seed from the system, and returns that seed.
-    _seed() -> u64 = random::seed();
+    seed() -> u64 = random::seed();
+    /// The seed of the default random stream: of the last `manual_seed` or `seed`, at first one that the
+    /// system gave.
+    initial_seed() -> u64 = random::state().seed;
     /// Seed and position of the default random stream.
     get_rng_state() -> (u64, u64) = {
         let s = random::state();
@@ -110,13 +137,17 @@ functions! {
 }
 
 exports! {
-    functions: rand, rand_like, randn, randn_like, randint, randperm, normal, manual_seed, _seed,
-        get_rng_state, set_rng_state
+    functions: rand, rand_like, randn, randn_like, randint, randperm, normal, manual_seed, seed,
+        initial_seed, get_rng_state, set_rng_state
 }
 
 methods! {
-    /// 1 with the probability that each element gives, else 0. No gradient.
-    bernoulli() = Tensor::bernoulli;
+    /// 1 with the probability that each element gives (or with probability `p`), else 0. No gradient.
+    #[pyo3(signature = (p=None))]
+    bernoulli(p: Option<f64>) = |x| match p {
+        Some(p) => Tensor::full(x.shape(), p, x.dtype(), x.device())?.bernoulli(),
+        None => x.bernoulli(),
+    };
     /// `num_samples` positions along the last axis of one or two, drawn with probabilities proportional to
     /// the elements. Without `replacement` the positions of a row differ. No gradient.
     #[pyo3(signature = (num_samples, replacement=false))]

@@ -93,7 +93,11 @@ fn _cross_entropy(
 ) -> PyResult<Tensor> {
     let (weight, reduction) = (weight.as_ref(), Reduction::from_name(reduction)?);
     let options = CrossEntropyOptions { weight, ignore: ignore_index, reduction, smoothing: label_smoothing };
-    run(py, input.numel(), || loss::cross_entropy(&input, &target, options))
+    run(py, input.numel(), || {
+        // Of halves it is computed in float32, and rounded once; under autocast it stays so.
+        let out = loss::cross_entropy(&input, &target, options)?;
+        if interp::autocasting() { Ok(out) } else { out.cast(input.dtype()) }
+    })
 }
 
 /// Negative log-likelihood of log-probabilities.

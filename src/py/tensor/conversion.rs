@@ -2,11 +2,12 @@
 
 use crate::py::autograd::debug;
 use crate::py::data::dtype::{PyDevice, device_of, dtype_of, gpu_index, optional_device, optional_dtype};
+use crate::py::data::reading::item;
 use crate::py::prelude::*;
 use crate::py::tensor::attach::{detached, is_contiguous};
 use crate::py::tensor::constructor::dtype_of_class;
 use crate::py::tensor::wrap;
-use pyo3::types::PyString;
+use pyo3::types::{PyComplex, PyString};
 
 #[pymethods]
 impl PyTensor {
@@ -29,6 +30,25 @@ impl PyTensor {
         let t = slf.get().value()?.into_owned();
         debug::left("detach()", &t);
         detached(slf, &t, t.detach())
+    }
+
+    /// This tensor on another device, itself if it is there; the array API standard's name of `to(device)`.
+    /// Raises ValueError for a stream, which no device has.
+    #[pyo3(signature = (device, /, *, stream=None))]
+    fn to_device<'py>(
+        slf: &Bound<'py, Self>, device: &Bound<'py, PyAny>, stream: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match stream {
+            Some(stream) => Err(value_error(format!(
+                "to_device: devices have no streams to choose from, got stream={stream}"
+            ))),
+            None => slf.call_method1("to", (device,)),
+        }
+    }
+
+    /// The one element as a complex number.
+    fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.get_type::<PyComplex>().call1((item(py, &*self.value()?)?,))
     }
 
     /// This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if

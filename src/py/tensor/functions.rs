@@ -7,30 +7,42 @@ use crate::py::prelude::*;
 use crate::py::tensor::object;
 use crate::py::writes::aliasing::unaliased;
 
+/// Returns a result as an object of its own, or in the tensor given as `out`.
+fn received<'py>(
+    py: Python<'py>, name: &str, t: Tensor, out: Option<&Bound<'py, PyTensor>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match out {
+        None => object(py, t),
+        Some(out) => PyTensor::_store(out, name, AsTensor(t)).map(|()| out.clone().into_any()),
+    }
+}
+
 /// Functions that join tensors along an axis.
 macro_rules! joins {
     ($($(#[$doc:meta])* $name:ident;)*) => {
         $(
             $(#[$doc])*
             #[pyfunction]
-            #[pyo3(signature = (tensors, dim=0, *, axis=None))]
-            fn $name(
-                py: Python<'_>,
+            #[pyo3(signature = (tensors, dim=0, *, axis=None, out=None))]
+            fn $name<'py>(
+                py: Python<'py>,
                 tensors: Tensors,
                 #[pyo3(from_py_with = whole)] dim: i64,
                 axis: Option<Whole>,
-            ) -> PyResult<PyTensor> {
+                out: Option<&Bound<'py, PyTensor>>,
+            ) -> PyResult<Bound<'py, PyAny>> {
                 let elements = tensors.0.iter().map(Tensor::numel).sum();
                 let axis = either((dim != 0).then_some(Whole(dim)), axis, Whole(0))?.0;
                 let joined = || join::$name(&tensors.0, axis).named(stringify!($name));
-                run(py, elements, joined).map(PyTensor::from)
+                received(py, stringify!($name), run(py, elements, joined)?, out)
             }
         )*
     };
 }
 
 joins! {
-    /// Tensors joined along an existing axis; all other axes must agree.
+    /// Tensors joined along `dim`; their shapes agree on all other axes. A copy. Vectors without elements
+    /// join anything, as in PyTorch. Raises ShapeError for shapes that do not fit.
     cat;
     /// Tensors of one shape joined along a new axis.
     stack;
@@ -39,15 +51,16 @@ joins! {
 /// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not
 /// picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. Without both: where it is true.
 #[pyfunction]
-#[pyo3(name = "where", signature = (condition, input=None, other=None))]
+#[pyo3(name = "where", signature = (condition, input=None, other=None, *, out=None))]
 fn where_<'py>(
     py: Python<'py>, condition: AsTensor, input: Option<Arg>, other: Option<Arg>,
+    out: Option<&Bound<'py, PyTensor>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mask = &condition.0;
     match (input, other) {
         (Some(x), Some(y)) => {
             let elements = mask.numel().max(x.numel()).max(y.numel());
-            object(py, run(py, elements, || mask.select(x.operand(), y.operand()))?)
+            received(py, "where", run(py, elements, || mask.select(x.operand(), y.operand()))?, out)
         }
         (None, None) => PyTensor::from(condition.0).nonzero(py, true),
         _ => Err(type_error("where: give both values, or only the condition")),

@@ -185,7 +185,7 @@ fn mask_of(x: &Tensor, key: &Bound<'_, PyAny>, value: &Tensor) -> PyResult<Optio
     let Ok(mask) = key.cast::<PyTensor>() else { return Ok(None) };
     let mask = crate::py::tensor::view::value(mask)?;
     let known = mask.concrete().is_some();
-    if known && x.concrete().is_some_and(crate::ops::writes::writable::shares_elements) {
+    if known && x.concrete().is_some_and(Array::overlaps_itself) {
         // Such memory cannot be written, so the mask must select nothing; the general path checks that.
         return Ok(None);
     }

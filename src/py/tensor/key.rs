@@ -2,6 +2,7 @@
 //! (index tensors and masks: a gather): an [`AppliedKey`] for a shape. Read next: `src/py/tensor/index.rs`.
 
 use crate::array::buffer::Buffer;
+use crate::array::dtype::Truth;
 use crate::ops::indexing::nonzero;
 use crate::ops::views::region::Region;
 use crate::ops::views::strided::Part;
@@ -10,7 +11,7 @@ use crate::py::args::{beyond_every_axis, position};
 use crate::py::data::convert;
 use crate::py::prelude::*;
 use pyo3::exceptions::PyIndexError;
-use pyo3::types::{PyBytes, PyEllipsis, PySlice, PyString};
+use pyo3::types::{PyBytes, PyEllipsis, PySequence, PySlice, PyString};
 
 /// One component of a key.
 enum Item {
@@ -52,7 +53,7 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
         return Ok(Item::Rest);
     }
     if let Ok(v) = obj.cast::<PyBool>() {
-        return Ok(Item::Mask(Tensor::from_slice(&[v.is_true()], &[])?));
+        return Ok(Item::Mask(Tensor::from_slice(&[Truth::from(v.is_true())], &[])?));
     }
     if obj.is_instance_of::<PyInt>() {
         return Ok(Item::At(position(obj)?));
@@ -60,11 +61,13 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
     let t = match Arg::from_any(obj)? {
         Some(Arg::Tensor(t)) => t,
         Some(Arg::Int(i)) => return Ok(Item::At(i64::try_from(i).map_err(|_| beyond_every_axis(i))?)),
-        Some(Arg::Bool(v)) => Tensor::from_slice(&[v], &[])?,
+        Some(Arg::Bool(v)) => Tensor::from_slice(&[Truth::from(v)], &[])?,
         Some(Arg::Float(_) | Arg::Complex(..)) => return Err(not_an_index(obj)),
-        None if obj.is_instance_of::<PyString>() || obj.is_instance_of::<PyBytes>() => {
+        // A text, a dict or a set has a length, and is no list of indices.
+        None if obj.is_instance_of::<PyString>() || obj.cast::<PySequence>().is_err() => {
             return Err(not_an_index(obj));
         }
+        None if obj.is_instance_of::<PyBytes>() => return Err(not_an_index(obj)),
         None => match obj.len() {
             Ok(0) => Tensor::from_slice::<i64>(&[], &[0])?,
             Ok(_) => convert::as_tensor(obj)?,

@@ -7,6 +7,7 @@ use crate::py::args::one_of;
 use crate::py::data::reading::item;
 use crate::py::prelude::*;
 use crate::py::relative::{Compared, Relative, clamp};
+use crate::py::tensor::options::renamed;
 use crate::py::tensor::{object, selection::hidden_mask, selection::selection};
 use crate::py::writes::aliasing::unaliased;
 
@@ -50,9 +51,6 @@ macro_rules! products {
 }
 
 products! {
-    /// Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast.
-    /// VJP: `g @ y.mT` and `x.mT @ g`; saves both operands.
-    matmul(other) = None;
     /// Product of two matrices.
     mm(mat2) = Some([2, 2]);
     /// Products of two batches of matrices.
@@ -86,9 +84,16 @@ methods! {
     /// Exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`.
     _celu(alpha: f64) = |x| x.parametric(Parametric::Celu, [alpha, 0.0]);
 
-    /// This tensor with `value` where `mask` holds.
-    masked_fill(mask: AsTensor, value: Arg) =
-        |x| x.masked_fill(&mask.0, value.operand()).named("masked_fill");
+    /// This tensor with `value`, a number or a tensor without axes, where `mask`, bools, holds; the two
+    /// broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an
+    /// integer dtype does not hold, and TypeError for a complex number that the dtype does not.
+    masked_fill(mask: AsTensor, value: Arg) = |x| {
+        check_mask("masked_fill", &mask.0)?;
+        let value = filling("masked_fill", x, value)?;
+        x.masked_fill(&mask.0, value.operand()).named("masked_fill")
+    };
+    /// `value` as `masked_fill` and `index_fill` write it: without axes, in the dtype of this tensor.
+    _filling(name: &str, value: Arg) = |x| filling(name, x, value)?.operand().to_tensor(x.dtype(), x);
     /// Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices.
     index_select(dim: Whole, index: AsTensor) = |x| x.index_select(dim.0, &index.0).named("index_select");
     /// One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`.
@@ -102,7 +107,9 @@ methods! {
             None => x.flatten(0, -1)?.take(&index.0, 0),
         }
     };
-    /// Elements along `dim` at `index`, which broadcasts in the other axes; without `dim`, of all elements.
+    /// The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the
+    /// flattened tensor. Raises IndexError for an index out of range, and ShapeError where the shapes do not
+    /// broadcast.
     #[pyo3(signature = (indices, dim=None, *, axis=None))]
     take_along_dim(indices: AsTensor, dim: Option<Whole>, axis: Option<Whole>) = {
         let axis = one_of(dim, axis)?;
@@ -124,6 +131,38 @@ methods! {
         |x| x.close(other.0.operand(), rtol, atol, equal_nan).named("isclose");
 }
 
+/// Raises unless a mask consists of bools.
+pub fn check_mask(name: &str, mask: &Tensor) -> Result<()> {
+    match mask.dtype() {
+        DType::Bool => Ok(()),
+        other => Err(Error::dtype(format!("{name}: a bool mask expected, got {other}; compare, as in mask != 0"))),
+    }
+}
+
+/// Returns what fills elements of `x`: `value` in the dtype of `x`, which the result keeps.
+pub fn filling(name: &str, x: &Tensor, value: Arg) -> Result<Arg> {
+    let dtype = x.dtype();
+    match value {
+        Arg::Bool(_) | Arg::Int(_) | Arg::Float(_) if dtype.is_differentiable() => return Ok(value),
+        Arg::Int(v) if dtype != DType::Bool => dtype.check_fits(v).named(name)?,
+        Arg::Float(v) if dtype != DType::Bool => dtype.check_fits_float(v).named(name)?,
+        _ => {}
+    }
+    let given = value.operand().tensor_with(x)?;
+    if given.rank() > 0 {
+        return Err(Error::shape(format!(
+            "{name}: a number expected as value, got shape {}; where() takes several",
+            given.shape()
+        )));
+    }
+    if given.dtype().is_complex() && !dtype.is_complex() {
+        return Err(Error::dtype(format!(
+            "{name}: {dtype} does not hold complex numbers; convert with .to(wg.complex64) first"
+        )));
+    }
+    Ok(Arg::Tensor(given.cast(dtype)?))
+}
+
 /// Elements along `axis` at `index`, which broadcasts against the other axes if it has as many.
 fn along(x: &Tensor, index: &Tensor, axis: i64) -> Result<Tensor> {
     let i = x.shape().axis(axis, "take_along_dim")?;
@@ -131,7 +170,12 @@ fn along(x: &Tensor, index: &Tensor, axis: i64) -> Result<Tensor> {
         return x.gather(axis, index);
     }
     let Some(wide) = x.shape().with(i, 1).broadcast(&index.shape().with(i, 1)) else {
-        return x.gather(axis, index);
+        return Err(Error::shape(format!(
+            "take_along_dim: indices of shape {} and a tensor of shape {} do not broadcast: lengths on \
+             all axes but {axis} must be equal or 1",
+            index.shape(),
+            x.shape()
+        )));
     };
     let own = x.expand(&wide.with(i, x.shape().at(i)))?;
     own.gather(axis, &index.expand(&wide.with(i, index.shape().at(i)))?)
@@ -144,8 +188,22 @@ fn columns(found: &Tensor) -> Result<Vec<Tensor>> {
 
 #[pymethods]
 impl PyTensor {
+    /// Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast.
+    /// VJP: `g @ y.mT` and `x.mT @ g`; saves both operands.
+    #[pyo3(signature = (other=None, *, tensor2=None), text_signature = "($self, other)")]
+    fn matmul(
+        &self, py: Python<'_>, other: Option<Relative<'_>>, tensor2: Option<Relative<'_>>,
+    ) -> PyResult<PyTensor> {
+        let other = renamed("matmul", ["other", "tensor2"], other, tensor2)?;
+        product("matmul", py, self.pair("matmul", &other, None)?)
+    }
+
     /// Inner product of two vectors.
-    fn dot(&self, py: Python<'_>, other: Relative<'_>) -> PyResult<PyTensor> {
+    #[pyo3(signature = (other=None, *, tensor=None), text_signature = "($self, other)")]
+    fn dot(
+        &self, py: Python<'_>, other: Option<Relative<'_>>, tensor: Option<Relative<'_>>,
+    ) -> PyResult<PyTensor> {
+        let other = renamed("dot", ["other", "tensor"], other, tensor)?;
         let (x, y) = self.pair("dot", &other, Some([1, 1]))?;
         // Autocast does not lower this product: a single sum makes no use of matrix units.
         let both = autocast::widest(&x, &y)?;
@@ -165,12 +223,6 @@ impl PyTensor {
         clamp(py, &*self.value()?, min, max).map(PyTensor::from)
     }
 
-    /// The same as `clamp`.
-    #[pyo3(signature = (min=None, max=None))]
-    fn clip(&self, py: Python<'_>, min: Option<Compared>, max: Option<Compared>) -> PyResult<PyTensor> {
-        self.clamp(py, min, max)
-    }
-
     /// `x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked.
     fn r#where(&self, py: Python<'_>, condition: &PyTensor, other: Arg) -> PyResult<PyTensor> {
         let mask = &*condition.value()?;
@@ -182,6 +234,7 @@ impl PyTensor {
         let py = mask.py();
         let hidden = hidden_mask(mask)?;
         let mask: AsTensor = mask.extract()?;
+        check_mask("masked_select", &mask.0)?;
         let wide = self.read().t.shape().broadcast(&mask.0.shape()).unwrap_or(self.read().t.shape());
         if let Some((key, mask)) = hidden {
             return selection(py, &self.value()?.expand(&wide)?, &key, &mask.expand(&wide)?);
@@ -215,7 +268,10 @@ impl PyTensor {
     }
 
     /// This tensor with rows of `source` added along `dim` at a vector of indices.
-    #[pyo3(signature = (dim, index, source, *, alpha=Arg::Int(1)))]
+    #[pyo3(
+        signature = (dim, index, source, *, alpha=Arg::Int(1)),
+        text_signature = "($self, dim, index, source, *, alpha=1)"
+    )]
     fn index_add(
         &self, py: Python<'_>, dim: Whole, index: AsTensor, source: Relative<'_>, alpha: Arg,
     ) -> PyResult<PyTensor> {

@@ -12,6 +12,7 @@ pub(crate) mod linalg;
 pub(crate) mod methods;
 pub(crate) mod object;
 pub(crate) mod operators;
+pub(crate) mod options;
 pub(crate) mod real_complex;
 pub(crate) mod rearrange;
 pub(crate) mod reduce;
@@ -21,7 +22,6 @@ pub(crate) mod shaping;
 pub(crate) mod table;
 pub(crate) mod view;
 
-use crate::py::args::one_of;
 use crate::py::data::dtype::{PyDType, PyDevice, dtype_object, optional_device};
 use crate::py::data::format;
 use crate::py::data::reading::item;
@@ -32,6 +32,10 @@ use crate::tape::node::{Edge, Handle, Node};
 use crate::tape::saving;
 use crate::tensor::Payload;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::sync::PyOnceLock;
+
+/// The versions of the array API standard whose functions are all in `wengert.numpy`.
+const ARRAY_API: [&str; 4] = ["2021.12", "2022.12", "2023.12", "2024.12"];
 
 /// Returns a new object of class `Tensor`.
 #[inline]
@@ -155,6 +159,12 @@ readings! { PyTensor, |object| object.read().t;
     /// Where the tensor lies.
     #[getter]
     device -> PyDevice = |t| PyDevice { device: t.device() };
+    /// Whether the tensor is on the CPU.
+    #[getter]
+    is_cpu -> bool = |t| t.device() == Device::Cpu;
+    /// False: no device is one of CUDA; `is_gpu` tells where the elements are.
+    #[getter]
+    is_cuda -> bool = |_t| false;
     /// Whether the tensor is on a GPU.
     #[getter]
     is_gpu -> bool = |t| t.device() != Device::Cpu;
@@ -206,16 +216,28 @@ impl PyTensor {
         PyTuple::new(py, self.read().t.shape().iter())
     }
 
-    /// The shape, or the length of axis `dim`.
-    #[pyo3(signature = (dim=None, *, axis=None))]
-    fn size<'py>(
-        &self, py: Python<'py>, dim: Option<Whole>, axis: Option<Whole>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        let shape = self.read().t.shape();
-        Ok(match one_of(dim, axis)? {
-            None => self.shape(py)?.into_any(),
-            Some(d) => PyInt::new(py, shape.at(shape.axis(d.0, "size")?)).into_any(),
-        })
+    /// The number of elements, a number; called (`x.size()`, `x.size(0)`), the shape or the length of one
+    /// axis.
+    #[getter]
+    fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let numel = self.read().t.numel();
+        SIZE.import(py, "wengert._results", "Size")?.call1((numel, self.shape(py)?))
+    }
+
+    /// The functions of the array API standard: `wengert.numpy`. Raises ValueError for a version of the
+    /// standard that it does not follow.
+    #[pyo3(signature = (*, api_version=None))]
+    fn __array_namespace__<'py>(
+        &self, py: Python<'py>, api_version: Option<&str>,
+    ) -> PyResult<Bound<'py, PyModule>> {
+        match api_version {
+            Some(version) if !ARRAY_API.contains(&version) => Err(value_error(format!(
+                "__array_namespace__: version '{version}' of the array API standard is not one of {}",
+                ARRAY_API.join(", ")
+            ))),
+            _ => py.import("wengert.numpy"),
+        }
     }
 
     /// The element type: `wengert.float32` and so on.
@@ -272,10 +294,26 @@ impl PyTensor {
         1000
     }
 
-    /// NumPy leaves operators with tensors to this class.
-    #[classattr]
-    fn __array_ufunc__(py: Python<'_>) -> Py<PyAny> {
-        py.None()
+    /// NumPy's functions of single elements: `np.sin(x)`, and operators with an array on the left.
+    #[pyo3(signature = (ufunc, method, *inputs, **kwargs))]
+    fn __array_ufunc__<'py>(
+        slf: &Bound<'py, Self>, ufunc: Bound<'py, PyAny>, method: Bound<'py, PyAny>,
+        inputs: Bound<'py, PyTuple>, kwargs: Option<Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        static UFUNC: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let kwargs = kwargs.unwrap_or_else(|| PyDict::new(slf.py()));
+        let run = UFUNC.import(slf.py(), "wengert.numpy._protocols", "ufunc")?;
+        run.call1((slf, ufunc, method, inputs, kwargs))
+    }
+
+    /// NumPy's other functions: `np.concatenate([x, y])`.
+    fn __array_function__<'py>(
+        slf: &Bound<'py, Self>, func: Bound<'py, PyAny>, types: Bound<'py, PyAny>, args: Bound<'py, PyAny>,
+        kwargs: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        static FUNCTION: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let run = FUNCTION.import(slf.py(), "wengert.numpy._protocols", "function")?;
+        run.call1((slf, func, types, args, kwargs))
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -164,6 +164,12 @@ impl PyTensor {
     fn __rmatmul__(slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         product(slf, other, true)
     }
+    fn __imatmul__(slf: &Bound<'_, Self>, other: Arg) -> PyResult<()> {
+        inplace::update(slf, "matmul", |py, x| {
+            let other = other.tensor_with(x)?;
+            run(py, x.numel().max(other.numel()), || x.matmul(&other))
+        })
+    }
     fn __pos__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -252,39 +258,40 @@ impl PyTensor {
     }
 }
 
-macro_rules! unary_methods {
-    ($kind:ident, $n:literal, $p:ident; $(
-        $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
-        [$($partial:tt)*], $precision:ident, $slope:ident, $integer:tt, $complex:expr;
-    )*) => {
+/// The methods of the tables, one row each. Those with more arguments than the operands are in `options.rs`.
+macro_rules! row_method {
+    ($(#[$doc:meta])* Add $($rest:tt)*) => {};
+    ($(#[$doc:meta])* Sub $($rest:tt)*) => {};
+    ($(#[$doc:meta])* Div $($rest:tt)*) => {};
+    ($(#[$doc:meta])* Pow $($rest:tt)*) => {};
+    ($(#[$doc:meta])* Heaviside $($rest:tt)*) => {};
+    ($(#[$doc:meta])* Round $($rest:tt)*) => {};
+    ($(#[$doc:meta])* $name:ident $method:ident($x:ident)) => {
         #[pymethods]
         impl PyTensor {
-            $(
-                $(#[doc = $doc])*
-                fn $method(&self, py: Python<'_>) -> PyResult<PyTensor> {
-                    self.unary(py, Unary::$name)
-                }
-            )*
+            $(#[$doc])*
+            fn $method(&self, py: Python<'_>) -> PyResult<PyTensor> {
+                self.unary(py, Unary::$name)
+            }
+        }
+    };
+    ($(#[$doc:meta])* $name:ident $method:ident($x:ident, $y:ident)) => {
+        #[pymethods]
+        impl PyTensor {
+            $(#[$doc])*
+            fn $method(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
+                binary_of(py, &*self.value()?, &other, Binary::$name, false).map(PyTensor::from)
+            }
         }
     };
 }
 
-macro_rules! binary_methods {
+macro_rules! row_methods {
     ($kind:ident, $n:literal, $p:ident; $(
         $(#[doc = $doc:literal])* $name:ident $method:ident($($x:ident),+) = $value:expr,
         [$($partial:tt)*], $precision:ident, $slope:ident, $integer:tt, $complex:expr;
-    )*) => {
-        #[pymethods]
-        impl PyTensor {
-            $(
-                $(#[doc = $doc])*
-                fn $method(&self, py: Python<'_>, other: Arg) -> PyResult<PyTensor> {
-                    binary_of(py, &*self.value()?, &other, Binary::$name, false).map(PyTensor::from)
-                }
-            )*
-        }
-    };
+    )*) => { $(row_method! { $(#[doc = $doc])* $name $method($($x),+) })* };
 }
 
-unary_table!(unary_methods);
-binary_table!(binary_methods);
+unary_table!(row_methods);
+binary_table!(row_methods);

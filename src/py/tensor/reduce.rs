@@ -52,7 +52,10 @@ macro_rules! reductions {
     (over $axes:path: $($(#[$doc:meta])* $method:ident;)*) => {
         methods! { $(
             $(#[$doc])*
-            #[pyo3(signature = (dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
+            #[pyo3(
+                signature = (dim=Dims(None), keepdim=false, *, axis=None, keepdims=None),
+                text_signature = "($self, dim=None, keepdim=False, *, axis=None, keepdims=None)"
+            )]
             $method(dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) = {
                 let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
                 move |x| x.$method($axes(&dims), keep).named(stringify!($method))
@@ -62,7 +65,10 @@ macro_rules! reductions {
     (with dtype: $($(#[$doc:meta])* $method:ident;)*) => {
         methods! { $(
             $(#[$doc])*
-            #[pyo3(signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None))]
+            #[pyo3(
+                signature = (dim=Dims(None), keepdim=false, *, dtype=None, axis=None, keepdims=None),
+                text_signature = "($self, dim=None, keepdim=False, *, dtype=None, axis=None, keepdims=None)"
+            )]
             $method(dim: Dims, keepdim: bool, dtype: Any, axis: Option<Dims>, keepdims: Option<bool>) = {
                 let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
                 let dtype = optional_dtype(dtype)?;
@@ -102,16 +108,20 @@ macro_rules! reductions {
         impl PyTensor {
             $(
                 $(#[$doc])*
-                #[pyo3(signature = (dim=None, keepdim=false, *, axis=None, keepdims=None))]
+                #[pyo3(
+                    signature = (dim=None, keepdim=false, *, axis=None, keepdims=None, other=None),
+                    text_signature = "($self, dim=None, keepdim=False, *, axis=None, keepdims=None)"
+                )]
                 fn $method<'py>(
                     &self,
                     py: Python<'py>,
-                    dim: Option<&Bound<'py, PyAny>>,
+                    dim: Any<'_, 'py>,
                     keepdim: bool,
-                    axis: Option<&Bound<'py, PyAny>>,
+                    axis: Any<'_, 'py>,
                     keepdims: Option<bool>,
+                    other: Any<'_, 'py>,
                 ) -> PyResult<Bound<'py, PyAny>> {
-                    let axis = one_of(dim, axis)?;
+                    let axis = one_of(one_of(dim, axis)?, other)?;
                     extremum(stringify!($method), self, py, axis, keepdims.unwrap_or(keepdim), $kinds)
                 }
             )*
@@ -170,15 +180,18 @@ reductions! { places:
 
 methods! {
     /// Number of elements that are not zero, over `dim` (all axes by default).
-    #[pyo3(signature = (dim=Dims(None), *, axis=None))]
+    #[pyo3(signature = (dim=Dims(None), *, axis=None), text_signature = "($self, dim=None, *, axis=None)")]
     count_nonzero(dim: Dims, axis: Option<Dims>) = {
         let dims = dim.or(axis)?;
         move |x| x.count_nonzero(dims.get(), false)
     };
     /// Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count.
     /// Its gradient at 0 is 0.
-    #[pyo3(signature = (p=None, dim=Dims(None), keepdim=false, *, axis=None, keepdims=None))]
-    norm(p: Any, dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) = {
+    #[pyo3(
+        signature = (p=None, dim=Dims(None), keepdim=false, *, axis=None, keepdims=None),
+        text_signature = "($self, p=None, dim=None, keepdim=False, *, axis=None, keepdims=None)"
+    )]
+    _norm(p: Any, dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) = {
         let p = match p {
             Some(p) if p.extract::<&str>().is_ok_and(|s| s == "fro") => 2.0,
             p => p.map_or(Ok(2.0), |p| p.extract())?,

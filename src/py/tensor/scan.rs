@@ -1,5 +1,6 @@
 //! Methods along one axis: scans, sorting, normalisation, and searches that the Python package builds on.
 
+use crate::ops::views::join;
 use crate::py::args::{amount, either};
 use crate::py::data::create::Any;
 use crate::py::data::dtype::optional_dtype;
@@ -101,14 +102,20 @@ pairs! {
     /// The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal
     /// elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient
     /// goes back to where its element was; saves the indices.
-    #[pyo3(signature = (dim=-1, descending=false, stable=true, *, axis=None))]
+    #[pyo3(
+        signature = (dim=-1, descending=false, stable=true, *, axis=None),
+        text_signature = "($self, dim=-1, descending=False, stable=True, *, axis=None)"
+    )]
     sort(#[pyo3(from_py_with = whole)] dim: i64, descending: bool, stable: bool, axis: Option<Whole>) = {
         let _ = stable;
         |x| x.sort(axis.map_or(dim, |axis| axis.0), descending).named("sort")
     };
     /// The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where
     /// they were: the pair (values, indices). VJP: gradients go back to their elements; saves the indices.
-    #[pyo3(signature = (k, dim=-1, largest=true, sorted=true, *, axis=None))]
+    #[pyo3(
+        signature = (k, dim=-1, largest=true, sorted=true, *, axis=None),
+        text_signature = "($self, k, dim=-1, largest=True, sorted=True, *, axis=None)"
+    )]
     topk(
         #[pyo3(from_py_with = amount)] k: usize,
         #[pyo3(from_py_with = whole)] dim: i64,
@@ -129,7 +136,10 @@ methods! {
         move |x| x.logcumsumexp(axis)
     };
     /// The positions that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest.
-    #[pyo3(signature = (dim=-1, descending=false, stable=true, *, axis=None))]
+    #[pyo3(
+        signature = (dim=-1, descending=false, stable=true, *, axis=None),
+        text_signature = "($self, dim=-1, descending=False, stable=True, *, axis=None)"
+    )]
     argsort(#[pyo3(from_py_with = whole)] dim: i64, descending: bool, stable: bool, axis: Option<Whole>) = {
         let _ = stable;
         |x| x.argsort(axis.map_or(dim, |axis| axis.0), descending)
@@ -137,24 +147,44 @@ methods! {
     /// The first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the
     /// first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the
     /// other way round; saves decays and result.
-    #[pyo3(signature = (decay, dim=-1, reverse=false, *, axis=None))]
+    #[pyo3(
+        signature = (decay, dim=-1, reverse=false, *, axis=None),
+        text_signature = "($self, decay, dim=-1, reverse=False, *, axis=None)"
+    )]
     linear_recurrence(
         decay: Arg,
         #[pyo3(from_py_with = whole)] dim: i64,
         reverse: bool,
         axis: Option<Whole>,
     ) = |x| x.linear_recurrence(&decay.tensor_with(x)?, axis.map_or(dim, |axis| axis.0), reverse);
-    /// Differences of neighbours along `dim`: `x[1:] - x[:-1]`, `n` times.
-    #[pyo3(signature = (n=1, dim=-1, *, axis=None))]
+    /// Differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first
+    /// and `append` behind the last: numbers, or tensors of this shape but for `dim`.
+    #[pyo3(
+        signature = (n=1, dim=-1, prepend=None, append=None, *, axis=None),
+        text_signature = "($self, n=1, dim=-1, prepend=None, append=None, *, axis=None)"
+    )]
     diff(
         #[pyo3(from_py_with = amount)] n: usize,
         #[pyo3(from_py_with = whole)] dim: i64,
+        prepend: Option<Arg>,
+        append: Option<Arg>,
         axis: Option<Whole>,
-    ) = |x| {
-        let axis = axis.map_or(dim, |axis| axis.0);
+    ) = {
+        let axis = either((dim != -1).then_some(Whole(dim)), axis, Whole(-1))?.0;
+        move |x| {
+        let own = x.shape().with(x.shape().axis(axis, "diff")?, 1);
+        let end = |given: Option<Arg>| -> Result<Option<Tensor>> {
+            let given = given.map(|end| end.tensor_with(x)?.to_device(x.device())).transpose()?;
+            given.map(|end| if end.rank() == 0 { end.expand(&own) } else { Ok(end) }).transpose()
+        };
+        let ends = if n == 0 { [None, None] } else { [end(prepend)?, end(append)?] };
+        let [before, after] = ends;
+        let parts: Vec<Tensor> = before.into_iter().chain([x.clone()]).chain(after).collect();
+        let x = if let [only] = &parts[..] { only.clone() } else { join::cat(&parts, axis).named("diff")? };
         // After as many differences as elements, nothing is left.
         let rounds = n.min(x.shape().at(x.shape().axis(axis, "diff")?));
-        (0..rounds).try_fold(x.clone(), |x, _| difference(&x, axis))
+        (0..rounds).try_fold(x, |x, _| difference(&x, axis))
+        }
     };
 
     _search_sorted(values: Arg, right: bool) = |x| x.search_sorted(&values.tensor_with(x)?, right);

@@ -2,10 +2,13 @@
 
 use crate::array::shape::MAX_RANK;
 use crate::ops::views::join::split;
-use crate::py::args::{Dims, Listed, MOST_ROWS, amount, count, inferred_shape, integers, one_of, position};
+use crate::py::args::{
+    Dims, Listed, MOST_ROWS, amount, count, either, inferred_shape, integers, one_of, position,
+};
 use crate::py::data::dtype::PyDType;
 use crate::py::prelude::*;
 use crate::py::tensor::attach::{apply as view_of, apply_all};
+use crate::py::tensor::options::{renamed, starred};
 use crate::py::tensor::rearrange::{diagonal, expanded, matrix_or_diagonal, moved, pieces, rolled, tiled};
 use smallvec::SmallVec;
 
@@ -37,19 +40,27 @@ views! {
     /// This tensor with the shape of `other`.
     reshape_as(other: &PyTensor) = |x| x.reshape(&other.read().t.shape());
     /// Axes in the order given.
-    #[pyo3(signature = (*dims))]
-    permute(dims: &Bound<'_, PyTuple>) = {
-        let order = integers(dims)?;
+    #[pyo3(signature = (*args, dims=None), text_signature = "($self, *dims)")]
+    permute(args: &Bound<'_, PyTuple>, dims: Option<&Bound<'_, PyAny>>) = {
+        let order = integers(&starred("permute", args, [("dims", dims)])?)?;
         move |x| x.permute(&order)
     };
     /// Two axes exchanged.
-    swapaxes(axis0: Whole, axis1: Whole) = |x| x.transpose(axis0.0, axis1.0).named("swapaxes");
+    #[pyo3(
+        signature = (axis0=None, axis1=None, *, dim0=None, dim1=None),
+        text_signature = "($self, axis0, axis1)"
+    )]
+    swapaxes(axis0: Option<Whole>, axis1: Option<Whole>, dim0: Option<Whole>, dim1: Option<Whole>) = {
+        let a = renamed("swapaxes", ["axis0", "dim0"], axis0, dim0)?.0;
+        let b = renamed("swapaxes", ["axis1", "dim1"], axis1, dim1)?.0;
+        move |x| x.transpose(a, b).named("swapaxes")
+    };
     /// Axes moved to new positions, the others in order.
     movedim(source: Dims, destination: Dims) = |x| moved(x, all(&source), all(&destination));
     /// Axes moved to new positions, the others in order.
     moveaxis(source: Dims, destination: Dims) = |x| moved(x, all(&source), all(&destination));
     /// Without the axes of length 1, or only those in `dim`.
-    #[pyo3(signature = (dim=Dims(None), *, axis=None))]
+    #[pyo3(signature = (dim=Dims(None), *, axis=None), text_signature = "($self, dim=None, *, axis=None)")]
     squeeze(dim: Dims, axis: Option<Dims>) = {
         let dims = dim.or(axis)?;
         move |x| x.squeeze(dims.0.as_deref())
@@ -57,7 +68,7 @@ views! {
     /// Broadcast to the shape of `other`.
     expand_as(other: &PyTensor) = |x| x.expand(&other.read().t.shape());
     /// Axes `start_dim` to `end_dim` merged into one.
-    #[pyo3(signature = (start_dim=0, end_dim=-1))]
+    #[pyo3(signature = (start_dim=0, end_dim=-1), text_signature = "($self, start_dim=0, end_dim=-1)")]
     flatten(
         #[pyo3(from_py_with = whole)] start_dim: i64,
         #[pyo3(from_py_with = whole)] end_dim: i64,
@@ -72,7 +83,7 @@ views! {
     /// All axes in reverse order.
     #[getter(T)]
     reversed() = |x| x.permute(&(0..x.rank() as i64).rev().collect::<SmallVec<[i64; MAX_RANK]>>());
-    /// The diagonal of the last two axes of a matrix; see `diagonal` for other axes.
+    /// Returns a view of the diagonal of axes `dim1` and `dim2`, the first two by default, as the last axis.
     #[pyo3(signature = (offset=0, dim1=0, dim2=1))]
     diagonal(
         #[pyo3(from_py_with = whole)] offset: i64,
@@ -82,14 +93,15 @@ views! {
 }
 
 methods! {
+    __reversed__() = |x| if x.rank() == 0 { Ok(x.clone()) } else { x.flip(&[0]) };
     /// Reversed along `dims`. A copy.
-    #[pyo3(signature = (*dims))]
-    flip(dims: &Bound<'_, PyTuple>) = {
-        let axes = integers(dims)?;
+    #[pyo3(signature = (*args, dims=None, axis=None), text_signature = "($self, *dims)")]
+    flip(args: &Bound<'_, PyTuple>, dims: Option<&Bound<'_, PyAny>>, axis: Option<&Bound<'_, PyAny>>) = {
+        let axes = integers(&starred("flip", args, [("dims", dims), ("axis", axis)])?)?;
         move |x| x.flip(&axes)
     };
     /// Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy.
-    #[pyo3(signature = (shifts, dims=Dims(None)))]
+    #[pyo3(signature = (shifts, dims=Dims(None)), text_signature = "($self, shifts, dims=None)")]
     roll(shifts: Dims, dims: Dims) = |x| {
         match &dims.0 {
             Some(dims) => rolled(x, all(&shifts), dims),
@@ -105,22 +117,35 @@ methods! {
     /// A vector as a diagonal matrix, or the diagonal of a matrix. A copy; `diagonal()` gives the view.
     #[pyo3(signature = (diagonal=0))]
     diag(#[pyo3(from_py_with = whole)] diagonal: i64) = |x| matrix_or_diagonal(x, diagonal);
-    /// Sum of the diagonal of a matrix.
-    trace() = |x| diagonal(x, 0, 0, 1).named("trace")?.sum(None, false);
+    /// Sum of the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are
+    /// not two axes.
+    trace() = |x| match x.rank() {
+        2 => diagonal(x, 0, 0, 1).named("trace")?.sum(None, false),
+        _ => Err(Error::shape(format!(
+            "trace: a matrix expected, got shape {}; linalg.trace sums the diagonals of many",
+            x.shape()
+        ))),
+    };
 }
 
 #[pymethods]
 impl PyTensor {
     /// The same elements in row-major order with another shape; one length may be -1. A view if possible.
-    #[pyo3(signature = (*shape))]
-    fn reshape(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let shape = inferred_shape(&integers(shape)?, shape_of(slf).numel())?;
+    #[pyo3(signature = (*args, shape=None), text_signature = "($self, *shape)")]
+    fn reshape<'py>(
+        slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, shape: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        let shape = starred("reshape", args, [("shape", shape)])?;
+        let shape = inferred_shape(&integers(&shape)?, shape_of(slf).numel())?;
         view_of(slf, |x| x.reshape(&shape))
     }
 
     /// The same memory with another shape. Raises ShapeError where the layout would need a copy: use reshape.
-    #[pyo3(signature = (*shape))]
-    fn view(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+    #[pyo3(signature = (*args, size=None), text_signature = "($self, *shape)")]
+    fn view<'py>(
+        slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, size: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        let shape = &starred("view", args, [("size", size)])?;
         if shape.get_item(0).is_ok_and(|first| first.is_instance_of::<PyDType>()) {
             return Err(type_error(
                 "view: lengths of axes expected, got a dtype; .to(dtype) converts, and \
@@ -177,23 +202,39 @@ impl PyTensor {
     }
 
     /// Broadcast to a larger shape without a copy; -1 keeps a length.
-    #[pyo3(signature = (*sizes))]
-    fn expand(slf: &Bound<'_, Self>, sizes: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let wanted = expanded(&shape_of(slf), &integers(sizes)?)?;
+    #[pyo3(signature = (*args, size=None), text_signature = "($self, *sizes)")]
+    fn expand<'py>(
+        slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, size: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        let wanted = expanded(&shape_of(slf), &integers(&starred("expand", args, [("size", size)])?)?)?;
         view_of(slf, |x| x.expand(&wanted))
     }
 
     /// Broadcast to `shape` without a copy.
-    #[pyo3(signature = (*shape))]
-    fn broadcast_to(slf: &Bound<'_, Self>, shape: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        Self::expand(slf, shape)
+    #[pyo3(signature = (*args, size=None), text_signature = "($self, *shape)")]
+    fn broadcast_to<'py>(
+        slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, size: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        Self::expand(slf, args, size)
     }
 
-    /// Axis `dim` split into axes of these lengths; one may be -1.
+    /// Axis `dim` split into axes of these lengths, one of which may be -1. A view. Raises ShapeError where
+    /// the lengths do not multiply to that of the axis.
     fn unflatten(slf: &Bound<'_, Self>, dim: Whole, sizes: Listed) -> PyResult<PyTensor> {
         let own = shape_of(slf);
         let i = own.axis(dim.0, "unflatten")?;
         let parts = inferred_shape(&sizes.0, own.at(i))?;
+        // Of a tensor without elements every shape with a 0 would do.
+        if parts.numel() != own.at(i) {
+            return Err(Error::shape(format!(
+                "unflatten: axis {} of length {} in shape {own} does not split into {:?}; their \
+                 product must be the length",
+                dim.0,
+                own.at(i),
+                sizes.0
+            ))
+            .into());
+        }
         let mut dims = own.to_vec();
         dims.splice(i..=i, parts.iter());
         let wanted = Shape::new(&dims)?;
@@ -212,32 +253,44 @@ impl PyTensor {
     }
 
     /// Parts of `size` elements (or of these sizes) along `dim`, as views.
-    #[pyo3(signature = (split_size, dim=0, *, axis=None))]
+    #[pyo3(
+        signature = (split_size=None, dim=0, *, axis=None, split_size_or_sections=None),
+        text_signature = "($self, split_size, dim=0, *, axis=None)"
+    )]
     fn split<'py>(
-        slf: &Bound<'py, Self>, split_size: Dims, #[pyo3(from_py_with = whole)] dim: i64, axis: Option<Whole>,
+        slf: &Bound<'py, Self>, split_size: Option<&Bound<'py, PyAny>>,
+        #[pyo3(from_py_with = whole)] dim: i64, axis: Option<Whole>,
+        split_size_or_sections: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
+        let names = ["split_size", "split_size_or_sections"];
+        let split_size = renamed("split", names, split_size, split_size_or_sections)?;
         let axis = axis.map_or(dim, |axis| axis.0);
         let length = length_of(slf, axis, "split")?;
-        let sizes = match split_size.0.as_deref() {
-            Some([n]) if *n > 0 => pieces(length, *n as usize),
-            Some(sizes) => sizes.iter().map(|&n| count("split: a size", n)).collect::<PyResult<_>>()?,
-            None => return Err(type_error("split: a size or a sequence of sizes expected")),
+        let sizes = match split_size.extract::<Whole>() {
+            Ok(Whole(n)) if n > 0 => pieces(length, n as usize),
+            Ok(Whole(0)) if length == 0 => vec![0],
+            Ok(Whole(n)) => return Err(value_error(format!("split: a size of 1 or more expected, got {n}"))),
+            Err(_) => {
+                let wrong = format!("split: a size or a list of sizes expected, got {split_size}");
+                let sizes: Listed = split_size.extract().map_err(|_| Error::dtype(wrong))?;
+                sizes.0.iter().map(|&n| count("split: a size", n)).collect::<PyResult<_>>()?
+            }
         };
         views_of(slf, |x| split(x, &sizes, axis))
     }
 
-    /// `chunks` parts of nearly equal length along `dim`, as views.
+    /// `chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones.
     #[pyo3(signature = (chunks, dim=0, *, axis=None))]
     fn chunk<'py>(
         slf: &Bound<'py, Self>, #[pyo3(from_py_with = amount)] chunks: usize,
         #[pyo3(from_py_with = whole)] dim: i64, axis: Option<Whole>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let axis = axis.map_or(dim, |axis| axis.0);
-        if chunks == 0 {
-            return Err(value_error("chunk: at least one part expected, got 0"));
+        let axis = either((dim != 0).then_some(Whole(dim)), axis, Whole(0))?.0;
+        if !(1..=MOST_ROWS).contains(&chunks) {
+            return Err(value_error(format!("chunk: from 1 to {MOST_ROWS} parts expected, got {chunks}")));
         }
         let length = length_of(slf, axis, "chunk")?;
-        let sizes = pieces(length, length.div_ceil(chunks).max(1));
+        let sizes = if length == 0 { vec![0; chunks] } else { pieces(length, length.div_ceil(chunks)) };
         views_of(slf, |x| split(x, &sizes, axis))
     }
 
@@ -259,9 +312,12 @@ impl PyTensor {
     }
 
     /// The tensor laid side by side, `dims[i]` times along axis `i`. A copy.
-    #[pyo3(signature = (*dims))]
-    fn repeat(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let (counts, rank) = (integers(dims)?, self.read().t.rank());
+    #[pyo3(signature = (*args, repeats=None), text_signature = "($self, *dims)")]
+    fn repeat<'py>(
+        &self, args: &Bound<'py, PyTuple>, repeats: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<PyTensor> {
+        let counts = integers(&starred("repeat", args, [("repeats", repeats)])?)?;
+        let rank = self.read().t.rank();
         if counts.len() < rank {
             return Err(value_error(format!(
                 "repeat: {} counts given for {rank} axes; give one for each",
@@ -272,9 +328,9 @@ impl PyTensor {
     }
 
     /// The tensor laid side by side; missing leading counts are 1. A copy.
-    #[pyo3(signature = (*dims))]
-    fn tile(&self, dims: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
-        let given = integers(dims)?;
+    #[pyo3(signature = (*args, dims=None), text_signature = "($self, *dims)")]
+    fn tile<'py>(&self, args: &Bound<'py, PyTuple>, dims: Option<&Bound<'py, PyAny>>) -> PyResult<PyTensor> {
+        let given = integers(&starred("tile", args, [("dims", dims)])?)?;
         let mut counts = vec![1; self.read().t.rank().saturating_sub(given.len())];
         counts.extend(given);
         Ok(tiled(&*self.value()?, &counts)?.into())

@@ -67,7 +67,7 @@ fn strays(t: &Tensor, root: &Tensor) -> bool {
 pub fn gaps(root: &Bound<'_, PyTensor>) -> Option<(Part, usize)> {
     let this = root.read();
     let view = this.view.as_ref().filter(|view| view.apart)?;
-    let part = view.part(&this.t).filter(|part| !part.is_dense() && !part.overlaps())?;
+    let part = view.part(&this.t).filter(|part| !part.is_dense() && !part.overlaps_itself())?;
     Some((part, count(view.root.bind(root.py()), this.t.dtype())))
 }
 

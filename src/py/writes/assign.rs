@@ -2,9 +2,10 @@
 //! are made in Python, by `Tensor._in_place`. Read next: `src/py/writes/inplace.rs`.
 
 use crate::ops::pointwise::binary::Binary;
-use crate::py::data::convert;
+use crate::py::data::{convert, random::check_deviation};
 use crate::py::prelude::*;
 use crate::py::relative::{Compared, clamp};
+use crate::py::tensor::methods::{check_mask, filling};
 use crate::py::writes::inplace::{self, beside};
 
 /// The tensor that a method is of, and that it returns.
@@ -41,6 +42,8 @@ impl PyTensor {
 
     /// Sets elements to `value` where `mask` holds, in place.
     fn masked_fill_<'py>(slf: &This<'py>, mask: AsTensor, value: Arg) -> PyResult<This<'py>> {
+        check_mask("masked_fill_", &mask.0)?;
+        let value = filling("masked_fill_", &slf.read().t, value)?;
         let fill = || {
             let old = refresh(slf)?;
             let fill = value.operand().to_tensor(old.dtype(), &old)?;
@@ -109,18 +112,34 @@ assignments! {
         let moved = || x.add(&end.tensor_with(x)?.sub(x)?.mul(weight.operand())?);
         moved().named("lerp")
     };
-    /// Fills with uniform numbers on `[low, high)`, in place.
-    #[pyo3(signature = (low=0.0, high=1.0))]
-    uniform_(low: f64, high: f64) = "uniform",
-        |x| Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low);
-    /// Fills with normal numbers of this mean and standard deviation, in place.
+    /// Fills with uniform numbers on `[low, high)`, in place. Raises ValueError where `low` exceeds `high`.
+    #[pyo3(
+        signature = (low=None, high=None, *, from=None, to=None),
+        text_signature = "($self, low=0.0, high=1.0)"
+    )]
+    uniform_(low: Option<f64>, high: Option<f64>, from: Option<f64>, to: Option<f64>) = "uniform", |x| {
+        let (low, high) = (low.or(from).unwrap_or(0.0), high.or(to).unwrap_or(1.0));
+        if low > high {
+            return Err(Error::value(format!("uniform_: low must not exceed high, got {low} and {high}")));
+        }
+        Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)
+    };
+    /// Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a
+    /// negative `std`.
     #[pyo3(signature = (mean=0.0, std=1.0))]
-    normal_(mean: f64, std: f64) = "normal",
-        |x| Tensor::randn(x.shape(), x.dtype(), x.device())?.mul(std)?.add(mean);
-    /// Fills with ones and zeros, ones with probability `p`, in place.
+    normal_(mean: f64, std: f64) = "normal", |x| {
+        check_deviation("normal_", &Arg::Float(std))?;
+        Tensor::randn(x.shape(), x.dtype(), x.device())?.mul(std)?.add(mean)
+    };
+    /// Fills with ones and zeros, ones with probability `p`, in place. Raises ValueError where `p` is outside
+    /// of 0 to 1.
     #[pyo3(signature = (p=0.5))]
-    bernoulli_(p: f64) = "bernoulli",
-        |x| Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype());
+    bernoulli_(p: f64) = "bernoulli", |x| {
+        if !(0.0..=1.0).contains(&p) {
+            return Err(Error::value(format!("bernoulli_: p is a probability between 0 and 1, got {p}")));
+        }
+        Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype())
+    };
 }
 
 fn scaled(other: Arg, alpha: Option<f64>) -> PyResult<Arg> {

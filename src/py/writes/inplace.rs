@@ -194,13 +194,19 @@ pub fn fill_where(slf: &Bound<'_, PyTensor>, name: &str, mask: &Tensor, value: &
 #[pymethods]
 impl PyTensor {
     /// Stores `value`, the result of the operation `name` for which this tensor was given as `out`.
-    fn _store(slf: &Bound<'_, Self>, name: &str, value: AsTensor) -> PyResult<()> {
+    pub fn _store(slf: &Bound<'_, Self>, name: &str, value: AsTensor) -> PyResult<()> {
+        let (own, shape) = (slf.read().t.shape(), value.0.shape());
+        if own != shape {
+            return Err(
+                Error::shape(format!("{name}: out has shape {own}, expected {shape} as the result")).into()
+            );
+        }
         update(slf, name, |_, _| Ok(value.0))
     }
 
     /// Replaces the elements by the result of method `name`; `x.exp_()` is `x._in_place("exp")`.
     #[pyo3(signature = (name, *args, **kwargs))]
-    fn _in_place<'py>(
+    pub fn _in_place<'py>(
         slf: &Bound<'py, Self>, name: &str, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, Self>> {
         if kwargs.is_none()

@@ -49,7 +49,10 @@ impl PyTensor {
     }
 
     /// Adds rows of `source` along `dim` at a vector of indices, in place.
-    #[pyo3(signature = (dim, index, source, *, alpha=Arg::Int(1)))]
+    #[pyo3(
+        signature = (dim, index, source, *, alpha=Arg::Int(1)),
+        text_signature = "($self, dim, index, source, *, alpha=1)"
+    )]
     fn index_add_<'py>(
         slf: &This<'py>, #[pyo3(from_py_with = whole)] dim: i64, index: AsTensor, source: Relative<'py>,
         alpha: Arg,

@@ -57,6 +57,15 @@ class _Lazy(Module):
     _real: type[Module]
     _axis = -1
     _size_of: Any
+    __signature__: inspect.Signature
+
+    def __init_subclass__(cls, of: type[Module] | None = None, axis: int = -1, size_of: Any = None) -> None:
+        """Sets the layer, the axis of the input that has the size, and how the shape of a weight tells it."""
+        super().__init_subclass__()
+        if of is not None:
+            cls._real, cls._axis, cls._size_of = of, axis, staticmethod(size_of)
+            signature = inspect.signature(of)
+            cls.__signature__ = signature.replace(parameters=list(signature.parameters.values())[1:])
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Takes the arguments of the layer without the first."""
@@ -118,17 +127,6 @@ class _Lazy(Module):
         return ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
 
 
-def _lazy(real: type[Module], axis: int, what: str, size_of: Any) -> Any:
-    members = {
-        "_size_of": staticmethod(size_of),
-        "__doc__": f"`{real.__name__}` that takes the number of {what} from its first input.",
-        "__module__": __name__,
-        "_real": real,
-        "_axis": axis,
-    }
-    return type(f"Lazy{real.__name__}", (_Lazy,), members)
-
-
 def _of_columns(shape: tuple[int, ...], groups: int) -> int:
     """The size from the shape of a weight `(out, in / groups, ..)`."""
     return shape[1] * groups
@@ -140,19 +138,53 @@ def _of_rows(shape: tuple[int, ...], groups: int) -> int:
 
 
 # Channels stand in front of the spatial axes; those of batch norm behind the batch.
-LazyLinear = _lazy(Linear, -1, "input features", _of_columns)
-LazyConv1d, LazyConv2d, LazyConv3d = (
-    _lazy(real, axis, "input channels", _of_columns)
-    for real, axis in ((Conv1d, -2), (Conv2d, -3), (Conv3d, -4))
-)
-LazyConvTranspose1d, LazyConvTranspose2d, LazyConvTranspose3d = (
-    _lazy(real, axis, "input channels", _of_rows)
-    for real, axis in ((ConvTranspose1d, -2), (ConvTranspose2d, -3), (ConvTranspose3d, -4))
-)
-LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d = (
-    _lazy(real, axis, "channels", _of_rows)
-    for real, axis in ((InstanceNorm1d, -2), (InstanceNorm2d, -3), (InstanceNorm3d, -4))
-)
-LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d = (
-    _lazy(real, 1, "channels", _of_rows) for real in (BatchNorm1d, BatchNorm2d, BatchNorm3d)
-)
+class LazyLinear(_Lazy, of=Linear, size_of=_of_columns):
+    """`Linear` that takes the number of input features from its first input."""
+
+
+class LazyConv1d(_Lazy, of=Conv1d, axis=-2, size_of=_of_columns):
+    """`Conv1d` that takes the number of input channels from its first input."""
+
+
+class LazyConv2d(_Lazy, of=Conv2d, axis=-3, size_of=_of_columns):
+    """`Conv2d` that takes the number of input channels from its first input."""
+
+
+class LazyConv3d(_Lazy, of=Conv3d, axis=-4, size_of=_of_columns):
+    """`Conv3d` that takes the number of input channels from its first input."""
+
+
+class LazyConvTranspose1d(_Lazy, of=ConvTranspose1d, axis=-2, size_of=_of_rows):
+    """`ConvTranspose1d` that takes the number of input channels from its first input."""
+
+
+class LazyConvTranspose2d(_Lazy, of=ConvTranspose2d, axis=-3, size_of=_of_rows):
+    """`ConvTranspose2d` that takes the number of input channels from its first input."""
+
+
+class LazyConvTranspose3d(_Lazy, of=ConvTranspose3d, axis=-4, size_of=_of_rows):
+    """`ConvTranspose3d` that takes the number of input channels from its first input."""
+
+
+class LazyInstanceNorm1d(_Lazy, of=InstanceNorm1d, axis=-2, size_of=_of_rows):
+    """`InstanceNorm1d` that takes the number of channels from its first input."""
+
+
+class LazyInstanceNorm2d(_Lazy, of=InstanceNorm2d, axis=-3, size_of=_of_rows):
+    """`InstanceNorm2d` that takes the number of channels from its first input."""
+
+
+class LazyInstanceNorm3d(_Lazy, of=InstanceNorm3d, axis=-4, size_of=_of_rows):
+    """`InstanceNorm3d` that takes the number of channels from its first input."""
+
+
+class LazyBatchNorm1d(_Lazy, of=BatchNorm1d, axis=1, size_of=_of_rows):
+    """`BatchNorm1d` that takes the number of channels from its first input."""
+
+
+class LazyBatchNorm2d(_Lazy, of=BatchNorm2d, axis=1, size_of=_of_rows):
+    """`BatchNorm2d` that takes the number of channels from its first input."""
+
+
+class LazyBatchNorm3d(_Lazy, of=BatchNorm3d, axis=1, size_of=_of_rows):
+    """`BatchNorm3d` that takes the number of channels from its first input."""

@@ -1,5 +1,7 @@
 """Losses as layers: one row each, over the functions of `functional/loss.py`."""
 
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from wengert._core import Tensor
@@ -20,6 +22,34 @@ class _Loss(Module):
     _tensors: tuple[str, ...] = ()
     _settings: dict[str, Any] = {}  # noqa: RUF012 (one table per class, never written)
     _order: tuple[str, ...] = ()
+    __signature__: inspect.Signature
+
+    def __init_subclass__(
+        cls,
+        function: Callable[..., Tensor] | None = None,
+        tensors: str = "",
+        order: str = "",
+        **settings: Any,
+    ) -> None:
+        """Sets the function, its tensor settings and its plain ones, and their signature, in an `order` of their own
+        if there is one; further subclasses inherit all of it.
+        """
+        super().__init_subclass__()
+        if function is None:
+            return
+        cls._function, cls._tensors, cls._order = (
+            staticmethod(function),
+            tuple(tensors.split()),
+            tuple(order.split()),
+        )
+        cls._settings = settings if "reduction" in settings else {**settings, "reduction": "mean"}
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        cls.__signature__ = inspect.Signature(
+            [
+                inspect.Parameter(name, kind, default=cls._settings.get(name))
+                for name in cls._order or (*cls._tensors, *cls._settings)
+            ]
+        )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Takes tensor settings first, then plain settings, by position or keyword;
@@ -67,54 +97,134 @@ class _Loss(Module):
         )
 
 
-def _layer(name: str, function: Any, tensors: tuple[str, ...] = (), order: str = "", **settings: Any) -> Any:
-    doc = f"Layer of `nn.functional.{function.__name__}`. {(function.__doc__ or '').strip().splitlines()[0]}"
-    members = {
-        "__doc__": doc,
-        "__module__": __name__,
-        "_function": staticmethod(function),
-        "_tensors": tensors,
-        "_order": tuple(order.split()),
-        "_settings": {**settings} if "reduction" in settings else {**settings, "reduction": "mean"},
-    }
-    return type(name, (_Loss,), members)
+class CrossEntropyLoss(
+    _Loss,
+    function=F.cross_entropy,
+    tensors="weight",
+    ignore_index=-100,
+    reduction="mean",
+    label_smoothing=0.0,
+):
+    """Layer of `nn.functional.cross_entropy`.
+
+    `logsumexp(x) - x[target]` of logits; its gradient is softmax minus target.
+    """
 
 
-CrossEntropyLoss = _layer(
-    "CrossEntropyLoss", F.cross_entropy, ("weight",), ignore_index=-100, reduction="mean", label_smoothing=0.0
-)
-NLLLoss = _layer("NLLLoss", F.nll_loss, ("weight",), ignore_index=-100)
-BCELoss = _layer("BCELoss", F.binary_cross_entropy, ("weight",))
-BCEWithLogitsLoss = _layer(
-    "BCEWithLogitsLoss",
-    F.binary_cross_entropy_with_logits,
-    ("weight", "pos_weight"),
-    "weight reduction pos_weight",
-)
-KLDivLoss = _layer("KLDivLoss", F.kl_div, reduction="mean", log_target=False)
-MSELoss = _layer("MSELoss", F.mse_loss)
-L1Loss = _layer("L1Loss", F.l1_loss)
-SmoothL1Loss = _layer("SmoothL1Loss", F.smooth_l1_loss, reduction="mean", beta=1.0)
-HuberLoss = _layer("HuberLoss", F.huber_loss, reduction="mean", delta=1.0)
-PoissonNLLLoss = _layer("PoissonNLLLoss", F.poisson_nll_loss, log_input=True, full=False, eps=1e-8)
-GaussianNLLLoss = _layer("GaussianNLLLoss", F.gaussian_nll_loss, full=False, eps=1e-6)
-HingeEmbeddingLoss = _layer("HingeEmbeddingLoss", F.hinge_embedding_loss, margin=1.0)
-MarginRankingLoss = _layer("MarginRankingLoss", F.margin_ranking_loss, margin=0.0)
-SoftMarginLoss = _layer("SoftMarginLoss", F.soft_margin_loss)
-TripletMarginLoss = _layer(
-    "TripletMarginLoss", F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False
-)
-CosineEmbeddingLoss = _layer("CosineEmbeddingLoss", F.cosine_embedding_loss, margin=0.0)
-MultiMarginLoss = _layer(
-    "MultiMarginLoss", F.multi_margin_loss, ("weight",), "p margin weight reduction", p=1, margin=1.0
-)
-MultiLabelMarginLoss = _layer("MultiLabelMarginLoss", F.multilabel_margin_loss)
-MultiLabelSoftMarginLoss = _layer("MultiLabelSoftMarginLoss", F.multilabel_soft_margin_loss, ("weight",))
-TripletMarginWithDistanceLoss = _layer(
-    "TripletMarginWithDistanceLoss",
-    F.triplet_margin_with_distance_loss,
-    distance_function=None,
-    margin=1.0,
-    swap=False,
-)
-CTCLoss = _layer("CTCLoss", F.ctc_loss, blank=0, reduction="mean", zero_infinity=False)
+class NLLLoss(_Loss, function=F.nll_loss, tensors="weight", ignore_index=-100):
+    """Layer of `nn.functional.nll_loss`: `-x[target]` of log-probabilities."""
+
+
+class BCELoss(_Loss, function=F.binary_cross_entropy, tensors="weight"):
+    """Layer of `nn.functional.binary_cross_entropy`: `-t log p - (1 - t) log(1 - p)` of probabilities."""
+
+
+class BCEWithLogitsLoss(
+    _Loss,
+    function=F.binary_cross_entropy_with_logits,
+    tensors="weight pos_weight",
+    order="weight reduction pos_weight",
+):
+    """Layer of `nn.functional.binary_cross_entropy_with_logits`: `max(x, 0) - x t + log(1 + exp(-|x|))` of logits."""
+
+
+class KLDivLoss(_Loss, function=F.kl_div, reduction="mean", log_target=False):
+    """Layer of `nn.functional.kl_div`.
+
+    `t (log t - x)` of log-probabilities; `reduction="batchmean"` divides the sum by the first axis.
+    """
+
+
+class MSELoss(_Loss, function=F.mse_loss):
+    """Layer of `nn.functional.mse_loss`: `(x - t)^2`."""
+
+
+class L1Loss(_Loss, function=F.l1_loss):
+    """Layer of `nn.functional.l1_loss`: `|x - t|`; its derivative at 0 is 0."""
+
+
+class SmoothL1Loss(_Loss, function=F.smooth_l1_loss, reduction="mean", beta=1.0):
+    """Layer of `nn.functional.smooth_l1_loss`.
+
+    The Huber loss divided by `beta`; the absolute error for `beta = 0`.
+    """
+
+
+class HuberLoss(_Loss, function=F.huber_loss, reduction="mean", delta=1.0):
+    """Layer of `nn.functional.huber_loss`.
+
+    `d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964).
+    """
+
+
+class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss, log_input=True, full=False, eps=1e-8):
+    """Layer of `nn.functional.poisson_nll_loss`: `exp(x) - t x` of log-rates, or `x - t log(x + eps)` of rates."""
+
+
+class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss, full=False, eps=1e-6):
+    """Layer of `nn.functional.gaussian_nll_loss`: `(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`."""
+
+
+class HingeEmbeddingLoss(_Loss, function=F.hinge_embedding_loss, margin=1.0):
+    """Layer of `nn.functional.hinge_embedding_loss`.
+
+    `x` where the target is 1, `max(0, margin - x)` where it is -1.
+    """
+
+
+class MarginRankingLoss(_Loss, function=F.margin_ranking_loss, margin=0.0):
+    """Layer of `nn.functional.margin_ranking_loss`: `max(0, margin - t (x1 - x2))` for targets 1 and -1."""
+
+
+class SoftMarginLoss(_Loss, function=F.soft_margin_loss):
+    """Layer of `nn.functional.soft_margin_loss`: `log(1 + exp(-t x))` for targets 1 and -1."""
+
+
+class TripletMarginLoss(_Loss, function=F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False):
+    """Layer of `nn.functional.triplet_margin_loss`: `max(0, d(a, p) - d(a, n) + margin)` over the last axis."""
+
+
+class CosineEmbeddingLoss(_Loss, function=F.cosine_embedding_loss, margin=0.0):
+    """Layer of `nn.functional.cosine_embedding_loss`.
+
+    `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
+    """
+
+
+class MultiMarginLoss(
+    _Loss, function=F.multi_margin_loss, tensors="weight", order="p margin weight reduction", p=1, margin=1.0
+):
+    """Layer of `nn.functional.multi_margin_loss`.
+
+    `sum(max(0, margin - x[target] + x[i]) ** p) / C` over the other classes.
+    """
+
+
+class MultiLabelMarginLoss(_Loss, function=F.multilabel_margin_loss):
+    """Layer of `nn.functional.multilabel_margin_loss`.
+
+    `sum(max(0, 1 - x[j] + x[i])) / C` over labels `j` and other classes `i`.
+    """
+
+
+class MultiLabelSoftMarginLoss(_Loss, function=F.multilabel_soft_margin_loss, tensors="weight"):
+    """Layer of `nn.functional.multilabel_soft_margin_loss`.
+
+    The mean over classes of binary cross-entropies of `sigmoid(input)`.
+    """
+
+
+class TripletMarginWithDistanceLoss(
+    _Loss, function=F.triplet_margin_with_distance_loss, distance_function=None, margin=1.0, swap=False
+):
+    """Layer of `nn.functional.triplet_margin_with_distance_loss`.
+
+    The triplet loss with any distance, the Euclidean one by default.
+    """
+
+
+class CTCLoss(_Loss, function=F.ctc_loss, blank=0, reduction="mean", zero_infinity=False):
+    """Layer of `nn.functional.ctc_loss`.
+
+    `-log p(targets)`, summed over all alignments with repeated labels and blanks.
+    """

@@ -1,7 +1,6 @@
 """Padding layers, a row of the table for each kind and number of spatial axes, over `nn.functional.pad`."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import wengert as wg
 from wengert._core import Tensor
@@ -15,6 +14,11 @@ class _Pad(Module):
 
     _axes = 0
     _mode = "constant"
+
+    def __init_subclass__(cls, axes: int = 0, mode: str | None = None) -> None:
+        """Sets how many axes are enlarged, and with what."""
+        super().__init_subclass__()
+        cls._axes, cls._mode = axes or cls._axes, mode or cls._mode
 
     def __init__(self, padding: int | Sequence[int]) -> None:
         """`(before, after)` of the last axis, then of the one before it, and so on; or one number for all."""
@@ -55,29 +59,61 @@ class _ConstantPad(_Pad):
         return f"padding={self.padding}, value={self.value}"
 
 
-def _layers(name: str, base: type[_Pad], mode: str, with_what: str) -> list[Any]:
-    """The layers of one kind, for one, two and three axes."""
-    made = []
-    for axes in (1, 2, 3):
-        members = {
-            "__doc__": f"Enlarges the last {axes} axes with {with_what}." if axes > 1
-            else f"Enlarges the last axis with {with_what}.",
-            "__module__": __name__,
-            "_axes": axes,
-            "_mode": mode,
-        }  # fmt: skip
-        made.append(type(f"{name}{axes}d", (base,), members))
-    return made
+class ZeroPad1d(_Pad, axes=1):
+    """Enlarges the last axis with zeros."""
 
 
-ZeroPad1d, ZeroPad2d, ZeroPad3d = _layers("ZeroPad", _Pad, "constant", "zeros")
-ConstantPad1d, ConstantPad2d, ConstantPad3d = _layers("ConstantPad", _ConstantPad, "constant", "a number")
-ReflectionPad1d, ReflectionPad2d, ReflectionPad3d = _layers(
-    "ReflectionPad", _Pad, "reflect", "what is inside, mirrored at the outermost elements"
-)
-ReplicationPad1d, ReplicationPad2d, ReplicationPad3d = _layers(
-    "ReplicationPad", _Pad, "replicate", "the outermost elements"
-)
-CircularPad1d, CircularPad2d, CircularPad3d = _layers(
-    "CircularPad", _Pad, "circular", "what is at the other end"
-)
+class ZeroPad2d(_Pad, axes=2):
+    """Enlarges the last 2 axes with zeros."""
+
+
+class ZeroPad3d(_Pad, axes=3):
+    """Enlarges the last 3 axes with zeros."""
+
+
+class ConstantPad1d(_ConstantPad, axes=1):
+    """Enlarges the last axis with a number."""
+
+
+class ConstantPad2d(_ConstantPad, axes=2):
+    """Enlarges the last 2 axes with a number."""
+
+
+class ConstantPad3d(_ConstantPad, axes=3):
+    """Enlarges the last 3 axes with a number."""
+
+
+class ReflectionPad1d(_Pad, axes=1, mode="reflect"):
+    """Enlarges the last axis with what is inside, mirrored at the outermost elements."""
+
+
+class ReflectionPad2d(_Pad, axes=2, mode="reflect"):
+    """Enlarges the last 2 axes with what is inside, mirrored at the outermost elements."""
+
+
+class ReflectionPad3d(_Pad, axes=3, mode="reflect"):
+    """Enlarges the last 3 axes with what is inside, mirrored at the outermost elements."""
+
+
+class ReplicationPad1d(_Pad, axes=1, mode="replicate"):
+    """Enlarges the last axis with the outermost elements."""
+
+
+class ReplicationPad2d(_Pad, axes=2, mode="replicate"):
+    """Enlarges the last 2 axes with the outermost elements."""
+
+
+class ReplicationPad3d(_Pad, axes=3, mode="replicate"):
+    """Enlarges the last 3 axes with the outermost elements."""
+
+
+class CircularPad1d(_Pad, axes=1, mode="circular"):
+    """Enlarges the last axis with what is at the other end."""
+
+
+class CircularPad2d(_Pad, axes=2, mode="circular"):
+    """Enlarges the last 2 axes with what is at the other end."""
+
+
+class CircularPad3d(_Pad, axes=3, mode="circular"):
+    """Enlarges the last 3 axes with what is at the other end."""

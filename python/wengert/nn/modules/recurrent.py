@@ -158,7 +158,7 @@ class _Recurrent(Module):
         return [[self.__dict__[name] for name in names if name in self._parameter_names] for names in named]
 
     def flatten_parameters(self) -> None:
-        """Nothing: accepted for programs written for PyTorch."""
+        """Does nothing; accepted for programs written for PyTorch."""
 
     def _run(self, x: Tensor, layout: Layout, start: State, suffix: str) -> tuple[Tensor, State]:
         """One layer in one direction: its outputs in the layout of `x`, and the last state.

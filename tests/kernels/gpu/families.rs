@@ -3,6 +3,7 @@
 use super::super::{copy, gather, matmul, norm, random, recurrence, reduce, scan};
 use super::{host, ramp, up, values};
 use crate::array::buffer::Device;
+use crate::array::dtype::Truth;
 use crate::array::shape::Axes;
 use crate::cpu;
 use crate::error::Kind;
@@ -108,9 +109,9 @@ gpu_test!(extremes_and_truth, {
     assert_eq!(values::<f32>(&reduce::max(&x, Axes::one(1), false)?)?, [3.0, f32::NEG_INFINITY]);
     assert_eq!(values::<i32>(&reduce::argmax(&x, 1, false)?)?, [1, 0]);
     assert_eq!(values::<i32>(&reduce::argmin(&x, 0, true)?)?, [1, 1, 1]);
-    let flags = up(&[false, true, true, true], &[2, 2])?;
-    assert_eq!(values::<bool>(&reduce::max(&flags, Axes::one(0), false)?)?, [true, true]);
-    assert_eq!(values::<bool>(&reduce::min(&flags, Axes::one(1), false)?)?, [false, true]);
+    let flags = up(&[false, true, true, true].map(Truth::from), &[2, 2])?;
+    assert_eq!(values::<Truth>(&reduce::max(&flags, Axes::one(0), false)?)?, [true, true]);
+    assert_eq!(values::<Truth>(&reduce::min(&flags, Axes::one(1), false)?)?, [false, true]);
     let none = up::<f32>(&[], &[0, 2])?;
     assert_eq!(values::<f32>(&reduce::sum(&none, Axes::one(0), false)?)?, [0.0, 0.0]);
     assert_eq!(values::<f32>(&reduce::prod(&none, Axes::one(0), false)?)?, [1.0, 1.0]);

@@ -2,6 +2,7 @@
 
 use super::{copy, create, logic, map};
 use crate::arguments::logic::{Logic, Relation};
+use crate::array::dtype::Truth;
 use crate::gpu;
 use crate::gpu::kernels::prelude::*;
 use crate::math::real::{Pointwise, PointwiseInt, Real};
@@ -70,7 +71,7 @@ gpu_test!(transfers_keep_every_bit, {
     let back = gpu::download(&gpu::upload(&x, 0)?)?;
     let bits = |a: &Array| a.slice::<f32>().map(|s| s.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
     assert_eq!(bits(&back)?, bits(&x)?);
-    assert_eq!(values::<bool>(&up(&[true, false, true], &[3])?)?, [true, false, true]);
+    assert_eq!(values::<Truth>(&up(&[true, false, true].map(Truth::from), &[3])?)?, [true, false, true]);
     let halves: Vec<f16> = (0..7).map(|i| f16::from_f32(i as f32 * 0.3)).collect();
     let x = up(&halves, &[7])?;
     assert_eq!(values::<f16>(&x)?, halves);
@@ -112,7 +113,7 @@ gpu_test!(strided_copies_and_casts, {
     };
     assert_eq!(values::<f32>(&reversed)?[..3], [23.0, 21.0, 19.0]);
     assert_eq!(values::<i32>(&copy::cast(&permuted, DType::I32)?)?[1], 4);
-    assert_eq!(values::<bool>(&copy::cast(&x, DType::Bool)?)?[..2], [false, true]);
+    assert_eq!(values::<Truth>(&copy::cast(&x, DType::Bool)?)?[..2], [false, true]);
 });
 
 gpu_test!(halves_round_to_nearest_even, {
@@ -165,7 +166,7 @@ gpu_test!(rules_run_on_every_dtype_and_layout, {
     let b = up(&[2i32, 2, -2, -2, 0, -1], &[6])?;
     let out = values::<i32>(&map::pointwise_int([&a, &b], DivMax)?)?;
     assert_eq!(out, [103, 98, -102, -97, 0, -2]);
-    let mask = up(&[true, false, true], &[3, 1])?;
+    let mask = up(&[true, false, true].map(Truth::from), &[3, 1])?;
     let picked = logic::select(&mask, &x, &gpu::scalar(0, -1.0, DType::F32)?)?;
     assert_eq!(values::<f32>(&picked)?, [0.0, 1.0, 2.0, 3.0, -1.0, -1.0, -1.0, -1.0, 8.0, 9.0, 10.0, 11.0]);
 });
@@ -182,13 +183,13 @@ gpu_test!(relations_and_connectives, {
         (Relation::Ge, [false, true, false, true]),
     ];
     for (relation, expected) in table {
-        assert_eq!(values::<bool>(&logic::compare(&x, &y, relation)?)?, expected, "{relation:?}");
+        assert_eq!(values::<Truth>(&logic::compare(&x, &y, relation)?)?, expected, "{relation:?}");
     }
     let i = up(&[i32::MAX, -1], &[2])?;
     let j = up(&[i32::MAX - 1, 1], &[2])?;
-    assert_eq!(values::<bool>(&logic::compare(&i, &j, Relation::Gt)?)?, [true, false]);
-    let a = up(&[false, false, true, true], &[4])?;
-    let b = up(&[false, true, false, true], &[4])?;
+    assert_eq!(values::<Truth>(&logic::compare(&i, &j, Relation::Gt)?)?, [true, false]);
+    let a = up(&[false, false, true, true].map(Truth::from), &[4])?;
+    let b = up(&[false, true, false, true].map(Truth::from), &[4])?;
     let table = [
         (Logic::And, &[&a, &b][..], [false, false, false, true]),
         (Logic::Or, &[&a, &b], [false, true, true, true]),
@@ -196,7 +197,7 @@ gpu_test!(relations_and_connectives, {
         (Logic::Not, &[&a], [true, true, false, false]),
     ];
     for (logic, x, expected) in table {
-        assert_eq!(values::<bool>(&logic::logical(logic, x)?)?, expected, "{logic:?}");
+        assert_eq!(values::<Truth>(&logic::logical(logic, x)?)?, expected, "{logic:?}");
     }
     let n = create::arange(0, 3.0, -0.5, 4, DType::F32)?;
     assert_eq!(values::<f32>(&n)?, [3.0, 2.5, 2.0, 1.5]);
