@@ -114,7 +114,12 @@ RETURNS = {
         pair="aminmax qr slogdet",
         any_="tolist item __reduce__ __dlpack__ __array_namespace__",
     ),
-    **typed(int_="get_num_threads", bool_="is_grad_enabled is_autocast_enabled"),
+    **typed(
+        int_="get_num_threads seed initial_seed",
+        bool_="is_grad_enabled is_autocast_enabled is_inference_mode_enabled",
+    ),
+    "get_autocast_dtype": "_dtype | None",
+    "get_rng_state": f"tuple[{INT}, {INT}]",
     "__complex__": "builtins.complex",
     "register_post_accumulate_grad_hook": "HookHandle",
     "register_hook": "HookHandle",

@@ -218,6 +218,7 @@ class Tensor:
     def __rmod__(self, value: _Operand, /) -> Tensor: ...
     def __rmul__(self, value: _Operand, /) -> Tensor: ...
     def __ror__(self, value: _Operand, /) -> Tensor: ...
+    def __round__(self, /, ndigits: Any = None) -> Tensor: ...
     def __rpow__(self, value: _Operand, mod: Any = None, /) -> Tensor: ...
     def __rrshift__(self, value: _Operand, /) -> Tensor: ...
     def __rshift__(self, value: _Operand, /) -> Tensor: ...
@@ -2023,11 +2024,11 @@ def gelu_tanh_(input: Tensor) -> Tensor:
     """`gelu_tanh`, in place."""
 def ger(input: _Input, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
-def get_autocast_dtype(device_type: Any = None) -> Any:
+def get_autocast_dtype(device_type: Any = None) -> _dtype | None:
     """The low precision of the autocast region in force, on every device; None outside. Raises ValueError for a `device_type` that names no device."""
 def get_num_threads() -> builtins.int:
     """The number of CPU threads that large operations use."""
-def get_rng_state() -> Any:
+def get_rng_state() -> tuple[builtins.int, builtins.int]:
     """Seed and position of the default random stream."""
 def greater(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """`self > other`, elementwise, as bools."""
@@ -2081,7 +2082,7 @@ def index_reduce(input: _Input, dim: builtins.int, index: _Operand, source: Tens
     """`input` with the slices of `source` combined along `dim` at the places that the vector `index` names."""
 def index_select(input: _Input, dim: _Dims, index: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
-def initial_seed() -> Any:
+def initial_seed() -> builtins.int:
     """The seed of the default random stream: of the last `manual_seed` or `seed`, at first one that the system gave."""
 def inner(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Products summed over the last axis of both."""
@@ -2097,7 +2098,7 @@ def is_grad_enabled() -> builtins.bool:
     """Whether operations are recorded at the moment."""
 def is_inference(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Whether the memory was made in `inference_mode()`: no tape keeps it, and nothing outside writes it."""
-def is_inference_mode_enabled() -> Any:
+def is_inference_mode_enabled() -> builtins.bool:
     """Whether inference mode is on."""
 def is_nonzero(input: _Input) -> builtins.bool:
     """Whether the only element is not zero."""
@@ -2405,7 +2406,7 @@ def scatter_add(input: _Input, dim: _Dims, index: _Operand, src: Tensor, *, out:
     """This tensor with the elements of `src` added at `index` along `dim`."""
 def scatter_reduce(input: _Input, dim: builtins.int, index: _Operand, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
     """`input` with the elements of `src` combined at the places that `index` names along `dim`."""
-def seed() -> Any:
+def seed() -> builtins.int:
     """Starts the default random stream over with a seed from the system, and returns that seed."""
 def select(input: _Input, dim: _Dims, index: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """The element at `index` along `dim`, without that axis."""
