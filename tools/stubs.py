@@ -1,14 +1,17 @@
-"""Write the type stub of the extension from the built module; `--check` compares and writes nothing.
+"""Write the type stub of the extension and the list of functions; `--check` compares and writes nothing.
 
-The built package is the only source: compiled signatures from `__text_signature__`, with types from
-`tools/stub_types.py`; what Python code defines, from its annotations. Documentation is the first paragraph of each
-docstring. The output depends on the package alone, so CI can compare it.
+`_core.pyi` is the extension, `_functions.py` imports by name what `wengert` has of functions. The built package is the
+only source: compiled signatures from `__text_signature__`, with types from `tools/stub_types.py`; what Python code
+defines, from its annotations. Documentation is the first paragraph of each docstring. The output depends on the
+package alone, so CI can compare it.
 """
 
 import argparse
+import ast
 import difflib
 import importlib
 import inspect
+import pkgutil
 import sys
 import textwrap
 import types
@@ -23,12 +26,15 @@ from stub_types import (  # type: ignore[import-not-found]
     COMPARISONS,
     CORE_HEADER,
     EXCEPTIONS,
+    FUNCTIONS_HEADER,
+    INTERNAL,
     MAKERS,
     MANY,
     OF_ANY_CLASS,
     OVERLOADS,
     PARAMETERS,
     PROPERTIES,
+    REPLACED,
     RETURNS,
     WRITABLE,
     Types,
@@ -291,10 +297,49 @@ def function_of_method(name: str, function: object, owner: type) -> str:
     return definition(name, ", ".join(listed), returned, summary(function))
 
 
+def imports(module: str, names: list[str]) -> str:
+    """An import, one name a line."""
+    return f"from {module} import (\n{''.join(f'    {name},' + chr(10) for name in names)})\n"
+
+
+def generate_functions(package: types.ModuleType) -> str:
+    """The list of functions: builtins of the core that the package does not import itself, and what Python code
+    composes of others; families are the modules of `composed`.
+    """
+    tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
+    elsewhere = {
+        name.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom) and node.module != "wengert._functions"
+        for name in node.names
+    }
+    core = package._core
+    listed = {name for name, value in vars(core).items() if inspect.isbuiltin(value) and name[0] != "_"}
+    parts = {"wengert._core": sorted(listed - elsewhere - INTERNAL)}
+    parts["wengert._tensordot"] = ["tensordot"]
+    for _, name, _ in pkgutil.iter_modules([str(PACKAGE / "composed")]):
+        family = importlib.import_module(f"wengert.composed.{name}")
+        own = {n: getattr(family, n) for n in getattr(family, "__all__", [])}
+        # A method that is no function is the method itself.
+        names = [
+            n
+            for n, value in own.items()
+            if (not hasattr(core, n) or n in REPLACED) and value is not vars(package.Tensor).get(n)
+        ]
+        if names and name[0] != "_":
+            parts[family.__name__] = sorted(names)
+    parts["wengert._core"] = [name for name in parts["wengert._core"] if name not in REPLACED]
+    everything = sorted(name for names in parts.values() for name in names)
+    lists = "".join(imports(module, names) for module, names in parts.items())
+    exported = "".join(f'    "{name}",\n' for name in everything)
+    return f"{FUNCTIONS_HEADER}{lists}\n__all__ = [\n{exported}]\n"
+
+
 def stubs() -> dict[Path, str]:
-    """Every generated stub: where it lies, and its text."""
+    """Every generated file: where it lies, and its text."""
     return {
         PACKAGE / "_core.pyi": generate(importlib.import_module("wengert._core")),
+        PACKAGE / "_functions.py": generate_functions(importlib.import_module("wengert")),
     }
 
 

@@ -24,7 +24,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).resolve()
 SECTION = "## Add an elementwise operation"
-STUBS = {"python/wengert/_core.pyi"}
+STUBS = {"python/wengert/_core.pyi", "python/wengert/_functions.py"}
 #: Per language of a code block: the file it goes into, and what it is put behind (the last match).
 PLACES = {
     "rust": (

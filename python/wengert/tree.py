@@ -35,7 +35,7 @@ class TreeDef:
     __slots__ = ("children", "kind", "num_leaves", "order", "static")
 
     def __init__(
-        self, kind: type | None, static: Any, children: tuple["TreeDef", ...], order: list[Any] | None = None
+        self, kind: type | None, static: Any, children: tuple["TreeDef", ...], order: list[Any] | None
     ) -> None:
         """A node of class `kind`; None stands for a leaf. `order` is that of the keys of a dict, whose children
         are sorted by key.
@@ -72,8 +72,8 @@ class _Star:
 _DICTS = (dict, OrderedDict, defaultdict)
 # Classes of leaves, for speed.
 _LEAVES = (Tensor, int, float, bool, str, complex)
-_LEAF = TreeDef(None, None, ())
-_NONE = TreeDef(type(None), None, ())
+_LEAF = TreeDef(None, None, (), None)
+_NONE = TreeDef(type(None), None, (), None)
 
 
 def register_pytree_node(kind: type, flatten: Flatten, unflatten: Unflatten) -> None:

@@ -271,7 +271,12 @@ impl DType {
         if !self.is_integer() || (value.is_finite() && (low..=high).contains(&(value as i128))) {
             return Ok(());
         }
-        Err(self.misfit(&value))
+        if value.is_finite() {
+            return Err(self.misfit(&value));
+        }
+        Err(Error::value(format!(
+            "{value} does not fit into {self}; no integer does, so use a floating point dtype"
+        )))
     }
 
     #[cold]

@@ -5,8 +5,16 @@ use crate::cpu::prelude::*;
 
 /// Returns a new array filled with `value`.
 pub fn full(shape: Shape, value: f64, dtype: DType) -> Result<Array> {
-    Array::full(shape, value, dtype)
+    if shape.numel() * dtype.size() < LARGE {
+        return Array::full(shape, value, dtype);
+    }
+    let out = Array::empty(shape, dtype, Device::Cpu)?;
+    fill(&out, value)?;
+    Ok(out)
 }
+
+/// Bytes from which on an array is filled by all threads.
+const LARGE: usize = 1 << 20;
 
 /// Writes `value` to every element of `to`, through any strides.
 pub fn fill(to: &Array, value: f64) -> Result<()> {

@@ -329,7 +329,7 @@ def test_validation():
         optim.Adam([p, p])
     with pytest.raises(TypeError, match="parameter 0 is a int, not a tensor"):
         optim.Adam([3])
-    with pytest.raises(ValueError, match="lr must not be negative, got -1"):
+    with pytest.raises(ValueError, match="lr must be 0 or more, got -1"):
         optim.SGD([p], lr=-1.0)
     with pytest.raises(ValueError, match="nesterov needs a positive momentum"):
         optim.SGD([p], nesterov=True)

@@ -8,7 +8,16 @@ from wengert._arguments import operands
 from wengert._caller import called
 from wengert._core import Tensor
 
-__all__ = ["broadcast_shapes", "broadcast_tensors", "hstack", "meshgrid", "row_stack", "vstack"]
+__all__ = [
+    "broadcast_shapes",
+    "broadcast_tensors",
+    "concat",
+    "concatenate",
+    "hstack",
+    "meshgrid",
+    "row_stack",
+    "vstack",
+]
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
@@ -67,3 +76,4 @@ def hstack(tensors: Any) -> Tensor:
 
 
 row_stack = vstack
+concat = concatenate = _core.cat

@@ -181,7 +181,7 @@ class Optimizer:
         """Raises ValueError for settings out of range; subclasses add theirs."""
         for name in ("lr", "weight_decay"):
             if not self._number(name, group.get(name, 0.0)) >= 0.0:
-                raise ValueError(f"{type(self).__name__}: {name} must not be negative, got {group[name]}")
+                raise ValueError(f"{type(self).__name__}: {name} must be 0 or more, got {group[name]}")
 
     def _number(self, name: str, value: Any) -> Any:
         """A setting that is a number or a tensor of one element; raises TypeError for anything else."""

@@ -95,6 +95,8 @@ fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
     let (to, from, n) = (start(to), start(from), to.numel());
     let last = nest.rank - 1;
     let (to_stride, from_stride) = (nest.strides[0][last], nest.strides[1][last]);
+    // A constant is read from a register.
+    let constant = from_stride == 0 && stream::pays(n * size_of::<T>());
     let crossing = (0..last).find(|&k| nest.strides[1][k] == 1 && nest.dims[k] >= 4);
     if let (Some(k), 1, true) = (crossing, to_stride, from_stride != 0 && nest.inner() >= 4 && n > 0) {
         return transpose::<T>(nest, k, to, from);
@@ -109,12 +111,13 @@ fn transfer_as<T: Copy>(nest: &Nest, to: &Array, from: &Array) {
                         stream::stream(to.cast(), from.cast(), run * size_of::<T>());
                     }
                     (1, 1) => std::ptr::copy_nonoverlapping(from, to, run),
+                    (1, 0) if constant && run * size_of::<T>() >= 4096 => stream::fill(to, *from, run),
                     (1, 0) => std::slice::from_raw_parts_mut(to, run).fill(*from),
                     _ => strided(to, to_stride, from, from_stride, run),
                 }
             }
         });
-        if streamed {
+        if streamed || constant {
             stream::fence();
         }
     });

@@ -31,6 +31,18 @@ pub unsafe fn stream(to: *mut u8, from: *const u8, bytes: usize) {
     }
 }
 
+/// Writes `value` to `n` elements with non-temporal stores.
+///
+/// # Safety
+/// The elements exist. [`fence`] is called before another thread reads them.
+pub unsafe fn fill<T: Copy>(to: *mut T, value: T, n: usize) {
+    let tile = [value; 512];
+    for at in (0..n).step_by(tile.len()) {
+        // SAFETY: guaranteed by the caller; the tile has as many elements.
+        unsafe { stream(to.add(at).cast(), tile.as_ptr().cast(), tile.len().min(n - at) * size_of::<T>()) };
+    }
+}
+
 /// Size of a cache line in bytes.
 const LINE: usize = 64;
 

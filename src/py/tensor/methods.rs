@@ -135,7 +135,9 @@ methods! {
 pub fn check_mask(name: &str, mask: &Tensor) -> Result<()> {
     match mask.dtype() {
         DType::Bool => Ok(()),
-        other => Err(Error::dtype(format!("{name}: a bool mask expected, got {other}; compare, as in mask != 0"))),
+        other => {
+            Err(Error::dtype(format!("{name}: a bool mask expected, got {other}; compare, as in mask != 0")))
+        }
     }
 }
 

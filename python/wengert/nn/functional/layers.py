@@ -65,7 +65,10 @@ def _check_classes(tensor: Tensor, num_classes: int) -> None:
     low, high = int(tensor.min()), int(tensor.max())
     if low < 0 or high >= num_classes:
         bad = low if low < 0 else high
-        raise IndexError(f"one_hot: class {bad} is out of range for {num_classes} classes")
+        what = (
+            "is negative; classes are 0 or more" if bad < 0 else f"is out of range for {num_classes} classes"
+        )
+        raise IndexError(f"one_hot: class {bad} {what}")
 
 
 @of_tensors
