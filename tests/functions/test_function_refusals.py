@@ -223,7 +223,7 @@ def test_integers_do_not_hold(name: str, dtype: str) -> None:
     """Infinities, NaN and floats beyond the range, which NumPy and PyTorch refuse."""
     for value in (float("inf"), -float("inf"), float("nan"), 1e30, -1e30):
         x = wg.zeros(2, dtype=getattr(wg, dtype))
-        with pytest.raises(ValueError, match="holds"):
+        with pytest.raises(ValueError, match=r"does not fit into|holds"):
             WRITES[name](x, value)
         assert x.tolist() == [0, 0]
     WRITES[name](wg.zeros(2, dtype=getattr(wg, dtype)), 2.7)

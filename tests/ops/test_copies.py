@@ -44,7 +44,9 @@ UNREACHED = frozenset(
     """.split()
 )
 SHAPES = ((), (1,), (3,), (1, 3), (3, 3), (1, 1, 2, 3), (1, 4, 1, 2))
-ARGUMENTS: tuple[tuple[Any, ...], ...] = ((), (0,), (1,), (3,), (1, 0), (0, 0), (1, 1), ((0, 0),), (-1,))
+ALL = wg.tensor(True)
+NUMBERS: tuple[tuple[Any, ...], ...] = ((), (0,), (1,), (3,), (1, 0), (0, 0), (1, 1), ((0, 0),), (-1,))
+ARGUMENTS = (*NUMBERS, (ALL,), (ALL, 2), (ALL, wg.ones(200)), (ALL, wg.ones(200, dtype=wg.int64)))
 
 
 def memory(x: Tensor) -> int:
