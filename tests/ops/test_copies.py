@@ -34,7 +34,7 @@ UNREACHED = frozenset(
     addbmm addmv affine_grid all_gather axis_index axis_size baddbmm bartlett_window bilinear binary_cross_entropy
     blackman_window bmm can_cast checkpoint cholesky conv1d conv3d conv_tbc conv_transpose1d conv_transpose3d
     cosine_embedding_loss ctc_loss diagonal_scatter flops fold from_numpy get_autocast_dtype get_num_threads
-    get_rng_state grad hamming_window hann_window hessian hvp imag index_add index_copy index_fill index_put
+    get_rng_state gpu grad hamming_window hann_window hessian hvp imag index_add index_copy index_fill index_put
     index_reduce initial_seed is_autocast_enabled is_grad_enabled is_ieee_gradients_enabled
     is_inference_mode_enabled istft jacfwd jacobian jacrev jvp kaiser_window layer_norm linear_transpose linearize
     load max_unpool1d max_unpool2d max_unpool3d multi_dot multi_head_attention_forward multi_margin_loss mv narrow

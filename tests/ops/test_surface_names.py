@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import inspect
 import pickle
@@ -335,6 +336,29 @@ def test_functions_of_layers_stand_at_the_top_too() -> None:
         assert callable(getattr(wg, name))
         if module == "nn.functional":
             assert getattr(wg, name) is getattr(wg.nn.functional, name)
+
+
+def test_what_is_imported_later_is_typed() -> None:
+    tree = ast.parse(inspect.getsource(wg))
+    (typed,) = (
+        node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    named = {
+        name.asname or name.name
+        for node in typed.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    assert named == {*wg._LAZY, *wg._LAZY_NAMES}
+
+
+def test_names_of_pytorch_say_where_to_look() -> None:
+    for name in wg._ELSEWHERE:
+        assert not hasattr(wg, name), name
+    with pytest.raises(AttributeError, match=r"has no attribute 'cuda'; GPUs are in wengert.gpu"):
+        _ = wg.cuda  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"has no attribute 'expp'$"):
+        _ = wg.expp  # type: ignore[attr-defined]
 
 
 SITUATIONS: Situations = {
