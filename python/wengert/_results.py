@@ -29,9 +29,9 @@ class Size(int):
         size._shape = shape
         return size
 
-    def __getnewargs__(self) -> tuple[int, tuple[int, ...]]:
+    def __reduce__(self) -> tuple[type["Size"], tuple[int, tuple[int, ...]]]:
         """What a copy is made of."""
-        return int(self), self._shape
+        return Size, (int(self), self._shape)
 
     @overload
     def __call__(self) -> tuple[int, ...]: ...
