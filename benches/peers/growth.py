@@ -125,18 +125,23 @@ def curves(
     return lines, points
 
 
-def layouts(m: Any, inner: int) -> dict[str, Any]:
-    """Tensors of `ROWS x inner` numbers, or that broadcast to it."""
+def layouts(m: Any, inner: int, rows: int = ROWS) -> dict[str, Any]:
+    """Tensors of `rows x inner` numbers, or that broadcast to it."""
     whole = lambda *shape: m.tensor(RNG.uniform(0.5, 1.5, shape))
     return {
-        "contiguous": whole(ROWS, inner),
-        "one column": whole(ROWS, 1),
+        "contiguous": whole(rows, inner),
+        "one column": whole(rows, 1),
         "one row": whole(1, inner),
-        "first columns": whole(ROWS, inner + 1)[:, :inner],
-        "other columns": whole(ROWS, 2 * inner)[:, ::2],
-        "other rows": whole(2 * ROWS, inner)[::2],
-        "transposed": whole(inner, ROWS).T,
+        "first columns": whole(rows, inner + 1)[:, :inner],
+        "other columns": whole(rows, 2 * inner)[:, ::2],
+        "other rows": whole(2 * rows, inner)[::2],
+        "transposed": whole(inner, rows).T,
     }
+
+
+def spread(layout: str, inner: int) -> float:
+    """The memory that such a tensor lies in, in contiguous tensors of its shape; cache lines are read whole."""
+    return {"first columns": (inner + 1) / inner, "other columns": 2.0, "other rows": 2.0}.get(layout, 1.0)
 
 
 def loops(m: Any) -> dict[str, Callable[..., Any]]:
@@ -180,6 +185,35 @@ def grid(m: Any) -> tuple[list[str], list[str], np.ndarray]:
             over = taken[name, "contiguous", inner]
             rows.setdefault(f"{name[0]}, {layout}, {name[1]}", []).append(seconds / over)
     return list(rows), [str(inner) for inner in INNER], np.array(list(rows.values()))
+
+
+def over_as_many_bytes(m: Any, name: str, layout: str, inner: int) -> float:
+    """The time of a cell over that of contiguous operands with so many more rows that they lie in as many bytes: of two
+    operands and the result, one is spread.
+    """
+    f, rows = loops(m)[name], round(ROWS * (2 + spread(layout, inner)) / 3)
+    cell = (layouts(m, inner)["contiguous"], layouts(m, inner)[layout])
+    whole = (layouts(m, inner, rows)["contiguous"], layouts(m, inner, rows)["contiguous"])
+    taken = [[fastest(lambda pair=pair: f(*pair)) for pair in (cell, whole)] for _ in range(4 * PASSES)]
+    return min(a for a, _ in taken) / min(b for _, b in taken)
+
+
+def beside_bytes(m: Any, names: list[str], columns: list[str], table: np.ndarray) -> list[str]:
+    """The cells that cost more than twice the contiguous layout, beside contiguous operands of as many bytes."""
+    lines = [
+        "Cells above 2, beside contiguous operands that lie in as many bytes:",
+        "",
+        "| cell | inner axis | over the contiguous layout | over as many bytes |",
+        "|---|---|---|---|",
+    ]
+    for i, j in np.argwhere(table > 2.0):
+        name, layout, direction = names[i].rsplit(", ", 2)
+        if direction == "forward":
+            ratio = over_as_many_bytes(m, name, layout, int(columns[j]))
+            lines.append(f"| {names[i]} | {columns[j]} | {table[i, j]:.2f} | {ratio:.2f} |")
+        else:
+            lines.append(f"| {names[i]} | {columns[j]} | {table[i, j]:.2f} | |")
+    return lines
 
 
 def times(m: Any) -> dict[tuple[tuple[str, str], str, int], float]:
@@ -268,6 +302,7 @@ def main() -> int:
             f"{ROWS:,} rows, float64; the time over that of two contiguous operands.",
             "",
         ]
+        above: list[str] = []
         for name, m in libraries.items():
             names, columns, table = grid(m)
             lines.append(
@@ -275,8 +310,9 @@ def main() -> int:
             )
             print(lines[-1], flush=True)
             if name == "wengert":
+                above = beside_bytes(m, names, columns, table)
                 draw_grid(names, columns, table, options.output / "growth_layouts.png")
-        lines += ["", "![Time over that of the contiguous layout](growth_layouts.png)", ""]
+        lines += ["", "![Time over that of the contiguous layout](growth_layouts.png)", "", *above, ""]
     (options.output / "growth.md").write_text("\n".join(lines), encoding="utf-8")
     return 0
 

@@ -1,6 +1,6 @@
-"""The general way of a function that is a method: an argument that is no tensor yet, an `out`.
+"""Calls of functions that follow from methods, with a first argument that is no tensor yet, or an `out`.
 
-The builtins of the core take the short way themselves, where the first argument is a tensor and there is no `out`.
+Other calls do not come here: the builtins of the core hand them on to the method.
 """
 
 import functools
@@ -12,9 +12,9 @@ from wengert._core import Tensor
 
 __all__ = ["general"]
 
-# Comparisons whose first argument may be a number, each with the one that exchanges its arguments; and those for
-# which exchanging them would change the result.
+# Comparisons, each with the one that exchanges its arguments: for a number on the left.
 _REFLECTED = {"eq": "eq", "equal": "equal", "ge": "le", "gt": "lt", "le": "ge", "lt": "gt", "ne": "ne"}
+# Comparisons whose result depends on the order of the arguments.
 _CLOSE = ("allclose", "isclose")
 
 
@@ -29,7 +29,7 @@ def _selection() -> type:
 def general(
     name: str, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any] | None
 ) -> Any:
-    """`method(*args, **kwargs)`, with the first argument (`input`) made a tensor, and the result stored in `out`.
+    """Calls the method with its first argument, `input`, made a tensor, and stores the result in `out`.
 
     Raises:
         TypeError: there is no first argument, or `out` is not what the result is.

@@ -1,4 +1,4 @@
-"""Named pairs that operations return, the number of elements, and results that depend on something in name only."""
+"""What operations return: named pairs, the number of elements, results that depend on something in name only."""
 
 from typing import NamedTuple, Self, overload
 

@@ -14,8 +14,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def method(function: F) -> F:
-    """Makes a function a method of `Tensor`, which has none of that name; returns the function of the package that
-    follows from the method, and takes arrays and an `out` too.
+    """Makes a function a method of `Tensor`, which has none of that name.
+
+    Returns the function of the package that follows from the method, and takes arrays and an `out` too.
     """
     made: F = _core._method(function, _signature(inspect.unwrap(function)))
     return made

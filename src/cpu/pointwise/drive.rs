@@ -4,6 +4,7 @@
 //! this file is compiled once. Dense operands are passed as they are, others are gathered into a tile in L1,
 //! and narrow dtypes are widened to those that kernels compute in. Read next: `src/cpu/pointwise/map.rs`.
 
+mod permute;
 mod plan;
 mod tiles;
 

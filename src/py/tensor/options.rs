@@ -64,7 +64,10 @@ fn rounded(x: &Tensor, decimals: i32) -> Result<Tensor> {
     }
     let power = 10f64.powi(decimals.abs());
     if decimals < 0 {
-        return x.div(power)?.unary(Unary::Round)?.mul(power);
+        let small = x.div(power)?.unary(Unary::Round)?;
+        // No multiple of a power beyond the dtype's range is left but 0.
+        let is_beyond = dtype != DType::F64 && power > f64::from(f32::MAX);
+        return if is_beyond { Ok(small) } else { small.mul(power) };
     }
     let large = x.mul(power)?;
     // What is as large as that has no such decimal places.

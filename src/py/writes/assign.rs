@@ -6,6 +6,7 @@ use crate::py::data::{convert, random::check_deviation};
 use crate::py::prelude::*;
 use crate::py::relative::{Compared, clamp};
 use crate::py::tensor::methods::{check_mask, filling};
+use crate::py::tensor::options::renamed;
 use crate::py::writes::inplace::{self, beside};
 
 /// The tensor that a method is of, and that it returns.
@@ -117,12 +118,13 @@ assignments! {
         signature = (low=None, high=None, *, from=None, to=None),
         text_signature = "($self, low=0.0, high=1.0)"
     )]
-    uniform_(low: Option<f64>, high: Option<f64>, from: Option<f64>, to: Option<f64>) = "uniform", |x| {
-        let (low, high) = (low.or(from).unwrap_or(0.0), high.or(to).unwrap_or(1.0));
+    uniform_(low: Option<f64>, high: Option<f64>, from: Option<f64>, to: Option<f64>) = "uniform", {
+        let low = renamed("uniform_", ["low", "from"], low.or(from.is_none().then_some(0.0)), from)?;
+        let high = renamed("uniform_", ["high", "to"], high.or(to.is_none().then_some(1.0)), to)?;
         if low > high {
-            return Err(Error::value(format!("uniform_: low must not exceed high, got {low} and {high}")));
+            return Err(value_error(format!("uniform_: low must not exceed high, got {low} and {high}")));
         }
-        Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)
+        move |x| Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)
     };
     /// Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a
     /// negative `std`.

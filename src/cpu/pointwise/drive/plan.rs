@@ -1,6 +1,7 @@
 //! Elementwise loops whose operands are not all dense: they run in segments.
 //! Read next: `src/cpu/pointwise/drive/tiles.rs`, how elements get into tiles and out of them.
 
+use super::permute::Permutation;
 use super::tiles::{copy_tile, fill};
 use super::*;
 
@@ -23,13 +24,14 @@ fn repeats(nest: &Nest, k: usize) -> bool {
     nest.strides[k][last] == 1 && nest.strides[k][..last].iter().all(|&stride| stride == 0)
 }
 
-#[derive(Clone, Copy)]
 struct FedOperand {
     feed: Feed,
     base: Shared<u8>,
     size: usize,
     /// The dtype to widen from, if the kernel computes in a wider one.
     narrow: Option<DType>,
+    /// How short rows get into a tile.
+    permutation: Option<Box<Permutation>>,
 }
 
 /// How a loop over operands of any layout runs: in segments, each operand fed according to its layout.
@@ -42,7 +44,7 @@ pub(super) struct SegmentPlan {
     out_feed: Feed,
     /// The axes, with the strides of the operands and, last, of the output.
     nest: Nest,
-    operands: [FedOperand; MAX_OPERANDS],
+    operands: SmallVec<[FedOperand; MAX_OPERANDS]>,
     count: usize,
     /// Whether segments end where a row ends.
     by_row: bool,
@@ -59,9 +61,7 @@ impl SegmentPlan {
         let nest = Nest::new(&run.out.shape(), &all);
         let out_feed = if nest.is_flat(run.x.len()) { Feed::Flat } else { Feed::Strided };
         let wide = |dtype| Some(dtype).filter(|&d| run.computes && is_narrow(d));
-        let unused =
-            FedOperand { feed: Feed::Flat, base: Shared::new(std::ptr::null_mut()), size: 0, narrow: None };
-        let mut operands = [unused; MAX_OPERANDS];
+        let mut operands = SmallVec::<[FedOperand; MAX_OPERANDS]>::new();
         for (k, a) in run.x.iter().enumerate() {
             let feed = match () {
                 _ if nest.is_flat(k) => Feed::Flat,
@@ -70,9 +70,11 @@ impl SegmentPlan {
                 _ => Feed::Strided,
             };
             let (base, size) = (Shared::new(start(a)), a.dtype().size());
-            operands[k] = FedOperand { feed, base, size, narrow: wide(a.dtype()) };
+            let pays = feed == Feed::Strided && run.out.numel() >= TILE;
+            let permutation = pays.then(|| Permutation::new(&nest, k, size)).flatten().map(Box::new);
+            operands.push(FedOperand { feed, base, size, narrow: wide(a.dtype()), permutation });
         }
-        let used = &operands[..run.x.len()];
+        let used = &operands;
         let out_narrow = wide(run.out.dtype());
         let direct = out_narrow.is_none()
             && out_feed == Feed::Flat
@@ -86,6 +88,8 @@ impl SegmentPlan {
             && out_feed == Feed::Flat
             && out_narrow.is_none_or(|d| d.compute().size() == 4)
             && stream::pays(read + run.out.numel() * run.out.dtype().size());
+        let by_row = nest.inner() >= LONG_ROW
+            && (out_feed == Feed::Strided || used.iter().any(|s| s.feed == Feed::Strided));
         SegmentPlan {
             kernel: run.kernel,
             rule: Shared::new(run.rule.cast_mut()),
@@ -96,8 +100,7 @@ impl SegmentPlan {
             nest,
             operands,
             count: run.x.len(),
-            by_row: nest.inner() >= LONG_ROW
-                && (out_feed == Feed::Strided || used.iter().any(|s| s.feed == Feed::Strided)),
+            by_row,
             segment: match () {
                 _ if repeated => TILE - LONG_ROW,
                 _ if direct && !streamed => usize::MAX,
@@ -221,9 +224,10 @@ impl SegmentPlan {
         unsafe {
             dispatch_width!(s.size, T => {
                 let (from, to) = (s.base.get().cast::<T>(), into.cast::<T>());
-                match one {
-                    Some(offset) => fill(to, n, *from.offset(offset)),
-                    None => copy_tile::<T, true>(&self.nest, k, at, n, from, to),
+                match (one, &s.permutation) {
+                    (Some(offset), _) => fill(to, n, *from.offset(offset)),
+                    (None, Some(permutation)) => permutation.copy_tile(&self.nest, k, at, n, from, to),
+                    (None, None) => copy_tile::<T, true>(&self.nest, k, at, n, from, to),
                 }
             });
             if let Some(dtype) = s.narrow {
