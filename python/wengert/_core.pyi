@@ -90,7 +90,7 @@ class Node:
     def metadata(self) -> dict[Any, Any]:
         """A dict for the user's own notes on this entry; it lives as long as the entry."""
     def name(self, /) -> builtins.str:
-        """The name, as in `MulBackward`."""
+        """Returns the name, as in `MulBackward`."""
     @property
     def next_functions(self) -> tuple[tuple[Node | None, builtins.int], ...]:
         """Per input of the operation: the entry its gradient goes to (or None) and which output of that it is."""
@@ -230,21 +230,21 @@ class Tensor:
     def __truediv__(self, value: _Operand, /) -> Tensor: ...
     def __xor__(self, value: _Operand, /) -> Tensor: ...
     def _celu(self, /, alpha: builtins.float) -> Tensor:
-        """Exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`."""
+        """Returns the exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`."""
     def _elu(self, /, alpha: builtins.float, scale: Any) -> Tensor:
-        """Exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`."""
+        """Returns the exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`."""
     def _filling(self, /, name: builtins.str, value: _Operand) -> Tensor:
         """`value` as `masked_fill` and `index_fill` write it: without axes, in the dtype of this tensor."""
     def _hardshrink(self, /, lambd: builtins.float) -> Tensor:
-        """`x` where `|x| > lambd`, else 0."""
+        """Returns `x` where `|x| > lambd`, else 0."""
     def _in_place(self, /, name: builtins.str, *args: Any, **kwargs: Any) -> Tensor:
         """Replaces the elements by the result of method `name`; `x.exp_()` is `x._in_place("exp")`."""
     def _leaky_relu(self, /, negative_slope: Any) -> Tensor:
-        """Leaky rectified linear unit: `x` above 0, else `negative_slope x`."""
+        """Returns the leaky rectified linear unit: `x` above 0, else `negative_slope x`."""
     def _logit(self, /, low: builtins.float, high: builtins.float) -> Tensor:
-        """`log(x / (1 - x))` of `x` limited to `[low, high]`."""
+        """Returns `log(x / (1 - x))` of `x` limited to `[low, high]`."""
     def _norm(self, /, p: builtins.float | None = None, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count. Its gradient at 0 is 0."""
+        """Returns the vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count. Its gradient at 0 is 0."""
     def _put_slices(self, /, name: builtins.str, dim: _Dims, index: _Operand, source: Tensor) -> Tensor:
         """This tensor with `source`, broadcast, in the slices along `dim` that a vector of indices names."""
     def _put_slices_(self, /, name: builtins.str, dim: _Dims, index: _Operand, source: Tensor) -> Tensor:
@@ -257,7 +257,7 @@ class Tensor:
     def _scatter_last(self, /, dim: _Dims, length: builtins.int) -> Tensor: ...
     def _search_sorted(self, /, values: Tensor, right: Any) -> Tensor: ...
     def _softshrink(self, /, lambd: builtins.float) -> Tensor:
-        """`x` moved towards 0 by `lambd`, and 0 within it."""
+        """Moves `x` towards 0 by `lambd`, and 0 within it."""
     def _store(self, /, name: builtins.str, value: _Operand) -> Tensor:
         """Stores `value`, the result of the operation `name` for which this tensor was given as `out`."""
     @property
@@ -268,342 +268,342 @@ class Tensor:
     def _written(self, /, key: Any, value: _Operand, add: Any) -> Tensor:
         """This tensor with `value` written to what `key` selects, or added there."""
     def abs(self, /) -> Tensor:
-        """Absolute value; its derivative at 0 is 0."""
+        """Returns the absolute value; its derivative at 0 is 0."""
     def abs_(self, /) -> Tensor:
-        """`abs`, in place."""
+        """Computes `abs` in place."""
     def absolute(self, /) -> Tensor:
-        """Absolute value; its derivative at 0 is 0."""
+        """Returns the absolute value; its derivative at 0 is 0."""
     def absolute_(self, /) -> Tensor:
-        """`abs`, in place."""
+        """Computes `abs` in place."""
     def acos(self, /) -> Tensor:
-        """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
+        """Returns the arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
     def acos_(self, /) -> Tensor:
-        """`acos`, in place."""
+        """Computes `acos` in place."""
     def acosh(self, /) -> Tensor:
-        """Inverse hyperbolic cosine; NaN below 1."""
+        """Returns the inverse hyperbolic cosine; NaN below 1."""
     def acosh_(self, /) -> Tensor:
-        """`acosh`, in place."""
+        """Computes `acosh` in place."""
     def add(self, /, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
-        """Sum `x + y`. With `alpha`, `x + alpha * y`."""
+        """Adds: `x + y`. With `alpha`, `x + alpha * y`."""
     def add_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
-        """`x + alpha * other`, in place."""
+        """Adds `alpha * other` in place."""
     def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
+        """Returns `beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
     def addbmm_(self, /, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`addbmm`, in place."""
+        """Computes `addbmm` in place."""
     def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1) -> Tensor:
-        """`input + value * tensor1 / tensor2`; all broadcast."""
+        """Returns `input + value * tensor1 / tensor2`; all broadcast."""
     def addcdiv_(self, /, tensor1: Tensor, tensor2: Tensor, *, value: _Operand = 1.0) -> Tensor:
-        """`x + value * a / b`, in place."""
+        """Adds `value * tensor1 / tensor2` in place."""
     def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1) -> Tensor:
-        """`input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
+        """Returns `input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
     def addcmul_(self, /, tensor1: Tensor, tensor2: Tensor, *, value: _Operand = 1.0) -> Tensor:
-        """`x + value * a * b`, in place."""
+        """Adds `value * tensor1 * tensor2` in place."""
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
+        """Returns `beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
     def addmm_(self, /, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`addmm`, in place."""
+        """Computes `addmm` in place."""
     def addmv(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`beta * input + alpha * (mat @ vec)`."""
+        """Returns `beta * input + alpha * (mat @ vec)`."""
     def addmv_(self, /, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`addmv`, in place."""
+        """Computes `addmv` in place."""
     def addr(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`beta * input + alpha * outer(vec1, vec2)`."""
+        """Returns `beta * input + alpha * outer(vec1, vec2)`."""
     def addr_(self, /, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`addr`, in place."""
+        """Computes `addr` in place."""
     def adjoint(self) -> Tensor:
-        """The conjugate of the matrices in the last two axes, transposed."""
+        """Returns the conjugate transposes of the matrices in the last two axes."""
     def all(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Whether all elements are true, over `dim` (all axes by default, none for an empty sequence)."""
+        """Tells whether all elements are true, over `dim` (all axes by default, none for an empty sequence)."""
     def allclose(self, /, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
-        """Whether all elements are close: `|x - y| <= atol + rtol * |y|`."""
+        """Tells whether all elements are close: `|x - y| <= atol + rtol * |y|`."""
     def amax(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
+        """Returns the maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
     def amin(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
+        """Returns the minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
     def aminmax(self, *, dim: _Dims = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
-        """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
+        """Returns the smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
     def angle(self, /) -> Tensor:
-        """The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
+        """Returns the angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
     def any(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Whether any element is true, over `dim` (all axes by default, none for an empty sequence)."""
+        """Tells whether any element is true, over `dim` (all axes by default, none for an empty sequence)."""
     def arccos(self, /) -> Tensor:
-        """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
+        """Returns the arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
     def arccos_(self, /) -> Tensor:
-        """`acos`, in place."""
+        """Computes `acos` in place."""
     def arccosh(self, /) -> Tensor:
-        """Inverse hyperbolic cosine; NaN below 1."""
+        """Returns the inverse hyperbolic cosine; NaN below 1."""
     def arccosh_(self, /) -> Tensor:
-        """`acosh`, in place."""
+        """Computes `acosh` in place."""
     def arcsin(self, /) -> Tensor:
-        """Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
+        """Returns the arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
     def arcsin_(self, /) -> Tensor:
-        """`asin`, in place."""
+        """Computes `asin` in place."""
     def arcsinh(self, /) -> Tensor:
-        """Inverse hyperbolic sine."""
+        """Returns the inverse hyperbolic sine."""
     def arcsinh_(self, /) -> Tensor:
-        """`asinh`, in place."""
+        """Computes `asinh` in place."""
     def arctan(self, /) -> Tensor:
-        """Arc tangent, from `-pi/2` to `pi/2`."""
+        """Returns the arc tangent, from `-pi/2` to `pi/2`."""
     def arctan2(self, /, other: _Operand) -> Tensor:
-        """Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
+        """Returns the angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
     def arctan2_(self, /, other: _Operand) -> Tensor:
-        """`atan2`, in place."""
+        """Computes `atan2` in place."""
     def arctan_(self, /) -> Tensor:
-        """`atan`, in place."""
+        """Computes `atan` in place."""
     def arctanh(self, /) -> Tensor:
-        """Inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
+        """Returns the inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
     def arctanh_(self, /) -> Tensor:
-        """`atanh`, in place."""
+        """Computes `atanh` in place."""
     def argmax(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Index of the first maximum along `dim`, or in the flattened tensor."""
+        """Returns the index of the first maximum along `dim`, or in the flattened tensor."""
     def argmin(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Index of the first minimum along `dim`, or in the flattened tensor."""
+        """Returns the index of the first minimum along `dim`, or in the flattened tensor."""
     def argsort(self, /, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None) -> Tensor:
-        """The positions that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
+        """Returns the indices that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
     def argwhere(self) -> Tensor:
-        """The indices of the elements that are not zero, as rows."""
+        """Returns the indices of the elements that are not zero, as rows."""
     def as_strided(self, size: _Sizes, stride: _Sizes, storage_offset: builtins.int = 0) -> Tensor:
-        """Element `i` of the result is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
+        """Makes a copy whose element `i` is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
     def asin(self, /) -> Tensor:
-        """Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
+        """Returns the arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
     def asin_(self, /) -> Tensor:
-        """`asin`, in place."""
+        """Computes `asin` in place."""
     def asinh(self, /) -> Tensor:
-        """Inverse hyperbolic sine."""
+        """Returns the inverse hyperbolic sine."""
     def asinh_(self, /) -> Tensor:
-        """`asinh`, in place."""
+        """Computes `asinh` in place."""
     def atan(self, /) -> Tensor:
-        """Arc tangent, from `-pi/2` to `pi/2`."""
+        """Returns the arc tangent, from `-pi/2` to `pi/2`."""
     def atan2(self, /, other: _Operand) -> Tensor:
-        """Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
+        """Returns the angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
     def atan2_(self, /, other: _Operand) -> Tensor:
-        """`atan2`, in place."""
+        """Computes `atan2` in place."""
     def atan_(self, /) -> Tensor:
-        """`atan`, in place."""
+        """Computes `atan` in place."""
     def atanh(self, /) -> Tensor:
-        """Inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
+        """Returns the inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
     def atanh_(self, /) -> Tensor:
-        """`atanh`, in place."""
+        """Computes `atanh` in place."""
     def backward(self, /, gradient: Tensor | None = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False, inputs: Tensor | Sequence[Tensor] | None = None) -> None:
         """Back-propagates from this tensor and adds the gradients of all leaves (or `inputs`) to `.grad`."""
     def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
+        """Returns `beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
     def baddbmm_(self, /, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-        """`baddbmm`, in place."""
+        """Computes `baddbmm` in place."""
     def bernoulli(self, /, p: builtins.float | None = None) -> Tensor:
-        """1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
+        """Draws 1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
     def bernoulli_(self, /, p: builtins.float = 0.5) -> Tensor:
         """Fills with ones and zeros, ones with probability `p`, in place. Raises ValueError where `p` is outside of 0 to 1."""
     def bfloat16(self, /) -> Tensor:
-        """This tensor as bfloat16."""
+        """Returns this tensor as bfloat16."""
     def bincount(self, weights: _Operand | None = None, minlength: builtins.int = 0) -> Tensor:
-        """How often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
+        """Counts how often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
     def bitwise_and(self, /, other: _Operand) -> Tensor:
-        """The bits that both integers have; on bools, both."""
+        """Returns the bits that both integers have; of bools, whether both are true."""
     def bitwise_and_(self, /, other: _Operand) -> Tensor:
-        """`bitwise_and`, in place."""
+        """Computes `bitwise_and` in place."""
     def bitwise_invert(self, /) -> Tensor:
-        """Every bit of integers the opposite, `-1 - x`; on bools, the opposite."""
+        """Inverts every bit of integers, `-1 - x`; of bools, returns the opposite."""
     def bitwise_invert_(self, /) -> Tensor:
-        """`bitwise_not`, in place."""
+        """Computes `bitwise_not` in place."""
     def bitwise_left_shift(self, /, other: _Operand) -> Tensor:
-        """The bits of integers moved up by `other` places; 0 where those are negative or as many as bits."""
+        """Shifts the bits of integers up by `other`; 0 where that is negative or not below the number of bits."""
     def bitwise_left_shift_(self, /, other: _Operand) -> Tensor:
-        """`bitwise_left_shift`, in place."""
+        """Computes `bitwise_left_shift` in place."""
     def bitwise_not(self, /) -> Tensor:
-        """Every bit of integers the opposite, `-1 - x`; on bools, the opposite."""
+        """Inverts every bit of integers, `-1 - x`; of bools, returns the opposite."""
     def bitwise_not_(self, /) -> Tensor:
-        """`bitwise_not`, in place."""
+        """Computes `bitwise_not` in place."""
     def bitwise_or(self, /, other: _Operand) -> Tensor:
-        """The bits that at least one integer has; on bools, at least one."""
+        """Returns the bits that at least one integer has; of bools, whether at least one is true."""
     def bitwise_or_(self, /, other: _Operand) -> Tensor:
-        """`bitwise_or`, in place."""
+        """Computes `bitwise_or` in place."""
     def bitwise_right_shift(self, /, other: _Operand) -> Tensor:
-        """The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`, rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left."""
+        """Shifts the bits of integers down by `other` and keeps the sign: division by `2 ** other`, rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left."""
     def bitwise_right_shift_(self, /, other: _Operand) -> Tensor:
-        """`bitwise_right_shift`, in place."""
+        """Computes `bitwise_right_shift` in place."""
     def bitwise_xor(self, /, other: _Operand) -> Tensor:
-        """The bits that exactly one integer has; on bools, exactly one."""
+        """Returns the bits that exactly one integer has; of bools, whether exactly one is true."""
     def bitwise_xor_(self, /, other: _Operand) -> Tensor:
-        """`bitwise_xor`, in place."""
+        """Computes `bitwise_xor` in place."""
     def bmm(self, /, mat2: Tensor) -> Tensor:
-        """Products of two batches of matrices."""
+        """Returns the products of two batches of matrices."""
     def bool(self, /) -> Tensor:
-        """This tensor as bool: true where it is not zero."""
+        """Returns this tensor as bool: true where it is not zero."""
     def broadcast_to(self, /, *shape: _Sizes) -> Tensor:
-        """Broadcast to `shape` without a copy."""
+        """Broadcasts to `shape` without a copy."""
     def byte(self) -> Tensor:
-        """As uint8."""
+        """Converts to uint8."""
     def ceil(self, /) -> Tensor:
-        """Smallest integer not below `x`."""
+        """Returns the smallest integer not below `x`."""
     def ceil_(self, /) -> Tensor:
-        """`ceil`, in place."""
+        """Computes `ceil` in place."""
     def char(self) -> Tensor:
-        """As int8."""
+        """Converts to int8."""
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
-        """The triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
+        """Returns the triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
     def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
-        """The inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
+        """Returns the inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
     def cholesky_solve(self, input2: Tensor, upper: builtins.bool = False) -> Tensor:
-        """`X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
+        """Returns `X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
     def chunk(self, /, chunks: builtins.int, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
-        """`chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones."""
+        """Splits into `chunks` parts of nearly equal length along `dim`, views; an empty axis into empty ones."""
     def clamp(self, /, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
-        """Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
+        """Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
     def clamp_(self, /, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
         """Limits the elements to `[min, max]`, in place."""
     def clamp_max(self, max: _Operand) -> Tensor:
-        """The elements, or `max` where they are larger."""
+        """Returns the elements, or `max` where they are larger."""
     def clamp_max_(self, /, max: _Operand) -> Tensor:
-        """`clamp_max`, in place."""
+        """Computes `clamp_max` in place."""
     def clamp_min(self, min: _Operand) -> Tensor:
-        """The elements, or `min` where they are smaller."""
+        """Returns the elements, or `min` where they are smaller."""
     def clamp_min_(self, /, min: _Operand) -> Tensor:
-        """`clamp_min`, in place."""
+        """Computes `clamp_min` in place."""
     def clip(self, /, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
-        """Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
+        """Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
     def clip_(self, /, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
         """Limits the elements to `[min, max]`, in place."""
     def clone(self, /) -> Tensor:
-        """A copy, through which gradients flow."""
+        """Returns a copy, through which gradients flow."""
     def conj(self, /) -> Tensor:
-        """The complex conjugate, in memory of its own; a real tensor is its own."""
+        """Returns the complex conjugate, in memory of its own; of a real tensor the tensor itself."""
     def contiguous(self, /) -> Tensor:
-        """A copy in row-major order, or this tensor if it is so already."""
+        """Returns a copy in row-major order, or this tensor if it lies so already."""
     def copy_(self, /, src: Tensor, non_blocking: builtins.bool = False) -> Tensor:
         """Sets the elements to those of `src`, on any device, broadcast and converted, in place."""
     def copysign(self, /, other: _Operand) -> Tensor:
-        """`x` with the sign of `y`; zero has one, too."""
+        """Returns `x` with the sign of `y`; zero has a sign, too."""
     def copysign_(self, /, other: _Operand) -> Tensor:
-        """`copysign`, in place."""
+        """Computes `copysign` in place."""
     def corrcoef(self) -> Tensor:
-        """The matrix of correlation coefficients of variables in rows, observed in columns; of one variable a number."""
+        """Returns the matrix of correlation coefficients of variables in rows, observed in columns; of one variable a number."""
     def cos(self, /) -> Tensor:
-        """Cosine of an angle in radians."""
+        """Returns the cosine of an angle in radians."""
     def cos_(self, /) -> Tensor:
-        """`cos`, in place."""
+        """Computes `cos` in place."""
     def cosh(self, /) -> Tensor:
-        """Hyperbolic cosine."""
+        """Returns the hyperbolic cosine."""
     def cosh_(self, /) -> Tensor:
-        """`cosh`, in place."""
+        """Computes `cosh` in place."""
     def count_nonzero(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
-        """Number of elements that are not zero, over `dim` (all axes by default)."""
+        """Counts the elements that are not zero, over `dim` (all axes by default)."""
     def cov(self, *, correction: builtins.int = 1, fweights: _Operand | None = None, aweights: _Operand | None = None) -> Tensor:
-        """The covariance matrix of variables in rows, observed in columns. Integers become float32."""
+        """Returns the covariance matrix of variables in rows, observed in columns. Integers become float32."""
     def cpu(self, /) -> Tensor:
-        """This tensor on the CPU."""
+        """Returns this tensor on the CPU."""
     def cross(self, other: _Operand, dim: builtins.int | None = None) -> Tensor:
-        """The cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
+        """Returns the cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
     def cummax(self, /, dim: _Dims = None, *, axis: _Dims = None) -> _Along:
-        """The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices."""
+        """Returns the largest element so far along `dim`, and its index: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices."""
     def cummin(self, /, dim: _Dims = None, *, axis: _Dims = None) -> _Along:
-        """The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the smallest. VJP: gradients go to their elements; saves the indices."""
+        """Returns the smallest element so far along `dim`, and its index: the pair (values, indices). The last of equal elements; NaN counts as the smallest. VJP: gradients go to their elements; saves the indices."""
     def cumprod(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
-        """The cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output."""
+        """Returns the cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output."""
     def cumprod_(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
-        """`cumprod`, in place."""
+        """Computes `cumprod` in place."""
     def cumsum(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
-        """Cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64."""
+        """Returns the cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64."""
     def cumsum_(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
-        """`cumsum`, in place."""
+        """Computes `cumsum` in place."""
     @property
     def data(self) -> Tensor:
         """The values of this tensor without its history, sharing memory but not the version: a write to them is neither recorded nor noticed by a later backward. `detach()` shares the version as well."""
     @data.setter
     def data(self, value: Tensor) -> None: ...
     def data_ptr(self, /) -> builtins.int:
-        """Address of the first element. For memory that the host cannot address it is a number for comparison: equal where two tensors begin at the same element."""
+        """Returns the address of the first element. For memory that the host cannot address it is a number for comparison: equal where two tensors begin at the same element."""
     def deg2rad(self) -> Tensor:
-        """Degrees as radians."""
+        """Converts degrees to radians."""
     def deg2rad_(self, /) -> Tensor:
-        """`deg2rad`, in place."""
+        """Computes `deg2rad` in place."""
     def det(self) -> Tensor:
-        """The determinant; see `linalg.det`."""
+        """Returns the determinant; see `linalg.det`."""
     def detach(self, /) -> Tensor:
-        """The same values without history; shares memory."""
+        """Returns a tensor that shares the memory and has no history."""
     def detach_(self, /) -> Tensor:
         """Cuts this tensor off its history, in place. Raises RuntimeError for a view, whose base would keep it."""
     @property
     def device(self) -> _device:
         """Where the tensor lies."""
     def diag(self, /, diagonal: builtins.int = 0) -> Tensor:
-        """A vector as a diagonal matrix, or the diagonal of a matrix. A copy; `diagonal()` gives the view."""
+        """Makes a diagonal matrix of a vector, or takes the diagonal of a matrix. A copy; `diagonal()` gives the view."""
     def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
-        """Matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
+        """Returns matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
     def diagflat(self, offset: builtins.int = 0) -> Tensor:
-        """A matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
+        """Makes a matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
     def diagonal(self, /, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Returns a view of the diagonal of axes `dim1` and `dim2`, the first two by default, as the last axis."""
     def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
-        """`input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
+        """Returns `input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
     def diff(self, /, n: builtins.int = 1, dim: _Dims = -1, prepend: _Operand | None = None, append: _Operand | None = None, *, axis: _Dims = None) -> Tensor:
-        """Differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first and `append` behind the last: numbers, or tensors of this shape but for `dim`."""
+        """Returns the differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first and `append` behind the last: numbers, or tensors of this shape but for `dim`."""
     def digamma(self, /) -> Tensor:
-        """Digamma function, the derivative of `lgamma`; NaN at negative integers."""
+        """Returns the digamma function, the derivative of `lgamma`; NaN at negative integers."""
     def digamma_(self, /) -> Tensor:
-        """`digamma`, in place."""
+        """Computes `digamma` in place."""
     def dim(self, /) -> builtins.int:
-        """Number of axes."""
+        """Returns the number of axes."""
     def dist(self, other: _Operand, p: builtins.float = 2.0) -> Tensor:
-        """The `p`-norm of the difference of all elements; the two broadcast."""
+        """Returns the `p`-norm of the difference of all elements; the two broadcast."""
     def div(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
-        """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+        """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
     def div_(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
-        """`div`, in place."""
+        """Computes `div` in place."""
     def divide(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
-        """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+        """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
     def divide_(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
-        """`div`, in place."""
+        """Computes `div` in place."""
     def dot(self, /, other: _Operand) -> Tensor:
-        """Inner product of two vectors."""
+        """Returns the inner product of two vectors."""
     def double(self, /) -> Tensor:
-        """This tensor as float64."""
+        """Returns this tensor as float64."""
     def dsplit(self, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
-        """Parts along the third axis; see `tensor_split`."""
+        """Splits along the third axis; see `tensor_split`."""
     @property
     def dtype(self) -> _dtype:
         """The element type: `wengert.float32` and so on."""
     def element_size(self, /) -> builtins.int:
-        """Bytes per element."""
+        """Returns the bytes per element."""
     def entr(self, /) -> Tensor:
-        """`-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy of a probability."""
+        """Returns `-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy of a probability."""
     def entr_(self, /) -> Tensor:
-        """`entr`, in place."""
+        """Computes `entr` in place."""
     def eq(self, /, other: _Operand) -> Tensor:
-        """`self == other`, elementwise, as bools."""
+        """Tells where `self == other`, elementwise, as bools."""
     def eq_(self, /, other: _Operand) -> Tensor:
-        """`eq`, in place."""
+        """Computes `eq` in place."""
     def equal(self, /, other: _Operand) -> builtins.bool:
-        """Whether shapes and all elements are the same."""
+        """Tells whether shapes and all elements are the same."""
     def erf(self, /) -> Tensor:
-        """Error function."""
+        """Returns the error function."""
     def erf_(self, /) -> Tensor:
-        """`erf`, in place."""
+        """Computes `erf` in place."""
     def erfc(self, /) -> Tensor:
-        """`1 - erf(x)`, accurate where that is small."""
+        """Returns `1 - erf(x)`, accurate where that is small."""
     def erfc_(self, /) -> Tensor:
-        """`erfc`, in place."""
+        """Computes `erfc` in place."""
     def erfinv(self, /) -> Tensor:
-        """Inverse of the error function; NaN outside of `[-1, 1]`."""
+        """Returns the inverse of the error function; NaN outside of `[-1, 1]`."""
     def erfinv_(self, /) -> Tensor:
-        """`erfinv`, in place."""
+        """Computes `erfinv` in place."""
     def exp(self, /) -> Tensor:
-        """Natural exponential."""
+        """Returns the natural exponential."""
     def exp2(self, /) -> Tensor:
-        """`2 ** x`."""
+        """Returns `2 ** x`."""
     def exp2_(self, /) -> Tensor:
-        """`exp2`, in place."""
+        """Computes `exp2` in place."""
     def exp_(self, /) -> Tensor:
-        """`exp`, in place."""
+        """Computes `exp` in place."""
     def expand(self, /, *sizes: _Sizes) -> Tensor:
-        """Broadcast to a larger shape without a copy; -1 keeps a length."""
+        """Broadcasts to a larger shape without a copy; -1 keeps a length."""
     def expand_as(self, /, other: _Operand) -> Tensor:
-        """Broadcast to the shape of `other`."""
+        """Broadcasts to the shape of `other`. A view."""
     def expm1(self, /) -> Tensor:
-        """`exp(x) - 1`, accurate near 0."""
+        """Returns `exp(x) - 1`, accurate near 0."""
     def expm1_(self, /) -> Tensor:
-        """`expm1`, in place."""
+        """Computes `expm1` in place."""
     def exponential_(self, lambd: builtins.float = 1.0) -> Tensor:
         """Fills with exponential numbers of rate `lambd`, whose mean is `1 / lambd`, in place."""
     def fill_(self, /, value: _Operand) -> Tensor:
@@ -611,75 +611,75 @@ class Tensor:
     def fill_diagonal_(self, fill_value: _Number, wrap: builtins.bool = False) -> Tensor:
         """Sets the main diagonal, where all indices are equal, to a number, in place."""
     def fix(self, /) -> Tensor:
-        """Nearest integer towards 0."""
+        """Rounds towards 0."""
     def fix_(self, /) -> Tensor:
-        """`trunc`, in place."""
+        """Computes `trunc` in place."""
     def flatten(self, /, start_dim: builtins.int = 0, end_dim: builtins.int = -1) -> Tensor:
-        """Axes `start_dim` to `end_dim` merged into one."""
+        """Merges the axes `start_dim` to `end_dim` into one."""
     def flip(self, /, *dims: _Sizes) -> Tensor:
-        """Reversed along `dims`. A copy."""
+        """Reverses the order of the elements along `dims`. A copy."""
     def fliplr(self) -> Tensor:
-        """The second axis the other way round."""
+        """Reverses the second axis."""
     def flipud(self) -> Tensor:
-        """The first axis the other way round."""
+        """Reverses the first axis."""
     def float(self, /) -> Tensor:
-        """This tensor as float32."""
+        """Returns this tensor as float32."""
     def float_power(self, exponent: _Operand) -> Tensor:
-        """`input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
+        """Returns `input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
     def float_power_(self, /, exponent: _Operand) -> Tensor:
-        """`float_power`, in place."""
+        """Computes `float_power` in place."""
     def floor(self, /) -> Tensor:
-        """Largest integer not above `x`."""
+        """Returns the largest integer not above `x`."""
     def floor_(self, /) -> Tensor:
-        """`floor`, in place."""
+        """Computes `floor` in place."""
     def floor_divide(self, /, other: _Operand) -> Tensor:
-        """`floor(x / y)`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
+        """Returns `floor(x / y)`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
     def floor_divide_(self, /, other: _Operand) -> Tensor:
-        """`floor_divide`, in place."""
+        """Computes `floor_divide` in place."""
     def fmax(self, /, other: _Operand) -> Tensor:
-        """Larger of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
+        """Returns the larger of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
     def fmax_(self, /, other: _Operand) -> Tensor:
-        """`fmax`, in place."""
+        """Computes `fmax` in place."""
     def fmin(self, /, other: _Operand) -> Tensor:
-        """Smaller of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
+        """Returns the smaller of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
     def fmin_(self, /, other: _Operand) -> Tensor:
-        """`fmin`, in place."""
+        """Computes `fmin` in place."""
     def fmod(self, /, other: _Operand) -> Tensor:
-        """Remainder with the sign of the dividend, as C's `fmod`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
+        """Returns the remainder with the sign of the dividend, as C's `fmod`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
     def fmod_(self, /, other: _Operand) -> Tensor:
-        """`fmod`, in place."""
+        """Computes `fmod` in place."""
     def frac(self, /) -> Tensor:
-        """What is behind the decimal point, with the sign of `x`."""
+        """Returns the fractional part, with the sign of `x`."""
     def frac_(self, /) -> Tensor:
-        """`frac`, in place."""
+        """Computes `frac` in place."""
     def gather(self, /, dim: _Dims, index: _Operand) -> Tensor:
-        """One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`."""
+        """Returns one element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`."""
     def gcd(self, /, other: _Operand) -> Tensor:
-        """Greatest common divisor of integers, not negative; that of 0 and 0 is 0."""
+        """Returns the greatest common divisor of integers, not negative; that of 0 and 0 is 0."""
     def gcd_(self, /, other: _Operand) -> Tensor:
-        """`gcd`, in place."""
+        """Computes `gcd` in place."""
     def ge(self, /, other: _Operand) -> Tensor:
-        """`self >= other`, elementwise, as bools."""
+        """Tells where `self >= other`, elementwise, as bools."""
     def ge_(self, /, other: _Operand) -> Tensor:
-        """`ge`, in place."""
+        """Computes `ge` in place."""
     def gelu(self, /, approximate: builtins.str = 'none') -> Tensor:
-        """Gaussian error linear unit `x * Phi(x)`; `approximate="tanh"` for the approximation by tanh."""
+        """Returns the Gaussian error linear unit `x * Phi(x)`; `approximate="tanh"` for the approximation by tanh."""
     def gelu_(self, /, approximate: builtins.str = 'none') -> Tensor:
-        """`gelu`, in place."""
+        """Computes `gelu` in place."""
     def gelu_exact(self, /) -> Tensor:
-        """Gaussian error linear unit `x * Phi(x)` (Hendrycks and Gimpel 2016), exact form."""
+        """Returns the Gaussian error linear unit `x * Phi(x)` (Hendrycks and Gimpel 2016), exact form."""
     def gelu_exact_(self, /) -> Tensor:
-        """`gelu_exact`, in place."""
+        """Computes `gelu_exact` in place."""
     def gelu_tanh(self, /) -> Tensor:
-        """GELU by the tanh approximation (Hendrycks and Gimpel 2016)."""
+        """Returns the GELU by the tanh approximation (Hendrycks and Gimpel 2016)."""
     def gelu_tanh_(self, /) -> Tensor:
-        """`gelu_tanh`, in place."""
+        """Computes `gelu_tanh` in place."""
     def ger(self, /, vec2: Tensor) -> Tensor:
-        """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
+        """Returns the outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
     def get_device(self) -> builtins.int:
-        """The number of the GPU that holds the elements; -1 on the CPU."""
+        """Returns the number of the GPU that holds the elements; -1 on the CPU."""
     def gpu(self, /, index: _Operand | None = None) -> Tensor:
-        """This tensor on a GPU."""
+        """Returns this tensor on a GPU."""
     @property
     def grad(self) -> Tensor | None:
         """The accumulated gradient of a leaf, or of a result after `retain_grad()`; None before the first backward. Of a tensor inside `vmap` under an outer tape: those of all examples, stacked along axis 0."""
@@ -689,90 +689,90 @@ class Tensor:
     def grad_fn(self) -> Node | None:
         """The entry of the tape that made this tensor; None for leaves. Inside `vmap` under an outer tape it is an entry of that tape, which works on all examples at once: its values, and the gradients that its hooks see, have the batch axis."""
     def greater(self, /, other: _Operand) -> Tensor:
-        """`self > other`, elementwise, as bools."""
+        """Tells where `self > other`, elementwise, as bools."""
     def greater_(self, /, other: _Operand) -> Tensor:
-        """`gt`, in place."""
+        """Computes `gt` in place."""
     def greater_equal(self, /, other: _Operand) -> Tensor:
-        """`self >= other`, elementwise, as bools."""
+        """Tells where `self >= other`, elementwise, as bools."""
     def greater_equal_(self, /, other: _Operand) -> Tensor:
-        """`ge`, in place."""
+        """Computes `ge` in place."""
     def gt(self, /, other: _Operand) -> Tensor:
-        """`self > other`, elementwise, as bools."""
+        """Tells where `self > other`, elementwise, as bools."""
     def gt_(self, /, other: _Operand) -> Tensor:
-        """`gt`, in place."""
+        """Computes `gt` in place."""
     def half(self, /) -> Tensor:
-        """This tensor as float16."""
+        """Returns this tensor as float16."""
     def hardsigmoid(self, /) -> Tensor:
-        """`clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6."""
+        """Returns `clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6."""
     def hardsigmoid_(self, /) -> Tensor:
-        """`hardsigmoid`, in place."""
+        """Computes `hardsigmoid` in place."""
     def hardswish(self, /) -> Tensor:
-        """`x clamp(x / 6 + 1/2, 0, 1)` (Howard et al. 2019)."""
+        """Returns `x clamp(x / 6 + 1/2, 0, 1)` (Howard et al. 2019)."""
     def hardswish_(self, /) -> Tensor:
-        """`hardswish`, in place."""
+        """Computes `hardswish` in place."""
     def heaviside(self, /, other: _Operand) -> Tensor:
-        """Step at zero: 0 below, `y` at zero, 1 above."""
+        """Returns the step at zero: 0 below, `y` at zero, 1 above."""
     def heaviside_(self, /, other: _Operand) -> Tensor:
-        """`heaviside`, in place."""
+        """Computes `heaviside` in place."""
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Tensor:
-        """How many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
+        """Counts how many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
     def hsplit(self, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
-        """Parts along the second axis, of vectors along their only one; see `tensor_split`."""
+        """Splits along the second axis, vectors along their only one; see `tensor_split`."""
     def hypot(self, /, other: _Operand) -> Tensor:
-        """Length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
+        """Returns the length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
     def hypot_(self, /, other: _Operand) -> Tensor:
-        """`hypot`, in place."""
+        """Computes `hypot` in place."""
     def i0(self, /) -> Tensor:
-        """Modified Bessel function of the first kind, of order 0."""
+        """Returns the modified Bessel function of the first kind, of order 0."""
     def i0_(self, /) -> Tensor:
-        """`i0`, in place."""
+        """Computes `i0` in place."""
     def i0e(self, /) -> Tensor:
-        """`exp(-|x|) i0(x)`."""
+        """Returns `exp(-|x|) i0(x)`."""
     def i0e_(self, /) -> Tensor:
-        """`i0e`, in place."""
+        """Computes `i0e` in place."""
     def i1(self, /) -> Tensor:
-        """Modified Bessel function of the first kind, of order 1."""
+        """Returns the modified Bessel function of the first kind, of order 1."""
     def i1_(self, /) -> Tensor:
-        """`i1`, in place."""
+        """Computes `i1` in place."""
     def i1e(self, /) -> Tensor:
-        """`exp(-|x|) i1(x)`."""
+        """Returns `exp(-|x|) i1(x)`."""
     def i1e_(self, /) -> Tensor:
-        """`i1e`, in place."""
+        """Computes `i1e` in place."""
     @property
     def imag(self) -> Tensor:
-        """The imaginary part, a view. Raises TypeError for a real tensor. Assignment writes it in place."""
+        """Returns the imaginary part, a view. Raises TypeError for a real tensor. Assignment writes it in place."""
     def index_add(self, /, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1) -> Tensor:
-        """This tensor with rows of `source` added along `dim` at a vector of indices."""
+        """Returns this tensor with rows of `source` added along `dim` at a vector of indices."""
     def index_add_(self, /, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1) -> Tensor:
         """Adds rows of `source` along `dim` at a vector of indices, in place."""
     def index_copy(self, dim: builtins.int, index: _Operand, source: Tensor) -> Tensor:
-        """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
+        """Returns `input` with the slices along `dim` at the indices `index` replaced by those of `source`."""
     def index_copy_(self, dim: builtins.int, index: _Operand, source: Tensor) -> Tensor:
-        """`index_copy`, in place."""
+        """Computes `index_copy` in place."""
     def index_fill(self, dim: builtins.int, index: _Operand, value: _Operand) -> Tensor:
-        """`input` with the slices along `dim` at the places of `index` filled with a number."""
+        """Returns `input` with the slices along `dim` at the indices `index` filled with a number."""
     def index_fill_(self, dim: builtins.int, index: _Operand, value: _Operand) -> Tensor:
-        """`index_fill`, in place."""
+        """Computes `index_fill` in place."""
     def index_put(self, indices: Any, values: Tensor, accumulate: builtins.bool = False) -> Tensor:
-        """`input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
+        """Returns `input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
     def index_put_(self, indices: Any, values: Tensor, accumulate: builtins.bool = False) -> Tensor:
-        """`index_put`, in place."""
+        """Computes `index_put` in place."""
     def index_reduce(self, dim: builtins.int, index: _Operand, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
-        """`input` with the slices of `source` combined along `dim` at the places that the vector `index` names."""
+        """Returns `input` with the slices of `source` combined along `dim` at the indices of the vector `index`."""
     def index_reduce_(self, dim: builtins.int, index: _Operand, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
-        """`index_reduce`, in place."""
+        """Computes `index_reduce` in place."""
     def index_select(self, /, dim: _Dims, index: _Operand) -> Tensor:
-        """Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
+        """Returns the rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
     def inner(self, other: _Operand) -> Tensor:
-        """Products summed over the last axis of both."""
+        """Sums products over the last axis of both."""
     def int(self, /) -> Tensor:
-        """This tensor as int32."""
+        """Returns this tensor as int32."""
     def inverse(self) -> Tensor:
-        """The inverse; see `linalg.inv`."""
+        """Returns the inverse; see `linalg.inv`."""
     def is_complex(self, /) -> builtins.bool:
-        """Whether the dtype is complex."""
+        """Tells whether the dtype is complex."""
     def is_contiguous(self, /) -> builtins.bool:
-        """Whether the elements lie in row-major order without gaps."""
+        """Tells whether the elements lie in row-major order without gaps."""
     @property
     def is_cpu(self) -> builtins.bool:
         """Whether the tensor is on the CPU."""
@@ -780,146 +780,146 @@ class Tensor:
     def is_cuda(self) -> builtins.bool:
         """False: no device is one of CUDA; `is_gpu` tells where the elements are."""
     def is_floating_point(self, /) -> builtins.bool:
-        """Whether the dtype is a type of real floating point numbers."""
+        """Tells whether the dtype is a type of real floating point numbers."""
     @property
     def is_gpu(self) -> builtins.bool:
         """Whether the tensor is on a GPU."""
     def is_inference(self, /) -> Tensor:
-        """Whether the memory was made in `inference_mode()`: no tape keeps it, and nothing outside writes it."""
+        """Tells whether the memory was made in `inference_mode()`: no tape keeps it, nothing outside writes it."""
     @property
     def is_leaf(self) -> builtins.bool:
         """Whether this tensor is no result of a recorded operation."""
     def is_nonzero(self) -> builtins.bool:
-        """Whether the only element is not zero."""
+        """Tells whether the only element is not zero."""
     def is_same_size(self, other: _Operand) -> builtins.bool:
-        """Whether both have one shape."""
+        """Tells whether both have one shape."""
     def is_signed(self) -> builtins.bool:
-        """Whether the dtype has negative numbers."""
+        """Tells whether the dtype has negative numbers."""
     def isclose(self, /, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
-        """Where `|x - y| <= atol + rtol * |y|`."""
+        """Tells where `|x - y| <= atol + rtol * |y|`."""
     def isfinite(self, /) -> Tensor:
-        """Where the elements are neither infinite nor NaN."""
+        """Tells where the elements are neither infinite nor NaN."""
     def isinf(self, /) -> Tensor:
-        """Where the elements are infinite."""
+        """Tells where the elements are infinite."""
     def isnan(self, /) -> Tensor:
-        """Where the elements are not a number."""
+        """Tells where the elements are not a number."""
     def isneginf(self) -> Tensor:
-        """Where the elements are infinite and negative."""
+        """Tells where the elements are infinite and negative."""
     def isposinf(self) -> Tensor:
-        """Where the elements are infinite and positive."""
+        """Tells where the elements are infinite and positive."""
     def isreal(self) -> Tensor:
-        """Where the imaginary part is zero; everywhere in real tensors."""
+        """Tells where the imaginary part is zero; everywhere in real tensors."""
     def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
-        """The signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares."""
+        """Returns the signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares."""
     def item(self, /) -> Any:
-        """The one element as a Python number. Raises ValueError for any other number of elements."""
+        """Returns the one element as a Python number. Raises ValueError for any other number of elements."""
     @property
     def itemsize(self) -> builtins.int:
         """Bytes per element."""
     def kron(self, other: _Operand) -> Tensor:
-        """The Kronecker product: every element of `input` times all of `other`, block by block."""
+        """Returns the Kronecker product: every element of `input` times all of `other`, block by block."""
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _Along:
-        """The `k`-th smallest element along `dim` (1 is the smallest), and where it is: the pair (values, indices)."""
+        """Returns the `k`-th smallest element along `dim` (1 is the smallest), and its index: the pair (values, indices)."""
     def lcm(self, other: _Operand) -> Tensor:
-        """Least common multiple of integers, not negative; 0 where either is 0."""
+        """Returns the least common multiple of integers, not negative; 0 where either is 0."""
     def lcm_(self, /, other: _Operand) -> Tensor:
-        """`lcm`, in place."""
+        """Computes `lcm` in place."""
     def ldexp(self, other: _Operand) -> Tensor:
-        """`input * 2 ** other`."""
+        """Returns `input * 2 ** other`."""
     def ldexp_(self, /, other: _Operand) -> Tensor:
-        """`ldexp`, in place."""
+        """Computes `ldexp` in place."""
     def le(self, /, other: _Operand) -> Tensor:
-        """`self <= other`, elementwise, as bools."""
+        """Tells where `self <= other`, elementwise, as bools."""
     def le_(self, /, other: _Operand) -> Tensor:
-        """`le`, in place."""
+        """Computes `le` in place."""
     def lerp(self, end: _Operand, weight: _Operand) -> Tensor:
-        """`input + weight * (end - input)`; all broadcast."""
+        """Returns `input + weight * (end - input)`; all broadcast."""
     def lerp_(self, /, end: _Operand, weight: _Operand) -> Tensor:
-        """`x + weight * (end - x)`, in place."""
+        """Moves towards `end` in place: `x + weight * (end - x)`."""
     def less(self, /, other: _Operand) -> Tensor:
-        """`self < other`, elementwise, as bools."""
+        """Tells where `self < other`, elementwise, as bools."""
     def less_(self, /, other: _Operand) -> Tensor:
-        """`lt`, in place."""
+        """Computes `lt` in place."""
     def less_equal(self, /, other: _Operand) -> Tensor:
-        """`self <= other`, elementwise, as bools."""
+        """Tells where `self <= other`, elementwise, as bools."""
     def less_equal_(self, /, other: _Operand) -> Tensor:
-        """`le`, in place."""
+        """Computes `le` in place."""
     def lgamma(self, /) -> Tensor:
-        """Logarithm of the absolute value of the gamma function."""
+        """Returns the logarithm of the absolute value of the gamma function."""
     def lgamma_(self, /) -> Tensor:
-        """`lgamma`, in place."""
+        """Computes `lgamma` in place."""
     def linear_recurrence(self, /, decay: _Operand, dim: _Dims = -1, reverse: builtins.bool = False, *, axis: _Dims = None) -> Tensor:
-        """The first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the other way round; saves decays and result."""
+        """Computes the first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the other way round; saves decays and result."""
     def log(self, /) -> Tensor:
-        """Natural logarithm."""
+        """Returns the natural logarithm."""
     def log10(self, /) -> Tensor:
-        """Logarithm to base 10."""
+        """Returns the logarithm to base 10."""
     def log10_(self, /) -> Tensor:
-        """`log10`, in place."""
+        """Computes `log10` in place."""
     def log1p(self, /) -> Tensor:
-        """`log(1 + x)`, accurate near 0."""
+        """Returns `log(1 + x)`, accurate near 0."""
     def log1p_(self, /) -> Tensor:
-        """`log1p`, in place."""
+        """Computes `log1p` in place."""
     def log2(self, /) -> Tensor:
-        """Logarithm to base 2."""
+        """Returns the logarithm to base 2."""
     def log2_(self, /) -> Tensor:
-        """`log2`, in place."""
+        """Computes `log2` in place."""
     def log_(self, /) -> Tensor:
-        """`log`, in place."""
+        """Computes `log` in place."""
     def log_ndtr(self, /) -> Tensor:
-        """Logarithm of the standard normal distribution function, by its asymptotic series far below 0 (M. Abramowitz and I. Stegun, 1964, 26.2.12)."""
+        """Returns the logarithm of the standard normal distribution function, by its asymptotic series far below 0 (M. Abramowitz and I. Stegun, 1964, 26.2.12)."""
     def log_ndtr_(self, /) -> Tensor:
-        """`log_ndtr`, in place."""
+        """Computes `log_ndtr` in place."""
     def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0) -> Tensor:
         """Fills with numbers whose logarithms are normal with this mean and standard deviation, in place."""
     def log_softmax(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
-        """`log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output."""
+        """Returns `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output."""
     def log_softmax_(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
-        """`log_softmax`, in place."""
+        """Computes `log_softmax` in place."""
     def logaddexp(self, /, other: _Operand) -> Tensor:
-        """`log(exp(x) + exp(y))` without overflow."""
+        """Returns `log(exp(x) + exp(y))` without overflow."""
     def logaddexp2(self, other: _Operand) -> Tensor:
-        """`log2(2 ** input + 2 ** other)` without overflow."""
+        """Returns `log2(2 ** input + 2 ** other)` without overflow."""
     def logaddexp2_(self, /, other: _Operand) -> Tensor:
-        """`logaddexp2`, in place."""
+        """Computes `logaddexp2` in place."""
     def logaddexp_(self, /, other: _Operand) -> Tensor:
-        """`logaddexp`, in place."""
+        """Computes `logaddexp` in place."""
     def logcumsumexp(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
-        """`log(cumsum(exp(x)))` along `dim`, without overflow."""
+        """Returns `log(cumsum(exp(x)))` along `dim`, without overflow."""
     def logdet(self) -> Tensor:
-        """The logarithm of the determinant; NaN where that is negative, minus infinity where it is zero."""
+        """Returns the logarithm of the determinant; NaN where that is negative, minus infinity where it is zero."""
     def logical_and(self, /, other: _Operand) -> Tensor:
-        """Truth values: both."""
+        """Tells where both are true (not zero)."""
     def logical_and_(self, /, other: _Operand) -> Tensor:
-        """`logical_and`, in place."""
+        """Computes `logical_and` in place."""
     def logical_not(self, /) -> Tensor:
-        """Truth values: the opposite."""
+        """Tells where the elements are false (zero)."""
     def logical_not_(self, /) -> Tensor:
-        """`logical_not`, in place."""
+        """Computes `logical_not` in place."""
     def logical_or(self, /, other: _Operand) -> Tensor:
-        """Truth values: at least one."""
+        """Tells where at least one is true (not zero)."""
     def logical_or_(self, /, other: _Operand) -> Tensor:
-        """`logical_or`, in place."""
+        """Computes `logical_or` in place."""
     def logical_xor(self, /, other: _Operand) -> Tensor:
-        """Truth values: exactly one."""
+        """Tells where exactly one is true (not zero)."""
     def logical_xor_(self, /, other: _Operand) -> Tensor:
-        """`logical_xor`, in place."""
+        """Computes `logical_xor` in place."""
     def logit(self, eps: builtins.float | None = None) -> Tensor:
-        """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
+        """Returns `log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
     def logit_(self, /, eps: builtins.float | None = None) -> Tensor:
-        """`logit`, in place."""
+        """Computes `logit` in place."""
     def logsigmoid(self, /) -> Tensor:
-        """`log(sigmoid(x))`."""
+        """Returns `log(sigmoid(x))`."""
     def logsigmoid_(self, /) -> Tensor:
-        """`logsigmoid`, in place."""
+        """Computes `logsigmoid` in place."""
     def logsumexp(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """`log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
+        """Returns `log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
     def long(self, /) -> Tensor:
-        """This tensor as int64."""
+        """Returns this tensor as int64."""
     def lt(self, /, other: _Operand) -> Tensor:
-        """`self < other`, elementwise, as bools."""
+        """Tells where `self < other`, elementwise, as bools."""
     def lt_(self, /, other: _Operand) -> Tensor:
-        """`lt`, in place."""
+        """Computes `lt` in place."""
     @property
     def mH(self) -> Tensor:
         """The last two axes exchanged, conjugated: the adjoint of each matrix."""
@@ -927,107 +927,107 @@ class Tensor:
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
     def masked_fill(self, /, mask: _Operand, value: _Operand) -> Tensor:
-        """This tensor with `value`, a number or a tensor without axes, where `mask`, bools, holds; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
+        """Returns this tensor with `value`, a number or a tensor without axes, where the bools `mask` are true; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
     def masked_fill_(self, /, mask: _Operand, value: _Operand) -> Tensor:
         """Sets elements to `value` where `mask` holds, in place."""
     def masked_scatter(self, mask: _Operand, source: Tensor) -> Tensor:
-        """`input` with the places where `mask` holds filled with the elements of `source` in their order."""
+        """Returns `input` with the elements where `mask` is true replaced by those of `source`, in their order."""
     def masked_scatter_(self, /, mask: _Operand, source: Tensor) -> Tensor:
-        """`masked_scatter`, in place."""
+        """Computes `masked_scatter` in place."""
     def masked_select(self, /, mask: _Operand) -> Tensor:
-        """The elements where `mask` holds, in one axis. Their number depends on the data."""
+        """Returns the elements where `mask` is true, in one axis. Their number depends on the data."""
     def matmul(self, /, other: _Operand) -> Tensor:
-        """Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves both operands."""
+        """Returns the matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves both operands."""
     def matrix_exp(self) -> Tensor:
-        """The exponential of matrices; see `linalg.matrix_exp`."""
+        """Returns the exponential of matrices; see `linalg.matrix_exp`."""
     def matrix_power(self, n: builtins.int) -> Tensor:
-        """The product of `n` factors; see `linalg.matrix_power`."""
+        """Returns the product of `n` factors; see `linalg.matrix_power`."""
     @overload
     def max(self) -> Tensor:
-        """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+        """Returns the largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
     @overload
     def max(self, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool | None = None) -> _Along:
-        """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+        """Returns the largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
     @overload
     def max(self, *, axis: builtins.int, keepdim: builtins.bool = False, keepdims: builtins.bool | None = None) -> _Along:
-        """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+        """Returns the largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
     @overload
     def max(self, other: Tensor) -> Tensor:
-        """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+        """Returns the largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
     def maximum(self, /, other: _Operand) -> Tensor:
-        """Larger of two values; at a tie each gets half of the gradient."""
+        """Returns the larger of two values; at a tie each gets half of the gradient."""
     def maximum_(self, /, other: _Operand) -> Tensor:
-        """`maximum`, in place."""
+        """Computes `maximum` in place."""
     def mean(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast."""
+        """Returns the arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast."""
     @overload
     def median(self) -> Tensor:
-        """The median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
+        """Returns the median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
     @overload
     def median(self, dim: builtins.int, keepdim: builtins.bool = False) -> _Along:
-        """The median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
+        """Returns the median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
     @overload
     def min(self) -> Tensor:
-        """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+        """Returns the smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
     @overload
     def min(self, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool | None = None) -> _Along:
-        """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+        """Returns the smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
     @overload
     def min(self, *, axis: builtins.int, keepdim: builtins.bool = False, keepdims: builtins.bool | None = None) -> _Along:
-        """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+        """Returns the smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
     @overload
     def min(self, other: Tensor) -> Tensor:
-        """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+        """Returns the smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
     def minimum(self, /, other: _Operand) -> Tensor:
-        """Smaller of two values; at a tie each gets half of the gradient."""
+        """Returns the smaller of two values; at a tie each gets half of the gradient."""
     def minimum_(self, /, other: _Operand) -> Tensor:
-        """`minimum`, in place."""
+        """Computes `minimum` in place."""
     def mish(self, /) -> Tensor:
-        """`x tanh(log(1 + exp(x)))` (Misra 2019)."""
+        """Returns `x tanh(log(1 + exp(x)))` (Misra 2019)."""
     def mish_(self, /) -> Tensor:
-        """`mish`, in place."""
+        """Computes `mish` in place."""
     def mm(self, /, mat2: Tensor) -> Tensor:
-        """Product of two matrices."""
+        """Returns the product of two matrices."""
     def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _Along:
-        """The most frequent element along `dim`, the smallest of several, and the place of its last occurrence."""
+        """Returns the most frequent element along `dim`, the smallest of several, and the index of its last occurrence."""
     def moveaxis(self, /, source: _Sizes, destination: _Sizes) -> Tensor:
-        """Axes moved to new positions, the others in order."""
+        """Moves axes to new positions; the others keep their order. A view."""
     def movedim(self, /, source: _Sizes, destination: _Sizes) -> Tensor:
-        """Axes moved to new positions, the others in order."""
+        """Moves axes to new positions; the others keep their order. A view."""
     def msort(self) -> Tensor:
-        """The elements in ascending order along the first axis."""
+        """Sorts the elements along the first axis."""
     def mul(self, /, other: _Operand) -> Tensor:
-        """Product `x * y`."""
+        """Multiplies: `x * y`."""
     def mul_(self, /, other: _Operand) -> Tensor:
-        """`mul`, in place."""
+        """Computes `mul` in place."""
     def multinomial(self, /, num_samples: builtins.int, replacement: builtins.bool = False) -> Tensor:
-        """`num_samples` positions along the last axis of one or two, drawn with probabilities proportional to the elements. Without `replacement` the positions of a row differ. No gradient."""
+        """Draws `num_samples` indices along the last axis of one or two, drawn with probabilities proportional to the elements. Without `replacement` the positions of a row differ. No gradient."""
     def multiply(self, /, other: _Operand) -> Tensor:
-        """Product `x * y`."""
+        """Multiplies: `x * y`."""
     def multiply_(self, /, other: _Operand) -> Tensor:
-        """`mul`, in place."""
+        """Computes `mul` in place."""
     def mv(self, /, vec: Tensor) -> Tensor:
-        """Product of a matrix and a vector."""
+        """Returns the product of a matrix and a vector."""
     def mvlgamma(self, p: builtins.int) -> Tensor:
-        """Logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere."""
+        """Returns the logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere."""
     def nan_to_num(self, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
-        """NaN and infinities replaced by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
+        """Replaces NaN and infinities by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
     def nan_to_num_(self, /, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
-        """`nan_to_num`, in place."""
+        """Computes `nan_to_num` in place."""
     def nanmean(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """The mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
+        """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
     @overload
     def nanmedian(self) -> Tensor:
-        """`median` of the elements that are not NaN; NaN where there are none."""
+        """Returns `median` of the elements that are not NaN; NaN where there are none."""
     @overload
     def nanmedian(self, dim: builtins.int, keepdim: builtins.bool = False) -> _Along:
-        """`median` of the elements that are not NaN; NaN where there are none."""
+        """Returns `median` of the elements that are not NaN; NaN where there are none."""
     def nanquantile(self, q: _Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
-        """`quantile` of the elements that are not NaN; NaN where there are none."""
+        """Returns `quantile` of the elements that are not NaN; NaN where there are none."""
     def nansum(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
-        """The sum of the elements that are not NaN, computed in `dtype` if that is given."""
+        """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given."""
     def narrow(self, /, dim: _Dims, start: builtins.int, length: builtins.int) -> Tensor:
-        """`length` elements from `start` along `dim`."""
+        """Returns the view of `length` elements from `start` along `dim`."""
     @property
     def nbytes(self) -> builtins.int:
         """Bytes of all elements."""
@@ -1035,123 +1035,123 @@ class Tensor:
     def ndim(self) -> builtins.int:
         """Number of axes."""
     def ndimension(self) -> builtins.int:
-        """Number of axes."""
+        """Returns the number of axes."""
     def ndtr(self, /) -> Tensor:
-        """Distribution function of the standard normal distribution."""
+        """Returns the distribution function of the standard normal distribution."""
     def ndtr_(self, /) -> Tensor:
-        """`ndtr`, in place."""
+        """Computes `ndtr` in place."""
     def ne(self, /, other: _Operand) -> Tensor:
-        """`self != other`, elementwise, as bools."""
+        """Tells where `self != other`, elementwise, as bools."""
     def ne_(self, /, other: _Operand) -> Tensor:
-        """`ne`, in place."""
+        """Computes `ne` in place."""
     def neg(self, /) -> Tensor:
-        """Negative `-x`."""
+        """Negates: `-x`."""
     def neg_(self, /) -> Tensor:
-        """`neg`, in place."""
+        """Computes `neg` in place."""
     def negative(self, /) -> Tensor:
-        """Negative `-x`."""
+        """Negates: `-x`."""
     def negative_(self, /) -> Tensor:
-        """`neg`, in place."""
+        """Computes `neg` in place."""
     def nelement(self, /) -> builtins.int:
-        """Number of elements."""
+        """Counts the elements."""
     def new_empty(self, *shape: _Sizes, size: _Sizes | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """A tensor to be filled, of the dtype and on the device of `input` unless told otherwise."""
+        """Makes a tensor to be filled, of the dtype and on the device of `input` unless told otherwise."""
     def new_full(self, size: _Sizes, fill_value: _Number, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """One number everywhere, of the dtype and on the device of `input` unless told otherwise."""
+        """Makes a tensor with one number everywhere, of the dtype and on the device of `input` unless told otherwise."""
     def new_ones(self, *shape: _Sizes, size: _Sizes | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Ones of this shape, of the dtype and on the device of `input` unless told otherwise."""
+        """Makes ones of this shape, of the dtype and on the device of `input` unless told otherwise."""
     def new_tensor(self, data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """A copy of `data`, of the dtype and on the device of `input` unless told otherwise."""
+        """Makes a copy of `data`, of the dtype and on the device of `input` unless told otherwise."""
     def new_zeros(self, *shape: _Sizes, size: _Sizes | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Zeros of this shape, of the dtype and on the device of `input` unless told otherwise."""
+        """Makes zeros of this shape, of the dtype and on the device of `input` unless told otherwise."""
     def nextafter(self, /, other: _Operand) -> Tensor:
-        """The next number of the dtype in the direction of `other`; NaN where either is. No gradient."""
+        """Returns the next number of the dtype in the direction of `other`; NaN where either is. No gradient."""
     def nextafter_(self, /, other: _Operand) -> Tensor:
-        """`nextafter`, in place."""
+        """Computes `nextafter` in place."""
     @overload
     def nonzero(self, *, as_tuple: Literal[False] = False) -> Tensor:
-        """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
+        """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
-        """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
+        """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
     def norm(self, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """The `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
+        """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
     def normal_(self, /, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Tensor:
         """Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a negative `std`."""
     def not_equal(self, /, other: _Operand) -> Tensor:
-        """`self != other`, elementwise, as bools."""
+        """Tells where `self != other`, elementwise, as bools."""
     def not_equal_(self, /, other: _Operand) -> Tensor:
-        """`ne`, in place."""
+        """Computes `ne` in place."""
     def numel(self, /) -> builtins.int:
-        """Number of elements."""
+        """Counts the elements."""
     def numpy(self, /, *, force: builtins.bool = False) -> np.ndarray[Any, Any]:
-        """A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both."""
+        """Returns a NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both."""
     def outer(self, /, vec2: Tensor) -> Tensor:
-        """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
+        """Returns the outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
     @property
     def output_nr(self) -> builtins.int:
         """Which output of `grad_fn` this tensor is; 0 for leaves."""
     def permute(self, /, *dims: _Sizes) -> Tensor:
-        """Axes in the order given."""
+        """Returns the view with its axes in the order given."""
     def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
-        """The Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
+        """Returns the Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
     def polygamma(self, /, n: builtins.int) -> Tensor:
-        """Derivative of order `n`, 0 to 20, of the digamma function; infinite or NaN at integers up to 0."""
+        """Returns the derivative of order `n`, 0 to 20, of the digamma function; infinite or NaN at integers up to 0."""
     def polygamma_(self, /, n: builtins.int) -> Tensor:
-        """`polygamma`, in place."""
+        """Computes `polygamma` in place."""
     def positive(self) -> Tensor:
-        """The tensor itself, as `+x`."""
+        """Returns the tensor itself, as `+x`."""
     def pow(self, /, other: _Operand) -> Tensor:
-        """Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
+        """Returns the power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
     def pow_(self, /, other: _Operand) -> Tensor:
-        """`pow`, in place."""
+        """Computes `pow` in place."""
     def power(self, /, other: _Operand) -> Tensor:
-        """Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
+        """Returns the power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
     def power_(self, /, other: _Operand) -> Tensor:
-        """`pow`, in place."""
+        """Computes `pow` in place."""
     def prelu(self, weight: _Operand) -> Tensor:
-        """`x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
+        """Returns `x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
     def prod(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
+        """Returns the product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
     def qr(self, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
-        """`Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
+        """Returns `Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
     def quantile(self, q: _Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
-        """The quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
+        """Returns the quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
     def rad2deg(self) -> Tensor:
-        """Radians as degrees."""
+        """Converts radians to degrees."""
     def rad2deg_(self, /) -> Tensor:
-        """`rad2deg`, in place."""
+        """Computes `rad2deg` in place."""
     def random_(self, low: builtins.int, high: builtins.int | None = None) -> Tensor:
         """Fills with integers from `low` to `high - 1`, in place; with one argument, from 0 to that less one."""
     def ravel(self, /) -> Tensor:
-        """All elements in one axis."""
+        """Returns all elements in one axis."""
     @property
     def real(self) -> Tensor:
-        """The real part, a view; a real tensor is its own. May be assigned, which writes it in place."""
+        """Returns the real part, a view; of a real tensor itself. Assignment writes it in place."""
     def reciprocal(self, /) -> Tensor:
-        """Reciprocal `1 / x`."""
+        """Returns the reciprocal `1 / x`."""
     def reciprocal_(self, /) -> Tensor:
-        """`reciprocal`, in place."""
+        """Computes `reciprocal` in place."""
     def register_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
         """Calls `hook(gradient)` when backward reaches this tensor; a tensor it returns replaces the gradient. Returns a handle whose `remove()` takes the hook off again. Inside `vmap` the hook sees the gradient as its tensor is seen there, one example at a time."""
     def register_post_accumulate_grad_hook(self, /, hook: Callable[..., Any]) -> HookHandle:
         """Calls `hook(tensor)` after a gradient was accumulated into this leaf."""
     def relu(self, /) -> Tensor:
-        """Rectified linear unit `max(x, 0)`; its derivative at 0 is 0."""
+        """Returns the rectified linear unit `max(x, 0)`; its derivative at 0 is 0."""
     def relu_(self, /) -> Tensor:
-        """`relu`, in place."""
+        """Computes `relu` in place."""
     def remainder(self, /, other: _Operand) -> Tensor:
-        """Remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
+        """Returns the remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
     def remainder_(self, /, other: _Operand) -> Tensor:
-        """`remainder`, in place."""
+        """Computes `remainder` in place."""
     def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
-        """`input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
+        """Returns `input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
     def renorm_(self, /, p: builtins.float, dim: _Dims, maxnorm: Any) -> Tensor:
-        """`renorm`, in place."""
+        """Computes `renorm` in place."""
     def repeat(self, /, *dims: _Sizes) -> Tensor:
-        """The tensor laid side by side, `dims[i]` times along axis `i`. A copy."""
+        """Repeats the tensor side by side, `dims[i]` times along axis `i`. A copy."""
     def repeat_interleave(self, repeats: _Operand | None = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
-        """Each element (along `dim`, each slice) `repeats` times in a row."""
+        """Repeats each element (along `dim`, each slice) `repeats` times in a row."""
     @property
     def requires_grad(self) -> builtins.bool:
         """Whether gradients are recorded for this tensor, here or by a tape around the `vmap` or `jvp` it is in."""
@@ -1160,245 +1160,245 @@ class Tensor:
     def requires_grad_(self, /, requires_grad: builtins.bool = True) -> Tensor:
         """Turns recording for this leaf on or off, in place. Raises RuntimeError for dtypes without derivatives and for results of recorded operations, which `detach()` cuts off."""
     def reshape(self, /, *shape: _Sizes) -> Tensor:
-        """The same elements in row-major order with another shape; one length may be -1. A view if possible."""
+        """Returns the same elements in row-major order with another shape; one length may be -1. A view if possible."""
     def reshape_as(self, /, other: _Operand) -> Tensor:
-        """This tensor with the shape of `other`."""
+        """Returns this tensor with the shape of `other`."""
     def retain_grad(self, /) -> None:
         """Keeps the gradient of this result when backward passes it, to be read as `.grad`; gradients of several backwards add up, as in leaves. Inside `vmap` it keeps those of all examples, stacked along axis 0."""
     @property
     def retains_grad(self) -> builtins.bool:
         """Whether `retain_grad()` was called on this result."""
     def roll(self, /, shifts: _Sizes, dims: _Dims = None) -> Tensor:
-        """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy."""
+        """Shifts the elements by `shifts` along `dims`; those pushed out come in at the other end. A copy."""
     def rot90(self, k: builtins.int = 1, dims: _Dims = (0, 1)) -> Tensor:
         """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
     def round(self, /, *, decimals: Any = 0) -> Tensor:
-        """Nearest integer, ties to even. With `decimals`, the nearest number of so many decimal places."""
+        """Rounds to the nearest integer, ties to even. With `decimals`, to so many decimal places."""
     def round_(self, /, *, decimals: Any = 0) -> Tensor:
-        """`round`, in place."""
+        """Computes `round` in place."""
     def rsqrt(self, /) -> Tensor:
-        """Reciprocal square root."""
+        """Returns the reciprocal square root."""
     def rsqrt_(self, /) -> Tensor:
-        """`rsqrt`, in place."""
+        """Computes `rsqrt` in place."""
     def scatter(self, dim: builtins.int, index: _Operand, src: Tensor | None = None, *, value: _Operand | None = None, reduce: builtins.str | None = None) -> Tensor:
-        """`input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
+        """Returns `input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
     def scatter_(self, dim: builtins.int, index: _Operand, src: Tensor | None = None, *, value: _Operand | None = None, reduce: builtins.str | None = None) -> Tensor:
-        """`scatter`, in place."""
+        """Computes `scatter` in place."""
     def scatter_add(self, /, dim: _Dims, index: _Operand, src: Tensor) -> Tensor:
-        """This tensor with the elements of `src` added at `index` along `dim`."""
+        """Returns this tensor with the elements of `src` added at `index` along `dim`."""
     def scatter_add_(self, /, dim: _Dims, index: _Operand, src: Tensor) -> Tensor:
         """Adds the elements of `src` at `index` along `dim`, in place."""
     def scatter_reduce(self, dim: builtins.int, index: _Operand, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
-        """`input` with the elements of `src` combined at the places that `index` names along `dim`."""
+        """Returns `input` with the elements of `src` combined at the places that `index` names along `dim`."""
     def scatter_reduce_(self, dim: builtins.int, index: _Operand, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
-        """`scatter_reduce`, in place."""
+        """Computes `scatter_reduce` in place."""
     def select(self, /, dim: _Dims, index: builtins.int) -> Tensor:
-        """The element at `index` along `dim`, without that axis."""
+        """Returns the view at `index` along `dim`, without that axis."""
     def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
-        """`input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
+        """Returns `input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
     def sgn(self, /) -> Tensor:
-        """`x / |x|`, and 0 at 0; the sign of real numbers."""
+        """Returns `x / |x|`, and 0 at 0; the sign of real numbers."""
     @property
     def shape(self) -> tuple[builtins.int, ...]:
         """The lengths of the axes, as a tuple."""
     def short(self) -> Tensor:
-        """As int16."""
+        """Converts to int16."""
     def sigmoid(self, /) -> Tensor:
-        """Logistic sigmoid `1 / (1 + exp(-x))`."""
+        """Returns the logistic sigmoid `1 / (1 + exp(-x))`."""
     def sigmoid_(self, /) -> Tensor:
-        """`sigmoid`, in place."""
+        """Computes `sigmoid` in place."""
     def sign(self, /) -> Tensor:
-        """Sign: -1, 0 or 1."""
+        """Returns the sign: -1, 0 or 1."""
     def sign_(self, /) -> Tensor:
-        """`sign`, in place."""
+        """Computes `sign` in place."""
     def signbit(self) -> Tensor:
-        """Whether the sign is negative, that of zeros included; False for NaN."""
+        """Tells whether the sign is negative, that of zeros included; False for NaN."""
     def silu(self, /) -> Tensor:
-        """Sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017)."""
+        """Returns the sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017)."""
     def silu_(self, /) -> Tensor:
-        """`silu`, in place."""
+        """Computes `silu` in place."""
     def sin(self, /) -> Tensor:
-        """Sine of an angle in radians."""
+        """Returns the sine of an angle in radians."""
     def sin_(self, /) -> Tensor:
-        """`sin`, in place."""
+        """Computes `sin` in place."""
     def sinc(self, /) -> Tensor:
-        """`sin(pi x) / (pi x)`, and 1 at zero."""
+        """Returns `sin(pi x) / (pi x)`, and 1 at zero."""
     def sinc_(self, /) -> Tensor:
-        """`sinc`, in place."""
+        """Computes `sinc` in place."""
     def sinh(self, /) -> Tensor:
-        """Hyperbolic sine."""
+        """Returns the hyperbolic sine."""
     def sinh_(self, /) -> Tensor:
-        """`sinh`, in place."""
+        """Computes `sinh` in place."""
     @property
     def size(self) -> _Size:
         """The number of elements, a number; called (`x.size()`, `x.size(0)`), the shape or the length of one axis."""
     def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
-        """`input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
+        """Returns `input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
     def slogdet(self) -> tuple[Tensor, Tensor]:
-        """The sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
+        """Returns the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
     def softmax(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
-        """`exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output."""
+        """Returns `exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output."""
     def softmax_(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
-        """`softmax`, in place."""
+        """Computes `softmax` in place."""
     def softplus(self, /, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
-        """`log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`."""
+        """Returns `log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`."""
     def softplus_(self, /, beta: builtins.float = 1.0, threshold: builtins.float = 20.0) -> Tensor:
-        """`softplus`, in place."""
+        """Computes `softplus` in place."""
     def softsign(self, /) -> Tensor:
-        """`x / (1 + |x|)`."""
+        """Returns `x / (1 + |x|)`."""
     def softsign_(self, /) -> Tensor:
-        """`softsign`, in place."""
+        """Computes `softsign` in place."""
     def sort(self, /, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None) -> _Along:
-        """The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
+        """Sorts along `dim`: the elements in order, and the indices where they were, the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
     def split(self, /, split_size: _Sizes, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
-        """Parts of `size` elements (or of these sizes) along `dim`, as views."""
+        """Splits into parts of `split_size` elements (or of these sizes) along `dim`: a tuple of views."""
     def split_with_sizes(self, split_sizes: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-        """Parts of these lengths along `dim`, which are views."""
+        """Splits into parts of these lengths along `dim`, which are views."""
     def sqrt(self, /) -> Tensor:
-        """Square root."""
+        """Returns the square root."""
     def sqrt_(self, /) -> Tensor:
-        """`sqrt`, in place."""
+        """Computes `sqrt` in place."""
     def square(self, /) -> Tensor:
-        """Square `x * x`."""
+        """Squares: `x * x`."""
     def square_(self, /) -> Tensor:
-        """`square`, in place."""
+        """Computes `square` in place."""
     def squeeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
-        """Without the axes of length 1, or only those in `dim`."""
+        """Removes the axes of length 1, or only those in `dim`. A view."""
     def std(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
+        """Returns the standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
     def std_mean(self, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
-        """Standard deviation and mean along `dim`, or of all elements; see `std`."""
+        """Returns standard deviation and mean along `dim`, or of all elements; see `std`."""
     def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True) -> Tensor:
-        """The Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
+        """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
     def storage_offset(self, /) -> builtins.int:
-        """Position of the first element in the shared memory, in elements."""
+        """Returns the position of the first element in the shared memory, in elements."""
     @overload
     def stride(self) -> tuple[builtins.int, ...]:
-        """The strides in elements, or that of one axis; inside `vmap` those of one example."""
+        """Returns the strides in elements, or that of one axis; inside `vmap` those of one example."""
     @overload
     def stride(self, dim: builtins.int) -> builtins.int:
-        """The strides in elements, or that of one axis; inside `vmap` those of one example."""
+        """Returns the strides in elements, or that of one axis; inside `vmap` those of one example."""
     def sub(self, /, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
-        """Difference `x - y`. With `alpha`, `x - alpha * y`."""
+        """Subtracts: `x - y`. With `alpha`, `x - alpha * y`."""
     def sub_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
-        """`x - alpha * other`, in place."""
+        """Subtracts `alpha * other` in place."""
     def subtract(self, /, other: _Operand, *, alpha: builtins.float = 1) -> Tensor:
-        """Difference `x - y`. With `alpha`, `x - alpha * y`."""
+        """Subtracts: `x - y`. With `alpha`, `x - alpha * y`."""
     def subtract_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
-        """`x - alpha * other`, in place."""
+        """Subtracts `alpha * other` in place."""
     def sum(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Sum over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast."""
+        """Sums over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast."""
     def svd(self, some: builtins.bool = True) -> builtins.tuple[Tensor, Tensor, Tensor]:
-        """`U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and `V` are square."""
+        """Returns `U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and `V` are square."""
     def swapaxes(self, /, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-        """Two axes exchanged."""
+        """Exchanges two axes. A view."""
     def swapdims(self, /, axis0: builtins.int, axis1: builtins.int) -> Tensor:
-        """Two axes exchanged."""
+        """Exchanges two axes. A view."""
     def t(self, /) -> Tensor:
-        """The matrix transposed; tensors with fewer than two axes are returned as they are."""
+        """Transposes a matrix; tensors with fewer than two axes are returned as they are."""
     def take(self, /, index: _Operand, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
-        """Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices."""
+        """Returns elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices."""
     def take_along_dim(self, /, indices: Any, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
-        """The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor. Raises IndexError for an index out of range, and ShapeError where the shapes do not broadcast."""
+        """Returns the elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor. Raises IndexError for an index out of range, and ShapeError where the shapes do not broadcast."""
     def tan(self, /) -> Tensor:
-        """Tangent of an angle in radians."""
+        """Returns the tangent of an angle in radians."""
     def tan_(self, /) -> Tensor:
-        """`tan`, in place."""
+        """Computes `tan` in place."""
     def tanh(self, /) -> Tensor:
-        """Hyperbolic tangent."""
+        """Returns the hyperbolic tangent."""
     def tanh_(self, /) -> Tensor:
-        """`tanh`, in place."""
+        """Computes `tanh` in place."""
     def tanhshrink(self, /) -> Tensor:
-        """`x - tanh(x)`, by its continued fraction near 0."""
+        """Returns `x - tanh(x)`, by its continued fraction near 0."""
     def tanhshrink_(self, /) -> Tensor:
-        """`tanhshrink`, in place."""
+        """Computes `tanhshrink` in place."""
     def tensor_split(self, indices_or_sections: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-        """Parts along `dim`, which are views."""
+        """Splits along `dim` into views."""
     def tile(self, /, *dims: _Sizes) -> Tensor:
-        """The tensor laid side by side; missing leading counts are 1. A copy."""
+        """Repeats the tensor side by side; missing leading counts are 1. A copy."""
     @overload
     def to(self, dtype: _DTypeLike, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
-        """This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
+        """Returns this tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
     @overload
     def to(self, device: _DeviceLike | None = None, dtype: _DTypeLike | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
-        """This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
+        """Returns this tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
     @overload
     def to(self, other: Tensor, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
-        """This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
+        """Returns this tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
     def to_device(self, device: _DeviceLike, /, *, stream: Any = None) -> Tensor:
-        """This tensor on another device, itself if it is there; the array API standard's name of `to(device)`. Raises ValueError for a stream, which no device has."""
+        """Returns this tensor on another device, itself if it is there; the array API standard's name of `to(device)`. Raises ValueError for a stream, which no device has."""
     def tolist(self, /) -> Any:
-        """The elements as nested lists of Python numbers; a number for a tensor without axes."""
+        """Returns the elements as nested lists of Python numbers; a number for a tensor without axes."""
     def topk(self, /, k: builtins.int, dim: _Dims = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: _Dims = None) -> _Along:
-        """The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where they were: the pair (values, indices). VJP: gradients go back to their elements; saves the indices."""
+        """Returns the `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and their indices: the pair (values, indices). VJP: gradients go back to their elements; saves the indices."""
     def trace(self, /) -> Tensor:
-        """Sum of the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are not two axes."""
+        """Sums the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are not two axes."""
     def transpose(self, /, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None) -> Tensor:
-        """Two axes exchanged; without arguments, all axes reversed."""
+        """Exchanges two axes; without arguments, reverses the order of all axes. A view."""
     def tril(self, /, diagonal: builtins.int = 0) -> Tensor:
-        """The lower triangle of the last two axes, zero above `diagonal`."""
+        """Returns the lower triangle of the last two axes, zero above `diagonal`."""
     def tril_(self, /, diagonal: builtins.int = 0) -> Tensor:
-        """`tril`, in place."""
+        """Computes `tril` in place."""
     def triu(self, /, diagonal: builtins.int = 0) -> Tensor:
-        """The upper triangle of the last two axes, zero below `diagonal`."""
+        """Returns the upper triangle of the last two axes, zero below `diagonal`."""
     def triu_(self, /, diagonal: builtins.int = 0) -> Tensor:
-        """`triu`, in place."""
+        """Computes `triu` in place."""
     def true_divide(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
-        """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+        """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
     def true_divide_(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
-        """`div`, in place."""
+        """Computes `div` in place."""
     def trunc(self, /) -> Tensor:
-        """Nearest integer towards 0."""
+        """Rounds towards 0."""
     def trunc_(self, /) -> Tensor:
-        """`trunc`, in place."""
+        """Computes `trunc` in place."""
     def type(self, /, dtype: _DTypeLike | None = None) -> Tensor:
-        """This tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of one; without an argument, the name of its dtype."""
+        """Returns this tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of one; without an argument, the name of its dtype."""
     def type_as(self, /, other: _Operand) -> Tensor:
-        """This tensor converted to the dtype of `other`."""
+        """Returns this tensor converted to the dtype of `other`."""
     def unbind(self, /, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
-        """The slices along `dim`, as views without that axis."""
+        """Returns the tuple of slices along `dim`, which are views without that axis."""
     def unflatten(self, /, dim: _Dims, sizes: _Sizes) -> Tensor:
-        """Axis `dim` split into axes of these lengths, one of which may be -1. A view. Raises ShapeError where the lengths do not multiply to that of the axis."""
+        """Splits axis `dim` into axes of these lengths, one of which may be -1. A view. Raises ShapeError where the lengths do not multiply to that of the axis."""
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int = 1) -> Tensor:
-        """Windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
+        """Returns windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
     def uniform_(self, /, low: builtins.float = 0.0, high: builtins.float = 1.0) -> Tensor:
         """Fills with uniform numbers on `[low, high)`, in place. Raises ValueError where `low` exceeds `high`."""
     @overload
     def unique(self, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> Tensor:
-        """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
+        """Returns the distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
     @overload
     def unique(self, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[Tensor, ...]:
-        """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
+        """Returns the distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
     @overload
     def unique_consecutive(self, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> Tensor:
-        """`unique` of neighbours only: the first of each run of equal elements, in their order."""
+        """Returns `unique` of neighbours only: the first of each run of equal elements, in their order."""
     @overload
     def unique_consecutive(self, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[Tensor, ...]:
-        """`unique` of neighbours only: the first of each run of equal elements, in their order."""
+        """Returns `unique` of neighbours only: the first of each run of equal elements, in their order."""
     def unsqueeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
-        """With a new axis of length 1 at `dim`."""
+        """Inserts a new axis of length 1 at `dim`. A view."""
     def var(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
+        """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
     def var_mean(self, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
-        """Variance and mean along `dim`, or of all elements; see `var`."""
+        """Returns variance and mean along `dim`, or of all elements; see `var`."""
     def vdot(self, other: _Operand) -> Tensor:
-        """The inner product of two vectors, `sum(conj(input) * other)`."""
+        """Returns the inner product of two vectors, `sum(conj(input) * other)`."""
     def view(self, /, *shape: _Sizes) -> Tensor:
-        """The same memory with another shape. Raises ShapeError where the layout would need a copy: use reshape."""
+        """Returns a view of another shape. Raises ShapeError where the layout would need a copy: use reshape."""
     def view_as(self, /, other: _Operand) -> Tensor:
-        """This tensor with the shape of `other`; as `reshape`."""
+        """Returns this tensor with the shape of `other`; as `reshape`."""
     def vsplit(self, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
-        """Parts along the first axis of a tensor with at least two; see `tensor_split`."""
+        """Splits along the first axis of a tensor with at least two; see `tensor_split`."""
     def where(self, /, condition: _Operand, other: _Operand) -> Tensor:
-        """`x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked."""
+        """Returns `x` where `condition` holds and `other` elsewhere. No gradient flows through what is not picked."""
     def xlog1py(self, /, other: _Operand) -> Tensor:
-        """`x * log(1 + y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
+        """Returns `x * log(1 + y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
     def xlog1py_(self, /, other: _Operand) -> Tensor:
-        """`xlog1py`, in place."""
+        """Computes `xlog1py` in place."""
     def xlogy(self, /, other: _Operand) -> Tensor:
-        """`x * log(y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
+        """Returns `x * log(y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
     def xlogy_(self, /, other: _Operand) -> Tensor:
-        """`xlogy`, in place."""
+        """Computes `xlogy` in place."""
     def zero_(self, /) -> Tensor:
         """Sets every element to 0, in place."""
 
@@ -1587,7 +1587,7 @@ def _gpu_device_count() -> Any:
 def _gpu_empty_cache(index: Any) -> Any:
     """Gives GPU memory that is kept for reuse back to the system."""
 def _gpu_info(index: Any) -> Any:
-    """What a GPU is and can do."""
+    """Returns what a GPU is and can do."""
 def _gpu_is_available() -> Any:
     """Whether a GPU is there; never raises."""
 def _gpu_memory_stats(index: Any) -> Any:
@@ -1703,876 +1703,876 @@ def _vmap_of_tensors(function: Any, args: Any, kwargs: Any, in_axes: Any, random
 def _watch(tensor: Any, hook: Any) -> Any:
     """Calls `hook(gradient)` when backward reaches this tensor; inside `vmap` with that of all examples at once."""
 def abs(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Absolute value; its derivative at 0 is 0."""
+    """Returns the absolute value; its derivative at 0 is 0."""
 def abs_(input: Tensor) -> Tensor:
-    """`abs`, in place."""
+    """Computes `abs` in place."""
 def absolute(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Absolute value; its derivative at 0 is 0."""
+    """Returns the absolute value; its derivative at 0 is 0."""
 def absolute_(input: Tensor) -> Tensor:
-    """`abs`, in place."""
+    """Computes `abs` in place."""
 def acos(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
+    """Returns the arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
 def acos_(input: Tensor) -> Tensor:
-    """`acos`, in place."""
+    """Computes `acos` in place."""
 def acosh(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Inverse hyperbolic cosine; NaN below 1."""
+    """Returns the inverse hyperbolic cosine; NaN below 1."""
 def acosh_(input: Tensor) -> Tensor:
-    """`acosh`, in place."""
+    """Computes `acosh` in place."""
 def add(input: _Input, other: _Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """Sum `x + y`. With `alpha`, `x + alpha * y`."""
+    """Adds: `x + y`. With `alpha`, `x + alpha * y`."""
 def addbmm(input: _Input, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
+    """Returns `beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
 def addcdiv(input: _Input, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """`input + value * tensor1 / tensor2`; all broadcast."""
+    """Returns `input + value * tensor1 / tensor2`; all broadcast."""
 def addcmul(input: _Input, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """`input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
+    """Returns `input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
 def addmm(input: _Input, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
+    """Returns `beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
 def addmv(input: _Input, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """`beta * input + alpha * (mat @ vec)`."""
+    """Returns `beta * input + alpha * (mat @ vec)`."""
 def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
-    """`addmv`, in place."""
+    """Computes `addmv` in place."""
 def addr(input: _Input, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """`beta * input + alpha * outer(vec1, vec2)`."""
+    """Returns `beta * input + alpha * outer(vec1, vec2)`."""
 def adjoint(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The conjugate of the matrices in the last two axes, transposed."""
+    """Returns the conjugate transposes of the matrices in the last two axes."""
 def all(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Whether all elements are true, over `dim` (all axes by default, none for an empty sequence)."""
+    """Tells whether all elements are true, over `dim` (all axes by default, none for an empty sequence)."""
 def allclose(input: _Input, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> builtins.bool:
-    """Whether all elements are close: `|x - y| <= atol + rtol * |y|`."""
+    """Tells whether all elements are close: `|x - y| <= atol + rtol * |y|`."""
 def amax(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
+    """Returns the maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
 def amin(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
+    """Returns the minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
 def aminmax(input: _Input, *, dim: _Dims = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
+    """Returns the smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
 def angle(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
+    """Returns the angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
 def any(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Whether any element is true, over `dim` (all axes by default, none for an empty sequence)."""
+    """Tells whether any element is true, over `dim` (all axes by default, none for an empty sequence)."""
 def arange(start: _Number, end: _Number | None = None, step: _Number | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """`start, start + step, ...` up to but without `end`. Integers give int64, floats float32."""
+    """Returns `start, start + step, ...` up to but without `end`. Integers give int64, floats float32."""
 def arccos(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
+    """Returns the arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
 def arccos_(input: Tensor) -> Tensor:
-    """`acos`, in place."""
+    """Computes `acos` in place."""
 def arccosh(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Inverse hyperbolic cosine; NaN below 1."""
+    """Returns the inverse hyperbolic cosine; NaN below 1."""
 def arccosh_(input: Tensor) -> Tensor:
-    """`acosh`, in place."""
+    """Computes `acosh` in place."""
 def arcsin(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
+    """Returns the arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
 def arcsin_(input: Tensor) -> Tensor:
-    """`asin`, in place."""
+    """Computes `asin` in place."""
 def arcsinh(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Inverse hyperbolic sine."""
+    """Returns the inverse hyperbolic sine."""
 def arcsinh_(input: Tensor) -> Tensor:
-    """`asinh`, in place."""
+    """Computes `asinh` in place."""
 def arctan(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Arc tangent, from `-pi/2` to `pi/2`."""
+    """Returns the arc tangent, from `-pi/2` to `pi/2`."""
 def arctan2(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
+    """Returns the angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
 def arctan_(input: Tensor) -> Tensor:
-    """`atan`, in place."""
+    """Computes `atan` in place."""
 def arctanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
+    """Returns the inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
 def arctanh_(input: Tensor) -> Tensor:
-    """`atanh`, in place."""
+    """Computes `atanh` in place."""
 def argmax(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Index of the first maximum along `dim`, or in the flattened tensor."""
+    """Returns the index of the first maximum along `dim`, or in the flattened tensor."""
 def argmin(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Index of the first minimum along `dim`, or in the flattened tensor."""
+    """Returns the index of the first minimum along `dim`, or in the flattened tensor."""
 def argsort(input: _Input, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """The positions that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
+    """Returns the indices that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
 def argwhere(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The indices of the elements that are not zero, as rows."""
+    """Returns the indices of the elements that are not zero, as rows."""
 def as_strided(input: _Input, size: _Sizes, stride: _Sizes, storage_offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Element `i` of the result is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
+    """Makes a copy whose element `i` is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:
-    """`data` as a tensor, sharing memory with arrays and tensors where dtype and device allow; lists are copied."""
+    """Returns `data` as a tensor that shares memory with arrays and tensors where dtype and device allow; lists are copied."""
 def asin(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
+    """Returns the arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
 def asin_(input: Tensor) -> Tensor:
-    """`asin`, in place."""
+    """Computes `asin` in place."""
 def asinh(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Inverse hyperbolic sine."""
+    """Returns the inverse hyperbolic sine."""
 def asinh_(input: Tensor) -> Tensor:
-    """`asinh`, in place."""
+    """Computes `asinh` in place."""
 def atan(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Arc tangent, from `-pi/2` to `pi/2`."""
+    """Returns the arc tangent, from `-pi/2` to `pi/2`."""
 def atan2(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
+    """Returns the angle in radians of the point `(y, x)`, from `-pi` to `pi`; at `(0, 0)` the gradient is 0."""
 def atan_(input: Tensor) -> Tensor:
-    """`atan`, in place."""
+    """Computes `atan` in place."""
 def atanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
+    """Returns the inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
 def atanh_(input: Tensor) -> Tensor:
-    """`atanh`, in place."""
+    """Computes `atanh` in place."""
 def baddbmm(input: _Input, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
+    """Returns `beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
 def bernoulli(input: _Input, p: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
+    """Draws 1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
 def bincount(input: _Input, weights: _Operand | None = None, minlength: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """How often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
+    """Counts how often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
 def bitwise_and(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The bits that both integers have; on bools, both."""
+    """Returns the bits that both integers have; of bools, whether both are true."""
 def bitwise_invert(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Every bit of integers the opposite, `-1 - x`; on bools, the opposite."""
+    """Inverts every bit of integers, `-1 - x`; of bools, returns the opposite."""
 def bitwise_left_shift(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The bits of integers moved up by `other` places; 0 where those are negative or as many as bits."""
+    """Shifts the bits of integers up by `other`; 0 where that is negative or not below the number of bits."""
 def bitwise_not(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Every bit of integers the opposite, `-1 - x`; on bools, the opposite."""
+    """Inverts every bit of integers, `-1 - x`; of bools, returns the opposite."""
 def bitwise_or(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The bits that at least one integer has; on bools, at least one."""
+    """Returns the bits that at least one integer has; of bools, whether at least one is true."""
 def bitwise_right_shift(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`, rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left."""
+    """Shifts the bits of integers down by `other` and keeps the sign: division by `2 ** other`, rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left."""
 def bitwise_xor(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The bits that exactly one integer has; on bools, exactly one."""
+    """Returns the bits that exactly one integer has; of bools, whether exactly one is true."""
 def bmm(input: _Input, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Products of two batches of matrices."""
+    """Returns the products of two batches of matrices."""
 def broadcast_to(input: _Input, *shape: _Sizes, out: Tensor | None = None) -> Tensor:
-    """Broadcast to `shape` without a copy."""
+    """Broadcasts to `shape` without a copy."""
 def cat(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None, out: Any = None) -> Tensor:
-    """Tensors joined along `dim`; their shapes agree on all other axes. A copy. Vectors without elements join anything, as in PyTorch. Raises ShapeError for shapes that do not fit."""
+    """Joins tensors along `dim`; their shapes agree on all other axes. A copy. Vectors without elements join anything, as in PyTorch. Raises ShapeError for shapes that do not fit."""
 def ceil(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Smallest integer not below `x`."""
+    """Returns the smallest integer not below `x`."""
 def ceil_(input: Tensor) -> Tensor:
-    """`ceil`, in place."""
+    """Computes `ceil` in place."""
 def cholesky(input: _Input, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
+    """Returns the triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
 def cholesky_inverse(input: _Input, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
+    """Returns the inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
 def cholesky_solve(input: _Input, input2: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
+    """Returns `X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
 def chunk(input: _Input, chunks: builtins.int, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
-    """`chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones."""
+    """Splits into `chunks` parts of nearly equal length along `dim`, views; an empty axis into empty ones."""
 def clamp(input: _Input, min: _Operand | None = None, max: _Operand | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
+    """Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
 def clamp_(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
     """Limits the elements to `[min, max]`, in place."""
 def clamp_max(input: _Input, max: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The elements, or `max` where they are larger."""
+    """Returns the elements, or `max` where they are larger."""
 def clamp_max_(input: Tensor, max: _Operand) -> Tensor:
-    """`clamp_max`, in place."""
+    """Computes `clamp_max` in place."""
 def clamp_min(input: _Input, min: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The elements, or `min` where they are smaller."""
+    """Returns the elements, or `min` where they are smaller."""
 def clamp_min_(input: Tensor, min: _Operand) -> Tensor:
-    """`clamp_min`, in place."""
+    """Computes `clamp_min` in place."""
 def clip(input: _Input, min: _Operand | None = None, max: _Operand | None = None, *, out: Tensor | None = None) -> Tensor:
-    """Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
+    """Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
 def clip_(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
     """Limits the elements to `[min, max]`, in place."""
 def clone(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """A copy, through which gradients flow."""
+    """Returns a copy, through which gradients flow."""
 def complex(real: Any, imag: Any) -> Tensor:
-    """`real + i imag`, broadcast together: complex128 where either is float64, else complex64."""
+    """Returns `real + i imag`, broadcast together: complex128 where either is float64, else complex64."""
 def conj(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The complex conjugate, in memory of its own; a real tensor is its own."""
+    """Returns the complex conjugate, in memory of its own; of a real tensor the tensor itself."""
 def copysign(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`x` with the sign of `y`; zero has one, too."""
+    """Returns `x` with the sign of `y`; zero has a sign, too."""
 def corrcoef(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The matrix of correlation coefficients of variables in rows, observed in columns; of one variable a number."""
+    """Returns the matrix of correlation coefficients of variables in rows, observed in columns; of one variable a number."""
 def cos(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Cosine of an angle in radians."""
+    """Returns the cosine of an angle in radians."""
 def cos_(input: Tensor) -> Tensor:
-    """`cos`, in place."""
+    """Computes `cos` in place."""
 def cosh(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Hyperbolic cosine."""
+    """Returns the hyperbolic cosine."""
 def cosh_(input: Tensor) -> Tensor:
-    """`cosh`, in place."""
+    """Computes `cosh` in place."""
 def count_nonzero(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """Number of elements that are not zero, over `dim` (all axes by default)."""
+    """Counts the elements that are not zero, over `dim` (all axes by default)."""
 def cov(input: _Input, *, correction: builtins.int = 1, fweights: _Operand | None = None, aweights: _Operand | None = None, out: Tensor | None = None) -> Tensor:
-    """The covariance matrix of variables in rows, observed in columns. Integers become float32."""
+    """Returns the covariance matrix of variables in rows, observed in columns. Integers become float32."""
 def cross(input: _Input, other: _Operand, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
+    """Returns the cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
 def cummax(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Sequence[Tensor] | None = None) -> _Along:
-    """The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices."""
+    """Returns the largest element so far along `dim`, and its index: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices."""
 def cummin(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Sequence[Tensor] | None = None) -> _Along:
-    """The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of equal elements; NaN counts as the smallest. VJP: gradients go to their elements; saves the indices."""
+    """Returns the smallest element so far along `dim`, and its index: the pair (values, indices). The last of equal elements; NaN counts as the smallest. VJP: gradients go to their elements; saves the indices."""
 def cumprod(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """The cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output."""
+    """Returns the cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output."""
 def cumsum(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """Cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64."""
+    """Returns the cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64."""
 def deg2rad(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Degrees as radians."""
+    """Converts degrees to radians."""
 def deg2rad_(input: Tensor) -> Tensor:
-    """`deg2rad`, in place."""
+    """Computes `deg2rad` in place."""
 def det(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The determinant; see `linalg.det`."""
+    """Returns the determinant; see `linalg.det`."""
 def detach(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The same values without history; shares memory."""
+    """Returns a tensor that shares the memory and has no history."""
 def diag(input: _Input, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """A vector as a diagonal matrix, or the diagonal of a matrix. A copy; `diagonal()` gives the view."""
+    """Makes a diagonal matrix of a vector, or takes the diagonal of a matrix. A copy; `diagonal()` gives the view."""
 def diag_embed(input: _Input, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1, *, out: Tensor | None = None) -> Tensor:
-    """Matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
+    """Returns matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
 def diagflat(input: _Input, offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """A matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
+    """Makes a matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
 def diagonal(input: _Input, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
     """Returns a view of the diagonal of axes `dim1` and `dim2`, the first two by default, as the last axis."""
 def diagonal_scatter(input: _Input, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
-    """`input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
+    """Returns `input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
 def diff(input: _Input, n: builtins.int = 1, dim: _Dims = -1, prepend: _Operand | None = None, append: _Operand | None = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """Differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first and `append` behind the last: numbers, or tensors of this shape but for `dim`."""
+    """Returns the differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first and `append` behind the last: numbers, or tensors of this shape but for `dim`."""
 def digamma(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Digamma function, the derivative of `lgamma`; NaN at negative integers."""
+    """Returns the digamma function, the derivative of `lgamma`; NaN at negative integers."""
 def digamma_(input: Tensor) -> Tensor:
-    """`digamma`, in place."""
+    """Computes `digamma` in place."""
 def dist(input: _Input, other: _Operand, p: builtins.float = 2.0, *, out: Tensor | None = None) -> Tensor:
-    """The `p`-norm of the difference of all elements; the two broadcast."""
+    """Returns the `p`-norm of the difference of all elements; the two broadcast."""
 def div(input: _Input, other: _Operand, *, rounding_mode: Any = None, out: Tensor | None = None) -> Tensor:
-    """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+    """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
 def divide(input: _Input, other: _Operand, *, rounding_mode: Any = None, out: Tensor | None = None) -> Tensor:
-    """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+    """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
 def dot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Inner product of two vectors."""
+    """Returns the inner product of two vectors."""
 def dsplit(input: _Input, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
-    """Parts along the third axis; see `tensor_split`."""
+    """Splits along the third axis; see `tensor_split`."""
 def empty(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor whose values do not matter yet (they are 0)."""
+    """Makes a tensor whose values do not matter yet (they are 0)."""
 def empty_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor whose values do not matter yet (they are 0). Shape, dtype and device are those of `input` where they are not given."""
+    """Makes a tensor whose values do not matter yet (they are 0). Takes shape, dtype and device of `input` where they are not given."""
 def entr(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy of a probability."""
+    """Returns `-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy of a probability."""
 def entr_(input: Tensor) -> Tensor:
-    """`entr`, in place."""
+    """Computes `entr` in place."""
 def eq(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self == other`, elementwise, as bools."""
+    """Tells where `self == other`, elementwise, as bools."""
 def equal(input: _Input, other: _Operand) -> builtins.bool:
-    """Whether shapes and all elements are the same."""
+    """Tells whether shapes and all elements are the same."""
 def erf(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Error function."""
+    """Returns the error function."""
 def erf_(input: Tensor) -> Tensor:
-    """`erf`, in place."""
+    """Computes `erf` in place."""
 def erfc(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`1 - erf(x)`, accurate where that is small."""
+    """Returns `1 - erf(x)`, accurate where that is small."""
 def erfc_(input: Tensor) -> Tensor:
-    """`erfc`, in place."""
+    """Computes `erfc` in place."""
 def erfinv(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Inverse of the error function; NaN outside of `[-1, 1]`."""
+    """Returns the inverse of the error function; NaN outside of `[-1, 1]`."""
 def erfinv_(input: Tensor) -> Tensor:
-    """`erfinv`, in place."""
+    """Computes `erfinv` in place."""
 def exp(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Natural exponential."""
+    """Returns the natural exponential."""
 def exp2(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`2 ** x`."""
+    """Returns `2 ** x`."""
 def exp2_(input: Tensor) -> Tensor:
-    """`exp2`, in place."""
+    """Computes `exp2` in place."""
 def exp_(input: Tensor) -> Tensor:
-    """`exp`, in place."""
+    """Computes `exp` in place."""
 def expm1(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`exp(x) - 1`, accurate near 0."""
+    """Returns `exp(x) - 1`, accurate near 0."""
 def expm1_(input: Tensor) -> Tensor:
-    """`expm1`, in place."""
+    """Computes `expm1` in place."""
 def eye(n: builtins.int, m: Any = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere."""
+    """Makes an `n` by `m` matrix with ones on the diagonal and zeros elsewhere."""
 def fix(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Nearest integer towards 0."""
+    """Rounds towards 0."""
 def fix_(input: Tensor) -> Tensor:
-    """`trunc`, in place."""
+    """Computes `trunc` in place."""
 def flatten(input: _Input, start_dim: builtins.int = 0, end_dim: builtins.int = -1, *, out: Tensor | None = None) -> Tensor:
-    """Axes `start_dim` to `end_dim` merged into one."""
+    """Merges the axes `start_dim` to `end_dim` into one."""
 def flip(input: _Input, *dims: _Sizes, out: Tensor | None = None) -> Tensor:
-    """Reversed along `dims`. A copy."""
+    """Reverses the order of the elements along `dims`. A copy."""
 def fliplr(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The second axis the other way round."""
+    """Reverses the second axis."""
 def flipud(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The first axis the other way round."""
+    """Reverses the first axis."""
 def float_power(input: _Input, exponent: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
+    """Returns `input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
 def floor(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Largest integer not above `x`."""
+    """Returns the largest integer not above `x`."""
 def floor_(input: Tensor) -> Tensor:
-    """`floor`, in place."""
+    """Computes `floor` in place."""
 def floor_divide(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`floor(x / y)`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
+    """Returns `floor(x / y)`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
 def fmax(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Larger of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
+    """Returns the larger of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
 def fmin(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Smaller of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
+    """Returns the smaller of two values, or the one that is not NaN; at a tie each gets half of the gradient."""
 def fmod(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Remainder with the sign of the dividend, as C's `fmod`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
+    """Returns the remainder with the sign of the dividend, as C's `fmod`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
 def frac(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """What is behind the decimal point, with the sign of `x`."""
+    """Returns the fractional part, with the sign of `x`."""
 def frac_(input: Tensor) -> Tensor:
-    """`frac`, in place."""
+    """Computes `frac` in place."""
 def from_dlpack(array: Any) -> Tensor:
-    """A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by DLPack."""
+    """Returns a tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by DLPack."""
 def from_numpy(array: Any) -> Tensor:
-    """A tensor over the memory of a NumPy array: writing to one writes to the other."""
+    """Returns a tensor over the memory of a NumPy array: writing to one writes to the other."""
 def full(size: _Sizes, fill_value: _Number, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor filled with `fill_value`, whose kind decides the dtype where none is given."""
+    """Makes a tensor filled with `fill_value`, whose kind decides the dtype where none is given."""
 def full_like(input: Tensor, fill_value: _Number, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not given."""
+    """Makes a tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not given."""
 def gather(input: _Input, dim: _Dims, index: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`."""
+    """Returns one element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`."""
 def gcd(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Greatest common divisor of integers, not negative; that of 0 and 0 is 0."""
+    """Returns the greatest common divisor of integers, not negative; that of 0 and 0 is 0."""
 def gcd_(input: Tensor, other: _Operand) -> Tensor:
-    """`gcd`, in place."""
+    """Computes `gcd` in place."""
 def ge(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self >= other`, elementwise, as bools."""
+    """Tells where `self >= other`, elementwise, as bools."""
 def gelu(input: _Input, approximate: builtins.str = 'none', *, out: Tensor | None = None) -> Tensor:
-    """Gaussian error linear unit `x * Phi(x)`; `approximate="tanh"` for the approximation by tanh."""
+    """Returns the Gaussian error linear unit `x * Phi(x)`; `approximate="tanh"` for the approximation by tanh."""
 def gelu_exact(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Gaussian error linear unit `x * Phi(x)` (Hendrycks and Gimpel 2016), exact form."""
+    """Returns the Gaussian error linear unit `x * Phi(x)` (Hendrycks and Gimpel 2016), exact form."""
 def gelu_exact_(input: Tensor) -> Tensor:
-    """`gelu_exact`, in place."""
+    """Computes `gelu_exact` in place."""
 def gelu_tanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """GELU by the tanh approximation (Hendrycks and Gimpel 2016)."""
+    """Returns the GELU by the tanh approximation (Hendrycks and Gimpel 2016)."""
 def gelu_tanh_(input: Tensor) -> Tensor:
-    """`gelu_tanh`, in place."""
+    """Computes `gelu_tanh` in place."""
 def ger(input: _Input, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
+    """Returns the outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
 def get_autocast_dtype(device_type: Any = None) -> _dtype | None:
-    """The low precision of the autocast region in force, on every device; None outside. Raises ValueError for a `device_type` that names no device."""
+    """Returns the low precision of the autocast region in force, on every device; None outside. Raises ValueError for a `device_type` that names no device."""
 def get_num_threads() -> builtins.int:
-    """The number of CPU threads that large operations use."""
+    """Returns the number of CPU threads that large operations use."""
 def get_rng_state() -> tuple[builtins.int, builtins.int]:
-    """Seed and position of the default random stream."""
+    """Returns seed and position of the default random stream."""
 def greater(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self > other`, elementwise, as bools."""
+    """Tells where `self > other`, elementwise, as bools."""
 def greater_equal(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self >= other`, elementwise, as bools."""
+    """Tells where `self >= other`, elementwise, as bools."""
 def gt(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self > other`, elementwise, as bools."""
+    """Tells where `self > other`, elementwise, as bools."""
 def hardsigmoid(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6."""
+    """Returns `clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6."""
 def hardsigmoid_(input: Tensor) -> Tensor:
-    """`hardsigmoid`, in place."""
+    """Computes `hardsigmoid` in place."""
 def hardswish(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`x clamp(x / 6 + 1/2, 0, 1)` (Howard et al. 2019)."""
+    """Returns `x clamp(x / 6 + 1/2, 0, 1)` (Howard et al. 2019)."""
 def hardswish_(input: Tensor) -> Tensor:
-    """`hardswish`, in place."""
+    """Computes `hardswish` in place."""
 def heaviside(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Step at zero: 0 below, `y` at zero, 1 above."""
+    """Returns the step at zero: 0 below, `y` at zero, 1 above."""
 def histc(input: _Input, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
-    """How many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
+    """Counts how many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
 def hsplit(input: _Input, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
-    """Parts along the second axis, of vectors along their only one; see `tensor_split`."""
+    """Splits along the second axis, vectors along their only one; see `tensor_split`."""
 def hypot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
+    """Returns the length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
 def i0(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Modified Bessel function of the first kind, of order 0."""
+    """Returns the modified Bessel function of the first kind, of order 0."""
 def i0_(input: Tensor) -> Tensor:
-    """`i0`, in place."""
+    """Computes `i0` in place."""
 def i0e(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`exp(-|x|) i0(x)`."""
+    """Returns `exp(-|x|) i0(x)`."""
 def i0e_(input: Tensor) -> Tensor:
-    """`i0e`, in place."""
+    """Computes `i0e` in place."""
 def i1(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Modified Bessel function of the first kind, of order 1."""
+    """Returns the modified Bessel function of the first kind, of order 1."""
 def i1_(input: Tensor) -> Tensor:
-    """`i1`, in place."""
+    """Computes `i1` in place."""
 def i1e(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`exp(-|x|) i1(x)`."""
+    """Returns `exp(-|x|) i1(x)`."""
 def i1e_(input: Tensor) -> Tensor:
-    """`i1e`, in place."""
+    """Computes `i1e` in place."""
 def index_add(input: _Input, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """This tensor with rows of `source` added along `dim` at a vector of indices."""
+    """Returns this tensor with rows of `source` added along `dim` at a vector of indices."""
 def index_copy(input: _Input, dim: builtins.int, index: _Operand, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
+    """Returns `input` with the slices along `dim` at the indices `index` replaced by those of `source`."""
 def index_fill(input: _Input, dim: builtins.int, index: _Operand, value: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`input` with the slices along `dim` at the places of `index` filled with a number."""
+    """Returns `input` with the slices along `dim` at the indices `index` filled with a number."""
 def index_put(input: _Input, indices: Any, values: Tensor, accumulate: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
+    """Returns `input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
 def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: builtins.bool = False) -> Tensor:
-    """`index_put`, in place."""
+    """Computes `index_put` in place."""
 def index_reduce(input: _Input, dim: builtins.int, index: _Operand, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
-    """`input` with the slices of `source` combined along `dim` at the places that the vector `index` names."""
+    """Returns `input` with the slices of `source` combined along `dim` at the indices of the vector `index`."""
 def index_select(input: _Input, dim: _Dims, index: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
+    """Returns the rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
 def initial_seed() -> builtins.int:
-    """The seed of the default random stream: of the last `manual_seed` or `seed`, at first one that the system gave."""
+    """Returns the seed of the default random stream: of the last `manual_seed` or `seed`, at first one that the system gave."""
 def inner(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Products summed over the last axis of both."""
+    """Sums products over the last axis of both."""
 def inverse(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The inverse; see `linalg.inv`."""
+    """Returns the inverse; see `linalg.inv`."""
 def is_autocast_enabled(device_type: Any = None) -> builtins.bool:
-    """Whether an autocast region is in force on this thread. Regions hold for all devices, so `device_type` changes nothing. Raises ValueError where it names no device."""
+    """Tells whether an autocast region is in force on this thread. Regions hold for all devices, so `device_type` changes nothing. Raises ValueError where it names no device."""
 def is_complex(input: _Input) -> builtins.bool:
-    """Whether the dtype is complex."""
+    """Tells whether the dtype is complex."""
 def is_floating_point(input: _Input) -> builtins.bool:
-    """Whether the dtype is a type of real floating point numbers."""
+    """Tells whether the dtype is a type of real floating point numbers."""
 def is_grad_enabled() -> builtins.bool:
-    """Whether operations are recorded at the moment."""
+    """Tells whether operations are recorded at the moment."""
 def is_inference(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Whether the memory was made in `inference_mode()`: no tape keeps it, and nothing outside writes it."""
+    """Tells whether the memory was made in `inference_mode()`: no tape keeps it, nothing outside writes it."""
 def is_inference_mode_enabled() -> builtins.bool:
-    """Whether inference mode is on."""
+    """Tells whether inference mode is on."""
 def is_nonzero(input: _Input) -> builtins.bool:
-    """Whether the only element is not zero."""
+    """Tells whether the only element is not zero."""
 def is_same_size(input: _Input, other: _Operand) -> builtins.bool:
-    """Whether both have one shape."""
+    """Tells whether both have one shape."""
 def is_signed(input: _Input) -> builtins.bool:
-    """Whether the dtype has negative numbers."""
+    """Tells whether the dtype has negative numbers."""
 def isclose(input: _Input, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """Where `|x - y| <= atol + rtol * |y|`."""
+    """Tells where `|x - y| <= atol + rtol * |y|`."""
 def isfinite(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Where the elements are neither infinite nor NaN."""
+    """Tells where the elements are neither infinite nor NaN."""
 def isinf(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Where the elements are infinite."""
+    """Tells where the elements are infinite."""
 def isnan(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Where the elements are not a number."""
+    """Tells where the elements are not a number."""
 def isneginf(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Where the elements are infinite and negative."""
+    """Tells where the elements are infinite and negative."""
 def isposinf(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Where the elements are infinite and positive."""
+    """Tells where the elements are infinite and positive."""
 def isreal(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Where the imaginary part is zero; everywhere in real tensors."""
+    """Tells where the imaginary part is zero; everywhere in real tensors."""
 def istft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """The signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares."""
+    """Returns the signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares."""
 def kron(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The Kronecker product: every element of `input` times all of `other`, block by block."""
+    """Returns the Kronecker product: every element of `input` times all of `other`, block by block."""
 def kthvalue(input: _Input, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _Along:
-    """The `k`-th smallest element along `dim` (1 is the smallest), and where it is: the pair (values, indices)."""
+    """Returns the `k`-th smallest element along `dim` (1 is the smallest), and its index: the pair (values, indices)."""
 def lcm(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Least common multiple of integers, not negative; 0 where either is 0."""
+    """Returns the least common multiple of integers, not negative; 0 where either is 0."""
 def lcm_(input: Tensor, other: _Operand) -> Tensor:
-    """`lcm`, in place."""
+    """Computes `lcm` in place."""
 def ldexp(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`input * 2 ** other`."""
+    """Returns `input * 2 ** other`."""
 def ldexp_(input: Tensor, other: _Operand) -> Tensor:
-    """`ldexp`, in place."""
+    """Computes `ldexp` in place."""
 def le(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self <= other`, elementwise, as bools."""
+    """Tells where `self <= other`, elementwise, as bools."""
 def lerp(input: _Input, end: _Operand, weight: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`input + weight * (end - input)`; all broadcast."""
+    """Returns `input + weight * (end - input)`; all broadcast."""
 def less(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self < other`, elementwise, as bools."""
+    """Tells where `self < other`, elementwise, as bools."""
 def less_equal(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self <= other`, elementwise, as bools."""
+    """Tells where `self <= other`, elementwise, as bools."""
 def lgamma(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Logarithm of the absolute value of the gamma function."""
+    """Returns the logarithm of the absolute value of the gamma function."""
 def lgamma_(input: Tensor) -> Tensor:
-    """`lgamma`, in place."""
+    """Computes `lgamma` in place."""
 def linear_recurrence(input: _Input, decay: _Operand, dim: _Dims = -1, reverse: builtins.bool = False, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """The first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the other way round; saves decays and result."""
+    """Computes the first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the other way round; saves decays and result."""
 def linspace(start: _Number, end: _Number, steps: Any = 100, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly spaced."""
+    """Returns `steps` numbers from `start` to `end`, both included, evenly spaced."""
 def log(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Natural logarithm."""
+    """Returns the natural logarithm."""
 def log10(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Logarithm to base 10."""
+    """Returns the logarithm to base 10."""
 def log10_(input: Tensor) -> Tensor:
-    """`log10`, in place."""
+    """Computes `log10` in place."""
 def log1p(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`log(1 + x)`, accurate near 0."""
+    """Returns `log(1 + x)`, accurate near 0."""
 def log1p_(input: Tensor) -> Tensor:
-    """`log1p`, in place."""
+    """Computes `log1p` in place."""
 def log2(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Logarithm to base 2."""
+    """Returns the logarithm to base 2."""
 def log2_(input: Tensor) -> Tensor:
-    """`log2`, in place."""
+    """Computes `log2` in place."""
 def log_(input: Tensor) -> Tensor:
-    """`log`, in place."""
+    """Computes `log` in place."""
 def log_ndtr(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Logarithm of the standard normal distribution function, by its asymptotic series far below 0 (M. Abramowitz and I. Stegun, 1964, 26.2.12)."""
+    """Returns the logarithm of the standard normal distribution function, by its asymptotic series far below 0 (M. Abramowitz and I. Stegun, 1964, 26.2.12)."""
 def log_ndtr_(input: Tensor) -> Tensor:
-    """`log_ndtr`, in place."""
+    """Computes `log_ndtr` in place."""
 def log_softmax(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """`log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output."""
+    """Returns `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output."""
 def logaddexp(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`log(exp(x) + exp(y))` without overflow."""
+    """Returns `log(exp(x) + exp(y))` without overflow."""
 def logaddexp2(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`log2(2 ** input + 2 ** other)` without overflow."""
+    """Returns `log2(2 ** input + 2 ** other)` without overflow."""
 def logcumsumexp(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """`log(cumsum(exp(x)))` along `dim`, without overflow."""
+    """Returns `log(cumsum(exp(x)))` along `dim`, without overflow."""
 def logdet(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The logarithm of the determinant; NaN where that is negative, minus infinity where it is zero."""
+    """Returns the logarithm of the determinant; NaN where that is negative, minus infinity where it is zero."""
 def logical_and(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Truth values: both."""
+    """Tells where both are true (not zero)."""
 def logical_not(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Truth values: the opposite."""
+    """Tells where the elements are false (zero)."""
 def logical_or(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Truth values: at least one."""
+    """Tells where at least one is true (not zero)."""
 def logical_xor(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Truth values: exactly one."""
+    """Tells where exactly one is true (not zero)."""
 def logit(input: _Input, eps: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
+    """Returns `log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
 def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
-    """`logit`, in place."""
+    """Computes `logit` in place."""
 def logsigmoid(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`log(sigmoid(x))`."""
+    """Returns `log(sigmoid(x))`."""
 def logsigmoid_(input: Tensor) -> Tensor:
-    """`logsigmoid`, in place."""
+    """Computes `logsigmoid` in place."""
 def logsumexp(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """`log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
+    """Returns `log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
 def lt(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self < other`, elementwise, as bools."""
+    """Tells where `self < other`, elementwise, as bools."""
 def manual_seed(seed: Any) -> None:
     """Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device."""
 def masked_fill(input: _Input, mask: _Operand, value: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """This tensor with `value`, a number or a tensor without axes, where `mask`, bools, holds; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
+    """Returns this tensor with `value`, a number or a tensor without axes, where the bools `mask` are true; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
 def masked_scatter(input: _Input, mask: _Operand, source: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """`input` with the places where `mask` holds filled with the elements of `source` in their order."""
+    """Returns `input` with the elements where `mask` is true replaced by those of `source`, in their order."""
 def masked_select(input: _Input, mask: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The elements where `mask` holds, in one axis. Their number depends on the data."""
+    """Returns the elements where `mask` is true, in one axis. Their number depends on the data."""
 def matmul(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves both operands."""
+    """Returns the matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @ y.mT` and `x.mT @ g`; saves both operands."""
 def matrix_exp(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The exponential of matrices; see `linalg.matrix_exp`."""
+    """Returns the exponential of matrices; see `linalg.matrix_exp`."""
 def matrix_power(input: _Input, n: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """The product of `n` factors; see `linalg.matrix_power`."""
+    """Returns the product of `n` factors; see `linalg.matrix_power`."""
 @overload
 def max(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+    """Returns the largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
 @overload
 def max(input: _Input, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool | None = None) -> _Along:
-    """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+    """Returns the largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
 @overload
 def max(input: _Input, *, axis: builtins.int, keepdim: builtins.bool = False, keepdims: builtins.bool | None = None) -> _Along:
-    """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+    """Returns the largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
 @overload
 def max(input: _Input, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
+    """Returns the largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first maximum; with a tensor, the larger of both, elementwise."""
 def maximum(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Larger of two values; at a tie each gets half of the gradient."""
+    """Returns the larger of two values; at a tie each gets half of the gradient."""
 def mean(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast."""
+    """Returns the arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast."""
 @overload
 def median(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
+    """Returns the median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
 @overload
 def median(input: _Input, dim: builtins.int, keepdim: builtins.bool = False) -> _Along:
-    """The median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
+    """Returns the median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
 @overload
 def min(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+    """Returns the smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
 @overload
 def min(input: _Input, dim: builtins.int, keepdim: builtins.bool = False, *, keepdims: builtins.bool | None = None) -> _Along:
-    """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+    """Returns the smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
 @overload
 def min(input: _Input, *, axis: builtins.int, keepdim: builtins.bool = False, keepdims: builtins.bool | None = None) -> _Along:
-    """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+    """Returns the smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
 @overload
 def min(input: _Input, other: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
+    """Returns the smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
 def minimum(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Smaller of two values; at a tie each gets half of the gradient."""
+    """Returns the smaller of two values; at a tie each gets half of the gradient."""
 def mish(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`x tanh(log(1 + exp(x)))` (Misra 2019)."""
+    """Returns `x tanh(log(1 + exp(x)))` (Misra 2019)."""
 def mish_(input: Tensor) -> Tensor:
-    """`mish`, in place."""
+    """Computes `mish` in place."""
 def mm(input: _Input, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Product of two matrices."""
+    """Returns the product of two matrices."""
 def mode(input: _Input, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _Along:
-    """The most frequent element along `dim`, the smallest of several, and the place of its last occurrence."""
+    """Returns the most frequent element along `dim`, the smallest of several, and the index of its last occurrence."""
 def moveaxis(input: _Input, source: _Sizes, destination: _Sizes, *, out: Tensor | None = None) -> Tensor:
-    """Axes moved to new positions, the others in order."""
+    """Moves axes to new positions; the others keep their order. A view."""
 def movedim(input: _Input, source: _Sizes, destination: _Sizes, *, out: Tensor | None = None) -> Tensor:
-    """Axes moved to new positions, the others in order."""
+    """Moves axes to new positions; the others keep their order. A view."""
 def msort(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The elements in ascending order along the first axis."""
+    """Sorts the elements along the first axis."""
 def mul(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Product `x * y`."""
+    """Multiplies: `x * y`."""
 def multinomial(input: _Input, num_samples: builtins.int, replacement: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
-    """`num_samples` positions along the last axis of one or two, drawn with probabilities proportional to the elements. Without `replacement` the positions of a row differ. No gradient."""
+    """Draws `num_samples` indices along the last axis of one or two, drawn with probabilities proportional to the elements. Without `replacement` the positions of a row differ. No gradient."""
 def multiply(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Product `x * y`."""
+    """Multiplies: `x * y`."""
 def mv(input: _Input, vec: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Product of a matrix and a vector."""
+    """Returns the product of a matrix and a vector."""
 def mvlgamma(input: _Input, p: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """Logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere."""
+    """Returns the logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere."""
 def nan_to_num(input: _Input, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """NaN and infinities replaced by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
+    """Replaces NaN and infinities by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
 def nan_to_num_(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
-    """`nan_to_num`, in place."""
+    """Computes `nan_to_num` in place."""
 def nanmean(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
-    """The mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
+    """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
 @overload
 def nanmedian(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`median` of the elements that are not NaN; NaN where there are none."""
+    """Returns `median` of the elements that are not NaN; NaN where there are none."""
 @overload
 def nanmedian(input: _Input, dim: builtins.int, keepdim: builtins.bool = False) -> _Along:
-    """`median` of the elements that are not NaN; NaN where there are none."""
+    """Returns `median` of the elements that are not NaN; NaN where there are none."""
 def nanquantile(input: _Input, q: _Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
-    """`quantile` of the elements that are not NaN; NaN where there are none."""
+    """Returns `quantile` of the elements that are not NaN; NaN where there are none."""
 def nansum(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
-    """The sum of the elements that are not NaN, computed in `dtype` if that is given."""
+    """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given."""
 def narrow(input: _Input, dim: _Dims, start: builtins.int, length: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """`length` elements from `start` along `dim`."""
+    """Returns the view of `length` elements from `start` along `dim`."""
 def ndtr(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Distribution function of the standard normal distribution."""
+    """Returns the distribution function of the standard normal distribution."""
 def ndtr_(input: Tensor) -> Tensor:
-    """`ndtr`, in place."""
+    """Computes `ndtr` in place."""
 def ne(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self != other`, elementwise, as bools."""
+    """Tells where `self != other`, elementwise, as bools."""
 def neg(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Negative `-x`."""
+    """Negates: `-x`."""
 def neg_(input: Tensor) -> Tensor:
-    """`neg`, in place."""
+    """Computes `neg` in place."""
 def negative(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Negative `-x`."""
+    """Negates: `-x`."""
 def negative_(input: Tensor) -> Tensor:
-    """`neg`, in place."""
+    """Computes `neg` in place."""
 def nextafter(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The next number of the dtype in the direction of `other`; NaN where either is. No gradient."""
+    """Returns the next number of the dtype in the direction of `other`; NaN where either is. No gradient."""
 @overload
 def nonzero(input: _Input, *, as_tuple: Literal[False] = False, out: Tensor | None = None) -> Tensor:
-    """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
+    """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
 @overload
 def nonzero(input: _Input, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
-    """The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
+    """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
 def norm(input: _Input, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """The `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
+    """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
 def normal(mean: builtins.float, std: builtins.float | None = None, size: _Sizes | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
-    """Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises ValueError for a negative `std`."""
+    """Draws normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises ValueError for a negative `std`."""
 def not_equal(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`self != other`, elementwise, as bools."""
+    """Tells where `self != other`, elementwise, as bools."""
 def numel(input: _Input) -> builtins.int:
-    """Number of elements."""
+    """Counts the elements."""
 def ones(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor of ones."""
+    """Makes a tensor of ones."""
 def ones_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor of ones. Shape, dtype and device are those of `input` where they are not given."""
+    """Makes a tensor of ones. Takes shape, dtype and device of `input` where they are not given."""
 def op_kinds() -> Any:
     """Every kind of operation: its name, its class, its precision under autocast."""
 def op_rows() -> Any:
     """Every row of the tables of elementwise functions: its name, its documentation, its table."""
 def outer(input: _Input, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
+    """Returns the outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
 def permute(input: _Input, *dims: _Sizes, out: Tensor | None = None) -> Tensor:
-    """Axes in the order given."""
+    """Returns the view with its axes in the order given."""
 def pinverse(input: _Input, rcond: builtins.float = 1e-15, *, out: Tensor | None = None) -> Tensor:
-    """The Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
+    """Returns the Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
 def polar(abs: Any, angle: Any) -> Tensor:
-    """`abs * (cos(angle) + i sin(angle))`."""
+    """Returns `abs * (cos(angle) + i sin(angle))`."""
 def positive(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The tensor itself, as `+x`."""
+    """Returns the tensor itself, as `+x`."""
 def pow(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
+    """Returns the power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
 def power(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
+    """Returns the power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
 def prelu(input: _Input, weight: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
+    """Returns `x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
 def prod(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
+    """Returns the product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
 def qr(input: _Input, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
-    """`Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
+    """Returns `Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
 def quantile(input: _Input, q: _Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
-    """The quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
+    """Returns the quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
 def rad2deg(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Radians as degrees."""
+    """Converts radians to degrees."""
 def rad2deg_(input: Tensor) -> Tensor:
-    """`rad2deg`, in place."""
+    """Computes `rad2deg` in place."""
 def rand(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Uniform random numbers on `[0, 1)`, from the default generator."""
+    """Draws uniform random numbers on `[0, 1)`, from the default generator."""
 def rand_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Uniform random numbers on `[0, 1)`, from the default generator. Shape, dtype and device are those of `input` where they are not given."""
+    """Draws uniform random numbers on `[0, 1)`, from the default generator. Takes shape, dtype and device of `input` where they are not given."""
 def randint(low: builtins.float, high: builtins.float, size: _Sizes | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
-    """Uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`."""
+    """Draws uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`."""
 def randn(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Standard normal random numbers, from the default generator."""
+    """Draws standard normal random numbers, from the default generator."""
 def randn_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Standard normal random numbers, from the default generator. Shape, dtype and device are those of `input` where they are not given."""
+    """Draws standard normal random numbers, from the default generator. Takes shape, dtype and device of `input` where they are not given."""
 def randperm(n: builtins.int, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
-    """The numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`."""
+    """Returns the numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`."""
 def ravel(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """All elements in one axis."""
+    """Returns all elements in one axis."""
 def reciprocal(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Reciprocal `1 / x`."""
+    """Returns the reciprocal `1 / x`."""
 def reciprocal_(input: Tensor) -> Tensor:
-    """`reciprocal`, in place."""
+    """Computes `reciprocal` in place."""
 def relu(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Rectified linear unit `max(x, 0)`; its derivative at 0 is 0."""
+    """Returns the rectified linear unit `max(x, 0)`; its derivative at 0 is 0."""
 def relu_(input: Tensor) -> Tensor:
-    """`relu`, in place."""
+    """Computes `relu` in place."""
 def remainder(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
+    """Returns the remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
 def renorm(input: _Input, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Tensor | None = None) -> Tensor:
-    """`input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
+    """Returns `input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
 def repeat_interleave(input: _Input, repeats: _Operand | None = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
-    """Each element (along `dim`, each slice) `repeats` times in a row."""
+    """Repeats each element (along `dim`, each slice) `repeats` times in a row."""
 def reshape(input: _Input, *shape: _Sizes, out: Tensor | None = None) -> Tensor:
-    """The same elements in row-major order with another shape; one length may be -1. A view if possible."""
+    """Returns the same elements in row-major order with another shape; one length may be -1. A view if possible."""
 def result_type(a: _Operand, b: _Operand) -> _dtype:
-    """The dtype of an operation on these two."""
+    """Returns the dtype of an operation on these two."""
 def roll(input: _Input, shifts: _Sizes, dims: _Dims = None, *, out: Tensor | None = None) -> Tensor:
-    """Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy."""
+    """Shifts the elements by `shifts` along `dims`; those pushed out come in at the other end. A copy."""
 def rot90(input: _Input, k: builtins.int = 1, dims: _Dims = (0, 1), *, out: Tensor | None = None) -> Tensor:
     """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
 def round(input: _Input, *, decimals: Any = 0, out: Tensor | None = None) -> Tensor:
-    """Nearest integer, ties to even. With `decimals`, the nearest number of so many decimal places."""
+    """Rounds to the nearest integer, ties to even. With `decimals`, to so many decimal places."""
 def round_(input: Tensor, *, decimals: Any = 0) -> Tensor:
-    """`round`, in place."""
+    """Computes `round` in place."""
 def rsqrt(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Reciprocal square root."""
+    """Returns the reciprocal square root."""
 def rsqrt_(input: Tensor) -> Tensor:
-    """`rsqrt`, in place."""
+    """Computes `rsqrt` in place."""
 def scatter(input: _Input, dim: builtins.int, index: _Operand, src: Tensor | None = None, *, value: _Operand | None = None, reduce: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
-    """`input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
+    """Returns `input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
 def scatter_add(input: _Input, dim: _Dims, index: _Operand, src: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """This tensor with the elements of `src` added at `index` along `dim`."""
+    """Returns this tensor with the elements of `src` added at `index` along `dim`."""
 def scatter_reduce(input: _Input, dim: builtins.int, index: _Operand, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
-    """`input` with the elements of `src` combined at the places that `index` names along `dim`."""
+    """Returns `input` with the elements of `src` combined at the places that `index` names along `dim`."""
 def seed() -> builtins.int:
     """Starts the default random stream over with a seed from the system, and returns that seed."""
 def select(input: _Input, dim: _Dims, index: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """The element at `index` along `dim`, without that axis."""
+    """Returns the view at `index` along `dim`, without that axis."""
 def select_scatter(input: _Input, src: Tensor, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """`input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
+    """Returns `input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
 def set_num_threads(threads: Any) -> None:
     """Sets the number of CPU threads that large operations use."""
 def set_rng_state(state: Any) -> None:
     """Puts the default random stream where `get_rng_state` found it."""
 def sgn(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`x / |x|`, and 0 at 0; the sign of real numbers."""
+    """Returns `x / |x|`, and 0 at 0; the sign of real numbers."""
 def sigmoid(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Logistic sigmoid `1 / (1 + exp(-x))`."""
+    """Returns the logistic sigmoid `1 / (1 + exp(-x))`."""
 def sigmoid_(input: Tensor) -> Tensor:
-    """`sigmoid`, in place."""
+    """Computes `sigmoid` in place."""
 def sign(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Sign: -1, 0 or 1."""
+    """Returns the sign: -1, 0 or 1."""
 def sign_(input: Tensor) -> Tensor:
-    """`sign`, in place."""
+    """Computes `sign` in place."""
 def signbit(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Whether the sign is negative, that of zeros included; False for NaN."""
+    """Tells whether the sign is negative, that of zeros included; False for NaN."""
 def silu(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017)."""
+    """Returns the sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017)."""
 def silu_(input: Tensor) -> Tensor:
-    """`silu`, in place."""
+    """Computes `silu` in place."""
 def sin(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Sine of an angle in radians."""
+    """Returns the sine of an angle in radians."""
 def sin_(input: Tensor) -> Tensor:
-    """`sin`, in place."""
+    """Computes `sin` in place."""
 def sinc(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`sin(pi x) / (pi x)`, and 1 at zero."""
+    """Returns `sin(pi x) / (pi x)`, and 1 at zero."""
 def sinc_(input: Tensor) -> Tensor:
-    """`sinc`, in place."""
+    """Computes `sinc` in place."""
 def sinh(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Hyperbolic sine."""
+    """Returns the hyperbolic sine."""
 def sinh_(input: Tensor) -> Tensor:
-    """`sinh`, in place."""
+    """Computes `sinh` in place."""
 def slice_scatter(input: _Input, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
-    """`input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
+    """Returns `input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
 def slogdet(input: _Input) -> tuple[Tensor, Tensor]:
-    """The sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
+    """Returns the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
 def softmax(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """`exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output."""
+    """Returns `exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output."""
 def softplus(input: _Input, beta: builtins.float = 1.0, threshold: builtins.float = 20.0, *, out: Tensor | None = None) -> Tensor:
-    """`log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`."""
+    """Returns `log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`."""
 def softsign(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`x / (1 + |x|)`."""
+    """Returns `x / (1 + |x|)`."""
 def softsign_(input: Tensor) -> Tensor:
-    """`softsign`, in place."""
+    """Computes `softsign` in place."""
 def sort(input: _Input, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None, out: Sequence[Tensor] | None = None) -> _Along:
-    """The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
+    """Sorts along `dim`: the elements in order, and the indices where they were, the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
 def split(input: _Input, split_size: _Sizes, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
-    """Parts of `size` elements (or of these sizes) along `dim`, as views."""
+    """Splits into parts of `split_size` elements (or of these sizes) along `dim`: a tuple of views."""
 def split_with_sizes(input: _Input, split_sizes: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-    """Parts of these lengths along `dim`, which are views."""
+    """Splits into parts of these lengths along `dim`, which are views."""
 def sqrt(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Square root."""
+    """Returns the square root."""
 def sqrt_(input: Tensor) -> Tensor:
-    """`sqrt`, in place."""
+    """Computes `sqrt` in place."""
 def square(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Square `x * x`."""
+    """Squares: `x * x`."""
 def square_(input: Tensor) -> Tensor:
-    """`square`, in place."""
+    """Computes `square` in place."""
 def squeeze(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """Without the axes of length 1, or only those in `dim`."""
+    """Removes the axes of length 1, or only those in `dim`. A view."""
 def stack(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None, out: Any = None) -> Tensor:
-    """Tensors of one shape joined along a new axis."""
+    """Joins tensors of one shape along a new axis."""
 def std(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
+    """Returns the standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
 def std_mean(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
-    """Standard deviation and mean along `dim`, or of all elements; see `std`."""
+    """Returns standard deviation and mean along `dim`, or of all elements; see `std`."""
 def stft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True, *, out: Tensor | None = None) -> Tensor:
-    """The Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
+    """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
 def sub(input: _Input, other: _Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """Difference `x - y`. With `alpha`, `x - alpha * y`."""
+    """Subtracts: `x - y`. With `alpha`, `x - alpha * y`."""
 def subtract(input: _Input, other: _Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """Difference `x - y`. With `alpha`, `x - alpha * y`."""
+    """Subtracts: `x - y`. With `alpha`, `x - alpha * y`."""
 def sum(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Sum over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast."""
+    """Sums over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast."""
 def svd(input: _Input, some: builtins.bool = True) -> builtins.tuple[Tensor, Tensor, Tensor]:
-    """`U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and `V` are square."""
+    """Returns `U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and `V` are square."""
 def swapaxes(input: _Input, axis0: builtins.int, axis1: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """Two axes exchanged."""
+    """Exchanges two axes. A view."""
 def swapdims(input: _Input, axis0: builtins.int, axis1: builtins.int, *, out: Tensor | None = None) -> Tensor:
-    """Two axes exchanged."""
+    """Exchanges two axes. A view."""
 def t(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """The matrix transposed; tensors with fewer than two axes are returned as they are."""
+    """Transposes a matrix; tensors with fewer than two axes are returned as they are."""
 def take(input: _Input, index: _Operand, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices."""
+    """Returns elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices."""
 def take_along_dim(input: _Input, indices: Any, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor. Raises IndexError for an index out of range, and ShapeError where the shapes do not broadcast."""
+    """Returns the elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the flattened tensor. Raises IndexError for an index out of range, and ShapeError where the shapes do not broadcast."""
 def tan(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Tangent of an angle in radians."""
+    """Returns the tangent of an angle in radians."""
 def tan_(input: Tensor) -> Tensor:
-    """`tan`, in place."""
+    """Computes `tan` in place."""
 def tanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Hyperbolic tangent."""
+    """Returns the hyperbolic tangent."""
 def tanh_(input: Tensor) -> Tensor:
-    """`tanh`, in place."""
+    """Computes `tanh` in place."""
 def tanhshrink(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """`x - tanh(x)`, by its continued fraction near 0."""
+    """Returns `x - tanh(x)`, by its continued fraction near 0."""
 def tanhshrink_(input: Tensor) -> Tensor:
-    """`tanhshrink`, in place."""
+    """Computes `tanhshrink` in place."""
 def tensor(data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor holding a copy of `data`: numbers, nested lists, arrays, tensors."""
+    """Makes a tensor of a copy of `data`: numbers, nested lists, arrays, tensors."""
 def tensor_split(input: _Input, indices_or_sections: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
-    """Parts along `dim`, which are views."""
+    """Splits along `dim` into views."""
 def tile(input: _Input, *dims: _Sizes, out: Tensor | None = None) -> Tensor:
-    """The tensor laid side by side; missing leading counts are 1. A copy."""
+    """Repeats the tensor side by side; missing leading counts are 1. A copy."""
 def topk(input: _Input, k: builtins.int, dim: _Dims = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: _Dims = None, out: Sequence[Tensor] | None = None) -> _Along:
-    """The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where they were: the pair (values, indices). VJP: gradients go back to their elements; saves the indices."""
+    """Returns the `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and their indices: the pair (values, indices). VJP: gradients go back to their elements; saves the indices."""
 def trace(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Sum of the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are not two axes."""
+    """Sums the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are not two axes."""
 def transpose(input: _Input, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
-    """Two axes exchanged; without arguments, all axes reversed."""
+    """Exchanges two axes; without arguments, reverses the order of all axes. A view."""
 def tril(input: _Input, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The lower triangle of the last two axes, zero above `diagonal`."""
+    """Returns the lower triangle of the last two axes, zero above `diagonal`."""
 def triu(input: _Input, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """The upper triangle of the last two axes, zero below `diagonal`."""
+    """Returns the upper triangle of the last two axes, zero below `diagonal`."""
 def true_divide(input: _Input, other: _Operand, *, rounding_mode: Any = None, out: Tensor | None = None) -> Tensor:
-    """Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
+    """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
 def trunc(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Nearest integer towards 0."""
+    """Rounds towards 0."""
 def trunc_(input: Tensor) -> Tensor:
-    """`trunc`, in place."""
+    """Computes `trunc` in place."""
 def unbind(input: _Input, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
-    """The slices along `dim`, as views without that axis."""
+    """Returns the tuple of slices along `dim`, which are views without that axis."""
 def unflatten(input: _Input, dim: _Dims, sizes: _Sizes, *, out: Tensor | None = None) -> Tensor:
-    """Axis `dim` split into axes of these lengths, one of which may be -1. A view. Raises ShapeError where the lengths do not multiply to that of the axis."""
+    """Splits axis `dim` into axes of these lengths, one of which may be -1. A view. Raises ShapeError where the lengths do not multiply to that of the axis."""
 def unfold(input: _Input, dimension: builtins.int, size: builtins.int, step: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
-    """Windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
+    """Returns windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
 @overload
 def unique(input: _Input, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
+    """Returns the distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
 @overload
 def unique(input: _Input, sorted: builtins.bool = True, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[Tensor, ...]:
-    """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
+    """Returns the distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct."""
 @overload
 def unique_consecutive(input: _Input, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
-    """`unique` of neighbours only: the first of each run of equal elements, in their order."""
+    """Returns `unique` of neighbours only: the first of each run of equal elements, in their order."""
 @overload
 def unique_consecutive(input: _Input, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[Tensor, ...]:
-    """`unique` of neighbours only: the first of each run of equal elements, in their order."""
+    """Returns `unique` of neighbours only: the first of each run of equal elements, in their order."""
 def unsqueeze(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
-    """With a new axis of length 1 at `dim`."""
+    """Inserts a new axis of length 1 at `dim`. A view."""
 def var(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
+    """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
 def var_mean(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
-    """Variance and mean along `dim`, or of all elements; see `var`."""
+    """Returns variance and mean along `dim`, or of all elements; see `var`."""
 def vdot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """The inner product of two vectors, `sum(conj(input) * other)`."""
+    """Returns the inner product of two vectors, `sum(conj(input) * other)`."""
 def view_as_complex(input: Tensor) -> Tensor:
-    """Complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; a view where each pair lies side by side. VJP: `view_as_real(g)`; saves nothing."""
+    """Returns the complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; a view where each pair lies side by side. VJP: `view_as_real(g)`; saves nothing."""
 def view_as_real(input: Tensor) -> Tensor:
-    """Pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves nothing."""
+    """Returns the pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves nothing."""
 def vsplit(input: _Input, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
-    """Parts along the first axis of a tensor with at least two; see `tensor_split`."""
+    """Splits along the first axis of a tensor with at least two; see `tensor_split`."""
 def where(condition: _Operand, input: _Operand | None = None, other: _Operand | None = None, *, out: Any = None) -> Tensor:
-    """`input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. Without both: where it is true."""
+    """Returns `input` where `condition` holds and `other` elsewhere; all broadcast. No gradient flows through what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. Without both: where it is true."""
 def xlog1py(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`x * log(1 + y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
+    """Returns `x * log(1 + y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
 def xlogy(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """`x * log(y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
+    """Returns `x * log(y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
 def xlogy_(input: Tensor, other: _Operand) -> Tensor:
-    """`xlogy`, in place."""
+    """Computes `xlogy` in place."""
 def zeros(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor of zeros."""
+    """Makes a tensor of zeros."""
 def zeros_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """A tensor of zeros. Shape, dtype and device are those of `input` where they are not given."""
+    """Makes a tensor of zeros. Takes shape, dtype and device of `input` where they are not given."""

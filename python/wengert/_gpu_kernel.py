@@ -211,7 +211,7 @@ def kernel(
     entry: str | None = None,
     name: str | None = None,
 ) -> Kernel:
-    """A WGSL compute shader as a function of tensors.
+    """Returns a WGSL compute shader as a function of tensors.
 
     The shader says how it is called. Its `var<storage, read>` buffers in group 0 are the inputs, its
     `var<storage, read_write>` buffers the outputs, in the order of their bindings; tensors are passed in this order or

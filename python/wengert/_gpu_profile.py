@@ -170,7 +170,7 @@ class Profile:
         )
 
     def table(self, most: int | None = None) -> str:
-        """A table of the kernels, the longest first.
+        """Returns a table of the kernels, the longest first.
 
         Args:
             most: how many kernels to show; all where None. A last line tells what the others took.
@@ -221,7 +221,8 @@ class Profile:
     __repr__ = __str__
 
     def to_dict(self) -> dict[str, Any]:
-        """The adapter, the seconds of all launches, the ceilings and the kernels, as plain lists and dicts.
+        """Returns the adapter, the seconds of all launches, the ceilings and the kernels, as plain lists and
+        dicts.
 
         Raises:
             RuntimeError: before the block has ended; `json` and `trace` likewise.
@@ -235,7 +236,7 @@ class Profile:
         }
 
     def json(self) -> str:
-        """`to_dict` as a text of JSON."""
+        """Returns `to_dict` as a text of JSON."""
         return json.dumps(self.to_dict(), indent=1)
 
     def trace(self, path: str | Path) -> None:

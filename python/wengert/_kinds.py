@@ -31,7 +31,7 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def numel(self) -> int:
-        """The product of the lengths."""
+        """Returns the product of the lengths."""
         count = 1
         for n in self:
             count *= n

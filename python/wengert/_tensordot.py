@@ -50,7 +50,7 @@ def _summed_axes(a: Tensor, b: Tensor, dims: Any) -> tuple[list[int], list[int]]
 
 @in_widest
 def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
-    """Products summed over `dims` axes (the last of `a`, the first of `b`), or over the pairs of axes given.
+    """Sums products over `dims` axes (the last of `a`, the first of `b`), or over the pairs of axes given.
 
     Raises:
         IndexError: an axis that a tensor has not.

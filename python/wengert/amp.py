@@ -66,15 +66,15 @@ class GradScaler:
         self._stepped: dict[int, Callable[[], None] | None] = {}
 
     def is_enabled(self) -> bool:
-        """Whether the scaler does anything."""
+        """Tells whether the scaler does anything."""
         return self._enabled
 
     def get_scale(self) -> float:
-        """The factor, 1 if not enabled."""
+        """Returns the factor, 1 if not enabled."""
         return self._scale if self._enabled else 1.0
 
     def get_growth_factor(self) -> float:
-        """What the factor is multiplied by after `get_growth_interval()` good steps."""
+        """Returns what the factor is multiplied by after `get_growth_interval()` good steps."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
@@ -82,7 +82,7 @@ class GradScaler:
         self._growth_factor = self._checked("growth_factor above 1", new_factor, new_factor > 1.0)
 
     def get_backoff_factor(self) -> float:
-        """What the factor is multiplied by after an overflow."""
+        """Returns what the factor is multiplied by after an overflow."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
@@ -91,7 +91,7 @@ class GradScaler:
         self._backoff_factor = self._checked("backoff_factor in (0, 1)", new_factor, is_valid)
 
     def get_growth_interval(self) -> int:
-        """How many good steps in a row make the factor grow."""
+        """Returns how many good steps in a row make the factor grow."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
@@ -104,7 +104,7 @@ class GradScaler:
         return value
 
     def scale(self, outputs: Any) -> Any:
-        """The loss times the factor; of losses in a list, a tuple or another iterable, all of them.
+        """Returns the loss times the factor; of losses in a list, a tuple or another iterable, all of them.
 
         Of a half without axes it is float32.
         """
@@ -150,8 +150,7 @@ class GradScaler:
         self._found[id(optimizer)] = _core._amp_unscale(grads, 1.0 / self._scale)
 
     def step(self, optimizer: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        """`optimizer.step(*args, **kwargs)`, left out if a gradient overflowed; returns its result,
-        or None.
+        """Calls `optimizer.step(*args, **kwargs)` unless a gradient overflowed; returns its result or None.
 
         Where a step is nothing but fused kernels (SGD and Adam without hooks), the device leaves it out, and
         the program does not wait for the gradients; `update` then takes back what counts the step.
@@ -214,7 +213,7 @@ class GradScaler:
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run needs; empty if not enabled."""
+        """Returns what a resumed run needs; empty if not enabled."""
         if not self._enabled:
             return {}
         return {

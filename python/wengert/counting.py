@@ -217,7 +217,7 @@ class FlopCounter:
         return self._by(holders)
 
     def table(self, depth: int | None = None) -> str:
-        """A table of modules and their operations: forward, backward, their sum and its share.
+        """Returns a table of modules and their operations: forward, backward, their sum and its share.
 
         Args:
             depth: how many levels of modules to show; all where None.
@@ -274,7 +274,7 @@ def _table(rows: list[Row], depth: int | None) -> str:
 
 
 def flops(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
-    """Floating point operations of `function(*args, **kwargs)`, which runs once.
+    """Counts the floating point operations of `function(*args, **kwargs)`, which runs once.
 
     To count a backward, let the function do it: `wg.flops(wg.grad(loss), w)`. See `FlopCounter` for what counts, and
     for the parts.

@@ -29,17 +29,17 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Whether there is a GPU; never raises."""
+    """Tells whether there is a GPU; never raises."""
     return _core._gpu_is_available()
 
 
 def device_count() -> int:
-    """How many GPUs there are: `gpu:0` to `gpu:{n - 1}`."""
+    """Returns how many GPUs there are: `gpu:0` to `gpu:{n - 1}`."""
     return _core._gpu_device_count()
 
 
 def adapters() -> list[str]:
-    """The adapters that `gpu:0`, `gpu:1`, … stand for, a line each; opens none, never raises.
+    """Returns the adapters that `gpu:0`, `gpu:1`, … stand for, a line each; opens none, never raises.
 
     A software adapter is listed where there is no hardware. `is_available()` and `device_count()` do not
     count it unless the environment variable `WENGERT_GPU=software` asks for it.
@@ -48,7 +48,7 @@ def adapters() -> list[str]:
 
 
 def info(index: int = 0) -> dict[str, Any]:
-    """What a GPU is and can do.
+    """Tells what a GPU is and can do.
 
     Returns:
         - `adapter`, `backend`, `driver` (name and version), `device_type` (discrete, integrated, virtual,
@@ -74,7 +74,9 @@ def synchronize(index: int = 0) -> None:
 
 
 def memory_stats(index: int = 0) -> dict[str, int]:
-    """Bytes held, kept for reuse and held at most so far; buffers, pipelines, dispatches and submissions so far."""
+    """Returns the bytes held, kept for reuse and held at most so far; buffers, pipelines, dispatches and
+    submissions so far.
+    """
     return _core._gpu_memory_stats(index)
 
 

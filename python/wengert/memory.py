@@ -15,7 +15,7 @@ __all__ = [
 
 
 def stats() -> dict[str, int]:
-    """All numbers of this module in one dictionary, and where memory came from.
+    """Returns all numbers of this module in one dictionary, and where memory came from.
 
     `fresh_allocations` counts blocks that the system gave, `reused_allocations` those that had been kept for reuse.
     In a steady loop of training only the second grows.
@@ -24,12 +24,12 @@ def stats() -> dict[str, int]:
 
 
 def live_bytes() -> int:
-    """Bytes of host memory that tensors hold."""
+    """Returns the bytes of host memory that tensors hold."""
     return _core._memory_stats()["live_bytes"]
 
 
 def peak_bytes() -> int:
-    """The most bytes that tensors held at once, since the start or the last `reset_peak`."""
+    """Returns the most bytes that tensors held at once, since the start or the last `reset_peak`."""
     return _core._memory_stats()["peak_bytes"]
 
 
@@ -39,12 +39,14 @@ def reset_peak() -> None:
 
 
 def live_nodes() -> int:
-    """Entries of the tape that exist: recorded operations, and leaves that require a gradient."""
+    """Returns the number of entries of the tape that exist: recorded operations, and leaves that require a
+    gradient.
+    """
     return _core._memory_stats()["live_nodes"]
 
 
 def cached_bytes() -> int:
-    """Bytes of host memory kept for reuse."""
+    """Returns the bytes of host memory kept for reuse."""
     return _core._memory_stats()["cached_bytes"]
 
 

@@ -106,7 +106,7 @@ def gradcheck(
     raise_exception: bool = True,
     check_forward_ad: bool = True,
 ) -> bool:
-    """`autograd.gradcheck` of reverse and forward mode.
+    """Applies `autograd.gradcheck` to reverse and forward mode.
 
     Example:
         >>> wg.testing.gradcheck(lambda x: x.sin() * x, wg.tensor([0.5, 1.0], dtype=wg.float64))
@@ -126,5 +126,5 @@ def gradcheck(
 def gradgradcheck(
     function: Callable[..., Any], inputs: Any, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3
 ) -> bool:
-    """`autograd.gradgradcheck` of reverse over reverse and forward over reverse mode."""
+    """Applies `autograd.gradgradcheck` to reverse over reverse and forward over reverse mode."""
     return check_twice(function, inputs, eps=eps, atol=atol, rtol=rtol, check_fwd_over_rev=True)

@@ -90,7 +90,7 @@ def register_pytree_node(kind: type, flatten: Flatten, unflatten: Unflatten) -> 
 
 
 def register_dataclass(kind: type) -> type:
-    """Class decorator: the fields of a dataclass become its children."""
+    """Makes the fields of a dataclass (decorator of the class) its children."""
     names = tuple(field.name for field in dataclasses.fields(kind))
     register_pytree_node(
         kind,
@@ -176,7 +176,8 @@ def _flatten(tree: Any, leaves: list[Any], is_leaf: Callable[[Any], bool] | None
 
 
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], TreeDef]:
-    """The leaves of a tree from left to right (dicts by key, rebuilt in the order that they have), and its structure.
+    """Returns the leaves of a tree from left to right (dicts by key, rebuilt in the order that they have),
+    and its structure.
 
     Example:
         >>> wg.tree.tree_flatten({"b": 2, "a": (1, None)})[0]
@@ -188,12 +189,12 @@ def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tup
 
 
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
-    """The leaves of a tree from left to right."""
+    """Returns the leaves of a tree from left to right."""
     return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> TreeDef:
-    """The structure of a tree."""
+    """Returns the structure of a tree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
@@ -241,7 +242,7 @@ def paths(tree: Any) -> list[str]:
 
 
 def tree_unflatten(structure: TreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of this structure with these leaves."""
+    """Builds the tree of this structure with these leaves."""
     leaves = list(leaves)
     if len(leaves) != structure.num_leaves:
         raise ValueError(
@@ -253,7 +254,7 @@ def tree_unflatten(structure: TreeDef, leaves: Iterable[Any]) -> Any:
 def tree_map(
     function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], bool] | None = None
 ) -> Any:
-    """`function` of corresponding leaves of trees of one structure, as a tree.
+    """Applies `function` to corresponding leaves of trees of one structure, as a tree.
 
     Example:
         >>> wg.tree.tree_map(lambda a, b: a + b, {"w": 1}, {"w": 2})

@@ -298,7 +298,7 @@ fn follow<'py>(
     if let Some(entry) = of_one.or_else(|| form(BINARY)).or_else(|| form(OTHERS))
         && !tensor.hasattr(own)?
     {
-        let definition = definition(own, entry, signature, &format!("`{name}`, in place."))?;
+        let definition = definition(own, entry, signature, &format!("Computes `{name}` in place."))?;
         // SAFETY: the definition lives for ever, and its function takes tensors.
         let made = unsafe { ffi::PyDescr_NewMethod(tensor.as_type_ptr(), definition) };
         // SAFETY: a new object, or null with an error set.

@@ -4,6 +4,7 @@ import ast
 import doctest
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,20 @@ def test_every_method_of_a_tensor_has_a_docstring_and_parameters_in_the_stub() -
 def test_every_documented_name_has_a_docstring() -> None:
     bare = {name for name, value in ALL.values() if callable(value) and not (value.__doc__ or "").strip()}
     assert bare == set()
+
+
+def test_docstrings_of_functions_begin_with_a_verb() -> None:
+    routines = {name: value for name, value in ALL.values() if inspect.isroutine(value)}
+    words = {
+        name: inspect.cleandoc(value.__doc__ or "").split(maxsplit=1)[0] for name, value in routines.items()
+    }
+    assert len(words) > 1200
+    # In the third person, as "Returns"; the nouns end alike.
+    nouns = "Axes Bytes Coordinates Degrees Differences Elements Frames Indices Integers Matrices Numbers Ones Parts "
+    nouns += "Products Radians Rows Tensors This Values Windows Zeros"
+    others = {name: word for name, word in words.items() if not re.fullmatch(r"[A-Z][a-z-]+s[:.,]?", word)}
+    assert others == {}
+    assert {name: word for name, word in words.items() if word in nouns.split()} == {}
 
 
 EXAMPLES = {name: value for name, value in ALL.values() if ">>>" in str(getattr(value, "__doc__", ""))}

@@ -71,7 +71,9 @@ class FunctionCtx:
         self._constant = tensors
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether `backward` and `jvp` are given zeros (the default) or None where nothing depends on an output."""
+        """Sets whether `backward` and `jvp` are given zeros (the default) or None where nothing depends on an
+        output.
+        """
         self._materialize = value
 
 

@@ -76,12 +76,14 @@ def restore(before: int) -> None:
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly detection is on in this thread: lines are kept, and values looked at unless `check_nan=False`."""
+    """Tells whether anomaly detection is on in this thread: lines are kept, and values looked at unless
+    `check_nan=False`.
+    """
     return bool(_core._get_debug_modes() & ENABLED)
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly detection looks at values in this thread."""
+    """Tells whether anomaly detection looks at values in this thread."""
     return bool(_core._get_debug_modes() & CHECK)
 
 

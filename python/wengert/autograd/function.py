@@ -66,7 +66,7 @@ class Function:
     @staticmethod
     @missing
     def forward(*args: Any, **kwargs: Any) -> Any:
-        """The value."""
+        """Computes the value."""
         raise NotImplementedError("an autograd.Function needs a static method forward(ctx, *args)")
 
     @staticmethod
@@ -78,7 +78,7 @@ class Function:
     @staticmethod
     @missing
     def backward(ctx: FunctionCtx, *gradients: Any) -> Any:
-        """The reverse rule."""
+        """Applies the reverse rule."""
         raise NotImplementedError("backward is called where it is defined only")
 
     # PyTorch's other name of the reverse rule.
@@ -87,13 +87,13 @@ class Function:
     @staticmethod
     @missing
     def jvp(ctx: FunctionCtx, *tangents: Any) -> Any:
-        """The forward rule."""
+        """Applies the forward rule."""
         raise NotImplementedError("jvp is called where it is defined only")
 
     @staticmethod
     @missing
     def vmap(info: VmapInfo, in_dims: tuple[Any, ...], *args: Any) -> Any:
-        """The batching rule."""
+        """Applies the batching rule."""
         raise NotImplementedError("vmap is called where it is defined only")
 
     @classmethod

@@ -56,7 +56,7 @@ def jacobian(
     vectorize: bool = False,
     strategy: str = "reverse-mode",
 ) -> Any:
-    """The Jacobian of `func(*inputs)`: per output and input a tensor with the axes of both.
+    """Returns the Jacobian of `func(*inputs)`: per output and input a tensor with the axes of both.
 
     Args:
         func: of as many tensors as there are inputs, to a tensor or a tuple of them.
@@ -82,7 +82,7 @@ def hessian(
     vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ) -> Any:
-    """The Hessian of a function with one element: per pair of inputs a tensor with the axes of both.
+    """Returns the Hessian of a function with one element: per pair of inputs a tensor with the axes of both.
 
     The arguments are those of `jacobian`; `outer_jacobian_strategy` says how its gradient is differentiated.
     """
@@ -110,7 +110,7 @@ def _scalar(func: Function) -> Function:
 
 
 def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
-    """`func(*inputs)`, and the product of `v` with the Jacobian, of the shapes of the inputs.
+    """Returns `func(*inputs)`, and the product of `v` with the Jacobian, of the shapes of the inputs.
 
     Args:
         v: of the shapes of the outputs; it may be left out where that is one element.
@@ -124,7 +124,7 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) 
 
 
 def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
-    """`func(*inputs)`, and the product of the Jacobian with `v`, of the shapes of the outputs.
+    """Returns `func(*inputs)`, and the product of the Jacobian with `v`, of the shapes of the outputs.
 
     Args:
         v: of the shapes of the inputs; it may be left out where that is one element.
@@ -136,7 +136,9 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) 
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
-    """A function with one element, and the product of its Hessian with `v`, of the shapes of the inputs."""
+    """Returns the value of a function with one element, and the product of its Hessian with `v`, of the
+    shapes of the inputs.
+    """
     import wengert as wg
 
     parts = _tuple(inputs)
@@ -147,7 +149,9 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) 
 
 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
-    """A function with one element, and the product of `v` with its Hessian, by two reverse passes."""
+    """Returns the value of a function with one element, and the product of `v` with its Hessian, by two
+    reverse passes.
+    """
     import wengert as wg
 
     parts = _tuple(inputs)

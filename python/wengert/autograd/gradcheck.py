@@ -306,7 +306,8 @@ def gradgradcheck(
     check_rev_over_rev: bool = True,
     fast_mode: bool = False,
 ) -> bool:
-    """`gradcheck` of the gradient of a function's outputs, weighted by `grad_outputs` (fixed numbers by default).
+    """Applies `gradcheck` to the gradient of a function's outputs, weighted by `grad_outputs` (fixed numbers
+    by default).
 
     Args and errors are those of `gradcheck`; `check_fwd_over_rev` checks forward over reverse mode,
     `check_rev_over_rev` reverse over reverse.

@@ -29,7 +29,7 @@ class GradientEdge(NamedTuple):
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
-    """The tape entry behind a tensor that requires a gradient, leaf or not.
+    """Returns the tape entry behind a tensor that requires a gradient, leaf or not.
 
     An entry tells its `op`, `inputs`, `outputs` and `saved` values with shapes, dtypes and bytes, `next_functions`,
     and `sequence_nr`; calling it with cotangents applies its reverse rule.

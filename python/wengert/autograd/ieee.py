@@ -20,7 +20,9 @@ def _set(on: bool) -> bool:
 
 
 def is_ieee_gradients_enabled() -> bool:
-    """Whether derivatives computed in this thread follow IEEE arithmetic to the letter; see `ieee_gradients`."""
+    """Tells whether derivatives computed in this thread follow IEEE arithmetic to the letter; see
+    `ieee_gradients`.
+    """
     return bool(_core._get_debug_modes() & STRICT)
 
 

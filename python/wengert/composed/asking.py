@@ -26,13 +26,19 @@ __all__ = [
 
 @method
 def argwhere(input: Tensor) -> Tensor:
-    """The indices of the elements that are not zero, as rows."""
+    """Returns the indices of the elements that are not zero, as rows.
+
+    Example:
+        >>> wg.argwhere(wg.tensor([[0.0, 5.0], [7.0, 0.0]]))
+        tensor([[0, 1],
+                [1, 0]])
+    """
     return input.nonzero()
 
 
 @method
 def is_nonzero(input: Tensor) -> builtins.bool:
-    """Whether the only element is not zero.
+    """Tells whether the only element is not zero.
 
     Raises:
         ValueError: there is not exactly one element.
@@ -46,41 +52,50 @@ def is_nonzero(input: Tensor) -> builtins.bool:
 
 @method
 def is_signed(input: Tensor) -> builtins.bool:
-    """Whether the dtype has negative numbers."""
+    """Tells whether the dtype has negative numbers."""
     return input.dtype not in (_core.bool, _core.uint8, _core.uint16, _core.uint32, _core.uint64)
 
 
 @method
 def get_device(input: Tensor) -> int:
-    """The number of the GPU that holds the elements; -1 on the CPU."""
+    """Returns the number of the GPU that holds the elements; -1 on the CPU."""
     return (input.device.index or 0) if input.is_gpu else -1
 
 
 def is_tensor(obj: Any) -> builtins.bool:
-    """Whether an object is a tensor."""
+    """Tells whether an object is a tensor."""
     return isinstance(obj, Tensor)
 
 
 @method
 def is_same_size(input: Tensor, other: Any) -> builtins.bool:
-    """Whether both have one shape."""
+    """Tells whether both have one shape."""
     return tuple(input.shape) == tuple(operand("is_same_size", other).shape)
 
 
 @method
 def isreal(input: Tensor) -> Tensor:
-    """Where the imaginary part is zero; everywhere in real tensors."""
+    """Tells where the imaginary part is zero; everywhere in real tensors.
+
+    Example:
+        >>> wg.isreal(wg.tensor([1 + 0j, 1j]))
+        tensor([ True, False])
+    """
     if input.is_complex():
         return input.imag == 0
     return _core.ones_like(input, dtype=_core.bool)
 
 
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
-    """Where `elements` are equal to any of `test_elements`. NaN is equal to nothing.
+    """Tells where `elements` are equal to any of `test_elements`. NaN is equal to nothing.
 
     Args:
         assume_unique: accepted; the result does not depend on it.
         invert: where they are equal to none instead.
+
+    Example:
+        >>> wg.isin(wg.tensor([1, 2, 3]), wg.tensor([2, 9]))
+        tensor([False,  True, False])
     """
     x, tests = compared("isin", elements, test_elements)
     x, tests = x.detach(), tests.detach().reshape(-1)
@@ -99,10 +114,14 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
-    """The coordinates of elements that are numbered in row-major order, one tensor for each axis of `shape`.
+    """Returns the coordinates of elements that are numbered in row-major order, one tensor for each axis of `shape`.
 
     Raises:
         IndexError: a number is outside of the shape.
+
+    Example:
+        >>> wg.unravel_index(wg.tensor([5]), (2, 3))
+        (tensor([1]), tensor([2]))
     """
     left = operand("unravel_index", indices)
     if left.is_floating_point() or left.is_complex() or left.dtype == _core.bool:
@@ -124,14 +143,23 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
-    """The dtype of results of tensors of these dtypes."""
+    """Returns the dtype of results of tensors of these dtypes.
+
+    Example:
+        >>> wg.promote_types(wg.int64, wg.float32)
+        wengert.float32
+    """
     return _core.result_type(*(_core.empty((1,), dtype=kind) for kind in (type1, type2)))
 
 
 def can_cast(from_: Any, to: Any) -> builtins.bool:
-    """Whether PyTorch converts a dtype in operations: never from a kind of numbers to a narrower one.
+    """Tells whether PyTorch converts a dtype in operations: never from a kind of numbers to a narrower one.
 
     The kinds are bool, integers, floating point and complex numbers.
+
+    Example:
+        >>> wg.can_cast(wg.float32, wg.int64)
+        False
     """
     return _kind(from_) <= _kind(to)
 

@@ -27,7 +27,7 @@ def searchsorted(
     side: str | None = None,
     sorter: Any = None,
 ) -> Tensor:
-    """Where each element of `input` belongs in an ascending sequence, over the last axis.
+    """Returns the index at which each element of `input` belongs in an ascending sequence, over the last axis.
 
     Args:
         sorted_sequence: one axis, or the shape of `input` but for the last axis: one sequence for each of its lines.
@@ -37,6 +37,10 @@ def searchsorted(
 
     Returns:
         Indices from 0 to the length of the sequence, of the shape of `input`.
+
+    Example:
+        >>> wg.searchsorted(wg.tensor([1.0, 3.0, 5.0]), wg.tensor([2.0, 5.0]))
+        tensor([1, 2])
     """
     if side not in (None, "left", "right"):
         raise ValueError(f"searchsorted: side must be 'left' or 'right', got {side!r}")
@@ -50,9 +54,13 @@ def searchsorted(
 
 
 def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """The number of the bucket between ascending `boundaries` that each element falls into.
+    """Returns the number of the bucket between ascending `boundaries` that each element falls into.
 
     Bucket `i` is `boundaries[i-1] < x <= boundaries[i]`; with `right`, `boundaries[i-1] <= x < boundaries[i]`.
+
+    Example:
+        >>> wg.bucketize(wg.tensor([0.5, 3.0]), wg.tensor([1.0, 2.0]))
+        tensor([0, 2])
     """
     sequence, values = compared("bucketize", boundaries, input)
     found = sequence._search_sorted(values, right)
@@ -61,13 +69,17 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 
 @method
 def bincount(input: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
-    """How often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`.
+    """Counts how often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`.
 
     Sums are float32 for weights of that dtype, else float64 (float32 on a GPU).
 
     Raises:
         ValueError: negative numbers, a negative `minlength`.
         TypeError: no integers.
+
+    Example:
+        >>> wg.bincount(wg.tensor([0, 2, 2]))
+        tensor([1, 0, 2])
     """
     if input.is_floating_point() or input.dtype == _core.bool:
         raise TypeError(f"bincount: integers expected, got {input.dtype}; convert with .long() first")
@@ -98,9 +110,14 @@ def bincount(input: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
 
 @method
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """How many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`.
+    """Counts how many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes
+    `max`.
 
     Where both are equal, they are the extremes of the data. Elements outside and NaN are not counted.
+
+    Example:
+        >>> wg.histc(wg.tensor([1.0, 2.0, 2.5]), bins=2, min=1, max=3)
+        tensor([1., 2.])
     """
     x = floating("histc", input).detach().reshape(-1)
     if bins < 1:

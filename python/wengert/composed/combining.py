@@ -36,7 +36,7 @@ def _groups(place: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
 def scatter_reduce_(
     input: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`scatter_reduce`, in place."""
+    """Computes `scatter_reduce` in place."""
     if reduce in REDUCTIONS and input.ndim > 0:
         axis, named, source = scatter_operands("scatter_reduce", input, dim, index, src)
         if _is_part(input, named.numel()):
@@ -52,7 +52,7 @@ def scatter_reduce_(
 def index_reduce_(
     input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`index_reduce`, in place."""
+    """Computes `index_reduce` in place."""
     if reduce in REDUCTIONS and input.ndim > 0:
         axis, vector, slices = reduced_slices(input, dim, index, source)
         if _is_part(input, slices.numel()):

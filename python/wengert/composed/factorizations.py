@@ -27,13 +27,25 @@ __all__ = [
 
 @method
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """The triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
+    """Returns the triangular factor of symmetric positive definite matrices; see `linalg.cholesky`.
+
+    Example:
+        >>> wg.cholesky(wg.tensor([[4.0, 2.0], [2.0, 2.0]]))
+        tensor([[2., 0.],
+                [1., 1.]])
+    """
     return _decompose.cholesky(input, upper=upper)
 
 
 @method
 def cholesky_solve(input: Tensor, input2: Any, upper: bool = False) -> Tensor:
-    """`X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
+    """Returns `X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`.
+
+    Example:
+        >>> wg.cholesky_solve(wg.tensor([[4.0], [2.0]]), wg.tensor([[2.0, 0.0], [0.0, 1.0]]))
+        tensor([[1.],
+                [2.]])
+    """
     factor = operand("cholesky_solve", input2)
     lower = factor.mH if upper else factor
     y = _core._triangular_solve(lower, input, False, False)
@@ -42,28 +54,43 @@ def cholesky_solve(input: Tensor, input2: Any, upper: bool = False) -> Tensor:
 
 @method
 def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
-    """The inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
+    """Returns the inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`.
+
+    Example:
+        >>> wg.cholesky_inverse(wg.tensor([[2.0, 0.0], [0.0, 1.0]]))
+        tensor([[0.25, 0.00],
+                [0.00, 1.00]])
+    """
     n = input.shape[-1] if input.ndim else 0
     return cholesky_solve(_core.eye(n, dtype=input.dtype, device=input.device), input, upper)
 
 
 @method
 def det(input: Tensor) -> Tensor:
-    """The determinant; see `linalg.det`."""
+    """Returns the determinant; see `linalg.det`.
+
+    Example:
+        >>> wg.det(wg.tensor([[2.0, 1.0], [0.0, 3.0]]))
+        tensor(6.)
+    """
     return _functions.det(input)
 
 
 @method
 def slogdet(input: Tensor) -> _functions.SignAndLog:
-    """The sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
+    """Returns the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
     return _functions.slogdet(input)
 
 
 @method
 def logdet(input: Tensor) -> Tensor:
-    """The logarithm of the determinant; NaN where that is negative, minus infinity where it is zero.
+    """Returns the logarithm of the determinant; NaN where that is negative, minus infinity where it is zero.
 
     Of complex matrices it is complex; its imaginary part is the angle of the determinant, in `[-pi, pi]`.
+
+    Example:
+        >>> wg.logdet(wg.tensor([[1.0, 0.0], [0.0, -1.0]]))
+        tensor(nan)
     """
     sign, logarithm = _functions.slogdet(input)
     if sign.is_complex():
@@ -73,37 +100,52 @@ def logdet(input: Tensor) -> Tensor:
 
 @method
 def inverse(input: Tensor) -> Tensor:
-    """The inverse; see `linalg.inv`."""
+    """Returns the inverse; see `linalg.inv`.
+
+    Example:
+        >>> wg.inverse(wg.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.50, 0.00],
+                [0.00, 0.25]])
+    """
     return _solve.inv(input)
 
 
 @method
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """The Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
+    """Returns the Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See
+    `linalg.pinv`.
+    """
     return _solve.pinv(input, rtol=rcond)
 
 
 @method
 def matrix_exp(input: Tensor) -> Tensor:
-    """The exponential of matrices; see `linalg.matrix_exp`."""
+    """Returns the exponential of matrices; see `linalg.matrix_exp`."""
     return _functions.matrix_exp(input)
 
 
 @method
 def matrix_power(input: Tensor, n: int) -> Tensor:
-    """The product of `n` factors; see `linalg.matrix_power`."""
+    """Returns the product of `n` factors; see `linalg.matrix_power`.
+
+    Example:
+        >>> wg.matrix_power(wg.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+        tensor([[1., 3.],
+                [0., 1.]])
+    """
     return _functions.matrix_power(input, n)
 
 
 @method
 def qr(input: Tensor, some: bool = True) -> _decompose.QrParts:
-    """`Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
+    """Returns `Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
     return _decompose.qr(input, "reduced" if some else "complete")
 
 
 @method
 def svd(input: Tensor, some: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """`U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and
-    `V` are square."""
+    """Returns `U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`,
+    `U` and `V` are square.
+    """
     u, s, vh = _decompose.svd(input, not some)
     return u, s, vh.mH

@@ -51,7 +51,8 @@ def stft(
     onesided: bool | None = None,
     return_complex: bool = True,
 ) -> Tensor:
-    """The Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`.
+    """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies,
+    frames)`.
 
     Args:
         input: the signal, real or complex.
@@ -68,6 +69,10 @@ def stft(
         return_complex: without, real and imaginary parts along a new last axis.
 
     Runs on the CPU, in the dtype of the signal. Its derivatives are those of `unfold` and `fft.rfft`.
+
+    Example:
+        >>> wg.stft(wg.ones(8), 4, hop_length=4, center=False, return_complex=True).shape
+        (3, 2)
     """
     if input.ndim not in (1, 2):
         raise _core.ShapeError(
@@ -115,7 +120,8 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """The signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares.
+    """Returns the signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in
+    least squares.
 
     The arguments are those of `stft`.
 

@@ -21,11 +21,16 @@ __all__ = [
 
 
 def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
-    """Coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
+    """Returns the coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
 
     Args:
         tensors: the coordinates along each axis, vectors or numbers; or one list of them.
         indexing: `"ij"` puts the first along the first axis, `"xy"` exchanges the first two axes.
+
+    Example:
+        >>> wg.meshgrid(wg.tensor([1, 2]), wg.tensor([3, 4]), indexing="ij")[0]
+        tensor([[1, 1],
+                [2, 2]])
     """
     if indexing not in ("ij", "xy"):
         raise ValueError(f"meshgrid: indexing must be 'ij' or 'xy', got {indexing!r}")
@@ -44,14 +49,24 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
 
 
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
-    """All tensors, expanded to their common shape."""
+    """Expands all tensors to their common shape.
+
+    Example:
+        >>> [x.shape for x in wg.broadcast_tensors(wg.ones(3, 1), wg.ones(2))]
+        [(3, 2), (3, 2)]
+    """
     parts = operands("broadcast_tensors", tensors)
     shape = broadcast_shapes(*[tuple(t.shape) for t in parts])
     return tuple(t.expand(shape) for t in parts)
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
-    """The common shape of operands of these shapes, each a sequence of lengths or the length of a vector."""
+    """Returns the common shape of operands of these shapes, each a sequence of lengths or the length of a vector.
+
+    Example:
+        >>> wg.broadcast_shapes((3, 1), (2,))
+        (3, 2)
+    """
     shapes = tuple((s,) if isinstance(s, builtins.int) else tuple(s) for s in shapes)
     rank = builtins.max((len(s) for s in shapes), default=0)
     out = [1] * rank
@@ -65,12 +80,23 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
 
 
 def vstack(tensors: Any) -> Tensor:
-    """Tensors joined along the first axis; vectors become rows."""
+    """Joins tensors along the first axis; vectors become rows.
+
+    Example:
+        >>> wg.vstack((wg.tensor([1.0, 2.0]), wg.tensor([3.0, 4.0])))
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     return _core.cat([t if t.ndim > 1 else t.reshape(1, -1) for t in operands("vstack", tensors)], 0)
 
 
 def hstack(tensors: Any) -> Tensor:
-    """Tensors joined along the second axis, vectors along their only one."""
+    """Joins tensors along the second axis, vectors along their only one.
+
+    Example:
+        >>> wg.hstack((wg.tensor([1.0]), wg.tensor([2.0])))
+        tensor([1., 2.])
+    """
     parts = [t if t.ndim > 0 else t.reshape(1) for t in operands("hstack", tensors)]
     return _core.cat(parts, 0 if not parts or parts[0].ndim == 1 else 1)
 

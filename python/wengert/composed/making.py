@@ -48,7 +48,12 @@ def new_zeros(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Zeros of this shape, of the dtype and on the device of `input` unless told otherwise."""
+    """Makes zeros of this shape, of the dtype and on the device of `input` unless told otherwise.
+
+    Example:
+        >>> wg.ones(1, dtype=wg.float64).new_zeros(2)
+        tensor([0., 0.], dtype=float64)
+    """
     return _core.zeros(_shape(shape, size), **_of(input, dtype, device), requires_grad=requires_grad)
 
 
@@ -61,7 +66,7 @@ def new_ones(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Ones of this shape, of the dtype and on the device of `input` unless told otherwise."""
+    """Makes ones of this shape, of the dtype and on the device of `input` unless told otherwise."""
     return _core.ones(_shape(shape, size), **_of(input, dtype, device), requires_grad=requires_grad)
 
 
@@ -74,7 +79,7 @@ def new_empty(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """A tensor to be filled, of the dtype and on the device of `input` unless told otherwise."""
+    """Makes a tensor to be filled, of the dtype and on the device of `input` unless told otherwise."""
     return _core.empty(_shape(shape, size), **_of(input, dtype, device), requires_grad=requires_grad)
 
 
@@ -88,7 +93,12 @@ def new_full(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """One number everywhere, of the dtype and on the device of `input` unless told otherwise."""
+    """Makes a tensor with one number everywhere, of the dtype and on the device of `input` unless told otherwise.
+
+    Example:
+        >>> wg.ones(1).new_full((2,), 7.0)
+        tensor([7., 7.])
+    """
     return _core.full(size, fill_value, **_of(input, dtype, device), requires_grad=requires_grad)
 
 
@@ -96,50 +106,65 @@ def new_full(
 def new_tensor(
     input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
-    """A copy of `data`, of the dtype and on the device of `input` unless told otherwise."""
+    """Makes a copy of `data`, of the dtype and on the device of `input` unless told otherwise."""
     data = data.detach() if isinstance(data, Tensor) else data
     return _core.tensor(data, **_of(input, dtype, device), requires_grad=requires_grad)
 
 
 @method
 def short(input: Tensor) -> Tensor:
-    """As int16."""
+    """Converts to int16."""
     return input.to(_core.int16)
 
 
 @method
 def byte(input: Tensor) -> Tensor:
-    """As uint8."""
+    """Converts to uint8."""
     return input.to(_core.uint8)
 
 
 @method
 def char(input: Tensor) -> Tensor:
-    """As int8."""
+    """Converts to int8."""
     return input.to(_core.int8)
 
 
 @method
 def ndimension(input: Tensor) -> int:
-    """Number of axes."""
+    """Returns the number of axes."""
     return input.ndim
 
 
 @method
 def clamp_min(input: Tensor, min: Any) -> Tensor:
-    """The elements, or `min` where they are smaller."""
+    """Returns the elements, or `min` where they are smaller.
+
+    Example:
+        >>> wg.clamp_min(wg.tensor([-1.0, 2.0]), 0.0)
+        tensor([0., 2.])
+    """
     return input.clamp(min=min)
 
 
 @method
 def clamp_max(input: Tensor, max: Any) -> Tensor:
-    """The elements, or `max` where they are larger."""
+    """Returns the elements, or `max` where they are larger.
+
+    Example:
+        >>> wg.clamp_max(wg.tensor([-1.0, 2.0]), 0.0)
+        tensor([-1.,  0.])
+    """
     return input.clamp(max=max)
 
 
 @method
 def prelu(input: Tensor, weight: Any) -> Tensor:
-    """`x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
+    """Returns `x` where positive, else `weight * x`, with one slope or one per channel (axis 1).
+
+    Example:
+        >>> wg.prelu(wg.tensor([-2.0, 3.0]), wg.tensor(0.5))
+        tensor([-1.,  3.])
+    """
     from wengert.nn.functional import prelu as function
 
     return function(input, weight)
@@ -176,7 +201,7 @@ def random_(input: Tensor, low: int, high: int | None = None) -> Tensor:
 def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """Integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`."""
+    """Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`."""
     low, high = (0, low) if high is None else (low, high)
     device = input.device if device is None else device
     return _core.randint(low, high, tuple(input.shape), device=device).to(dtype or input.dtype)
@@ -185,10 +210,14 @@ def randint_like(
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
 ) -> Tensor:
-    """A tensor of anything that is one, an array, or nested lists of numbers; shares memory where it can.
+    """Makes a tensor of anything that is one, an array, or nested lists of numbers; shares memory where it can.
 
     Args:
         copy: True always copies, False raises where a copy would be needed.
+
+    Example:
+        >>> wg.asarray([1.0, 2.0])
+        tensor([1., 2.])
     """
     out = _core.as_tensor(obj, dtype, device, copy=copy)
     return out.detach().requires_grad_() if requires_grad else out
@@ -211,7 +240,7 @@ def linspace(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """`steps` numbers from `start` to `end`, both included, evenly spaced.
+    """Returns `steps` numbers from `start` to `end`, both included, evenly spaced.
 
     Args:
         start, end: numbers, or tensors without axes, which the result is a function of where they are
@@ -220,6 +249,10 @@ def linspace(
 
     Raises:
         TypeError: for the dtype bool.
+
+    Example:
+        >>> wg.linspace(0, 1, 5)
+        tensor([0.00, 0.25, 0.50, 0.75, 1.00])
     """
     ends = [x for x in (start, end) if isinstance(x, Tensor)]
     made = {"dtype": dtype, "device": device}
@@ -233,5 +266,5 @@ def linspace(
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A number as a 0-d tensor, of float32 unless told otherwise."""
+    """Makes a number a 0-d tensor, of float32 unless told otherwise."""
     return _core.tensor(s, dtype=dtype or _core.float32, device=device, requires_grad=requires_grad)

@@ -31,12 +31,16 @@ def _along(x: Tensor, index: Tensor, dim: int, keepdim: bool, scalar: bool) -> A
 
 @method
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Along:
-    """The `k`-th smallest element along `dim` (1 is the smallest), and where it is: the pair (values, indices).
+    """Returns the `k`-th smallest element along `dim` (1 is the smallest), and its index: the pair (values, indices).
 
     NaN counts as the largest. The gradient goes to where the element is.
 
     Raises:
         ValueError: `k` is not between 1 and the length of the axis.
+
+    Example:
+        >>> wg.kthvalue(wg.tensor([3.0, 1.0, 2.0]), 2)
+        Along(values=tensor(2.), indices=tensor(2))
     """
     x, axis = on_axis("kthvalue", input, dim)
     length = x.shape[axis]
@@ -83,7 +87,7 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
 
 @method
 def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """The median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN.
+    """Returns the median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN.
 
     Args:
         dim: the axis; without it, of all elements.
@@ -95,19 +99,33 @@ def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
     Raises:
         ValueError: of no elements along `dim`, or of no integers.
+
+    Example:
+        >>> wg.median(wg.tensor([3.0, 1.0, 4.0, 2.0]))
+        tensor(2.)
     """
     return _middle("median", input, dim, keepdim, False)
 
 
 @method
 def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
-    """`median` of the elements that are not NaN; NaN where there are none."""
+    """Returns `median` of the elements that are not NaN; NaN where there are none.
+
+    Example:
+        >>> wg.nanmedian(wg.tensor([float("nan"), 1.0, 2.0, 5.0]))
+        tensor(2.)
+    """
     return _middle("nanmedian", input, dim, keepdim, True)
 
 
 @method
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Along:
-    """The most frequent element along `dim`, the smallest of several, and the place of its last occurrence."""
+    """Returns the most frequent element along `dim`, the smallest of several, and the index of its last occurrence.
+
+    Example:
+        >>> wg.mode(wg.tensor([2, 1, 2, 1, 3]))
+        Along(values=tensor(1), indices=tensor(3))
+    """
     x, axis = on_axis("mode", input, dim)
     length = x.shape[axis]
     if length == 0:
@@ -176,7 +194,7 @@ def _quantile(
 def quantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """The quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN.
+    """Returns the quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN.
 
     Args:
         q: a probability, or a vector of them, whose axis then comes first in the result.
@@ -186,6 +204,10 @@ def quantile(
     Raises:
         TypeError: integers, which have no quantiles between them.
         ValueError: a probability outside of 0 to 1, no elements.
+
+    Example:
+        >>> wg.quantile(wg.tensor([0.0, 1.0, 2.0]), 0.25)
+        tensor(0.5)
     """
     return _quantile("quantile", input, q, dim, keepdim, interpolation, False)
 
@@ -194,7 +216,12 @@ def quantile(
 def nanquantile(
     input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
-    """`quantile` of the elements that are not NaN; NaN where there are none."""
+    """Returns `quantile` of the elements that are not NaN; NaN where there are none.
+
+    Example:
+        >>> wg.nanquantile(wg.tensor([0.0, float("nan"), 2.0]), 0.5)
+        tensor(1.)
+    """
     return _quantile("nanquantile", input, q, dim, keepdim, interpolation, True)
 
 
@@ -253,7 +280,7 @@ def unique(
     return_counts: bool = False,
     dim: int | None = None,
 ) -> Any:
-    """The distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct.
+    """Returns the distinct elements, ascending; along `dim`, the distinct slices. Each NaN is distinct.
 
     Complex numbers ascend by their real parts, then by their imaginary ones, as in NumPy.
 
@@ -264,6 +291,10 @@ def unique(
 
     Returns:
         The elements, or a tuple of them and what was asked for. The gradient goes to the first of equal elements.
+
+    Example:
+        >>> wg.unique(wg.tensor([3, 1, 3]), return_counts=True)
+        (tensor([1, 3]), tensor([1, 2]))
     """
     return _all_distinct("unique", input, dim, return_inverse, return_counts, False)
 
@@ -272,5 +303,10 @@ def unique(
 def unique_consecutive(
     input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
-    """`unique` of neighbours only: the first of each run of equal elements, in their order."""
+    """Returns `unique` of neighbours only: the first of each run of equal elements, in their order.
+
+    Example:
+        >>> wg.unique_consecutive(wg.tensor([1, 1, 2, 1]))
+        tensor([1, 2, 1])
+    """
     return _all_distinct("unique_consecutive", input, dim, return_inverse, return_counts, True)

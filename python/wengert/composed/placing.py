@@ -22,7 +22,13 @@ __all__ = [
 
 @method
 def select_scatter(input: Tensor, src: Any, dim: int, index: int) -> Tensor:
-    """`input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
+    """Returns `input` with the slice at `index` along `dim` replaced by `src`, which has one axis less.
+
+    Example:
+        >>> wg.select_scatter(wg.zeros(2, 2), wg.ones(2), 0, 1)
+        tensor([[0., 0.],
+                [1., 1.]])
+    """
     x, axis = _with_axis("select_scatter", input, dim)
     length = x.shape[axis]
     if not isinstance(index, int):
@@ -39,7 +45,13 @@ def select_scatter(input: Tensor, src: Any, dim: int, index: int) -> Tensor:
 def slice_scatter(
     input: Tensor, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """`input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
+    """Returns `input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of
+    `src`.
+
+    Example:
+        >>> wg.slice_scatter(wg.zeros(4), wg.ones(2), start=1, end=3)
+        tensor([0., 1., 1., 0.])
+    """
     x, axis = _with_axis("slice_scatter", input, dim)
     if step < 1:
         raise ValueError(f"slice_scatter: step must be at least 1, got {step}")
@@ -64,7 +76,13 @@ def _placed(name: str, x: Tensor, axis: int, part: int | slice, source: Tensor) 
 
 @method
 def diagonal_scatter(input: Tensor, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """`input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
+    """Returns `input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`.
+
+    Example:
+        >>> wg.diagonal_scatter(wg.zeros(2, 2), wg.tensor([1.0, 2.0]))
+        tensor([[1., 0.],
+                [0., 2.]])
+    """
     source = operand("diagonal_scatter", src, input)
     places = positions_like(input, input.numel()).reshape(input.shape).diagonal(offset, dim1, dim2)
     if source.shape != places.shape:
@@ -77,7 +95,14 @@ def diagonal_scatter(input: Tensor, src: Any, offset: int = 0, dim1: int = 0, di
 
 @method
 def diagflat(input: Tensor, offset: int = 0) -> Tensor:
-    """A matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
+    """Makes a matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere.
+
+    Example:
+        >>> wg.diagflat(wg.tensor([1.0, 2.0]), 1)
+        tensor([[0., 1., 0.],
+                [0., 0., 2.],
+                [0., 0., 0.]])
+    """
     return input.reshape(-1).diag(offset)
 
 
@@ -110,11 +135,15 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 def index_reduce(
     input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`input` with the slices of `source` combined along `dim` at the places that the vector `index` names.
+    """Returns `input` with the slices of `source` combined along `dim` at the indices of the vector `index`.
 
     Args:
         reduce: `"prod"`, `"mean"`, `"amax"`, `"amin"` or `"sum"`, as in `scatter_reduce`.
         include_self: whether what is there takes part.
+
+    Example:
+        >>> wg.index_reduce(wg.ones(2), 0, wg.tensor([1, 1]), wg.tensor([2.0, 3.0]), "prod")
+        tensor([1., 6.])
     """
     if reduce not in REDUCTIONS:
         raise ValueError(f"index_reduce: reduce must be one of {', '.join(REDUCTIONS)}, got {reduce!r}")
@@ -142,7 +171,13 @@ def reduced_slices(input: Tensor, dim: int, index: Any, source: Any) -> tuple[in
 
 @method
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """`input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
+    """Returns `input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it.
+
+    Example:
+        >>> wg.renorm(wg.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
+        tensor([[0.6, 0.8],
+                [0.3, 0.4]])
+    """
     if not p > 0 or maxnorm < 0:
         raise ValueError(
             f"renorm: a positive p and a maxnorm that is not negative expected, got {p} and {maxnorm}"

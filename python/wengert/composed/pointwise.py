@@ -34,17 +34,17 @@ __all__ = [
 
 
 def real(input: Any) -> Tensor:
-    """The real part; a real tensor is its own."""
+    """Returns the real part; of a real tensor the tensor itself."""
     return operand("real", input).real
 
 
 def imag(input: Any) -> Tensor:
-    """The imaginary part of a complex tensor. Real ones raise TypeError."""
+    """Returns the imaginary part of a complex tensor. Real ones raise TypeError."""
     return operand("imag", input).imag
 
 
 def polygamma(n: int, input: Any) -> Tensor:
-    """Derivative of order `n` of the digamma function, `n` from 0 to 20.
+    """Returns the derivative of order `n` of the digamma function, `n` from 0 to 20.
 
     NaN or infinite at integers that are not positive.
     """
@@ -67,9 +67,13 @@ def _reals(name: str, x: Tensor) -> Tensor:
 @method
 @rounding_once
 def lerp(input: Tensor, end: Any, weight: Any) -> Tensor:
-    """`input + weight * (end - input)`; all broadcast.
+    """Returns `input + weight * (end - input)`; all broadcast.
 
     From weight 1/2 on it is `end - (1 - weight) * (end - input)`, so that both ends are met exactly.
+
+    Example:
+        >>> wg.lerp(wg.tensor(0.0), wg.tensor(10.0), 0.3)
+        tensor(3.)
     """
     end = operand("lerp", end, input)
     if isinstance(weight, (int, float, complex)):
@@ -85,7 +89,12 @@ def lerp(input: Tensor, end: Any, weight: Any) -> Tensor:
 @in_widest
 @in_float32
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
-    """`input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
+    """Returns `input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction.
+
+    Example:
+        >>> wg.addcmul(wg.tensor(1.0), wg.tensor(2.0), wg.tensor(3.0), value=0.5)
+        tensor(4.)
+    """
     first = operand("addcmul", tensor1, input)
     if isinstance(value, float) and not input.is_floating_point():
         factors = (input, first, operand("addcmul", tensor2, input))
@@ -97,7 +106,12 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> T
 @in_widest
 @in_float32
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
-    """`input + value * tensor1 / tensor2`; all broadcast."""
+    """Returns `input + value * tensor1 / tensor2`; all broadcast.
+
+    Example:
+        >>> wg.addcdiv(wg.tensor(1.0), wg.tensor(2.0), wg.tensor(4.0))
+        tensor(1.5)
+    """
     first = operand("addcdiv", tensor1, input)
     return input + (first if value == 1 else first * value) / tensor2
 
@@ -106,10 +120,14 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> T
 def nan_to_num(
     input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
 ) -> Tensor:
-    """NaN and infinities replaced by numbers: NaN by 0, infinities by the largest finite ones
+    """Replaces NaN and infinities by numbers: NaN by 0, infinities by the largest finite ones
     where None is given.
 
     The gradient of what was replaced is zero.
+
+    Example:
+        >>> wg.nan_to_num(wg.tensor([float("nan"), 1.0]))
+        tensor([0., 1.])
     """
     if input.is_complex():
         parts = nan_to_num(_core.view_as_real(input), nan, posinf, neginf)
@@ -129,7 +147,12 @@ def nan_to_num(
 @method
 @in_float32
 def ldexp(input: Tensor, other: Any) -> Tensor:
-    """`input * 2 ** other`."""
+    """Returns `input * 2 ** other`.
+
+    Example:
+        >>> wg.ldexp(wg.tensor(3.0), wg.tensor(4))
+        tensor(48.)
+    """
     other = operand("ldexp", other, input)
     # Powers of 2 in the type of the result, which holds the larger ones.
     kind = _core.result_type(input, other)
@@ -139,7 +162,12 @@ def ldexp(input: Tensor, other: Any) -> Tensor:
 @method
 @rounding_once
 def logaddexp2(input: Tensor, other: Any) -> Tensor:
-    """`log2(2 ** input + 2 ** other)` without overflow."""
+    """Returns `log2(2 ** input + 2 ** other)` without overflow.
+
+    Example:
+        >>> wg.logaddexp2(wg.tensor(3.0), wg.tensor(3.0))
+        tensor(4.)
+    """
     ln2, other = math.log(2.0), operand("logaddexp2", other, input)
     kind = _core.result_type(input, other)
     kind = kind if kind.is_differentiable else _core.float32
@@ -153,9 +181,13 @@ def logaddexp2(input: Tensor, other: Any) -> Tensor:
 @of_tensors
 @in_float32
 def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """`log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`.
+    """Returns `log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`.
 
     Integers become float32.
+
+    Example:
+        >>> wg.logit(wg.tensor(0.5))
+        tensor(0.)
     """
     low, high = (-math.inf, math.inf) if eps is None else (eps, 1 - eps)
     return _reals("logit", input)._logit(low, high)
@@ -163,19 +195,34 @@ def logit(input: Tensor, eps: float | None = None) -> Tensor:
 
 @method
 def deg2rad(input: Tensor) -> Tensor:
-    """Degrees as radians."""
+    """Converts degrees to radians.
+
+    Example:
+        >>> wg.deg2rad(wg.tensor(180.0))
+        tensor(3.1416)
+    """
     return input * (math.pi / 180.0)
 
 
 @method
 def rad2deg(input: Tensor) -> Tensor:
-    """Radians as degrees."""
+    """Converts radians to degrees.
+
+    Example:
+        >>> wg.rad2deg(wg.tensor(0.5))
+        tensor(28.6479)
+    """
     return input * (180.0 / math.pi)
 
 
 @method
 def float_power(input: Tensor, exponent: Any) -> Tensor:
-    """`input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
+    """Returns `input ** exponent`, computed in float64, or in complex128 where one of the two is complex.
+
+    Example:
+        >>> wg.float_power(wg.tensor([2, 3]), 2)
+        tensor([4., 9.], dtype=float64)
+    """
     base = input.to(_core.complex128 if input.is_complex() else _core.float64)
     if isinstance(exponent, (int, float, complex)):
         return base**exponent
@@ -186,13 +233,18 @@ def float_power(input: Tensor, exponent: Any) -> Tensor:
 
 @method
 def positive(input: Tensor) -> Tensor:
-    """The tensor itself, as `+x`."""
+    """Returns the tensor itself, as `+x`."""
     return input
 
 
 @method
 def signbit(input: Tensor) -> Tensor:
-    """Whether the sign is negative, that of zeros included; False for NaN."""
+    """Tells whether the sign is negative, that of zeros included; False for NaN.
+
+    Example:
+        >>> wg.signbit(wg.tensor([-0.0, 1.0]))
+        tensor([ True, False])
+    """
     if not input.is_floating_point():
         return input < 0
     return _core.where(input == 0, 1.0 / input, input) < 0
@@ -200,19 +252,34 @@ def signbit(input: Tensor) -> Tensor:
 
 @method
 def isposinf(input: Tensor) -> Tensor:
-    """Where the elements are infinite and positive."""
+    """Tells where the elements are infinite and positive.
+
+    Example:
+        >>> wg.isposinf(wg.tensor([float("inf"), 1.0]))
+        tensor([ True, False])
+    """
     return input == math.inf
 
 
 @method
 def isneginf(input: Tensor) -> Tensor:
-    """Where the elements are infinite and negative."""
+    """Tells where the elements are infinite and negative.
+
+    Example:
+        >>> wg.isneginf(wg.tensor([float("-inf"), 1.0]))
+        tensor([ True, False])
+    """
     return input == -math.inf
 
 
 @method
 def lcm(input: Tensor, other: Any) -> Tensor:
-    """Least common multiple of integers, not negative; 0 where either is 0."""
+    """Returns the least common multiple of integers, not negative; 0 where either is 0.
+
+    Example:
+        >>> wg.lcm(wg.tensor(4), wg.tensor(6))
+        tensor(12)
+    """
     other = operand("lcm", other)
     divisor = input.gcd(other)
     return (input // divisor.masked_fill(divisor == 0, 1) * other).abs()
@@ -221,10 +288,15 @@ def lcm(input: Tensor, other: Any) -> Tensor:
 @method
 @rounding_once
 def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """Logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere.
+    """Returns the logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN
+    elsewhere.
 
     It is `p (p - 1) / 4 * log(pi)` plus `lgamma(x - k / 2)` for `k` from 0 to `p - 1` (T. W. Anderson, An Introduction
     to Multivariate Statistical Analysis, 7.2), so its error is that of the largest of these. Integers become float32.
+
+    Example:
+        >>> wg.mvlgamma(wg.tensor(3.0), 2)
+        tensor(1.5502)
     """
     if p < 1:
         raise ValueError(f"mvlgamma: p must be at least 1, got {p}")

@@ -53,9 +53,13 @@ def _has_axes(name: str, which: str, x: Tensor, count: int) -> None:
 @method
 @in_low
 def addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count.
+    """Returns `beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count.
 
     Of integers, `beta` and `alpha` lose their fractions, here and in the functions below.
+
+    Example:
+        >>> wg.addmm(wg.ones(1, 1), wg.ones(1, 2), wg.ones(2, 1))
+        tensor([[3.]])
     """
     input, mat1, mat2 = operands("addmm", (input, mat1, mat2))
     return _scaled(input, beta, mat1.matmul(mat2), alpha)
@@ -64,7 +68,12 @@ def addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float 
 @method
 @in_low
 def baddbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
+    """Returns `beta * input + alpha * (batch1 @ batch2)` of batches of matrices.
+
+    Example:
+        >>> wg.baddbmm(wg.ones(1, 1, 1), wg.ones(1, 1, 2), wg.ones(1, 2, 1))
+        tensor([[[3.]]])
+    """
     input, batch1, batch2 = operands("baddbmm", (input, batch1, batch2))
     return _scaled(input, beta, batch1.bmm(batch2), alpha)
 
@@ -72,7 +81,12 @@ def baddbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: 
 @method
 @in_low
 def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
+    """Returns `beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch.
+
+    Example:
+        >>> wg.addbmm(wg.zeros(1, 1), wg.ones(3, 1, 2), wg.ones(3, 2, 1))
+        tensor([[6.]])
+    """
     input, left, right = operands("addbmm", (input, batch1, batch2))
     _has_axes("addbmm", "batch1", left, 3)
     _has_axes("addbmm", "batch2", right, 3)
@@ -90,7 +104,12 @@ def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: f
 @method
 @in_low
 def addmv(input: Tensor, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * input + alpha * (mat @ vec)`."""
+    """Returns `beta * input + alpha * (mat @ vec)`.
+
+    Example:
+        >>> wg.addmv(wg.ones(1), wg.ones(1, 2), wg.tensor([2.0, 3.0]))
+        tensor([6.])
+    """
     input, mat, vec = operands("addmv", (input, mat, vec))
     return _scaled(input, beta, mat.mv(vec), alpha)
 
@@ -98,14 +117,25 @@ def addmv(input: Tensor, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 
 @method
 @in_low
 def addr(input: Tensor, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`beta * input + alpha * outer(vec1, vec2)`."""
+    """Returns `beta * input + alpha * outer(vec1, vec2)`.
+
+    Example:
+        >>> wg.addr(wg.zeros(2, 2), wg.tensor([1.0, 2.0]), wg.tensor([3.0, 4.0]))
+        tensor([[3., 4.],
+                [6., 8.]])
+    """
     input, vec1, vec2 = operands("addr", (input, vec1, vec2))
     return _scaled(input, beta, vec1.outer(vec2), alpha)
 
 
 @method
 def vdot(input: Tensor, other: Any) -> Tensor:
-    """The inner product of two vectors, `sum(conj(input) * other)`."""
+    """Returns the inner product of two vectors, `sum(conj(input) * other)`.
+
+    Example:
+        >>> wg.vdot(wg.tensor([1j, 2 + 0j]), wg.tensor([1j, 1 + 0j]))
+        tensor(3.+0.j)
+    """
     return input.conj().dot(operand("vdot", other, input))
 
 
@@ -116,7 +146,12 @@ def _matrix(x: Tensor) -> Tensor:
 
 @method
 def inner(input: Tensor, other: Any) -> Tensor:
-    """Products summed over the last axis of both."""
+    """Sums products over the last axis of both.
+
+    Example:
+        >>> wg.inner(wg.tensor([1.0, 2.0]), wg.tensor([3.0, 4.0]))
+        tensor(11.)
+    """
     other = operand("inner", other, input)
     if input.ndim == 0 or other.ndim == 0:
         return input * other
@@ -130,7 +165,12 @@ def inner(input: Tensor, other: Any) -> Tensor:
 
 @method
 def kron(input: Tensor, other: Any) -> Tensor:
-    """The Kronecker product: every element of `input` times all of `other`, block by block."""
+    """Returns the Kronecker product: every element of `input` times all of `other`, block by block.
+
+    Example:
+        >>> wg.kron(wg.tensor([1.0, 10.0]), wg.tensor([1.0, 2.0]))
+        tensor([ 1.,  2., 10., 20.])
+    """
     other = operand("kron", other, input)
     rank = max(input.ndim, other.ndim)
     a = input.reshape([1] * (rank - input.ndim) + list(input.shape))
@@ -141,11 +181,15 @@ def kron(input: Tensor, other: Any) -> Tensor:
 
 @method
 def cross(input: Tensor, other: Any, dim: int | None = None) -> Tensor:
-    """The cross product of vectors of length 3 along `dim`, by default the first axis of that length;
+    """Returns the cross product of vectors of length 3 along `dim`, by default the first axis of that length;
     the other axes broadcast.
 
     Raises:
         ShapeError: the two have different numbers of axes, no axis of length 3, or do not broadcast.
+
+    Example:
+        >>> wg.cross(wg.tensor([1.0, 0.0, 0.0]), wg.tensor([0.0, 1.0, 0.0]))
+        tensor([0., 0., 1.])
     """
     a, b = operands("cross", (input, other))
     same_rank("cross", a, b)
@@ -184,9 +228,13 @@ def _core_broadcast(a: Tensor, b: Tensor, dim: int) -> tuple[Tensor, Tensor]:
 
 
 def chain_matmul(*matrices: Any) -> Tensor:
-    """The product of several matrices, in the order that needs the fewest multiplications.
+    """Returns the product of several matrices, in the order that needs the fewest multiplications.
 
     The order is found by dynamic programming over the lengths (Cormen et al., Introduction to Algorithms, 14.2).
+
+    Example:
+        >>> wg.chain_matmul(wg.ones(1, 3), wg.ones(3, 2), wg.ones(2, 1))
+        tensor([[6.]])
     """
     factors = operands("chain_matmul", matrices)
     if not factors:

@@ -21,7 +21,7 @@ def norm(
     axis: Any = None,
     keepdims: bool | None = None,
 ) -> Tensor:
-    """The `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`.
+    """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`.
 
     Args:
         p: any number, 2 by default; `inf` and `-inf` are the extremes of the magnitudes, 0 counts what is not zero.
@@ -33,6 +33,10 @@ def norm(
 
     Raises:
         ValueError: another name; of no elements, where `p` is negative or infinite.
+
+    Example:
+        >>> wg.norm(wg.tensor([3.0, 4.0]))
+        tensor(5.)
     """
     dim, keepdim = one_of(dim, axis), (keepdim if keepdims is None else keepdims)
     input = input if dtype is None else input.to(dtype)

@@ -73,7 +73,7 @@ def _padded(part: Tensor, like: Tensor, value: float) -> Tensor:
 def scatter(
     input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
-    """`input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on.
+    """Returns `input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on.
 
     Args:
         index: integers, with as many axes as `input`.
@@ -86,6 +86,10 @@ def scatter(
         IndexError: an index out of range.
         ShapeError: shapes that do not fit.
         TypeError: `src` has another dtype than `input`.
+
+    Example:
+        >>> wg.scatter(wg.zeros(3), 0, wg.tensor([2, 0]), wg.tensor([5.0, 6.0]))
+        tensor([6., 0., 5.])
     """
     src = value if src is None else src
     if src is None:
@@ -111,7 +115,7 @@ def scatter(
 def scatter_(
     input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
-    """`scatter`, in place."""
+    """Computes `scatter` in place."""
     source = value if src is None else src
     if reduce in _COMBINED and source is not None:
         return input.scatter_reduce_(dim, index, source, _COMBINED[reduce])
@@ -128,11 +132,15 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 def scatter_reduce(
     input: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`input` with the elements of `src` combined at the places that `index` names along `dim`.
+    """Returns `input` with the elements of `src` combined at the places that `index` names along `dim`.
 
     Args:
         reduce: `"sum"`, `"prod"`, `"mean"`, `"amax"` or `"amin"`; ties for an extreme share the gradient evenly.
         include_self: whether what is there takes part; places that nothing is written to keep it in any case.
+
+    Example:
+        >>> wg.scatter_reduce(wg.zeros(2), 0, wg.tensor([1, 1]), wg.tensor([5.0, 6.0]), "amax")
+        tensor([0., 6.])
     """
     if reduce not in REDUCTIONS:
         raise ValueError(f"scatter_reduce: reduce must be one of {', '.join(REDUCTIONS)}, got {reduce!r}")
@@ -232,7 +240,12 @@ def _slices(name: str, input: Tensor, dim: int, index: Any, source: Any) -> tupl
 @method
 @in_widest
 def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
-    """`input` with the slices along `dim` at the places of `index` replaced by those of `source`."""
+    """Returns `input` with the slices along `dim` at the indices `index` replaced by those of `source`.
+
+    Example:
+        >>> wg.index_copy(wg.zeros(3), 0, wg.tensor([2, 0]), wg.tensor([5.0, 6.0]))
+        tensor([6., 0., 5.])
+    """
     x = input if input.ndim else input.reshape(1)
     axis, index, source = _slices("index_copy", input, dim, index, source)
     if not x.is_gpu:
@@ -245,7 +258,7 @@ def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
 
 @method
 def index_copy_(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
-    """`index_copy`, in place."""
+    """Computes `index_copy` in place."""
     if input.is_gpu or input.ndim == 0:
         return input._in_place("index_copy", dim, index, source)
     axis, index, source = _slices("index_copy", input, dim, index, source)
@@ -262,7 +275,12 @@ def _filler(x: Tensor, value: Any) -> Tensor:
 
 @method
 def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
-    """`input` with the slices along `dim` at the places of `index` filled with a number."""
+    """Returns `input` with the slices along `dim` at the indices `index` filled with a number.
+
+    Example:
+        >>> wg.index_fill(wg.zeros(3), 0, wg.tensor([0, 2]), 7.0)
+        tensor([7., 0., 7.])
+    """
     x, axis = on_axis("index_fill", input, dim)
     index = operand("index_fill", index).reshape(-1)
     if not x.is_gpu:
@@ -278,7 +296,7 @@ def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
 
 @method
 def index_fill_(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
-    """`index_fill`, in place."""
+    """Computes `index_fill` in place."""
     if input.is_gpu or input.ndim == 0:
         return input._in_place("index_fill", dim, index, value)
     _, axis = on_axis("index_fill", input, dim)
@@ -289,7 +307,12 @@ def index_fill_(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
 @method
 @in_widest
 def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
-    """`input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
+    """Returns `input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`.
+
+    Example:
+        >>> wg.index_put(wg.zeros(3), (wg.tensor([1, 1]),), wg.tensor([2.0, 3.0]), accumulate=True)
+        tensor([0., 5., 0.])
+    """
     key = tuple(indices)
     same_dtype("index_put", input, values)
     if not accumulate or _adds(input):
@@ -304,7 +327,7 @@ def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False
 
 @method
 def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
-    """`index_put`, in place."""
+    """Computes `index_put` in place."""
     same_dtype("index_put", input, values)
     if accumulate and not _adds(input):
         return input._in_place("index_put", indices, values, accumulate)
@@ -324,9 +347,13 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 @method
 def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
-    """`input` with the places where `mask` holds filled with the elements of `source` in their order.
+    """Returns `input` with the elements where `mask` is true replaced by those of `source`, in their order.
 
     The two broadcast; `source` has the dtype of `input`.
+
+    Example:
+        >>> wg.masked_scatter(wg.zeros(3), wg.tensor([True, False, True]), wg.tensor([5.0, 6.0]))
+        tensor([5., 0., 6.])
     """
     mask, source = operand("masked_scatter", mask), operand("masked_scatter", source, input).reshape(-1)
     if mask.dtype != _core.bool:

@@ -47,7 +47,7 @@ def _expect_length(total: int, output_size: int | None) -> None:
 def repeat_interleave(
     input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
-    """Each element (along `dim`, each slice) `repeats` times in a row.
+    """Repeats each element (along `dim`, each slice) `repeats` times in a row.
 
     Args:
         repeats: one number for all, or a vector with one for each. Without it, `input` is that vector, and what is
@@ -57,6 +57,10 @@ def repeat_interleave(
 
     Raises:
         ValueError: for repeats that do not fit, and another `output_size` than they add up to.
+
+    Example:
+        >>> wg.repeat_interleave(wg.tensor([1, 2]), wg.tensor([2, 1]))
+        tensor([1, 1, 2])
     """
     if repeats is None:
         input, repeats = positions_like(input, input.numel()), input
@@ -94,7 +98,13 @@ def repeat_interleave(
 
 @method
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
+    """Returns matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere.
+
+    Example:
+        >>> wg.diag_embed(wg.tensor([1.0, 2.0]))
+        tensor([[1., 0.],
+                [0., 2.]])
+    """
     if input.ndim == 0:
         raise _core.ShapeError("diag_embed: at least one axis expected, got a number")
     rank = input.ndim + 1
@@ -110,7 +120,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @method
 def unfold(input: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
-    """Windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
+    """Returns windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
     x, axis = on_axis("unfold", input, dimension)
     length = x.shape[axis]
     if not 0 <= size <= length or step < 1:
@@ -128,12 +138,18 @@ def unfold(input: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
 
 @method
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int = 0) -> Tensor:
-    """Element `i` of the result is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy.
+    """Makes a copy whose element `i` is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy.
 
     PyTorch's is a view of the memory; for a contiguous tensor the values are the same.
 
     Raises:
         IndexError: it reaches outside of the tensor.
+
+    Example:
+        >>> wg.as_strided(wg.arange(5), (3, 2), (1, 2))
+        tensor([[0, 2],
+                [1, 3],
+                [2, 4]])
     """
     size, stride = tuple(size), tuple(stride)
     if len(size) != len(stride):
@@ -168,33 +184,55 @@ def _at_least(name: str, rank: int, tensors: Any) -> Any:
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """Numbers as vectors of one element, everything else as it is."""
+    """Returns numbers as vectors of one element, everything else as it is."""
     return _at_least("atleast_1d", 1, tensors)
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """Numbers and vectors as matrices of one row, everything else as it is."""
+    """Returns numbers and vectors as matrices of one row, everything else as it is."""
     return _at_least("atleast_2d", 2, tensors)
 
 
 def atleast_3d(*tensors: Any) -> Any:
-    """Everything with fewer axes as a block: a vector along the second axis, a matrix along the first two."""
+    """Gives tensors at least three axes: a vector along the second axis, a matrix along the first two.
+
+    Example:
+        >>> wg.atleast_3d(wg.tensor([1.0, 2.0])).shape
+        (1, 2, 1)
+    """
     return _at_least("atleast_3d", 3, tensors)
 
 
 def dstack(tensors: Any) -> Tensor:
-    """Tensors joined along the third axis, after `atleast_3d`."""
+    """Joins tensors along the third axis, after `atleast_3d`.
+
+    Example:
+        >>> wg.dstack((wg.tensor([1.0]), wg.tensor([2.0])))
+        tensor([[[1., 2.]]])
+    """
     return _core.cat([atleast_3d(x) for x in operands("dstack", tensors)], 2)
 
 
 def column_stack(tensors: Any) -> Tensor:
-    """Tensors joined along the second axis; numbers and vectors are columns."""
+    """Joins tensors along the second axis; numbers and vectors are columns.
+
+    Example:
+        >>> wg.column_stack((wg.tensor([1.0, 2.0]), wg.tensor([3.0, 4.0])))
+        tensor([[1., 3.],
+                [2., 4.]])
+    """
     parts = operands("column_stack", tensors)
     return _core.cat([x if x.ndim > 1 else x.reshape(-1, 1) for x in parts], 1)
 
 
 def block_diag(*tensors: Any) -> Tensor:
-    """A matrix with these matrices along its diagonal, zero elsewhere; vectors are rows."""
+    """Makes a matrix with these matrices along its diagonal, zero elsewhere; vectors are rows.
+
+    Example:
+        >>> wg.block_diag(wg.tensor([[1, 2]]), wg.tensor([3]))
+        tensor([[1, 2, 0],
+                [0, 0, 3]])
+    """
     blocks = [atleast_2d(x) for x in operands("block_diag", tensors)]
     if any(x.ndim != 2 for x in blocks):
         raise _core.ShapeError(
@@ -209,7 +247,15 @@ def block_diag(*tensors: Any) -> Tensor:
 
 
 def cartesian_prod(*tensors: Any) -> Tensor:
-    """All tuples with one element of each vector, as rows."""
+    """Returns all tuples with one element of each vector, as rows.
+
+    Example:
+        >>> wg.cartesian_prod(wg.tensor([1, 2]), wg.tensor([3, 4]))
+        tensor([[1, 3],
+                [1, 4],
+                [2, 3],
+                [2, 4]])
+    """
     vectors = [x.reshape(-1) for x in operands("cartesian_prod", tensors)]
     if len(vectors) == 1:
         return vectors[0]
@@ -222,7 +268,14 @@ def cartesian_prod(*tensors: Any) -> Tensor:
 
 
 def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
-    """All choices of `r` elements of a vector, in order, as rows."""
+    """Returns all choices of `r` elements of a vector, in order, as rows.
+
+    Example:
+        >>> wg.combinations(wg.tensor([1, 2, 3]))
+        tensor([[1, 2],
+                [1, 3],
+                [2, 3]])
+    """
     x = operand("combinations", input)
     if x.ndim != 1:
         raise _core.ShapeError(f"combinations: a vector expected, got shape {tuple(x.shape)}")
@@ -257,25 +310,40 @@ def _triangle(row: int, col: int, first: int, last: int, dtype: Any, device: Any
 
 
 def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Rows and columns of the lower triangle of a matrix, up to diagonal `offset`, as a tensor of two rows.
+    """Returns rows and columns of the lower triangle of a matrix, up to diagonal `offset`, as a tensor of two rows.
 
     int64, or int32 on a GPU, unless `dtype` says otherwise.
+
+    Example:
+        >>> wg.tril_indices(2, 2)
+        tensor([[0, 1, 1],
+                [0, 0, 1]])
     """
     return _triangle(row, col, -row - 1, offset, dtype, device)
 
 
 def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Rows and columns of the upper triangle of a matrix, from diagonal `offset` on, as a tensor of two rows.
+    """Returns rows and columns of the upper triangle of a matrix, from diagonal `offset` on, as a tensor of two rows.
 
     int64, or int32 on a GPU, unless `dtype` says otherwise.
+
+    Example:
+        >>> wg.triu_indices(2, 2)
+        tensor([[0, 0, 1],
+                [0, 1, 1]])
     """
     return _triangle(row, col, offset, col, dtype, device)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
-    """The Vandermonde matrix of a vector: its powers from `N - 1` to 0 as columns, or the other way round.
+    """Returns the Vandermonde matrix of a vector: its powers from `N - 1` to 0 as columns, or the other way round.
 
     Of integers they are int64 (int32 on a GPU).
+
+    Example:
+        >>> wg.vander(wg.tensor([2, 3]), N=3)
+        tensor([[4, 2, 1],
+                [9, 3, 1]])
     """
     x = operand("vander", x)
     if x.ndim != 1:
@@ -300,9 +368,13 @@ def powers_of(x: Tensor, count: int) -> Tensor:
 def logspace(
     start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """`steps` numbers from `base ** start` to `base ** end`, equally far apart in their logarithms.
+    """Returns `steps` numbers from `base ** start` to `base ** end`, equally far apart in their logarithms.
 
     For a dtype of integers, `start` and `end` lose their fractions, and so do the numbers.
+
+    Example:
+        >>> wg.logspace(0, 2, 3)
+        tensor([  1.,  10., 100.])
     """
     kind = _core.float32 if dtype is None else _core.empty(0, dtype=dtype).dtype
     if kind == _core.bool:
@@ -315,7 +387,13 @@ def logspace(
 
 @method
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
-    """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
+    """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy.
+
+    Example:
+        >>> wg.rot90(wg.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 4],
+                [1, 3]])
+    """
     if len(dims) != 2 or dims[0] % max(input.ndim, 1) == dims[1] % max(input.ndim, 1):
         raise ValueError(
             f"rot90: two different axes expected, got {tuple(dims)} for a tensor with {input.ndim} axes"

@@ -26,11 +26,15 @@ MOST_PARTS = 1 << 24
 
 @method
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts along `dim`, which are views.
+    """Splits along `dim` into views.
 
     Args:
         indices_or_sections: how many parts, the first of which are one longer where the length does not divide; or
             the places where parts begin, a sequence or a vector of integers, as in slices.
+
+    Example:
+        >>> [x.tolist() for x in wg.tensor_split(wg.arange(5), 2)]
+        [[0, 1, 2], [3, 4]]
     """
     if input.ndim == 0:
         raise _core.ShapeError("tensor_split: at least one axis expected, got a number")
@@ -58,7 +62,7 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 
 
 def _even(name: str, input: Tensor, indices_or_sections: Any, dim: int, least: int) -> tuple[Tensor, ...]:
-    """Parts along an axis that the tensor must have, of one length where their number is given."""
+    """Returns the parts along an axis that the tensor must have, of one length where their number is given."""
     if input.ndim < least:
         raise _core.ShapeError(f"{name}: at least {least} axes expected, got shape {tuple(input.shape)}")
     if isinstance(indices_or_sections, int) and (
@@ -73,31 +77,47 @@ def _even(name: str, input: Tensor, indices_or_sections: Any, dim: int, least: i
 
 @method
 def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Parts along the second axis, of vectors along their only one; see `tensor_split`."""
+    """Splits along the second axis, vectors along their only one; see `tensor_split`.
+
+    Example:
+        >>> [x.tolist() for x in wg.hsplit(wg.arange(4), 2)]
+        [[0, 1], [2, 3]]
+    """
     return _even("hsplit", input, indices_or_sections, 0 if input.ndim == 1 else 1, 1)
 
 
 @method
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Parts along the first axis of a tensor with at least two; see `tensor_split`."""
+    """Splits along the first axis of a tensor with at least two; see `tensor_split`."""
     return _even("vsplit", input, indices_or_sections, 0, 2)
 
 
 @method
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Parts along the third axis; see `tensor_split`."""
+    """Splits along the third axis; see `tensor_split`."""
     return _even("dsplit", input, indices_or_sections, 2, 3)
 
 
 @method
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Parts of these lengths along `dim`, which are views."""
+    """Splits into parts of these lengths along `dim`, which are views.
+
+    Example:
+        >>> [x.tolist() for x in wg.split_with_sizes(wg.arange(3), [1, 2])]
+        [[0], [1, 2]]
+    """
     return tuple(input.split(list(split_sizes), dim))
 
 
 @method
 def fliplr(input: Tensor) -> Tensor:
-    """The second axis the other way round."""
+    """Reverses the second axis.
+
+    Example:
+        >>> wg.fliplr(wg.tensor([[1, 2], [3, 4]]))
+        tensor([[2, 1],
+                [4, 3]])
+    """
     if input.ndim < 2:
         raise _core.ShapeError(f"fliplr: at least two axes expected, got shape {tuple(input.shape)}")
     return input.flip(1)
@@ -105,7 +125,13 @@ def fliplr(input: Tensor) -> Tensor:
 
 @method
 def flipud(input: Tensor) -> Tensor:
-    """The first axis the other way round."""
+    """Reverses the first axis.
+
+    Example:
+        >>> wg.flipud(wg.tensor([[1, 2], [3, 4]]))
+        tensor([[3, 4],
+                [1, 2]])
+    """
     if input.ndim < 1:
         raise _core.ShapeError("flipud: at least one axis expected, got a number")
     return input.flip(0)
@@ -113,11 +139,16 @@ def flipud(input: Tensor) -> Tensor:
 
 @method
 def adjoint(input: Tensor) -> Tensor:
-    """The conjugate of the matrices in the last two axes, transposed."""
+    """Returns the conjugate transposes of the matrices in the last two axes."""
     return input.mH
 
 
 @method
 def msort(input: Tensor) -> Tensor:
-    """The elements in ascending order along the first axis."""
+    """Sorts the elements along the first axis.
+
+    Example:
+        >>> wg.msort(wg.tensor([3.0, 1.0, 2.0]))
+        tensor([1., 2., 3.])
+    """
     return input.sort(0).values

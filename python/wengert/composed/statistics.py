@@ -34,7 +34,12 @@ class MinMax(NamedTuple):
 
 @method
 def aminmax(input: Tensor, *, dim: Any = None, keepdim: bool = False) -> MinMax:
-    """The smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
+    """Returns the smallest and the largest element, of all or along `dim`; ties share the gradient evenly.
+
+    Example:
+        >>> wg.aminmax(wg.tensor([3.0, 1.0, 2.0]))
+        MinMax(min=tensor(1.), max=tensor(3.))
+    """
     return MinMax(input.amin(dim, keepdim=keepdim), input.amax(dim, keepdim=keepdim))
 
 
@@ -47,7 +52,12 @@ def var_mean(
     *,
     correction: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Variance and mean along `dim`, or of all elements; see `var`."""
+    """Returns variance and mean along `dim`, or of all elements; see `var`.
+
+    Example:
+        >>> wg.var_mean(wg.tensor([1.0, 3.0]))
+        (tensor(2.), tensor(2.))
+    """
     # As for the methods of the core, a truth value in the first place is `unbiased`.
     axes = None if isinstance(dim, bool) and unbiased is None else dim
     return input.var(dim, unbiased, keepdim, correction=correction), input.mean(axes, keepdim=keepdim)
@@ -62,7 +72,12 @@ def std_mean(
     *,
     correction: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Standard deviation and mean along `dim`, or of all elements; see `std`."""
+    """Returns standard deviation and mean along `dim`, or of all elements; see `std`.
+
+    Example:
+        >>> wg.std_mean(wg.tensor([1.0, 3.0]), correction=0)
+        (tensor(1.), tensor(2.))
+    """
     # As for the methods of the core, a truth value in the first place is `unbiased`.
     axes = None if isinstance(dim, bool) and unbiased is None else dim
     return input.std(dim, unbiased, keepdim, correction=correction), input.mean(axes, keepdim=keepdim)
@@ -70,7 +85,12 @@ def std_mean(
 
 @method
 def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The sum of the elements that are not NaN, computed in `dtype` if that is given."""
+    """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given.
+
+    Example:
+        >>> wg.nansum(wg.tensor([1.0, float("nan")]))
+        tensor(1.)
+    """
     input = input if dtype is None else input.to(dtype)
     kept = input.masked_fill(input.isnan(), 0.0) if input.dtype.is_differentiable else input
     return kept.sum(dim, keepdim=keepdim)
@@ -79,8 +99,12 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
 @method
 @in_float32
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """The mean of the elements that are not NaN, computed in `dtype` if that is given;
+    """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given;
     NaN where there are none.
+
+    Example:
+        >>> wg.nanmean(wg.tensor([1.0, float("nan"), 3.0]))
+        tensor(2.)
     """
     x = floating("nanmean", input if dtype is None else input.to(dtype))
     there = x.isnan().logical_not().to(x.dtype)
@@ -89,7 +113,12 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
 @method
 def dist(input: Tensor, other: Any, p: float = 2.0) -> Tensor:
-    """The `p`-norm of the difference of all elements; the two broadcast."""
+    """Returns the `p`-norm of the difference of all elements; the two broadcast.
+
+    Example:
+        >>> wg.dist(wg.tensor([0.0, 0.0]), wg.tensor([3.0, 4.0]))
+        tensor(5.)
+    """
     other = operand("dist", other, input)
     kind = _core.result_type(input, other)
     kind = kind if kind.is_differentiable else _core.float32
@@ -101,7 +130,7 @@ def dist(input: Tensor, other: Any, p: float = 2.0) -> Tensor:
 @method
 @in_float32
 def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
-    """The covariance matrix of variables in rows, observed in columns. Integers become float32.
+    """Returns the covariance matrix of variables in rows, observed in columns. Integers become float32.
 
     Args:
         correction: what is subtracted from the number of observations.
@@ -114,6 +143,11 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
     Raises:
         TypeError: `fweights` that are no integers.
         ValueError: a negative weight.
+
+    Example:
+        >>> wg.cov(wg.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
     """
     x = operand("cov", input)
     x = x if x.dtype.is_differentiable else x.float()
@@ -153,8 +187,13 @@ def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: A
 @method
 @in_float32
 def corrcoef(input: Tensor) -> Tensor:
-    """The matrix of correlation coefficients of variables in rows, observed in columns;
+    """Returns the matrix of correlation coefficients of variables in rows, observed in columns;
     of one variable a number.
+
+    Example:
+        >>> wg.corrcoef(wg.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
+        tensor([[ 1., -1.],
+                [-1.,  1.]])
     """
     c = cov(input)
     if c.ndim == 0:
@@ -188,7 +227,12 @@ def _pieces(name: str, y: Any, x: Any, dx: float, dim: int) -> Tensor:
 
 
 def trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The integral of `y` along `dim` by the trapezoidal rule, at points `x` or at steps of `dx`."""
+    """Returns the integral of `y` along `dim` by the trapezoidal rule, at points `x` or at steps of `dx`.
+
+    Example:
+        >>> wg.trapezoid(wg.tensor([0.0, 1.0, 4.0]))
+        tensor(3.)
+    """
     return _pieces("trapezoid", y, x, dx, dim).sum(dim)
 
 
@@ -196,5 +240,10 @@ trapz = trapezoid
 
 
 def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
-    """The integrals of `y` up to each point but the first, by the trapezoidal rule."""
+    """Returns the integrals of `y` up to each point but the first, by the trapezoidal rule.
+
+    Example:
+        >>> wg.cumulative_trapezoid(wg.tensor([0.0, 1.0, 4.0]))
+        tensor([0.5, 3.0])
+    """
     return _pieces("cumulative_trapezoid", y, x, dx, dim).cumsum(dim)

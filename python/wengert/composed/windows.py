@@ -40,11 +40,15 @@ def hann_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The window `1/2 - cos(2 pi k / n) / 2`; of float32 unless told otherwise.
+    """Returns the window `1/2 - cos(2 pi k / n) / 2`; of float32 unless told otherwise.
 
     Args:
         window_length: the number of elements.
         periodic: `n` is the length, as transforms want it; without, one less, and the window is symmetric.
+
+    Example:
+        >>> wg.hann_window(4)
+        tensor([0.0, 0.5, 1.0, 0.5])
     """
     return _window(
         "hann_window",
@@ -65,7 +69,12 @@ def hamming_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The window `alpha - beta * cos(2 pi k / n)`; see `hann_window`."""
+    """Returns the window `alpha - beta * cos(2 pi k / n)`; see `hann_window`.
+
+    Example:
+        >>> wg.hamming_window(4)
+        tensor([0.08, 0.54, 1.00, 0.54])
+    """
     return _window(
         "hamming_window",
         window_length,
@@ -83,7 +92,12 @@ def blackman_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The window `0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n)`; see `hann_window`."""
+    """Returns the window `0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n)`; see `hann_window`.
+
+    Example:
+        >>> wg.blackman_window(4)[1:3]
+        tensor([0.34, 1.00])
+    """
     return _window(
         "blackman_window",
         window_length,
@@ -101,7 +115,12 @@ def bartlett_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The triangle `1 - abs(2 k / n - 1)`; see `hann_window`."""
+    """Returns the triangle `1 - abs(2 k / n - 1)`; see `hann_window`.
+
+    Example:
+        >>> wg.bartlett_window(4)
+        tensor([0.0, 0.5, 1.0, 0.5])
+    """
     return _window(
         "bartlett_window",
         window_length,
@@ -120,7 +139,12 @@ def kaiser_window(
     device: Any = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """The window `i0(beta * sqrt(1 - (2 k / n - 1)^2)) / i0(beta)`; see `hann_window`."""
+    """Returns the window `i0(beta * sqrt(1 - (2 k / n - 1)^2)) / i0(beta)`; see `hann_window`.
+
+    Example:
+        >>> wg.kaiser_window(4)
+        tensor([5.2773e-05, 2.1567e-01, 1.0000e+00, 2.1567e-01])
+    """
     top = _core.tensor(beta, dtype=_core.float64).abs()
 
     def formula(_: Tensor, part: Tensor) -> Tensor:

@@ -15,14 +15,24 @@ def _over(numbers: Tensor, length: float, dtype: Any, device: Any) -> Tensor:
 
 
 def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of `fft` for `n` samples at distances `d`: `0, 1, …, -2, -1` over `n * d`."""
+    """Returns the frequencies of `fft` for `n` samples at distances `d`: `0, 1, …, -2, -1` over `n * d`.
+
+    Example:
+        >>> wg.fft.fftfreq(4)
+        tensor([ 0.00,  0.25, -0.50, -0.25])
+    """
     checked("fftfreq", n)
     numbers = _core.arange(0, n, dtype=_core.float64)
     return _over(numbers - n * (numbers >= (n + 1) // 2), n * d, dtype, device)
 
 
 def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of `rfft` for `n` samples at distances `d`: `0, 1, …, n // 2` over `n * d`."""
+    """Returns the frequencies of `rfft` for `n` samples at distances `d`: `0, 1, …, n // 2` over `n * d`.
+
+    Example:
+        >>> wg.fft.rfftfreq(4)
+        tensor([0.00, 0.25, 0.50])
+    """
     checked("rfftfreq", n)
     return _over(_core.arange(0, n // 2 + 1, dtype=_core.float64), n * d, dtype, device)
 
@@ -38,10 +48,20 @@ def _shifted(name: str, x: Any, dim: Any, back: bool) -> Tensor:
 
 
 def fftshift(input: Any, dim: Any = None, *, axes: Any = None) -> Tensor:
-    """Frequency zero in the middle of the axes `dim`, of all by default."""
+    """Moves frequency zero to the middle of the axes `dim`, of all by default.
+
+    Example:
+        >>> wg.fft.fftshift(wg.tensor([0, 1, -2, -1]))
+        tensor([-2, -1,  0,  1])
+    """
     return _shifted("fftshift", input, dim if axes is None else axes, False)
 
 
 def ifftshift(input: Any, dim: Any = None, *, axes: Any = None) -> Tensor:
-    """The inverse of `fftshift`."""
+    """Undoes `fftshift`.
+
+    Example:
+        >>> wg.fft.ifftshift(wg.tensor([-2, -1, 0, 1]))
+        tensor([ 0,  1, -2, -1])
+    """
     return _shifted("ifftshift", input, dim if axes is None else axes, True)

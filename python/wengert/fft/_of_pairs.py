@@ -22,7 +22,7 @@ def _axis(name: str, x: Tensor, dim: int, pairs: bool) -> int:
 
 
 def fft_of_pairs(pairs: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The discrete Fourier transform `y[k] = sum(x[t] * exp(-2 pi i t k / n))` of numbers `(…, 2)`.
+    """Returns the discrete Fourier transform `y[k] = sum(x[t] * exp(-2 pi i t k / n))` of numbers `(…, 2)`.
 
     Args:
         pairs: real and imaginary parts along the last axis, float32 or float64.
@@ -45,18 +45,20 @@ def fft_of_pairs(pairs: Any, n: int | None = None, dim: int = -1, norm: str | No
 
 
 def ifft_of_pairs(pairs: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of `fft_of_pairs`: `x[t] = sum(y[k] * exp(2 pi i t k / n)) / n`."""
+    """Returns the inverse of `fft_of_pairs`: `x[t] = sum(y[k] * exp(2 pi i t k / n)) / n`."""
     pairs = operand("ifft_of_pairs", pairs)
     return transform("ifft_of_pairs", pairs, _axis("ifft_of_pairs", pairs, dim, True), n, norm, True)
 
 
 def rfft_to_pairs(x: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The first `n // 2 + 1` elements of the transform of real numbers, as pairs; the others are their conjugates."""
+    """Returns the first `n // 2 + 1` elements of the transform of real numbers, as pairs; the others are
+    their conjugates.
+    """
     x = operand("rfft_to_pairs", x)
     return of_real("rfft_to_pairs", x, _axis("rfft_to_pairs", x, dim, False), n, norm)
 
 
 def irfft_of_pairs(pairs: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of `rfft_to_pairs`: `n` real numbers, by default `2 * (length - 1)`."""
+    """Returns the inverse of `rfft_to_pairs`: `n` real numbers, by default `2 * (length - 1)`."""
     pairs = operand("irfft_of_pairs", pairs)
     return to_real("irfft_of_pairs", pairs, _axis("irfft_of_pairs", pairs, dim, True), n, norm)

@@ -50,7 +50,7 @@ def _one(name: str, pairs: Tensor, n: int | None, dim: int, norm: str | None, in
 def fft(
     input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
 ) -> Tensor:
-    """The discrete Fourier transform `y[k] = sum(x[t] * exp(-2 pi i t k / n))` along `dim`.
+    """Returns the discrete Fourier transform `y[k] = sum(x[t] * exp(-2 pi i t k / n))` along `dim`.
 
     Args:
         input: real or complex; integers become float32.
@@ -60,6 +60,10 @@ def fft(
             inverse has what is missing.
 
     Runs on the CPU, in the dtype of the parts. It is linear, so its derivatives are transforms; saves nothing.
+
+    Example:
+        >>> wg.fft.fft(wg.tensor([1.0, 0.0, 0.0, 0.0])).real
+        tensor([1., 1., 1., 1.])
     """
     return _one("fft", _pairs("fft", input), n, one_of(dim, axis, -1), norm, False)
 
@@ -67,14 +71,25 @@ def fft(
 def ifft(
     input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
 ) -> Tensor:
-    """The inverse of `fft`: `x[t] = sum(y[k] * exp(2 pi i t k / n)) / n`."""
+    """Returns the inverse of `fft`: `x[t] = sum(y[k] * exp(2 pi i t k / n)) / n`.
+
+    Example:
+        >>> wg.fft.ifft(wg.tensor([4.0, 0.0, 0.0, 0.0])).real
+        tensor([1., 1., 1., 1.])
+    """
     return _one("ifft", _pairs("ifft", input), n, one_of(dim, axis, -1), norm, True)
 
 
 def rfft(
     input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
 ) -> Tensor:
-    """The first `n // 2 + 1` elements of the transform of real numbers; the others are conjugates of these."""
+    """Returns the first `n // 2 + 1` elements of the transform of real numbers; the others are conjugates of
+    these.
+
+    Example:
+        >>> wg.fft.rfft(wg.ones(4)).real
+        tensor([4., 0., 0.])
+    """
     x = _real("rfft", input)
     along = _axis("rfft", x.ndim, one_of(dim, axis, -1))
     return _core.view_as_complex(of_real("rfft", x, along, n, norm))
@@ -83,7 +98,12 @@ def rfft(
 def irfft(
     input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
 ) -> Tensor:
-    """The inverse of `rfft`: `n` real numbers, by default `2 * (length - 1)`."""
+    """Returns the inverse of `rfft`: `n` real numbers, by default `2 * (length - 1)`.
+
+    Example:
+        >>> wg.fft.irfft(wg.tensor([4.0, 0.0, 0.0]))
+        tensor([1., 1., 1., 1.])
+    """
     pairs = _pairs("irfft", input)
     return to_real("irfft", pairs, _axis("irfft", pairs.ndim - 1, one_of(dim, axis, -1)), n, norm)
 
@@ -91,8 +111,9 @@ def irfft(
 def hfft(
     input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
 ) -> Tensor:
-    """The transform of numbers that are conjugates of each other around 0, given by their first half: `n` real numbers,
-    by default `2 * (length - 1)`."""
+    """Returns the transform of numbers that are conjugates of each other around 0, given by their first half:
+    `n` real numbers, by default `2 * (length - 1)`.
+    """
     pairs = _pairs("hfft", input)
     along = _axis("hfft", pairs.ndim - 1, one_of(dim, axis, -1))
     return to_real("hfft", pairs, along, n, norm, inverse=False)
@@ -101,7 +122,7 @@ def hfft(
 def ihfft(
     input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
 ) -> Tensor:
-    """The inverse of `hfft`: the first half of the inverse transform of real numbers."""
+    """Returns the inverse of `hfft`: the first half of the inverse transform of real numbers."""
     x = _real("ihfft", input)
     along = _axis("ihfft", x.ndim, one_of(dim, axis, -1))
     return _core.view_as_complex(of_real("ihfft", x, along, n, norm, inverse=True))
@@ -123,12 +144,19 @@ def _plan(name: str, rank: int, s: Sequence[int] | None, dim: Any) -> list[tuple
 
 
 def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None) -> Tensor:
-    """The transform along several axes: `dim`, or as many of the last as `s` has lengths, or all. See `fft`."""
+    """Returns the transform along several axes: `dim`, or as many of the last as `s` has lengths, or all. See
+    `fft`.
+
+    Example:
+        >>> wg.fft.fftn(wg.ones(2, 2)).real
+        tensor([[4., 0.],
+                [0., 0.]])
+    """
     return _several("fftn", input, s, dim if axes is None else axes, norm, False)
 
 
 def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None) -> Tensor:
-    """The inverse of `fftn`."""
+    """Returns the inverse of `fftn`."""
     return _several("ifftn", input, s, dim if axes is None else axes, norm, True)
 
 
@@ -140,7 +168,14 @@ def _several(name: str, input: Any, s: Any, dim: Any, norm: str | None, inverse:
 
 
 def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None) -> Tensor:
-    """The transform of real numbers along several axes, of which the last keeps its first half; see `rfft`."""
+    """Returns the transform of real numbers along several axes, of which the last keeps its first half; see
+    `rfft`.
+
+    Example:
+        >>> wg.fft.rfftn(wg.ones(2, 2)).real
+        tensor([[4., 0.],
+                [0., 0.]])
+    """
     x = _real("rfftn", input)
     plan = _plan("rfftn", x.ndim, s, dim if axes is None else axes)
     if not plan:
@@ -155,7 +190,7 @@ def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *
 def irfftn(
     input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """The inverse of `rfftn`: real numbers; the last axis has by default `2 * (length - 1)`."""
+    """Returns the inverse of `rfftn`: real numbers; the last axis has by default `2 * (length - 1)`."""
     pairs = _pairs("irfftn", input)
     plan = _plan("irfftn", pairs.ndim - 1, s, dim if axes is None else axes)
     if not plan:
@@ -168,33 +203,45 @@ def irfftn(
 def fft2(
     input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """`fftn` along two axes, by default the last."""
+    """Returns `fftn` along two axes, by default the last.
+
+    Example:
+        >>> wg.fft.fft2(wg.ones(2, 2)).real
+        tensor([[4., 0.],
+                [0., 0.]])
+    """
     return fftn(input, s, dim, norm, axes=axes)
 
 
 def ifft2(
     input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """`ifftn` along two axes, by default the last."""
+    """Returns `ifftn` along two axes, by default the last."""
     return ifftn(input, s, dim, norm, axes=axes)
 
 
 def rfft2(
     input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """`rfftn` along two axes, by default the last."""
+    """Returns `rfftn` along two axes, by default the last.
+
+    Example:
+        >>> wg.fft.rfft2(wg.ones(2, 2)).real
+        tensor([[4., 0.],
+                [0., 0.]])
+    """
     return rfftn(input, s, dim, norm, axes=axes)
 
 
 def irfft2(
     input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """`irfftn` along two axes, by default the last."""
+    """Returns `irfftn` along two axes, by default the last."""
     return irfftn(input, s, dim, norm, axes=axes)
 
 
 def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None) -> Tensor:
-    """`hfft` along the last of several axes, after `fft` along the others: real numbers; see `fftn`."""
+    """Returns `hfft` along the last of several axes, after `fft` along the others: real numbers; see `fftn`."""
     pairs = _pairs("hfftn", input)
     plan = _plan("hfftn", pairs.ndim - 1, s, dim if axes is None else axes)
     if not plan:
@@ -207,7 +254,9 @@ def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *
 def ihfftn(
     input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """The inverse of `hfftn`: `ihfft` of real numbers along the last of several axes, and `ifft` along the others."""
+    """Returns the inverse of `hfftn`: `ihfft` of real numbers along the last of several axes, and `ifft`
+    along the others.
+    """
     x = _real("ihfftn", input)
     plan = _plan("ihfftn", x.ndim, s, dim if axes is None else axes)
     if not plan:
@@ -221,12 +270,12 @@ def ihfftn(
 def hfft2(
     input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """`hfftn` along two axes, by default the last."""
+    """Returns `hfftn` along two axes, by default the last."""
     return hfftn(input, s, dim, norm, axes=axes)
 
 
 def ihfft2(
     input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """`ihfftn` along two axes, by default the last."""
+    """Returns `ihfftn` along two axes, by default the last."""
     return ihfftn(input, s, dim, norm, axes=axes)

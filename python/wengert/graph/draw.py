@@ -64,22 +64,22 @@ class Drawing:
 
     @cached_property
     def dot(self) -> str:
-        """For Graphviz; complete unless `max_nodes` was given."""
+        """Returns the text for Graphviz; complete unless `max_nodes` was given."""
         return text.dot(self._fitting(self._max_nodes))
 
     @cached_property
     def mermaid(self) -> str:
-        """For Markdown that draws Mermaid: the text of a code block whose language is `mermaid`."""
+        """Returns, for Markdown that draws Mermaid, the text of a code block whose language is `mermaid`."""
         return text.mermaid(self._fitting(self._max_nodes or MERMAID))
 
     @cached_property
     def svg(self) -> str:
-        """A picture, in light or dark colours as the viewer prefers."""
+        """Returns a picture, in light or dark colours as the viewer prefers."""
         return svg.svg(self._picture, self.title)
 
     @cached_property
     def html(self) -> str:
-        """A page of its own, to search, zoom and look closer; it loads nothing."""
+        """Returns a page of its own, to search, zoom and look closer; it loads nothing."""
         return html.page(self._picture, self.title)
 
     def save(self, path: str | Path, format: str | None = None) -> Path:

@@ -62,5 +62,5 @@ class record:
         max_nodes: int | None = None,
         title: str | None = None,
     ) -> Drawing:
-        """The drawing of what was noted; arguments are those of `draw`."""
+        """Returns the drawing of what was noted; arguments are those of `draw`."""
         return make(self.graph, path, format, collapse, max_nodes, title)

@@ -46,7 +46,7 @@ class SvdParts(NamedTuple):
 
 
 def cholesky(A: Any, *, upper: bool = False) -> Tensor:
-    """The lower triangular `L` with `A = L L'` of symmetric positive definite matrices `(..., n, n)`.
+    """Returns the lower triangular `L` with `A = L L'` of symmetric positive definite matrices `(..., n, n)`.
 
     Of complex matrices `L'` is the adjoint, here and in what follows. Only the lower triangle is read; with `upper`,
     only the upper one, and the result is `L'`. The gradient is symmetric: that along symmetric matrices. Saves the
@@ -56,6 +56,11 @@ def cholesky(A: Any, *, upper: bool = False) -> Tensor:
         LinAlgError: a matrix is not positive definite; names the minor that is not positive.
 
     Source: I. Murray, "Differentiation of the Cholesky decomposition", 2016.
+
+    Example:
+        >>> wg.linalg.cholesky(wg.tensor([[4.0, 2.0], [2.0, 2.0]]))
+        tensor([[2., 0.],
+                [1., 1.]])
     """
     A = operand("cholesky", A)
     if upper and A.ndim >= 2:
@@ -64,7 +69,8 @@ def cholesky(A: Any, *, upper: bool = False) -> Tensor:
 
 
 def qr(A: Any, mode: str = "reduced") -> QrParts:
-    """`Q` with orthonormal columns and the upper triangular `R` with `A = Q R`, of matrices `(..., m, n)`.
+    """Returns `Q` with orthonormal columns and the upper triangular `R` with `A = Q R`, of matrices
+    `(..., m, n)`.
 
     Args:
         mode: `"reduced"` gives `Q` of `(m, k)` and `R` of `(k, n)` with `k = min(m, n)`; `"complete"` a square `Q`
@@ -73,6 +79,10 @@ def qr(A: Any, mode: str = "reduced") -> QrParts:
     The signs are LAPACK's; of complex matrices `R` has a real diagonal. Derivatives need the first `k` columns to be
     independent. A complete `Q` has `m - n` columns that may be any basis of what is left: only what does not depend on
     the choice has a derivative. Saves `Q` and `R`.
+
+    Example:
+        >>> [f.shape for f in wg.linalg.qr(wg.ones(3, 2))]
+        [(3, 2), (2, 2)]
     """
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}")
@@ -81,7 +91,8 @@ def qr(A: Any, mode: str = "reduced") -> QrParts:
 
 
 def lu_factor(A: Any, *, pivot: bool = True) -> LuFactors:
-    """The LU factorisation of matrices `(..., m, n)` for `lu_solve`: `L`, without its diagonal of ones, below `U`.
+    """Returns the LU factorisation of matrices `(..., m, n)` for `lu_solve`: `L`, without its diagonal of
+    ones, below `U`.
 
     `pivots` (int32, `(..., min(m, n))`) are the row exchanges as LAPACK counts them: row `i` and row `pivots[i] - 1`.
     Derivatives need the first `min(m, n)` columns to be independent. Saves the factors and the order of the rows.
@@ -100,8 +111,14 @@ def _check_pivot(name: str, pivot: bool) -> None:
 
 
 def lu(A: Any, *, pivot: bool = True) -> LuParts:
-    """The permutation `P` `(m, m)`, `L` `(m, k)` with ones on its diagonal and `U` `(k, n)` with `A = P L U`, where
-    `k = min(m, n)`; see `lu_factor`."""
+    """Returns the permutation `P` `(m, m)`, `L` `(m, k)` with ones on its diagonal and `U` `(k, n)` with
+    `A = P L U`, where `k = min(m, n)`; see `lu_factor`.
+
+    Example:
+        >>> wg.linalg.lu(wg.tensor([[1.0, 2.0], [2.0, 2.0]])).U
+        tensor([[2., 2.],
+                [0., 1.]])
+    """
     _check_pivot("lu", pivot)
     packed, order, _ = _core._lu(operand("lu", A))
     m, n = packed.shape[-2:]
@@ -126,7 +143,8 @@ def _order(pivots: Tensor) -> Tensor:
 
 
 def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Tensor:
-    """`X` with `A X = B`, from `lu_factor(A)`: square factors `(..., n, n)`, right-hand sides `(..., n, k)`.
+    """Returns `X` with `A X = B`, from `lu_factor(A)`: square factors `(..., n, n)`, right-hand sides
+    `(..., n, k)`.
 
     With `left=False` it is `X A = B`, with `adjoint` the transpose of `A`, conjugated where it is complex. Batches
     broadcast. Gradients reach `LU` and `B`.
@@ -154,7 +172,8 @@ def _rows(x: Tensor, index: Tensor) -> Tensor:
 
 
 def eigh(A: Any, UPLO: str = "L") -> Eigen:
-    """Eigenvalues `(..., n)` in ascending order and eigenvectors, the columns of `(..., n, n)`, of symmetric matrices.
+    """Returns the eigenvalues `(..., n)` in ascending order and eigenvectors, the columns of `(..., n, n)`,
+    of symmetric matrices.
 
     Complex matrices are Hermitian, and their eigenvalues real. One triangle is read: the lower one (`UPLO="L"`) or the
     upper one (`"U"`). The gradient is symmetric. Eigenvectors are determined up to their sign, or their phase; only
@@ -164,6 +183,10 @@ def eigh(A: Any, UPLO: str = "L") -> Eigen:
 
     Raises:
         LinAlgError: an element is not finite.
+
+    Example:
+        >>> wg.linalg.eigh(wg.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
+        tensor([1., 2.])
     """
     if UPLO not in ("L", "U", "l", "u"):
         raise ValueError(f"eigh: UPLO must be 'L' or 'U', got {UPLO!r}")
@@ -172,12 +195,18 @@ def eigh(A: Any, UPLO: str = "L") -> Eigen:
 
 
 def eigvalsh(A: Any, UPLO: str = "L") -> Tensor:
-    """The eigenvalues of symmetric matrices in ascending order; see `eigh`."""
+    """Returns the eigenvalues of symmetric matrices in ascending order; see `eigh`.
+
+    Example:
+        >>> wg.linalg.eigvalsh(wg.tensor([[2.0, 1.0], [1.0, 2.0]]))
+        tensor([1., 3.])
+    """
     return eigh(A, UPLO).eigenvalues
 
 
 def eig(A: Any) -> Eigen:
-    """Eigenvalues `(..., n)` and eigenvectors of length 1, the columns of `(..., n, n)`, of any square matrices.
+    """Returns the eigenvalues `(..., n)` and eigenvectors of length 1, the columns of `(..., n, n)`, of any
+    square matrices.
 
     Both are complex, of real matrices as well, whose eigenvalues are real or come in conjugate pairs. Eigenvalues are
     in no particular order. Eigenvectors are determined up to a factor of size 1; only functions that do not depend on
@@ -194,7 +223,12 @@ def eig(A: Any) -> Eigen:
 
 
 def eigvals(A: Any) -> Tensor:
-    """The eigenvalues of square matrices, complex and in no particular order; see `eig`."""
+    """Returns the eigenvalues of square matrices, complex and in no particular order; see `eig`.
+
+    Example:
+        >>> wg.linalg.eigvals(wg.tensor([[0.0, -1.0], [1.0, 0.0]])).abs()
+        tensor([1., 1.])
+    """
     return eig(A).eigenvalues
 
 
@@ -205,7 +239,7 @@ def check_driver(name: str, driver: str | None, known: tuple[str, ...]) -> None:
 
 
 def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> SvdParts:
-    """`A = U diag(S) Vh` of matrices `(..., m, n)`, with singular values in descending order.
+    """Returns `A = U diag(S) Vh` of matrices `(..., m, n)`, with singular values in descending order.
 
     Args:
         full_matrices: whether `U` is `(m, m)` and `Vh` `(n, n)`; otherwise they have `k = min(m, n)` columns and rows.
@@ -237,14 +271,20 @@ def _completed(u: Tensor) -> Tensor:
 
 
 def svdvals(A: Any, *, driver: str | None = None) -> Tensor:
-    """The singular values in descending order; see `svd`."""
+    """Returns the singular values in descending order; see `svd`.
+
+    Example:
+        >>> wg.linalg.svdvals(wg.tensor([[3.0, 0.0], [0.0, -4.0]]))
+        tensor([4., 3.])
+    """
     return svd(A, False, driver=driver).S
 
 
 @in_full
 def householder_product(A: Any, tau: Any) -> Tensor:
-    """The first `n` columns of the product of reflections `I - tau[i] v v'`, where `v` is column `i` of `A`
-    `(..., m, n)` below its diagonal, with a 1 on it; LAPACK's `orgqr`."""
+    """Returns the first `n` columns of the product of reflections `I - tau[i] v v'`, where `v` is column `i`
+    of `A` `(..., m, n)` below its diagonal, with a 1 on it; LAPACK's `orgqr`.
+    """
     A, tau = operand("householder_product", A), operand("householder_product", tau)
     if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.ndim < 1 or tau.shape[-1] > A.shape[-1]:
         raise _core.ShapeError(

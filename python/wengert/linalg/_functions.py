@@ -19,19 +19,27 @@ class SignAndLog(NamedTuple):
 
 
 def det(A: Any) -> Tensor:
-    """The determinant of matrices `(..., n, n)`.
+    """Returns the determinant of matrices `(..., n, n)`.
 
     Its gradient is the matrix of cofactors, which is exact for singular matrices too. Saves the matrix.
+
+    Example:
+        >>> wg.linalg.det(wg.tensor([[2.0, 1.0], [0.0, 3.0]]))
+        tensor(6.)
     """
     return _core._det(operand("det", A))
 
 
 def slogdet(A: Any) -> SignAndLog:
-    """The sign (1, -1 or 0; of complex matrices a number of size 1 or 0) and the logarithm of the magnitude of the
-    determinant of matrices `(..., n, n)`.
+    """Returns the sign (1, -1 or 0; of complex matrices a number of size 1 or 0) and the logarithm of the
+    magnitude of the determinant of matrices `(..., n, n)`.
 
     The logarithm has the gradient `inv(A).mT`; that of a singular matrix is minus infinity and has none. Saves the LU
     factors.
+
+    Example:
+        >>> wg.linalg.slogdet(wg.tensor([[1.0, 0.0], [0.0, -1.0]])).sign
+        tensor(-1.)
     """
     A = operand("slogdet", A)
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
@@ -44,21 +52,31 @@ def slogdet(A: Any) -> SignAndLog:
 
 
 def matrix_exp(A: Any) -> Tensor:
-    """The exponential `I + A + A^2 / 2 + …` of matrices `(..., n, n)`.
+    """Returns the exponential `I + A + A^2 / 2 + …` of matrices `(..., n, n)`.
 
     Scaling and squaring with a Pade approximant of degree 13. The derivative along `E` is a block of the exponential of
     `[[A, E], [0, A]]`. Saves the matrix.
 
     Source: N. Higham, "The scaling and squaring method for the matrix exponential revisited", 2005.
+
+    Example:
+        >>> wg.linalg.matrix_exp(wg.tensor([[0.0, 1.0], [0.0, 0.0]]))
+        tensor([[1., 1.],
+                [0., 1.]])
     """
     return _core._matrix_exp(operand("matrix_exp", A))
 
 
 def matrix_power(A: Any, n: int) -> Tensor:
-    """The product of `n` factors `A`, by repeated squaring; for a negative `n` of the inverse.
+    """Returns the product of `n` factors `A`, by repeated squaring; for a negative `n` of the inverse.
 
     Raises:
         LinAlgError: `n` is negative and a matrix is singular.
+
+    Example:
+        >>> wg.linalg.matrix_power(wg.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
+        tensor([[1., 3.],
+                [0., 1.]])
     """
     A = operand("matrix_power", A)
     if not isinstance(n, int) or isinstance(n, bool):

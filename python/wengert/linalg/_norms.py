@@ -23,10 +23,14 @@ def vector_norm(
     keepdims: bool | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """The `ord`-norm of the elements along `dim`, or of all: `sum(abs(x) ** ord) ** (1 / ord)`.
+    """Returns the `ord`-norm of the elements along `dim`, or of all: `sum(abs(x) ** ord) ** (1 / ord)`.
 
     `ord` may be any number; `inf` and `-inf` are the largest and the smallest magnitude, 0 counts what is not zero. The
     gradient at zero is zero.
+
+    Example:
+        >>> wg.linalg.vector_norm(wg.tensor([3.0, -4.0]), ord=1)
+        tensor(7.)
     """
     x = operand("vector_norm", x)
     x = x if dtype is None else x.to(dtype)
@@ -43,12 +47,16 @@ def matrix_norm(
     keepdims: bool | None = None,
     dtype: Any = None,
 ) -> Tensor:
-    """A norm of the matrices that lie along the two axes `dim`.
+    """Returns a norm of the matrices that lie along the two axes `dim`.
 
     Args:
         ord: `"fro"`, the root of the sum of squares; `"nuc"`, the sum of the singular values; 2 and -2, the largest
             and the smallest of them; 1 and -1, the largest and the smallest sum of magnitudes of a column; `inf` and
             `-inf`, the same of a row.
+
+    Example:
+        >>> wg.linalg.matrix_norm(wg.tensor([[1.0, -2.0], [3.0, 4.0]]), ord=1)
+        tensor(6.)
     """
     A = operand("matrix_norm", A)
     A = A.to(dtype) if dtype is not None else A if A.dtype.is_differentiable else A.float()
@@ -81,10 +89,14 @@ def matrix_norm(
 def norm(
     A: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, axis: Any = None, dtype: Any = None
 ) -> Tensor:
-    """A vector norm or a matrix norm.
+    """Returns a vector norm or a matrix norm.
 
     With neither `ord` nor `dim`, or with one axis, it is `vector_norm`; with two axes, or a matrix and an `ord`,
     `matrix_norm`.
+
+    Example:
+        >>> wg.linalg.norm(wg.tensor([[3.0, 0.0], [0.0, 4.0]]))
+        tensor(5.)
     """
     A = operand("norm", A)
     dim = one_of(dim, axis)
@@ -103,10 +115,14 @@ def norm(
 
 
 def cond(A: Any, p: Any = None) -> Tensor:
-    """The condition number of matrices: the norm of `A` times that of its inverse.
+    """Returns the condition number of matrices: the norm of `A` times that of its inverse.
 
     By default, and for `p` 2 and -2, it is the ratio of the largest and the smallest singular value, and the matrices
     need not be square. Infinite for a singular matrix, 0 for one without elements.
+
+    Example:
+        >>> wg.linalg.cond(wg.tensor([[4.0, 0.0], [0.0, 2.0]]))
+        tensor(2.)
     """
     A = operand("cond", A)
     if A.ndim > 1 and A.shape[-1] == A.shape[-2] == 0:
@@ -126,12 +142,16 @@ def matrix_rank(
     rtol: Any = None,
     hermitian: bool = False,
 ) -> Tensor:
-    """How many singular values are not zero, as int64.
+    """Returns how many singular values are not zero, as int64.
 
     Args:
         tol, atol: singular values up to this count as zero; a number, or one for each matrix.
         rtol: so do those up to this times the largest; `max(m, n) * eps` by default, 0 where `atol` is given.
         hermitian: whether the matrices are symmetric and eigenvalues do.
+
+    Example:
+        >>> wg.linalg.matrix_rank(wg.tensor([[1.0, 2.0], [2.0, 4.0]]))
+        tensor(1)
     """
     A = operand("matrix_rank", A).detach()
     values = eigvalsh(A).abs() if hermitian else svdvals(A)

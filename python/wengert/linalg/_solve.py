@@ -27,13 +27,17 @@ def _is_vector(A: Tensor, B: Tensor) -> bool:
 
 
 def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:
-    """`X` with `A X = B`, or `X A = B` if not `left`, for matrices `A` of `(..., n, n)`.
+    """Returns `X` with `A X = B`, or `X A = B` if not `left`, for matrices `A` of `(..., n, n)`.
 
     `B` is `(..., n, k)`, or a vector `(n,)`, or a batch of vectors with exactly the batch of `A`; batches broadcast.
     VJP: `G_B = solve(A', G)` with the same LU factors, and `G_A = -G_B X'`. Saves `A`, its factors and the solution.
 
     Raises:
         LinAlgError: a matrix is singular: a pivot of its LU factorisation is zero.
+
+    Example:
+        >>> wg.linalg.solve(wg.tensor([[2.0, 0.0], [0.0, 4.0]]), wg.tensor([2.0, 2.0]))
+        tensor([1.0, 0.5])
     """
     A, B = operands("solve", (A, B))
     vector = _is_vector(A, B)
@@ -46,7 +50,8 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:
 def solve_triangular(
     A: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
-    """`X` with `A X = B`, or `X A = B` if not `left`, where one triangle of `A` `(..., n, n)` is read.
+    """Returns `X` with `A X = B`, or `X A = B` if not `left`, where one triangle of `A` `(..., n, n)` is
+    read.
 
     Args:
         upper: whether it is the upper triangle.
@@ -54,6 +59,11 @@ def solve_triangular(
 
     A zero on the diagonal gives infinities, not an error. Batches broadcast. The gradient of `A` is zero where `A` is
     not read. Saves `A` and the solution.
+
+    Example:
+        >>> wg.linalg.solve_triangular(wg.tensor([[2.0, 0.0], [1.0, 1.0]]), wg.tensor([[2.0], [3.0]]), upper=False)
+        tensor([[1.],
+                [2.]])
     """
     A, B = operands("solve_triangular", (A, B))
     if left:
@@ -62,10 +72,16 @@ def solve_triangular(
 
 
 def inv(A: Any) -> Tensor:
-    """The inverse of matrices `(..., n, n)`. VJP: `-X' G X'`; saves the matrix, its LU factors and the inverse.
+    """Returns the inverse of matrices `(..., n, n)`. VJP: `-X' G X'`; saves the matrix, its LU factors and
+    the inverse.
 
     Raises:
         LinAlgError: a matrix is singular: a pivot of its LU factorisation is zero.
+
+    Example:
+        >>> wg.linalg.inv(wg.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        tensor([[0.50, 0.00],
+                [0.00, 0.25]])
     """
     return _core._inv(operand("inv", A))
 
@@ -96,7 +112,7 @@ def pinv(
     rcond: Any = None,
     hermitian: bool = False,
 ) -> Tensor:
-    """The Moore-Penrose inverse `(..., n, m)` of matrices `(..., m, n)`, by singular values.
+    """Returns the Moore-Penrose inverse `(..., n, m)` of matrices `(..., m, n)`, by singular values.
 
     Args:
         atol: singular values up to this count as zero; a number, or one for each matrix.
@@ -108,6 +124,10 @@ def pinv(
 
     Source: G. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose
     variables separate", 1973.
+
+    Example:
+        >>> wg.linalg.pinv(wg.tensor([[2.0], [0.0]]))
+        tensor([[0.5, 0.0]])
     """
     A = operand("pinv", A)
     if A.ndim < 2 or not _has_eps(A):
@@ -139,7 +159,8 @@ def _mirrored(A: Tensor) -> Tensor:
 
 @in_full
 def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = None) -> LeastSquares:
-    """The `X` `(..., n, k)` of least norm among those that make `|A X - B|` least, for `A` of `(..., m, n)`.
+    """Returns the `X` `(..., n, k)` of least norm among those that make `|A X - B|` least, for `A` of
+    `(..., m, n)`.
 
     Args:
         B: right-hand sides `(..., m, k)`, or vectors as in `solve`.
@@ -153,6 +174,10 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     Raises:
         ShapeError: shapes that do not fit.
         ValueError: another driver.
+
+    Example:
+        >>> wg.linalg.lstsq(wg.tensor([[1.0], [1.0]]), wg.tensor([[1.0], [3.0]])).solution
+        tensor([[2.]])
     """
     check_driver("lstsq", driver, ("gels", "gelsy", "gelsd", "gelss"))
     A, B = operands("lstsq", (A, B))
@@ -200,10 +225,15 @@ def _count(values: Tensor, atol: Any, rtol: Any) -> Tensor:
 
 
 def tensorsolve(A: Any, B: Any, dims: Any = None) -> Tensor:
-    """`X` with `tensordot(A, X, X.ndim) = B`: `A` is a square matrix in whose rows the axes of `B` are one.
+    """Returns `X` with `tensordot(A, X, X.ndim) = B`: `A` is a square matrix in whose rows the axes of `B`
+    are one.
 
     Args:
         dims: axes of `A` that go to its end first.
+
+    Example:
+        >>> wg.linalg.tensorsolve(wg.eye(4).reshape(2, 2, 4), wg.ones(2, 2))
+        tensor([1., 1., 1., 1.])
     """
     A, B = operands("tensorsolve", (A, B))
     if dims is not None:
@@ -220,7 +250,13 @@ def tensorsolve(A: Any, B: Any, dims: Any = None) -> Tensor:
 
 
 def tensorinv(A: Any, ind: int = 2) -> Tensor:
-    """The inverse for `tensordot(A, …, ind)`: the first `ind` axes of `A` are the rows of a square matrix."""
+    """Returns the inverse for `tensordot(A, …, ind)`: the first `ind` axes of `A` are the rows of a square
+    matrix.
+
+    Example:
+        >>> wg.linalg.tensorinv(wg.eye(4).reshape(2, 2, 4), ind=2).shape
+        (4, 2, 2)
+    """
     A = operand("tensorinv", A)
     front, back = tuple(A.shape[:ind]), tuple(A.shape[ind:])
     if ind < 1 or prod(front) != prod(back):

@@ -99,7 +99,7 @@ class _Backward:
         self.output_count = 0
 
     def take_inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments, of which tensors went through an entry whose hook sees their gradients."""
+        """Returns the arguments, of which tensors went through an entry whose hook sees their gradients."""
         self.input_count = len(args)
         args, places, node = _through_entry(args)
         if node is not None:
@@ -109,7 +109,7 @@ class _Backward:
         return args
 
     def take_outputs(self, out: Any) -> Any:
-        """The result, which went through an entry whose hook sees its gradient."""
+        """Returns the result, which went through an entry whose hook sees its gradient."""
         many = isinstance(out, tuple)
         if not many and not isinstance(out, Tensor):
             warn(

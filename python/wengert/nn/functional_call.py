@@ -82,7 +82,7 @@ def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
 
 
 def stack_module_state(models: list[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """The parameters and buffers of equal modules, stacked along a new first axis: an ensemble for `vmap`."""
+    """Returns the parameters and buffers of equal modules, stacked along a new first axis: an ensemble for `vmap`."""
     import wengert as wg
 
     if not models:

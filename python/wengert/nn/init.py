@@ -76,7 +76,7 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """The factor that keeps the variance through `nonlinearity`; `param` is leaky_relu's slope."""
+    """Returns the factor that keeps the variance through `nonlinearity`; `param` is leaky_relu's slope."""
     if nonlinearity == "leaky_relu":
         if isinstance(param, bool) or not isinstance(param, (int, float, type(None))):
             raise ValueError(f"calculate_gain: the slope of leaky_relu is a number, got {param!r}")
@@ -90,19 +90,19 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Uniform on [a, b)."""
+    """Fills with uniform numbers on [a, b)."""
     return _uniform(tensor, a, b)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Normal with this mean and standard deviation."""
+    """Fills with normal numbers of this mean and standard deviation."""
     return _normal(tensor, mean, std)
 
 
 def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
 ) -> Tensor:
-    """Normal, with values outside [a, b] drawn again; beyond it in a far tail, too (Robert 1995)."""
+    """Fills with normal numbers, with values outside [a, b] drawn again; beyond it in a far tail, too (Robert 1995)."""
     if not a < b:
         raise ValueError(f"trunc_normal_: a must be less than b, got a={a}, b={b}")
     if not (math.isfinite(mean) and 0.0 < std < math.inf):
@@ -134,37 +134,37 @@ def trunc_normal_(
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """The same value everywhere."""
+    """Fills with the same value everywhere."""
     with wg.no_grad():
         tensor.fill_(val)
     return tensor
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Zeros."""
+    """Fills with zeros."""
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Ones."""
+    """Fills with ones."""
     return constant_(tensor, 1.0)
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """The identity matrix."""
+    """Fills with the identity matrix."""
     if tensor.ndim != 2:
         raise ValueError(f"eye_: a matrix expected, got shape {tuple(tensor.shape)}")
     return _fill(tensor, wg.eye(*tuple(tensor.shape), dtype=tensor.dtype, device=tensor.device))
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Uniform with variance `2 gain^2 / (fan_in + fan_out)`."""
+    """Fills with uniform numbers of variance `2 gain^2 / (fan_in + fan_out)`."""
     bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
     return _uniform(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal with variance `2 gain^2 / (fan_in + fan_out)`."""
+    """Fills with normal numbers of variance `2 gain^2 / (fan_in + fan_out)`."""
     return _normal(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))))
 
 
@@ -178,7 +178,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
-    """Uniform with variance `gain^2 / fan`."""
+    """Fills with uniform numbers of variance `gain^2 / fan`."""
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
     return _uniform(tensor, -bound, bound)
 
@@ -186,12 +186,12 @@ def kaiming_uniform_(
 def kaiming_normal_(
     tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
 ) -> Tensor:
-    """Normal with variance `gain^2 / fan`."""
+    """Fills with normal numbers of variance `gain^2 / fan`."""
     return _normal(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Orthonormal rows or columns, whichever are fewer, times `gain`."""
+    """Fills with orthonormal rows or columns, whichever are fewer, times `gain`."""
     if tensor.ndim < 2:
         raise ValueError(f"orthogonal_: two or more axes expected, got shape {tuple(tensor.shape)}")
     rows = tensor.shape[0]
@@ -205,7 +205,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Windows of a convolution that hand on as many channels as they can: 1 in the middle, 0 elsewhere.
+    """Fills with windows of a convolution that hand on as many channels as they can: 1 in the middle, 0 elsewhere.
 
     Args:
         tensor: `(out, in, window...)` with one to three axes of the window.
@@ -225,7 +225,9 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
 
 
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
-    """Normal with this standard deviation, and zero in a share `sparsity` of each column (Martens 2010)."""
+    """Fills with normal numbers of this standard deviation, and zero in a share `sparsity` of each column (Martens
+    2010).
+    """
     if tensor.ndim != 2:
         raise ValueError(f"sparse_: a matrix expected, got shape {tuple(tensor.shape)}")
     if not 0.0 <= sparsity <= 1.0:

@@ -85,7 +85,7 @@ class Module(Hookable, Walking, StateDict):
         )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the layer computes; every subclass defines it."""
+        """Computes what the layer computes; every subclass defines it."""
         raise NotImplementedError(
             f"{type(self).__name__} has no forward method; define forward(self, ...) in it"
         )
@@ -360,7 +360,7 @@ class Module(Hookable, Walking, StateDict):
     # Printing.
 
     def extra_repr(self) -> str:
-        """The settings shown between the parentheses."""
+        """Returns the settings shown between the parentheses."""
         return ""
 
     def __repr__(self) -> str:

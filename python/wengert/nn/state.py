@@ -44,11 +44,11 @@ class StateDict:
     def named_modules(
         self, memo: Any = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[Any]:
-        """Given by `Module`."""
+        """Comes from `Module`."""
         raise NotImplementedError
 
     def get_extra_state(self) -> Any:
-        """What the state dict keeps beside parameters and buffers; a subclass that has it overrides this."""
+        """Returns what the state dict keeps beside parameters and buffers; a subclass that has it overrides this."""
         raise RuntimeError(f"{type(self).__name__} has no extra state; define get_extra_state() in it")
 
     def set_extra_state(self, state: Any) -> None:
@@ -69,7 +69,7 @@ class StateDict:
     def state_dict(
         self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False
     ) -> "OrderedDict[str, Any]":
-        """All parameters and persistent buffers by dotted name, sharing memory with the module.
+        """Returns all parameters and persistent buffers by dotted name, sharing memory with the module.
 
         Tensors are detached unless `keep_vars`. Save it with `wengert.save`, or as NumPy arrays with `np.savez`.
         Its attribute `_metadata` has the version of each module.
@@ -241,7 +241,7 @@ class StateDict:
         return write
 
     def _modules_below(self) -> list[Any]:
-        """This module and all below, each once, those below first."""
+        """Yields this module and all below, each once, those below first."""
         return [module for _, module in self.named_modules()][::-1]
 
     def _raise(self, keys: IncompatibleKeys, problems: list[str], strict: bool) -> None:

@@ -19,7 +19,7 @@ class Walking:
     _module_names: dict[str, None]
 
     def register_module(self, name: str, module: Any) -> None:
-        """Given by `Module`."""
+        """Comes from `Module`."""
         raise NotImplementedError
 
     @property
@@ -38,7 +38,7 @@ class Walking:
         return Registered(self, "_module_names")
 
     def named_children(self) -> Iterator[tuple[str, Any]]:
-        """The direct submodules with their names, each once."""
+        """Returns the direct submodules with their names, each once."""
         seen: set[int] = set()
         for name in self._module_names:
             module = self.__dict__[name]
@@ -47,13 +47,13 @@ class Walking:
                 yield name, module
 
     def children(self) -> Iterator[Any]:
-        """The direct submodules."""
+        """Returns the direct submodules."""
         return (module for _, module in self.named_children())
 
     def named_modules(
         self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """This module and all below, depth first, with dotted names."""
+        """Yields this module and all below, depth first, with dotted names."""
         memo = set() if memo is None else memo
         if id(self) in memo:
             return
@@ -66,7 +66,7 @@ class Walking:
                 yield from module.named_modules(memo, _join(prefix, name), remove_duplicate)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
-        """This module and all below, each once unless `remove_duplicate` is False."""
+        """Yields this module and all below, each once unless `remove_duplicate` is False."""
         return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
 
     def _named(self, kind: str, prefix: str, recurse: bool, once: bool) -> Iterator[tuple[str, Any]]:
@@ -84,36 +84,36 @@ class Walking:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """All parameters with dotted names; a shared one under its first name."""
+        """Returns all parameters with dotted names; a shared one under its first name."""
         return self._named("_parameter_names", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """All parameters, each once: what an optimiser takes."""
+        """Returns all parameters, each once: what an optimiser takes."""
         return (param for _, param in self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """All buffers with dotted names."""
+        """Returns all buffers with dotted names."""
         return self._named("_buffer_names", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """All buffers, each once."""
+        """Returns all buffers, each once."""
         return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Any:
-        """The module of this dotted name; the empty name is the module itself."""
+        """Returns the module of this dotted name; the empty name is the module itself."""
         module: Any = self
         for name in filter(None, target.split(".")):
             module = module._member("_module_names", "submodule", name, target)
         return module
 
     def get_parameter(self, target: str) -> Parameter:
-        """The parameter of this dotted name."""
+        """Returns the parameter of this dotted name."""
         return self._of_name("_parameter_names", "parameter", target)
 
     def get_buffer(self, target: str) -> Tensor:
-        """The buffer of this dotted name."""
+        """Returns the buffer of this dotted name."""
         return self._of_name("_buffer_names", "buffer", target)
 
     def _of_name(self, kind: str, what: str, target: str) -> Any:

@@ -32,7 +32,7 @@ __all__ = [
 
 
 def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor, array, number or nested list of numbers as a tensor.
+    """Returns a tensor, array, number or nested list of numbers as a tensor.
 
     Args:
         copy: `True` always copies, `False` never does, `None` only where it must.
@@ -66,7 +66,9 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 def arange(
     start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """`start, start + step, …` up to but without `stop`; `0, 1, …` up to `start` where only that is given."""
+    """Returns `start, start + step, …` up to but without `stop`; `0, 1, …` up to `start` where only that is
+    given.
+    """
     if stop is None:
         start, stop = 0, start
     if (stop - start) * step < 0:
@@ -76,44 +78,44 @@ def arange(
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor whose values do not matter yet (they are 0)."""
+    """Returns a tensor whose values do not matter yet (they are 0)."""
     return _core.empty(shape, dtype=dtype, device=device)
 
 
 def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of zeros."""
+    """Returns a tensor of zeros."""
     return _core.zeros(shape, dtype=dtype, device=device)
 
 
 def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of ones."""
+    """Returns a tensor of ones."""
     return _core.ones(shape, dtype=dtype, device=device)
 
 
 def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor filled with a number, whose kind decides the dtype where none is given."""
+    """Returns a tensor filled with a number, whose kind decides the dtype where none is given."""
     if is_beyond_int64(fill_value):
         return _core.tensor(fill_value, dtype=dtype or DTYPES["uint64"], device=device).expand(shape).clone()
     return _core.full(shape, fill_value, dtype=dtype, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of the shape, dtype and device of `x` whose values do not matter yet (they are 0)."""
+    """Returns a tensor of the shape, dtype and device of `x` whose values do not matter yet (they are 0)."""
     return _core.empty_like(x, dtype=dtype, device=device)
 
 
 def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Zeros of the shape, dtype and device of `x`."""
+    """Returns zeros of the shape, dtype and device of `x`."""
     return _core.zeros_like(x, dtype=dtype, device=device)
 
 
 def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Ones of the shape, dtype and device of `x`."""
+    """Returns ones of the shape, dtype and device of `x`."""
     return _core.ones_like(x, dtype=dtype, device=device)
 
 
 def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """A tensor of the shape, dtype and device of `x`, filled with a number."""
+    """Returns a tensor of the shape, dtype and device of `x`, filled with a number."""
     if is_beyond_int64(fill_value):
         return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
     return _core.full_like(x, fill_value, dtype=dtype, device=device)
@@ -122,7 +124,7 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any =
 def eye(
     n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """A matrix with ones on its `k`-th diagonal (above the main one if positive), zeros elsewhere."""
+    """Returns a matrix with ones on its `k`-th diagonal (above the main one if positive), zeros elsewhere."""
     n_cols = n_rows if n_cols is None else n_cols
     if k == 0:
         return _core.eye(n_rows, n_cols, dtype=dtype, device=device)
@@ -135,13 +137,13 @@ def eye(
 def linspace(
     start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
 ) -> Tensor:
-    """`num` numbers, evenly spaced, from `start` to `stop`, which `endpoint=False` leaves out."""
+    """Returns `num` numbers, evenly spaced, from `start` to `stop`, which `endpoint=False` leaves out."""
     made = _core.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)
     return made if endpoint else made.narrow(0, 0, num)
 
 
 def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
-    """Coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
+    """Returns the coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
 
     Args:
         arrays: the coordinates along each axis, vectors of one dtype.
@@ -151,17 +153,17 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The lower triangle of the last two axes, zero above the `k`-th diagonal."""
+    """Returns the lower triangle of the last two axes, zero above the `k`-th diagonal."""
     return x.tril(k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
-    """The upper triangle of the last two axes, zero below the `k`-th diagonal."""
+    """Returns the upper triangle of the last two axes, zero below the `k`-th diagonal."""
     return x.triu(k)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """A tensor over the memory of an array of another library, by the DLPack protocol.
+    """Returns a tensor over the memory of an array of another library, by the DLPack protocol.
 
     Args:
         device: where the tensor is to lie; where the memory is, by default.

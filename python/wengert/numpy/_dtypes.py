@@ -27,7 +27,7 @@ _OF_KIND = KINDS | {kind: (*KINDS[kind], "float16", "bfloat16") for kind in ("re
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind.
+    """Tells whether a dtype is of a kind.
 
     Args:
         kind: a dtype; `"bool"`, `"signed integer"`, `"unsigned integer"`, `"integral"`, `"real floating"`,
@@ -53,12 +53,14 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def finfo(type: Any, /) -> _info.finfo:
-    """The limits of a floating point dtype, or of a tensor's: `bits`, `eps`, `max`, `min`, `smallest_normal`."""
+    """Returns the limits of a floating point dtype, or of a tensor's: `bits`, `eps`, `max`, `min`,
+    `smallest_normal`.
+    """
     return _info.finfo(type)
 
 
 def iinfo(type: Any, /) -> _info.iinfo:
-    """The limits of an integer dtype, or of a tensor's: `bits`, `max`, `min`."""
+    """Returns the limits of an integer dtype, or of a tensor's: `bits`, `max`, `min`."""
     return _info.iinfo(type)
 
 
@@ -69,7 +71,7 @@ def promoted(a: dtype, b: dtype) -> dtype:
 
 
 def result_type(*arrays_and_dtypes: Any) -> dtype:
-    """The dtype of an operation on all of these: tensors, dtypes and Python numbers.
+    """Returns the dtype of an operation on all of these: tensors, dtypes and Python numbers.
 
     The number of axes does not count, unlike in this library's operators, where a number in a 0-d tensor does not
     widen a tensor with axes. Python numbers adapt to the tensors.
@@ -97,7 +99,7 @@ def result_type(*arrays_and_dtypes: Any) -> dtype:
 
 
 def can_cast(from_: Any, to: dtype, /) -> bool:
-    """Whether promotion leads from one dtype (or that of a tensor) to another.
+    """Tells whether promotion leads from one dtype (or that of a tensor) to another.
 
     Example:
         >>> import wengert.numpy as xp
@@ -115,7 +117,7 @@ def _castable(a: dtype, b: dtype) -> bool:
 
 
 def astype(x: Tensor, dtype: dtype, /, *, copy: bool = True, device: Any = None) -> Tensor:
-    """A tensor converted to another dtype, on another device if one is given.
+    """Returns a tensor converted to another dtype, on another device if one is given.
 
     Args:
         copy: a copy also where nothing changes.

@@ -203,24 +203,24 @@ subtract = _binary("subtract", Tensor.subtract)
 
 
 def round(x: Tensor, /) -> Tensor:
-    """The nearest integers, of those equally near the even one; of both parts of complex numbers."""
+    """Returns the nearest integers, of those equally near the even one; of both parts of complex numbers."""
     x = operand("round", x)
     return _core.complex(x.real.round(), x.imag.round()) if x.is_complex() else x.round()
 
 
 def positive(x: Tensor, /) -> Tensor:
-    """The same numbers, `+x`, as a copy."""
+    """Returns the same numbers, `+x`, as a copy."""
     return operand("positive", x).clone()
 
 
 def conj(x: Tensor, /) -> Tensor:
-    """The complex conjugate; of real numbers a copy."""
+    """Returns the complex conjugate; of real numbers a copy."""
     x = operand("conj", x)
     return x.conj() if x.is_complex() else x.clone()
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """Values limited to `[min, max]`, numbers or tensors that broadcast; the dtype of `x` stays."""
+    """Limits values to `[min, max]`, numbers or tensors that broadcast; the dtype of `x` stays."""
     x = operand("clip", x)
     if min is None and max is None:
         return x.clone()

@@ -22,19 +22,19 @@ class __array_namespace_info__:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """Indexing by masks and shapes that depend on data: both; the greatest number of axes."""
+        """Tells that masks and shapes that depend on data are there, and the greatest number of axes."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 8}
 
     def default_device(self) -> Any:
-        """Where tensors are made unless told otherwise."""
+        """Returns where tensors are made unless told otherwise."""
         return _core.device("cpu")
 
     def devices(self) -> list[Any]:
-        """The host and every GPU."""
+        """Returns the host and every GPU."""
         return [self.default_device(), *(_core.device("gpu", i) for i in range(gpu.device_count()))]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """The dtypes of tensors made of Python numbers; a GPU has no 64-bit integers."""
+        """Returns the dtypes of tensors made of Python numbers; a GPU has no 64-bit integers."""
         integer = "int64" if _is_host(device) else "int32"
         names = {
             "real floating": "float32",
@@ -45,7 +45,7 @@ class __array_namespace_info__:
         return {kind: DTYPES[name] for kind, name in names.items() if name in DTYPES}
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
-        """The dtypes that a device has, by name.
+        """Returns the dtypes that a device has, by name.
 
         Args:
             kind: only those of one of the standard's kinds, or of any in a tuple.

@@ -31,12 +31,12 @@ __all__ = [
 
 
 def broadcast_arrays(*arrays: Any) -> list[Tensor]:
-    """All tensors, expanded to their common shape."""
+    """Returns all tensors, expanded to their common shape."""
     return list(broadcast_tensors(*arrays))
 
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
-    """A tensor broadcast to a shape, without a copy."""
+    """Returns a tensor broadcast to a shape, without a copy."""
     return operand("broadcast_to", x).broadcast_to(shape)
 
 
@@ -51,7 +51,7 @@ def _promoted(name: str, arrays: Any) -> Sequence[Tensor]:
 
 
 def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
-    """Tensors joined along an existing axis, flattened before where `axis` is None."""
+    """Joins tensors along an existing axis, flattened before where `axis` is None."""
     parts = _promoted("concat", arrays)
     if axis is None:
         return _core.cat([x.reshape(-1) for x in parts], 0)
@@ -59,17 +59,17 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
 
 
 def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
-    """Tensors of one shape joined along a new axis."""
+    """Joins tensors of one shape along a new axis."""
     return _core.stack(_promoted("stack", arrays), axis)
 
 
 def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
-    """The slices along an axis, as views without it."""
+    """Returns the slices along an axis, as views without it."""
     return operand("unstack", x).unbind(axis)
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
-    """With a new axis of length 1 at `axis`, or at each of several, counted in the result."""
+    """Returns the tensor with a new axis of length 1 at `axis`, or at each of several, counted in the result."""
     x = operand("expand_dims", x)
     if isinstance(axis, int):
         return x.unsqueeze(axis)
@@ -80,7 +80,7 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
 
 
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
-    """Without the given axes.
+    """Returns the tensor without the given axes.
 
     Raises:
         ValueError: one of them has another length than 1.
@@ -95,7 +95,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
 
 
 def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """Reversed along some axes, all by default."""
+    """Reverses the tensor along some axes, all by default."""
     x = operand("flip", x)
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
     reversed_axes = {on_axis("flip", x, k)[1] for k in axes}
@@ -107,17 +107,19 @@ def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
 
 
 def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
-    """Axes moved to new positions, the others in order."""
+    """Moves axes to new positions; the others keep their order."""
     return operand("moveaxis", x).moveaxis(source, destination)
 
 
 def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
-    """Axes in the order given."""
+    """Returns the view with its axes in the order given."""
     return operand("permute_dims", x).permute(axes)
 
 
 def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
-    """Each element (along `axis`, each slice) `repeats` times in a row, of the flattened tensor by default."""
+    """Repeats each element (along `axis`, each slice) `repeats` times in a row, of the flattened tensor by
+    default.
+    """
     x = operand("repeat", x)
     if isinstance(repeats, Tensor) and repeats.shape == (1,):
         repeats = repeats.expand(x.numel() if axis is None else x.shape[axis])
@@ -125,7 +127,7 @@ def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
 
 
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
-    """The same elements in row-major order with another shape; one length may be -1.
+    """Returns the same elements in row-major order with another shape; one length may be -1.
 
     Args:
         copy: `True` always copies, `False` never does, `None` only where it must.
@@ -140,7 +142,7 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 
 
 def roll(x: Tensor, /, shift: Any, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """Elements shifted along axes, or in the flattened tensor; those pushed out come back in at the other end."""
+    """Shifts the elements along axes, or in the flattened tensor; those pushed out come back in at the other end."""
     x = operand("roll", x)
     if axis is None:
         return x.roll(shift)
@@ -150,5 +152,5 @@ def roll(x: Tensor, /, shift: Any, *, axis: int | tuple[int, ...] | None = None)
 
 
 def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
-    """The tensor laid side by side; missing leading counts are 1."""
+    """Returns the tensor laid side by side; missing leading counts are 1."""
     return operand("tile", x).tile(repetitions)

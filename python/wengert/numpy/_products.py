@@ -15,7 +15,7 @@ __all__ = ["matmul", "matrix_transpose", "tensordot", "vecdot"]
 
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The matrix product; vectors are rows or columns, leading axes broadcast.
+    """Returns the matrix product; vectors are rows or columns, leading axes broadcast.
 
     Raises:
         ShapeError: shapes that do not multiply, numbers.
@@ -24,17 +24,17 @@ def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
-    """The last two axes exchanged."""
+    """Returns the last two axes exchanged."""
     return operand("matrix_transpose", x).mT
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
-    """Products summed over `axes` axes (the last of `x1`, the first of `x2`), or over the pairs of axes given."""
+    """Sums products over `axes` axes (the last of `x1`, the first of `x2`), or over the pairs of axes given."""
     return _tensordot(*alike("tensordot", x1, x2), axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The product of vectors along an axis of both, the first conjugated; the other axes broadcast.
+    """Returns the product of vectors along an axis of both, the first conjugated; the other axes broadcast.
 
     Raises:
         ShapeError: vectors of different lengths.

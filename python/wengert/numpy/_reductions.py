@@ -59,52 +59,56 @@ def _accumulated(
 
 
 def sum(x: Tensor, /, *, axis: _Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The sum over axes, all by default. Integers are added in 64 bits unless a dtype is given."""
+    """Returns the sum over axes, all by default. Integers are added in 64 bits unless a dtype is given."""
     return _accumulated("sum", Tensor.sum, x, axis, dtype, keepdims)
 
 
 def prod(x: Tensor, /, *, axis: _Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
-    """The product over axes, all by default. Integers are multiplied in 64 bits unless a dtype is given."""
+    """Returns the product over axes, all by default. Integers are multiplied in 64 bits unless a dtype is
+    given.
+    """
     return _accumulated("prod", Tensor.prod, x, axis, dtype, keepdims)
 
 
 def max(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest element over axes, all by default; elements that tie share the gradient evenly."""
+    """Returns the largest element over axes, all by default; elements that tie share the gradient evenly."""
     return _reduced("max", Tensor.amax, x, axis, keepdims)
 
 
 def min(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """The smallest element over axes, all by default; elements that tie share the gradient evenly."""
+    """Returns the smallest element over axes, all by default; elements that tie share the gradient evenly."""
     return _reduced("min", Tensor.amin, x, axis, keepdims)
 
 
 def mean(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """The arithmetic mean over axes, all by default."""
+    """Returns the arithmetic mean over axes, all by default."""
     return _reduced("mean", Tensor.mean, x, axis, keepdims)
 
 
 def var(x: Tensor, /, *, axis: _Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The variance over axes, all by default: squared deviations from the mean, summed, divided by `n - correction`."""
+    """Returns the variance over axes, all by default: squared deviations from the mean, summed, divided by
+    `n - correction`.
+    """
     return _reduced("var", Tensor.var, x, axis, keepdims, correction=correction)
 
 
 def std(x: Tensor, /, *, axis: _Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """The standard deviation over axes, all by default: the square root of `var`."""
+    """Returns the standard deviation over axes, all by default: the square root of `var`."""
     return _reduced("std", Tensor.std, x, axis, keepdims, correction=correction)
 
 
 def all(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether all elements are true (not zero), over axes, all by default."""
+    """Tells whether all elements are true (not zero), over axes, all by default."""
     return _reduced("all", Tensor.all, x, axis, keepdims)
 
 
 def any(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether any element is true (not zero), over axes, all by default."""
+    """Tells whether any element is true (not zero), over axes, all by default."""
     return _reduced("any", Tensor.any, x, axis, keepdims)
 
 
 def count_nonzero(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """The number of elements that are not zero, over axes, all by default."""
+    """Returns the number of elements that are not zero, over axes, all by default."""
     count = _reduced("count_nonzero", lambda x, axis, *_: x.count_nonzero(axis), x, axis, False)
     if not keepdims or axis == ():
         return count
@@ -136,7 +140,7 @@ def _scanned(
 def cumulative_sum(
     x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """The sum of the elements so far along an axis, which only a vector need not name.
+    """Returns the sum of the elements so far along an axis, which only a vector need not name.
 
     Args:
         dtype: in which to add; 64 bits for integers by default.
@@ -148,7 +152,7 @@ def cumulative_sum(
 def cumulative_prod(
     x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Tensor:
-    """The product of the elements so far along an axis, which only a vector need not name.
+    """Returns the product of the elements so far along an axis, which only a vector need not name.
 
     Args:
         dtype: in which to multiply; 64 bits for integers by default.
@@ -160,7 +164,7 @@ def cumulative_prod(
 def diff(
     x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
-    """Differences of neighbours along an axis, `n` times.
+    """Returns the differences of neighbours along an axis, `n` times.
 
     Args:
         prepend: what to put before the elements along the axis first.

@@ -29,12 +29,12 @@ __all__ = [
 
 
 def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the first maximum along an axis, or in the flattened tensor."""
+    """Returns the place of the first maximum along an axis, or in the flattened tensor."""
     return _place(operand("argmax", x), Tensor.argmax, axis, keepdims)
 
 
 def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """The place of the first minimum along an axis, or in the flattened tensor."""
+    """Returns the place of the first minimum along an axis, or in the flattened tensor."""
     return _place(operand("argmin", x), Tensor.argmin, axis, keepdims)
 
 
@@ -46,17 +46,21 @@ def _place(x: Tensor, method: Any, axis: int | None, keepdims: bool) -> Tensor:
 
 
 def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The elements in sorted order along an axis. Equal ones always keep their order; NaN counts as the largest."""
+    """Returns the elements in sorted order along an axis. Equal ones always keep their order; NaN counts as
+    the largest.
+    """
     return operand("sort", x).sort(axis, descending).values
 
 
 def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
-    """The positions that sort an axis. Equal elements always keep their order; NaN counts as the largest."""
+    """Returns the positions that sort an axis. Equal elements always keep their order; NaN counts as the
+    largest.
+    """
     return operand("argsort", x).argsort(axis, descending)
 
 
 def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
-    """The positions of the elements that are not zero, one tensor for each axis.
+    """Returns the positions of the elements that are not zero, one tensor for each axis.
 
     Raises:
         ValueError: a tensor without axes.
@@ -68,7 +72,8 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
 
 
 def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
-    """Where each element of `x2` belongs in the ascending vector `x1`: before equal elements, or (`"right"`) behind.
+    """Returns where each element of `x2` belongs in the ascending vector `x1`: before equal elements, or
+    (`"right"`) behind.
 
     Args:
         sorter: the order that sorts `x1`, from `argsort`.
@@ -78,12 +83,14 @@ def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor |
 
 
 def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    """`x1` where the condition holds, `x2` elsewhere; all broadcast. No gradient flows through what is not picked."""
+    """Returns `x1` where the condition holds, `x2` elsewhere; all broadcast. No gradient flows through what
+    is not picked.
+    """
     return _core.where(operand("where", condition), *alike("where", x1, x2))
 
 
 def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """The slices along an axis (which only a vector need not name) at a vector of places.
+    """Returns the slices along an axis (which only a vector need not name) at a vector of places.
 
     Raises:
         ValueError: no axis, for a tensor that is no vector.
@@ -99,7 +106,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
-    """For each line along an axis, the elements at its own places; the other axes broadcast."""
+    """Takes, for each line along an axis, the elements at its own places; the other axes broadcast."""
     return operand("take_along_axis", x).take_along_dim(operand("take_along_axis", indices), axis)
 
 
@@ -127,7 +134,8 @@ class UniqueInverse(NamedTuple):
 
 
 def unique_all(x: Tensor, /) -> UniqueAll:
-    """The distinct elements, ascending, where each occurs first, which each element is, and how often each occurs.
+    """Returns the distinct elements, ascending, where each occurs first, which each element is, and how often
+    each occurs.
 
     Each NaN is distinct.
     """
@@ -141,20 +149,20 @@ def unique_all(x: Tensor, /) -> UniqueAll:
 
 
 def unique_counts(x: Tensor, /) -> UniqueCounts:
-    """The distinct elements, ascending, and how often each occurs. Each NaN is distinct."""
+    """Returns the distinct elements, ascending, and how often each occurs. Each NaN is distinct."""
     return UniqueCounts(*operand("unique_counts", x).unique(return_counts=True))
 
 
 def unique_inverse(x: Tensor, /) -> UniqueInverse:
-    """The distinct elements, ascending, and which of them each element is. Each NaN is distinct."""
+    """Returns the distinct elements, ascending, and which of them each element is. Each NaN is distinct."""
     return UniqueInverse(*operand("unique_inverse", x).unique(return_inverse=True))
 
 
 def unique_values(x: Tensor, /) -> Tensor:
-    """The distinct elements, ascending. Each NaN is distinct."""
+    """Returns the distinct elements, ascending. Each NaN is distinct."""
     return operand("unique_values", x).unique()
 
 
 def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> Tensor:
-    """Whether each element of `x1` is among those of `x2`, or (`invert`) is not."""
+    """Tells whether each element of `x1` is among those of `x2`, or (`invert`) is not."""
     return _isin(*alike("isin", x1, x2), invert=invert)

@@ -55,20 +55,20 @@ fftn, ifftn, rfftn, irfftn = map(_over_several, ("fftn", "ifftn", "rfftn", "irff
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of the elements of `fft` of `n` numbers that are `d` apart."""
+    """Returns the frequencies of the elements of `fft` of `n` numbers that are `d` apart."""
     return _fft.fftfreq(n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
-    """The frequencies of the elements of `rfft` of `n` numbers that are `d` apart."""
+    """Returns the frequencies of the elements of `rfft` of `n` numbers that are `d` apart."""
     return _fft.rfftfreq(n, d, dtype=dtype, device=device)
 
 
 def fftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
-    """The frequency 0 moved to the middle of the axes, all by default."""
+    """Returns the frequency 0 moved to the middle of the axes, all by default."""
     return _fft.fftshift(x, axes)
 
 
 def ifftshift(x: Tensor, /, *, axes: Any = None) -> Tensor:
-    """The inverse of `fftshift`."""
+    """Returns the inverse of `fftshift`."""
     return _fft.ifftshift(x, axes)

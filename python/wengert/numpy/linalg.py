@@ -39,42 +39,45 @@ __all__ = [
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
-    """The triangular factor `L` of symmetric positive definite matrices `L @ L.mT`, or `U` of `U.mT @ U`."""
+    """Returns the triangular factor `L` of symmetric positive definite matrices `L @ L.mT`, or `U` of
+    `U.mT @ U`.
+    """
     return _linalg.cholesky(x, upper=upper)
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
-    """The cross product of vectors of length 3 along an axis; the other axes broadcast."""
+    """Returns the cross product of vectors of length 3 along an axis; the other axes broadcast."""
     return _cross(*alike("cross", x1, x2), axis)
 
 
 def det(x: Tensor, /) -> Tensor:
-    """The determinants of square matrices."""
+    """Returns the determinants of square matrices."""
     return _linalg.det(x)
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
-    """The `offset`-th diagonals of matrices in the last two axes."""
+    """Returns the `offset`-th diagonals of matrices in the last two axes."""
     return operand("diagonal", x).diagonal(offset, -2, -1)
 
 
 def eigh(x: Tensor, /) -> Any:
-    """The eigenvalues and eigenvectors of symmetric matrices: the pair (eigenvalues, eigenvectors)."""
+    """Returns the eigenvalues and eigenvectors of symmetric matrices: the pair (eigenvalues, eigenvectors)."""
     return _linalg.eigh(x)
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
-    """The eigenvalues of symmetric matrices, ascending."""
+    """Returns the eigenvalues of symmetric matrices, ascending."""
     return _linalg.eigvalsh(x)
 
 
 def inv(x: Tensor, /) -> Tensor:
-    """The inverses of square matrices."""
+    """Returns the inverses of square matrices."""
     return _linalg.inv(x)
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Tensor:
-    """The norms of matrices in the last two axes; `ord` is `"fro"`, `"nuc"`, 1, 2, `inf`, or one of these negative.
+    """Returns the norms of matrices in the last two axes; `ord` is `"fro"`, `"nuc"`, 1, 2, `inf`, or one of
+    these negative.
 
     None means `"fro"`.
     """
@@ -82,7 +85,7 @@ def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: Any = "fro") -> Te
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
-    """The `n`-th powers of square matrices, those of their inverses where `n` is negative."""
+    """Returns the `n`-th powers of square matrices, those of their inverses where `n` is negative."""
     return _linalg.matrix_power(x, n)
 
 
@@ -92,7 +95,7 @@ def _relative(x: Tensor, rtol: Any) -> Tensor:
 
 
 def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """The ranks of matrices: how many singular values are above `rtol` times the largest.
+    """Returns the ranks of matrices: how many singular values are above `rtol` times the largest.
 
     Args:
         rtol: a number, or one for each matrix; `max(m, n) * eps` by default.
@@ -104,7 +107,9 @@ def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The products of every element of one vector with every element of another: `out[i, j] = x1[i] * x2[j]`."""
+    """Returns the products of every element of one vector with every element of another:
+    `out[i, j] = x1[i] * x2[j]`.
+    """
     x1, x2 = alike("outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise _core.ShapeError(f"outer: two vectors expected, got shapes {x1.shape} and {x2.shape}")
@@ -112,7 +117,7 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
-    """The pseudo-inverses of matrices; singular values up to `rtol` times the largest count as zero.
+    """Returns the pseudo-inverses of matrices; singular values up to `rtol` times the largest count as zero.
 
     Args:
         rtol: a number, or one for each matrix; `max(m, n) * eps` by default.
@@ -133,7 +138,7 @@ class QR(NamedTuple):
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
-    """The factors `Q @ R` of matrices; with `mode="complete"`, `Q` is square.
+    """Returns the factors `Q @ R` of matrices; with `mode="complete"`, `Q` is square.
 
     Raises:
         ValueError: another mode.
@@ -144,12 +149,12 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
 
 
 def slogdet(x: Tensor, /) -> Any:
-    """The signs of determinants and the logarithms of their sizes: the pair (sign, logabsdet)."""
+    """Returns the signs of determinants and the logarithms of their sizes: the pair (sign, logabsdet)."""
     return _linalg.slogdet(x)
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
-    """The solutions of `x1 @ y = x2`, where leading axes broadcast.
+    """Returns the solutions of `x1 @ y = x2`, where leading axes broadcast.
 
     Args:
         x2: one vector where it has one axis, matrices otherwise.
@@ -163,22 +168,22 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
-    """The singular value decomposition `U @ diag(S) @ Vh` of matrices: the triple (U, S, Vh)."""
+    """Returns the singular value decomposition `U @ diag(S) @ Vh` of matrices: the triple (U, S, Vh)."""
     return _linalg.svd(x, full_matrices=full_matrices)
 
 
 def svdvals(x: Tensor, /) -> Tensor:
-    """The singular values of matrices, descending."""
+    """Returns the singular values of matrices, descending."""
     return _linalg.svdvals(x)
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
-    """The sums of the `offset`-th diagonals of matrices in the last two axes."""
+    """Returns the sums of the `offset`-th diagonals of matrices in the last two axes."""
     return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> Tensor:
-    """The norm `sum(|x| ** ord) ** (1 / ord)` of vectors along axes, of all elements by default.
+    """Returns the norm `sum(|x| ** ord) ** (1 / ord)` of vectors along axes, of all elements by default.
 
     Args:
         ord: any number, `inf` and `-inf` (extrema of `|x|`), or 0 (the count of what is not zero).

@@ -59,12 +59,12 @@ def _each(average: Average, averages: list[Tensor], values: list[Tensor], count:
 
 
 def get_swa_avg_fn() -> Average:
-    """The arithmetic mean of all values: `a + (p - a) / (n + 1)`."""
+    """Returns the arithmetic mean of all values: `a + (p - a) / (n + 1)`."""
     return _mean
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
-    """An exponential moving average: `decay a + (1 - decay) p`.
+    """Returns an exponential moving average: `decay a + (1 - decay) p`.
 
     Raises:
         ValueError: a decay outside of `[0, 1]`.
@@ -75,12 +75,12 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
 
 def get_swa_multi_avg_fn() -> Averages:
-    """`get_swa_avg_fn` of lists, in place."""
+    """Returns `get_swa_avg_fn` of lists, in place."""
     return partial(_each, get_swa_avg_fn())
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
-    """`get_ema_avg_fn` of lists, in place."""
+    """Returns `get_ema_avg_fn` of lists, in place."""
     return partial(_each, get_ema_avg_fn(decay))
 
 
@@ -120,7 +120,7 @@ class AveragedModel(nn.Module):
         self._average = multi_avg_fn or partial(_each, avg_fn or get_swa_avg_fn())
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """What the averaged model computes."""
+        """Returns what the averaged model computes."""
         return self.module(*args, **kwargs)
 
     def update_parameters(self, model: nn.Module) -> None:

@@ -33,7 +33,7 @@ class FlowReport:
 
     @cached_property
     def figure(self) -> Any:
-        """A matplotlib figure; raises ImportError without matplotlib."""
+        """Draws a matplotlib figure; raises ImportError without matplotlib."""
         return flow_figures.bars(self.table, self.thresholds, self.title)
 
     @property
@@ -92,7 +92,8 @@ def gradient_flow(
     thresholds: Thresholds | None = None,
     title: str | None = None,
 ) -> FlowReport:
-    """How gradients reach the layers of a model, after a backward: norms, update ratios, dead units, remarks.
+    """Shows how gradients reach the layers of a model, after a backward: norms, update ratios, dead units,
+    remarks.
 
     Args:
         model: a module whose parameters have gradients.
@@ -248,7 +249,7 @@ class GradientFlow:
         return self.tables[-1]
 
     def history(self, field: str) -> Any:
-        """A field of `LayerFlow` as an array (updates, layers), NaN where it is unknown."""
+        """Returns a field of `LayerFlow` as an array (updates, layers), NaN where it is unknown."""
         fields = ("weight_norm", "grad_norm", "relative", "update_ratio", "dead", "saturated", "silent")
         if field not in fields:
             raise ValueError(

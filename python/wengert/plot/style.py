@@ -30,7 +30,7 @@ STYLE: dict[Any, Any] = {
 
 
 def require_matplotlib() -> Any:
-    """The package; raises ImportError if it is missing."""
+    """Returns the package; raises ImportError if it is missing."""
     import matplotlib
 
     return matplotlib

@@ -11,7 +11,7 @@ from .style import COLORS, INK, MUTED, STYLE, require_matplotlib
 
 
 def smooth(values: Sequence[float], width: int) -> np.ndarray:
-    """Centred moving mean of finite values; the window shrinks towards the ends."""
+    """Returns the centred moving mean of finite values; the window shrinks towards the ends."""
     x = np.asarray(values, dtype=float)
     finite = np.isfinite(x)
     window = np.ones(max(int(width), 1))

@@ -47,7 +47,7 @@ def _axis(function: str, name: str) -> tuple[Tensor, int]:
 
 
 def axis_index(axis_name: str) -> Tensor:
-    """The position of the example at hand along the axis, an integer without axes.
+    """Returns the position of the example at hand along the axis, an integer without axes.
 
     Example:
         >>> wg.vmap(lambda x: x * wg.axis_index("i"), axis_name="i")(wg.ones(3))
@@ -57,7 +57,7 @@ def axis_index(axis_name: str) -> Tensor:
 
 
 def axis_size(axis_name: str) -> int:
-    """The number of examples along the axis."""
+    """Returns the number of examples along the axis."""
     return _axis("axis_size", axis_name)[1]
 
 
@@ -131,7 +131,7 @@ class _Gather(Function):
 
 
 def psum(x: Any, axis_name: str) -> Any:
-    """The sum of `x` over all examples of the batch whose axis has this name; every example gets it.
+    """Returns the sum of `x` over all examples of the batch whose axis has this name; every example gets it.
 
     Args:
         x: a tensor, or a tree of them; a number counts once for each example.
@@ -152,7 +152,7 @@ def psum(x: Any, axis_name: str) -> Any:
 
 
 def pmean(x: Any, axis_name: str) -> Any:
-    """The mean of `x` over all examples of the batch whose axis has this name; see `psum`.
+    """Returns the mean of `x` over all examples of the batch whose axis has this name; see `psum`.
 
     Example:
         >>> wg.vmap(lambda x: x - wg.pmean(x, "i"), axis_name="i")(wg.tensor([1.0, 3.0]))
@@ -163,7 +163,8 @@ def pmean(x: Any, axis_name: str) -> Any:
 
 
 def all_gather(x: Any, axis_name: str) -> Any:
-    """The values of all examples of the batch whose axis has this name, stacked along a new first axis.
+    """Returns the values of all examples of the batch whose axis has this name, stacked along a new first
+    axis.
 
     Example:
         >>> wg.vmap(lambda x: wg.all_gather(x, "i").flip(0), axis_name="i", out_axes=None)(wg.tensor([1.0, 2.0]))
@@ -174,10 +175,14 @@ def all_gather(x: Any, axis_name: str) -> Any:
 
 
 def pmax(x: Any, axis_name: str) -> Any:
-    """The largest of `x`, element by element, over the batch whose axis has this name; ties share the gradient."""
+    """Returns the largest of `x`, element by element, over the batch whose axis has this name; ties share the
+    gradient.
+    """
     return tree_map(lambda x: x.amax(0), all_gather(x, axis_name))
 
 
 def pmin(x: Any, axis_name: str) -> Any:
-    """The smallest of `x`, element by element, over the batch whose axis has this name; ties share the gradient."""
+    """Returns the smallest of `x`, element by element, over the batch whose axis has this name; ties share
+    the gradient.
+    """
     return tree_map(lambda x: x.amin(0), all_gather(x, axis_name))

@@ -82,7 +82,7 @@ def vmap(
     chunk_size: int | None = None,
     axis_name: str | None = None,
 ) -> Callable[P, R]:
-    """A function that does for a whole batch, at once, what `function` does for one example.
+    """Returns a function that does for a whole batch, at once, what `function` does for one example.
 
     Args:
         function: of one example.

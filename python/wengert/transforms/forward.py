@@ -32,7 +32,7 @@ def jvp(
 @overload
 def jvp(function: Function, primals: Any, tangents: Any, has_aux: Literal[True]) -> tuple[Any, Any, Any]: ...
 def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
-    """The value of a function at `primals` and its derivative along `tangents`, in one forward pass.
+    """Returns the value of a function at `primals` and its derivative along `tangents`, in one forward pass.
 
     Args:
         function: takes the primals as positional arguments.
@@ -65,7 +65,7 @@ def linearize(
     function: Function, *primals: Any, has_aux: Literal[True]
 ) -> tuple[Any, Callable[..., Any], Any]: ...
 def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """The value of a function at a point, and the linear map from tangents to tangents there.
+    """Returns the value of a function at a point, and the linear map from tangents to tangents there.
 
     The function runs once, here; its derivative is kept as the list of linear operations that a tangent goes through,
     with their coefficients. A call of the map runs that list and nothing else: none of the function's own operations,

@@ -47,7 +47,8 @@ def _split(rows: Tensor, leaves: list[Tensor], axis: int) -> list[Tensor]:
 def jacrev(
     function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable[P, Any]:
-    """A function that returns the Jacobian, row by row in one batched reverse pass: best for few outputs.
+    """Returns a function that returns the Jacobian, row by row in one batched reverse pass: best for few
+    outputs.
 
     Args:
         function: of trees of tensors.
@@ -107,7 +108,8 @@ def _in_chunks(
 def jacfwd(
     function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable[P, Any]:
-    """A function that returns the Jacobian, column by column in one batched forward pass: best for few inputs.
+    """Returns a function that returns the Jacobian, column by column in one batched forward pass: best for
+    few inputs.
 
     Arguments and result are those of `jacrev`.
 
@@ -152,7 +154,8 @@ def jacfwd(
 
 
 def hessian(function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
-    """A function that returns the matrix of second derivatives of a scalar function: `jacfwd` of `jacrev`.
+    """Returns a function that returns the matrix of second derivatives of a scalar function: `jacfwd` of
+    `jacrev`.
 
     Example:
         >>> wg.hessian(lambda x: (x**3).sum())(wg.tensor([1.0, 2.0]))
@@ -163,7 +166,7 @@ def hessian(function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = Fa
 
 
 def hvp(function: Function, primals: Any, tangents: Any) -> Any:
-    """The Hessian of a scalar function times a vector, without the matrix: forward over reverse.
+    """Returns the Hessian of a scalar function times a vector, without the matrix: forward over reverse.
 
     Args:
         function: of the primals, which returns a scalar.

@@ -79,7 +79,7 @@ def _finfo(dtype: Any) -> float:
 
 
 def linear_transpose(function: Function, *primals: Any, check: bool = True) -> Function:
-    """The transpose of a linear function: `<u, f(x)> = <f* u, x>` for all `x` and `u`.
+    """Returns the transpose of a linear function: `<u, f(x)> = <f* u, x>` for all `x` and `u`.
 
     Args:
         function: linear in all its arguments together.

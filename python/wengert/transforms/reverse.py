@@ -33,7 +33,7 @@ def value_and_grad(
     function: Callable[P, R], argnums: Argnums, has_aux: bool = False
 ) -> Callable[P, tuple[R, Any]]: ...
 def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """A function that returns the value of a scalar function and its gradient.
+    """Returns a function that returns the value of a scalar function and its gradient.
 
     Args:
         function: returns a scalar tensor, or with `has_aux` a pair of one and any other data.
@@ -101,7 +101,8 @@ def grad(
 @overload
 def grad(function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]: ...
 def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """A function that returns the gradient of a scalar function, with the arguments of `value_and_grad`.
+    """Returns a function that returns the gradient of a scalar function, with the arguments of
+    `value_and_grad`.
 
     With `has_aux` it returns `(gradient, aux)`.
 
@@ -153,7 +154,8 @@ def vjp(
     function: Function, *primals: Any, has_aux: Literal[True]
 ) -> tuple[Any, Callable[..., tuple[Any, ...]], Any]: ...
 def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
-    """The value of a function at a point, and its pullback: from cotangents of the output to those of the inputs.
+    """Returns the value of a function at a point, and its pullback: from cotangents of the output to those of
+    the inputs.
 
     Returns:
         `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback takes one cotangent per output,

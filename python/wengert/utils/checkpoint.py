@@ -27,7 +27,7 @@ def checkpoint(
     preserve_rng_state: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """`function(*args, **kwargs)`, run once more in backward instead of keeping what it saves.
+    """Computes `function(*args, **kwargs)`, run once more in backward instead of keeping what it saves.
 
     Args:
         function: must do the same both times.
@@ -64,7 +64,8 @@ def checkpoint(
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """A context whose checkpoints may end a second run as soon as it has saved what backward needs, or not.
+    """Returns a context whose checkpoints may end a second run as soon as it has saved what backward needs,
+    or not.
 
     Accepted, as `early_stop` of `checkpoint` is: a second run goes to its end, which allows both, and which
     notices where it saves more than the first.

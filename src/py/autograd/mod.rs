@@ -304,9 +304,9 @@ functions! {
     _set_inference(on: bool) -> PyInferenceState = PyInferenceState(interp::set_inference(on));
     /// Restores a state that `_set_inference` returned.
     _restore_inference(state: &Bound<'_, PyInferenceState>) = interp::restore_inference(state.get().0);
-    /// Whether inference mode is on.
+    /// Tells whether inference mode is on.
     is_inference_mode_enabled() -> bool = crate::array::buffer::inference();
-    /// Whether operations are recorded at the moment.
+    /// Tells whether operations are recorded at the moment.
     is_grad_enabled() -> bool = interp::is_grad_enabled();
 }
 

@@ -62,7 +62,7 @@ impl PyNodeValue {
 }
 
 readings! { PyNode, |object| object.0;
-    /// The name, as in `MulBackward`.
+    /// Returns the name, as in `MulBackward`.
     name -> String =
         |node| if node.is_leaf() { "AccumulateGrad".into() } else { node_name(node.name()) };
     /// The operation, as in `mul`; `leaf` for a tensor that requires a gradient.

@@ -128,8 +128,8 @@ fn check_device_type(name: &str, device_type: Option<&str>) -> PyResult<()> {
     }
 }
 
-/// Whether an autocast region is in force on this thread. Regions hold for all devices, so `device_type`
-/// changes nothing. Raises ValueError where it names no device.
+/// Tells whether an autocast region is in force on this thread. Regions hold for all devices, so
+/// `device_type` changes nothing. Raises ValueError where it names no device.
 #[pyfunction]
 #[pyo3(signature = (device_type=None))]
 fn is_autocast_enabled(device_type: Option<&str>) -> PyResult<bool> {
@@ -137,8 +137,8 @@ fn is_autocast_enabled(device_type: Option<&str>) -> PyResult<bool> {
     Ok(interp::autocasting())
 }
 
-/// The low precision of the autocast region in force, on every device; None outside. Raises ValueError for a
-/// `device_type` that names no device.
+/// Returns the low precision of the autocast region in force, on every device; None outside. Raises
+/// ValueError for a `device_type` that names no device.
 #[pyfunction]
 #[pyo3(signature = (device_type=None))]
 fn get_autocast_dtype(py: Python<'_>, device_type: Option<&str>) -> PyResult<Option<Py<PyDType>>> {

@@ -31,7 +31,7 @@ pub fn made(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
     Ok(PyTensor::from(if requires_grad { require_grad(&t)? } else { t }))
 }
 
-/// A tensor holding a copy of `data`: numbers, nested lists, arrays, tensors.
+/// Makes a tensor of a copy of `data`: numbers, nested lists, arrays, tensors.
 ///
 /// Args:
 ///     data: floats become float32, integers int64, truth values bool; arrays keep their dtype.
@@ -49,7 +49,8 @@ fn tensor(data: &Bound<'_, PyAny>, dtype: Any, device: Any, requires_grad: bool)
     made(t, requires_grad)
 }
 
-/// `data` as a tensor, sharing memory with arrays and tensors where dtype and device allow; lists are copied.
+/// Returns `data` as a tensor that shares memory with arrays and tensors where dtype and device allow; lists
+/// are copied.
 #[pyfunction]
 #[pyo3(signature = (data, dtype=None, device=None, *, copy=None))]
 fn as_tensor<'py>(
@@ -87,7 +88,7 @@ macro_rules! of_shape {
             }
 
             $(#[$doc])*
-            /// Shape, dtype and device are those of `input` where they are not given.
+            /// Takes shape, dtype and device of `input` where they are not given.
             #[pyfunction]
             #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false))]
             fn $like(
@@ -111,15 +112,15 @@ fn filled(value: f64) -> impl Fn(Python<'_>, Shape, DType, Device) -> Result<Ten
 }
 
 of_shape! {
-    /// A tensor of zeros.
+    /// Makes a tensor of zeros.
     zeros zeros_like = filled(0.0);
-    /// A tensor of ones.
+    /// Makes a tensor of ones.
     ones ones_like = filled(1.0);
-    /// A tensor whose values do not matter yet (they are 0).
+    /// Makes a tensor whose values do not matter yet (they are 0).
     empty empty_like = filled(0.0);
 }
 
-/// A tensor filled with `fill_value`, whose kind decides the dtype where none is given.
+/// Makes a tensor filled with `fill_value`, whose kind decides the dtype where none is given.
 #[pyfunction]
 #[pyo3(signature = (size, fill_value, *, dtype=None, device=None, requires_grad=false))]
 fn full(
@@ -137,7 +138,8 @@ fn full(
     made(constant("full", &fill_value, shape_from(size)?, dtype, device)?, requires_grad)
 }
 
-/// A tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not given.
+/// Makes a tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not
+/// given.
 #[pyfunction]
 #[pyo3(signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false))]
 fn full_like(
@@ -206,7 +208,7 @@ fn whole_if(dtype: DType, value: f64) -> f64 {
     if dtype.is_integer() { value.trunc() } else { value }
 }
 
-/// `start, start + step, ...` up to but without `end`. Integers give int64, floats float32.
+/// Returns `start, start + step, ...` up to but without `end`. Integers give int64, floats float32.
 #[pyfunction]
 #[pyo3(
     signature = (start=None, end=None, step=None, *, dtype=None, device=None, requires_grad=false),
@@ -245,7 +247,7 @@ fn arange(
     made(Tensor::arange(start, step, n, dtype, device)?, requires_grad)
 }
 
-/// `steps` numbers from `start` to `end`, both included, evenly spaced.
+/// Returns `steps` numbers from `start` to `end`, both included, evenly spaced.
 #[pyfunction]
 #[pyo3(signature = (start, end, steps=100, *, dtype=None, device=None, requires_grad=false))]
 fn linspace(
@@ -258,7 +260,7 @@ fn linspace(
     made(Tensor::linspace(start, end, count("linspace: steps", steps)?, dtype, device)?, requires_grad)
 }
 
-/// Ones on the diagonal of an `n` by `m` matrix, zeros elsewhere.
+/// Makes an `n` by `m` matrix with ones on the diagonal and zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
 fn eye(n: Whole, m: Option<Whole>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {

@@ -37,7 +37,7 @@ fn _memory_stats(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
 }
 
 functions! {
-    /// The number of CPU threads that large operations use.
+    /// Returns the number of CPU threads that large operations use.
     get_num_threads() -> usize = threads::num_threads();
     /// Begins the search for the peak anew.
     _reset_peak() = buffer::reset_peak();
@@ -81,7 +81,7 @@ found! {
     _gpu_adapters -> Vec<String> = crate::gpu::describe_adapters;
 }
 
-/// What a GPU is and can do.
+/// Returns what a GPU is and can do.
 #[cfg(feature = "gpu")]
 #[pyfunction]
 fn _gpu_info<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {

@@ -162,7 +162,8 @@ fn export<'py>(py: Python<'py>, array: Array, versioned: bool, copied: bool) -> 
 
 #[pymethods]
 impl PyTensor {
-    /// A DLPack capsule over the memory. Raises BufferError for one that requires a gradient or is on a GPU.
+    /// Returns a DLPack capsule over the memory. Raises BufferError for one that requires a gradient or is on
+    /// a GPU.
     ///
     /// Strides are those of the tensor. Not every library takes all of them: PyTorch fails at negative ones,
     /// as of `flip`, and JAX at everything that is not in row-major order; pass them `x.contiguous()`.
@@ -183,7 +184,7 @@ impl PyTensor {
         export(py, array, max_version.is_some_and(|v| v.0 >= 1), copied)
     }
 
-    /// The device in DLPack's terms: `(1, 0)` for host memory.
+    /// Returns the device in DLPack's terms: `(1, 0)` for host memory.
     fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
         match self.read().t.device() {
             Device::Cpu => Ok((CPU, 0)),
@@ -320,7 +321,7 @@ fn layout(tensor: &DlTensor) -> PyResult<(Shape, Vec<isize>)> {
     Ok((shape, strides))
 }
 
-/// A tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by DLPack.
+/// Returns a tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by DLPack.
 ///
 /// Read-only memory is copied, and so is that of capsules without a version (JAX's), which cannot say whether
 /// it may be written. Raises BufferError for memory not on the host, and for impossible descriptions.

@@ -176,7 +176,7 @@ pub fn to_numpy<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>>
     }
 }
 
-/// A tensor over the memory of a NumPy array: writing to one writes to the other.
+/// Returns a tensor over the memory of a NumPy array: writing to one writes to the other.
 ///
 /// Any strides and the dtypes bool, integers of 8 to 64 bits with and without sign, float16, float32,
 /// float64, complex64, complex128 (and bfloat16 of ml_dtypes) are taken without a copy; read-only arrays are

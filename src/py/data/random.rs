@@ -17,13 +17,13 @@ fn drawn(draw: Draw) -> impl Fn(Python<'_>, Shape, DType, Device) -> PyResult<Te
 }
 
 of_shape! {
-    /// Uniform random numbers on `[0, 1)`, from the default generator.
+    /// Draws uniform random numbers on `[0, 1)`, from the default generator.
     rand rand_like = drawn(Tensor::rand);
-    /// Standard normal random numbers, from the default generator.
+    /// Draws standard normal random numbers, from the default generator.
     randn randn_like = drawn(Tensor::randn);
 }
 
-/// Uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`.
+/// Draws uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`.
 #[pyfunction]
 #[pyo3(
     signature = (low=None, high=None, size=None, *, dtype=None, device=None),
@@ -40,7 +40,7 @@ fn randint(low: Option<Whole>, high: Any, size: Any, dtype: Any, device: Any) ->
     made(Tensor::randint(low, high, shape, dtype, device)?, false)
 }
 
-/// The numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`.
+/// Returns the numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`.
 #[pyfunction]
 #[pyo3(signature = (n, *, dtype=None, device=None))]
 fn randperm(n: Whole, dtype: Any, device: Any) -> PyResult<PyTensor> {
@@ -69,7 +69,7 @@ pub fn check_deviation(name: &str, std: &Arg) -> Result<()> {
     Ok(())
 }
 
-/// Normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises
+/// Draws normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises
 /// ValueError for a negative `std`.
 #[pyfunction]
 #[pyo3(signature = (mean, std=None, size=None, *, dtype=None, device=None))]
@@ -124,10 +124,10 @@ fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
 functions! {
     /// Starts the default random stream over with a seed from the system, and returns that seed.
     seed() -> u64 = random::seed();
-    /// The seed of the default random stream: of the last `manual_seed` or `seed`, at first one that the
-    /// system gave.
+    /// Returns the seed of the default random stream: of the last `manual_seed` or `seed`, at first one that
+    /// the system gave.
     initial_seed() -> u64 = random::state().seed;
-    /// Seed and position of the default random stream.
+    /// Returns seed and position of the default random stream.
     get_rng_state() -> (u64, u64) = {
         let s = random::state();
         (s.seed, s.offset)
@@ -142,14 +142,14 @@ exports! {
 }
 
 methods! {
-    /// 1 with the probability that each element gives (or with probability `p`), else 0. No gradient.
+    /// Draws 1 with the probability that each element gives (or with probability `p`), else 0. No gradient.
     #[pyo3(signature = (p=None))]
     bernoulli(p: Option<f64>) = |x| match p {
         Some(p) => Tensor::full(x.shape(), p, x.dtype(), x.device())?.bernoulli(),
         None => x.bernoulli(),
     };
-    /// `num_samples` positions along the last axis of one or two, drawn with probabilities proportional to
-    /// the elements. Without `replacement` the positions of a row differ. No gradient.
+    /// Draws `num_samples` indices along the last axis of one or two, drawn with probabilities proportional
+    /// to the elements. Without `replacement` the positions of a row differ. No gradient.
     #[pyo3(signature = (num_samples, replacement=false))]
     multinomial(#[pyo3(from_py_with = amount)] num_samples: usize, replacement: bool) =
         |x| x.multinomial(num_samples, replacement);

@@ -43,18 +43,19 @@ impl PyTensor {
 
 #[pymethods]
 impl PyTensor {
-    /// The one element as a Python number. Raises ValueError for any other number of elements.
+    /// Returns the one element as a Python number. Raises ValueError for any other number of elements.
     fn item<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         item(py, &self.leaving("item()")?)
     }
 
-    /// The elements as nested lists of Python numbers; a number for a tensor without axes.
+    /// Returns the elements as nested lists of Python numbers; a number for a tensor without axes.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         nested::to_list(py, self.leaving("tolist()")?.array("tolist")?)
     }
 
-    /// A NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call
-    /// `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both.
+    /// Returns a NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a
+    /// gradient (call `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True`
+    /// does both.
     #[pyo3(signature = (*, force=false))]
     fn numpy<'py>(&self, py: Python<'py>, force: bool) -> PyResult<Bound<'py, PyAny>> {
         let t = self.leaving("numpy()")?;

@@ -6,7 +6,7 @@ use crate::py::tensor::attach;
 
 #[pymethods]
 impl PyTensor {
-    /// The real part, a view; a real tensor is its own. May be assigned, which writes it in place.
+    /// Returns the real part, a view; of a real tensor itself. Assignment writes it in place.
     #[getter]
     fn real<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTensor>> {
         if !slf.get().is_complex() {
@@ -20,7 +20,7 @@ impl PyTensor {
         Self::real(slf)?.call_method1("copy_", (value,)).map(|_| ())
     }
 
-    /// The imaginary part, a view. Raises TypeError for a real tensor. Assignment writes it in place.
+    /// Returns the imaginary part, a view. Raises TypeError for a real tensor. Assignment writes it in place.
     #[getter]
     fn imag(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         attach::across(slf, Tensor::imag)
@@ -31,7 +31,7 @@ impl PyTensor {
         Bound::new(slf.py(), Self::imag(slf)?)?.call_method1("copy_", (value,)).map(|_| ())
     }
 
-    /// The complex conjugate, in memory of its own; a real tensor is its own.
+    /// Returns the complex conjugate, in memory of its own; of a real tensor the tensor itself.
     fn conj<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTensor>> {
         if !slf.get().is_complex() {
             return Ok(slf.clone());
@@ -64,24 +64,24 @@ impl PyTensor {
 }
 
 methods! {
-    /// The angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers.
+    /// Returns the angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers.
     angle() = |x| x.angle();
-    /// `x / |x|`, and 0 at 0; the sign of real numbers.
+    /// Returns `x / |x|`, and 0 at 0; the sign of real numbers.
     sgn() = |x| x.sign();
 }
 
 functions! {
-    /// Pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves
-    /// nothing.
+    /// Returns the pairs of real and imaginary parts along a new last axis, a view. VJP:
+    /// `view_as_complex(g)`; saves nothing.
     view_as_real(input: &Bound<'_, PyTensor>) -> PyResult<PyTensor> =
         attach::across(input, Tensor::view_as_real);
-    /// Complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; a view
-    /// where each pair lies side by side. VJP: `view_as_real(g)`; saves nothing.
+    /// Returns the complex numbers of the pairs along the last axis, which has length 2, of float32 or
+    /// float64; a view where each pair lies side by side. VJP: `view_as_real(g)`; saves nothing.
     view_as_complex(input: &Bound<'_, PyTensor>) -> PyResult<PyTensor> =
         attach::across(input, Tensor::view_as_complex);
 }
 
-/// `real + i imag`, broadcast together: complex128 where either is float64, else complex64.
+/// Returns `real + i imag`, broadcast together: complex128 where either is float64, else complex64.
 #[pyfunction(name = "complex")]
 fn complex_(py: Python<'_>, real: Arg, imag: Arg) -> PyResult<PyTensor> {
     let (real, imag) = pair("complex", &real, &imag)?;
@@ -89,7 +89,7 @@ fn complex_(py: Python<'_>, real: Arg, imag: Arg) -> PyResult<PyTensor> {
     run(py, elements, || complex::join(&real, &imag).named("complex")).map(PyTensor::from)
 }
 
-/// `abs * (cos(angle) + i sin(angle))`.
+/// Returns `abs * (cos(angle) + i sin(angle))`.
 #[pyfunction]
 fn polar(py: Python<'_>, abs: Arg, angle: Arg) -> PyResult<PyTensor> {
     let (abs, angle) = pair("polar", &abs, &angle)?;

@@ -11,7 +11,7 @@ use pyo3::types::{PyComplex, PyString};
 
 #[pymethods]
 impl PyTensor {
-    /// A copy in row-major order, or this tensor if it is so already.
+    /// Returns a copy in row-major order, or this tensor if it lies so already.
     fn contiguous(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
         let t = value(slf)?;
         if is_contiguous(slf, &t) {
@@ -20,20 +20,20 @@ impl PyTensor {
         wrap(slf.py(), slf.py().detached(|| t.copied())?)
     }
 
-    /// A copy, through which gradients flow.
+    /// Returns a copy, through which gradients flow.
     fn clone(&self, py: Python<'_>) -> PyResult<PyTensor> {
         self.apply(py, Tensor::copied)
     }
 
-    /// The same values without history; shares memory.
+    /// Returns a tensor that shares the memory and has no history.
     fn detach(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         let t = slf.get().value()?.into_owned();
         debug::left("detach()", &t);
         detached(slf, &t, t.detach())
     }
 
-    /// This tensor on another device, itself if it is there; the array API standard's name of `to(device)`.
-    /// Raises ValueError for a stream, which no device has.
+    /// Returns this tensor on another device, itself if it is there; the array API standard's name of
+    /// `to(device)`. Raises ValueError for a stream, which no device has.
     #[pyo3(signature = (device, /, *, stream=None))]
     fn to_device<'py>(
         slf: &Bound<'py, Self>, device: &Bound<'py, PyAny>, stream: Option<&Bound<'py, PyAny>>,
@@ -46,13 +46,13 @@ impl PyTensor {
         }
     }
 
-    /// The one element as a complex number.
+    /// Returns the one element as a complex number.
     fn __complex__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         py.get_type::<PyComplex>().call1((item(py, &*self.value()?)?,))
     }
 
-    /// This tensor with another dtype, on another device, or both, as named or as `other` has them; itself if
-    /// nothing changes. Gradients flow through.
+    /// Returns this tensor with another dtype, on another device, or both, as named or as `other` has them;
+    /// itself if nothing changes. Gradients flow through.
     #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false))]
     fn to<'py>(
         slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, dtype: Option<&Bound<'py, PyAny>>,
@@ -73,20 +73,20 @@ impl PyTensor {
         convert_to(slf, dtype, device, copy)
     }
 
-    /// This tensor on the CPU.
+    /// Returns this tensor on the CPU.
     fn cpu(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
         convert_to(slf, None, Some(Device::Cpu), false)
     }
 
-    /// This tensor on a GPU.
+    /// Returns this tensor on a GPU.
     #[pyo3(signature = (index=None))]
     fn gpu(slf: &Bound<'_, Self>, index: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyTensor>> {
         let index = index.map_or(Ok(0), |i| gpu_index("gpu", i))?;
         convert_to(slf, None, Some(Device::Gpu(index)), false)
     }
 
-    /// This tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of one;
-    /// without an argument, the name of its dtype.
+    /// Returns this tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of
+    /// one; without an argument, the name of its dtype.
     #[pyo3(name = "type", signature = (dtype=None))]
     fn type_<'py>(slf: &Bound<'py, Self>, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         match dtype {
@@ -100,7 +100,7 @@ impl PyTensor {
         }
     }
 
-    /// This tensor converted to the dtype of `other`.
+    /// Returns this tensor converted to the dtype of `other`.
     fn type_as(slf: &Bound<'_, Self>, other: &Bound<'_, PyTensor>) -> PyResult<Py<PyTensor>> {
         let dtype = other.read().t.dtype();
         convert_to(slf, Some(dtype), None, false)
@@ -123,19 +123,19 @@ macro_rules! casts {
 }
 
 casts! {
-    /// This tensor as float32.
+    /// Returns this tensor as float32.
     to_float "float" F32;
-    /// This tensor as float64.
+    /// Returns this tensor as float64.
     to_double "double" F64;
-    /// This tensor as float16.
+    /// Returns this tensor as float16.
     to_half "half" F16;
-    /// This tensor as bfloat16.
+    /// Returns this tensor as bfloat16.
     to_bfloat16 "bfloat16" BF16;
-    /// This tensor as int32.
+    /// Returns this tensor as int32.
     to_int "int" I32;
-    /// This tensor as int64.
+    /// Returns this tensor as int64.
     to_long "long" I64;
-    /// This tensor as bool: true where it is not zero.
+    /// Returns this tensor as bool: true where it is not zero.
     to_bool "bool" Bool;
 }
 

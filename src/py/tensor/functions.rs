@@ -41,15 +41,16 @@ macro_rules! joins {
 }
 
 joins! {
-    /// Tensors joined along `dim`; their shapes agree on all other axes. A copy. Vectors without elements
-    /// join anything, as in PyTorch. Raises ShapeError for shapes that do not fit.
+    /// Joins tensors along `dim`; their shapes agree on all other axes. A copy. Vectors without elements join
+    /// anything, as in PyTorch. Raises ShapeError for shapes that do not fit.
     cat;
-    /// Tensors of one shape joined along a new axis.
+    /// Joins tensors of one shape along a new axis.
     stack;
 }
 
-/// `input` where `condition` holds, `other` elsewhere; all broadcast. No gradient flows through what is not
-/// picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. Without both: where it is true.
+/// Returns `input` where `condition` holds and `other` elsewhere; all broadcast. No gradient flows through
+/// what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. Without both: where it
+/// is true.
 #[pyfunction]
 #[pyo3(name = "where", signature = (condition, input=None, other=None, *, out=None))]
 fn where_<'py>(
@@ -84,7 +85,7 @@ fn _pad(py: Python<'_>, input: AsTensor, pad: Listed, value: f64) -> PyResult<Py
     run(py, input.0.numel(), || unaliased(input.0.pad(&widths, value)?, &input.0)).map(PyTensor::from)
 }
 
-/// The dtype of an operation on these two.
+/// Returns the dtype of an operation on these two.
 #[pyfunction]
 fn result_type(a: Arg, b: Arg) -> PyResult<PyDType> {
     let dtype = match (&a, &b) {

@@ -51,19 +51,20 @@ macro_rules! products {
 }
 
 products! {
-    /// Product of two matrices.
+    /// Returns the product of two matrices.
     mm(mat2) = Some([2, 2]);
-    /// Products of two batches of matrices.
+    /// Returns the products of two batches of matrices.
     bmm(mat2) = Some([3, 3]);
-    /// Product of a matrix and a vector.
+    /// Returns the product of a matrix and a vector.
     mv(vec) = Some([2, 1]);
 }
 
 methods! {
-    /// `log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`.
+    /// Returns `log(1 + exp(beta x)) / beta`, linear where `beta x > threshold`. VJP: `g * sigmoid(beta x)`.
     #[pyo3(signature = (beta=1.0, threshold=20.0))]
     softplus(beta: f64, threshold: f64) = |x| x.softplus(beta, threshold);
-    /// Gaussian error linear unit `x * Phi(x)`; `approximate="tanh"` for the approximation by tanh.
+    /// Returns the Gaussian error linear unit `x * Phi(x)`; `approximate="tanh"` for the approximation by
+    /// tanh.
     #[pyo3(signature = (approximate="none"))]
     gelu(approximate: &str) = |x| match approximate {
         "none" => x.gelu(false).named("gelu"),
@@ -71,22 +72,23 @@ methods! {
         other => Err(Error::value(format!("gelu: approximate must be 'none' or 'tanh', got '{other}'"))),
     };
 
-    /// Exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`.
+    /// Returns the exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`.
     _elu(alpha: f64, scale: f64) = |x| x.parametric(Parametric::Elu, [alpha, scale]);
-    /// Leaky rectified linear unit: `x` above 0, else `negative_slope x`.
+    /// Returns the leaky rectified linear unit: `x` above 0, else `negative_slope x`.
     _leaky_relu(negative_slope: f64) = |x| x.parametric(Parametric::LeakyRelu, [negative_slope, 0.0]);
-    /// `x` moved towards 0 by `lambd`, and 0 within it.
+    /// Moves `x` towards 0 by `lambd`, and 0 within it.
     _softshrink(lambd: f64) = |x| x.bounded(Parametric::Softshrink, [lambd, 0.0]);
-    /// `x` where `|x| > lambd`, else 0.
+    /// Returns `x` where `|x| > lambd`, else 0.
     _hardshrink(lambd: f64) = |x| x.bounded(Parametric::Hardshrink, [lambd, 0.0]);
-    /// `log(x / (1 - x))` of `x` limited to `[low, high]`.
+    /// Returns `log(x / (1 - x))` of `x` limited to `[low, high]`.
     _logit(low: f64, high: f64) = |x| x.parametric(Parametric::Logit, [low, high]);
-    /// Exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`.
+    /// Returns the exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) -
+    /// 1)`.
     _celu(alpha: f64) = |x| x.parametric(Parametric::Celu, [alpha, 0.0]);
 
-    /// This tensor with `value`, a number or a tensor without axes, where `mask`, bools, holds; the two
-    /// broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an
-    /// integer dtype does not hold, and TypeError for a complex number that the dtype does not.
+    /// Returns this tensor with `value`, a number or a tensor without axes, where the bools `mask` are true;
+    /// the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number
+    /// that an integer dtype does not hold, and TypeError for a complex number that the dtype does not.
     masked_fill(mask: AsTensor, value: Arg) = |x| {
         check_mask("masked_fill", &mask.0)?;
         let value = filling("masked_fill", x, value)?;
@@ -94,11 +96,11 @@ methods! {
     };
     /// `value` as `masked_fill` and `index_fill` write it: without axes, in the dtype of this tensor.
     _filling(name: &str, value: Arg) = |x| filling(name, x, value)?.operand().to_tensor(x.dtype(), x);
-    /// Rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices.
+    /// Returns the rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices.
     index_select(dim: Whole, index: AsTensor) = |x| x.index_select(dim.0, &index.0).named("index_select");
-    /// One element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`.
+    /// Returns one element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`.
     gather(dim: Whole, index: AsTensor) = |x| x.gather(dim.0, &index.0);
-    /// Elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices.
+    /// Returns elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices.
     #[pyo3(signature = (index, dim=None, *, axis=None))]
     take(index: AsTensor, dim: Option<Whole>, axis: Option<Whole>) = {
         let axis = one_of(dim, axis)?;
@@ -107,7 +109,7 @@ methods! {
             None => x.flatten(0, -1)?.take(&index.0, 0),
         }
     };
-    /// The elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the
+    /// Returns the elements that `indices` names along `dim`; the other axes broadcast. Without `dim`, of the
     /// flattened tensor. Raises IndexError for an index out of range, and ShapeError where the shapes do not
     /// broadcast.
     #[pyo3(signature = (indices, dim=None, *, axis=None))]
@@ -119,13 +121,13 @@ methods! {
         }
     };
 
-    /// Where the elements are not a number.
+    /// Tells where the elements are not a number.
     isnan() = |x| x.ne(x);
-    /// Where the elements are infinite.
+    /// Tells where the elements are infinite.
     isinf() = Tensor::is_infinite;
-    /// Where the elements are neither infinite nor NaN.
+    /// Tells where the elements are neither infinite nor NaN.
     isfinite() = Tensor::is_finite;
-    /// Where `|x - y| <= atol + rtol * |y|`.
+    /// Tells where `|x - y| <= atol + rtol * |y|`.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
     isclose(other: Compared, rtol: f64, atol: f64, equal_nan: bool) =
         |x| x.close(other.0.operand(), rtol, atol, equal_nan).named("isclose");
@@ -190,8 +192,8 @@ fn columns(found: &Tensor) -> Result<Vec<Tensor>> {
 
 #[pymethods]
 impl PyTensor {
-    /// Matrix product as NumPy's: vectors are rows or columns, leading axes broadcast.
-    /// VJP: `g @ y.mT` and `x.mT @ g`; saves both operands.
+    /// Returns the matrix product as NumPy's: vectors are rows or columns, leading axes broadcast. VJP: `g @
+    /// y.mT` and `x.mT @ g`; saves both operands.
     #[pyo3(signature = (other=None, *, tensor2=None), text_signature = "($self, other)")]
     fn matmul(
         &self, py: Python<'_>, other: Option<Relative<'_>>, tensor2: Option<Relative<'_>>,
@@ -200,7 +202,7 @@ impl PyTensor {
         product("matmul", py, self.pair("matmul", &other, None)?)
     }
 
-    /// Inner product of two vectors.
+    /// Returns the inner product of two vectors.
     #[pyo3(signature = (other=None, *, tensor=None), text_signature = "($self, other)")]
     fn dot(
         &self, py: Python<'_>, other: Option<Relative<'_>>, tensor: Option<Relative<'_>>,
@@ -213,25 +215,26 @@ impl PyTensor {
         product("dot", py, both)
     }
 
-    /// Outer product of two vectors: `out[i, j] = x[i] * y[j]`.
+    /// Returns the outer product of two vectors: `out[i, j] = x[i] * y[j]`.
     fn outer(&self, py: Python<'_>, vec2: Relative<'_>) -> PyResult<PyTensor> {
         let (_, y) = self.pair("outer", &vec2, Some([1, 1]))?;
         self.apply(py, |x| x.unsqueeze(1)?.mul(&y).named("outer"))
     }
 
-    /// Values limited to `[min, max]`, numbers or tensors; the derivative at a bound is 1.
+    /// Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp(&self, py: Python<'_>, min: Option<Compared>, max: Option<Compared>) -> PyResult<PyTensor> {
         clamp(py, &*self.value()?, min, max).map(PyTensor::from)
     }
 
-    /// `x` where `condition` holds, `other` elsewhere. No gradient flows through what is not picked.
+    /// Returns `x` where `condition` holds and `other` elsewhere. No gradient flows through what is not
+    /// picked.
     fn r#where(&self, py: Python<'_>, condition: &PyTensor, other: Arg) -> PyResult<PyTensor> {
         let mask = &*condition.value()?;
         self.apply(py, |x| mask.select(x, other.operand()).named("where"))
     }
 
-    /// The elements where `mask` holds, in one axis. Their number depends on the data.
+    /// Returns the elements where `mask` is true, in one axis. Their number depends on the data.
     fn masked_select<'py>(&self, mask: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let py = mask.py();
         let hidden = hidden_mask(mask)?;
@@ -249,7 +252,8 @@ impl PyTensor {
         object(py, unaliased(x.expand(&wide)?.index(&indices).named("masked_select")?, &x)?)
     }
 
-    /// The positions of elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis.
+    /// Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor
+    /// per axis.
     #[pyo3(signature = (*, as_tuple=false))]
     pub fn nonzero<'py>(&self, py: Python<'py>, as_tuple: bool) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
@@ -261,7 +265,7 @@ impl PyTensor {
         Ok(PyTuple::new(py, columns(&found)?.into_iter().map(PyTensor::from))?.into_any())
     }
 
-    /// This tensor with the elements of `src` added at `index` along `dim`.
+    /// Returns this tensor with the elements of `src` added at `index` along `dim`.
     fn scatter_add(
         &self, py: Python<'_>, dim: Whole, index: AsTensor, src: Relative<'_>,
     ) -> PyResult<PyTensor> {
@@ -269,7 +273,7 @@ impl PyTensor {
         self.apply(py, |x| x.scatter_add(dim.0, &index.0, &src).named("scatter_add"))
     }
 
-    /// This tensor with rows of `source` added along `dim` at a vector of indices.
+    /// Returns this tensor with rows of `source` added along `dim` at a vector of indices.
     #[pyo3(
         signature = (dim, index, source, *, alpha=Arg::Int(1)),
         text_signature = "($self, dim, index, source, *, alpha=1)"
@@ -285,7 +289,7 @@ impl PyTensor {
         self.apply(py, |x| x.index_add(dim.0, &index.0, &scaled).named("index_add"))
     }
 
-    /// Whether all elements are close: `|x - y| <= atol + rtol * |y|`.
+    /// Tells whether all elements are close: `|x - y| <= atol + rtol * |y|`.
     #[pyo3(signature = (other, rtol=1e-5, atol=1e-8, equal_nan=false))]
     fn allclose(
         &self, py: Python<'_>, other: Compared, rtol: f64, atol: f64, equal_nan: bool,
@@ -294,7 +298,7 @@ impl PyTensor {
         item(py, &close.all(None, false)?)?.is_truthy()
     }
 
-    /// Whether shapes and all elements are the same.
+    /// Tells whether shapes and all elements are the same.
     fn equal(&self, py: Python<'_>, other: Compared) -> PyResult<bool> {
         let own = self.read().t.shape();
         let fits = match &other.0 {

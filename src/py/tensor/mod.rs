@@ -150,11 +150,11 @@ readings! { PyTensor, |object| object.read().t;
     /// Number of axes.
     #[getter]
     ndim -> usize = |t| t.rank();
-    /// Number of axes.
+    /// Returns the number of axes.
     dim -> usize = |t| t.rank();
-    /// Number of elements.
+    /// Counts the elements.
     numel -> usize = |t| t.numel();
-    /// Number of elements.
+    /// Counts the elements.
     nelement -> usize = |t| t.numel();
     /// Where the tensor lies.
     #[getter]
@@ -171,16 +171,16 @@ readings! { PyTensor, |object| object.read().t;
     /// Bytes per element.
     #[getter]
     itemsize -> usize = |t| t.dtype().size();
-    /// Bytes per element.
+    /// Returns the bytes per element.
     element_size -> usize = |t| t.dtype().size();
     /// Bytes of all elements.
     #[getter]
     nbytes -> usize = |t| t.numel() * t.dtype().size();
-    /// Whether the dtype is a type of real floating point numbers.
+    /// Tells whether the dtype is a type of real floating point numbers.
     is_floating_point -> bool = |t| t.dtype().is_float();
-    /// Whether the dtype is complex.
+    /// Tells whether the dtype is complex.
     is_complex -> bool = |t| t.dtype().is_complex();
-    /// Whether the memory was made in `inference_mode()`: no tape keeps it, and nothing outside writes it.
+    /// Tells whether the memory was made in `inference_mode()`: no tape keeps it, nothing outside writes it.
     is_inference -> bool = |t| saving::is_inference(t);
     /// How many in-place writes the memory has seen.
     #[getter]
@@ -225,8 +225,8 @@ impl PyTensor {
         SIZE.import(py, "wengert._results", "Size")?.call1((numel, self.shape(py)?))
     }
 
-    /// The functions of the array API standard: `wengert.numpy`. Raises ValueError for a version of the
-    /// standard that it does not follow.
+    /// Returns the functions of the array API standard: `wengert.numpy`. Raises ValueError for a version of
+    /// the standard that it does not follow.
     #[pyo3(signature = (*, api_version=None))]
     fn __array_namespace__<'py>(
         &self, py: Python<'py>, api_version: Option<&str>,
@@ -246,7 +246,7 @@ impl PyTensor {
         dtype_object(py, self.read().t.dtype())
     }
 
-    /// The strides in elements, or that of one axis; inside `vmap` those of one example.
+    /// Returns the strides in elements, or that of one axis; inside `vmap` those of one example.
     #[pyo3(signature = (dim=None))]
     fn stride<'py>(&self, py: Python<'py>, dim: Option<Whole>) -> PyResult<Bound<'py, PyAny>> {
         let t = self.value()?;
@@ -257,13 +257,13 @@ impl PyTensor {
         })
     }
 
-    /// Position of the first element in the shared memory, in elements.
+    /// Returns the position of the first element in the shared memory, in elements.
     fn storage_offset(&self) -> PyResult<usize> {
         Ok(self.value()?.array("storage_offset")?.offset())
     }
 
-    /// Address of the first element. For memory that the host cannot address it is a number for comparison:
-    /// equal where two tensors begin at the same element.
+    /// Returns the address of the first element. For memory that the host cannot address it is a number for
+    /// comparison: equal where two tensors begin at the same element.
     fn data_ptr(&self) -> PyResult<usize> {
         /// Ids of buffers are at least this far apart.
         const ALIGNED: usize = 16;
@@ -276,7 +276,7 @@ impl PyTensor {
         Ok(base + array.offset() * array.dtype().size())
     }
 
-    /// Whether the elements lie in row-major order without gaps.
+    /// Tells whether the elements lie in row-major order without gaps.
     fn is_contiguous(&self) -> PyResult<bool> {
         let t = self.value()?;
         if let Some(array) = t.concrete() {

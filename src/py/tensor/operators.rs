@@ -191,47 +191,48 @@ methods! {
     __abs__() = |x| x.abs();
     __invert__() = Tensor::bitwise_not;
 
-    /// The bits that both integers have; on bools, both.
+    /// Returns the bits that both integers have; of bools, whether both are true.
     bitwise_and(other: Arg) = |x| bitwise(Bits::And, x.into(), other.operand());
-    /// The bits that at least one integer has; on bools, at least one.
+    /// Returns the bits that at least one integer has; of bools, whether at least one is true.
     bitwise_or(other: Arg) = |x| bitwise(Bits::Or, x.into(), other.operand());
-    /// The bits that exactly one integer has; on bools, exactly one.
+    /// Returns the bits that exactly one integer has; of bools, whether exactly one is true.
     bitwise_xor(other: Arg) = |x| bitwise(Bits::Xor, x.into(), other.operand());
-    /// The bits of integers moved up by `other` places; 0 where those are negative or as many as bits.
+    /// Shifts the bits of integers up by `other`; 0 where that is negative or not below the number of bits.
     bitwise_left_shift(other: Arg) = |x| bitwise(Bits::LeftShift, x.into(), other.operand());
-    /// The bits of integers moved down by `other` places, the sign staying: division by `2 ** other`,
-    /// rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left.
+    /// Shifts the bits of integers down by `other` and keeps the sign: division by `2 ** other`, rounded
+    /// down. Where `other` is negative or not below the number of bits, 0 or -1 is left.
     bitwise_right_shift(other: Arg) = |x| bitwise(Bits::RightShift, x.into(), other.operand());
-    /// Every bit of integers the opposite, `-1 - x`; on bools, the opposite.
+    /// Inverts every bit of integers, `-1 - x`; of bools, returns the opposite.
     bitwise_not() = Tensor::bitwise_not;
-    /// Greatest common divisor of integers, not negative; that of 0 and 0 is 0.
+    /// Returns the greatest common divisor of integers, not negative; that of 0 and 0 is 0.
     gcd(other: Arg) = |x| bitwise(Bits::Gcd, x.into(), other.operand());
 
-    /// Truth values: both.
+    /// Tells where both are true (not zero).
     logical_and(other: Arg) = |x| x.logical(&other.tensor_with(x)?, Logic::And);
-    /// Truth values: at least one.
+    /// Tells where at least one is true (not zero).
     logical_or(other: Arg) = |x| x.logical(&other.tensor_with(x)?, Logic::Or);
-    /// Truth values: exactly one.
+    /// Tells where exactly one is true (not zero).
     logical_xor(other: Arg) = |x| x.logical(&other.tensor_with(x)?, Logic::Xor);
-    /// Truth values: the opposite.
+    /// Tells where the elements are false (zero).
     logical_not() = Tensor::logical_not;
 
-    /// `self < other`, elementwise, as bools.
+    /// Tells where `self < other`, elementwise, as bools.
     lt(other: Compared) = |x| x.compare(other.0.operand(), Relation::Lt);
-    /// `self <= other`, elementwise, as bools.
+    /// Tells where `self <= other`, elementwise, as bools.
     le(other: Compared) = |x| x.compare(other.0.operand(), Relation::Le);
-    /// `self == other`, elementwise, as bools.
+    /// Tells where `self == other`, elementwise, as bools.
     eq(other: Compared) = |x| x.compare(other.0.operand(), Relation::Eq);
-    /// `self != other`, elementwise, as bools.
+    /// Tells where `self != other`, elementwise, as bools.
     ne(other: Compared) = |x| x.compare(other.0.operand(), Relation::Ne);
-    /// `self > other`, elementwise, as bools.
+    /// Tells where `self > other`, elementwise, as bools.
     gt(other: Compared) = |x| x.compare(other.0.operand(), Relation::Gt);
-    /// `self >= other`, elementwise, as bools.
+    /// Tells where `self >= other`, elementwise, as bools.
     ge(other: Compared) = |x| x.compare(other.0.operand(), Relation::Ge);
 
-    /// The next number of the dtype in the direction of `other`; NaN where either is. No gradient.
+    /// Returns the next number of the dtype in the direction of `other`; NaN where either is. No gradient.
     nextafter(other: Arg) = |x| x.nextafter(&other.tensor_with(x)?);
-    /// Derivative of order `n`, 0 to 20, of the digamma function; infinite or NaN at integers up to 0.
+    /// Returns the derivative of order `n`, 0 to 20, of the digamma function; infinite or NaN at integers up
+    /// to 0.
     polygamma(n: Whole) = |x| {
         let outside = |_| Error::value(format!("polygamma: n must lie in [0, 2^32), got {}", n.0));
         x.polygamma(u32::try_from(n.0).map_err(outside)?)

@@ -76,19 +76,19 @@ fn rounded(x: &Tensor, decimals: i32) -> Result<Tensor> {
 
 #[pymethods]
 impl PyTensor {
-    /// Sum `x + y`. With `alpha`, `x + alpha * y`.
+    /// Adds: `x + y`. With `alpha`, `x + alpha * y`.
     #[pyo3(signature = (other, *, alpha=Arg::Int(1)), text_signature = "($self, other, *, alpha=1)")]
     fn add(&self, py: Python<'_>, other: Arg, alpha: Arg) -> PyResult<PyTensor> {
         scaled(py, &*self.value()?, &other, Binary::Add, &alpha).map(PyTensor::from)
     }
 
-    /// Difference `x - y`. With `alpha`, `x - alpha * y`.
+    /// Subtracts: `x - y`. With `alpha`, `x - alpha * y`.
     #[pyo3(signature = (other, *, alpha=Arg::Int(1)), text_signature = "($self, other, *, alpha=1)")]
     fn sub(&self, py: Python<'_>, other: Arg, alpha: Arg) -> PyResult<PyTensor> {
         scaled(py, &*self.value()?, &other, Binary::Sub, &alpha).map(PyTensor::from)
     }
 
-    /// Quotient `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"`
+    /// Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"`
     /// down: quotients of integers are integers then, and the gradient is zero.
     #[pyo3(signature = (other, *, rounding_mode=None))]
     fn div(&self, py: Python<'_>, other: Arg, rounding_mode: Option<&str>) -> PyResult<PyTensor> {
@@ -114,14 +114,14 @@ impl PyTensor {
         Ok(out.into())
     }
 
-    /// Power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch.
+    /// Returns the power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch.
     #[pyo3(signature = (other=None, *, exponent=None), text_signature = "($self, other)")]
     fn pow(&self, py: Python<'_>, other: Option<Arg>, exponent: Option<Arg>) -> PyResult<PyTensor> {
         let other = renamed("pow", ["other", "exponent"], other, exponent)?;
         binary_of(py, &*self.value()?, &other, Binary::Pow, false).map(PyTensor::from)
     }
 
-    /// Step at zero: 0 below, `y` at zero, 1 above.
+    /// Returns the step at zero: 0 below, `y` at zero, 1 above.
     #[pyo3(signature = (other=None, *, values=None), text_signature = "($self, other)")]
     fn heaviside(&self, py: Python<'_>, other: Option<Arg>, values: Option<Arg>) -> PyResult<PyTensor> {
         let other = renamed("heaviside", ["other", "values"], other, values)?;
@@ -132,7 +132,7 @@ impl PyTensor {
         Ok(if is_bool { out.cast(DType::Bool)? } else { out }.into())
     }
 
-    /// Nearest integer, ties to even. With `decimals`, the nearest number of so many decimal places.
+    /// Rounds to the nearest integer, ties to even. With `decimals`, to so many decimal places.
     #[pyo3(signature = (*, decimals=0))]
     fn round(&self, py: Python<'_>, decimals: i64) -> PyResult<PyTensor> {
         // Beyond that no float has digits.

@@ -130,63 +130,65 @@ macro_rules! reductions {
 }
 
 reductions! { over Dims::get:
-    /// Maximum over `dim` (all axes by default); elements that tie share the gradient evenly.
+    /// Returns the maximum over `dim` (all axes by default); elements that tie share the gradient evenly.
     amax;
-    /// Minimum over `dim` (all axes by default); elements that tie share the gradient evenly.
+    /// Returns the minimum over `dim` (all axes by default); elements that tie share the gradient evenly.
     amin;
-    /// `log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`.
+    /// Returns `log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`.
     logsumexp;
 }
 
 reductions! { over given:
-    /// Whether any element is true, over `dim` (all axes by default, none for an empty sequence).
+    /// Tells whether any element is true, over `dim` (all axes by default, none for an empty sequence).
     any;
-    /// Whether all elements are true, over `dim` (all axes by default, none for an empty sequence).
+    /// Tells whether all elements are true, over `dim` (all axes by default, none for an empty sequence).
     all;
 }
 
 reductions! { with dtype:
-    /// Sum over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast.
+    /// Sums over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast.
     sum;
-    /// Product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero.
+    /// Returns the product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are
+    /// zero.
     prod;
-    /// Arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`, broadcast.
+    /// Returns the arithmetic mean over `dim` (all axes by default). Integers raise TypeError. VJP: `g / n`,
+    /// broadcast.
     mean;
 }
 
 reductions! { about the mean:
-    /// Variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`.
-    /// `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`.
+    /// Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n -
+    /// correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`.
     var;
-    /// Standard deviation: the square root of `var`. Its gradient is 0 where it is 0.
+    /// Returns the standard deviation: the square root of `var`. Its gradient is 0 where it is 0.
     std;
 }
 
 reductions! { extrema:
-    /// The largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first
-    /// maximum; with a tensor, the larger of both, elementwise.
+    /// Returns the largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to
+    /// the first maximum; with a tensor, the larger of both, elementwise.
     max = (Tensor::amax, Tensor::max_along, Binary::Maximum);
-    /// The smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the
-    /// first minimum; with a tensor, the smaller of both, elementwise.
+    /// Returns the smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to
+    /// the first minimum; with a tensor, the smaller of both, elementwise.
     min = (Tensor::amin, Tensor::min_along, Binary::Minimum);
 }
 
 reductions! { places:
-    /// Index of the first maximum along `dim`, or in the flattened tensor.
+    /// Returns the index of the first maximum along `dim`, or in the flattened tensor.
     argmax;
-    /// Index of the first minimum along `dim`, or in the flattened tensor.
+    /// Returns the index of the first minimum along `dim`, or in the flattened tensor.
     argmin;
 }
 
 methods! {
-    /// Number of elements that are not zero, over `dim` (all axes by default).
+    /// Counts the elements that are not zero, over `dim` (all axes by default).
     #[pyo3(signature = (dim=Dims(None), *, axis=None), text_signature = "($self, dim=None, *, axis=None)")]
     count_nonzero(dim: Dims, axis: Option<Dims>) = {
         let dims = dim.or(axis)?;
         move |x| x.count_nonzero(dims.get(), false)
     };
-    /// Vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count.
-    /// Its gradient at 0 is 0.
+    /// Returns the vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0
+    /// for a count. Its gradient at 0 is 0.
     #[pyo3(
         signature = (p=None, dim=Dims(None), keepdim=false, *, axis=None, keepdims=None),
         text_signature = "($self, p=None, dim=None, keepdim=False, *, axis=None, keepdims=None)"

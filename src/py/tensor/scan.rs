@@ -68,40 +68,40 @@ macro_rules! pairs {
 }
 
 along! { in_dtype:
-    /// Cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64.
+    /// Returns the cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64.
     cumsum 0;
-    /// The cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers
-    /// and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves
-    /// input and output.
+    /// Returns the cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too.
+    /// Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the
+    /// back; saves input and output.
     cumprod 0;
 }
 
 along! { cast_first:
-    /// `exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output.
+    /// Returns `exp(x) / sum(exp(x))` along `dim`. VJP: `y * (g - sum(g * y))`; saves the output.
     softmax -1;
-    /// `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves
-    /// the output.
+    /// Returns `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`;
+    /// saves the output.
     log_softmax -1;
 }
 
 pairs! {
-    /// The largest element so far along `dim`, and where it is: the pair (values, indices). The last of equal
-    /// elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices.
+    /// Returns the largest element so far along `dim`, and its index: the pair (values, indices). The last of
+    /// equal elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices.
     #[pyo3(signature = (dim=None, *, axis=None))]
     cummax(dim: Option<Whole>, axis: Option<Whole>) = {
         let axis = either(dim, axis, Whole(0))?.0;
         move |x| x.cummax(axis)
     };
-    /// The smallest element so far along `dim`, and where it is: the pair (values, indices). The last of
-    /// equal elements; NaN counts as the smallest. VJP: gradients go to their elements; saves the indices.
+    /// Returns the smallest element so far along `dim`, and its index: the pair (values, indices). The last
+    /// of equal elements; NaN counts as the smallest. VJP: gradients go to their elements; saves the indices.
     #[pyo3(signature = (dim=None, *, axis=None))]
     cummin(dim: Option<Whole>, axis: Option<Whole>) = {
         let axis = either(dim, axis, Whole(0))?.0;
         move |x| x.cummin(axis)
     };
-    /// The elements in sorted order along `dim`, and where they were: the pair (values, indices). Equal
-    /// elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient
-    /// goes back to where its element was; saves the indices.
+    /// Sorts along `dim`: the elements in order, and the indices where they were, the pair (values, indices).
+    /// Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each
+    /// gradient goes back to where its element was; saves the indices.
     #[pyo3(
         signature = (dim=-1, descending=false, stable=true, *, axis=None),
         text_signature = "($self, dim=-1, descending=False, stable=True, *, axis=None)"
@@ -110,8 +110,9 @@ pairs! {
         let _ = stable;
         |x| x.sort(axis.map_or(dim, |axis| axis.0), descending).named("sort")
     };
-    /// The `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and where
-    /// they were: the pair (values, indices). VJP: gradients go back to their elements; saves the indices.
+    /// Returns the `k` largest (or smallest) elements along `dim` in sorted order (`sorted` is accepted), and
+    /// their indices: the pair (values, indices). VJP: gradients go back to their elements; saves the
+    /// indices.
     #[pyo3(
         signature = (k, dim=-1, largest=true, sorted=true, *, axis=None),
         text_signature = "($self, k, dim=-1, largest=True, sorted=True, *, axis=None)"
@@ -129,13 +130,14 @@ pairs! {
 }
 
 methods! {
-    /// `log(cumsum(exp(x)))` along `dim`, without overflow.
+    /// Returns `log(cumsum(exp(x)))` along `dim`, without overflow.
     #[pyo3(signature = (dim=None, *, axis=None))]
     logcumsumexp(dim: Option<Whole>, axis: Option<Whole>) = {
         let axis = either(dim, axis, Whole(0))?.0;
         move |x| x.logcumsumexp(axis)
     };
-    /// The positions that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest.
+    /// Returns the indices that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the
+    /// largest.
     #[pyo3(
         signature = (dim=-1, descending=false, stable=true, *, axis=None),
         text_signature = "($self, dim=-1, descending=False, stable=True, *, axis=None)"
@@ -144,9 +146,9 @@ methods! {
         let _ = stable;
         |x| x.argsort(axis.map_or(dim, |axis| axis.0), descending)
     };
-    /// The first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the
-    /// first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the
-    /// other way round; saves decays and result.
+    /// Computes the first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before
+    /// the first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence
+    /// the other way round; saves decays and result.
     #[pyo3(
         signature = (decay, dim=-1, reverse=false, *, axis=None),
         text_signature = "($self, decay, dim=-1, reverse=False, *, axis=None)"
@@ -157,8 +159,8 @@ methods! {
         reverse: bool,
         axis: Option<Whole>,
     ) = |x| x.linear_recurrence(&decay.tensor_with(x)?, axis.map_or(dim, |axis| axis.0), reverse);
-    /// Differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first
-    /// and `append` behind the last: numbers, or tensors of this shape but for `dim`.
+    /// Returns the differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before
+    /// the first and `append` behind the last: numbers, or tensors of this shape but for `dim`.
     #[pyo3(
         signature = (n=1, dim=-1, prepend=None, append=None, *, axis=None),
         text_signature = "($self, n=1, dim=-1, prepend=None, append=None, *, axis=None)"

@@ -35,17 +35,17 @@ fn all(numbers: &Dims) -> &[i64] {
 }
 
 views! {
-    /// This tensor with the shape of `other`; as `reshape`.
+    /// Returns this tensor with the shape of `other`; as `reshape`.
     view_as(other: &PyTensor) = |x| x.reshape(&other.read().t.shape());
-    /// This tensor with the shape of `other`.
+    /// Returns this tensor with the shape of `other`.
     reshape_as(other: &PyTensor) = |x| x.reshape(&other.read().t.shape());
-    /// Axes in the order given.
+    /// Returns the view with its axes in the order given.
     #[pyo3(signature = (*args, dims=None), text_signature = "($self, *dims)")]
     permute(args: &Bound<'_, PyTuple>, dims: Option<&Bound<'_, PyAny>>) = {
         let order = integers(&starred("permute", args, [("dims", dims)])?)?;
         move |x| x.permute(&order)
     };
-    /// Two axes exchanged.
+    /// Exchanges two axes. A view.
     #[pyo3(
         signature = (axis0=None, axis1=None, *, dim0=None, dim1=None),
         text_signature = "($self, axis0, axis1)"
@@ -55,27 +55,27 @@ views! {
         let b = renamed("swapaxes", ["axis1", "dim1"], axis1, dim1)?.0;
         move |x| x.transpose(a, b).named("swapaxes")
     };
-    /// Axes moved to new positions, the others in order.
+    /// Moves axes to new positions; the others keep their order. A view.
     movedim(source: Dims, destination: Dims) = |x| moved(x, all(&source), all(&destination));
-    /// Axes moved to new positions, the others in order.
+    /// Moves axes to new positions; the others keep their order. A view.
     moveaxis(source: Dims, destination: Dims) = |x| moved(x, all(&source), all(&destination));
-    /// Without the axes of length 1, or only those in `dim`.
+    /// Removes the axes of length 1, or only those in `dim`. A view.
     #[pyo3(signature = (dim=Dims(None), *, axis=None), text_signature = "($self, dim=None, *, axis=None)")]
     squeeze(dim: Dims, axis: Option<Dims>) = {
         let dims = dim.or(axis)?;
         move |x| x.squeeze(dims.0.as_deref())
     };
-    /// Broadcast to the shape of `other`.
+    /// Broadcasts to the shape of `other`. A view.
     expand_as(other: &PyTensor) = |x| x.expand(&other.read().t.shape());
-    /// Axes `start_dim` to `end_dim` merged into one.
+    /// Merges the axes `start_dim` to `end_dim` into one.
     #[pyo3(signature = (start_dim=0, end_dim=-1), text_signature = "($self, start_dim=0, end_dim=-1)")]
     flatten(
         #[pyo3(from_py_with = whole)] start_dim: i64,
         #[pyo3(from_py_with = whole)] end_dim: i64,
     ) = |x| x.flatten(start_dim, end_dim);
-    /// All elements in one axis.
+    /// Returns all elements in one axis.
     ravel() = |x| x.flatten(0, -1);
-    /// The element at `index` along `dim`, without that axis.
+    /// Returns the view at `index` along `dim`, without that axis.
     select(dim: Whole, #[pyo3(from_py_with = position)] index: i64) = |x| x.select_index(dim.0, index);
     /// The last two axes exchanged.
     #[getter(mT)]
@@ -94,13 +94,13 @@ views! {
 
 methods! {
     __reversed__() = |x| if x.rank() == 0 { Ok(x.clone()) } else { x.flip(&[0]) };
-    /// Reversed along `dims`. A copy.
+    /// Reverses the order of the elements along `dims`. A copy.
     #[pyo3(signature = (*args, dims=None, axis=None), text_signature = "($self, *dims)")]
     flip(args: &Bound<'_, PyTuple>, dims: Option<&Bound<'_, PyAny>>, axis: Option<&Bound<'_, PyAny>>) = {
         let axes = integers(&starred("flip", args, [("dims", dims), ("axis", axis)])?)?;
         move |x| x.flip(&axes)
     };
-    /// Elements shifted by `shifts` along `dims`, those pushed out coming back in at the other end. A copy.
+    /// Shifts the elements by `shifts` along `dims`; those pushed out come in at the other end. A copy.
     #[pyo3(signature = (shifts, dims=Dims(None)), text_signature = "($self, shifts, dims=None)")]
     roll(shifts: Dims, dims: Dims) = |x| {
         match &dims.0 {
@@ -108,16 +108,17 @@ methods! {
             None => rolled(&x.flatten(0, -1)?, all(&shifts), &[0])?.reshape(&x.shape()),
         }
     };
-    /// The lower triangle of the last two axes, zero above `diagonal`.
+    /// Returns the lower triangle of the last two axes, zero above `diagonal`.
     #[pyo3(signature = (diagonal=0))]
     tril(#[pyo3(from_py_with = whole)] diagonal: i64) = |x| x.triangle(diagonal, false).named("tril");
-    /// The upper triangle of the last two axes, zero below `diagonal`.
+    /// Returns the upper triangle of the last two axes, zero below `diagonal`.
     #[pyo3(signature = (diagonal=0))]
     triu(#[pyo3(from_py_with = whole)] diagonal: i64) = |x| x.triangle(diagonal, true).named("triu");
-    /// A vector as a diagonal matrix, or the diagonal of a matrix. A copy; `diagonal()` gives the view.
+    /// Makes a diagonal matrix of a vector, or takes the diagonal of a matrix. A copy; `diagonal()` gives the
+    /// view.
     #[pyo3(signature = (diagonal=0))]
     diag(#[pyo3(from_py_with = whole)] diagonal: i64) = |x| matrix_or_diagonal(x, diagonal);
-    /// Sum of the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are
+    /// Sums the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are
     /// not two axes.
     trace() = |x| match x.rank() {
         2 => diagonal(x, 0, 0, 1).named("trace")?.sum(None, false),
@@ -130,7 +131,8 @@ methods! {
 
 #[pymethods]
 impl PyTensor {
-    /// The same elements in row-major order with another shape; one length may be -1. A view if possible.
+    /// Returns the same elements in row-major order with another shape; one length may be -1. A view if
+    /// possible.
     #[pyo3(signature = (*args, shape=None), text_signature = "($self, *shape)")]
     fn reshape<'py>(
         slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, shape: Option<&Bound<'py, PyAny>>,
@@ -140,7 +142,7 @@ impl PyTensor {
         view_of(slf, |x| x.reshape(&shape))
     }
 
-    /// The same memory with another shape. Raises ShapeError where the layout would need a copy: use reshape.
+    /// Returns a view of another shape. Raises ShapeError where the layout would need a copy: use reshape.
     #[pyo3(signature = (*args, size=None), text_signature = "($self, *shape)")]
     fn view<'py>(
         slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, size: Option<&Bound<'py, PyAny>>,
@@ -168,7 +170,7 @@ impl PyTensor {
         view_of(slf, |x| x.reshape(&shape))
     }
 
-    /// Two axes exchanged; without arguments, all axes reversed.
+    /// Exchanges two axes; without arguments, reverses the order of all axes. A view.
     #[pyo3(signature = (dim0=None, dim1=None, *, axis0=None, axis1=None))]
     fn transpose(
         slf: &Bound<'_, Self>, dim0: Option<Whole>, dim1: Option<Whole>, axis0: Option<Whole>,
@@ -181,7 +183,7 @@ impl PyTensor {
         }
     }
 
-    /// The matrix transposed; tensors with fewer than two axes are returned as they are.
+    /// Transposes a matrix; tensors with fewer than two axes are returned as they are.
     fn t(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         if shape_of(slf).rank() > 2 {
             return Err(Error::shape(format!(
@@ -193,7 +195,7 @@ impl PyTensor {
         Self::reversed(slf)
     }
 
-    /// With a new axis of length 1 at `dim`.
+    /// Inserts a new axis of length 1 at `dim`. A view.
     #[pyo3(signature = (dim=None, *, axis=None))]
     fn unsqueeze(slf: &Bound<'_, Self>, dim: Option<Whole>, axis: Option<Whole>) -> PyResult<PyTensor> {
         let at = one_of(dim, axis)?
@@ -201,7 +203,7 @@ impl PyTensor {
         view_of(slf, |x| x.unsqueeze(at.0))
     }
 
-    /// Broadcast to a larger shape without a copy; -1 keeps a length.
+    /// Broadcasts to a larger shape without a copy; -1 keeps a length.
     #[pyo3(signature = (*args, size=None), text_signature = "($self, *sizes)")]
     fn expand<'py>(
         slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, size: Option<&Bound<'py, PyAny>>,
@@ -210,7 +212,7 @@ impl PyTensor {
         view_of(slf, |x| x.expand(&wanted))
     }
 
-    /// Broadcast to `shape` without a copy.
+    /// Broadcasts to `shape` without a copy.
     #[pyo3(signature = (*args, size=None), text_signature = "($self, *shape)")]
     fn broadcast_to<'py>(
         slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, size: Option<&Bound<'py, PyAny>>,
@@ -218,7 +220,7 @@ impl PyTensor {
         Self::expand(slf, args, size)
     }
 
-    /// Axis `dim` split into axes of these lengths, one of which may be -1. A view. Raises ShapeError where
+    /// Splits axis `dim` into axes of these lengths, one of which may be -1. A view. Raises ShapeError where
     /// the lengths do not multiply to that of the axis.
     fn unflatten(slf: &Bound<'_, Self>, dim: Whole, sizes: Listed) -> PyResult<PyTensor> {
         let own = shape_of(slf);
@@ -241,7 +243,7 @@ impl PyTensor {
         view_of(slf, |x| x.reshape(&wanted).named("unflatten"))
     }
 
-    /// `length` elements from `start` along `dim`.
+    /// Returns the view of `length` elements from `start` along `dim`.
     fn narrow(
         slf: &Bound<'_, Self>, dim: Whole, start: Whole, #[pyo3(from_py_with = amount)] length: usize,
     ) -> PyResult<PyTensor> {
@@ -252,7 +254,7 @@ impl PyTensor {
         view_of(slf, |x| x.narrow(dim.0, start, length))
     }
 
-    /// Parts of `size` elements (or of these sizes) along `dim`, as views.
+    /// Splits into parts of `split_size` elements (or of these sizes) along `dim`: a tuple of views.
     #[pyo3(
         signature = (split_size=None, dim=0, *, axis=None, split_size_or_sections=None),
         text_signature = "($self, split_size, dim=0, *, axis=None)"
@@ -279,7 +281,7 @@ impl PyTensor {
         views_of(slf, |x| split(x, &sizes, axis))
     }
 
-    /// `chunks` parts of nearly equal length along `dim`, as views; of an empty axis as many empty ones.
+    /// Splits into `chunks` parts of nearly equal length along `dim`, views; an empty axis into empty ones.
     #[pyo3(signature = (chunks, dim=0, *, axis=None))]
     fn chunk<'py>(
         slf: &Bound<'py, Self>, #[pyo3(from_py_with = amount)] chunks: usize,
@@ -294,7 +296,7 @@ impl PyTensor {
         views_of(slf, |x| split(x, &sizes, axis))
     }
 
-    /// The slices along `dim`, as views without that axis.
+    /// Returns the tuple of slices along `dim`, which are views without that axis.
     #[pyo3(signature = (dim=0, *, axis=None))]
     fn unbind<'py>(
         slf: &Bound<'py, Self>, #[pyo3(from_py_with = whole)] dim: i64, axis: Option<Whole>,
@@ -311,7 +313,7 @@ impl PyTensor {
         views_of(slf, |x| (0..length).map(|i| x.select_index(axis, i)).collect())
     }
 
-    /// The tensor laid side by side, `dims[i]` times along axis `i`. A copy.
+    /// Repeats the tensor side by side, `dims[i]` times along axis `i`. A copy.
     #[pyo3(signature = (*args, repeats=None), text_signature = "($self, *dims)")]
     fn repeat<'py>(
         &self, args: &Bound<'py, PyTuple>, repeats: Option<&Bound<'py, PyAny>>,
@@ -327,7 +329,7 @@ impl PyTensor {
         Ok(tiled(&*self.value()?, &counts)?.into())
     }
 
-    /// The tensor laid side by side; missing leading counts are 1. A copy.
+    /// Repeats the tensor side by side; missing leading counts are 1. A copy.
     #[pyo3(signature = (*args, dims=None), text_signature = "($self, *dims)")]
     fn tile<'py>(&self, args: &Bound<'py, PyTuple>, dims: Option<&Bound<'py, PyAny>>) -> PyResult<PyTensor> {
         let given = integers(&starred("tile", args, [("dims", dims)])?)?;

@@ -56,13 +56,13 @@ impl PyTensor {
         in_place(slf, "masked_fill", |_, x| Ok(x.masked_fill(&mask.0, value.operand())?))
     }
 
-    /// `x + alpha * other`, in place.
+    /// Adds `alpha * other` in place.
     #[pyo3(signature = (other, *, alpha=None))]
     fn add_<'py>(slf: &This<'py>, other: Arg, alpha: Option<f64>) -> PyResult<This<'py>> {
         inplace::binary(slf, Binary::Add, &scaled(other, alpha)?).map(|()| slf.clone())
     }
 
-    /// `x - alpha * other`, in place.
+    /// Subtracts `alpha * other` in place.
     #[pyo3(signature = (other, *, alpha=None))]
     fn sub_<'py>(slf: &This<'py>, other: Arg, alpha: Option<f64>) -> PyResult<This<'py>> {
         inplace::binary(slf, Binary::Sub, &scaled(other, alpha)?).map(|()| slf.clone())
@@ -96,19 +96,19 @@ assignments! {
     /// Sets every element to `value`, in place.
     fill_(value: Arg) = "fill",
         |x| beside(x, value.operand().to_tensor(x.dtype(), x)?)?.expand(&x.shape());
-    /// `x + value * a * b`, in place.
+    /// Adds `value * tensor1 * tensor2` in place.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
     addcmul_(tensor1: Arg, tensor2: Arg, value: f64) = "addcmul", |x| {
         let moved = || x.add(&tensor1.tensor_with(x)?.mul(&tensor2.tensor_with(x)?)?.mul(value)?);
         moved().named("addcmul")
     };
-    /// `x + value * a / b`, in place.
+    /// Adds `value * tensor1 / tensor2` in place.
     #[pyo3(signature = (tensor1, tensor2, *, value=1.0))]
     addcdiv_(tensor1: Arg, tensor2: Arg, value: f64) = "addcdiv", |x| {
         let moved = || x.add(&tensor1.tensor_with(x)?.div(&tensor2.tensor_with(x)?)?.mul(value)?);
         moved().named("addcdiv")
     };
-    /// `x + weight * (end - x)`, in place.
+    /// Moves towards `end` in place: `x + weight * (end - x)`.
     lerp_(end: Arg, weight: Arg) = "lerp", |x| {
         let moved = || x.add(&end.tensor_with(x)?.sub(x)?.mul(weight.operand())?);
         moved().named("lerp")

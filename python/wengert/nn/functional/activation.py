@@ -17,7 +17,12 @@ from .in_place import written
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`max(x, 0)`; its derivative at 0 is 0. Saves the output."""
+    """Returns `max(x, 0)`; its derivative at 0 is 0. Saves the output.
+
+    Example:
+        >>> wg.nn.functional.relu(wg.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
     if not isinstance(input, Tensor):
         raise no_tensor("relu", "input", input)
     return input.relu_() if inplace else input.relu()
@@ -25,13 +30,23 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """`min(max(x, 0), 6)`."""
+    """Returns `min(max(x, 0), 6)`.
+
+    Example:
+        >>> wg.nn.functional.relu6(wg.tensor([-1.0, 2.0, 9.0]))
+        tensor([0., 2., 6.])
+    """
     return written("relu6", input, relu6) if inplace else hardtanh(input, 0.0, 6.0)
 
 
 @of_tensors
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """`x` where positive, else `negative_slope * x` (Maas et al. 2013). Saves the input."""
+    """Returns `x` where positive, else `negative_slope * x` (Maas et al. 2013). Saves the input.
+
+    Example:
+        >>> wg.nn.functional.leaky_relu(wg.tensor([-1.0, 2.0]), 0.1)
+        tensor([-0.1,  2.0])
+    """
     if inplace:
         return written("leaky_relu", input, leaky_relu, negative_slope)
     return input._leaky_relu(negative_slope)
@@ -40,7 +55,12 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 @of_tensors
 @in_low
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Leaky ReLU with learned slopes: one, or one per channel (axis 1)."""
+    """Computes leaky ReLU with learned slopes: one, or one per channel (axis 1).
+
+    Example:
+        >>> wg.nn.functional.prelu(wg.tensor([-2.0, 3.0]), wg.tensor(0.5))
+        tensor([-1.,  3.])
+    """
     if weight.numel() != 1:
         channels = input.shape[1] if input.ndim > 1 else None
         if channels != weight.numel():
@@ -56,8 +76,12 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 @of_tensors
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where positive, else `alpha (exp(x) - 1)` (Clevert et al. 2015).
+    """Returns `x` where positive, else `alpha (exp(x) - 1)` (Clevert et al. 2015).
     Its derivative at 0 is `alpha`. Saves the input.
+
+    Example:
+        >>> wg.nn.functional.elu(wg.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
     """
     if inplace:
         return written("elu", input, elu, alpha)
@@ -66,7 +90,12 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` where positive, else `alpha (exp(x / alpha) - 1)` (Barron 2017). Saves the input."""
+    """Returns `x` where positive, else `alpha (exp(x / alpha) - 1)` (Barron 2017). Saves the input.
+
+    Example:
+        >>> wg.nn.functional.celu(wg.tensor([-1.0, 2.0]), alpha=2.0)
+        tensor([-0.7869,  2.0000])
+    """
     if alpha == 0:
         raise ValueError("celu: alpha must not be 0")
     if inplace:
@@ -76,7 +105,12 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Scaled ELU with the fixed point of Klambauer et al. 2017. Saves the input."""
+    """Computes the scaled ELU with the fixed point of Klambauer et al. 2017. Saves the input.
+
+    Example:
+        >>> wg.nn.functional.selu(wg.tensor([-1.0, 1.0]))
+        tensor([-1.1113,  1.0507])
+    """
     if inplace:
         return written("selu", input, selu)
     alpha, scale = 1.6732632423543772, 1.0507009873554805
@@ -84,7 +118,12 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """`x Phi(x)` (Hendrycks and Gimpel 2016), exact or by the tanh formula. Saves the input."""
+    """Returns `x Phi(x)` (Hendrycks and Gimpel 2016), exact or by the tanh formula. Saves the input.
+
+    Example:
+        >>> wg.nn.functional.gelu(wg.tensor([-1.0, 1.0]))
+        tensor([-0.1587,  0.8413])
+    """
     if not isinstance(input, Tensor):
         raise no_tensor("gelu", "input", input)
     if approximate not in ("none", "tanh"):
@@ -93,7 +132,12 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x sigmoid(x)` (Elfwing et al. 2017). Saves the input."""
+    """Returns `x sigmoid(x)` (Elfwing et al. 2017). Saves the input.
+
+    Example:
+        >>> wg.nn.functional.silu(wg.tensor([-1.0, 1.0]))
+        tensor([-0.2689,  0.7311])
+    """
     if not isinstance(input, Tensor):
         raise no_tensor("silu", "input", input)
     return input.silu_() if inplace else input.silu()
@@ -101,14 +145,24 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x tanh(softplus(x))` (Misra 2019). Saves the input."""
+    """Returns `x tanh(softplus(x))` (Misra 2019). Saves the input.
+
+    Example:
+        >>> wg.nn.functional.mish(wg.tensor([-1.0, 1.0]))
+        tensor([-0.3034,  0.8651])
+    """
     return input.mish_() if inplace else input.mish()
 
 
 @of_tensors
 @rounding_once
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """The first half along `dim` times the sigmoid of the second (Dauphin et al. 2016)."""
+    """Returns the first half along `dim` times the sigmoid of the second (Dauphin et al. 2016).
+
+    Example:
+        >>> wg.nn.functional.glu(wg.tensor([3.0, 0.0]))
+        tensor([1.5])
+    """
     size = input.size(dim)
     if size % 2:
         raise wg.ShapeError(
@@ -118,7 +172,12 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """`1 / (1 + exp(-x))`. Saves the output."""
+    """Returns `1 / (1 + exp(-x))`. Saves the output.
+
+    Example:
+        >>> wg.nn.functional.sigmoid(wg.tensor([0.0, 2.0]))
+        tensor([0.5000, 0.8808])
+    """
     if not isinstance(input, Tensor):
         raise no_tensor("sigmoid", "input", input)
     return input.sigmoid()
@@ -126,12 +185,22 @@ def sigmoid(input: Tensor) -> Tensor:
 
 @of_tensors
 def logsigmoid(input: Tensor) -> Tensor:
-    """`log(sigmoid(x))`, stable for any x. Saves the input."""
+    """Returns `log(sigmoid(x))`, stable for any x. Saves the input.
+
+    Example:
+        >>> wg.nn.functional.logsigmoid(wg.tensor([0.0, -100.0]))
+        tensor([  -0.6931, -100.0000])
+    """
     return input.logsigmoid()
 
 
 def tanh(input: Tensor) -> Tensor:
-    """Hyperbolic tangent. Saves the output."""
+    """Returns the hyperbolic tangent. Saves the output.
+
+    Example:
+        >>> wg.nn.functional.tanh(wg.tensor([0.5, 20.0]))
+        tensor([0.4621, 1.0000])
+    """
     if not isinstance(input, Tensor):
         raise no_tensor("tanh", "input", input)
     return input.tanh()
@@ -139,12 +208,22 @@ def tanh(input: Tensor) -> Tensor:
 
 @of_tensors
 def tanhshrink(input: Tensor) -> Tensor:
-    """`x - tanh(x)`, by its series near 0. Saves the input."""
+    """Returns `x - tanh(x)`, by its series near 0. Saves the input.
+
+    Example:
+        >>> wg.nn.functional.tanhshrink(wg.tensor([1.0, 2.0]))
+        tensor([0.2384, 1.0360])
+    """
     return input.tanhshrink()
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """`log(1 + exp(beta x)) / beta`, and `x` itself where `beta x` exceeds `threshold`. Saves the input."""
+    """Returns `log(1 + exp(beta x)) / beta`, and `x` itself where `beta x` exceeds `threshold`. Saves the input.
+
+    Example:
+        >>> wg.nn.functional.softplus(wg.tensor([0.0, 100.0]))
+        tensor([  0.6931, 100.0000])
+    """
     if not isinstance(input, Tensor):
         raise no_tensor("softplus", "input", input)
     return input.softplus(beta, threshold)
@@ -152,13 +231,23 @@ def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tenso
 
 @of_tensors
 def softsign(input: Tensor) -> Tensor:
-    """`x / (1 + |x|)`. Saves the input."""
+    """Returns `x / (1 + |x|)`. Saves the input.
+
+    Example:
+        >>> wg.nn.functional.softsign(wg.tensor([-1.0, 3.0]))
+        tensor([-0.50,  0.75])
+    """
     return input.softsign()
 
 
 @of_tensors
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """`x` clamped to [min_val, max_val]; bounds of integers lose their fractions."""
+    """Returns `x` clamped to [min_val, max_val]; bounds of integers lose their fractions.
+
+    Example:
+        >>> wg.nn.functional.hardtanh(wg.tensor([-2.0, 0.5]))
+        tensor([-1.0,  0.5])
+    """
     if not min_val <= max_val:
         raise ValueError(f"hardtanh: min_val must not exceed max_val, got {min_val} and {max_val}")
     if not input.dtype.is_differentiable:
@@ -170,13 +259,23 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 @of_tensors
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """`clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6. Saves the input."""
+    """Returns `clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6. Saves the input.
+
+    Example:
+        >>> wg.nn.functional.hardsigmoid(wg.tensor([-4.0, 0.0, 1.5]))
+        tensor([0.00, 0.50, 0.75])
+    """
     return input.hardsigmoid_() if inplace else input.hardsigmoid()
 
 
 @of_tensors
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """`x hardsigmoid(x)` (Howard et al. 2019). Saves the input."""
+    """Returns `x hardsigmoid(x)` (Howard et al. 2019). Saves the input.
+
+    Example:
+        >>> wg.nn.functional.hardswish(wg.tensor([-4.0, 1.5]))
+        tensor([-0.000,  1.125])
+    """
     return input.hardswish_() if inplace else input.hardswish()
 
 
@@ -187,7 +286,12 @@ def _above(input: Tensor, threshold: float, value: float) -> Tensor:
 
 @of_tensors
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """`x` where it exceeds `threshold` (or is NaN), else `value`."""
+    """Returns `x` where it exceeds `threshold` (or is NaN), else `value`.
+
+    Example:
+        >>> wg.nn.functional.threshold(wg.tensor([0.1, 2.0]), 1.0, -5.0)
+        tensor([-5.,  2.])
+    """
     if inplace:
         return written("threshold", input, _above, threshold, value)
     return _above(input, threshold, value)
@@ -195,13 +299,23 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 @of_tensors
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """`x` where `|x| > lambd` (or NaN), else 0."""
+    """Returns `x` where `|x| > lambd` (or NaN), else 0.
+
+    Example:
+        >>> wg.nn.functional.hardshrink(wg.tensor([0.3, -2.0]))
+        tensor([ 0., -2.])
+    """
     return input._hardshrink(lambd)
 
 
 @of_tensors
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """`x` moved towards 0 by `lambd`, and 0 within it: the proximal map of `lambd |x|`."""
+    """Returns `x` moved towards 0 by `lambd`, and 0 within it: the proximal map of `lambd |x|`.
+
+    Example:
+        >>> wg.nn.functional.softshrink(wg.tensor([0.3, -2.0]))
+        tensor([ 0.0, -1.5])
+    """
     if not lambd >= 0:
         raise ValueError(f"softshrink: lambd must not be negative, got {lambd}")
     return input._softshrink(lambd)
@@ -215,8 +329,8 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Tensor:
-    """`x` where positive, else `slope * x`, with a slope drawn from `[lower, upper)` for each element in training,
-    and their mean otherwise (Xu et al. 2015).
+    """Returns `x` where positive, else `slope * x`, with a slope drawn from `[lower, upper)` for each element in
+    training, and their mean otherwise (Xu et al. 2015).
     """
     if not lower <= upper:
         raise ValueError(f"rrelu: lower must not exceed upper, got {lower} and {upper}")
@@ -233,8 +347,8 @@ def rrelu(
 def gumbel_softmax(
     logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """A random choice along `dim` with probabilities `softmax(logits)`, relaxed so that it has gradients (Jang et al.
-    and Maddison et al. 2016).
+    """Makes a random choice along `dim` with probabilities `softmax(logits)`, relaxed so that it has gradients (Jang
+    et al. and Maddison et al. 2016).
 
     Args:
         logits: logarithms of probabilities, up to a constant.
@@ -262,7 +376,12 @@ def gumbel_softmax(
 
 
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """`exp(x) / sum exp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output."""
+    """Returns `exp(x) / sum exp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output.
+
+    Example:
+        >>> wg.nn.functional.softmax(wg.tensor([0.0, 0.0]), dim=0)
+        tensor([0.5, 0.5])
+    """
     if not isinstance(input, Tensor):
         raise no_tensor("softmax", "input", input)
     return _cast(input, dtype).softmax(-1 if dim is None else dim)
@@ -271,12 +390,22 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 @of_tensors
 @in_floats
 def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """Softmax of `-x`."""
+    """Returns the softmax of `-x`.
+
+    Example:
+        >>> wg.nn.functional.softmin(wg.tensor([0.0, 1.0]), dim=0)
+        tensor([0.7311, 0.2689])
+    """
     return softmax(-input, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """`x - logsumexp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output."""
+    """Returns `x - logsumexp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output.
+
+    Example:
+        >>> wg.nn.functional.log_softmax(wg.tensor([0.0, 1000.0]), dim=0)
+        tensor([-1000.,     0.])
+    """
     if not isinstance(input, Tensor):
         raise no_tensor("log_softmax", "input", input)
     return _cast(input, dtype).log_softmax(-1 if dim is None else dim)
@@ -304,7 +433,7 @@ def _in_place(function: Any) -> Any:
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
     method.__signature__ = signature.replace(parameters=settings)  # type: ignore[attr-defined]
-    method.__doc__ = f"`{function.__name__}`, written into its input, which is returned."
+    method.__doc__ = f"Computes `{function.__name__}` in place and returns the input."
     return method
 
 

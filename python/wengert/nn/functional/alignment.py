@@ -49,7 +49,8 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """`-log p(targets)`, summed over all alignments in which labels may repeat and blanks may stand between them.
+    """Returns `-log p(targets)`, summed over all alignments in which labels may repeat and blanks may stand between
+    them.
 
     Args:
         log_probs: logarithms of class probabilities, `(T, N, C)` or `(T, C)`.

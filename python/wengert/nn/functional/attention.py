@@ -170,7 +170,8 @@ def multi_head_attention_forward(
     *,
     batch_first: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Attention of several heads between projections (Vaswani et al. 2017); `nn.MultiheadAttention` holds the weights.
+    """Computes attention of several heads between projections (Vaswani et al. 2017); `nn.MultiheadAttention` holds
+    the weights.
 
     Args:
         query: `(L, N, E)`, with `batch_first` `(N, L, E)`, or without a batch `(L, E)`.

@@ -28,7 +28,8 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Zero mean and unit variance for each channel (axis 1), then `* weight + bias` (Ioffe and Szegedy 2015).
+    """Normalises each channel (axis 1) to zero mean and unit variance, then `* weight + bias` (Ioffe and Szegedy
+    2015).
 
     Args:
         input: `(n, c, ..)`.
@@ -45,6 +46,11 @@ def batch_norm(
         ShapeError: where the input has no channels axis.
         ValueError: in training, for one value per channel, whose variance is always 0,
             and an `eps` that is not positive.
+
+    Example:
+        >>> wg.nn.functional.batch_norm(wg.tensor([[1.0], [3.0]]), None, None, training=True)
+        tensor([[-1.],
+                [ 1.]])
     """
     if input.ndim < 2:
         raise wg.ShapeError(
@@ -91,7 +97,8 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Zero mean and unit variance for each channel of each image, then `* weight + bias` (Ulyanov et al. 2016).
+    """Normalises each channel of each image to zero mean and unit variance, then `* weight + bias` (Ulyanov et al.
+    2016).
 
     Args:
         input: `(n, c, ..)` with at least one spatial axis.
@@ -107,6 +114,10 @@ def instance_norm(
     Raises:
         ShapeError: where the input has no spatial axis.
         ValueError: for one value per channel, whose variance is always 0; without any statistics.
+
+    Example:
+        >>> wg.nn.functional.instance_norm(wg.tensor([[[1.0, 3.0]]]))
+        tensor([[[-1.,  1.]]])
     """
     if input.ndim < 3:
         raise wg.ShapeError(
@@ -140,13 +151,18 @@ def instance_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """`x / (k + alpha m)^beta`, where m is the mean of the squares of `size` neighbouring channels (axis 1).
+    """Returns `x / (k + alpha m)^beta`, where m is the mean of the squares of `size` neighbouring channels (axis 1).
 
     Channels beyond the first and last count as zeros (Krizhevsky et al. 2012).
 
     Raises:
         ShapeError: for an input without a spatial axis.
         ValueError: for a size below 1.
+
+    Example:
+        >>> wg.nn.functional.local_response_norm(wg.ones(1, 2, 1), 2, alpha=0.0)
+        tensor([[[1.],
+                 [1.]]])
     """
     if input.ndim < 3:
         raise wg.ShapeError(

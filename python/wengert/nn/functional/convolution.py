@@ -36,7 +36,7 @@ def conv1d(
     dilation: Size = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Convolution (cross-correlation, as everywhere in deep learning) over one spatial axis.
+    """Computes the convolution (cross-correlation, as everywhere in deep learning) over one spatial axis.
 
     `out[n, o, p] = bias[o] + sum over c and k of weight[o, c, k] * input[n, c, p * stride + k * dilation - padding]`
 
@@ -56,6 +56,10 @@ def conv1d(
         ShapeError: where channels do not match or the window does not fit.
         ValueError: for an attribute out of range.
         TypeError: for operands that are not floating point tensors.
+
+    Example:
+        >>> wg.nn.functional.conv1d(wg.tensor([[[1.0, 2.0, 4.0]]]), wg.tensor([[[-1.0, 1.0]]]))
+        tensor([[[1., 2.]]])
     """
     return _core._conv(1, input, weight, bias, stride, padding, dilation, groups)
 
@@ -70,7 +74,12 @@ def conv2d(
     dilation: Size = 1,
     groups: int = 1,
 ) -> Tensor:
-    """`conv1d` over two spatial axes: `(n, groups * c, height, width)` with a weight of `(o, c, *window)`."""
+    """Computes `conv1d` over two spatial axes: `(n, groups * c, height, width)` with a weight of `(o, c, *window)`.
+
+    Example:
+        >>> wg.nn.functional.conv2d(wg.ones(1, 3, 8, 8), wg.ones(16, 3, 3, 3), stride=2).shape
+        (1, 16, 3, 3)
+    """
     return _core._conv(2, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -84,7 +93,13 @@ def conv3d(
     dilation: Size = 1,
     groups: int = 1,
 ) -> Tensor:
-    """`conv1d` over three spatial axes: `(n, groups * c, depth, height, width)` with a weight of `(o, c, *window)`."""
+    """Computes `conv1d` over three spatial axes: `(n, groups * c, depth, height, width)` with a weight of `(o, c,
+    *window)`.
+
+    Example:
+        >>> wg.nn.functional.conv3d(wg.ones(1, 1, 4, 4, 4), wg.ones(2, 1, 3, 3, 3)).shape
+        (1, 2, 2, 2, 2)
+    """
     return _core._conv(3, input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -99,7 +114,8 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Size = 1,
 ) -> Tensor:
-    """The transpose of `conv1d` with respect to its input: every element adds a weighted window to the output.
+    """Computes the transpose of `conv1d` with respect to its input: every element adds a weighted window to the
+    output.
 
     Args:
         input: `(n, groups * o, length)`, or without n.
@@ -118,6 +134,10 @@ def conv_transpose1d(
         ShapeError: where channels do not match or nothing is left of the output.
         ValueError: for an attribute out of range.
         TypeError: for operands that are not floating point tensors.
+
+    Example:
+        >>> wg.nn.functional.conv_transpose1d(wg.tensor([[[1.0, 2.0]]]), wg.tensor([[[1.0, 1.0]]]))
+        tensor([[[1., 3., 2.]]])
     """
     return _core._conv_transpose(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
@@ -133,7 +153,12 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Size = 1,
 ) -> Tensor:
-    """`conv_transpose1d` over two spatial axes."""
+    """Computes `conv_transpose1d` over two spatial axes.
+
+    Example:
+        >>> wg.nn.functional.conv_transpose2d(wg.ones(1, 3, 4, 4), wg.ones(3, 2, 2, 2), stride=2).shape
+        (1, 2, 8, 8)
+    """
     return _core._conv_transpose(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
@@ -148,13 +173,18 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Size = 1,
 ) -> Tensor:
-    """`conv_transpose1d` over three spatial axes."""
+    """Computes `conv_transpose1d` over three spatial axes.
+
+    Example:
+        >>> wg.nn.functional.conv_transpose3d(wg.ones(1, 1, 2, 2, 2), wg.ones(1, 1, 2, 2, 2)).shape
+        (1, 1, 3, 3, 3)
+    """
     return _core._conv_transpose(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @of_tensors
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """`conv1d` of sequences with the time first.
+    """Computes `conv1d` of sequences with the time first.
 
     Args:
         input: `(time, n, c)`.
@@ -177,9 +207,13 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 def unfold(
     input: Tensor, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
 ) -> Tensor:
-    """The windows of `(n, c, height, width)` as columns: `(n, c * elements of a window, windows)`.
+    """Returns the windows of `(n, c, height, width)` as columns: `(n, c * elements of a window, windows)`.
 
     Saves nothing; VJP: `fold`.
+
+    Example:
+        >>> wg.nn.functional.unfold(wg.ones(1, 3, 4, 4), 2).shape
+        (1, 12, 9)
     """
     return _core._unfold(input, kernel_size, dilation, padding, stride)
 
@@ -193,8 +227,13 @@ def fold(
     padding: Size = 0,
     stride: Size = 1,
 ) -> Tensor:
-    """The transpose of `unfold`: columns `(n, c * elements, windows)` added up in `(n, c, *output_size)`.
+    """Computes the transpose of `unfold`: columns `(n, c * elements, windows)` added up in `(n, c, *output_size)`.
 
     Saves nothing; VJP: `unfold`.
+
+    Example:
+        >>> wg.nn.functional.fold(wg.ones(1, 4, 1), (2, 2), 2)
+        tensor([[[[1., 1.],
+                  [1., 1.]]]])
     """
     return _core._fold(input, output_size, kernel_size, dilation, padding, stride)

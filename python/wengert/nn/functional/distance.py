@@ -32,10 +32,15 @@ def _norm(difference: Tensor, p: float) -> Tensor:
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
-    """The `p`-norm distance of each row of `x1` `(..., P, M)` to each row of `x2` `(..., R, M)`: `(..., P, R)`.
+    """Returns the `p`-norm distance of each row of `x1` `(..., P, M)` to each row of `x2` `(..., R, M)`: `(..., P,
+    R)`.
 
     Differences are formed, which needs `P R M` elements but is exact for close points, where the expansion of the
     square is not. At distance 0 the gradient is 0. `compute_mode`, one of PyTorch's, is accepted and changes nothing.
+
+    Example:
+        >>> wg.nn.functional.cdist(wg.tensor([[0.0, 0.0]]), wg.tensor([[3.0, 4.0], [0.0, 1.0]]))
+        tensor([[5., 1.]])
     """
     if compute_mode not in _COMPUTE_MODES:
         raise ValueError(
@@ -53,7 +58,12 @@ def cdist(
 @in_floats
 @in_float32
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """The `p`-norm distances of all pairs of rows of a matrix, row by row of the upper triangle."""
+    """Returns the `p`-norm distances of all pairs of rows of a matrix, row by row of the upper triangle.
+
+    Example:
+        >>> wg.nn.functional.pdist(wg.tensor([[0.0, 0.0], [3.0, 4.0]]))
+        tensor([5.])
+    """
     if input.ndim != 2:
         raise _core.ShapeError(f"pdist: a matrix expected, got shape {tuple(input.shape)}")
     pairs = wg.triu_indices(input.shape[0], input.shape[0], 1)

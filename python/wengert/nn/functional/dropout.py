@@ -73,7 +73,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @of_tensors
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """`dropout1d` of `(N, C, H, W)`. Three axes are `(N, C, L)`, as in PyTorch; two, `(N, C)`,
+    """Applies `dropout1d` to `(N, C, H, W)`. Three axes are `(N, C, L)`, as in PyTorch; two, `(N, C)`,
     and more warn.
     """
     shape = _channels("dropout2d", input, (3, 4), None)
@@ -82,7 +82,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @of_tensors
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """`dropout1d` of `(N, C, D, H, W)` or `(C, D, H, W)`; of another number of axes it warns."""
+    """Applies `dropout1d` to `(N, C, D, H, W)` or `(C, D, H, W)`; of another number of axes it warns."""
     shape = _channels("dropout3d", input, (4, 5), 4)
     return _dropped("dropout3d", _by_channel, input, shape, p, training, inplace)
 
@@ -112,7 +112,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """`alpha_dropout` of whole channels (axis 1)."""
+    """Applies `alpha_dropout` to whole channels (axis 1)."""
     if input.ndim < 2:
         raise _core.ShapeError(
             f"feature_alpha_dropout: input of shape (N, C, ...) expected, got {tuple(input.shape)}"

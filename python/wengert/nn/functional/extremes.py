@@ -91,7 +91,7 @@ def _adaptive(rank: int, input: Tensor, output_size: Any, return_indices: bool) 
 
 @of_tensors
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """The largest elements of `output_size` windows that together cover the spatial axis.
+    """Returns the largest elements of `output_size` windows that together cover the spatial axis.
 
     Window i of n begins at `floor(i * length / n)` and ends before `ceil((i + 1) * length / n)`. None keeps an axis.
 
@@ -103,19 +103,23 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
     Raises:
         ShapeError: for another number of axes, or an empty one.
         ValueError: for a size below 1.
+
+    Example:
+        >>> wg.nn.functional.adaptive_max_pool1d(wg.tensor([[[1.0, 2.0, 4.0, 3.0]]]), 2)
+        tensor([[[2., 4.]]])
     """
     return _adaptive(1, input, output_size, return_indices)
 
 
 @of_tensors
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """`adaptive_max_pool1d` over two spatial axes."""
+    """Returns `adaptive_max_pool1d` over two spatial axes."""
     return _adaptive(2, input, output_size, return_indices)
 
 
 @of_tensors
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """`adaptive_max_pool1d` over three spatial axes."""
+    """Returns `adaptive_max_pool1d` over three spatial axes."""
     return _adaptive(3, input, output_size, return_indices)
 
 
@@ -195,7 +199,8 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """The largest elements of windows at random steps, so many that the output has a given size (Graham 2014).
+    """Returns the largest elements of windows at random steps, so many that the output has a given size (Graham
+    2014).
 
     Args:
         input: `(n, c, height, width)` or `(c, height, width)`.
@@ -222,7 +227,9 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """`fractional_max_pool2d` over three spatial axes; the random numbers are those of depth, height and width."""
+    """Returns `fractional_max_pool2d` over three spatial axes; the random numbers are those of depth, height and
+    width.
+    """
     return _fractional(3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
 
@@ -268,7 +275,7 @@ def max_unpool1d(
     padding: Size = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Zeros with the elements of `input` at the positions that `max_pool1d` returned.
+    """Returns zeros with the elements of `input` at the positions that `max_pool1d` returned.
 
     Args:
         input: maxima, `(n, c, length)` or `(c, length)`.
@@ -295,7 +302,7 @@ def max_unpool2d(
     padding: Size = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """`max_unpool1d` over two spatial axes."""
+    """Returns `max_unpool1d` over two spatial axes."""
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -308,5 +315,5 @@ def max_unpool3d(
     padding: Size = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """`max_unpool1d` over three spatial axes."""
+    """Returns `max_unpool1d` over three spatial axes."""
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)

@@ -17,7 +17,7 @@ from .in_place import written
 def linear(
     input: Tensor, weight: Tensor, bias: Tensor | None = None, *, activation: str | None = None
 ) -> Tensor:
-    """`x W' + b`, and an activation of it, as one operation.
+    """Returns `x W' + b`, and an activation of it, as one operation.
 
     Args:
         input: `(..., in)`.
@@ -31,6 +31,10 @@ def linear(
 
     Raises:
         ShapeError: if the last axis of `input` is not `in`.
+
+    Example:
+        >>> wg.nn.functional.linear(wg.tensor([1.0, 2.0]), wg.tensor([[1.0, 1.0]]), wg.tensor([0.5]))
+        tensor([3.5])
     """
     return _core._linear(input, weight, bias, activation)
 
@@ -38,8 +42,12 @@ def linear(
 @of_tensors
 @in_widest
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """`x1' W_k x2 + b_k` for each output k; `(..., in1)`, `(..., in2)`, `(out, in1, in2)` give `(...,
+    """Returns `x1' W_k x2 + b_k` for each output k; `(..., in1)`, `(..., in2)`, `(out, in1, in2)` give `(...,
     out)`.
+
+    Example:
+        >>> wg.nn.functional.bilinear(wg.ones(2), wg.ones(3), wg.ones(1, 2, 3))
+        tensor([6.])
     """
     if weight.ndim != 3 or (input1.shape[-1], input2.shape[-1]) != tuple(weight.shape)[1:]:
         raise wg.ShapeError(
@@ -73,8 +81,13 @@ def _check_classes(tensor: Tensor, num_classes: int) -> None:
 
 @of_tensors
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """int64 of shape `tensor.shape + (num_classes,)`: 1 at the class, else 0. -1 takes one more than the
+    """Returns int64 of shape `tensor.shape + (num_classes,)`: 1 at the class, else 0. -1 takes one more than the
     largest.
+
+    Example:
+        >>> wg.nn.functional.one_hot(wg.tensor([0, 2]), 3)
+        tensor([[1, 0, 0],
+                [0, 0, 1]])
     """
     if tensor.dtype.is_floating_point or tensor.dtype == wg.bool:
         raise TypeError(f"one_hot: integer classes expected, got {tensor.dtype}; convert with .long()")
@@ -95,6 +108,10 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     """Zeroes each element with probability `p` and divides the others by `1 - p` (Srivastava et al. 2014).
 
     Saves the mask. Returns the input where not training, and with `inplace`, which writes it.
+
+    Example:
+        >>> wg.nn.functional.dropout(wg.ones(2), 0.5, training=False)
+        tensor([1., 1.])
     """
     if not 0.0 <= p <= 1.0:
         raise ValueError(f"dropout: p is a probability between 0 and 1, got {p}")
@@ -111,10 +128,14 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Zero mean and unit variance over the trailing axes `normalized_shape`, then `* weight + bias` (Ba et
-    al. 2016). The dtype is that of the input.
+    """Normalises to zero mean and unit variance over the trailing axes `normalized_shape`, then `* weight + bias` (Ba
+    et al. 2016). The dtype is that of the input.
 
     One fused pass; saves the input and one mean and inverse deviation per row.
+
+    Example:
+        >>> wg.nn.functional.layer_norm(wg.tensor([1.0, 3.0]), (2,))
+        tensor([-1.,  1.])
     """
     return _core._layer_norm(input, normalized_shape, weight, bias, eps)
 
@@ -123,9 +144,13 @@ def layer_norm(
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """`x / sqrt(mean(x^2) + eps)` over the trailing axes, then `* weight` (Zhang and Sennrich 2019).
+    """Returns `x / sqrt(mean(x^2) + eps)` over the trailing axes, then `* weight` (Zhang and Sennrich 2019).
 
     The dtype is that of the input.
+
+    Example:
+        >>> wg.nn.functional.rms_norm(wg.tensor([3.0, 3.0]), (2,))
+        tensor([1., 1.])
     """
     shape = tuple(normalized_shape)
     if not shape or tuple(input.shape)[-len(shape) :] != shape:
@@ -152,8 +177,12 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Layer norm over each of `num_groups` groups of channels (axis 1), then one weight and bias per
+    """Computes the layer norm over each of `num_groups` groups of channels (axis 1), then one weight and bias per
     channel. The dtype is that of the input.
+
+    Example:
+        >>> wg.nn.functional.group_norm(wg.ones(1, 4, 2), 2).shape
+        (1, 4, 2)
     """
     if input.ndim < 2 or num_groups < 1 or input.shape[1] % num_groups:
         raise wg.ShapeError(
@@ -176,7 +205,12 @@ def group_norm(
 @in_floats
 @in_float32
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """`x / max(norm_p(x), eps)` along `dim`."""
+    """Returns `x / max(norm_p(x), eps)` along `dim`.
+
+    Example:
+        >>> wg.nn.functional.normalize(wg.tensor([3.0, 4.0]), dim=0)
+        tensor([0.6, 0.8])
+    """
     return input / input.norm(p, dim, keepdim=True).clamp(min=eps)
 
 
@@ -184,7 +218,7 @@ def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -
 @in_floats
 @in_float32
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
-    """`x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along `dim`.
+    """Returns `x1 . x2 / (max(|x1|, eps) max(|x2|, eps))` along `dim`.
 
     Args:
         x1: floating point, of a shape that broadcasts with `x2`; `dim` is an axis of the broadcast shape.
@@ -195,6 +229,10 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
     Raises:
         ShapeError: where the shapes do not broadcast.
+
+    Example:
+        >>> wg.nn.functional.cosine_similarity(wg.tensor([1.0, 0.0]), wg.tensor([0.0, 2.0]), dim=0)
+        tensor(0.)
     """
     # Vectors along an axis of length 1 are as long as those that they broadcast to.
     if x1.shape != x2.shape:
@@ -210,7 +248,12 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
-    """The p-norm of `x1 - x2 + eps` along the last axis."""
+    """Returns the p-norm of `x1 - x2 + eps` along the last axis.
+
+    Example:
+        >>> wg.nn.functional.pairwise_distance(wg.tensor([0.0, 0.0]), wg.tensor([3.0, 4.0]))
+        tensor(5.)
+    """
     return (x1 - x2 + eps).norm(p, -1, keepdim=keepdim)
 
 
@@ -223,6 +266,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         pad: `(before, after)` of the last axis, then of the one before it, and so on; negative widths crop.
         mode: "constant", "reflect", "replicate" or "circular".
         value: the constant, 0 by default.
+
+    Example:
+        >>> wg.nn.functional.pad(wg.tensor([1.0, 2.0]), (1, 2))
+        tensor([0., 1., 2., 0., 0.])
     """
     widths = [int(n) for n in pad]
     if len(widths) % 2 or len(widths) // 2 > input.ndim:
@@ -280,7 +327,7 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    """`softmax(Q K' scale + mask) V` (Vaswani et al. 2017), without holding the matrix of scores.
+    """Returns `softmax(Q K' scale + mask) V` (Vaswani et al. 2017), without holding the matrix of scores.
 
     The scores live in tiles of at most 128 keys by 64 queries, on the CPU and on GPUs, forward, backward, in
     `jvp` and in a double backward, so memory grows with the lengths and not with their product. Third
@@ -309,5 +356,9 @@ def scaled_dot_product_attention(
         ShapeError: for shapes that do not fit.
         ValueError: for a mask together with `is_causal`, or a `dropout_p` outside of 0 to 1.
         TypeError: for operands or masks of other dtypes.
+
+    Example:
+        >>> wg.nn.functional.scaled_dot_product_attention(*(wg.ones(2, 5, 8) for _ in range(3))).shape
+        (2, 5, 8)
     """
     return _core._attention(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)

@@ -71,7 +71,7 @@ def cross_entropy(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """`logsumexp(x) - x[target]`, fused; its gradient is softmax minus target.
+    """Returns `logsumexp(x) - x[target]`, fused; its gradient is softmax minus target.
 
     Args:
         input: logits `(N, C)`, `(C,)` or `(N, C, d...)`.
@@ -87,6 +87,10 @@ def cross_entropy(
         IndexError: for a class index out of range.
         TypeError: for a bool target.
         ValueError: for an `ignore_index` that is a class beside probabilities, and settings out of range.
+
+    Example:
+        >>> wg.nn.functional.cross_entropy(wg.tensor([[2.0, 0.0, 0.0]]), wg.tensor([0]))
+        tensor(0.2395)
     """
     if not 0.0 <= label_smoothing <= 1.0:
         raise ValueError(f"cross_entropy: label_smoothing is between 0 and 1, got {label_smoothing}")
@@ -109,7 +113,12 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    """`-x[target]` of log-probabilities; shapes and errors as in `cross_entropy`."""
+    """Returns `-x[target]` of log-probabilities; shapes and errors as in `cross_entropy`.
+
+    Example:
+        >>> wg.nn.functional.nll_loss(wg.tensor([[-0.5, -1.0]]), wg.tensor([1]))
+        tensor(1.)
+    """
     _check_class_weight("nll_loss", input, weight, ignore_index)
     if input.ndim:
         classes = input.shape[min(input.ndim - 1, 1)]
@@ -130,7 +139,12 @@ def binary_cross_entropy_with_logits(
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
-    """`max(x, 0) - x t + log(1 + exp(-|x|))`, stable for any logit; shapes must be equal."""
+    """Returns `max(x, 0) - x t + log(1 + exp(-|x|))`, stable for any logit; shapes must be equal.
+
+    Example:
+        >>> wg.nn.functional.binary_cross_entropy_with_logits(wg.tensor([0.0]), wg.tensor([1.0]))
+        tensor(0.6931)
+    """
     return _core._bce_with_logits(input, target, weight, pos_weight, reduction)
 
 
@@ -140,7 +154,7 @@ def binary_cross_entropy_with_logits(
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """`-t log p - (1 - t) log(1 - p)` of probabilities; logarithms are cut off at -100, as in PyTorch.
+    """Returns `-t log p - (1 - t) log(1 - p)` of probabilities; logarithms are cut off at -100, as in PyTorch.
 
     Where one is cut off, its slope is 1e12, so that a probability of exactly 0 or 1 that is wrong still moves; in
     float16 that may be infinite.
@@ -148,6 +162,10 @@ def binary_cross_entropy(
     Raises:
         ShapeError: the shapes differ.
         ValueError: probabilities or targets outside of 0 to 1, on the CPU and outside of `vmap` and `jvp`.
+
+    Example:
+        >>> wg.nn.functional.binary_cross_entropy(wg.tensor([0.5]), wg.tensor([1.0]))
+        tensor(0.6931)
     """
     if input.shape != target.shape:
         raise wg.ShapeError(
@@ -173,8 +191,12 @@ def _bounded_log(p: Tensor) -> Tensor:
 @in_floats
 @in_float32
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """`t (log t - x)` of log-probabilities x; "batchmean" divides the sum by the first axis, as the
+    """Returns `t (log t - x)` of log-probabilities x; "batchmean" divides the sum by the first axis, as the
     mathematics does.
+
+    Example:
+        >>> wg.nn.functional.kl_div(wg.tensor([0.5, 0.5]).log(), wg.tensor([1.0, 0.0]), reduction="sum")
+        tensor(0.6931)
     """
     if log_target:
         loss = target.exp() * (target - input)
@@ -191,9 +213,13 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
 @of_tensors
 @in_float32
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """`(x - t)^2`, with `weight` times a factor per element, by whose sum the mean is divided.
+    """Returns `(x - t)^2`, with `weight` times a factor per element, by whose sum the mean is divided.
 
     Warns where the shapes only match by broadcasting.
+
+    Example:
+        >>> wg.nn.functional.mse_loss(wg.tensor([1.0, 2.0]), wg.tensor([1.0, 4.0]))
+        tensor(2.)
     """
     _same_shapes("mse_loss", input, target)
     loss = (input - target).square()
@@ -204,9 +230,14 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
 @of_tensors
 @in_float32
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """`|x - t|`; its derivative at 0 is 0. With `weight` times a factor per element, by whose sum the mean is divided.
+    """Returns `|x - t|`; its derivative at 0 is 0. With `weight` times a factor per element, by whose sum the mean is
+    divided.
 
     Warns where the shapes only match by broadcasting.
+
+    Example:
+        >>> wg.nn.functional.l1_loss(wg.tensor([1.0, 2.0]), wg.tensor([1.0, 4.0]))
+        tensor(1.)
     """
     _same_shapes("l1_loss", input, target)
     loss = (input - target).abs()
@@ -229,8 +260,12 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """`d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964), with `weight` times a factor per
-    element. The mean is divided by the number of elements all the same, as in PyTorch.
+    """Returns `d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964), with `weight` times a
+    factor per element. The mean is divided by the number of elements all the same, as in PyTorch.
+
+    Example:
+        >>> wg.nn.functional.huber_loss(wg.tensor([0.5, 3.0]), wg.tensor([0.0, 0.0]), reduction="none")
+        tensor([0.125, 2.500])
     """
     if delta <= 0:
         raise ValueError(f"huber_loss: delta must be positive, got {delta}")
@@ -246,7 +281,12 @@ def huber_loss(
 @of_tensors
 @in_float32
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """The Huber loss divided by `beta`; the absolute error for `beta = 0`."""
+    """Returns the Huber loss divided by `beta`; the absolute error for `beta = 0`.
+
+    Example:
+        >>> wg.nn.functional.smooth_l1_loss(wg.tensor([0.5, 3.0]), wg.tensor([0.0, 0.0]), reduction="none")
+        tensor([0.125, 2.500])
+    """
     if beta < 0:
         raise ValueError(f"smooth_l1_loss: beta must not be negative, got {beta}")
     if beta == 0:
@@ -267,8 +307,12 @@ def poisson_nll_loss(
     eps: float = 1e-8,
     reduction: str = "mean",
 ) -> Tensor:
-    """`exp(x) - t x` of log-rates, or `x - t log(x + eps)` of rates; `full` adds Stirling's term for t >
+    """Returns `exp(x) - t x` of log-rates, or `x - t log(x + eps)` of rates; `full` adds Stirling's term for t >
     1.
+
+    Example:
+        >>> wg.nn.functional.poisson_nll_loss(wg.tensor([0.0]), wg.tensor([2.0]))
+        tensor(1.)
     """
     loss = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
@@ -290,7 +334,7 @@ def gaussian_nll_loss(
     eps: float = 1e-6,
     reduction: str = "mean",
 ) -> Tensor:
-    """`(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`; the bound passes gradients on.
+    """Returns `(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`; the bound passes gradients on.
 
     Args:
         input: means, of any shape.
@@ -301,6 +345,10 @@ def gaussian_nll_loss(
     Raises:
         ShapeError: another shape of `var`.
         ValueError: a negative variance, on the CPU and outside of `vmap` and `jvp`.
+
+    Example:
+        >>> wg.nn.functional.gaussian_nll_loss(wg.tensor([1.0]), wg.tensor([3.0]), wg.tensor([1.0]))
+        tensor(2.)
     """
     if not isinstance(var, Tensor):
         var = _core.full((), float(var), dtype=input.dtype, device=input.device).expand(input.shape)
@@ -326,8 +374,12 @@ def gaussian_nll_loss(
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """`x` where the target is 1, `max(0, margin - x)` where it is -1;
+    """Returns `x` where the target is 1, `max(0, margin - x)` where it is -1;
     for any other target the sum of both.
+
+    Example:
+        >>> wg.nn.functional.hinge_embedding_loss(wg.tensor([0.25, 0.25]), wg.tensor([1.0, -1.0]), reduction="none")
+        tensor([0.25, 0.75])
     """
     apart = wg.where(target != 1, (margin - input).clamp(min=0.0), 0.0)
     return _reduce(apart + wg.where(target != -1, input, 0.0), reduction)
@@ -339,7 +391,12 @@ def hinge_embedding_loss(
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """`max(0, margin - t (x1 - x2))` for targets 1 and -1; the three have as many axes."""
+    """Returns `max(0, margin - t (x1 - x2))` for targets 1 and -1; the three have as many axes.
+
+    Example:
+        >>> wg.nn.functional.margin_ranking_loss(wg.tensor([1.0]), wg.tensor([3.0]), wg.tensor([1.0]))
+        tensor(2.)
+    """
     check_ranks("margin_ranking_loss", input1=input1, input2=input2, target=target)
     return _reduce((margin - target * (input1 - input2)).clamp(min=0.0), reduction)
 
@@ -349,7 +406,12 @@ def margin_ranking_loss(
 @in_floats
 @in_float32
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """`log(1 + exp(-t x))` for targets 1 and -1."""
+    """Returns `log(1 + exp(-t x))` for targets 1 and -1.
+
+    Example:
+        >>> wg.nn.functional.soft_margin_loss(wg.tensor([0.0]), wg.tensor([1.0]))
+        tensor(0.6931)
+    """
     return _reduce((-target * input).softplus(1.0, 1e30), reduction)
 
 
@@ -366,10 +428,14 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """`max(0, d(a, p) - d(a, n) + margin)` over the last axis (Balntas et al. 2016 for `swap`).
+    """Returns `max(0, d(a, p) - d(a, n) + margin)` over the last axis (Balntas et al. 2016 for `swap`).
 
     Raises:
         ValueError: for a margin that is not positive, with which the loss could be 0 everywhere.
+
+    Example:
+        >>> wg.nn.functional.triplet_margin_loss(wg.zeros(1, 2), wg.ones(1, 2), wg.ones(1, 2))
+        tensor(1.)
     """
     check_margin("triplet_margin_loss", margin)
     check_ranks("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
@@ -386,7 +452,7 @@ def triplet_margin_loss(
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """`1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, and 0 for any other target.
+    """Returns `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, and 0 for any other target.
 
     The squared lengths that the cosine is divided by are 1e-12 larger than they are.
     """

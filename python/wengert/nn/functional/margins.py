@@ -53,7 +53,7 @@ def multi_margin_loss(
     weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """`sum(max(0, margin - x[target] + x[i]) ** p) / C` over the other classes (Crammer & Singer 2001).
+    """Returns `sum(max(0, margin - x[target] + x[i]) ** p) / C` over the other classes (Crammer & Singer 2001).
 
     Args:
         input: scores `(N, C)`, `(C,)`, or `()` of one class.
@@ -64,6 +64,10 @@ def multi_margin_loss(
     Raises:
         IndexError: for a class index out of range.
         ShapeError: for shapes that do not fit.
+
+    Example:
+        >>> wg.nn.functional.multi_margin_loss(wg.tensor([[0.5, 0.0]]), wg.tensor([0]))
+        tensor(0.25)
     """
     if p not in (1, 2):
         raise ValueError(f"multi_margin_loss: p must be 1 or 2, got {p}")
@@ -87,7 +91,7 @@ def multi_margin_loss(
 @of_tensors
 @in_float32
 def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """`sum(max(0, 1 - x[j] + x[i])) / C` over labels `j` and other classes `i`.
+    """Returns `sum(max(0, 1 - x[j] + x[i])) / C` over labels `j` and other classes `i`.
 
     Args:
         input: scores `(N, C)` or `(C,)`.
@@ -113,7 +117,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """The mean over classes of binary cross-entropies of `sigmoid(input)`; shapes `(..., C)`."""
+    """Returns the mean over classes of binary cross-entropies of `sigmoid(input)`; shapes `(..., C)`."""
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     loss = loss if weight is None else loss * weight
     return _reduce(loss.mean(-1), reduction)
@@ -131,7 +135,8 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """`max(0, d(anchor, positive) - d(anchor, negative) + margin)` with any distance, the Euclidean one by default.
+    """Returns `max(0, d(anchor, positive) - d(anchor, negative) + margin)` with any distance, the Euclidean one by
+    default.
 
     Args:
         distance_function: from two tensors to their distances.
@@ -163,7 +168,7 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     chunk_size: int = 1024,
 ) -> Tensor:
-    """`cross_entropy(input @ linear_weight.T + linear_bias, target)` of a large vocabulary in little memory.
+    """Returns `cross_entropy(input @ linear_weight.T + linear_bias, target)` of a large vocabulary in little memory.
 
     Rows are taken `chunk_size` at a time, and their logits are computed once more in backward, so that never more than
     one chunk of logits exists.

@@ -57,7 +57,7 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """The largest element of every window over one spatial axis; the first one where several are equal.
+    """Returns the largest element of every window over one spatial axis; the first one where several are equal.
 
     Args:
         input: `(n, c, length)` or `(c, length)`.
@@ -74,6 +74,10 @@ def max_pool1d(
         ShapeError: where the window does not fit.
         ValueError: for an attribute out of range, and for a dilated window that lies
             in the padding altogether.
+
+    Example:
+        >>> wg.nn.functional.max_pool1d(wg.tensor([[[1.0, 3.0, 2.0, 4.0]]]), 2)
+        tensor([[[3., 4.]]])
     """
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
@@ -88,7 +92,12 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """`max_pool1d` over two spatial axes."""
+    """Returns `max_pool1d` over two spatial axes.
+
+    Example:
+        >>> wg.nn.functional.max_pool2d(wg.ones(1, 3, 8, 8), 2).shape
+        (1, 3, 4, 4)
+    """
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -102,7 +111,12 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """`max_pool1d` over three spatial axes."""
+    """Returns `max_pool1d` over three spatial axes.
+
+    Example:
+        >>> wg.nn.functional.max_pool3d(wg.ones(1, 1, 4, 4, 4), 2).shape
+        (1, 1, 2, 2, 2)
+    """
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
@@ -115,7 +129,7 @@ def avg_pool1d(
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Tensor:
-    """The average of every window over one spatial axis: a convolution with a constant window.
+    """Returns the average of every window over one spatial axis: a convolution with a constant window.
 
     Args:
         input: `(n, c, length)` or `(c, length)`.
@@ -131,6 +145,10 @@ def avg_pool1d(
         ShapeError: where the window does not fit.
         ValueError: for an attribute out of range.
         TypeError: for integers.
+
+    Example:
+        >>> wg.nn.functional.avg_pool1d(wg.tensor([[[1.0, 3.0, 2.0, 4.0]]]), 2)
+        tensor([[[2., 3.]]])
     """
     steps = () if stride is None else stride
     return _core._avg_pool(1, input, kernel_size, steps, padding, ceil_mode, count_include_pad, None)
@@ -146,7 +164,13 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """`avg_pool1d` over two spatial axes; `divisor_override` divides the sums instead of the number of elements."""
+    """Returns `avg_pool1d` over two spatial axes; `divisor_override` divides the sums instead of the number of
+    elements.
+
+    Example:
+        >>> wg.nn.functional.avg_pool2d(wg.ones(1, 3, 8, 8), 2).shape
+        (1, 3, 4, 4)
+    """
     steps = () if stride is None else stride
     return _core._avg_pool(
         2, input, kernel_size, steps, padding, ceil_mode, count_include_pad, divisor_override
@@ -163,7 +187,12 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """`avg_pool2d` over three spatial axes."""
+    """Returns `avg_pool2d` over three spatial axes.
+
+    Example:
+        >>> wg.nn.functional.avg_pool3d(wg.ones(1, 1, 4, 4, 4), 2).shape
+        (1, 1, 2, 2, 2)
+    """
     steps = () if stride is None else stride
     return _core._avg_pool(
         3, input, kernel_size, steps, padding, ceil_mode, count_include_pad, divisor_override
@@ -197,7 +226,7 @@ def _lp_pool(
 def lp_pool1d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """`(sum of x^p) ^ (1 / p)` of every window over one spatial axis, the gradient at 0 being 0.
+    """Returns `(sum of x^p) ^ (1 / p)` of every window over one spatial axis, the gradient at 0 being 0.
 
     Args:
         input: `(n, c, length)` or `(c, length)`.
@@ -210,6 +239,10 @@ def lp_pool1d(
     Raises:
         ShapeError: where the window does not fit.
         ValueError: for an exponent that is not positive.
+
+    Example:
+        >>> wg.nn.functional.lp_pool1d(wg.tensor([[[3.0, 4.0]]]), 2.0, 2)
+        tensor([[[5.]]])
     """
     return _lp_pool(1, input, float(norm_type), kernel_size, stride, ceil_mode)
 
@@ -218,7 +251,7 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """`lp_pool1d` over two spatial axes."""
+    """Returns `lp_pool1d` over two spatial axes."""
     return _lp_pool(2, input, float(norm_type), kernel_size, stride, ceil_mode)
 
 
@@ -226,7 +259,7 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """`lp_pool1d` over three spatial axes."""
+    """Returns `lp_pool1d` over three spatial axes."""
     return _lp_pool(3, input, float(norm_type), kernel_size, stride, ceil_mode)
 
 
@@ -249,17 +282,26 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
 
     Raises:
         ValueError: for a size below 1.
+
+    Example:
+        >>> wg.nn.functional.adaptive_avg_pool1d(wg.tensor([[[1.0, 2.0, 3.0, 4.0]]]), 2)
+        tensor([[[1.5, 3.5]]])
     """
     return _adaptive_avg_pool(1, input, output_size)
 
 
 @of_tensors
 def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
-    """`adaptive_avg_pool1d` over two spatial axes."""
+    """Returns `adaptive_avg_pool1d` over two spatial axes.
+
+    Example:
+        >>> wg.nn.functional.adaptive_avg_pool2d(wg.ones(1, 3, 7, 5), 1).shape
+        (1, 3, 1, 1)
+    """
     return _adaptive_avg_pool(2, input, output_size)
 
 
 @of_tensors
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
-    """`adaptive_avg_pool1d` over three spatial axes."""
+    """Returns `adaptive_avg_pool1d` over three spatial axes."""
     return _adaptive_avg_pool(3, input, output_size)

@@ -75,7 +75,7 @@ def grid_sample(
     padding_mode: str = "zeros",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """The images `(N, C, H, W)` at the places `(N, H', W', 2)` of a grid of x and y between -1 and 1;
+    """Samples the images `(N, C, H, W)` at the points `(N, H', W', 2)` of a grid of x and y between -1 and 1;
     also in 3-D.
 
     Args:
@@ -138,7 +138,7 @@ def grid_sample(
 
 @of_tensors
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
-    """The grid for `grid_sample` that maps an output of `size` `(N, C, H, W)` by matrices `theta`
+    """Returns the grid for `grid_sample` that maps an output of `size` `(N, C, H, W)` by matrices `theta`
     `(N, 2, 3)`; also in 3-D.
     """
     size = tuple(size)

@@ -53,7 +53,7 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    """Rows of `weight` picked by integers.
+    """Returns the rows of `weight` picked by integers.
 
     Args:
         input: integers of any shape.
@@ -71,6 +71,11 @@ def embedding(
         IndexError: for an index outside the rows.
         TypeError: for indices that are no integers.
         ValueError: for `sparse`.
+
+    Example:
+        >>> wg.nn.functional.embedding(wg.tensor([1, 0]), wg.tensor([[1.0, 2.0], [3.0, 4.0]]))
+        tensor([[3., 4.],
+                [1., 2.]])
     """
     _check("embedding", input, weight, sparse)
     input = not_negative("embedding", "index", input, weight.shape[0], "rows")
@@ -120,7 +125,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int | None = None,
 ) -> Tensor:
-    """Sums, means or maxima of bags of rows of a table.
+    """Returns sums, means or maxima of bags of rows of a table.
 
     Args:
         input: indices, one bag per row `(B, L)`; or a vector of them with the start of each bag in `offsets`.

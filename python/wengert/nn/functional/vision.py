@@ -128,7 +128,7 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Tensor:
-    """The images of a batch `(N, C, spatial...)` at another resolution, axis by axis.
+    """Resamples the images of a batch `(N, C, spatial...)` to another resolution, axis by axis.
 
     Args:
         size: the lengths of the spatial axes, one for all or one for each.
@@ -147,6 +147,10 @@ def interpolate(
         ShapeError: the number of axes does not fit the mode or the sizes.
         TypeError: integers, but for the nearest element, and for uint8 in modes of two axes.
         ValueError: unknown mode, both or none of size and scale.
+
+    Example:
+        >>> wg.nn.functional.interpolate(wg.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
     """
     if mode not in MODES:
         raise ValueError(f"interpolate: mode must be one of {', '.join(MODES)}, got {mode!r}")
@@ -210,19 +214,19 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """`interpolate` under its older name."""
+    """Calls `interpolate` under its older name."""
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @of_tensors
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` of the nearest elements, under an older name."""
+    """Calls `interpolate` of the nearest elements, under an older name."""
     return interpolate(input, size, scale_factor, "nearest")
 
 
 @of_tensors
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """`interpolate` of two axes with aligned corners, under an older name."""
+    """Calls `interpolate` of two axes with aligned corners, under an older name."""
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
@@ -235,7 +239,12 @@ def _positive(name: str, what: str, value: int) -> int:
 
 @of_tensors
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """`(..., C r², H, W)` to `(..., C, H r, W r)`: channels become pixels (Shi et al. 2016)."""
+    """Rearranges `(..., C r², H, W)` to `(..., C, H r, W r)`: channels become pixels (Shi et al. 2016).
+
+    Example:
+        >>> wg.nn.functional.pixel_shuffle(wg.ones(1, 8, 2, 2), 2).shape
+        (1, 2, 4, 4)
+    """
     r = _positive("pixel_shuffle", "upscale_factor", upscale_factor)
     if input.ndim < 3 or input.shape[-3] % (r * r):
         raise _core.ShapeError(
@@ -252,7 +261,12 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 @of_tensors
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """`(..., C, H r, W r)` to `(..., C r², H, W)`: the inverse of `pixel_shuffle`."""
+    """Rearranges `(..., C, H r, W r)` to `(..., C r², H, W)`: the inverse of `pixel_shuffle`.
+
+    Example:
+        >>> wg.nn.functional.pixel_unshuffle(wg.ones(1, 2, 4, 4), 2).shape
+        (1, 8, 2, 2)
+    """
     r = _positive("pixel_unshuffle", "downscale_factor", downscale_factor)
     if input.ndim < 3 or input.shape[-1] % r or input.shape[-2] % r:
         raise _core.ShapeError(

@@ -48,12 +48,12 @@ class _Activation(Module):
             )
 
     def forward(self, input: Tensor) -> Tensor:
-        """The function of the input, written into it with `inplace`."""
+        """Returns the function of the input, written into it with `inplace`."""
         settings = self.__dict__
         return type(self)._function(input, *[settings[name] for name in self._settings])
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Returns the settings."""
         shown = [name for name in self._settings if name != "inplace" or self.__dict__[name]]
         return ", ".join(f"{name}={self.__dict__[name]!r}" for name in shown)
 
@@ -168,11 +168,11 @@ class PReLU(Module):
         self.weight = Parameter(wg.full((num_parameters,), init, device=device, dtype=dtype or wg.float32))
 
     def forward(self, input: Tensor) -> Tensor:
-        """The function of the input."""
+        """Returns the function of the input."""
         return F.prelu(input, self.weight)
 
     def extra_repr(self) -> str:
-        """The number of slopes."""
+        """Returns the number of slopes."""
         return f"num_parameters={self.num_parameters}"
 
 
@@ -185,11 +185,11 @@ class Threshold(Module):
         self.threshold, self.value, self.inplace = threshold, value, inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """The function of the input."""
+        """Returns the function of the input."""
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Returns the settings."""
         return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
 
 
@@ -202,11 +202,11 @@ class RReLU(Module):
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """The function of the input."""
+        """Returns the function of the input."""
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Returns the settings."""
         return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
 
 
@@ -214,7 +214,7 @@ class Softmax2d(Module):
     """Softmax over the channels of `(N, C, H, W)` or `(C, H, W)`."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """The function of the input."""
+        """Returns the function of the input."""
         if input.ndim not in (3, 4):
             raise wg.ShapeError(f"Softmax2d: input with 3 or 4 axes expected, got shape {tuple(input.shape)}")
         return F.softmax(input, -3)

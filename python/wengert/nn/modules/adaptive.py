@@ -101,7 +101,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
 
     def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveLogSoftmaxOutput:
-        """The log-probability of each row's target, and the mean loss.
+        """Returns the log-probability of each row's target, and the mean loss.
 
         Args:
             input_: `(N, in_features)` or `(in_features,)`.
@@ -130,7 +130,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return AdaptiveLogSoftmaxOutput(out.reshape(target.shape), -out.mean())
 
     def log_prob(self, input: Tensor) -> Tensor:
-        """The log-probabilities of all classes, `(N, in_features)` to `(N, n_classes)`."""
+        """Returns the log-probabilities of all classes, `(N, in_features)` to `(N, n_classes)`."""
         head = self.head(input).log_softmax(-1)
         parts = [head.narrow(-1, 0, self.shortlist_size)]
         for i, cluster in enumerate(self.tail):
@@ -138,7 +138,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return wg.cat(parts, -1)
 
     def predict(self, input: Tensor) -> Tensor:
-        """The most likely class of each row."""
+        """Returns the most likely class of each row."""
         return self.log_prob(input).argmax(-1)
 
 
@@ -190,7 +190,7 @@ class LinearCrossEntropyLoss(Module):
         self.label_smoothing, self.chunk_size = label_smoothing, chunk_size
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """The loss of rows `(..., in_features)`, and indices `(..., out...)`
+        """Returns the loss of rows `(..., in_features)`, and indices `(..., out...)`
         or probabilities `(..., C, out...)`.
         """
         weight, bias = self.linear.weight, self.linear.bias
@@ -208,7 +208,7 @@ class LinearCrossEntropyLoss(Module):
         )
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Returns the settings."""
         return (
             f"in_features={self.in_features}, num_classes={self.num_classes}, "
             f"out_features={self.out_features}, "

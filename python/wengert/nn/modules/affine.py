@@ -19,7 +19,7 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
-        """The input."""
+        """Returns the input."""
         return input
 
 
@@ -51,7 +51,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The affine map."""
+        """Returns the affine map."""
         return _linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -96,7 +96,7 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """The bilinear map."""
+        """Returns the bilinear map."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -171,7 +171,7 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> "Embedding":
-        """A layer around given values of shape (rows, features); not trained if `freeze`."""
+        """Makes a layer around given values of shape (rows, features); not trained if `freeze`."""
         values = wg.as_tensor(embeddings)
         settings = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
         return cls(values.shape[0], values.shape[1], *settings, values, freeze)
@@ -184,7 +184,7 @@ class Embedding(Module):
                 self.weight[self.padding_idx] = 0.0
 
     def forward(self, input: Tensor) -> Tensor:
-        """The rows."""
+        """Returns the rows."""
         return F.embedding(
             input,
             self.weight,
@@ -196,7 +196,7 @@ class Embedding(Module):
         )
 
     def extra_repr(self) -> str:
-        """Sizes, and what differs from the defaults."""
+        """Returns the sizes, and what differs from the defaults."""
         return f"{self.num_embeddings}, {self.embedding_dim}" + shown_settings(self)
 
 
@@ -211,11 +211,11 @@ class Dropout(Module):
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:
-        """The thinned input."""
+        """Returns the thinned input."""
         return F.dropout(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Returns the settings."""
         return f"p={self.p}, inplace={self.inplace}"
 
 
@@ -228,11 +228,11 @@ class Flatten(Module):
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, input: Tensor) -> Tensor:
-        """The same elements, fewer axes."""
+        """Returns the same elements, fewer axes."""
         return input.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
-        """The range."""
+        """Returns the range."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
@@ -245,11 +245,11 @@ class Unflatten(Module):
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The same elements, more axes."""
+        """Returns the same elements, more axes."""
         dim = self.dim if self.dim >= 0 else self.dim + input.ndim
         shape = tuple(input.shape)
         return input.reshape(*shape[:dim], *self.unflattened_size, *shape[dim + 1 :])
 
     def extra_repr(self) -> str:
-        """The axis and its parts."""
+        """Returns the axis and its parts."""
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

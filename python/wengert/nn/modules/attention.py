@@ -115,7 +115,7 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
-        """The result, shaped as the query, and the weights if they are wanted.
+        """Returns the result, shaped as the query, and the weights if they are wanted.
 
         Args:
             query: `(L, N, embed_dim)`, with `batch_first` `(N, L, embed_dim)`, or without a batch `(L, embed_dim)`.

@@ -49,7 +49,7 @@ class _Channels(_Affine):
         self._make(shape, affine, affine and bias, device, dtype)
 
     def reset_running_stats(self) -> None:
-        """Mean 0, variance 1, no batches."""
+        """Resets to mean 0, variance 1 and no batches."""
         with wg.no_grad():
             if self.running_mean is not None and self.running_var is not None:
                 self.running_mean.fill_(0.0)
@@ -103,7 +103,7 @@ class _BatchNorm(_Channels):
     """Normalises channels by the batch in training, by running statistics otherwise (Ioffe and Szegedy 2015)."""
 
     def forward(self, input: Tensor) -> Tensor:
-        """The normalised input."""
+        """Returns the normalised input."""
         self._check(input, 1)
         # Without tracking, training leaves the statistics that there are alone.
         tracked = self.track_running_stats or not self.training
@@ -158,7 +158,7 @@ class _InstanceNorm(_Channels):
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The normalised input, a batch of images or one."""
+        """Returns the normalised input, a batch of images or one."""
         single = input.ndim == min(self._ranks)
         self._check(input, 0 if single else 1)
         out = F.instance_norm(

@@ -46,7 +46,7 @@ class _Cell(Module):
             init.uniform_(parameter, -bound, bound)
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """The next state from `(batch, input_size)` or `(input_size,)` and a state `(batch, hidden)`, zero by
+        """Returns the next state from `(batch, input_size)` or `(input_size,)` and a state `(batch, hidden)`, zero by
         default.
         """
         if input.ndim not in (1, 2) or input.shape[-1] != self.input_size:

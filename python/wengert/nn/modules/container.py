@@ -232,11 +232,11 @@ class ModuleDict(Module):
         return key in self._module_names
 
     def keys(self) -> list[str]:
-        """The names in order."""
+        """Returns the names in order."""
         return list(self._module_names)
 
     def values(self) -> list[Module]:
-        """The modules in order."""
+        """Returns the modules in order."""
         return [self.__dict__[name] for name in self._module_names]
 
     def items(self) -> list[tuple[str, Module]]:

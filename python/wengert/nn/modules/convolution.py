@@ -81,7 +81,7 @@ class _Conv(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        """Sizes, and what differs from the defaults."""
+        """Returns the sizes, and what differs from the defaults."""
         parts = [
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         ]
@@ -140,7 +140,7 @@ class _Forward(_Conv):
         return pairs
 
     def forward(self, input: Tensor) -> Tensor:
-        """The convolution."""
+        """Returns the convolution."""
         padding: Any = self.padding
         if self.padding_mode != "zeros":
             input, padding = F.pad(input, self._widths(), mode=self.padding_mode), 0
@@ -207,7 +207,9 @@ class _Transposed(_Conv):
         )
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """The transposed convolution; `output_size`, the lengths of the spatial axes, decides the output padding."""
+        """Returns the transposed convolution; `output_size`, the lengths of the spatial axes, decides the output
+        padding.
+        """
         extra = self.output_padding if output_size is None else self._extra(input, tuple(output_size))
         function = type(self)._function
         return function(
@@ -263,11 +265,11 @@ class Unfold(Module):
         self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
 
     def forward(self, input: Tensor) -> Tensor:
-        """The columns."""
+        """Returns the columns."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
-        """The attributes."""
+        """Returns the attributes."""
         return (
             f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
             f"stride={self.stride}"
@@ -286,11 +288,11 @@ class Fold(Module):
         self.dilation, self.padding, self.stride = dilation, padding, stride
 
     def forward(self, input: Tensor) -> Tensor:
-        """The planes."""
+        """Returns the planes."""
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
     def extra_repr(self) -> str:
-        """The attributes."""
+        """Returns the attributes."""
         return (
             f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
             f"padding={self.padding}, stride={self.stride}"

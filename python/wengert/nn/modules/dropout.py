@@ -16,7 +16,7 @@ class _Variant(Dropout):
     _function: Any
 
     def forward(self, input: Tensor) -> Tensor:
-        """The thinned input."""
+        """Returns the thinned input."""
         return type(self)._function(input, self.p, self.training, self.inplace)
 
 

@@ -38,11 +38,11 @@ class _AdaptiveMaxPool(Module):
         self.output_size, self.return_indices = output_size, return_indices
 
     def forward(self, input: Tensor) -> Any:
-        """The maxima, and with `return_indices` where they are."""
+        """Returns the maxima, and with `return_indices` where they are."""
         return type(self)._function(input, self.output_size, self.return_indices)
 
     def extra_repr(self) -> str:
-        """The number of windows."""
+        """Returns the number of windows."""
         return f"output_size={self.output_size}"
 
 
@@ -91,7 +91,7 @@ class _FractionalMaxPool(Module):
         self.register_buffer("_random_samples", _random_samples)
 
     def forward(self, input: Tensor) -> Any:
-        """The maxima, and with `return_indices` where they are."""
+        """Returns the maxima, and with `return_indices` where they are."""
         return type(self)._function(
             input,
             self.kernel_size,
@@ -102,7 +102,7 @@ class _FractionalMaxPool(Module):
         )
 
     def extra_repr(self) -> str:
-        """The window and the number of them."""
+        """Returns the window and the number of them."""
         size = f"output_size={self.output_size}" if self.output_size else f"output_ratio={self.output_ratio}"
         return f"kernel_size={self.kernel_size}, {size}"
 
@@ -137,11 +137,11 @@ class _LPPool(Module):
         )
 
     def forward(self, input: Tensor) -> Tensor:
-        """The norms."""
+        """Returns the norms."""
         return type(self)._function(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
-        """The attributes."""
+        """Returns the attributes."""
         return (
             f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
             f"ceil_mode={self.ceil_mode}"
@@ -178,27 +178,27 @@ class _MaxUnpool(Module):
         self.stride = kernel_size if stride is None else stride
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Zeros with the elements at their positions; `output_size` is the shape of what was pooled."""
+        """Returns zeros with the elements at their positions; `output_size` is the shape of what was pooled."""
         return type(self)._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
-        """The attributes."""
+        """Returns the attributes."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Zeros with maxima at the positions that `MaxPool1d` returned."""
+    """Returns zeros with maxima at the positions that `MaxPool1d` returned."""
 
     _function = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Zeros with maxima at the positions that `MaxPool2d` returned."""
+    """Returns zeros with maxima at the positions that `MaxPool2d` returned."""
 
     _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Zeros with maxima at the positions that `MaxPool3d` returned."""
+    """Returns zeros with maxima at the positions that `MaxPool3d` returned."""
 
     _function = staticmethod(F.max_unpool3d)

@@ -122,7 +122,7 @@ class _Lazy(Module):
         self._load_from_state_dict(state_dict, prefix, *rest)
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Returns the arguments."""
         args, kwargs = self.__dict__["_arguments"]
         return ", ".join([*map(repr, args), *(f"{k}={v!r}" for k, v in kwargs.items())])
 

@@ -90,7 +90,7 @@ class _Loss(Module):
             )
 
     def forward(self, *inputs: Tensor, **named: Tensor) -> Tensor:
-        """The loss of the inputs, by position or by the names that they have in the function."""
+        """Returns the loss of the inputs, by position or by the names that they have in the function."""
         own = self.__dict__
         return type(self)._function(
             *inputs, **named, **{name: own[name] for name in [*self._tensors, *self._settings]}

@@ -24,7 +24,7 @@ class _Affine(Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Weight 1, bias 0."""
+        """Sets the weight to 1 and the bias to 0."""
         if self.weight is not None:
             init.ones_(self.weight)
         if self.bias is not None:
@@ -50,7 +50,7 @@ class LayerNorm(_Affine):
         self._make(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The normalised input."""
+        """Returns the normalised input."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -79,7 +79,7 @@ class RMSNorm(_Affine):
         self._make(self.normalized_shape, elementwise_affine, False, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The normalised input."""
+        """Returns the normalised input."""
         return F.rms_norm(input, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
@@ -109,7 +109,7 @@ class GroupNorm(_Affine):
         self._make((num_channels,), affine, affine and bias, device, dtype)
 
     def forward(self, input: Tensor) -> Tensor:
-        """The normalised input."""
+        """Returns the normalised input."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -129,7 +129,7 @@ class LocalResponseNorm(Module):
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 
     def forward(self, input: Tensor) -> Tensor:
-        """The normalised input."""
+        """Returns the normalised input."""
         return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
 
     def extra_repr(self) -> str:

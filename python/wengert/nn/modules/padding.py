@@ -33,7 +33,7 @@ class _Pad(Module):
         self.value = 0.0
 
     def forward(self, input: Tensor) -> Tensor:
-        """The larger images."""
+        """Returns the larger images."""
         if input.ndim not in (self._axes + 1, self._axes + 2):
             raise wg.ShapeError(
                 f"{type(self).__name__}: {self._axes + 2} axes, or {self._axes + 1} of one image, expected, "
@@ -42,7 +42,7 @@ class _Pad(Module):
         return F.pad(input, self.padding, self._mode, self.value)
 
     def extra_repr(self) -> str:
-        """The widths."""
+        """Returns the widths."""
         return f"{self.padding}"
 
 
@@ -55,7 +55,7 @@ class _ConstantPad(_Pad):
         self.value = value
 
     def extra_repr(self) -> str:
-        """The widths and the number."""
+        """Returns the widths and the number."""
         return f"padding={self.padding}, value={self.value}"
 
 

@@ -177,11 +177,11 @@ class ParameterDict(_Holder):
         return self
 
     def keys(self) -> list[str]:
-        """The names in order."""
+        """Returns the names in order."""
         return list(self._names)
 
     def values(self) -> list[Any]:
-        """The parameters in order."""
+        """Returns the parameters in order."""
         return [self.__dict__[name] for name in self._names]
 
     def items(self) -> list[tuple[str, Any]]:
@@ -189,11 +189,11 @@ class ParameterDict(_Holder):
         return list(zip(self.keys(), self.values()))
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The parameter of this name, or `default`."""
+        """Returns the parameter of this name, or `default`."""
         return self.__dict__[key] if key in self._names else default
 
     def setdefault(self, key: str, default: Any = None) -> Any:
-        """The parameter of this name, which is added if it is not there."""
+        """Returns the parameter of this name, which is added if it is not there."""
         if key not in self._names:
             self[key] = default
         return self[key]
@@ -225,9 +225,9 @@ class ParameterDict(_Holder):
             self._take(key)
 
     def copy(self) -> Self:
-        """A dictionary of the same parameters."""
+        """Returns a dictionary of the same parameters."""
         return type(self)(OrderedDict(self.items()))
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> "ParameterDict":
-        """A dictionary with the same value under each of these names."""
+        """Makes a dictionary with the same value under each of these names."""
         return ParameterDict([(key, default) for key in keys])

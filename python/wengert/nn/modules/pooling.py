@@ -32,7 +32,7 @@ class _MaxPool(Module):
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
     def forward(self, input: Tensor) -> Any:
-        """The maxima, and with `return_indices` where they are."""
+        """Returns the maxima, and with `return_indices` where they are."""
         return type(self)._function(
             input,
             self.kernel_size,
@@ -44,7 +44,7 @@ class _MaxPool(Module):
         )
 
     def extra_repr(self) -> str:
-        """The attributes."""
+        """Returns the attributes."""
         return (
             f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
             f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
@@ -87,13 +87,13 @@ class AvgPool1d(Module):
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:
-        """The averages."""
+        """Returns the averages."""
         return F.avg_pool1d(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
 
     def extra_repr(self) -> str:
-        """The attributes."""
+        """Returns the attributes."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -119,7 +119,7 @@ class _AvgPool(Module):
         self.divisor_override = divisor_override
 
     def forward(self, input: Tensor) -> Tensor:
-        """The averages."""
+        """Returns the averages."""
         return type(self)._function(
             input,
             self.kernel_size,
@@ -131,7 +131,7 @@ class _AvgPool(Module):
         )
 
     def extra_repr(self) -> str:
-        """The attributes."""
+        """Returns the attributes."""
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
@@ -158,11 +158,11 @@ class _AdaptiveAvgPool(Module):
         self.output_size = output_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """The averages."""
+        """Returns the averages."""
         return type(self)._function(input, self.output_size)
 
     def extra_repr(self) -> str:
-        """The number of windows."""
+        """Returns the number of windows."""
         return f"output_size={self.output_size}"
 
 

@@ -242,7 +242,7 @@ class _Recurrent(Module):
         return input._replace(data=data), finals if self.kind == "LSTM" else finals[0]
 
     def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
-        """The outputs of the last layer at all times, and the last states of all layers.
+        """Returns the outputs of the last layer at all times, and the last states of all layers.
 
         Args:
             input: `(time, batch, input_size)`, with `batch_first` `(batch, time, input_size)`, without a batch

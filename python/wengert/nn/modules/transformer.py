@@ -137,7 +137,7 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """The sequence after the layer; masks as `MultiheadAttention` takes them."""
+        """Returns the sequence after the layer; masks as `MultiheadAttention` takes them."""
         attend = lambda x: self._attended(x, src_mask, src_key_padding_mask, is_causal)
         return self._around(src, [attend, self._fed])
 
@@ -184,7 +184,7 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """The sequence `tgt` after the layer, `memory` being the encoder's result."""
+        """Returns the sequence `tgt` after the layer, `memory` being the encoder's result."""
 
         def cross(x: Tensor) -> Tensor:
             attend = self.multihead_attn
@@ -232,7 +232,7 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """The sequence after all layers."""
+        """Returns the sequence after all layers."""
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, is_causal=bool(is_causal))
         return src if self.norm is None else self.norm(src)
@@ -261,7 +261,7 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """The sequence `tgt` after all layers."""
+        """Returns the sequence `tgt` after all layers."""
         for layer in self.layers:
             tgt = layer(
                 tgt,
@@ -343,7 +343,7 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """The decoder's result for `tgt`, shaped as that; `src` goes through the encoder."""
+        """Returns the decoder's result for `tgt`, shaped as that; `src` goes through the encoder."""
         if src.ndim != tgt.ndim or src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise wg.ShapeError(
                 f"Transformer: sequences of shapes {tuple(src.shape)} and {tuple(tgt.shape)}; both need as many axes, "
@@ -363,6 +363,8 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """What is added to scores so that position i sees positions up to i: minus infinity above the diagonal."""
+        """Returns what is added to scores so that position i sees positions up to i: minus infinity above the
+        diagonal.
+        """
         blocked = wg.ones(sz, sz, dtype=wg.bool, device=device).triu(1)
         return wg.zeros(sz, sz, dtype=dtype, device=device).masked_fill(blocked, -math.inf)

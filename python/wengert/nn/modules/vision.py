@@ -44,13 +44,13 @@ class Upsample(Module):
         self.align_corners, self.recompute_scale_factor = align_corners, recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """The resampled images."""
+        """Returns the resampled images."""
         return F.interpolate(
             input, self.size, self.scale_factor, self.mode, self.align_corners, self.recompute_scale_factor
         )
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Returns the settings."""
         which = f"size={self.size}" if self.size is not None else f"scale_factor={self.scale_factor}"
         return f"{which}, mode={self.mode!r}"
 
@@ -80,11 +80,11 @@ class PixelShuffle(Module):
         self.upscale_factor = upscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """The larger images."""
+        """Returns the larger images."""
         return F.pixel_shuffle(input, self.upscale_factor)
 
     def extra_repr(self) -> str:
-        """The factor."""
+        """Returns the factor."""
         return f"upscale_factor={self.upscale_factor}"
 
 
@@ -97,11 +97,11 @@ class PixelUnshuffle(Module):
         self.downscale_factor = downscale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """The smaller images."""
+        """Returns the smaller images."""
         return F.pixel_unshuffle(input, self.downscale_factor)
 
     def extra_repr(self) -> str:
-        """The factor."""
+        """Returns the factor."""
         return f"downscale_factor={self.downscale_factor}"
 
 
@@ -114,11 +114,11 @@ class ChannelShuffle(Module):
         self.groups = groups
 
     def forward(self, input: Tensor) -> Tensor:
-        """The channels in another order."""
+        """Returns the channels in another order."""
         return F.channel_shuffle(input, self.groups)
 
     def extra_repr(self) -> str:
-        """The number of groups."""
+        """Returns the number of groups."""
         return f"groups={self.groups}"
 
 
@@ -131,7 +131,7 @@ class PairwiseDistance(Module):
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """The distances of pairs."""
+        """Returns the distances of pairs."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
@@ -144,7 +144,7 @@ class CosineSimilarity(Module):
         self.dim, self.eps = dim, eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """The cosines."""
+        """Returns the cosines."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
@@ -184,7 +184,7 @@ class EmbeddingBag(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: Any, freeze: bool = True, **settings: Any) -> "EmbeddingBag":
-        """A layer around given values of shape (rows, features); not trained if `freeze`."""
+        """Makes a layer around given values of shape (rows, features); not trained if `freeze`."""
         values = wg.as_tensor(embeddings)
         layer = cls(values.shape[0], values.shape[1], _weight=values, **settings)
         layer.weight.requires_grad_(not freeze)
@@ -200,7 +200,7 @@ class EmbeddingBag(Module):
     def forward(
         self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
-        """One row per bag; see `nn.functional.embedding_bag`."""
+        """Returns one row per bag; see `nn.functional.embedding_bag`."""
         return F.embedding_bag(
             input,
             self.weight,

@@ -18,7 +18,7 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """The p-norm of the p-norms of all tensors, a 0-d tensor; 0 for none.
+    """Returns the p-norm of the p-norms of all tensors, a 0-d tensor; 0 for none.
 
     For p above 0 it is the p-norm of all elements together, `inf` the largest, `-inf` the smallest absolute
     value; 0 counts the tensors that have elements other than 0. `foreach` is accepted and changes nothing.
@@ -92,7 +92,7 @@ def clip_grad_norm_(
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """`clip_grad_norm_` with a total norm that is known already, such as one over several programs.
+    """Does what `clip_grad_norm_` does, with a total norm that is known already, such as one over several programs.
     `foreach` is accepted and changes nothing.
     """
     _clip(_gradients(parameters), max_norm, total_norm)

@@ -40,7 +40,7 @@ class _WeightNorm(Module):
         return v.norm(2, axes, keepdim=True) if axes else v.abs()
 
     def forward(self, g: Tensor, v: Tensor) -> Tensor:
-        """The weight."""
+        """Returns the weight."""
         return v * (g / self._length(v))
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -93,7 +93,7 @@ class _SpectralNorm(Module):
             self._v = normalize(matrix.T @ self._u, dim=0, eps=self.eps)
 
     def forward(self, weight: Tensor) -> Tensor:
-        """The weight over its largest singular value."""
+        """Returns the weight over its largest singular value."""
         if weight.ndim == 1:
             return normalize(weight, dim=0, eps=self.eps)
         matrix = self._matrix(weight)
@@ -103,7 +103,7 @@ class _SpectralNorm(Module):
         return weight / (self._u @ (matrix @ self._v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """The value itself: it is divided by its own largest singular value."""
+        """Returns the value itself: it is divided by its own largest singular value."""
         return value
 
 
@@ -156,7 +156,7 @@ class _Orthogonal(Module):
             self.register_buffer("base", None)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The orthonormal matrix."""
+        """Returns the orthonormal matrix."""
         wide = x.shape[-2] < x.shape[-1]
         x = x.mT if wide else x
         n, k = x.shape[-2:]
@@ -180,7 +180,7 @@ class _Orthogonal(Module):
         return q.mT if wide else q
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """What gives the orthonormal factor of `value`, which is `value` itself where that is orthonormal."""
+        """Returns what gives the orthonormal factor of `value`, which is `value` itself where that is orthonormal."""
         if not self.use_base:
             raise NotImplementedError("an orthogonal map with use_trivialization=False has no inverse")
         wide = value.shape[-2] < value.shape[-1]

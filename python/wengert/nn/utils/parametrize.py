@@ -36,7 +36,9 @@ class _Cache:
 
 @contextlib.contextmanager
 def cached() -> Iterator[None]:
-    """Inside, each parametrized attribute is computed once: for modules that read theirs many times in a forward."""
+    """Computes each parametrized attribute once inside its region: for modules that read theirs many times in a
+    forward.
+    """
     _Cache.depth += 1
     try:
         yield
@@ -108,7 +110,7 @@ class ParametrizationList(Module):
         return value if isinstance(value, Tensor) else tuple(value)
 
     def forward(self) -> Tensor:
-        """The value of the attribute."""
+        """Returns the value of the attribute."""
         first, *others = self._chain()
         value = first(*[self.__dict__[name] for name in self._originals])
         for module in others:
@@ -154,7 +156,7 @@ def _property(name: str) -> property:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Whether a module has parametrized attributes, or one of this name."""
+    """Tells whether a module has parametrized attributes, or one of this name."""
     parts = module.__dict__.get("parametrizations")
     if not isinstance(parts, ModuleDict):
         return False
@@ -162,7 +164,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """The class of a module before its attributes were parametrized."""
+    """Returns the class of a module before its attributes were parametrized."""
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 

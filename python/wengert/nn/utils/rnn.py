@@ -46,7 +46,7 @@ class PackedSequence(NamedTuple):
     unsorted_indices: Tensor | None = None
 
     def to(self, *args: Any, **kwargs: Any) -> "PackedSequence":
-        """The same with `data` converted or moved, and with the places where it is."""
+        """Returns the same with `data` converted or moved, and with the places where it is."""
         data = self.data.to(*args, **kwargs)
         if data.device == self.data.device:
             return self._replace(data=data)
@@ -58,31 +58,31 @@ class PackedSequence(NamedTuple):
         return self._replace(data=data, sorted_indices=order, unsorted_indices=back)
 
     def cpu(self) -> "PackedSequence":
-        """The same on the CPU."""
+        """Returns the same on the CPU."""
         return self.to("cpu")
 
     def float(self) -> "PackedSequence":
-        """The same with float32 `data`."""
+        """Returns the same with float32 `data`."""
         return self.to(_core.float32)
 
     def double(self) -> "PackedSequence":
-        """The same with float64 `data`."""
+        """Returns the same with float64 `data`."""
         return self.to(_core.float64)
 
     def half(self) -> "PackedSequence":
-        """The same with float16 `data`."""
+        """Returns the same with float16 `data`."""
         return self.to(_core.float16)
 
     def bfloat16(self) -> "PackedSequence":
-        """The same with bfloat16 `data`."""
+        """Returns the same with bfloat16 `data`."""
         return self.to(_core.bfloat16)
 
     def long(self) -> "PackedSequence":
-        """The same with int64 `data`."""
+        """Returns the same with int64 `data`."""
         return self.to(_core.int64)
 
     def int(self) -> "PackedSequence":
-        """The same with int32 `data`."""
+        """Returns the same with int32 `data`."""
         return self.to(_core.int32)
 
     @property
@@ -155,7 +155,7 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Padded sequences `(longest length, batch, *)`, and their lengths, in the order in which they were packed.
+    """Returns padded sequences `(longest length, batch, *)`, and their lengths, in the order in which they were packed.
 
     Args:
         sequence: from `pack_padded_sequence`, `pack_sequence` or a recurrent layer.
@@ -217,7 +217,7 @@ def pad_sequence(
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = False) -> list[Tensor]:
-    """The sequences `(length, *)` of a tensor padded on the right: the inverse of `pad_sequence`.
+    """Returns the sequences `(length, *)` of a tensor padded on the right: the inverse of `pad_sequence`.
 
     Raises:
         ValueError: lengths below 1, above that of the input, or of another number.
@@ -240,5 +240,5 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """The sequences `(length, *)` of a pack, in the order in which they were packed."""
+    """Returns the sequences `(length, *)` of a pack, in the order in which they were packed."""
     return unpad_sequence(*pad_packed_sequence(packed_sequences))

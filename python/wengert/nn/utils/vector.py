@@ -7,7 +7,7 @@ from wengert._core import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """All elements in one vector, in order; recorded."""
+    """Returns all elements in one vector, in order; recorded."""
     return wg.cat([param.reshape(-1) for param in parameters])
 
 

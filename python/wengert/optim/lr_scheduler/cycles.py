@@ -278,7 +278,7 @@ class CyclicLR(_Momenta):
         return base + (value_of_group("CyclicLR", "max_lr", self.max_lrs, i) - base) * height
 
     def state_dict(self) -> dict[str, Any]:
-        """The state; a `scale_fn` is saved if it is an object, by its attributes."""
+        """Returns the state; a `scale_fn` is saved if it is an object, by its attributes."""
         return {**super().state_dict(), "_scale_fn": state_of(self._scale_fn)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:

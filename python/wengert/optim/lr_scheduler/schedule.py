@@ -75,7 +75,9 @@ class LRScheduler:
         self._initial_step()
 
     def get_lr(self) -> list[Any]:
-        """The rates of step `last_epoch`, one per group; `get_last_lr` tells those that were set last."""
+        """Returns the rates of step `last_epoch`, one per group; `get_last_lr` tells those that were set
+        last.
+        """
         return [self._next(group, i) for i, group in enumerate(self.optimizer.param_groups)]
 
     def _next(self, group: Group, i: int) -> Any:
@@ -83,7 +85,7 @@ class LRScheduler:
         raise NotImplementedError(f"{type(self).__name__} has no get_lr")
 
     def get_last_lr(self) -> list[Any]:
-        """The rates that this schedule set last, one per group."""
+        """Returns the rates that this schedule set last, one per group."""
         return self._last_lr
 
     def step(self, epoch: Any = None) -> None:
@@ -108,7 +110,7 @@ class LRScheduler:
         self._last_lr = rates_of(self.optimizer)
 
     def state_dict(self) -> dict[str, Any]:
-        """Everything but the optimiser and functions."""
+        """Returns everything but the optimiser and functions."""
         return {k: v for k, v in self.__dict__.items() if k != "optimizer" and not callable(v)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
