@@ -1,5 +1,7 @@
 """What an editor completes without running the code: every public name, with its signature."""
 
+from collections.abc import Iterator
+
 import jedi
 import pytest
 
@@ -20,6 +22,14 @@ DEEP = {
     "wg.exp(wg.ones(2)).requires": "requires_grad",
     "wg.ones(2).max(0).ind": "indices",
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Keeps what jedi parsed from other processes: one that reads while another writes finds half a file."""
+    shared, jedi.settings.cache_directory = jedi.settings.cache_directory, str(tmp_path_factory.mktemp("jedi"))
+    yield
+    jedi.settings.cache_directory = shared
 
 
 def completions(text: str) -> set[str]:
