@@ -2,7 +2,8 @@
 //! in-place method `x.exp_()`, and the names that NumPy and PyTorch have besides.
 //!
 //! A function is a builtin that hands its arguments on to the method. Where the first one is no tensor, or
-//! where there is an `out`, `wengert._calls.general` takes the call.
+//! where there is an `out`, `wengert._calls.general` takes the call. The examples in the docstrings of the
+//! module's functions stand in `examples.txt`: below a name, what a session with the interpreter shows.
 
 use crate::ops::pointwise::binary::binary_table;
 use crate::ops::pointwise::unary::unary_table;
@@ -11,59 +12,18 @@ use pyo3::ffi::{self, PyMethodDef, PyMethodDefPointer, PyObject};
 use pyo3::panic::PanicException;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyString, PyType};
-use std::ffi::{CString, c_char};
+use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{null, null_mut};
 use std::sync::OnceLock;
 
 /// Methods that ask about a tensor, change it, or convert it: they are no functions.
-const METHODS_ONLY: &[&str] = &[
-    "backward",
-    "bfloat16",
-    "bool",
-    "byte",
-    "char",
-    "contiguous",
-    "cpu",
-    "data_ptr",
-    "dim",
-    "double",
-    "element_size",
-    "expand",
-    "expand_as",
-    "float",
-    "get_device",
-    "gpu",
-    "half",
-    "int",
-    "is_contiguous",
-    "item",
-    "long",
-    "ndimension",
-    "nelement",
-    "new_empty",
-    "new_full",
-    "new_ones",
-    "new_tensor",
-    "new_zeros",
-    "numpy",
-    "polygamma",
-    "register_hook",
-    "register_post_accumulate_grad_hook",
-    "repeat",
-    "reshape_as",
-    "retain_grad",
-    "short",
-    "storage_offset",
-    "stride",
-    "to",
-    "to_device",
-    "tolist",
-    "type",
-    "type_as",
-    "view",
-    "view_as",
-];
+const METHODS_ONLY: &str = "\
+    backward bfloat16 bool byte char contiguous cpu data_ptr dim double element_size expand expand_as \
+    float get_device gpu half int is_contiguous item long ndimension nelement new_empty new_full \
+    new_ones new_tensor new_zeros numpy polygamma register_hook register_post_accumulate_grad_hook \
+    repeat reshape_as retain_grad short storage_offset stride to to_device tolist type type_as view \
+    view_as";
 
 /// Functions whose results are no tensors, or views: they take no `out`.
 const WITHOUT_OUT: &[&str] = &[
@@ -219,13 +179,40 @@ fn leaked(text: String) -> PyResult<*const c_char> {
 }
 
 /// A definition that lives for ever, documented with the signature that the interpreter reads off it.
-fn definition(name: &str, entry: Entry, signature: &str, doc: &str) -> PyResult<*mut PyMethodDef> {
+fn definition(
+    name: &str, entry: PyMethodDefPointer, flags: c_int, signature: &str, doc: &str,
+) -> PyResult<*mut PyMethodDef> {
     Ok(Box::leak(Box::new(PyMethodDef {
         ml_name: leaked(name.to_string())?,
-        ml_meth: PyMethodDefPointer { PyCFunctionWithKeywords: entry },
-        ml_flags: ffi::METH_VARARGS | ffi::METH_KEYWORDS,
+        ml_meth: entry,
+        ml_flags: flags,
         ml_doc: leaked(format!("{name}{signature}\n--\n\n{doc}"))?,
     })))
+}
+
+/// What [`definition`] takes of a function of positional and named arguments.
+fn with_keywords(entry: Entry) -> (PyMethodDefPointer, c_int) {
+    let flags = ffi::METH_VARARGS | ffi::METH_KEYWORDS;
+    (PyMethodDefPointer { PyCFunctionWithKeywords: entry }, flags)
+}
+
+/// Puts another in the place of the builtin `name`: the same function, with `example` behind its docstring.
+fn show(m: &Bound<'_, PyModule>, name: &str, example: &str) -> PyResult<()> {
+    let old = m.getattr(name)?;
+    let doc = format!("{}\n\nExample:\n{example}", text(&old, "__doc__")?.trim_end());
+    let (object, home) = (old.getattr("__self__")?, old.getattr("__module__")?);
+    // SAFETY: the interpreter says of a builtin what it was made of, and raises for another object.
+    let (entry, flags) =
+        unsafe { (ffi::PyCFunction_GetFunction(old.as_ptr()), ffi::PyCFunction_GetFlags(old.as_ptr())) };
+    let Some(entry) = entry else { return Err(PyErr::fetch(m.py())) };
+    let entry = PyMethodDefPointer { PyCFunction: entry };
+    let definition = definition(name, entry, flags, &text(&old, "__text_signature__")?, &doc)?;
+    // SAFETY: the definition lives for ever, and the flags say how its function is called.
+    let made = unsafe {
+        let made = ffi::PyCFunction_NewEx(definition, object.as_ptr(), home.as_ptr());
+        Bound::from_owned_ptr_or_err(m.py(), made)?
+    };
+    m.add(name, made)
 }
 
 /// A builtin of the module `wengert` that calls `method`.
@@ -257,7 +244,8 @@ fn function<'py>(
         tensor: py.get_type::<PyTensor>().unbind(),
         out: PyString::intern(py, "out").unbind(),
     };
-    let definition = definition(name, call, signature, doc)?;
+    let (entry, flags) = with_keywords(call);
+    let definition = definition(name, entry, flags, signature, doc)?;
     // SAFETY: both definitions live for ever; the state of the new module has room for a pointer, and nothing
     // reads it before it is set.
     unsafe {
@@ -298,7 +286,9 @@ fn follow<'py>(
     if let Some(entry) = of_one.or_else(|| form(BINARY)).or_else(|| form(OTHERS))
         && !tensor.hasattr(own)?
     {
-        let definition = definition(own, entry, signature, &format!("Computes `{name}` in place."))?;
+        let (entry, flags) = with_keywords(entry);
+        let doc = format!("Computes `{name}` in place.");
+        let definition = definition(own, entry, flags, signature, &doc)?;
         // SAFETY: the definition lives for ever, and its function takes tensors.
         let made = unsafe { ffi::PyDescr_NewMethod(tensor.as_type_ptr(), definition) };
         // SAFETY: a new object, or null with an error set.
@@ -307,7 +297,7 @@ fn follow<'py>(
     if (of_one.is_some() || IN_PLACE_FUNCTIONS.contains(&name)) && tensor.hasattr(own)? {
         of_in_place(m, own, signature)?;
     }
-    if METHODS_ONLY.contains(&name) || m.hasattr(name)? {
+    if METHODS_ONLY.split(' ').any(|only| only == name) || m.hasattr(name)? {
         return Ok(method.clone());
     }
     let made = function(name, method, &of_function(name, signature), &text(method, "__doc__")?)?;
@@ -346,6 +336,13 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
                     m.add(alias.as_str(), function(&alias, &method, &own, &text(&method, "__doc__")?)?)?;
                 }
             }
+        }
+    }
+    for block in include_str!("examples.txt").trim_end().split("\n\n") {
+        let (name, example) = block.split_once('\n').unwrap_or((block, ""));
+        show(m, name, example)?;
+        for (alias, _) in ALIASES.iter().filter(|(_, own)| *own == name) {
+            show(m, alias, &example.replace(&format!("wg.{name}("), &format!("wg.{alias}(")))?;
         }
     }
     m.add_function(wrap_pyfunction!(_method, m)?)

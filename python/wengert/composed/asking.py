@@ -42,6 +42,10 @@ def is_nonzero(input: Tensor) -> builtins.bool:
 
     Raises:
         ValueError: there is not exactly one element.
+
+    Example:
+        >>> wg.is_nonzero(wg.tensor([3.0]))
+        True
     """
     if input.numel() != 1:
         raise ValueError(
@@ -52,7 +56,12 @@ def is_nonzero(input: Tensor) -> builtins.bool:
 
 @method
 def is_signed(input: Tensor) -> builtins.bool:
-    """Tells whether the dtype has negative numbers."""
+    """Tells whether the dtype has negative numbers.
+
+    Example:
+        >>> wg.is_signed(wg.tensor([1, 2]))
+        True
+    """
     return input.dtype not in (_core.bool, _core.uint8, _core.uint16, _core.uint32, _core.uint64)
 
 
@@ -69,7 +78,12 @@ def is_tensor(obj: Any) -> builtins.bool:
 
 @method
 def is_same_size(input: Tensor, other: Any) -> builtins.bool:
-    """Tells whether both have one shape."""
+    """Tells whether both have one shape.
+
+    Example:
+        >>> wg.is_same_size(wg.zeros(2, 3), wg.zeros(3, 2))
+        False
+    """
     return tuple(input.shape) == tuple(operand("is_same_size", other).shape)
 
 

@@ -78,7 +78,12 @@ def det(input: Tensor) -> Tensor:
 
 @method
 def slogdet(input: Tensor) -> _functions.SignAndLog:
-    """Returns the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
+    """Returns the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`.
+
+    Example:
+        >>> wg.slogdet(wg.tensor([[2.0, 0.0], [0.0, -3.0]])).sign
+        tensor(-1.)
+    """
     return _functions.slogdet(input)
 
 
@@ -114,13 +119,24 @@ def inverse(input: Tensor) -> Tensor:
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """Returns the Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See
     `linalg.pinv`.
+
+    Example:
+        >>> wg.pinverse(wg.tensor([[2.0, 0.0], [0.0, 0.0]]))
+        tensor([[0.5, 0.0],
+                [0.0, 0.0]])
     """
     return _solve.pinv(input, rtol=rcond)
 
 
 @method
 def matrix_exp(input: Tensor) -> Tensor:
-    """Returns the exponential of matrices; see `linalg.matrix_exp`."""
+    """Returns the exponential of matrices; see `linalg.matrix_exp`.
+
+    Example:
+        >>> wg.matrix_exp(wg.tensor([[0.0, 1.0], [0.0, 0.0]]))
+        tensor([[1., 1.],
+                [0., 1.]])
+    """
     return _functions.matrix_exp(input)
 
 
@@ -138,7 +154,13 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
 
 @method
 def qr(input: Tensor, some: bool = True) -> _decompose.QrParts:
-    """Returns `Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
+    """Returns `Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`.
+
+    Example:
+        >>> q, r = wg.qr(wg.tensor([[3.0, 1.0], [4.0, 2.0]]))
+        >>> wg.allclose(q @ r, wg.tensor([[3.0, 1.0], [4.0, 2.0]]), atol=1e-6)
+        True
+    """
     return _decompose.qr(input, "reduced" if some else "complete")
 
 
@@ -146,6 +168,10 @@ def qr(input: Tensor, some: bool = True) -> _decompose.QrParts:
 def svd(input: Tensor, some: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """Returns `U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`,
     `U` and `V` are square.
+
+    Example:
+        >>> wg.svd(wg.tensor([[3.0, 0.0], [0.0, 4.0]]))[1]
+        tensor([4., 3.])
     """
     u, s, vh = _decompose.svd(input, not some)
     return u, s, vh.mH

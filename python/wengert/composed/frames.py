@@ -132,6 +132,12 @@ def istft(
 
     Raises:
         ValueError: windows that leave elements uncovered, whose values nothing tells.
+
+    Example:
+        >>> wave = wg.sin(wg.linspace(0.0, 6.0, 64))
+        >>> spectrum = wg.stft(wave, 16, return_complex=True, window=wg.hann_window(16))
+        >>> wg.allclose(wg.istft(spectrum, 16, window=wg.hann_window(16)), wave, atol=1e-5)
+        True
     """
     if input.ndim not in (2, 3) or not input.is_complex():
         raise _core.ShapeError(

@@ -233,7 +233,12 @@ def float_power(input: Tensor, exponent: Any) -> Tensor:
 
 @method
 def positive(input: Tensor) -> Tensor:
-    """Returns the tensor itself, as `+x`."""
+    """Returns the tensor itself, as `+x`.
+
+    Example:
+        >>> wg.positive(wg.tensor([1.0, -2.0]))
+        tensor([ 1., -2.])
+    """
     return input
 
 

@@ -120,7 +120,13 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 
 @method
 def unfold(input: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
-    """Returns windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
+    """Returns windows of `size` elements every `step` along an axis; the window is a new last axis. A copy.
+
+    Example:
+        >>> wg.unfold(wg.arange(5), 0, 3, 2)
+        tensor([[0, 1, 2],
+                [2, 3, 4]])
+    """
     x, axis = on_axis("unfold", input, dimension)
     length = x.shape[axis]
     if not 0 <= size <= length or step < 1:

@@ -88,13 +88,23 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 @method
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits along the first axis of a tensor with at least two; see `tensor_split`."""
+    """Splits along the first axis of a tensor with at least two; see `tensor_split`.
+
+    Example:
+        >>> wg.vsplit(wg.tensor([[1, 2], [3, 4]]), 2)
+        (tensor([[1, 2]]), tensor([[3, 4]]))
+    """
     return _even("vsplit", input, indices_or_sections, 0, 2)
 
 
 @method
 def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
-    """Splits along the third axis; see `tensor_split`."""
+    """Splits along the third axis; see `tensor_split`.
+
+    Example:
+        >>> [part.shape for part in wg.dsplit(wg.zeros(2, 2, 4), 2)]
+        [(2, 2, 2), (2, 2, 2)]
+    """
     return _even("dsplit", input, indices_or_sections, 2, 3)
 
 
@@ -139,7 +149,13 @@ def flipud(input: Tensor) -> Tensor:
 
 @method
 def adjoint(input: Tensor) -> Tensor:
-    """Returns the conjugate transposes of the matrices in the last two axes."""
+    """Returns the conjugate transposes of the matrices in the last two axes.
+
+    Example:
+        >>> wg.adjoint(wg.tensor([[1.0, 2j], [0.0, 1.0]]))
+        tensor([[1.-0.j, 0.-0.j],
+                [0.-2.j, 1.-0.j]])
+    """
     return input.mH
 
 
