@@ -57,6 +57,10 @@ def tensordot(a: Any, b: Any, dims: Any = 2) -> Tensor:
         ShapeError: axes of different lengths, more of them than there are.
         TypeError: `dims` that is neither a number nor a pair of lists.
         ValueError: a negative number, lists of different lengths, an axis twice.
+
+    Example:
+        >>> wg.tensordot(wg.ones(2, 3), wg.ones(3, 4), dims=1).shape
+        (2, 4)
     """
     a, b = operands("tensordot", (a, b))
     left, right = _summed_axes(a, b, dims)

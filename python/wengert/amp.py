@@ -34,6 +34,11 @@ class GradScaler:
         ValueError: for a `device` that names none, and factors out of range.
         TypeError: for a `device` that is no string.
         RuntimeError: if used in another order, or if a gradient to unscale is float16.
+
+    Example:
+        >>> scaler = wg.amp.GradScaler(init_scale=1024.0)
+        >>> scaler.scale(wg.tensor(2.0))
+        tensor(2048.)
     """
 
     def __init__(

@@ -29,12 +29,22 @@ __all__ = [
 
 
 def is_available() -> bool:
-    """Tells whether there is a GPU; never raises."""
+    """Tells whether there is a GPU; never raises.
+
+    Example:
+        >>> wg.gpu.is_available() == (wg.gpu.device_count() > 0)
+        True
+    """
     return _core._gpu_is_available()
 
 
 def device_count() -> int:
-    """Returns how many GPUs there are: `gpu:0` to `gpu:{n - 1}`."""
+    """Returns how many GPUs there are: `gpu:0` to `gpu:{n - 1}`.
+
+    Example:
+        >>> wg.gpu.device_count() >= 0
+        True
+    """
     return _core._gpu_device_count()
 
 
@@ -43,6 +53,10 @@ def adapters() -> list[str]:
 
     A software adapter is listed where there is no hardware. `is_available()` and `device_count()` do not
     count it unless the environment variable `WENGERT_GPU=software` asks for it.
+
+    Example:
+        >>> isinstance(wg.gpu.adapters(), list)
+        True
     """
     return _core._gpu_adapters()
 

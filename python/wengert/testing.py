@@ -126,5 +126,11 @@ def gradcheck(
 def gradgradcheck(
     function: Callable[..., Any], inputs: Any, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3
 ) -> bool:
-    """Applies `autograd.gradgradcheck` to reverse over reverse and forward over reverse mode."""
+    """Applies `autograd.gradgradcheck` to reverse over reverse and forward over reverse mode.
+
+    Example:
+        >>> x = wg.tensor([0.5], dtype=wg.float64, requires_grad=True)
+        >>> wg.testing.gradgradcheck(wg.sin, (x,))
+        True
+    """
     return check_twice(function, inputs, eps=eps, atol=atol, rtol=rtol, check_fwd_over_rev=True)

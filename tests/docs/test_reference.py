@@ -79,6 +79,32 @@ def test_docstrings_of_functions_begin_with_a_verb() -> None:
     assert {name: word for name, word in words.items() if word in nouns.split()} == {}
 
 
+# What has no example: what needs a GPU or a window, what only tells an error, and the classes of results.
+WITHOUT_EXAMPLE = """
+    autograd.function.once_differentiable gpu.ceilings gpu.empty_cache gpu.info gpu.memory_stats gpu.synchronize
+    plot.require_matplotlib plot.training tree.register_pytree_node
+""".split()
+
+
+HOMES = ("wengert.nn.", "wengert.optim.")
+
+
+def test_functions_layers_and_optimisers_have_examples() -> None:
+    # Functions of `wengert.numpy` are those of the package; an in-place form says which function it computes.
+    shown = {
+        full
+        for full in DOCUMENTED
+        if (value := reference.resolve(full))
+        and (inspect.isroutine(value) or (inspect.isclass(value) and full.startswith(HOMES)))
+        and not full.startswith(("wengert.Tensor.", "wengert.numpy."))
+        and not full.endswith("_")
+    }
+    assert len(shown) > 850
+    bare = {full for full in shown if ">>>" not in (reference.resolve(full).__doc__ or "")}
+    classes = {"wengert.nn.utils.parametrize.ParametrizationList", "wengert.nn.utils.rnn.PackedSequence"}
+    assert bare - classes == {f"wengert.{name}" for name in WITHOUT_EXAMPLE}
+
+
 EXAMPLES = {name: value for name, value in ALL.values() if ">>>" in str(getattr(value, "__doc__", ""))}
 EXAMPLES["wengert"] = wg
 

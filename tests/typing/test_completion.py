@@ -27,7 +27,10 @@ DEEP = {
 @pytest.fixture(autouse=True, scope="module")
 def cache_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Keeps what jedi parsed from other processes: one that reads while another writes finds half a file."""
-    shared, jedi.settings.cache_directory = jedi.settings.cache_directory, str(tmp_path_factory.mktemp("jedi"))
+    shared, jedi.settings.cache_directory = (
+        jedi.settings.cache_directory,
+        str(tmp_path_factory.mktemp("jedi")),
+    )
     yield
     jedi.settings.cache_directory = shared
 

@@ -205,6 +205,12 @@ def backward(
         create_graph: record the backward itself, for higher derivatives.
         inputs: the tensors to accumulate into; all leaves by default. Results of operations keep their gradient as
             after `retain_grad()`.
+
+    Example:
+        >>> x = wg.tensor([1.0, 2.0], requires_grad=True)
+        >>> wg.autograd.backward([x.sum(), (x * x).sum()])
+        >>> x.grad
+        tensor([3., 5.])
     """
     roots = _list(tensors, "backward: tensors")
     seeds = _cotangents("backward", "tensors", roots, grad_tensors)

@@ -78,12 +78,22 @@ def restore(before: int) -> None:
 def is_anomaly_enabled() -> bool:
     """Tells whether anomaly detection is on in this thread: lines are kept, and values looked at unless
     `check_nan=False`.
+
+    Example:
+        >>> wg.autograd.anomaly.is_anomaly_enabled()
+        False
     """
     return bool(_core._get_debug_modes() & ENABLED)
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Tells whether anomaly detection looks at values in this thread."""
+    """Tells whether anomaly detection looks at values in this thread.
+
+    Example:
+        >>> with wg.autograd.detect_anomaly(check_nan=False):
+        ...     print(wg.autograd.anomaly.is_anomaly_check_nan_enabled())
+        False
+    """
     return bool(_core._get_debug_modes() & CHECK)
 
 
@@ -91,6 +101,11 @@ class set_detect_anomaly(Region):
     """Turns anomaly detection on or off in this thread, at once; as a context, until its end.
 
     See `detect_anomaly` for what it does.
+
+    Example:
+        >>> with wg.autograd.anomaly.set_detect_anomaly(True):
+        ...     print(wg.autograd.anomaly.is_anomaly_enabled())
+        True
     """
 
     def __init__(self, mode: bool, check_nan: bool = True, forward: bool = False) -> None:

@@ -64,6 +64,11 @@ def jacobian(
         create_graph: keep the result on the tape.
         vectorize: accepted; all rows, or columns, are always one batch.
         strategy: `"reverse-mode"` (rows, `jacrev`) or `"forward-mode"` (columns, `jacfwd`).
+
+    Example:
+        >>> wg.autograd.functional.jacobian(lambda x: x**2, wg.tensor([1.0, 2.0]))
+        tensor([[2., 0.],
+                [0., 4.]])
     """
     import wengert as wg
 
@@ -85,6 +90,11 @@ def hessian(
     """Returns the Hessian of a function with one element: per pair of inputs a tensor with the axes of both.
 
     The arguments are those of `jacobian`; `outer_jacobian_strategy` says how its gradient is differentiated.
+
+    Example:
+        >>> wg.autograd.functional.hessian(lambda x: (x**3).sum(), wg.tensor([1.0, 2.0]))
+        tensor([[ 6.,  0.],
+                [ 0., 12.]])
     """
     import wengert as wg
 
@@ -115,6 +125,10 @@ def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) 
     Args:
         v: of the shapes of the outputs; it may be left out where that is one element.
         create_graph: keep the results on the tape.
+
+    Example:
+        >>> wg.autograd.functional.vjp(lambda x: x**2, wg.tensor([1.0, 2.0]), wg.ones(2))
+        (tensor([1., 4.]), tensor([2., 4.]))
     """
     import wengert as wg
 
@@ -129,6 +143,10 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) 
     Args:
         v: of the shapes of the inputs; it may be left out where that is one element.
         create_graph: keep the results on the tape.
+
+    Example:
+        >>> wg.autograd.functional.jvp(lambda x: x**2, wg.tensor([1.0, 2.0]), wg.ones(2))
+        (tensor([1., 4.]), tensor([2., 4.]))
     """
     import wengert as wg
 
@@ -138,6 +156,10 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
     """Returns the value of a function with one element, and the product of its Hessian with `v`, of the
     shapes of the inputs.
+
+    Example:
+        >>> wg.autograd.functional.hvp(lambda x: (x**3).sum(), wg.tensor([1.0, 2.0]), wg.ones(2))
+        (tensor(9.), tensor([ 6., 12.]))
     """
     import wengert as wg
 
@@ -151,6 +173,10 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) -> tuple[Any, Any]:
     """Returns the value of a function with one element, and the product of `v` with its Hessian, by two
     reverse passes.
+
+    Example:
+        >>> wg.autograd.functional.vhp(lambda x: (x**3).sum(), wg.tensor([1.0, 2.0]), wg.ones(2))
+        (tensor(9.), tensor([ 6., 12.]))
     """
     import wengert as wg
 

@@ -102,6 +102,14 @@ class save_on_cpu(saved_tensors_hooks):
 
     Args:
         pin_memory: accepted for PyTorch's sake; transfers use wgpu's own staging buffers.
+
+    Example:
+        >>> x = wg.ones(2, requires_grad=True)
+        >>> with wg.autograd.graph.save_on_cpu():
+        ...     y = (x * x).sum()
+        >>> y.backward()
+        >>> x.grad
+        tensor([2., 2.])
     """
 
     def __init__(self, pin_memory: bool = False) -> None:

@@ -22,6 +22,10 @@ def _set(on: bool) -> bool:
 def is_ieee_gradients_enabled() -> bool:
     """Tells whether derivatives computed in this thread follow IEEE arithmetic to the letter; see
     `ieee_gradients`.
+
+    Example:
+        >>> wg.is_ieee_gradients_enabled()
+        False
     """
     return bool(_core._get_debug_modes() & STRICT)
 

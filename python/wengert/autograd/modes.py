@@ -117,7 +117,15 @@ class no_grad(_Recording):
 
 
 class enable_grad(_Recording):
-    """Turns recording on again inside `no_grad`; a context and a decorator."""
+    """Turns recording on again inside `no_grad`; a context and a decorator.
+
+    Example:
+        >>> x = wg.ones(2, requires_grad=True)
+        >>> with wg.no_grad(), wg.enable_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        True
+    """
 
     enabled = True
 
@@ -165,7 +173,15 @@ class inference_mode(Region):
 
 
 class set_grad_enabled(Region):
-    """Turns recording on or off, at once; as a context, until its end."""
+    """Turns recording on or off, at once; as a context, until its end.
+
+    Example:
+        >>> x = wg.ones(2, requires_grad=True)
+        >>> with wg.set_grad_enabled(False):
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
 
     def __init__(self, mode: bool) -> None:
         """On where `mode` is true."""

@@ -72,7 +72,12 @@ def get_device(input: Tensor) -> int:
 
 
 def is_tensor(obj: Any) -> builtins.bool:
-    """Tells whether an object is a tensor."""
+    """Tells whether an object is a tensor.
+
+    Example:
+        >>> wg.is_tensor(wg.ones(2)), wg.is_tensor([1.0, 1.0])
+        (True, False)
+    """
     return isinstance(obj, Tensor)
 
 

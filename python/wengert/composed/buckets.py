@@ -152,6 +152,10 @@ def histogram(
 
     Returns:
         The pair (hist, bin_edges).
+
+    Example:
+        >>> wg.histogram(wg.tensor([1.0, 2.0, 1.5]), 2)
+        Histogram(hist=tensor([1., 2.]), bin_edges=tensor([1.0, 1.5, 2.0]))
     """
     x = floating("histogram", input).detach().reshape(-1)
     if isinstance(bins, Tensor):

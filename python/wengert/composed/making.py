@@ -201,7 +201,12 @@ def random_(input: Tensor, low: int, high: int | None = None) -> Tensor:
 def randint_like(
     input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
-    """Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`."""
+    """Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`.
+
+    Example:
+        >>> wg.randint_like(wg.zeros(2, 3), 10).shape
+        (2, 3)
+    """
     low, high = (0, low) if high is None else (low, high)
     device = input.device if device is None else device
     return _core.randint(low, high, tuple(input.shape), device=device).to(dtype or input.dtype)
@@ -266,5 +271,10 @@ def linspace(
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """Makes a number a 0-d tensor, of float32 unless told otherwise."""
+    """Makes a number a 0-d tensor, of float32 unless told otherwise.
+
+    Example:
+        >>> wg.scalar_tensor(2.5)
+        tensor(2.5)
+    """
     return _core.tensor(s, dtype=dtype or _core.float32, device=device, requires_grad=requires_grad)

@@ -34,12 +34,22 @@ __all__ = [
 
 
 def real(input: Any) -> Tensor:
-    """Returns the real part; of a real tensor the tensor itself."""
+    """Returns the real part; of a real tensor the tensor itself.
+
+    Example:
+        >>> wg.real(wg.tensor([1 + 2j]))
+        tensor([1.])
+    """
     return operand("real", input).real
 
 
 def imag(input: Any) -> Tensor:
-    """Returns the imaginary part of a complex tensor. Real ones raise TypeError."""
+    """Returns the imaginary part of a complex tensor. Real ones raise TypeError.
+
+    Example:
+        >>> wg.imag(wg.tensor([1 + 2j]))
+        tensor([2.])
+    """
     return operand("imag", input).imag
 
 
@@ -47,6 +57,10 @@ def polygamma(n: int, input: Any) -> Tensor:
     """Returns the derivative of order `n` of the digamma function, `n` from 0 to 20.
 
     NaN or infinite at integers that are not positive.
+
+    Example:
+        >>> wg.polygamma(1, wg.tensor([1.0, 2.0]))
+        tensor([1.6449, 0.6449])
     """
     return operand("polygamma", input).polygamma(n)
 

@@ -27,7 +27,12 @@ __all__ = [
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
-    """Sums of products in Einstein's notation, as in NumPy; see `wengert._einsum`."""
+    """Sums of products in Einstein's notation, as in NumPy; see `wengert._einsum`.
+
+    Example:
+        >>> wg.einsum("ij,j->i", wg.tensor([[1.0, 2.0], [3.0, 4.0]]), wg.tensor([1.0, 1.0]))
+        tensor([3., 7.])
+    """
     from wengert._einsum import einsum as implementation
 
     return implementation(equation, *operands)

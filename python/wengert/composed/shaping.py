@@ -190,12 +190,22 @@ def _at_least(name: str, rank: int, tensors: Any) -> Any:
 
 
 def atleast_1d(*tensors: Any) -> Any:
-    """Returns numbers as vectors of one element, everything else as it is."""
+    """Returns numbers as vectors of one element, everything else as it is.
+
+    Example:
+        >>> wg.atleast_1d(wg.tensor(3.0))
+        tensor([3.])
+    """
     return _at_least("atleast_1d", 1, tensors)
 
 
 def atleast_2d(*tensors: Any) -> Any:
-    """Returns numbers and vectors as matrices of one row, everything else as it is."""
+    """Returns numbers and vectors as matrices of one row, everything else as it is.
+
+    Example:
+        >>> wg.atleast_2d(wg.tensor([1.0, 2.0]))
+        tensor([[1., 2.]])
+    """
     return _at_least("atleast_2d", 2, tensors)
 
 

@@ -45,7 +45,13 @@ def fft_of_pairs(pairs: Any, n: int | None = None, dim: int = -1, norm: str | No
 
 
 def ifft_of_pairs(pairs: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Returns the inverse of `fft_of_pairs`: `x[t] = sum(y[k] * exp(2 pi i t k / n)) / n`."""
+    """Returns the inverse of `fft_of_pairs`: `x[t] = sum(y[k] * exp(2 pi i t k / n)) / n`.
+
+    Example:
+        >>> wg.fft.ifft_of_pairs(wg.fft.fft_of_pairs(wg.tensor([[1.0, 0.0], [2.0, 0.0]])))
+        tensor([[1., 0.],
+                [2., 0.]])
+    """
     pairs = operand("ifft_of_pairs", pairs)
     return transform("ifft_of_pairs", pairs, _axis("ifft_of_pairs", pairs, dim, True), n, norm, True)
 
@@ -53,12 +59,23 @@ def ifft_of_pairs(pairs: Any, n: int | None = None, dim: int = -1, norm: str | N
 def rfft_to_pairs(x: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """Returns the first `n // 2 + 1` elements of the transform of real numbers, as pairs; the others are
     their conjugates.
+
+    Example:
+        >>> wg.fft.rfft_to_pairs(wg.tensor([1.0, 2.0, 3.0, 4.0]))
+        tensor([[10.,  0.],
+                [-2.,  2.],
+                [-2.,  0.]])
     """
     x = operand("rfft_to_pairs", x)
     return of_real("rfft_to_pairs", x, _axis("rfft_to_pairs", x, dim, False), n, norm)
 
 
 def irfft_of_pairs(pairs: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Returns the inverse of `rfft_to_pairs`: `n` real numbers, by default `2 * (length - 1)`."""
+    """Returns the inverse of `rfft_to_pairs`: `n` real numbers, by default `2 * (length - 1)`.
+
+    Example:
+        >>> wg.fft.irfft_of_pairs(wg.fft.rfft_to_pairs(wg.tensor([1.0, 2.0, 3.0, 4.0])))
+        tensor([1., 2., 3., 4.])
+    """
     pairs = operand("irfft_of_pairs", pairs)
     return to_real("irfft_of_pairs", pairs, _axis("irfft_of_pairs", pairs, dim, True), n, norm)

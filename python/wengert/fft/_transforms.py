@@ -113,6 +113,10 @@ def hfft(
 ) -> Tensor:
     """Returns the transform of numbers that are conjugates of each other around 0, given by their first half:
     `n` real numbers, by default `2 * (length - 1)`.
+
+    Example:
+        >>> wg.fft.hfft(wg.tensor([1.0, 2.0, 3.0]))
+        tensor([ 8., -2.,  0., -2.])
     """
     pairs = _pairs("hfft", input)
     along = _axis("hfft", pairs.ndim - 1, one_of(dim, axis, -1))
@@ -122,7 +126,12 @@ def hfft(
 def ihfft(
     input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
 ) -> Tensor:
-    """Returns the inverse of `hfft`: the first half of the inverse transform of real numbers."""
+    """Returns the inverse of `hfft`: the first half of the inverse transform of real numbers.
+
+    Example:
+        >>> wg.fft.ihfft(wg.tensor([1.0, 2.0, 3.0, 2.0]))
+        tensor([ 2.0+0.j, -0.5+0.j,  0.0+0.j])
+    """
     x = _real("ihfft", input)
     along = _axis("ihfft", x.ndim, one_of(dim, axis, -1))
     return _core.view_as_complex(of_real("ihfft", x, along, n, norm, inverse=True))
@@ -156,7 +165,13 @@ def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *,
 
 
 def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None) -> Tensor:
-    """Returns the inverse of `fftn`."""
+    """Returns the inverse of `fftn`.
+
+    Example:
+        >>> wg.fft.ifftn(wg.fft.fftn(wg.tensor([[1.0, 2.0], [3.0, 4.0]]))).real
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     return _several("ifftn", input, s, dim if axes is None else axes, norm, True)
 
 
@@ -190,7 +205,13 @@ def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *
 def irfftn(
     input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """Returns the inverse of `rfftn`: real numbers; the last axis has by default `2 * (length - 1)`."""
+    """Returns the inverse of `rfftn`: real numbers; the last axis has by default `2 * (length - 1)`.
+
+    Example:
+        >>> wg.fft.irfftn(wg.fft.rfftn(wg.tensor([[1.0, 2.0], [3.0, 4.0]])))
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     pairs = _pairs("irfftn", input)
     plan = _plan("irfftn", pairs.ndim - 1, s, dim if axes is None else axes)
     if not plan:
@@ -216,7 +237,13 @@ def fft2(
 def ifft2(
     input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """Returns `ifftn` along two axes, by default the last."""
+    """Returns `ifftn` along two axes, by default the last.
+
+    Example:
+        >>> wg.fft.ifft2(wg.fft.fft2(wg.tensor([[1.0, 2.0], [3.0, 4.0]]))).real
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     return ifftn(input, s, dim, norm, axes=axes)
 
 
@@ -236,12 +263,23 @@ def rfft2(
 def irfft2(
     input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """Returns `irfftn` along two axes, by default the last."""
+    """Returns `irfftn` along two axes, by default the last.
+
+    Example:
+        >>> wg.fft.irfft2(wg.fft.rfft2(wg.tensor([[1.0, 2.0], [3.0, 4.0]])))
+        tensor([[1., 2.],
+                [3., 4.]])
+    """
     return irfftn(input, s, dim, norm, axes=axes)
 
 
 def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *, axes: Any = None) -> Tensor:
-    """Returns `hfft` along the last of several axes, after `fft` along the others: real numbers; see `fftn`."""
+    """Returns `hfft` along the last of several axes, after `fft` along the others: real numbers; see `fftn`.
+
+    Example:
+        >>> wg.fft.hfftn(wg.ones(2, 3)).shape
+        (2, 4)
+    """
     pairs = _pairs("hfftn", input)
     plan = _plan("hfftn", pairs.ndim - 1, s, dim if axes is None else axes)
     if not plan:
@@ -256,6 +294,10 @@ def ihfftn(
 ) -> Tensor:
     """Returns the inverse of `hfftn`: `ihfft` of real numbers along the last of several axes, and `ifft`
     along the others.
+
+    Example:
+        >>> wg.fft.ihfftn(wg.ones(2, 4)).shape
+        (2, 3)
     """
     x = _real("ihfftn", input)
     plan = _plan("ihfftn", x.ndim, s, dim if axes is None else axes)
@@ -270,12 +312,22 @@ def ihfftn(
 def hfft2(
     input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """Returns `hfftn` along two axes, by default the last."""
+    """Returns `hfftn` along two axes, by default the last.
+
+    Example:
+        >>> wg.fft.hfft2(wg.ones(2, 3)).shape
+        (2, 4)
+    """
     return hfftn(input, s, dim, norm, axes=axes)
 
 
 def ihfft2(
     input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None, *, axes: Any = None
 ) -> Tensor:
-    """Returns `ihfftn` along two axes, by default the last."""
+    """Returns `ihfftn` along two axes, by default the last.
+
+    Example:
+        >>> wg.fft.ihfft2(wg.ones(2, 4)).shape
+        (2, 3)
+    """
     return ihfftn(input, s, dim, norm, axes=axes)

@@ -99,6 +99,11 @@ def lu_factor(A: Any, *, pivot: bool = True) -> LuFactors:
 
     Raises:
         ValueError: `pivot` is false: without exchanges of rows the factors are not accurate.
+
+    Example:
+        >>> wg.linalg.lu_factor(wg.tensor([[2.0, 1.0], [1.0, 3.0]])).LU
+        tensor([[2.0, 1.0],
+                [0.5, 2.5]])
     """
     _check_pivot("lu_factor", pivot)
     packed, _, exchanges = _core._lu(operand("lu_factor", A))
@@ -148,6 +153,12 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
 
     With `left=False` it is `X A = B`, with `adjoint` the transpose of `A`, conjugated where it is complex. Batches
     broadcast. Gradients reach `LU` and `B`.
+
+    Example:
+        >>> factors, pivots = wg.linalg.lu_factor(wg.tensor([[2.0, 0.0], [0.0, 4.0]]))
+        >>> wg.linalg.lu_solve(factors, pivots, wg.tensor([[2.0], [8.0]]))
+        tensor([[1.],
+                [2.]])
     """
     factors, right = operand("lu_solve", LU), operand("lu_solve", B)
     if not left:
@@ -218,6 +229,10 @@ def eig(A: Any) -> Eigen:
     Source: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation",
     2008; the lengths of the vectors as in C. Boeddeker et al., "On the computation of complex-valued gradients with
     application to statistically optimum beamforming", 2017.
+
+    Example:
+        >>> wg.linalg.eig(wg.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
+        tensor([0.+1.j, 0.-1.j])
     """
     return Eigen(*_core._eig(operand("eig", A)))
 
@@ -253,6 +268,10 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Svd
     Raises:
         LinAlgError: an element is not finite.
         ValueError: another driver.
+
+    Example:
+        >>> wg.linalg.svd(wg.tensor([[3.0, 0.0], [0.0, 4.0]])).S
+        tensor([4., 3.])
     """
     check_driver("svd", driver, ("gesvd", "gesvdj", "gesvda"))
     u, s, vh = _core._svd(operand("svd", A))
@@ -284,6 +303,11 @@ def svdvals(A: Any, *, driver: str | None = None) -> Tensor:
 def householder_product(A: Any, tau: Any) -> Tensor:
     """Returns the first `n` columns of the product of reflections `I - tau[i] v v'`, where `v` is column `i`
     of `A` `(..., m, n)` below its diagonal, with a 1 on it; LAPACK's `orgqr`.
+
+    Example:
+        >>> wg.linalg.householder_product(wg.tensor([[1.0], [0.0]]), wg.tensor([2.0]))
+        tensor([[-1.],
+                [ 0.]])
     """
     A, tau = operand("householder_product", A), operand("householder_product", tau)
     if A.ndim < 2 or A.shape[-2] < A.shape[-1] or tau.ndim < 1 or tau.shape[-1] > A.shape[-1]:

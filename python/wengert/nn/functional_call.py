@@ -82,7 +82,14 @@ def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
 
 
 def stack_module_state(models: list[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Returns the parameters and buffers of equal modules, stacked along a new first axis: an ensemble for `vmap`."""
+    """Returns the parameters and buffers of equal modules, stacked along a new first axis: an ensemble for `vmap`.
+
+    Example:
+        >>> models = [wg.nn.Linear(2, 1) for _ in range(3)]
+        >>> params, buffers = wg.nn.stack_module_state(models)
+        >>> params["weight"].shape
+        (3, 1, 2)
+    """
     import wengert as wg
 
     if not models:

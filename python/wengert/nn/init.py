@@ -76,7 +76,12 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Returns the factor that keeps the variance through `nonlinearity`; `param` is leaky_relu's slope."""
+    """Returns the factor that keeps the variance through `nonlinearity`; `param` is leaky_relu's slope.
+
+    Example:
+        >>> wg.nn.init.calculate_gain("tanh")
+        1.6666666666666667
+    """
     if nonlinearity == "leaky_relu":
         if isinstance(param, bool) or not isinstance(param, (int, float, type(None))):
             raise ValueError(f"calculate_gain: the slope of leaky_relu is a number, got {param!r}")

@@ -19,6 +19,14 @@ class Adam(Optimizer):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.Adam([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9])
     """
 
     _records_nothing = True
@@ -74,7 +82,16 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with decoupled weight decay: `p -= lr weight_decay p` first (Loshchilov and Hutter 2017)."""
+    """Adam with decoupled weight decay: `p -= lr weight_decay p` first (Loshchilov and Hutter 2017).
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.AdamW([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.899])
+    """
 
     def __init__(
         self,

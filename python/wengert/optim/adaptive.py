@@ -16,6 +16,14 @@ class Adagrad(Stepwise):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.Adagrad([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9])
     """
 
     def __init__(
@@ -63,6 +71,14 @@ class Adadelta(Stepwise):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.Adadelta([w], lr=1.0)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9968])
     """
 
     def __init__(
@@ -105,6 +121,14 @@ class RMSprop(Stepwise):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.RMSprop([w], lr=0.01)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9])
     """
 
     def __init__(
@@ -176,6 +200,14 @@ class Adamax(_Moments):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.Adamax([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9])
     """
 
     def __init__(
@@ -213,6 +245,14 @@ class NAdam(_Moments):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.NAdam([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.8944])
     """
 
     def __init__(
@@ -268,6 +308,14 @@ class RAdam(_Moments):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.RAdam([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.8])
     """
 
     def __init__(

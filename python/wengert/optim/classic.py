@@ -18,6 +18,14 @@ class Rprop(Stepwise):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.Rprop([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9])
     """
 
     def __init__(
@@ -65,6 +73,14 @@ class ASGD(Stepwise):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.ASGD([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.8])
     """
 
     def __init__(

@@ -22,6 +22,14 @@ class Adafactor(Stepwise):
 
     Raises:
         ValueError: for settings out of range.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.Adafactor([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.9])
     """
 
     def __init__(
@@ -104,6 +112,14 @@ class Muon(Stepwise):
 
     Raises:
         ValueError: for a parameter that is no matrix, or settings out of range.
+
+    Example:
+        >>> w = wg.eye(2).requires_grad_()
+        >>> optimizer = wg.optim.Muon([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.shape
+        (2, 2)
     """
 
     def __init__(

@@ -18,6 +18,14 @@ class SGD(Optimizer):
 
     Raises:
         ValueError: for negative settings, or `nesterov` without momentum or with dampening.
+
+    Example:
+        >>> w = wg.tensor([1.0], requires_grad=True)
+        >>> optimizer = wg.optim.SGD([w], lr=0.1)
+        >>> (w * w).sum().backward()
+        >>> optimizer.step()
+        >>> w.detach()
+        tensor([0.8])
     """
 
     _records_nothing = True

@@ -59,7 +59,13 @@ def _each(average: Average, averages: list[Tensor], values: list[Tensor], count:
 
 
 def get_swa_avg_fn() -> Average:
-    """Returns the arithmetic mean of all values: `a + (p - a) / (n + 1)`."""
+    """Returns the arithmetic mean of all values: `a + (p - a) / (n + 1)`.
+
+    Example:
+        >>> average = wg.optim.swa_utils.get_swa_avg_fn()
+        >>> average(wg.tensor([0.0]), wg.tensor([1.0]), wg.tensor(1))
+        tensor([0.5])
+    """
     return _mean
 
 
@@ -68,6 +74,11 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
     Raises:
         ValueError: a decay outside of `[0, 1]`.
+
+    Example:
+        >>> average = wg.optim.swa_utils.get_ema_avg_fn(decay=0.5)
+        >>> average(wg.tensor([0.0]), wg.tensor([1.0]), 1)
+        tensor([0.5])
     """
     if not 0.0 <= decay <= 1.0:
         raise ValueError(f"get_ema_avg_fn: decay is between 0 and 1, got {decay}")
@@ -75,12 +86,26 @@ def get_ema_avg_fn(decay: float = 0.999) -> Average:
 
 
 def get_swa_multi_avg_fn() -> Averages:
-    """Returns `get_swa_avg_fn` of lists, in place."""
+    """Returns `get_swa_avg_fn` of lists, in place.
+
+    Example:
+        >>> averages = [wg.tensor([0.0])]
+        >>> wg.optim.swa_utils.get_swa_multi_avg_fn()(averages, [wg.tensor([1.0])], wg.tensor(1))
+        >>> averages
+        [tensor([0.5])]
+    """
     return partial(_each, get_swa_avg_fn())
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
-    """Returns `get_ema_avg_fn` of lists, in place."""
+    """Returns `get_ema_avg_fn` of lists, in place.
+
+    Example:
+        >>> averages = [wg.tensor([0.0])]
+        >>> wg.optim.swa_utils.get_ema_multi_avg_fn(0.5)(averages, [wg.tensor([1.0])], wg.tensor(1))
+        >>> averages
+        [tensor([0.5])]
+    """
     return partial(_each, get_ema_avg_fn(decay))
 
 
@@ -96,6 +121,13 @@ class AveragedModel(nn.Module):
 
     Raises:
         TypeError: both functions given.
+
+    Example:
+        >>> model = wg.nn.Linear(1, 1)
+        >>> averaged = wg.optim.swa_utils.AveragedModel(model)
+        >>> averaged.update_parameters(model)
+        >>> int(averaged.n_averaged)
+        1
     """
 
     n_averaged: Tensor
@@ -166,6 +198,12 @@ def update_bn(loader: Iterable[Any], model: nn.Module, device: Any = None) -> No
         loader: gives inputs, or tuples or lists whose first element is the input.
         model: runs in training mode without recording gradients, and returns to its mode.
         device: where the inputs are moved, if given.
+
+    Example:
+        >>> model = wg.nn.BatchNorm1d(2)
+        >>> wg.optim.swa_utils.update_bn([wg.ones(4, 2)], model)
+        >>> model.running_mean
+        tensor([1., 1.])
     """
     layers: dict[_BatchNorm, float | None] = {
         module: module.momentum

@@ -11,7 +11,12 @@ from .style import COLORS, INK, MUTED, STYLE, require_matplotlib
 
 
 def smooth(values: Sequence[float], width: int) -> np.ndarray:
-    """Returns the centred moving mean of finite values; the window shrinks towards the ends."""
+    """Returns the centred moving mean of finite values; the window shrinks towards the ends.
+
+    Example:
+        >>> wg.plot.smooth([0.0, 1.0, 1.0, 0.0], 3)
+        array([0.5       , 0.66666667, 0.66666667, 0.5       ])
+    """
     x = np.asarray(values, dtype=float)
     finite = np.isfinite(x)
     window = np.ones(max(int(width), 1))

@@ -57,7 +57,12 @@ def axis_index(axis_name: str) -> Tensor:
 
 
 def axis_size(axis_name: str) -> int:
-    """Returns the number of examples along the axis."""
+    """Returns the number of examples along the axis.
+
+    Example:
+        >>> wg.vmap(lambda x: x * wg.axis_size("rows"), axis_name="rows")(wg.tensor([1.0, 2.0]))
+        tensor([2., 4.])
+    """
     return _axis("axis_size", axis_name)[1]
 
 
@@ -177,6 +182,10 @@ def all_gather(x: Any, axis_name: str) -> Any:
 def pmax(x: Any, axis_name: str) -> Any:
     """Returns the largest of `x`, element by element, over the batch whose axis has this name; ties share the
     gradient.
+
+    Example:
+        >>> wg.vmap(lambda x: x / wg.pmax(x, "rows"), axis_name="rows")(wg.tensor([1.0, 4.0]))
+        tensor([0.25, 1.00])
     """
     return tree_map(lambda x: x.amax(0), all_gather(x, axis_name))
 
@@ -184,5 +193,9 @@ def pmax(x: Any, axis_name: str) -> Any:
 def pmin(x: Any, axis_name: str) -> Any:
     """Returns the smallest of `x`, element by element, over the batch whose axis has this name; ties share
     the gradient.
+
+    Example:
+        >>> wg.vmap(lambda x: x - wg.pmin(x, "rows"), axis_name="rows")(wg.tensor([1.0, 4.0]))
+        tensor([0., 3.])
     """
     return tree_map(lambda x: x.amin(0), all_gather(x, axis_name))

@@ -108,6 +108,11 @@ def checkpoint_sequential(
         input: the first function's argument.
         use_reentrant: only False.
         kwargs: `preserve_rng_state` is accepted.
+
+    Example:
+        >>> model = wg.nn.Sequential(wg.nn.Linear(2, 2), wg.nn.ReLU(), wg.nn.Linear(2, 1))
+        >>> wg.utils.checkpoint.checkpoint_sequential(model, 2, wg.ones(3, 2)).shape
+        (3, 1)
     """
     unknown = set(kwargs) - {"preserve_rng_state"}
     if unknown:

@@ -331,6 +331,10 @@ def rrelu(
 ) -> Tensor:
     """Returns `x` where positive, else `slope * x`, with a slope drawn from `[lower, upper)` for each element in
     training, and their mean otherwise (Xu et al. 2015).
+
+    Example:
+        >>> wg.nn.functional.rrelu(wg.tensor([-1.0, 2.0]), 0.25, 0.25)
+        tensor([-0.25,  2.00])
     """
     if not lower <= upper:
         raise ValueError(f"rrelu: lower must not exceed upper, got {lower} and {upper}")
@@ -359,6 +363,10 @@ def gumbel_softmax(
 
     Raises:
         ValueError: for a temperature that is not positive.
+
+    Example:
+        >>> wg.nn.functional.gumbel_softmax(wg.zeros(2, 3), hard=True).sum(dim=-1)
+        tensor([1., 1.])
     """
     if not tau > 0:
         raise ValueError(f"gumbel_softmax: tau must be positive, got {tau}")

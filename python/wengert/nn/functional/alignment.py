@@ -63,6 +63,11 @@ def ctc_loss(
 
     Raises:
         ShapeError, ValueError: the shapes or lengths do not fit.
+
+    Example:
+        >>> log_probs = wg.log_softmax(wg.zeros(3, 1, 2), dim=2)
+        >>> wg.nn.functional.ctc_loss(log_probs, wg.tensor([[1]]), wg.tensor([3]), wg.tensor([1]))
+        tensor(0.2877)
     """
     if log_probs.ndim not in (2, 3):
         raise _core.ShapeError(

@@ -209,6 +209,15 @@ def multi_head_attention_forward(
         ShapeError: for shapes that do not fit.
         ValueError: if the features do not divide into the heads.
         TypeError: for masks of another kind.
+
+    Example:
+        >>> x = wg.randn(5, 1, 4)
+        >>> into, out = (wg.randn(12, 4), wg.zeros(12)), (wg.eye(4), wg.zeros(4))
+        >>> y, weights = wg.nn.functional.multi_head_attention_forward(
+        ...     x, x, x, 4, 2, *into, None, None, False, 0.0, *out
+        ... )
+        >>> y.shape, weights.shape
+        ((5, 1, 4), (1, 5, 5))
     """
     if query.ndim == 3 and not batch_first:
         same, pair = query is key, key is value

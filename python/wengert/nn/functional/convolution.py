@@ -194,6 +194,10 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
     Returns:
         `(time + 2 * pad - window + 1, n, o)`.
+
+    Example:
+        >>> wg.conv_tbc(wg.ones(5, 1, 2), wg.ones(3, 2, 4), wg.zeros(4)).shape
+        (3, 1, 4)
     """
     if input.ndim != 3 or weight.ndim != 3:
         raise _core.ShapeError(

@@ -64,6 +64,11 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
     Raises:
         ShapeError: for another number of axes.
         ValueError: for a `p` that is no probability.
+
+    Example:
+        >>> wg.nn.functional.dropout1d(wg.ones(2, 3), training=False)
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]])
     """
     if input.ndim not in (2, 3):
         raise _core.ShapeError(f"dropout1d: input with 2 or 3 axes expected, got shape {tuple(input.shape)}")
@@ -75,6 +80,11 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Applies `dropout1d` to `(N, C, H, W)`. Three axes are `(N, C, L)`, as in PyTorch; two, `(N, C)`,
     and more warn.
+
+    Example:
+        >>> wg.nn.functional.dropout2d(wg.ones(1, 2, 2), training=False)
+        tensor([[[1., 1.],
+                 [1., 1.]]])
     """
     shape = _channels("dropout2d", input, (3, 4), None)
     return _dropped("dropout2d", _by_channel, input, shape, p, training, inplace)
@@ -82,7 +92,13 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @of_tensors
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Applies `dropout1d` to `(N, C, D, H, W)` or `(C, D, H, W)`; of another number of axes it warns."""
+    """Applies `dropout1d` to `(N, C, D, H, W)` or `(C, D, H, W)`; of another number of axes it warns.
+
+    Example:
+        >>> wg.nn.functional.dropout3d(wg.ones(1, 1, 2, 2), training=False)
+        tensor([[[[1., 1.],
+                  [1., 1.]]]])
+    """
     shape = _channels("dropout3d", input, (4, 5), 4)
     return _dropped("dropout3d", _by_channel, input, shape, p, training, inplace)
 
@@ -103,6 +119,10 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     """Sets elements to the lowest value of SELU with probability `p`, and rescales (Klambauer et al. 2017).
 
     An input of mean 0 and variance 1 keeps them.
+
+    Example:
+        >>> wg.alpha_dropout(wg.ones(3), 0.5, False)
+        tensor([1., 1., 1.])
     """
     shape = tuple(input.shape)
     return _dropped("alpha_dropout", _alpha, input, shape, p, training, inplace)
@@ -112,7 +132,12 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Applies `alpha_dropout` to whole channels (axis 1)."""
+    """Applies `alpha_dropout` to whole channels (axis 1).
+
+    Example:
+        >>> wg.feature_alpha_dropout(wg.ones(1, 2), 0.5, False)
+        tensor([[1., 1.]])
+    """
     if input.ndim < 2:
         raise _core.ShapeError(
             f"feature_alpha_dropout: input of shape (N, C, ...) expected, got {tuple(input.shape)}"

@@ -113,13 +113,24 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
 @of_tensors
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Returns `adaptive_max_pool1d` over two spatial axes."""
+    """Returns `adaptive_max_pool1d` over two spatial axes.
+
+    Example:
+        >>> wg.nn.functional.adaptive_max_pool2d(wg.arange(16.0).reshape(1, 4, 4), 2)
+        tensor([[[ 5.,  7.],
+                 [13., 15.]]])
+    """
     return _adaptive(2, input, output_size, return_indices)
 
 
 @of_tensors
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Returns `adaptive_max_pool1d` over three spatial axes."""
+    """Returns `adaptive_max_pool1d` over three spatial axes.
+
+    Example:
+        >>> wg.nn.functional.adaptive_max_pool3d(wg.ones(1, 4, 4, 4), 2).shape
+        (1, 2, 2, 2)
+    """
     return _adaptive(3, input, output_size, return_indices)
 
 
@@ -214,6 +225,10 @@ def fractional_max_pool2d(
     Raises:
         ShapeError: for another number of axes.
         ValueError: for windows that do not fit.
+
+    Example:
+        >>> wg.nn.functional.fractional_max_pool2d(wg.ones(1, 1, 5, 5), 2, output_size=3).shape
+        (1, 1, 3, 3)
     """
     return _fractional(2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
@@ -229,6 +244,10 @@ def fractional_max_pool3d(
 ) -> Any:
     """Returns `fractional_max_pool2d` over three spatial axes; the random numbers are those of depth, height and
     width.
+
+    Example:
+        >>> wg.nn.functional.fractional_max_pool3d(wg.ones(1, 1, 5, 5, 5), 2, output_size=3).shape
+        (1, 1, 3, 3, 3)
     """
     return _fractional(3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
 
@@ -289,6 +308,11 @@ def max_unpool1d(
         ShapeError: for shapes that do not fit.
         ValueError: for a size that cannot have been pooled to this.
         IndexError: for a position outside.
+
+    Example:
+        >>> values, places = wg.nn.functional.max_pool1d(wg.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
+        >>> wg.nn.functional.max_unpool1d(values, places, 2)
+        tensor([[0., 3., 2., 0.]])
     """
     return _unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
@@ -302,7 +326,14 @@ def max_unpool2d(
     padding: Size = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Returns `max_unpool1d` over two spatial axes."""
+    """Returns `max_unpool1d` over two spatial axes.
+
+    Example:
+        >>> values, places = wg.nn.functional.max_pool2d(wg.arange(4.0).reshape(1, 2, 2), 2, return_indices=True)
+        >>> wg.nn.functional.max_unpool2d(values, places, 2)
+        tensor([[[0., 0.],
+                 [0., 3.]]])
+    """
     return _unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -315,5 +346,11 @@ def max_unpool3d(
     padding: Size = 0,
     output_size: Any = None,
 ) -> Tensor:
-    """Returns `max_unpool1d` over three spatial axes."""
+    """Returns `max_unpool1d` over three spatial axes.
+
+    Example:
+        >>> values, places = wg.nn.functional.max_pool3d(wg.ones(1, 2, 2, 2), 2, return_indices=True)
+        >>> wg.nn.functional.max_unpool3d(values, places, 2).sum()
+        tensor(1.)
+    """
     return _unpool(3, input, indices, kernel_size, stride, padding, output_size)

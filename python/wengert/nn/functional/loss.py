@@ -455,6 +455,10 @@ def cosine_embedding_loss(
     """Returns `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, and 0 for any other target.
 
     The squared lengths that the cosine is divided by are 1e-12 larger than they are.
+
+    Example:
+        >>> wg.nn.functional.cosine_embedding_loss(wg.ones(1, 2), wg.ones(1, 2), wg.tensor([-1.0]))
+        tensor(1.)
     """
     if not input1.ndim == input2.ndim == target.ndim + 1:
         raise wg.ShapeError(

@@ -96,6 +96,10 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     Args:
         input: scores `(N, C)` or `(C,)`.
         target: of the same shape: label indices, then -1, after which nothing counts.
+
+    Example:
+        >>> wg.nn.functional.multilabel_margin_loss(wg.tensor([0.1, 0.9]), wg.tensor([1, -1]))
+        tensor(0.1)
     """
     x, t = _rows("multilabel_margin_loss", input, target, True)
     counts = (t < 0).to(_core.int32 if x.is_gpu else _core.int64).cumsum(1) == 0
@@ -117,7 +121,12 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Returns the mean over classes of binary cross-entropies of `sigmoid(input)`; shapes `(..., C)`."""
+    """Returns the mean over classes of binary cross-entropies of `sigmoid(input)`; shapes `(..., C)`.
+
+    Example:
+        >>> wg.nn.functional.multilabel_soft_margin_loss(wg.zeros(1, 2), wg.tensor([[1.0, 0.0]]))
+        tensor(0.6931)
+    """
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     loss = loss if weight is None else loss * weight
     return _reduce(loss.mean(-1), reduction)
@@ -145,6 +154,10 @@ def triplet_margin_with_distance_loss(
 
     Raises:
         ValueError: for a margin that is not positive.
+
+    Example:
+        >>> wg.nn.functional.triplet_margin_with_distance_loss(wg.zeros(1, 2), wg.zeros(1, 2), wg.zeros(1, 2))
+        tensor(1.)
     """
     check_margin("triplet_margin_with_distance_loss", margin)
     check_ranks("triplet_margin_with_distance_loss", anchor=anchor, positive=positive, negative=negative)
@@ -187,6 +200,10 @@ def linear_cross_entropy(
     Raises:
         ShapeError: for shapes that do not fit.
         ValueError: for settings out of range, and a `ignore_index` beside probabilities.
+
+    Example:
+        >>> wg.nn.functional.linear_cross_entropy(wg.zeros(1, 2), wg.zeros(3, 2), wg.tensor([0]))
+        tensor(1.0986)
     """
     name = "linear_cross_entropy"
     likely = target.dtype.is_floating_point

@@ -251,7 +251,12 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Returns `lp_pool1d` over two spatial axes."""
+    """Returns `lp_pool1d` over two spatial axes.
+
+    Example:
+        >>> wg.nn.functional.lp_pool2d(wg.ones(1, 2, 2), 2.0, 2)
+        tensor([[[2.]]])
+    """
     return _lp_pool(2, input, float(norm_type), kernel_size, stride, ceil_mode)
 
 
@@ -259,7 +264,12 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Returns `lp_pool1d` over three spatial axes."""
+    """Returns `lp_pool1d` over three spatial axes.
+
+    Example:
+        >>> wg.nn.functional.lp_pool3d(wg.ones(1, 2, 2, 2), 2.0, 2).shape
+        (1, 1, 1, 1)
+    """
     return _lp_pool(3, input, float(norm_type), kernel_size, stride, ceil_mode)
 
 
@@ -303,5 +313,10 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
 
 @of_tensors
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
-    """Returns `adaptive_avg_pool1d` over three spatial axes."""
+    """Returns `adaptive_avg_pool1d` over three spatial axes.
+
+    Example:
+        >>> wg.nn.functional.adaptive_avg_pool3d(wg.ones(1, 4, 4, 4), 2).shape
+        (1, 2, 2, 2)
+    """
     return _adaptive_avg_pool(3, input, output_size)

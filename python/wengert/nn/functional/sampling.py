@@ -85,6 +85,11 @@ def grid_sample(
 
     Raises:
         ShapeError: grid and input do not fit.
+
+    Example:
+        >>> image = wg.arange(4.0).reshape(1, 1, 2, 2)
+        >>> wg.nn.functional.grid_sample(image, wg.zeros(1, 1, 1, 2), align_corners=True)
+        tensor([[[[1.5]]]])
     """
     axes = input.ndim - 2
     fits = (
@@ -140,6 +145,14 @@ def grid_sample(
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """Returns the grid for `grid_sample` that maps an output of `size` `(N, C, H, W)` by matrices `theta`
     `(N, 2, 3)`; also in 3-D.
+
+    Example:
+        >>> theta = wg.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])
+        >>> wg.nn.functional.affine_grid(theta, (1, 1, 2, 2), align_corners=True)
+        tensor([[[[-1., -1.],
+                  [ 1., -1.]],
+                 [[-1.,  1.],
+                  [ 1.,  1.]]]])
     """
     size = tuple(size)
     axes = len(size) - 2

@@ -149,6 +149,11 @@ def embedding_bag(
         TypeError: for indices that are no integers.
         ValueError: for offsets that do not begin with 0, decrease, or lie behind the indices; for modes and arguments
             that exclude each other.
+
+    Example:
+        >>> weight = wg.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]])
+        >>> wg.nn.functional.embedding_bag(wg.tensor([[0, 2]]), weight, mode="sum")
+        tensor([[3., 2.]])
     """
     if mode not in ("sum", "mean", "max"):
         raise ValueError(f"embedding_bag: mode must be 'sum', 'mean' or 'max', got {mode!r}")

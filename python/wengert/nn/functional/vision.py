@@ -214,19 +214,34 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Calls `interpolate` under its older name."""
+    """Calls `interpolate` under its older name.
+
+    Example:
+        >>> wg.nn.functional.upsample(wg.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
+    """
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
 @of_tensors
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Calls `interpolate` of the nearest elements, under an older name."""
+    """Calls `interpolate` of the nearest elements, under an older name.
+
+    Example:
+        >>> wg.nn.functional.upsample_nearest(wg.tensor([[[1.0, 2.0]]]), 4)
+        tensor([[[1., 1., 2., 2.]]])
+    """
     return interpolate(input, size, scale_factor, "nearest")
 
 
 @of_tensors
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Calls `interpolate` of two axes with aligned corners, under an older name."""
+    """Calls `interpolate` of two axes with aligned corners, under an older name.
+
+    Example:
+        >>> wg.nn.functional.upsample_bilinear(wg.tensor([[[[0.0, 2.0]]]]), (1, 3))
+        tensor([[[[0., 1., 2.]]]])
+    """
     return interpolate(input, size, scale_factor, "bilinear", True)
 
 
@@ -283,7 +298,12 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 @of_tensors
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Channels of `(N, C, ...)` dealt out over groups: the first of each group, then the second (Zhang et al. 2018)."""
+    """Channels of `(N, C, ...)` dealt out over groups: the first of each group, then the second (Zhang et al. 2018).
+
+    Example:
+        >>> wg.channel_shuffle(wg.arange(4.0).reshape(1, 4, 1), 2).flatten()
+        tensor([0., 2., 1., 3.])
+    """
     groups = _positive("channel_shuffle", "groups", groups)
     if input.ndim < 3 or input.shape[1] % groups:
         raise _core.ShapeError(

@@ -59,103 +59,228 @@ class _Activation(Module):
 
 
 class ReLU(_Activation, function=F.relu, inplace=False):
-    """Layer of `nn.functional.relu`: `max(x, 0)`; its derivative at 0 is 0. Saves the output."""
+    """Layer of `nn.functional.relu`: `max(x, 0)`; its derivative at 0 is 0. Saves the output.
+
+    Example:
+        >>> wg.nn.ReLU()(wg.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
 
 
 class ReLU6(_Activation, function=F.relu6, inplace=False):
-    """Layer of `nn.functional.relu6`: `min(max(x, 0), 6)`."""
+    """Layer of `nn.functional.relu6`: `min(max(x, 0), 6)`.
+
+    Example:
+        >>> wg.nn.ReLU6()(wg.tensor([-1.0, 8.0]))
+        tensor([0., 6.])
+    """
 
 
 class LeakyReLU(_Activation, function=F.leaky_relu, negative_slope=0.01, inplace=False):
-    """Layer of `nn.functional.leaky_relu`."""
+    """Layer of `nn.functional.leaky_relu`.
+
+    Example:
+        >>> wg.nn.LeakyReLU(0.1)(wg.tensor([-1.0, 2.0]))
+        tensor([-0.1,  2.0])
+    """
 
 
 class ELU(_Activation, function=F.elu, alpha=1.0, inplace=False):
-    """Layer of `nn.functional.elu`."""
+    """Layer of `nn.functional.elu`.
+
+    Example:
+        >>> wg.nn.ELU()(wg.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
 
 
 class CELU(_Activation, function=F.celu, alpha=1.0, inplace=False):
-    """Layer of `nn.functional.celu`."""
+    """Layer of `nn.functional.celu`.
+
+    Example:
+        >>> wg.nn.CELU()(wg.tensor([-1.0, 2.0]))
+        tensor([-0.6321,  2.0000])
+    """
 
 
 class SELU(_Activation, function=F.selu, inplace=False):
-    """Layer of `nn.functional.selu`: Scaled ELU with the fixed point of Klambauer et al. 2017. Saves the input."""
+    """Layer of `nn.functional.selu`: Scaled ELU with the fixed point of Klambauer et al. 2017. Saves the input.
+
+    Example:
+        >>> wg.nn.SELU()(wg.tensor([-1.0, 1.0]))
+        tensor([-1.1113,  1.0507])
+    """
 
 
 class GELU(_Activation, function=F.gelu, approximate="none"):
-    """Layer of `nn.functional.gelu`."""
+    """Layer of `nn.functional.gelu`.
+
+    Example:
+        >>> wg.nn.GELU()(wg.tensor([-1.0, 2.0]))
+        tensor([-0.1587,  1.9545])
+    """
 
 
 class SiLU(_Activation, function=F.silu, inplace=False):
-    """Layer of `nn.functional.silu`: `x sigmoid(x)` (Elfwing et al. 2017). Saves the input."""
+    """Layer of `nn.functional.silu`: `x sigmoid(x)` (Elfwing et al. 2017). Saves the input.
+
+    Example:
+        >>> wg.nn.SiLU()(wg.tensor([-1.0, 1.0]))
+        tensor([-0.2689,  0.7311])
+    """
 
 
 class Mish(_Activation, function=F.mish, inplace=False):
-    """Layer of `nn.functional.mish`: `x tanh(softplus(x))` (Misra 2019). Saves the input."""
+    """Layer of `nn.functional.mish`: `x tanh(softplus(x))` (Misra 2019). Saves the input.
+
+    Example:
+        >>> wg.nn.Mish()(wg.tensor([-1.0, 1.0]))
+        tensor([-0.3034,  0.8651])
+    """
 
 
 class GLU(_Activation, function=F.glu, dim=-1):
-    """Layer of `nn.functional.glu`."""
+    """Layer of `nn.functional.glu`.
+
+    Example:
+        >>> wg.nn.GLU()(wg.tensor([2.0, 0.0]))
+        tensor([1.])
+    """
 
 
 class Sigmoid(_Activation, function=F.sigmoid):
-    """Layer of `nn.functional.sigmoid`: `1 / (1 + exp(-x))`. Saves the output."""
+    """Layer of `nn.functional.sigmoid`: `1 / (1 + exp(-x))`. Saves the output.
+
+    Example:
+        >>> wg.nn.Sigmoid()(wg.tensor([-1.0, 0.0]))
+        tensor([0.2689, 0.5000])
+    """
 
 
 class LogSigmoid(_Activation, function=F.logsigmoid):
-    """Layer of `nn.functional.logsigmoid`: `log(sigmoid(x))`, stable for any x. Saves the input."""
+    """Layer of `nn.functional.logsigmoid`: `log(sigmoid(x))`, stable for any x. Saves the input.
+
+    Example:
+        >>> wg.nn.LogSigmoid()(wg.tensor([0.0]))
+        tensor([-0.6931])
+    """
 
 
 class Tanh(_Activation, function=F.tanh):
-    """Layer of `nn.functional.tanh`: Hyperbolic tangent. Saves the output."""
+    """Layer of `nn.functional.tanh`: Hyperbolic tangent. Saves the output.
+
+    Example:
+        >>> wg.nn.Tanh()(wg.tensor([-1.0, 0.0]))
+        tensor([-0.7616,  0.0000])
+    """
 
 
 class Tanhshrink(_Activation, function=F.tanhshrink):
-    """Layer of `nn.functional.tanhshrink`: `x - tanh(x)`, by its series near 0. Saves the input."""
+    """Layer of `nn.functional.tanhshrink`: `x - tanh(x)`, by its series near 0. Saves the input.
+
+    Example:
+        >>> wg.nn.Tanhshrink()(wg.tensor([-1.0, 0.0]))
+        tensor([-0.2384,  0.0000])
+    """
 
 
 class Softplus(_Activation, function=F.softplus, beta=1.0, threshold=20.0):
-    """Layer of `nn.functional.softplus`."""
+    """Layer of `nn.functional.softplus`.
+
+    Example:
+        >>> wg.nn.Softplus()(wg.tensor([-1.0, 0.0]))
+        tensor([0.3133, 0.6931])
+    """
 
 
 class Softsign(_Activation, function=F.softsign):
-    """Layer of `nn.functional.softsign`: `x / (1 + |x|)`. Saves the input."""
+    """Layer of `nn.functional.softsign`: `x / (1 + |x|)`. Saves the input.
+
+    Example:
+        >>> wg.nn.Softsign()(wg.tensor([-1.0, 3.0]))
+        tensor([-0.50,  0.75])
+    """
 
 
 class Hardtanh(_Activation, function=F.hardtanh, min_val=-1.0, max_val=1.0, inplace=False):
-    """Layer of `nn.functional.hardtanh`."""
+    """Layer of `nn.functional.hardtanh`.
+
+    Example:
+        >>> wg.nn.Hardtanh()(wg.tensor([-2.0, 0.5]))
+        tensor([-1.0,  0.5])
+    """
 
 
 class Hardsigmoid(_Activation, function=F.hardsigmoid, inplace=False):
-    """Layer of `nn.functional.hardsigmoid`."""
+    """Layer of `nn.functional.hardsigmoid`.
+
+    Example:
+        >>> wg.nn.Hardsigmoid()(wg.tensor([-4.0, 0.0]))
+        tensor([0.0, 0.5])
+    """
 
 
 class Hardswish(_Activation, function=F.hardswish, inplace=False):
-    """Layer of `nn.functional.hardswish`: `x hardsigmoid(x)` (Howard et al. 2019). Saves the input."""
+    """Layer of `nn.functional.hardswish`: `x hardsigmoid(x)` (Howard et al. 2019). Saves the input.
+
+    Example:
+        >>> wg.nn.Hardswish()(wg.tensor([1.0, 4.0]))
+        tensor([0.6667, 4.0000])
+    """
 
 
 class Hardshrink(_Activation, function=F.hardshrink, lambd=0.5):
-    """Layer of `nn.functional.hardshrink`: `x` where `|x| > lambd` (or NaN), else 0."""
+    """Layer of `nn.functional.hardshrink`: `x` where `|x| > lambd` (or NaN), else 0.
+
+    Example:
+        >>> wg.nn.Hardshrink()(wg.tensor([-1.0, 0.2]))
+        tensor([-1.,  0.])
+    """
 
 
 class Softshrink(_Activation, function=F.softshrink, lambd=0.5):
-    """Layer of `nn.functional.softshrink`."""
+    """Layer of `nn.functional.softshrink`.
+
+    Example:
+        >>> wg.nn.Softshrink()(wg.tensor([-1.0, 0.2]))
+        tensor([-0.5,  0.0])
+    """
 
 
 class Softmax(_Activation, function=F.softmax, dim=None):
-    """Layer of `nn.functional.softmax`."""
+    """Layer of `nn.functional.softmax`.
+
+    Example:
+        >>> wg.nn.Softmax(dim=0)(wg.tensor([1.0, 2.0, 3.0]))
+        tensor([0.0900, 0.2447, 0.6652])
+    """
 
 
 class Softmin(_Activation, function=F.softmin, dim=None):
-    """Layer of `nn.functional.softmin`: Softmax of `-x`."""
+    """Layer of `nn.functional.softmin`: Softmax of `-x`.
+
+    Example:
+        >>> wg.nn.Softmin(dim=0)(wg.tensor([1.0, 2.0, 3.0]))
+        tensor([0.6652, 0.2447, 0.0900])
+    """
 
 
 class LogSoftmax(_Activation, function=F.log_softmax, dim=None):
-    """Layer of `nn.functional.log_softmax`."""
+    """Layer of `nn.functional.log_softmax`.
+
+    Example:
+        >>> wg.nn.LogSoftmax(dim=0)(wg.tensor([1.0, 2.0, 3.0]))
+        tensor([-2.4076, -1.4076, -0.4076])
+    """
 
 
 class PReLU(Module):
-    """Leaky ReLU with learned slopes, one or one per channel."""
+    """Leaky ReLU with learned slopes, one or one per channel.
+
+    Example:
+        >>> wg.nn.PReLU()(wg.tensor([-1.0, 2.0])).detach()
+        tensor([-0.25,  2.00])
+    """
 
     weight: Parameter
 
@@ -177,7 +302,12 @@ class PReLU(Module):
 
 
 class Threshold(Module):
-    """`x` where it exceeds a threshold, else a value."""
+    """`x` where it exceeds a threshold, else a value.
+
+    Example:
+        >>> wg.nn.Threshold(0.5, 9.0)(wg.tensor([0.2, 0.8]))
+        tensor([9.0, 0.8])
+    """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         """Both numbers, and whether the input is written."""
@@ -194,7 +324,12 @@ class Threshold(Module):
 
 
 class RReLU(Module):
-    """Leaky ReLU with random slopes in training, and their mean otherwise (Xu et al. 2015)."""
+    """Leaky ReLU with random slopes in training, and their mean otherwise (Xu et al. 2015).
+
+    Example:
+        >>> wg.nn.RReLU(0.25, 0.25)(wg.tensor([-1.0, 2.0]))
+        tensor([-0.25,  2.00])
+    """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         """The bounds of the slopes, and whether the input is written."""
@@ -211,7 +346,12 @@ class RReLU(Module):
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of `(N, C, H, W)` or `(C, H, W)`."""
+    """Softmax over the channels of `(N, C, H, W)` or `(C, H, W)`.
+
+    Example:
+        >>> wg.nn.Softmax2d()(wg.zeros(2, 1, 1)).flatten()
+        tensor([0.5, 0.5])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns the function of the input."""

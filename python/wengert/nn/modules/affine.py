@@ -12,7 +12,12 @@ from ..parameter import Parameter
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments."""
+    """Returns its input; takes and ignores any arguments.
+
+    Example:
+        >>> wg.nn.Identity()(wg.tensor([1.0]))
+        tensor([1.])
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         """Ignores everything."""
@@ -27,6 +32,10 @@ class Linear(Module):
     """`x W' + b`: `(..., in)` to `(..., out)`.
 
     Weight and bias start uniform in `±1 / sqrt(in_features)`, as in PyTorch.
+
+    Example:
+        >>> wg.nn.Linear(3, 4)(wg.ones(2, 3)).shape
+        (2, 4)
     """
 
     weight: Parameter
@@ -62,7 +71,12 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """`x1' W x2 + b` for each output."""
+    """`x1' W x2 + b` for each output.
+
+    Example:
+        >>> wg.nn.Bilinear(2, 3, 4)(wg.ones(5, 2), wg.ones(5, 3)).shape
+        (5, 4)
+    """
 
     weight: Parameter
     bias: Parameter | None
@@ -129,7 +143,12 @@ def shown_settings(layer: Any) -> str:
 
 
 class Embedding(Module):
-    """A table of vectors, looked up by integers; starts as N(0, 1), with zeros in row `padding_idx`."""
+    """A table of vectors, looked up by integers; starts as N(0, 1), with zeros in row `padding_idx`.
+
+    Example:
+        >>> wg.nn.Embedding(10, 3)(wg.tensor([[1, 2], [4, 5]])).shape
+        (2, 2, 3)
+    """
 
     weight: Parameter
 
@@ -201,7 +220,12 @@ class Embedding(Module):
 
 
 class Dropout(Module):
-    """In training, zeroes each element with probability `p` and scales the others by `1 / (1 - p)`."""
+    """In training, zeroes each element with probability `p` and scales the others by `1 / (1 - p)`.
+
+    Example:
+        >>> wg.nn.Dropout(0.5).eval()(wg.ones(3))
+        tensor([1., 1., 1.])
+    """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         """`p` is the probability of zero; with `inplace` the input is written in training."""
@@ -220,7 +244,12 @@ class Dropout(Module):
 
 
 class Flatten(Module):
-    """Joins the axes `start_dim` to `end_dim`; by default all but the first."""
+    """Joins the axes `start_dim` to `end_dim`; by default all but the first.
+
+    Example:
+        >>> wg.nn.Flatten()(wg.ones(2, 3, 4)).shape
+        (2, 12)
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         """The range of axes, both ends included."""
@@ -237,7 +266,12 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits one axis into several."""
+    """Splits one axis into several.
+
+    Example:
+        >>> wg.nn.Unflatten(1, (2, 3))(wg.ones(4, 6)).shape
+        (4, 2, 3)
+    """
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
         """`dim` becomes axes of these lengths; one may be -1."""

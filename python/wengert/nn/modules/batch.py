@@ -120,19 +120,35 @@ class _BatchNorm(_Channels):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of `(n, c)` or `(n, c, length)`."""
+    """Batch normalisation of `(n, c)` or `(n, c, length)`.
+
+    Example:
+        >>> wg.nn.BatchNorm1d(1)(wg.tensor([[1.0], [3.0]])).detach()
+        tensor([[-1.],
+                [ 1.]])
+    """
 
     _ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of `(n, c, height, width)`."""
+    """Batch normalisation of `(n, c, height, width)`.
+
+    Example:
+        >>> wg.nn.BatchNorm2d(3)(wg.randn(4, 3, 8, 8)).shape
+        (4, 3, 8, 8)
+    """
 
     _ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of `(n, c, depth, height, width)`."""
+    """Batch normalisation of `(n, c, depth, height, width)`.
+
+    Example:
+        >>> wg.nn.BatchNorm3d(3)(wg.randn(4, 3, 2, 8, 8)).shape
+        (4, 3, 2, 8, 8)
+    """
 
     _ranks = (5,)
 
@@ -177,18 +193,33 @@ class _InstanceNorm(_Channels):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of `(n, c, length)` or `(c, length)`."""
+    """Instance normalisation of `(n, c, length)` or `(c, length)`.
+
+    Example:
+        >>> wg.nn.InstanceNorm1d(3)(wg.randn(2, 3, 5)).shape
+        (2, 3, 5)
+    """
 
     _ranks = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of `(n, c, height, width)` or `(c, height, width)`."""
+    """Instance normalisation of `(n, c, height, width)` or `(c, height, width)`.
+
+    Example:
+        >>> wg.nn.InstanceNorm2d(3)(wg.randn(2, 3, 5, 5)).shape
+        (2, 3, 5, 5)
+    """
 
     _ranks = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of `(n, c, depth, height, width)` or `(c, depth, height, width)`."""
+    """Instance normalisation of `(n, c, depth, height, width)` or `(c, depth, height, width)`.
+
+    Example:
+        >>> wg.nn.InstanceNorm3d(3)(wg.randn(2, 3, 2, 5, 5)).shape
+        (2, 3, 2, 5, 5)
+    """
 
     _ranks = (4, 5)

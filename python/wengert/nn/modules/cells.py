@@ -87,7 +87,12 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """One step of `RNN`."""
+    """One step of `RNN`.
+
+    Example:
+        >>> wg.nn.RNNCell(4, 8)(wg.randn(2, 4)).shape
+        (2, 8)
+    """
 
     kind = "RNN"
 
@@ -106,12 +111,23 @@ class RNNCell(_Cell):
 
 
 class LSTMCell(_Cell):
-    """One step of `LSTM`: states are pairs `(h, c)`."""
+    """One step of `LSTM`: states are pairs `(h, c)`.
+
+    Example:
+        >>> state, cell = wg.nn.LSTMCell(4, 8)(wg.randn(2, 4))
+        >>> state.shape, cell.shape
+        ((2, 8), (2, 8))
+    """
 
     kind = "LSTM"
 
 
 class GRUCell(_Cell):
-    """One step of `GRU`."""
+    """One step of `GRU`.
+
+    Example:
+        >>> wg.nn.GRUCell(4, 8)(wg.randn(2, 4), wg.zeros(2, 8)).shape
+        (2, 8)
+    """
 
     kind = "GRU"

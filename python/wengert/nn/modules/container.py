@@ -132,6 +132,11 @@ class Sequential(_Numbered):
     """Feeds each module's output to the next: `Sequential(a, b)(x)` is `b(a(x))`.
 
     Takes modules, or one dictionary of names to modules. A slice keeps the names.
+
+    Example:
+        >>> model = wg.nn.Sequential(wg.nn.Linear(2, 3), wg.nn.ReLU(), wg.nn.Linear(3, 1))
+        >>> model(wg.ones(5, 2)).shape
+        (5, 1)
     """
 
     def __init__(self, *args: Any) -> None:
@@ -176,7 +181,13 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules that registers them."""
+    """A list of modules that registers them.
+
+    Example:
+        >>> layers = wg.nn.ModuleList([wg.nn.Linear(2, 3), wg.nn.ReLU()])
+        >>> len(layers), len(list(layers.parameters()))
+        (2, 2)
+    """
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
         """Registers the modules in order."""
@@ -196,7 +207,13 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules that registers them."""
+    """A dictionary of modules that registers them.
+
+    Example:
+        >>> layers = wg.nn.ModuleDict({"first": wg.nn.Linear(2, 3)})
+        >>> layers["first"](wg.ones(1, 2)).shape
+        (1, 3)
+    """
 
     def __init__(self, modules: Any = None) -> None:
         """Registers the modules of a mapping, or of pairs, under their names."""

@@ -152,6 +152,10 @@ class Conv1d(_Forward):
     """Convolution over one spatial axis: `(n, in, length)` to `(n, out, ..)`.
 
     Weight and bias start uniform in `±1 / sqrt(in / groups * window)`, as in PyTorch.
+
+    Example:
+        >>> wg.nn.Conv1d(3, 8, kernel_size=3, padding=1)(wg.randn(4, 3, 10)).shape
+        (4, 8, 10)
     """
 
     _rank = 1
@@ -159,7 +163,12 @@ class Conv1d(_Forward):
 
 
 class Conv2d(_Forward):
-    """Convolution over two spatial axes: `(n, in, height, width)` to `(n, out, ..)`. Otherwise as `Conv1d`."""
+    """Convolution over two spatial axes: `(n, in, height, width)` to `(n, out, ..)`. Otherwise as `Conv1d`.
+
+    Example:
+        >>> wg.nn.Conv2d(3, 8, kernel_size=3, stride=2)(wg.randn(4, 3, 9, 9)).shape
+        (4, 8, 4, 4)
+    """
 
     _rank = 2
     _function = staticmethod(F.conv2d)
@@ -168,6 +177,10 @@ class Conv2d(_Forward):
 class Conv3d(_Forward):
     """Convolution over three spatial axes: `(n, in, depth, height, width)` to `(n, out, ..)`. Otherwise as
     `Conv1d`.
+
+    Example:
+        >>> wg.nn.Conv3d(3, 8, kernel_size=3)(wg.randn(4, 3, 5, 9, 9)).shape
+        (4, 8, 3, 7, 7)
     """
 
     _rank = 3
@@ -236,6 +249,10 @@ class ConvTranspose1d(_Transposed):
     """Transposed convolution over one spatial axis: `(n, in, length)` to `(n, out, ..)`.
 
     Weight and bias start uniform in `±1 / sqrt(out / groups * window)`, as in PyTorch.
+
+    Example:
+        >>> wg.nn.ConvTranspose1d(8, 3, kernel_size=2, stride=2)(wg.randn(4, 8, 5)).shape
+        (4, 3, 10)
     """
 
     _rank = 1
@@ -243,21 +260,36 @@ class ConvTranspose1d(_Transposed):
 
 
 class ConvTranspose2d(_Transposed):
-    """Transposed convolution over two spatial axes. Otherwise as `ConvTranspose1d`."""
+    """Transposed convolution over two spatial axes. Otherwise as `ConvTranspose1d`.
+
+    Example:
+        >>> wg.nn.ConvTranspose2d(8, 3, kernel_size=2, stride=2)(wg.randn(4, 8, 5, 5)).shape
+        (4, 3, 10, 10)
+    """
 
     _rank = 2
     _function = staticmethod(F.conv_transpose2d)
 
 
 class ConvTranspose3d(_Transposed):
-    """Transposed convolution over three spatial axes. Otherwise as `ConvTranspose1d`."""
+    """Transposed convolution over three spatial axes. Otherwise as `ConvTranspose1d`.
+
+    Example:
+        >>> wg.nn.ConvTranspose3d(8, 3, kernel_size=2, stride=2)(wg.randn(1, 8, 2, 5, 5)).shape
+        (1, 3, 4, 10, 10)
+    """
 
     _rank = 3
     _function = staticmethod(F.conv_transpose3d)
 
 
 class Unfold(Module):
-    """Windows over the last two axes as columns: `functional.unfold` as a layer."""
+    """Windows over the last two axes as columns: `functional.unfold` as a layer.
+
+    Example:
+        >>> wg.nn.Unfold(2)(wg.ones(1, 1, 3, 3)).shape
+        (1, 4, 4)
+    """
 
     def __init__(self, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> None:
         """The attributes of `functional.unfold`."""
@@ -277,7 +309,14 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Columns added up in planes of `output_size`: `functional.fold` as a layer."""
+    """Columns added up in planes of `output_size`: `functional.fold` as a layer.
+
+    Example:
+        >>> wg.nn.Fold(output_size=(3, 3), kernel_size=2)(wg.ones(1, 4, 4))
+        tensor([[[[1., 2., 1.],
+                  [2., 4., 2.],
+                  [1., 2., 1.]]]])
+    """
 
     def __init__(
         self, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1

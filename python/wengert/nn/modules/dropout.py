@@ -21,30 +21,56 @@ class _Variant(Dropout):
 
 
 class Dropout1d(_Variant):
-    """In training, zeroes whole channels of `(N, C, L)` or `(C, L)` (Tompson et al. 2015)."""
+    """In training, zeroes whole channels of `(N, C, L)` or `(C, L)` (Tompson et al. 2015).
+
+    Example:
+        >>> wg.nn.Dropout1d(0.5).eval()(wg.ones(2, 3))
+        tensor([[1., 1., 1.],
+                [1., 1., 1.]])
+    """
 
     _function = staticmethod(F.dropout1d)
 
 
 class Dropout2d(_Variant):
-    """In training, zeroes whole channels of `(N, C, H, W)`, or of `(N, C, L)`."""
+    """In training, zeroes whole channels of `(N, C, H, W)`, or of `(N, C, L)`.
+
+    Example:
+        >>> wg.nn.Dropout2d(0.5)(wg.ones(4, 3, 2, 2)).shape
+        (4, 3, 2, 2)
+    """
 
     _function = staticmethod(F.dropout2d)
 
 
 class Dropout3d(_Variant):
-    """In training, zeroes whole channels of `(N, C, D, H, W)` or `(C, D, H, W)`."""
+    """In training, zeroes whole channels of `(N, C, D, H, W)` or `(C, D, H, W)`.
+
+    Example:
+        >>> wg.nn.Dropout3d(0.5)(wg.ones(4, 3, 2, 2, 2)).shape
+        (4, 3, 2, 2, 2)
+    """
 
     _function = staticmethod(F.dropout3d)
 
 
 class AlphaDropout(_Variant):
-    """In training, sets elements to the lowest value of SELU and rescales (Klambauer et al. 2017)."""
+    """In training, sets elements to the lowest value of SELU and rescales (Klambauer et al. 2017).
+
+    Example:
+        >>> wg.nn.AlphaDropout(0.5).eval()(wg.ones(3))
+        tensor([1., 1., 1.])
+    """
 
     _function = staticmethod(F.alpha_dropout)
 
 
 class FeatureAlphaDropout(_Variant):
-    """`AlphaDropout` of whole channels."""
+    """`AlphaDropout` of whole channels.
+
+    Example:
+        >>> wg.nn.FeatureAlphaDropout(0.5).eval()(wg.ones(1, 2))
+        tensor([[1., 1.]])
+    """
 
     _function = staticmethod(F.feature_alpha_dropout)

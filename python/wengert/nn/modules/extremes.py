@@ -47,19 +47,34 @@ class _AdaptiveMaxPool(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Maxima of windows that together cover the last axis."""
+    """Maxima of windows that together cover the last axis.
+
+    Example:
+        >>> wg.nn.AdaptiveMaxPool1d(2)(wg.tensor([[1.0, 3.0, 5.0, 7.0]]))
+        tensor([[3., 7.]])
+    """
 
     _function = staticmethod(F.adaptive_max_pool1d)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
-    """Maxima of windows that together cover the last two axes."""
+    """Maxima of windows that together cover the last two axes.
+
+    Example:
+        >>> wg.nn.AdaptiveMaxPool2d(1)(wg.arange(4.0).reshape(1, 2, 2))
+        tensor([[[3.]]])
+    """
 
     _function = staticmethod(F.adaptive_max_pool2d)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
-    """Maxima of windows that together cover the last three axes."""
+    """Maxima of windows that together cover the last three axes.
+
+    Example:
+        >>> wg.nn.AdaptiveMaxPool3d(1)(wg.arange(8.0).reshape(1, 2, 2, 2))
+        tensor([[[[7.]]]])
+    """
 
     _function = staticmethod(F.adaptive_max_pool3d)
 
@@ -108,13 +123,23 @@ class _FractionalMaxPool(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
-    """Maxima of windows at random steps along the last two axes (Graham 2014)."""
+    """Maxima of windows at random steps along the last two axes (Graham 2014).
+
+    Example:
+        >>> wg.nn.FractionalMaxPool2d(2, output_size=3)(wg.ones(1, 1, 5, 5)).shape
+        (1, 1, 3, 3)
+    """
 
     _function = staticmethod(F.fractional_max_pool2d)
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
-    """Maxima of windows at random steps along the last three axes (Graham 2014)."""
+    """Maxima of windows at random steps along the last three axes (Graham 2014).
+
+    Example:
+        >>> wg.nn.FractionalMaxPool3d(2, output_size=3)(wg.ones(1, 1, 5, 5, 5)).shape
+        (1, 1, 3, 3, 3)
+    """
 
     _function = staticmethod(F.fractional_max_pool3d)
 
@@ -149,19 +174,34 @@ class _LPPool(Module):
 
 
 class LPPool1d(_LPPool):
-    """`(sum of x^p) ^ (1 / p)` of every window over the last axis."""
+    """`(sum of x^p) ^ (1 / p)` of every window over the last axis.
+
+    Example:
+        >>> wg.nn.LPPool1d(2, 2)(wg.tensor([[3.0, 4.0]]))
+        tensor([[5.]])
+    """
 
     _function = staticmethod(F.lp_pool1d)
 
 
 class LPPool2d(_LPPool):
-    """`(sum of x^p) ^ (1 / p)` of every window over the last two axes."""
+    """`(sum of x^p) ^ (1 / p)` of every window over the last two axes.
+
+    Example:
+        >>> wg.nn.LPPool2d(2, 2)(wg.ones(1, 2, 2))
+        tensor([[[2.]]])
+    """
 
     _function = staticmethod(F.lp_pool2d)
 
 
 class LPPool3d(_LPPool):
-    """`(sum of x^p) ^ (1 / p)` of every window over the last three axes."""
+    """`(sum of x^p) ^ (1 / p)` of every window over the last three axes.
+
+    Example:
+        >>> wg.nn.LPPool3d(2, 2)(wg.ones(1, 2, 2, 2)).shape
+        (1, 1, 1, 1)
+    """
 
     _function = staticmethod(F.lp_pool3d)
 
@@ -187,18 +227,37 @@ class _MaxUnpool(Module):
 
 
 class MaxUnpool1d(_MaxUnpool):
-    """Returns zeros with maxima at the positions that `MaxPool1d` returned."""
+    """Returns zeros with maxima at the positions that `MaxPool1d` returned.
+
+    Example:
+        >>> values, places = wg.nn.MaxPool1d(2, return_indices=True)(wg.tensor([[1.0, 3.0, 2.0, 0.0]]))
+        >>> wg.nn.MaxUnpool1d(2)(values, places)
+        tensor([[0., 3., 2., 0.]])
+    """
 
     _function = staticmethod(F.max_unpool1d)
 
 
 class MaxUnpool2d(_MaxUnpool):
-    """Returns zeros with maxima at the positions that `MaxPool2d` returned."""
+    """Returns zeros with maxima at the positions that `MaxPool2d` returned.
+
+    Example:
+        >>> values, places = wg.nn.MaxPool2d(2, return_indices=True)(wg.arange(4.0).reshape(1, 2, 2))
+        >>> wg.nn.MaxUnpool2d(2)(values, places)
+        tensor([[[0., 0.],
+                 [0., 3.]]])
+    """
 
     _function = staticmethod(F.max_unpool2d)
 
 
 class MaxUnpool3d(_MaxUnpool):
-    """Returns zeros with maxima at the positions that `MaxPool3d` returned."""
+    """Returns zeros with maxima at the positions that `MaxPool3d` returned.
+
+    Example:
+        >>> values, places = wg.nn.MaxPool3d(2, return_indices=True)(wg.ones(1, 2, 2, 2))
+        >>> wg.nn.MaxUnpool3d(2)(values, places).sum()
+        tensor(1.)
+    """
 
     _function = staticmethod(F.max_unpool3d)

@@ -139,52 +139,117 @@ def _of_rows(shape: tuple[int, ...], groups: int) -> int:
 
 # Channels stand in front of the spatial axes; those of batch norm behind the batch.
 class LazyLinear(_Lazy, of=Linear, size_of=_of_columns):
-    """`Linear` that takes the number of input features from its first input."""
+    """`Linear` that takes the number of input features from its first input.
+
+    Example:
+        >>> wg.nn.LazyLinear(4)(wg.ones(2, 3)).shape
+        (2, 4)
+    """
 
 
 class LazyConv1d(_Lazy, of=Conv1d, axis=-2, size_of=_of_columns):
-    """`Conv1d` that takes the number of input channels from its first input."""
+    """`Conv1d` that takes the number of input channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyConv1d(8, 3)(wg.randn(4, 3, 10)).shape
+        (4, 8, 8)
+    """
 
 
 class LazyConv2d(_Lazy, of=Conv2d, axis=-3, size_of=_of_columns):
-    """`Conv2d` that takes the number of input channels from its first input."""
+    """`Conv2d` that takes the number of input channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyConv2d(8, 3)(wg.randn(4, 3, 9, 9)).shape
+        (4, 8, 7, 7)
+    """
 
 
 class LazyConv3d(_Lazy, of=Conv3d, axis=-4, size_of=_of_columns):
-    """`Conv3d` that takes the number of input channels from its first input."""
+    """`Conv3d` that takes the number of input channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyConv3d(8, 3)(wg.randn(1, 3, 5, 9, 9)).shape
+        (1, 8, 3, 7, 7)
+    """
 
 
 class LazyConvTranspose1d(_Lazy, of=ConvTranspose1d, axis=-2, size_of=_of_rows):
-    """`ConvTranspose1d` that takes the number of input channels from its first input."""
+    """`ConvTranspose1d` that takes the number of input channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyConvTranspose1d(3, 2, stride=2)(wg.randn(4, 8, 5)).shape
+        (4, 3, 10)
+    """
 
 
 class LazyConvTranspose2d(_Lazy, of=ConvTranspose2d, axis=-3, size_of=_of_rows):
-    """`ConvTranspose2d` that takes the number of input channels from its first input."""
+    """`ConvTranspose2d` that takes the number of input channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyConvTranspose2d(3, 2, stride=2)(wg.randn(4, 8, 5, 5)).shape
+        (4, 3, 10, 10)
+    """
 
 
 class LazyConvTranspose3d(_Lazy, of=ConvTranspose3d, axis=-4, size_of=_of_rows):
-    """`ConvTranspose3d` that takes the number of input channels from its first input."""
+    """`ConvTranspose3d` that takes the number of input channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyConvTranspose3d(3, 2, stride=2)(wg.randn(1, 8, 2, 5, 5)).shape
+        (1, 3, 4, 10, 10)
+    """
 
 
 class LazyInstanceNorm1d(_Lazy, of=InstanceNorm1d, axis=-2, size_of=_of_rows):
-    """`InstanceNorm1d` that takes the number of channels from its first input."""
+    """`InstanceNorm1d` that takes the number of channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyInstanceNorm1d()(wg.randn(2, 3, 5)).shape
+        (2, 3, 5)
+    """
 
 
 class LazyInstanceNorm2d(_Lazy, of=InstanceNorm2d, axis=-3, size_of=_of_rows):
-    """`InstanceNorm2d` that takes the number of channels from its first input."""
+    """`InstanceNorm2d` that takes the number of channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyInstanceNorm2d()(wg.randn(2, 3, 5, 5)).shape
+        (2, 3, 5, 5)
+    """
 
 
 class LazyInstanceNorm3d(_Lazy, of=InstanceNorm3d, axis=-4, size_of=_of_rows):
-    """`InstanceNorm3d` that takes the number of channels from its first input."""
+    """`InstanceNorm3d` that takes the number of channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyInstanceNorm3d()(wg.randn(2, 3, 2, 5, 5)).shape
+        (2, 3, 2, 5, 5)
+    """
 
 
 class LazyBatchNorm1d(_Lazy, of=BatchNorm1d, axis=1, size_of=_of_rows):
-    """`BatchNorm1d` that takes the number of channels from its first input."""
+    """`BatchNorm1d` that takes the number of channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyBatchNorm1d()(wg.randn(4, 3)).shape
+        (4, 3)
+    """
 
 
 class LazyBatchNorm2d(_Lazy, of=BatchNorm2d, axis=1, size_of=_of_rows):
-    """`BatchNorm2d` that takes the number of channels from its first input."""
+    """`BatchNorm2d` that takes the number of channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyBatchNorm2d()(wg.randn(4, 3, 5, 5)).shape
+        (4, 3, 5, 5)
+    """
 
 
 class LazyBatchNorm3d(_Lazy, of=BatchNorm3d, axis=1, size_of=_of_rows):
-    """`BatchNorm3d` that takes the number of channels from its first input."""
+    """`BatchNorm3d` that takes the number of channels from its first input.
+
+    Example:
+        >>> wg.nn.LazyBatchNorm3d()(wg.randn(4, 3, 2, 5, 5)).shape
+        (4, 3, 2, 5, 5)
+    """

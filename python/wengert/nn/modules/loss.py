@@ -108,15 +108,29 @@ class CrossEntropyLoss(
     """Layer of `nn.functional.cross_entropy`.
 
     `logsumexp(x) - x[target]` of logits; its gradient is softmax minus target.
+
+    Example:
+        >>> wg.nn.CrossEntropyLoss()(wg.zeros(2, 4), wg.tensor([0, 3]))
+        tensor(1.3863)
     """
 
 
 class NLLLoss(_Loss, function=F.nll_loss, tensors="weight", ignore_index=-100):
-    """Layer of `nn.functional.nll_loss`: `-x[target]` of log-probabilities."""
+    """Layer of `nn.functional.nll_loss`: `-x[target]` of log-probabilities.
+
+    Example:
+        >>> wg.nn.NLLLoss()(wg.log(wg.tensor([[0.5, 0.5]])), wg.tensor([1]))
+        tensor(0.6931)
+    """
 
 
 class BCELoss(_Loss, function=F.binary_cross_entropy, tensors="weight"):
-    """Layer of `nn.functional.binary_cross_entropy`: `-t log p - (1 - t) log(1 - p)` of probabilities."""
+    """Layer of `nn.functional.binary_cross_entropy`: `-t log p - (1 - t) log(1 - p)` of probabilities.
+
+    Example:
+        >>> wg.nn.BCELoss()(wg.tensor([0.9, 0.1]), wg.tensor([1.0, 0.0]))
+        tensor(0.1054)
+    """
 
 
 class BCEWithLogitsLoss(
@@ -125,28 +139,51 @@ class BCEWithLogitsLoss(
     tensors="weight pos_weight",
     order="weight reduction pos_weight",
 ):
-    """Layer of `nn.functional.binary_cross_entropy_with_logits`: `max(x, 0) - x t + log(1 + exp(-|x|))` of logits."""
+    """Layer of `nn.functional.binary_cross_entropy_with_logits`: `max(x, 0) - x t + log(1 + exp(-|x|))` of logits.
+
+    Example:
+        >>> wg.nn.BCEWithLogitsLoss()(wg.tensor([0.0, 2.0]), wg.tensor([1.0, 1.0]))
+        tensor(0.41)
+    """
 
 
 class KLDivLoss(_Loss, function=F.kl_div, reduction="mean", log_target=False):
     """Layer of `nn.functional.kl_div`.
 
     `t (log t - x)` of log-probabilities; `reduction="batchmean"` divides the sum by the first axis.
+
+    Example:
+        >>> wg.nn.KLDivLoss(reduction="sum")(wg.log(wg.tensor([0.5, 0.5])), wg.tensor([1.0, 0.0]))
+        tensor(0.6931)
     """
 
 
 class MSELoss(_Loss, function=F.mse_loss):
-    """Layer of `nn.functional.mse_loss`: `(x - t)^2`."""
+    """Layer of `nn.functional.mse_loss`: `(x - t)^2`.
+
+    Example:
+        >>> wg.nn.MSELoss()(wg.tensor([1.0, 2.0]), wg.tensor([2.0, 4.0]))
+        tensor(2.5)
+    """
 
 
 class L1Loss(_Loss, function=F.l1_loss):
-    """Layer of `nn.functional.l1_loss`: `|x - t|`; its derivative at 0 is 0."""
+    """Layer of `nn.functional.l1_loss`: `|x - t|`; its derivative at 0 is 0.
+
+    Example:
+        >>> wg.nn.L1Loss()(wg.tensor([1.0, 2.0]), wg.tensor([2.0, 4.0]))
+        tensor(1.5)
+    """
 
 
 class SmoothL1Loss(_Loss, function=F.smooth_l1_loss, reduction="mean", beta=1.0):
     """Layer of `nn.functional.smooth_l1_loss`.
 
     The Huber loss divided by `beta`; the absolute error for `beta = 0`.
+
+    Example:
+        >>> wg.nn.SmoothL1Loss()(wg.tensor([0.0, 0.0]), wg.tensor([0.5, 3.0]))
+        tensor(1.3125)
     """
 
 
@@ -154,40 +191,77 @@ class HuberLoss(_Loss, function=F.huber_loss, reduction="mean", delta=1.0):
     """Layer of `nn.functional.huber_loss`.
 
     `d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964).
+
+    Example:
+        >>> wg.nn.HuberLoss()(wg.tensor([0.0, 0.0]), wg.tensor([0.5, 3.0]))
+        tensor(1.3125)
     """
 
 
 class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss, log_input=True, full=False, eps=1e-8):
-    """Layer of `nn.functional.poisson_nll_loss`: `exp(x) - t x` of log-rates, or `x - t log(x + eps)` of rates."""
+    """Layer of `nn.functional.poisson_nll_loss`: `exp(x) - t x` of log-rates, or `x - t log(x + eps)` of rates.
+
+    Example:
+        >>> wg.nn.PoissonNLLLoss()(wg.tensor([0.0]), wg.tensor([2.0]))
+        tensor(1.)
+    """
 
 
 class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss, full=False, eps=1e-6):
-    """Layer of `nn.functional.gaussian_nll_loss`: `(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`."""
+    """Layer of `nn.functional.gaussian_nll_loss`: `(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`.
+
+    Example:
+        >>> wg.nn.GaussianNLLLoss()(wg.tensor([1.0]), wg.tensor([2.0]), wg.tensor([1.0]))
+        tensor(0.5)
+    """
 
 
 class HingeEmbeddingLoss(_Loss, function=F.hinge_embedding_loss, margin=1.0):
     """Layer of `nn.functional.hinge_embedding_loss`.
 
     `x` where the target is 1, `max(0, margin - x)` where it is -1.
+
+    Example:
+        >>> wg.nn.HingeEmbeddingLoss()(wg.tensor([0.5, 0.25]), wg.tensor([1.0, -1.0]))
+        tensor(0.625)
     """
 
 
 class MarginRankingLoss(_Loss, function=F.margin_ranking_loss, margin=0.0):
-    """Layer of `nn.functional.margin_ranking_loss`: `max(0, margin - t (x1 - x2))` for targets 1 and -1."""
+    """Layer of `nn.functional.margin_ranking_loss`: `max(0, margin - t (x1 - x2))` for targets 1 and -1.
+
+    Example:
+        >>> wg.nn.MarginRankingLoss()(wg.tensor([1.0]), wg.tensor([3.0]), wg.tensor([1.0]))
+        tensor(2.)
+    """
 
 
 class SoftMarginLoss(_Loss, function=F.soft_margin_loss):
-    """Layer of `nn.functional.soft_margin_loss`: `log(1 + exp(-t x))` for targets 1 and -1."""
+    """Layer of `nn.functional.soft_margin_loss`: `log(1 + exp(-t x))` for targets 1 and -1.
+
+    Example:
+        >>> wg.nn.SoftMarginLoss()(wg.tensor([0.0]), wg.tensor([1.0]))
+        tensor(0.6931)
+    """
 
 
 class TripletMarginLoss(_Loss, function=F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False):
-    """Layer of `nn.functional.triplet_margin_loss`: `max(0, d(a, p) - d(a, n) + margin)` over the last axis."""
+    """Layer of `nn.functional.triplet_margin_loss`: `max(0, d(a, p) - d(a, n) + margin)` over the last axis.
+
+    Example:
+        >>> wg.nn.TripletMarginLoss()(wg.zeros(1, 2), wg.zeros(1, 2), wg.ones(1, 2))
+        tensor(0.)
+    """
 
 
 class CosineEmbeddingLoss(_Loss, function=F.cosine_embedding_loss, margin=0.0):
     """Layer of `nn.functional.cosine_embedding_loss`.
 
     `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
+
+    Example:
+        >>> wg.nn.CosineEmbeddingLoss()(wg.ones(1, 2), wg.ones(1, 2), wg.tensor([-1.0]))
+        tensor(1.)
     """
 
 
@@ -197,6 +271,10 @@ class MultiMarginLoss(
     """Layer of `nn.functional.multi_margin_loss`.
 
     `sum(max(0, margin - x[target] + x[i]) ** p) / C` over the other classes.
+
+    Example:
+        >>> wg.nn.MultiMarginLoss()(wg.tensor([[0.1, 0.9]]), wg.tensor([1]))
+        tensor(0.1)
     """
 
 
@@ -204,6 +282,10 @@ class MultiLabelMarginLoss(_Loss, function=F.multilabel_margin_loss):
     """Layer of `nn.functional.multilabel_margin_loss`.
 
     `sum(max(0, 1 - x[j] + x[i])) / C` over labels `j` and other classes `i`.
+
+    Example:
+        >>> wg.nn.MultiLabelMarginLoss()(wg.tensor([0.1, 0.9]), wg.tensor([1, -1]))
+        tensor(0.1)
     """
 
 
@@ -211,6 +293,10 @@ class MultiLabelSoftMarginLoss(_Loss, function=F.multilabel_soft_margin_loss, te
     """Layer of `nn.functional.multilabel_soft_margin_loss`.
 
     The mean over classes of binary cross-entropies of `sigmoid(input)`.
+
+    Example:
+        >>> wg.nn.MultiLabelSoftMarginLoss()(wg.zeros(1, 2), wg.tensor([[1.0, 0.0]]))
+        tensor(0.6931)
     """
 
 
@@ -220,6 +306,10 @@ class TripletMarginWithDistanceLoss(
     """Layer of `nn.functional.triplet_margin_with_distance_loss`.
 
     The triplet loss with any distance, the Euclidean one by default.
+
+    Example:
+        >>> wg.nn.TripletMarginWithDistanceLoss()(wg.zeros(1, 2), wg.zeros(1, 2), wg.zeros(1, 2))
+        tensor(1.)
     """
 
 
@@ -227,4 +317,9 @@ class CTCLoss(_Loss, function=F.ctc_loss, blank=0, reduction="mean", zero_infini
     """Layer of `nn.functional.ctc_loss`.
 
     `-log p(targets)`, summed over all alignments with repeated labels and blanks.
+
+    Example:
+        >>> log_probs = wg.log_softmax(wg.zeros(3, 1, 2), dim=2)
+        >>> wg.nn.CTCLoss()(log_probs, wg.tensor([[1]]), wg.tensor([3]), wg.tensor([1]))
+        tensor(0.2877)
     """

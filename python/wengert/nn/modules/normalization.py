@@ -32,7 +32,12 @@ class _Affine(Module):
 
 
 class LayerNorm(_Affine):
-    """Zero mean and unit variance over the trailing axes, then weight and bias (Ba et al. 2016)."""
+    """Zero mean and unit variance over the trailing axes, then weight and bias (Ba et al. 2016).
+
+    Example:
+        >>> wg.nn.LayerNorm(2)(wg.tensor([[1.0, 3.0]])).detach()
+        tensor([[-1.,  1.]])
+    """
 
     def __init__(
         self,
@@ -62,7 +67,12 @@ class LayerNorm(_Affine):
 
 
 class RMSNorm(_Affine):
-    """Unit mean square over the trailing axes, then weight (Zhang and Sennrich 2019)."""
+    """Unit mean square over the trailing axes, then weight (Zhang and Sennrich 2019).
+
+    Example:
+        >>> wg.nn.RMSNorm(2)(wg.tensor([[3.0, 4.0]])).detach()
+        tensor([[0.8485, 1.1314]])
+    """
 
     def __init__(
         self,
@@ -88,7 +98,12 @@ class RMSNorm(_Affine):
 
 
 class GroupNorm(_Affine):
-    """Layer norm over groups of channels (axis 1), with a weight and bias per channel (Wu and He 2018)."""
+    """Layer norm over groups of channels (axis 1), with a weight and bias per channel (Wu and He 2018).
+
+    Example:
+        >>> wg.nn.GroupNorm(2, 4)(wg.randn(3, 4, 5)).shape
+        (3, 4, 5)
+    """
 
     def __init__(
         self,
@@ -121,7 +136,12 @@ class GroupNorm(_Affine):
 
 
 class LocalResponseNorm(Module):
-    """Divides by a power of the mean square of neighbouring channels (Krizhevsky et al. 2012)."""
+    """Divides by a power of the mean square of neighbouring channels (Krizhevsky et al. 2012).
+
+    Example:
+        >>> wg.nn.LocalResponseNorm(2)(wg.ones(1, 3, 4)).shape
+        (1, 3, 4)
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         """`x / (k + alpha m)^beta` with the mean m of `size` squares."""

@@ -60,60 +60,135 @@ class _ConstantPad(_Pad):
 
 
 class ZeroPad1d(_Pad, axes=1):
-    """Enlarges the last axis with zeros."""
+    """Enlarges the last axis with zeros.
+
+    Example:
+        >>> wg.nn.ZeroPad1d(1)(wg.tensor([[1.0, 2.0]]))
+        tensor([[0., 1., 2., 0.]])
+    """
 
 
 class ZeroPad2d(_Pad, axes=2):
-    """Enlarges the last 2 axes with zeros."""
+    """Enlarges the last 2 axes with zeros.
+
+    Example:
+        >>> wg.nn.ZeroPad2d(1)(wg.ones(1, 2, 2)).shape
+        (1, 4, 4)
+    """
 
 
 class ZeroPad3d(_Pad, axes=3):
-    """Enlarges the last 3 axes with zeros."""
+    """Enlarges the last 3 axes with zeros.
+
+    Example:
+        >>> wg.nn.ZeroPad3d(1)(wg.ones(1, 2, 2, 2)).shape
+        (1, 4, 4, 4)
+    """
 
 
 class ConstantPad1d(_ConstantPad, axes=1):
-    """Enlarges the last axis with a number."""
+    """Enlarges the last axis with a number.
+
+    Example:
+        >>> wg.nn.ConstantPad1d(1, 9.0)(wg.tensor([[1.0, 2.0]]))
+        tensor([[9., 1., 2., 9.]])
+    """
 
 
 class ConstantPad2d(_ConstantPad, axes=2):
-    """Enlarges the last 2 axes with a number."""
+    """Enlarges the last 2 axes with a number.
+
+    Example:
+        >>> wg.nn.ConstantPad2d(1, 9.0)(wg.ones(1, 2, 2)).shape
+        (1, 4, 4)
+    """
 
 
 class ConstantPad3d(_ConstantPad, axes=3):
-    """Enlarges the last 3 axes with a number."""
+    """Enlarges the last 3 axes with a number.
+
+    Example:
+        >>> wg.nn.ConstantPad3d(1, 9.0)(wg.ones(1, 2, 2, 2)).shape
+        (1, 4, 4, 4)
+    """
 
 
 class ReflectionPad1d(_Pad, axes=1, mode="reflect"):
-    """Enlarges the last axis with what is inside, mirrored at the outermost elements."""
+    """Enlarges the last axis with what is inside, mirrored at the outermost elements.
+
+    Example:
+        >>> wg.nn.ReflectionPad1d(1)(wg.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[2., 1., 2., 3., 2.]])
+    """
 
 
 class ReflectionPad2d(_Pad, axes=2, mode="reflect"):
-    """Enlarges the last 2 axes with what is inside, mirrored at the outermost elements."""
+    """Enlarges the last 2 axes with what is inside, mirrored at the outermost elements.
+
+    Example:
+        >>> wg.nn.ReflectionPad2d(1)(wg.ones(1, 2, 2)).shape
+        (1, 4, 4)
+    """
 
 
 class ReflectionPad3d(_Pad, axes=3, mode="reflect"):
-    """Enlarges the last 3 axes with what is inside, mirrored at the outermost elements."""
+    """Enlarges the last 3 axes with what is inside, mirrored at the outermost elements.
+
+    Example:
+        >>> wg.nn.ReflectionPad3d(1)(wg.ones(1, 2, 2, 2)).shape
+        (1, 4, 4, 4)
+    """
 
 
 class ReplicationPad1d(_Pad, axes=1, mode="replicate"):
-    """Enlarges the last axis with the outermost elements."""
+    """Enlarges the last axis with the outermost elements.
+
+    Example:
+        >>> wg.nn.ReplicationPad1d(1)(wg.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[1., 1., 2., 3., 3.]])
+    """
 
 
 class ReplicationPad2d(_Pad, axes=2, mode="replicate"):
-    """Enlarges the last 2 axes with the outermost elements."""
+    """Enlarges the last 2 axes with the outermost elements.
+
+    Example:
+        >>> wg.nn.ReplicationPad2d(1)(wg.ones(1, 2, 2)).shape
+        (1, 4, 4)
+    """
 
 
 class ReplicationPad3d(_Pad, axes=3, mode="replicate"):
-    """Enlarges the last 3 axes with the outermost elements."""
+    """Enlarges the last 3 axes with the outermost elements.
+
+    Example:
+        >>> wg.nn.ReplicationPad3d(1)(wg.ones(1, 2, 2, 2)).shape
+        (1, 4, 4, 4)
+    """
 
 
 class CircularPad1d(_Pad, axes=1, mode="circular"):
-    """Enlarges the last axis with what is at the other end."""
+    """Enlarges the last axis with what is at the other end.
+
+    Example:
+        >>> wg.nn.CircularPad1d(1)(wg.tensor([[1.0, 2.0, 3.0]]))
+        tensor([[3., 1., 2., 3., 1.]])
+    """
 
 
 class CircularPad2d(_Pad, axes=2, mode="circular"):
-    """Enlarges the last 2 axes with what is at the other end."""
+    """Enlarges the last 2 axes with what is at the other end.
+
+    Example:
+        >>> wg.nn.CircularPad2d(1)(wg.ones(1, 2, 2)).shape
+        (1, 4, 4)
+    """
 
 
 class CircularPad3d(_Pad, axes=3, mode="circular"):
-    """Enlarges the last 3 axes with what is at the other end."""
+    """Enlarges the last 3 axes with what is at the other end.
+
+    Example:
+        >>> wg.nn.CircularPad3d(1)(wg.ones(1, 2, 2, 2)).shape
+        (1, 4, 4, 4)
+    """

@@ -67,7 +67,12 @@ class _Holder(Module):
 
 
 class ParameterList(_Holder):
-    """A list of parameters that registers them; plain tensors become parameters."""
+    """A list of parameters that registers them; plain tensors become parameters.
+
+    Example:
+        >>> len(wg.nn.ParameterList([wg.nn.Parameter(wg.ones(2)), wg.nn.Parameter(wg.zeros(3))]))
+        2
+    """
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
         """Registers the parameters in order."""
@@ -126,6 +131,10 @@ class ParameterDict(_Holder):
 
     The entries of a plain dictionary come in the order of their names, as in PyTorch, whose optimisers count
     by it; those of an `OrderedDict`, of another `ParameterDict` and of pairs in their own.
+
+    Example:
+        >>> wg.nn.ParameterDict({"scale": wg.nn.Parameter(wg.ones(2))})["scale"].shape
+        (2,)
     """
 
     def __init__(self, parameters: Any = None) -> None:

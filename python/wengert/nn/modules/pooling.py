@@ -52,25 +52,45 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest element of every window over the last axis."""
+    """The largest element of every window over the last axis.
+
+    Example:
+        >>> wg.nn.MaxPool1d(2)(wg.tensor([[1.0, 3.0, 5.0, 7.0]]))
+        tensor([[3., 7.]])
+    """
 
     _function = staticmethod(F.max_pool1d)
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of every window over the last two axes."""
+    """The largest element of every window over the last two axes.
+
+    Example:
+        >>> wg.nn.MaxPool2d(2)(wg.arange(4.0).reshape(1, 2, 2))
+        tensor([[[3.]]])
+    """
 
     _function = staticmethod(F.max_pool2d)
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of every window over the last three axes."""
+    """The largest element of every window over the last three axes.
+
+    Example:
+        >>> wg.nn.MaxPool3d(2)(wg.arange(8.0).reshape(1, 2, 2, 2))
+        tensor([[[[7.]]]])
+    """
 
     _function = staticmethod(F.max_pool3d)
 
 
 class AvgPool1d(Module):
-    """The average of every window over the last axis."""
+    """The average of every window over the last axis.
+
+    Example:
+        >>> wg.nn.AvgPool1d(2)(wg.tensor([[1.0, 3.0, 5.0, 7.0]]))
+        tensor([[2., 6.]])
+    """
 
     def __init__(
         self,
@@ -136,13 +156,23 @@ class _AvgPool(Module):
 
 
 class AvgPool2d(_AvgPool):
-    """The average of every window over the last two axes."""
+    """The average of every window over the last two axes.
+
+    Example:
+        >>> wg.nn.AvgPool2d(2)(wg.arange(4.0).reshape(1, 2, 2))
+        tensor([[[1.5]]])
+    """
 
     _function = staticmethod(F.avg_pool2d)
 
 
 class AvgPool3d(_AvgPool):
-    """The average of every window over the last three axes."""
+    """The average of every window over the last three axes.
+
+    Example:
+        >>> wg.nn.AvgPool3d(2)(wg.arange(8.0).reshape(1, 2, 2, 2))
+        tensor([[[[3.5]]]])
+    """
 
     _function = staticmethod(F.avg_pool3d)
 
@@ -167,18 +197,33 @@ class _AdaptiveAvgPool(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """Averages of windows that together cover the last axis."""
+    """Averages of windows that together cover the last axis.
+
+    Example:
+        >>> wg.nn.AdaptiveAvgPool1d(2)(wg.tensor([[1.0, 3.0, 5.0, 7.0]]))
+        tensor([[2., 6.]])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool1d)
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
-    """Averages of windows that together cover the last two axes."""
+    """Averages of windows that together cover the last two axes.
+
+    Example:
+        >>> wg.nn.AdaptiveAvgPool2d(1)(wg.arange(4.0).reshape(1, 2, 2))
+        tensor([[[1.5]]])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool2d)
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
-    """Averages of windows that together cover the last three axes."""
+    """Averages of windows that together cover the last three axes.
+
+    Example:
+        >>> wg.nn.AdaptiveAvgPool3d(1)(wg.arange(8.0).reshape(1, 2, 2, 2))
+        tensor([[[[3.5]]]])
+    """
 
     _function = staticmethod(F.adaptive_avg_pool3d)

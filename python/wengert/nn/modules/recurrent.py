@@ -291,7 +291,13 @@ class _Recurrent(Module):
 
 
 class RNN(_Recurrent):
-    """`h' = tanh(W x + b + U h + c)`, or with ReLU: outputs at all times and the last state."""
+    """`h' = tanh(W x + b + U h + c)`, or with ReLU: outputs at all times and the last state.
+
+    Example:
+        >>> outputs, state = wg.nn.RNN(4, 8)(wg.randn(5, 2, 4))
+        >>> outputs.shape, state.shape
+        ((5, 2, 8), (1, 2, 8))
+    """
 
     kind = "RNN"
 
@@ -320,6 +326,11 @@ class LSTM(_Recurrent):
     """Long short-term memory: outputs at all times and the last states `(h, c)`.
 
     With `proj_size`, hidden states are projected to that width (Sak et al. 2014).
+
+    Example:
+        >>> outputs, (state, cell) = wg.nn.LSTM(4, 8)(wg.randn(5, 2, 4))
+        >>> outputs.shape, state.shape, cell.shape
+        ((5, 2, 8), (1, 2, 8), (1, 2, 8))
     """
 
     kind = "LSTM"
@@ -329,6 +340,11 @@ class GRU(_Recurrent):
     """Gated recurrent units: outputs at all times and the last state. The reset gate acts after the product.
 
     It has no `proj_size`, which is an option of LSTM.
+
+    Example:
+        >>> outputs, state = wg.nn.GRU(4, 8)(wg.randn(5, 2, 4))
+        >>> outputs.shape, state.shape
+        ((5, 2, 8), (1, 2, 8))
     """
 
     kind = "GRU"

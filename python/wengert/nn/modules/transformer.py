@@ -207,7 +207,13 @@ def _copies(name: str, layer: Module, count: int) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after another, and a norm at the end."""
+    """Copies of an encoder layer, one after another, and a norm at the end.
+
+    Example:
+        >>> layer = wg.nn.TransformerEncoderLayer(8, 2, batch_first=True)
+        >>> wg.nn.TransformerEncoder(layer, 2)(wg.randn(1, 5, 8)).shape
+        (1, 5, 8)
+    """
 
     def __init__(
         self,
@@ -239,7 +245,13 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """Copies of a decoder layer, one after another, and a norm at the end."""
+    """Copies of a decoder layer, one after another, and a norm at the end.
+
+    Example:
+        >>> layer = wg.nn.TransformerDecoderLayer(8, 2, batch_first=True)
+        >>> wg.nn.TransformerDecoder(layer, 2)(wg.randn(1, 3, 8), wg.randn(1, 5, 8)).shape
+        (1, 3, 8)
+    """
 
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         """Copies `decoder_layer`, values and all."""

@@ -24,7 +24,12 @@ __all__ = [
 
 
 class Upsample(Module):
-    """`nn.functional.interpolate` with fixed settings."""
+    """`nn.functional.interpolate` with fixed settings.
+
+    Example:
+        >>> wg.nn.Upsample(scale_factor=2)(wg.tensor([[[1.0, 2.0]]]))
+        tensor([[[1., 1., 2., 2.]]])
+    """
 
     def __init__(
         self,
@@ -56,7 +61,12 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`Upsample` of the nearest elements."""
+    """`Upsample` of the nearest elements.
+
+    Example:
+        >>> wg.nn.UpsamplingNearest2d(scale_factor=2)(wg.ones(1, 1, 2, 2)).shape
+        (1, 1, 4, 4)
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         """The size, or how many times larger."""
@@ -64,7 +74,12 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`Upsample` by bilinear interpolation with aligned corners."""
+    """`Upsample` by bilinear interpolation with aligned corners.
+
+    Example:
+        >>> wg.nn.UpsamplingBilinear2d((1, 3))(wg.tensor([[[[0.0, 2.0]]]]))
+        tensor([[[[0., 1., 2.]]]])
+    """
 
     def __init__(self, size: Any = None, scale_factor: Any = None) -> None:
         """The size, or how many times larger."""
@@ -72,7 +87,12 @@ class UpsamplingBilinear2d(Upsample):
 
 
 class PixelShuffle(Module):
-    """`(..., C r², H, W)` to `(..., C, H r, W r)`."""
+    """`(..., C r², H, W)` to `(..., C, H r, W r)`.
+
+    Example:
+        >>> wg.nn.PixelShuffle(2)(wg.ones(1, 8, 3, 3)).shape
+        (1, 2, 6, 6)
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         """The factor `r`."""
@@ -89,7 +109,12 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """`(..., C, H r, W r)` to `(..., C r², H, W)`."""
+    """`(..., C, H r, W r)` to `(..., C r², H, W)`.
+
+    Example:
+        >>> wg.nn.PixelUnshuffle(2)(wg.ones(1, 2, 6, 6)).shape
+        (1, 8, 3, 3)
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         """The factor `r`."""
@@ -106,7 +131,12 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels dealt out over groups."""
+    """Channels dealt out over groups.
+
+    Example:
+        >>> wg.nn.ChannelShuffle(2)(wg.arange(4.0).reshape(1, 4, 1)).flatten()
+        tensor([0., 2., 1., 3.])
+    """
 
     def __init__(self, groups: int) -> None:
         """The number of groups."""
@@ -123,7 +153,12 @@ class ChannelShuffle(Module):
 
 
 class PairwiseDistance(Module):
-    """The `p`-norm of differences over the last axis."""
+    """The `p`-norm of differences over the last axis.
+
+    Example:
+        >>> wg.nn.PairwiseDistance()(wg.tensor([[0.0, 0.0]]), wg.tensor([[3.0, 4.0]]))
+        tensor([5.])
+    """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         """`eps` is added to the differences."""
@@ -136,7 +171,12 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along an axis."""
+    """The cosine of the angle between vectors along an axis.
+
+    Example:
+        >>> wg.nn.CosineSimilarity()(wg.tensor([[1.0, 0.0]]), wg.tensor([[1.0, 1.0]]))
+        tensor([0.7071])
+    """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
         """`eps` is the least length that is divided by."""
@@ -149,7 +189,12 @@ class CosineSimilarity(Module):
 
 
 class EmbeddingBag(Module):
-    """Sums, means or maxima of bags of rows of a table; it starts as N(0, 1), with zeros in row `padding_idx`."""
+    """Sums, means or maxima of bags of rows of a table; it starts as N(0, 1), with zeros in row `padding_idx`.
+
+    Example:
+        >>> wg.nn.EmbeddingBag(10, 3, mode="sum")(wg.tensor([[1, 2], [4, 5]])).shape
+        (2, 3)
+    """
 
     weight: Parameter
 

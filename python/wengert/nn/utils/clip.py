@@ -26,6 +26,10 @@ def get_total_norm(
     Raises:
         ValueError: for NaN as the norm, or an empty tensor where p is negative.
         RuntimeError: if the norm is not finite and `error_if_nonfinite`.
+
+    Example:
+        >>> wg.nn.utils.get_total_norm([wg.tensor([3.0]), wg.tensor([4.0])])
+        tensor(5.)
     """
     p = float(norm_type)
     if math.isnan(p):

@@ -128,6 +128,11 @@ def spectral_norm(
 
     Raises:
         ValueError: fewer than one step.
+
+    Example:
+        >>> layer = wg.nn.utils.parametrizations.spectral_norm(wg.nn.Linear(3, 3))
+        >>> layer(wg.ones(1, 3)).shape
+        (1, 3)
     """
     weight = _existing("spectral_norm", module, name)
     if n_power_iterations < 1:

@@ -38,6 +38,12 @@ class _Cache:
 def cached() -> Iterator[None]:
     """Computes each parametrized attribute once inside its region: for modules that read theirs many times in a
     forward.
+
+    Example:
+        >>> layer = wg.nn.utils.parametrizations.spectral_norm(wg.nn.Linear(3, 3))
+        >>> with wg.nn.utils.parametrize.cached():
+        ...     print(layer.weight is layer.weight)
+        True
     """
     _Cache.depth += 1
     try:
@@ -156,7 +162,12 @@ def _property(name: str) -> property:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Tells whether a module has parametrized attributes, or one of this name."""
+    """Tells whether a module has parametrized attributes, or one of this name.
+
+    Example:
+        >>> wg.nn.utils.parametrize.is_parametrized(wg.nn.Linear(2, 2))
+        False
+    """
     parts = module.__dict__.get("parametrizations")
     if not isinstance(parts, ModuleDict):
         return False
@@ -164,7 +175,13 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 
 
 def type_before_parametrizations(module: Module) -> type:
-    """Returns the class of a module before its attributes were parametrized."""
+    """Returns the class of a module before its attributes were parametrized.
+
+    Example:
+        >>> layer = wg.nn.utils.parametrizations.spectral_norm(wg.nn.Linear(3, 3))
+        >>> wg.nn.utils.parametrize.type_before_parametrizations(layer).__name__
+        'Linear'
+    """
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
@@ -233,6 +250,12 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
     Raises:
         ValueError: an attribute that is not parametrized, or several originals without `leave_parametrized`.
+
+    Example:
+        >>> layer = wg.nn.utils.parametrizations.spectral_norm(wg.nn.Linear(3, 3))
+        >>> layer = wg.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+        >>> wg.nn.utils.parametrize.is_parametrized(layer)
+        False
     """
     name = "remove_parametrizations"
     if not is_parametrized(module, tensor_name):
@@ -278,6 +301,13 @@ def transfer_parametrizations_and_params(
         from_module: the module that has them; nothing happens where it has none.
         to_module: the other; attributes that it does not have are made.
         tensor_name: the attribute; by default all that are parametrized.
+
+    Example:
+        >>> layer = wg.nn.utils.parametrizations.spectral_norm(wg.nn.Linear(3, 3))
+        >>> other = wg.nn.Linear(3, 3)
+        >>> other = wg.nn.utils.parametrize.transfer_parametrizations_and_params(layer, other)
+        >>> wg.nn.utils.parametrize.is_parametrized(other)
+        True
     """
     if not is_parametrized(from_module):
         return to_module

@@ -124,6 +124,11 @@ def pack_padded_sequence(
 
     Raises:
         ValueError: lengths below 1, above that of the input, or not in order with `enforce_sorted`.
+
+    Example:
+        >>> packed = wg.nn.utils.rnn.pack_padded_sequence(wg.tensor([[1, 2], [3, 0]]), [2, 1], batch_first=True)
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 3, 2]), tensor([2, 1]))
     """
     name = "pack_padded_sequence"
     sizes = _lengths(name, lengths)
@@ -165,6 +170,12 @@ def pad_packed_sequence(
 
     Raises:
         ValueError: a `total_length` below that of the longest sequence.
+
+    Example:
+        >>> packed = wg.nn.utils.rnn.pack_sequence([wg.tensor([1, 2]), wg.tensor([3])])
+        >>> wg.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2],
+                [3, 0]]), tensor([2, 1]))
     """
     counts = sequence.batch_sizes.tolist()
     longest = len(counts) if total_length is None else total_length
@@ -200,6 +211,11 @@ def pad_sequence(
 
     Raises:
         ValueError: no sequences, or another side.
+
+    Example:
+        >>> wg.nn.utils.rnn.pad_sequence([wg.tensor([1, 2]), wg.tensor([3])], batch_first=True)
+        tensor([[1, 2],
+                [3, 0]])
     """
     if padding_side not in ("left", "right"):
         raise ValueError(f"pad_sequence: padding_side must be 'left' or 'right', got {padding_side!r}")
@@ -221,6 +237,10 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = F
 
     Raises:
         ValueError: lengths below 1, above that of the input, or of another number.
+
+    Example:
+        >>> wg.nn.utils.rnn.unpad_sequence(wg.tensor([[1, 2], [3, 0]]), wg.tensor([2, 1]), batch_first=True)
+        [tensor([1, 2]), tensor([3])]
     """
     sizes = _lengths("unpad_sequence", lengths)
     x = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
@@ -233,12 +253,23 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = F
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Packs sequences `(length, *)`; see `pack_padded_sequence`."""
+    """Packs sequences `(length, *)`; see `pack_padded_sequence`.
+
+    Example:
+        >>> wg.nn.utils.rnn.pack_sequence([wg.tensor([1, 2]), wg.tensor([3])]).data
+        tensor([1, 3, 2])
+    """
     return pack_padded_sequence(
         pad_sequence(sequences), [x.shape[0] for x in sequences], enforce_sorted=enforce_sorted
     )
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Returns the sequences `(length, *)` of a pack, in the order in which they were packed."""
+    """Returns the sequences `(length, *)` of a pack, in the order in which they were packed.
+
+    Example:
+        >>> packed = wg.nn.utils.rnn.pack_sequence([wg.tensor([1, 2]), wg.tensor([3])])
+        >>> wg.nn.utils.rnn.unpack_sequence(packed)
+        [tensor([1, 2]), tensor([3])]
+    """
     return unpad_sequence(*pad_packed_sequence(packed_sequences))

@@ -7,7 +7,12 @@ from wengert._core import Tensor
 
 
 def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
-    """Returns all elements in one vector, in order; recorded."""
+    """Returns all elements in one vector, in order; recorded.
+
+    Example:
+        >>> wg.nn.utils.parameters_to_vector(wg.nn.Linear(2, 3).parameters()).shape
+        (9,)
+    """
     return wg.cat([param.reshape(-1) for param in parameters])
 
 
@@ -16,6 +21,12 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
 
     Raises:
         ShapeError: if the lengths differ; nothing is written then.
+
+    Example:
+        >>> layer = wg.nn.Linear(2, 1)
+        >>> wg.nn.utils.vector_to_parameters(wg.tensor([1.0, 2.0, 3.0]), layer.parameters())
+        >>> layer.bias.data
+        tensor([3.])
     """
     targets = list(parameters)
     total = sum(param.numel() for param in targets)

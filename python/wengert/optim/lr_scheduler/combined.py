@@ -70,6 +70,19 @@ class SequentialLR(_Combined):
 
     There it starts from the initial rates, if it has a closed form,
     and otherwise multiplies those that stand.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> first = wg.optim.lr_scheduler.ConstantLR(optimizer, 0.1)
+        >>> then = wg.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+        >>> scheduler = wg.optim.lr_scheduler.SequentialLR(optimizer, [first, then], milestones=[2])
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.1
+        1.0
+        0.5
     """
 
     def __init__(
@@ -115,7 +128,20 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """Several schedules that step together, each on the rates that the one before it has left."""
+    """Several schedules that step together, each on the rates that the one before it has left.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> parts = [wg.optim.lr_scheduler.ExponentialLR(optimizer, 0.5), wg.optim.lr_scheduler.StepLR(optimizer, 2)]
+        >>> scheduler = wg.optim.lr_scheduler.ChainedScheduler(parts)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.5
+        0.025
+        0.0125
+    """
 
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         """Schedules of one optimiser, which need not be given again."""

@@ -20,6 +20,17 @@ class CosineAnnealingLR(LRScheduler):
     """Half a cosine from the rate to `eta_min` in `T_max` steps, and back (Loshchilov and Hutter 2016).
 
     Each step multiplies what the rate is above `eta_min`.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.8536
+        0.5
+        0.1464
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -47,6 +58,17 @@ class CosineAnnealingWarmRestarts(LRScheduler):
     and Hutter 2016).
 
     `step(epoch)` takes fractions of epochs as well; `T_cur` is how far the cycle of `T_i` steps has come.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.5
+        1.0
+        0.5
     """
 
     def __init__(
@@ -124,6 +146,17 @@ class _Momenta(LRScheduler):
 class OneCycleLR(_Momenta):
     """Up to `max_lr`, then far down, momentum the other way round; step it after every batch (Smith and Topin
     2017).
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4, cycle_momentum=False)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.8117
+        0.2831
+        0.0
     """
 
     def __init__(
@@ -207,6 +240,17 @@ class CyclicLR(_Momenta):
 
     `mode`: in each cycle the rise is the whole ("triangular"), half of that before ("triangular2"), or `gamma^t` times
     the whole ("exp_range"). Momentum goes the other way round. Step it after every batch.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.CyclicLR(optimizer, 0.1, max_lr=1.0, step_size_up=2, cycle_momentum=False)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.55
+        1.0
+        0.55
     """
 
     def __init__(

@@ -61,14 +61,38 @@ def state_of(function: Any) -> dict[str, Any] | None:
 
 
 class LambdaLR(_Lambdas):
-    """The initial rate times `lr_lambda(t)`; one function, or one per group."""
+    """The initial rate times `lr_lambda(t)`; one function, or one per group.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 1 / (1 + epoch))
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.5
+        0.3333
+        0.25
+    """
 
     def _next(self, group: Group, i: int) -> Any:
         return self.base_lrs[i] * self._factor(i)
 
 
 class MultiplicativeLR(_Lambdas):
-    """The rate times `lr_lambda(t)` at step t, from 1 on; one function, or one per group."""
+    """The rate times `lr_lambda(t)` at step t, from 1 on; one function, or one per group.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.5
+        0.25
+        0.125
+    """
 
     def _next(self, group: Group, i: int) -> Any:
         return group["lr"] if self._is_initial else group["lr"] * self._factor(i)
@@ -95,7 +119,19 @@ class _Factors(LRScheduler):
 
 
 class StepLR(_Factors):
-    """Multiplied by `gamma` every `step_size` steps."""
+    """Multiplied by `gamma` every `step_size` steps.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.StepLR(optimizer, step_size=2)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        1.0
+        0.1
+        0.1
+    """
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -114,7 +150,19 @@ class StepLR(_Factors):
 
 
 class MultiStepLR(_Factors):
-    """Multiplied by `gamma` at each milestone, twice at one that is given twice."""
+    """Multiplied by `gamma` at each milestone, twice at one that is given twice.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3])
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.1
+        0.1
+        0.01
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -136,7 +184,19 @@ class MultiStepLR(_Factors):
 
 
 class ConstantLR(_Factors):
-    """`factor` times the rate before step `total_iters`; the step to there divides by it again."""
+    """`factor` times the rate before step `total_iters`; the step to there divides by it again.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.5
+        1.0
+        1.0
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3.0, total_iters: int = 5, last_epoch: int = -1
@@ -162,7 +222,19 @@ class ConstantLR(_Factors):
 
 
 class LinearLR(_Factors):
-    """A factor that goes linearly from `start_factor` to `end_factor` in `total_iters` steps."""
+    """A factor that goes linearly from `start_factor` to `end_factor` in `total_iters` steps.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=3)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.5
+        0.75
+        1.0
+    """
 
     def __init__(
         self,
@@ -195,7 +267,19 @@ class LinearLR(_Factors):
 
 
 class ExponentialLR(_Factors):
-    """Multiplied by `gamma` every step."""
+    """Multiplied by `gamma` every step.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.5)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.5
+        0.25
+        0.125
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         """Settings."""
@@ -210,7 +294,19 @@ class ExponentialLR(_Factors):
 
 
 class PolynomialLR(_Factors):
-    """`(1 - t / total_iters) ** power`, then 0."""
+    """`(1 - t / total_iters) ** power`, then 0.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4)
+        >>> for _ in range(3):
+        ...     optimizer.step()
+        ...     scheduler.step()
+        ...     print(round(scheduler.get_last_lr()[0], 4))
+        0.75
+        0.5
+        0.25
+    """
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1

@@ -16,6 +16,16 @@ class ReduceLROnPlateau(LRScheduler):
     `best * (1 + threshold)`; with `threshold_mode="abs"` below `best - threshold` or above
     `best + threshold`. For negative quantities the relative bounds are therefore on the other side
     of the best.
+
+    Example:
+        >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
+        >>> scheduler = wg.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+        >>> for loss in (1.0, 0.5, 0.7):
+        ...     scheduler.step(loss)
+        ...     print(scheduler.get_last_lr())
+        [1.0]
+        [1.0]
+        [0.1]
     """
 
     def __init__(
