@@ -35,7 +35,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel lint types format stubs operations pictures bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
+.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel sdist lint types format stubs operations pictures bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -88,10 +88,13 @@ build: $(TOOLS) ## quick development build, installed into the virtual environme
 	@rm -f $(VENV)/.demo $(VENV)/.test
 	@VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --locked --extras test
 
-wheel: $(WHEEL) ## the release wheel, in dist/
-	@ls -l dist/wengert-*.whl
+wheel: $(WHEEL) ## the source distribution and the release wheel that is built from it, in dist/
+	@ls -l dist/wengert-*
 
-lint: $(LINTERS) ## formatting, clippy, ruff and mypy, warnings as errors
+sdist: | $(TOOLS) ## the source distribution alone
+	@$(BIN)/maturin sdist --out dist
+
+lint: $(LINTERS) ## formatting, clippy, ruff, mypy, and the workflows against their schema and for weak spots; warnings as errors
 	@echo "==> rustfmt, clippy"
 	@cargo fmt --check
 	@cargo clippy --locked --all-targets -- -D warnings
@@ -100,6 +103,9 @@ lint: $(LINTERS) ## formatting, clippy, ruff and mypy, warnings as errors
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@echo "==> workflows"
+	@$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@$(BIN)/zizmor --offline --quiet .github
 
 types: $(LINTERS) $(VENV)/.test ## mypy --strict and pyright over the programs of tests/typing, as a user's checker sees the package
 	@echo "==> mypy --strict, pyright"
@@ -167,14 +173,14 @@ $(TOOLS): | $(VENV)/bin/python
 	@touch $@
 
 $(LINTERS): pyproject.toml | $(TOOLS)
-	@echo "==> installing ruff, mypy and pyright"
+	@echo "==> installing ruff, mypy, pyright and the linters of workflows"
 	@$(BIN)/pip install --quiet --group lint
 	@touch $@
 
 $(WHEEL): $(SOURCES) | $(TOOLS)
 	@echo "==> building the release wheel"
-	@mkdir -p dist && rm -f dist/wengert-*.whl
-	@$(BIN)/maturin build --release --locked --compression-level 9 --out dist --interpreter $(BIN)/python
+	@mkdir -p dist && rm -f dist/wengert-*
+	@$(BIN)/maturin build --release --locked --sdist --compression-level 9 --out dist --interpreter $(BIN)/python
 	@touch $@
 
 $(VENV)/.demo $(VENV)/.test $(VENV)/.peers: $(WHEEL)
