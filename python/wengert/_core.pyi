@@ -2,7 +2,7 @@
 # mypy: disable-error-code="override, misc, valid-type, overload-overlap, overload-cannot-match"
 
 import builtins
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Literal, Self, TypeAlias, overload
 
 import numpy as np
@@ -1402,6 +1402,28 @@ class Tensor:
     def zero_(self, /) -> Tensor:
         """Sets every element to 0, in place."""
 
+class TreeDef:
+    """The structure of a tree, without its leaves."""
+    def __eq__(self, value: Any, /) -> builtins.bool: ...
+    def __ge__(self, value: Any, /) -> builtins.bool: ...
+    def __gt__(self, value: Any, /) -> builtins.bool: ...
+    def __hash__(self, /) -> builtins.int: ...
+    def __le__(self, value: Any, /) -> builtins.bool: ...
+    def __lt__(self, value: Any, /) -> builtins.bool: ...
+    def __ne__(self, value: Any, /) -> builtins.bool: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> builtins.str: ...
+    @property
+    def _is_leaf(self) -> Any:
+        """Whether the tree is one leaf."""
+    def _paths(self, /) -> Any:
+        """Where the leaves are, from left to right: `["w"][0].scale`; "" for a leaf alone."""
+    def children(self, /) -> list[TreeDef]:
+        """Returns the structures of the children of the root, from left to right."""
+    @property
+    def num_leaves(self) -> builtins.int:
+        """The number of leaves of the tree."""
+
 class _GpuProgram:
     """A shader that was parsed and validated."""
     def __new__(cls, name: builtins.str, source: Any, entry: Any, constants: Any) -> Self: ...
@@ -1568,6 +1590,8 @@ def _fail_allocations(count: Any = None, large: Any = 65536) -> Any:
     """Lets only `count` more blocks of `large` bytes or more be made, to test short memory. None ends that."""
 def _fft(x: Any, axis: Any, inverse: Any, scale: Any) -> Any:
     """The Fourier transform along an axis of pairs along the last axis."""
+def _flatten_prefix(prefix: Any, structure: Any, name: Any) -> Any:
+    """One entry per leaf of `structure`, from a tree that may stop early: an entry covers all leaves below it. Containers of both must be of one class and have the same keys; dicts of any class correspond by their keys. Raises ValueError, which begins with `name`, for a tree that does not fit."""
 def _flops_begin() -> Any:
     """Begins to count floating point operations in this thread; regions nest."""
 def _flops_end() -> Any:
@@ -1600,8 +1624,8 @@ def _gpu_synchronize(index: Any) -> Any:
     """Waits until a GPU has done all that was queued."""
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: Any, create_graph: Any) -> Any:
     """Gradients of `outputs` with respect to `inputs`, None where no output depends on one; no `.grad` changes."""
-def _grad_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, scalar: Any) -> Any:
-    """Value and gradient of a scalar function with respect to the tensor that is argument `at`; None if it is no floating point tensor. `scalar` makes a tensor of any other result, or raises."""
+def _grad_of_argument(function: Any, args: Any, kwargs: Any, at: Any, scalar: Any) -> Any:
+    """Value and gradient of a scalar function with respect to argument `at`; None unless that is a floating point tensor or a tree of such. `scalar` makes a tensor of any other result, or raises."""
 def _gradient_edge(tensor: Any) -> Any:
     """The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph."""
 def _gradients(params: Any) -> Any:
@@ -1614,13 +1638,13 @@ def _is_differentiated(tensor: Any) -> Any:
     """Whether something differentiates this tensor, at any level."""
 def _is_same(a: Any, b: Any) -> Any:
     """[`alike`] of two tensors."""
-def _jacfwd_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any, unflatten: Any) -> Any:
+def _jacfwd_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any) -> Any:
     """The Jacobian of a function with respect to the tensor that is argument `at`, column by column; None if that is no floating point tensor."""
-def _jacrev_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any, unflatten: Any) -> Any:
+def _jacrev_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any) -> Any:
     """The Jacobian of a function with one tensor as result with respect to the tensor that is argument `at`, row by row. None if that is no floating point tensor; `one` makes a tensor of any other result, or raises."""
 def _jvp(function: Any, primals: Any, tangents: Any) -> Any:
     """Pushes tangents (None is zero) through a function of a list of tensors: outputs and their tangents."""
-def _jvp_of_tensors(function: Any, primals: Any, tangents: Any, flatten: Any, unflatten: Any) -> Any:
+def _jvp_of_tensors(function: Any, primals: Any, tangents: Any, flatten: Any) -> Any:
     """Value of a function of tensors and its derivative along others; None unless all are tensors that fit."""
 def _layer_norm(x: Any, shape: Any, weight: Any, bias: Any, eps: Any) -> Any:
     """Layer normalisation over the trailing axes of lengths `shape`."""
@@ -1698,7 +1722,7 @@ def _vjp(function: Any, primals: Any) -> Any:
     """Runs a function of a list of tensors and records it: its outputs and its pullback."""
 def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any, randomness: Any = 'same') -> Any:
     """Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or as it is (and None) where it does not depend on the batch. `randomness` is "error", "same" or "different"."""
-def _vmap_of_tensors(function: Any, args: Any, kwargs: Any, in_axes: Any, randomness: Any, flatten: Any, unflatten: Any) -> Any:
+def _vmap_of_tensors(function: Any, args: Any, kwargs: Any, in_axes: Any, randomness: Any, flatten: Any) -> Any:
     """Runs a function of tensors for a batch, with the batch axes of its results in front; None unless all arguments are tensors, and their axes integers that fit together."""
 def _watch(tensor: Any, hook: Any) -> Any:
     """Calls `hook(gradient)` when backward reaches this tensor; inside `vmap` with that of all examples at once."""
@@ -1964,7 +1988,7 @@ def expm1(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns `exp(x) - 1`, accurate near 0."""
 def expm1_(input: Tensor) -> Tensor:
     """Computes `expm1` in place."""
-def eye(n: builtins.int, m: Any = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def eye(n: builtins.int, m: builtins.int | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes an `n` by `m` matrix with ones on the diagonal and zeros elsewhere."""
 def fix(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Rounds towards 0."""
@@ -2522,6 +2546,16 @@ def trace(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Sums the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are not two axes."""
 def transpose(input: _Input, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """Exchanges two axes; without arguments, reverses the order of all axes. A view."""
+def tree_flatten(tree: Any, is_leaf: Callable[[Any], builtins.bool] | None = None) -> tuple[list[Any], TreeDef]:
+    """Returns the leaves of a tree from left to right (dicts by key, rebuilt in the order that they have), and its structure. A part for which `is_leaf` returns true is a leaf."""
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], builtins.bool] | None = None) -> list[Any]:
+    """Returns the leaves of a tree from left to right; see `tree_flatten`."""
+def tree_map(function: Callable[..., Any], tree: Any, *rest: Any, is_leaf: Callable[[Any], builtins.bool] | None = None) -> Any:
+    """Applies `function` to corresponding leaves of trees of one structure, as a tree. Raises ValueError where structures differ."""
+def tree_structure(tree: Any, is_leaf: Callable[[Any], builtins.bool] | None = None) -> TreeDef:
+    """Returns the structure of a tree; see `tree_flatten`."""
+def tree_unflatten(structure: TreeDef, leaves: Iterable[Any]) -> Any:
+    """Builds the tree of this structure with these leaves. Raises ValueError for another number of them."""
 def tril(input: _Input, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Returns the lower triangle of the last two axes, zero above `diagonal`."""
 def triu(input: _Input, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:

@@ -23,7 +23,7 @@ from wengert.autograd._rules import (
     restored,
     zeros,
 )
-from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
+from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
 __all__ = ["custom_jvp", "custom_vjp"]
 
@@ -91,7 +91,7 @@ class _Custom:
             out = self(*primals)
             parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents) if rule is not None]
             leaves, structure = tree_flatten(out)
-            columns = [flatten_prefix(part, structure, f"defjvps of {self.name}") for part in parts]
+            columns = [_core._flatten_prefix(part, structure, f"defjvps of {self.name}") for part in parts]
             sums = [_total(column, y) for column, y in zip(zip(*columns), leaves)]
             return out, tree_unflatten(structure, sums or [_core.zeros_like(y) for y in leaves])
 
@@ -264,7 +264,8 @@ class _Call(Rule):
         residuals = restored(self.residuals, saved)
         given = [zeros(y) if g is None else g for g, y in zip(cotangents, self.outputs)]
         found = self.custom.bwd(*self.fixed, residuals, self.assembled(given, lambda _: 0.0))
-        count = len(self.structure.children)
+        children = self.structure.children()
+        count = len(children)
         who = f"the reverse rule of {self.name}"
         if not isinstance(found, (tuple, list)):
             raise RuntimeError(
@@ -277,9 +278,9 @@ class _Call(Rule):
                 "for zeros"
             )
         flat: list[Any] = []
-        for i, (part, child) in enumerate(zip(found, self.structure.children)):
+        for i, (part, child) in enumerate(zip(found, children)):
             try:
-                flat += flatten_prefix(part, child, who)
+                flat += _core._flatten_prefix(part, child, who)
             except ValueError:
                 got = tree_flatten(part)[1]
                 raise RuntimeError(
@@ -308,7 +309,7 @@ class _Call(Rule):
             )
         assert self.out_structure is not None
         try:
-            moved = flatten_prefix(found[1], self.out_structure, who)
+            moved = _core._flatten_prefix(found[1], self.out_structure, who)
         except ValueError:
             got = tree_flatten(found[1])[1]
             raise RuntimeError(

@@ -33,6 +33,7 @@ mod nn;
 mod prelude;
 mod relative;
 mod tensor;
+mod tree;
 pub mod writes;
 
 use pyo3::prelude::*;
@@ -54,7 +55,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         tensor::object, tensor::functions, tensor::complex, tensor::linalg, error, writes::aliasing,
         data::dtype, data::create, data::random, data::device, nn, nn::conv, nn::ops, nn::optim, autograd,
         autograd::checkpoint, autograd::collect, autograd::custom, autograd::debug, autograd::direct,
-        autograd::hooks, autograd::node, autograd::saving, autograd::transform,
+        autograd::hooks, autograd::node, autograd::saving, autograd::transform, tree,
     }
     #[cfg(feature = "gpu")]
     register!(nn::program);

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import collections
+import copy
 import dataclasses
+import gc
+import pickle
+import weakref
 from typing import Any, NamedTuple
 
+import attrs
+import numpy as np
 import optree
 import pytest
 import wengert as wg
 from messages import Situations, message_tests
 from wengert import Tensor
-from wengert.tree import tree_flatten, tree_map, tree_structure
+from wengert.tree import tree_flatten, tree_leaves, tree_map, tree_structure
 
 
 class Point(NamedTuple):
@@ -26,6 +32,19 @@ class Layer:
 
     def __post_init__(self) -> None:
         assert not isinstance(self.weight, str), "leaves of another kind than the constructor takes"
+
+
+@dataclasses.dataclass
+class Scaled:
+    weight: Tensor
+    factor: float = dataclasses.field(default=2.0, metadata={"static": True})
+
+
+@attrs.define
+class Affine:
+    weight: Tensor
+    bias: Tensor
+    name: str = attrs.field(default="affine", metadata={"static": True})
 
 
 class Pair:
@@ -55,6 +74,8 @@ TREES: dict[str, Any] = {
     "named tuple": Point(ONE, TWO),
     "dataclass": Layer(ONE, TWO),
     "dataclass without a part": Layer(ONE),
+    "dataclass with a static field": Scaled(ONE, 3.0),
+    "attrs": Affine(ONE, TWO),
     "optree": Pair(ONE, [TWO]),
     "nested": {"layers": [Layer(ONE), Layer(TWO, ONE)], "none": None, "pair": Pair(ONE, Point(ONE, TWO))},
 }
@@ -98,6 +119,87 @@ def test_dicts_keep_their_order() -> None:
 def test_a_dataclass_is_made_without_its_constructor() -> None:
     names = tree_map(lambda _: "leaf", Layer(ONE, TWO))
     assert (names.weight, names.bias) == ("leaf", "leaf")
+
+
+def test_a_static_field_belongs_to_the_structure() -> None:
+    found = wg.grad(lambda s: (s.weight * s.factor).sum())(Scaled(ONE, 3.0))
+    assert (found.weight.tolist(), found.factor) == ([3.0, 3.0], 3.0)
+    assert tree_structure(Scaled(ONE)) != tree_structure(Scaled(ONE, 3.0))
+    with pytest.raises(ValueError, match="tree_map: structures differ"):
+        tree_map(lambda a, b: a, Scaled(ONE), Scaled(ONE, 3.0))
+
+
+# `optree` does not say how a pickle finds its classes.
+@pytest.mark.parametrize("name", [name for name in TREES if name not in ("optree", "nested")])
+def test_structures_are_written_and_copied(name: str) -> None:
+    structure = tree_structure(TREES[name])
+    for other in (pickle.loads(pickle.dumps(structure)), copy.deepcopy(structure)):
+        assert other == structure
+        assert hash(other) == hash(structure)
+
+
+def test_a_structure_has_children() -> None:
+    tree = {"b": (ONE, None), "a": [TWO]}
+    assert tree_structure(tree).children() == [tree_structure([TWO]), tree_structure((ONE, None))]
+    assert tree_structure(ONE).children() == []
+
+
+def test_what_stops_is_a_leaf() -> None:
+    is_pair = lambda x: isinstance(x, tuple) or x is None
+    assert tree_leaves({"a": (1, 2), "b": [3, None]}, is_leaf=is_pair) == [(1, 2), 3, None]
+    assert tree_map(len, [(1, 2), (3,)], is_leaf=lambda x: isinstance(x, tuple)) == [2, 1]
+
+
+def test_keys_that_do_not_compare_keep_their_order() -> None:
+    assert tree_leaves({"b": 1, 2: 2, "a": 3}) == [1, 2, 3]
+    assert tree_map(lambda x: -x, {"b": 1, 2: 2}) == {"b": -1, 2: -2}
+
+
+def test_arrays_and_objects_are_leaves() -> None:
+    array = np.ones(2)
+    assert tree_leaves([array, "text", object])[0] is array
+    assert tree_leaves({1, 2}) == [{1, 2}]
+
+
+@pytest.mark.parametrize("deep", [[], ()], ids=["list", "tuple"])
+def test_a_tree_without_end_raises(deep: Any) -> None:
+    for _ in range(100_000):
+        deep = type(deep)([deep])
+    with pytest.raises(RecursionError):
+        tree_flatten(deep)
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(RecursionError):
+        wg.grad(lambda x: x[0])(endless)
+
+
+def test_a_structure_holds_no_leaf() -> None:
+    class Leaf:
+        pass
+
+    leaf = Leaf()
+    seen = weakref.ref(leaf)
+    structure = tree_flatten([leaf, {"a": leaf}])[1]
+    del leaf
+    gc.collect()
+    assert seen() is None
+    assert structure.num_leaves == 2
+
+
+def test_an_error_while_a_tree_is_taken_apart_arrives() -> None:
+    class Broken:
+        pass
+
+    def boom(*_: Any) -> Any:
+        raise ZeroDivisionError("boom")
+
+    wg.tree.register_pytree_node(Broken, boom, boom)
+    with pytest.raises(ZeroDivisionError, match="boom"):
+        tree_flatten({"a": Broken()})
+    with pytest.raises(ValueError, match="register_pytree_node: Broken is registered already"):
+        wg.tree.register_pytree_node(Broken, boom, boom)
+    with pytest.raises(TypeError):
+        wg.tree.register_pytree_node(Broken, boom)  # type: ignore[call-arg]
 
 
 def test_axes_by_none() -> None:

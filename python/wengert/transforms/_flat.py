@@ -8,7 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.tree import TreeDef, paths, tree_flatten, tree_unflatten
+from wengert.tree import TreeDef, tree_flatten, tree_structure, tree_unflatten
 
 Function = Callable[..., Any]
 P = ParamSpec("P")
@@ -40,12 +40,14 @@ def place(tree: Any, i: int, what: str) -> str:
 
 def _path(tree: Any, i: int) -> str:
     """Where leaf `i` of a tree is; of one argument, where it is in that."""
-    path = paths(tree)[i]
+    path = tree_structure(tree)._paths()[i]
     return path[len("[0]") :] if type(tree) is tuple and len(tree) == 1 else path
 
 
 def leaves_of(tree: Any, name: str, what: str) -> tuple[list[Tensor], TreeDef]:
     leaves, structure = tree_flatten(tree)
+    if all(isinstance(x, Tensor) for x in leaves):
+        return leaves, structure
     return [as_leaf(x, name, partial(place, tree, i, what)) for i, x in enumerate(leaves)], structure
 
 

@@ -19,7 +19,7 @@ from wengert.transforms._flat import (
     place,
 )
 from wengert.transforms.axes import named
-from wengert.tree import TreeDef, flatten_prefix, tree_flatten, tree_unflatten
+from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
 _flatten = flatten_result("vmap")
 
@@ -42,10 +42,10 @@ def _axis(axis: int, ndim: int, what: str) -> int:
 
 def _axes(given: Any, structure: TreeDef, name: str) -> list[int | None]:
     """The batch axis of each leaf, from a tree of integers and None."""
-    if type(given) in (tuple, list) and len(given) == 1 and structure.kind is None:
+    if type(given) in (tuple, list) and len(given) == 1 and structure._is_leaf:
         # One result is what a tuple of one names as well.
         given = given[0]
-    axes = flatten_prefix(given, structure, f"vmap {name}")
+    axes = _core._flatten_prefix(given, structure, f"vmap {name}")
     for axis in axes:
         if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
             raise ValueError(
@@ -134,9 +134,7 @@ def vmap(
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if is_plain:
-            found = _core._vmap_of_tensors(
-                function, args, kwargs, in_axes, randomness, _flatten, tree_unflatten
-            )
+            found = _core._vmap_of_tensors(function, args, kwargs, in_axes, randomness, _flatten)
             if found is not None:
                 return found
         given, structure = tree_flatten(args)

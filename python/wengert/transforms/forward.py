@@ -47,7 +47,7 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp: primals and tangents are tuples with one entry per argument of the function")
     if not has_aux:
-        found = _core._jvp_of_tensors(function, tuple(primals), tuple(tangents), _flatten, tree_unflatten)
+        found = _core._jvp_of_tensors(function, tuple(primals), tuple(tangents), _flatten)
         if found is not None:
             return found
     out, pushed, run = _push(function, tuple(primals), tuple(tangents), has_aux, "jvp")

@@ -73,7 +73,7 @@ def jacrev(
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if is_plain:
-            found = _core._jacrev_of_tensor(function, args, kwargs, argnums, _flatten_rev, tree_unflatten)
+            found = _core._jacrev_of_tensor(function, args, kwargs, argnums, _flatten_rev)
             if found is not None:
                 return found
         run, leaves, structure = of_arguments(function, args, kwargs, argnums, has_aux, "jacrev")
@@ -126,7 +126,7 @@ def jacfwd(
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if is_plain:
-            found = _core._jacfwd_of_tensor(function, args, kwargs, argnums, _flatten_fwd, tree_unflatten)
+            found = _core._jacfwd_of_tensor(function, args, kwargs, argnums, _flatten_fwd)
             if found is not None:
                 return found
         run, leaves, structure = of_arguments(function, args, kwargs, argnums, has_aux, "jacfwd")

@@ -58,7 +58,7 @@ def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if is_plain:
-            found = _core._grad_of_tensor(function, args, kwargs, argnums, _scalar)
+            found = _core._grad_of_argument(function, args, kwargs, argnums, _scalar)
             if found is not None:
                 return found
         run, leaves, structure = of_arguments(function, args, kwargs, argnums, has_aux, "grad")
@@ -117,7 +117,7 @@ def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Fun
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         if is_plain:
-            found = _core._grad_of_tensor(function, args, kwargs, argnums, _scalar)
+            found = _core._grad_of_argument(function, args, kwargs, argnums, _scalar)
             if found is not None:
                 return found[1]
         value, gradient = both(*args, **kwargs)
