@@ -1,6 +1,6 @@
 //! Optimiser steps and gradient scaling on lists of arrays: one operation of `src/ops/updates.rs` per device.
 
-pub use crate::arguments::optim::{Adam, Sgd, UpdateRule};
+pub use crate::arguments::optim::{Adam, Elementwise, Formula, Sgd, UpdateRule};
 use crate::arguments::optim::{Slot, slots};
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -8,7 +8,10 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::bind::bind_into;
 use crate::error::{Error, Result};
+use crate::math::real::Real;
+use crate::math::updates::{Move, Visit};
 use crate::op::AtCall;
+use crate::ops::pointwise::sym::{self, Sym};
 use crate::ops::updates::{Rescale, Unscale, Update};
 use crate::tensor::Tensor;
 use crate::watch::debug::{Modes, modes};
@@ -31,6 +34,7 @@ impl Optimizer {
         let buffers = match rule {
             UpdateRule::Sgd(sgd) => (sgd.momentum != 0.0) as usize,
             UpdateRule::Adam(_) => 2,
+            UpdateRule::Elementwise(rule) => rule.formula.states(),
         };
         let state = |(i, param): (usize, &Tensor)| {
             let param = match param {
@@ -80,6 +84,30 @@ impl Optimizer {
         self.steps = step_number;
         Ok(())
     }
+}
+
+/// The values of a step of one parameter as operations, where a value is no memory: `x` holds the parameter,
+/// its state and its gradient; the result the first two.
+pub(crate) fn moved(rule: &Elementwise, x: &[Tensor]) -> Result<Vec<Tensor>> {
+    struct Recorded<'a>(&'a Elementwise, &'a [Tensor], &'a mut Result<Vec<Tensor>>);
+    impl Visit for Recorded<'_> {
+        fn visit<const STATE: usize, F: Move>(self, formula: F) {
+            let Recorded(rule, x, out) = self;
+            let values = sym::record(x, |v| {
+                let state: [Sym; 4] = std::array::from_fn(|i| if i <= STATE { v[i] } else { Sym::lit(0.0) });
+                let [decay, shrink, sign] = rule.preparation().map(Sym::lit);
+                let (x, g) = Elementwise::prepared(decay, shrink, sign, v[0], v[STATE + 1]);
+                formula.apply(rule.numbers.map(Sym::lit), [x, state[1], state[2], state[3]], g)
+            });
+            *out = values.map(|values| values.into_iter().take(STATE + 1).collect());
+        }
+    }
+    if x.len() != rule.formula.states() + 2 {
+        return Err(Error::value(format!("{}: {} tensors for a step", rule.formula.class(), x.len())));
+    }
+    let mut out = Ok(Vec::new());
+    rule.formula.visit(Recorded(rule, x, &mut out));
+    out
 }
 
 /// What to do where the state of a step is on another device than its parameter.

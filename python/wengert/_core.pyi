@@ -1674,6 +1674,10 @@ def _op_formulas() -> Any:
     """What the documentation tells of every row of the tables: name, number of inputs, value and partials as formulas (None where one is zero), its precision under autocast, what each partial reads, and the floating point operations of value and partials."""
 def _optim_adam(group: Any, state: Any, decoupled: Any, found: Any = None) -> Any:
     """One step of Adam, or AdamW if `decoupled`, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries of steps and moments. `found`, result: as [`_optim_sgd`]."""
+def _optim_elementwise(rule: Any, tensors: Any, found: Any = None) -> Any:
+    """One step of `rule`, in place. `tensors` holds each parameter, its state and its gradient, one parameter after the other. `found`, result: as [`_optim_sgd`]."""
+def _optim_moved(rule: Any, tensors: Any) -> Any:
+    """The values of such a step of one parameter, where a value is no memory: those of the parameter and its state."""
 def _optim_sgd(group: Any, state: Any, found: Any = None) -> Any:
     """One step of SGD, in place, on each parameter of `group` that has a gradient. `state` maps parameters to dictionaries with their `momentum_buffer`. Returns false, having done nothing, inside forward mode and batches, where a value is no memory. Nothing changes unless `found`, a 0-d int32 on some device, is 0."""
 def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:

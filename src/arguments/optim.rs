@@ -1,6 +1,7 @@
 //! Arguments of an optimiser step: the update rule, and the arrays that it reads and writes.
 
 use crate::array::Array;
+pub use crate::math::updates::{Elementwise, Formula};
 
 /// The hyperparameters of stochastic gradient descent (Robbins and Monro 1951; momentum: Polyak 1964,
 /// Nesterov 1983). By default a learning rate of 0.001 and nothing else.
@@ -74,6 +75,8 @@ pub enum UpdateRule {
     Sgd(Sgd),
     /// State: both moments, and for AMSGrad the largest second moment so far.
     Adam(Adam),
+    /// State: what the formula has.
+    Elementwise(Elementwise),
 }
 
 impl UpdateRule {
@@ -81,6 +84,7 @@ impl UpdateRule {
         match self {
             UpdateRule::Sgd(_) => "SGD",
             UpdateRule::Adam(_) => "Adam",
+            UpdateRule::Elementwise(rule) => rule.formula.class(),
         }
     }
 }

@@ -2,11 +2,14 @@
 //! element of parameter, gradient and state once. float32 and float64 are updated in their own precision,
 //! halves in float32 with one rounding at the end.
 
-use crate::arguments::optim::{Adam, Sgd, Slot, UpdateRule};
+use crate::arguments::optim::{Adam, Elementwise, Sgd, Slot, UpdateRule};
 use crate::cpu::create::fill;
 use crate::cpu::pointwise::copy::{copy_into, duplicate};
 use crate::cpu::prelude::*;
 use crate::cpu::run::many::Row;
+use crate::math::lane::{F32, F64};
+use crate::math::real::Real;
+use crate::math::updates::{Move, Visit};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -159,6 +162,67 @@ step!(Adam f32 f64, |this, step, state, grad, Float| {
     }
 });
 
+/// A part of one parameter, and the rule that moves it.
+struct Part<'a, 'b, T> {
+    rule: &'a Elementwise,
+    state: &'a mut [&'b mut [T]],
+    grad: &'a [T],
+}
+
+/// Implements [`PartUpdate`] for rules of one formula, in the precision of a lane.
+macro_rules! elementwise {
+    ($($t:ident $lane:ident),*) => {$(
+        impl PartUpdate<$t> for Elementwise {
+            fn run(&self, _step: i32, state: &mut [&mut [$t]], grad: &[$t]) {
+                self.formula.visit(Part { rule: self, state, grad });
+            }
+        }
+
+        impl Visit for Part<'_, '_, $t> {
+            fn visit<const STATE: usize, F: Move>(self, formula: F) {
+                struct Loop<'a, 'b, const STATE: usize, F>(Part<'a, 'b, $t>, F);
+                impl<const STATE: usize, F: Move> PlainBody for Loop<'_, '_, STATE, F> {
+                    type Output = ();
+                    #[inline(always)]
+                    fn run(self) {
+                        let Loop(Part { rule, state, grad }, formula) = self;
+                        let numbers = rule.numbers.map($lane::lit);
+                        let [decay, shrink, sign] = rule.preparation().map($lane::lit);
+                        let step = |[x, a, b, d]: [$t; 4], g: $t| {
+                            let (x, g) = Elementwise::prepared(decay, shrink, sign, $lane(x), $lane(g));
+                            formula.apply(numbers, [x, $lane(a), $lane(b), $lane(d)], g).map(|v| v.0)
+                        };
+                        let n = grad.len();
+                        match state {
+                            [x, a] if STATE == 1 => {
+                                let (x, a) = (&mut x[..n], &mut a[..n]);
+                                for i in 0..n {
+                                    [x[i], a[i], ..] = step([x[i], a[i], 0.0, 0.0], grad[i]);
+                                }
+                            }
+                            [x, a, b] if STATE == 2 => {
+                                let (x, a, b) = (&mut x[..n], &mut a[..n], &mut b[..n]);
+                                for i in 0..n {
+                                    [x[i], a[i], b[i], _] = step([x[i], a[i], b[i], 0.0], grad[i]);
+                                }
+                            }
+                            [x, a, b, d] if STATE == 3 => {
+                                let (x, a, b, d) = (&mut x[..n], &mut a[..n], &mut b[..n], &mut d[..n]);
+                                for i in 0..n {
+                                    [x[i], a[i], b[i], d[i]] = step([x[i], a[i], b[i], d[i]], grad[i]);
+                                }
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+                run_plain(Loop::<STATE, F>(self, formula))
+            }
+        }
+    )*};
+}
+elementwise!(f32 F32, f64 F64);
+
 /// Applies one step of `rule`, in place, to parameters that share no memory; none if `found` is not 0.
 #[inline]
 pub fn step(slots: &[Slot], rule: &UpdateRule, found: Option<&Array>) -> Result<()> {
@@ -174,6 +238,7 @@ pub fn step(slots: &[Slot], rule: &UpdateRule, found: Option<&Array>) -> Result<
     match rule {
         UpdateRule::Sgd(s) => both(slots, s),
         UpdateRule::Adam(a) => both(slots, a),
+        UpdateRule::Elementwise(e) => both(slots, e),
     }
 }
 

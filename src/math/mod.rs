@@ -21,6 +21,7 @@ pub mod real;
 pub mod special;
 mod tanh;
 pub mod turns;
+pub mod updates;
 pub mod wide;
 
 pub use functions::Functions;

@@ -3,7 +3,7 @@
 //!
 //! The formulas are PyTorch's, written where the numbers are: `src/cpu/optim.rs` and `shaders/optim_*.wgsl`.
 
-use crate::arguments::optim::{Slot, UpdateRule, slots};
+use crate::arguments::optim::{Formula, Slot, UpdateRule, slots};
 use crate::op::AtCall;
 use crate::ops::prelude::*;
 use crate::ops::writes::donated::based;
@@ -26,13 +26,13 @@ pub struct Update {
 
 impl Update {
     /// Which of the formulas of the rule.
-    fn formula(&self) -> (u32, bool, bool, [bool; 3]) {
-        match self.rule {
-            UpdateRule::Sgd(s) => {
-                (self.width, self.guarded, false, [s.momentum != 0.0, s.nesterov, s.maximize])
-            }
-            UpdateRule::Adam(a) => (self.width, self.guarded, true, [a.decoupled, false, a.maximize]),
-        }
+    fn formula(&self) -> (u32, bool, Option<Formula>, [bool; 4]) {
+        let (formula, flags) = match self.rule {
+            UpdateRule::Sgd(s) => (None, [false, s.momentum != 0.0, s.nesterov, s.maximize]),
+            UpdateRule::Adam(a) => (None, [true, a.decoupled, false, a.maximize]),
+            UpdateRule::Elementwise(e) => (Some(e.formula), [false, false, false, e.maximize]),
+        };
+        (self.width, self.guarded, formula, flags)
     }
 
     /// The inputs of the parameters, and the guard.
@@ -84,12 +84,12 @@ kernel! {
         let Some(first) = slots.first() else { return Ok(()) };
         on_device!(first.param(), optim::step(&slots, &self.rule, found))
     },
-    /// Per element: two and two more for momentum, or twelve for Adam.
+    /// Per element: two and two more for momentum, or twelve for Adam and the formulas.
     flops |x, _y| {
         let each = match self.rule {
             UpdateRule::Sgd(s) if s.momentum == 0.0 => 2,
             UpdateRule::Sgd(_) => 4,
-            UpdateRule::Adam(_) => 12,
+            UpdateRule::Adam(_) | UpdateRule::Elementwise(_) => 12,
         };
         self.split(x).0.chunks(self.width as usize).map(|x| cost::each(&x[..1], each)).sum()
     }

@@ -2,6 +2,7 @@
 
 import math
 
+import numpy as np
 import pytest
 import wengert as wg
 from references.optim_reference import CASES, FUSED
@@ -29,6 +30,25 @@ def test_without_decay_an_infinite_parameter_stays_infinite(name, dtype):
         found.append(p.detach().cpu())
     assert found[0][0].item() == math.inf
     assert wg.allclose(found[0][1], found[1][1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [wg.float32, wg.bfloat16])
+@pytest.mark.parametrize("name", CASES)
+def test_every_rule_as_on_the_cpu(name, dtype):
+    make, _, settings = CASES[name]
+    start, found = np.random.default_rng(1).standard_normal((3, 40)), []
+    for device in ("gpu", "cpu"):
+        numbers = np.random.default_rng(2)
+        params = [wg.tensor(x, dtype=dtype, device=device).requires_grad_() for x in (start, start[0])]
+        optimizer = make(params, **settings)
+        for _ in range(5):
+            for p in params:
+                p.grad = wg.tensor(numbers.standard_normal(tuple(p.shape)), dtype=dtype, device=device)
+            optimizer.step()
+        found.append([p.detach().cpu().float().numpy() for p in params])
+    for gpu, cpu in zip(*found):
+        tolerance = 1e-4 if dtype == wg.float32 else 0.05
+        np.testing.assert_allclose(gpu, cpu, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize(

@@ -1,10 +1,12 @@
-"""optim_sgd.wgsl and optim_adam.wgsl: several steps against the textbook in float64; norms and scaling."""
+"""Optimisers' shaders: several steps against the textbook in float64, a formula put in; norms and scaling."""
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from shaders.host import BF16, close, load, rng, run
 from shaders.views import few
+
+ARGUMENTS = ("x", "s", "t", "u", "g", *(f"c{i}" for i in range(6)))
 
 
 def groups(x):
@@ -30,6 +32,30 @@ def adam(
     params = [flags, decay, shrink, beta1, 1 - beta1, beta2, 1 - beta2, eps, 0, x.size, size, root]
     replace = {"const AMSGRAD": f"const AMSGRAD = {str(state[2].size > 1).lower()};"}
     return run("optim_adam.wgsl", [FOUND[found], g], [x, *state], params, groups(x), replace, limit=2)
+
+
+@few
+@given(st.integers(1, 3000), st.sampled_from([0, 1]), st.booleans())
+def test_formula(count, found, decays):
+    """The file itself, whose formula leaves all as it is but for the factor on the parameter; and one put in."""
+    r = rng(count)
+    x, g, s = (r.standard_normal(count).astype(np.float32) for _ in range(3))
+    g[0] = np.inf
+    decay = np.float32(0.5 if decays else 0.0)
+    numbers = np.array([decay, 0.5, -1.0, 3.0, 0, 0, 0, 0, 0], np.float32).view(np.uint32)
+    params = [4, *numbers, 0, 0, 0, count, 0, 0]
+    state = [s, s.copy(), s.copy()]
+    rule = "vec4<f32>(x + c0 * g, s + g, t * x, u)"
+    for text in (
+        None,
+        f"fn op({', '.join(f'{n}: f32' for n in ARGUMENTS)}) -> vec4<f32> {{ return {rule}; }}",
+    ):
+        replace = {"fn op": text} if text else {}
+        got = run("optim_formula.wgsl", [FOUND[found], g], [x, *state], params, groups(x), replace, limit=2)
+        old, d = np.float32(0.5) * x, -g + decay * x
+        wanted = [old + 3 * d, s + d, s * old, s] if text else [old, s, s, s]
+        for one, other in zip(got, [x, *state] if found else wanted):
+            close(one, other)
 
 
 @few

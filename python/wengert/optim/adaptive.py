@@ -4,14 +4,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from wengert._core import Tensor
-
-from .stepwise import Stepwise, zeros
+from .stepwise import Elementwise
 
 __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop"]
 
 
-class Adagrad(Stepwise):
+class Adagrad(Elementwise):
     """`s += g^2`, then `p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)` (Duchi et al. 2011).
 
     Raises:
@@ -59,13 +57,14 @@ class Adagrad(Stepwise):
         for name in ("lr_decay", "eps", "initial_accumulator_value"):
             self._between(group, name, 0.0, math.inf)
 
-    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        rate = group["lr"] / (1.0 + (state["step"] - 1) * group["lr_decay"])
-        total = zeros(state, "sum", p, group["initial_accumulator_value"]).addcmul_(g, g)
-        p.addcdiv_(g, total.sqrt().add_(group["eps"]), value=-rate)
+    def _rule(self, group: dict[str, Any]) -> tuple[str, dict[str, float]]:
+        return "Adagrad", {"sum": group["initial_accumulator_value"]}
+
+    def _numbers(self, group: dict[str, Any], state: dict[str, Any]) -> tuple[float, ...]:
+        return float(group["lr"]) / (1.0 + (state["step"] - 1) * group["lr_decay"]), group["eps"]
 
 
-class Adadelta(Stepwise):
+class Adadelta(Elementwise):
     """`s = rho s + (1 - rho) g^2`, `d = sqrt(a + eps) / sqrt(s + eps) g`, `p -= lr d`, `a = rho a + (1 - rho) d^2`
     (Zeiler 2012).
 
@@ -104,16 +103,14 @@ class Adadelta(Stepwise):
             raise ValueError(f"Adadelta: rho must lie in [0, 1], got {group['rho']}")
         self._between(group, "eps", 0.0, math.inf)
 
-    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        rho, eps = group["rho"], group["eps"]
-        squares = zeros(state, "square_avg", p).mul_(rho).addcmul_(g, g, value=1.0 - rho)
-        steps = zeros(state, "acc_delta", p)
-        delta = (steps + eps).sqrt_().div_((squares + eps).sqrt_()).mul_(g)
-        steps.mul_(rho).addcmul_(delta, delta, value=1.0 - rho)
-        p.add_(delta, alpha=-group["lr"])
+    def _rule(self, group: dict[str, Any]) -> tuple[str, dict[str, float]]:
+        return "Adadelta", {"square_avg": 0.0, "acc_delta": 0.0}
+
+    def _numbers(self, group: dict[str, Any], state: dict[str, Any]) -> tuple[float, ...]:
+        return float(group["lr"]), group["rho"], 1.0 - group["rho"], group["eps"]
 
 
-class RMSprop(Stepwise):
+class RMSprop(Elementwise):
     """`s = alpha s + (1 - alpha) g^2`, then `p -= lr g / (sqrt(s) + eps)` (Hinton 2012, lecture 6e).
 
     `centered` subtracts the square of the mean gradient from `s` (Graves 2013). With `momentum` the quotients are
@@ -163,35 +160,26 @@ class RMSprop(Stepwise):
         for name in ("alpha", "eps", "momentum"):
             self._between(group, name, 0.0, math.inf)
 
-    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        alpha = group["alpha"]
-        squares = zeros(state, "square_avg", p).mul_(alpha).addcmul_(g, g, value=1.0 - alpha)
+    def _rule(self, group: dict[str, Any]) -> tuple[str, dict[str, float]]:
+        names = {"square_avg": 0.0}
         if group["centered"]:
-            mean = zeros(state, "grad_avg", p).lerp_(g, 1.0 - alpha)
-            squares = squares - mean * mean
-        root = squares.sqrt().add_(group["eps"])
+            names["grad_avg"] = 0.0
         if group["momentum"]:
-            moved = zeros(state, "momentum_buffer", p).mul_(group["momentum"]).addcdiv_(g, root)
-            p.add_(moved, alpha=-group["lr"])
-        else:
-            p.addcdiv_(g, root, value=-group["lr"])
+            names["momentum_buffer"] = 0.0
+        kinds = ("RmsProp", "RmsPropMomentum"), ("RmsPropCentered", "RmsPropBoth")
+        return kinds[bool(group["centered"])][bool(group["momentum"])], names
+
+    def _numbers(self, group: dict[str, Any], state: dict[str, Any]) -> tuple[float, ...]:
+        return float(group["lr"]), group["alpha"], 1.0 - group["alpha"], group["eps"], group["momentum"]
 
 
-class _Moments(Stepwise):
+class _Moments(Elementwise):
     """Optimisers with two moments and settings `lr, betas, eps, weight_decay`."""
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
         self._between(group, "eps", 0.0, math.inf)
         self._check_betas(group)
-
-    def _first(self, p: Tensor, g: Tensor, state: dict[str, Any], beta: float) -> Tensor:
-        """The mean of gradients."""
-        return zeros(state, "exp_avg", p).lerp_(g, 1.0 - beta)
-
-    def _second(self, p: Tensor, g: Tensor, state: dict[str, Any], beta: float) -> Tensor:
-        """The mean of their squares."""
-        return zeros(state, "exp_avg_sq", p).mul_(beta).addcmul_(g, g, value=1.0 - beta)
 
 
 class Adamax(_Moments):
@@ -229,12 +217,12 @@ class Adamax(_Moments):
             params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize)
         )
 
-    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
+    def _rule(self, group: dict[str, Any]) -> tuple[str, dict[str, float]]:
+        return "Adamax", {"exp_avg": 0.0, "exp_inf": 0.0}
+
+    def _numbers(self, group: dict[str, Any], state: dict[str, Any]) -> tuple[float, ...]:
         beta1, beta2 = group["betas"]
-        mean = self._first(p, g, state, beta1)
-        largest = zeros(state, "exp_inf", p)
-        largest.copy_((largest * beta2).maximum(g.abs().add_(group["eps"])))
-        p.addcdiv_(mean, largest, value=-group["lr"] / (1.0 - beta1 ** state["step"]))
+        return float(group["lr"]) / (1.0 - beta1 ** state["step"]), 1.0 - beta1, beta2, group["eps"]
 
 
 class NAdam(_Moments):
@@ -289,15 +277,16 @@ class NAdam(_Moments):
         super()._check(group)
         self._between(group, "momentum_decay", 0.0, math.inf)
 
-    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        beta1, beta2 = group["betas"]
+    def _rule(self, group: dict[str, Any]) -> tuple[str, dict[str, float]]:
+        return "Nadam", {"exp_avg": 0.0, "exp_avg_sq": 0.0}
+
+    def _numbers(self, group: dict[str, Any], state: dict[str, Any]) -> tuple[float, ...]:
+        (beta1, beta2), lr = group["betas"], float(group["lr"])
         t, psi = state["step"], group["momentum_decay"]
         now, after = (beta1 * (1.0 - 0.5 * 0.96 ** (k * psi)) for k in (t, t + 1))
         product = state["mu_product"] = float(state.get("mu_product", 1.0)) * now
-        mean, squares = self._first(p, g, state, beta1), self._second(p, g, state, beta2)
-        root = (squares / (1.0 - beta2**t)).sqrt_().add_(group["eps"])
-        p.addcdiv_(g, root, value=-group["lr"] * (1.0 - now) / (1.0 - product))
-        p.addcdiv_(mean, root, value=-group["lr"] * after / (1.0 - product * after))
+        rates = lr * (1.0 - now) / (1.0 - product), lr * after / (1.0 - product * after)
+        return *rates, 1.0 - beta1, beta2, 1.0 - beta2**t, group["eps"]
 
 
 class RAdam(_Moments):
@@ -346,15 +335,15 @@ class RAdam(_Moments):
         )
         super().__init__(params, defaults)
 
-    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        beta1, beta2 = group["betas"]
-        t = state["step"]
-        mean, squares = self._first(p, g, state, beta1), self._second(p, g, state, beta2)
-        step = -group["lr"] / (1.0 - beta1**t)
-        most, weight = 2.0 / (1.0 - beta2) - 1.0, 1.0 - beta2**t
+    def _rule(self, group: dict[str, Any]) -> tuple[str, dict[str, float]]:
+        return "Radam", {"exp_avg": 0.0, "exp_avg_sq": 0.0}
+
+    def _numbers(self, group: dict[str, Any], state: dict[str, Any]) -> tuple[float, ...]:
+        (beta1, beta2), t = group["betas"], state["step"]
+        rate, most, weight = float(group["lr"]) / (1.0 - beta1**t), 2.0 / (1.0 - beta2) - 1.0, 1.0 - beta2**t
         now = most - 2.0 * t * beta2**t / weight
-        if now <= 5.0:
-            p.add_(mean, alpha=step)
-            return
-        rectified = (now - 4.0) * (now - 2.0) * most / ((most - 4.0) * (most - 2.0) * now)
-        p.addcdiv_(mean, squares.sqrt().add_(group["eps"]), value=step * math.sqrt(rectified * weight))
+        rectified = 0.0
+        if now > 5.0:
+            ratio = (now - 4.0) * (now - 2.0) * most / ((most - 4.0) * (most - 2.0) * now)
+            rectified = math.sqrt(ratio * weight)
+        return rate, 1.0 - beta1, beta2, rectified, group["eps"]

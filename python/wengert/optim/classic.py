@@ -4,15 +4,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import wengert as wg
-from wengert._core import Tensor
-
-from .stepwise import Stepwise, zeros
+from .stepwise import Elementwise
 
 __all__ = ["ASGD", "Rprop"]
 
 
-class Rprop(Stepwise):
+class Rprop(Elementwise):
     """Each element has a step of its own, which grows while its gradient keeps its sign, and shrinks when that changes
     (Riedmiller and Braun 1993; after a change the element waits for one step).
 
@@ -55,19 +52,14 @@ class Rprop(Stepwise):
         if not 0.0 <= low <= high:
             raise ValueError(f"Rprop: step_sizes are a least and a greatest step, got {group['step_sizes']}")
 
-    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        (down, up), (low, high) = group["etas"], group["step_sizes"]
-        before, size = zeros(state, "prev", p), zeros(state, "step_size", p, group["lr"])
-        agreed = (g * before).sign()
-        factor = wg.ones_like(g).masked_fill(agreed > 0, up).masked_fill(agreed < 0, down)
-        size.mul_(factor).clamp_(low, high)
-        g = g.masked_fill(agreed < 0, 0.0)
-        # The sign of NaN is none: such an element stays where it is.
-        p.sub_(g.sign().masked_fill(g.isnan(), 0.0) * size)
-        before.copy_(g)
+    def _rule(self, group: dict[str, Any]) -> tuple[str, dict[str, float]]:
+        return "Rprop", {"prev": 0.0, "step_size": float(group["lr"])}
+
+    def _numbers(self, group: dict[str, Any], state: dict[str, Any]) -> tuple[float, ...]:
+        return *group["etas"], *group["step_sizes"]
 
 
-class ASGD(Stepwise):
+class ASGD(Elementwise):
     """`p = (1 - lambd eta) p - eta g` with `eta = lr / (1 + lambd lr t)^alpha`; from step `t0` on the state's `ax` is
     the mean of the parameters since then (Polyak and Juditsky 1992). A rate that changes acts one step later.
 
@@ -105,13 +97,12 @@ class ASGD(Stepwise):
         super()._check(group)
         self._between(group, "lambd", 0.0, math.inf)
 
-    def _step_of(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
-        lr, lambd, t = group["lr"], group["lambd"], state["step"]
-        eta = float(state.get("eta", lr))
-        mean = zeros(state, "ax", p)
-        p.mul_(1.0 - lambd * eta).add_(g, alpha=-eta)
-        weight = float(state.get("mu", 1.0))
-        # Before t0 the mean is the parameter itself, an infinite one too.
-        mean.copy_(p.detach()) if weight == 1.0 else mean.lerp_(p.detach(), weight)
+    def _rule(self, group: dict[str, Any]) -> tuple[str, dict[str, float]]:
+        return "Asgd", {"ax": 0.0}
+
+    def _numbers(self, group: dict[str, Any], state: dict[str, Any]) -> tuple[float, ...]:
+        lr, lambd, t = float(group["lr"]), group["lambd"], state["step"]
+        eta, weight = float(state.get("eta", lr)), float(state.get("mu", 1.0))
         state["eta"] = lr / (1.0 + lambd * lr * t) ** group["alpha"]
         state["mu"] = 1.0 / max(1.0, t - group["t0"])
+        return eta, 1.0 - lambd * eta, weight

@@ -42,8 +42,12 @@ pub struct Family<'a> {
     pub source: &'static str,
     /// The element type of `g`, where that is a role.
     pub gradient: Option<DType>,
-    /// A boolean constant of the file, the role that needs it, and whether there is one.
-    pub option: Option<(&'static str, &'static str, bool)>,
+    /// A boolean constant of the file that tells whether there is an optional role.
+    pub option: Option<(&'static str, bool)>,
+    /// The roles of the file that the tensors lack.
+    pub absent: &'static [&'static str],
+    /// What the text of `fn op` is, and what tells it from others.
+    pub rule: Option<(&'a dyn Fn() -> Result<String>, u64)>,
     /// Bound once, before the arrays of the tensors: one that is read, and one that is written.
     pub before: (Option<&'a Array>, Option<&'a Array>),
     /// Bound once, after those of the tensors: one that is written.
@@ -64,10 +68,12 @@ impl Family<'_> {
         for chunk in entries.chunks((free / roles).min(most).clamp(1, MOST)) {
             let groups = chunk.iter().map(ManyItem::groups).sum();
             let mut run = Dispatch::new(self.name, self.source, DType::F32);
-            let absent = self.option.map_or("", |(_, role, there)| if there { "" } else { role });
-            run.text.tensors(chunk.len(), absent);
-            if let Some((flag, _, there)) = self.option {
+            run.text.tensors(chunk.len(), self.absent);
+            if let Some((flag, there)) = self.option {
                 run.flag(flag, there);
+            }
+            if let Some((text, key)) = self.rule {
+                run.op(text, [key, 0], "");
             }
             if let Some(dtype) = self.gradient {
                 run.text.load("g0", dtype);

@@ -8,10 +8,12 @@ use super::many::{Family, ManyItem};
 use super::map;
 use super::prelude::*;
 use super::reduce;
-use crate::arguments::optim::{Adam, Sgd, Slot, UpdateRule, slots as all_slots};
+use crate::arguments::optim::{Adam, Elementwise, Sgd, Slot, UpdateRule, slots as all_slots};
 use crate::array::shape::Axes;
 use crate::gpu::scalar;
+use crate::gpu::shader::wgsl;
 use crate::math::real::{Pointwise, Real};
+use crate::math::updates::{Move, Visit};
 use smallvec::SmallVec;
 
 /// Converts a gradient to the form that kernels read: contiguous, in a float dtype.
@@ -54,6 +56,7 @@ pub(super) fn step_by(slots: &[Slot], rule: &UpdateRule, found: Option<&Array>, 
         match rule {
             UpdateRule::Sgd(s) => sgd(&together, dtype, s, found, most)?,
             UpdateRule::Adam(a) => adam(&together, dtype, a, found, most)?,
+            UpdateRule::Elementwise(e) => elementwise(&together, dtype, e, found, most)?,
         }
     }
     let pairs = slots.iter().zip(&moved).flat_map(|(slot, moved)| slot.state.iter().zip(moved.state));
@@ -81,11 +84,13 @@ fn flags(maximize: bool, found: Option<&Array>) -> usize {
 
 fn sgd(slots: &[&Slot], dtype: DType, s: &Sgd, found: Option<&Array>, most: usize) -> Result<()> {
     let entries = entries_of(slots, |slot| [u32::from(slot.step == 1), 0]);
+    let has_momentum = entries.iter().all(|e| e.arrays.len() == 3);
     let family = Family {
         name: "sgd",
         source: shader!("lib/tensors", "lib/optim", "optim_sgd"),
         gradient: Some(dtype),
-        option: Some(("MOMENTUM", "momentum", entries.iter().all(|e| e.arrays.len() == 3))),
+        option: Some(("MOMENTUM", has_momentum)),
+        absent: if has_momentum { &[] } else { &["momentum"] },
         before: guard(found, &entries),
         ..Family::default()
     };
@@ -100,11 +105,13 @@ fn adam(slots: &[&Slot], dtype: DType, a: &Adam, found: Option<&Array>, most: us
         let (size, root) = a.corrections(slot.step);
         [(size as f32).to_bits(), (root as f32).to_bits()]
     });
+    let has_largest = entries.iter().all(|e| e.arrays.len() == 5);
     let family = Family {
         name: "adam",
         source: shader!("lib/tensors", "lib/optim", "optim_adam"),
         gradient: Some(dtype),
-        option: Some(("AMSGRAD", "largest", entries.iter().all(|e| e.arrays.len() == 5))),
+        option: Some(("AMSGRAD", has_largest)),
+        absent: if has_largest { &[] } else { &["largest"] },
         before: guard(found, &entries),
         ..Family::default()
     };
@@ -112,6 +119,42 @@ fn adam(slots: &[&Slot], dtype: DType, a: &Adam, found: Option<&Array>, most: us
     family.launch(&entries, most, |run, _, _| {
         run.words([flags(a.maximize, found)]).floats([decay, shrink]);
         run.floats([a.beta1, 1.0 - a.beta1, a.beta2, 1.0 - a.beta2, a.eps]);
+    })
+}
+
+/// The text of a formula: parameter and state, gradient, numbers, in the order of `fn op`.
+struct Text<'a>(&'a std::cell::RefCell<String>);
+
+impl Visit for Text<'_> {
+    fn visit<const STATE: usize, F: Move>(self, formula: F) {
+        let names = ["x", "s", "t", "u", "g", "c0", "c1", "c2", "c3", "c4", "c5"];
+        self.0.replace(wgsl::of_four("op", &names, &|v| {
+            formula.apply(std::array::from_fn(|i| v[5 + i]), std::array::from_fn(|i| v[i]), v[4])
+        }));
+    }
+}
+
+fn elementwise(
+    slots: &[&Slot], dtype: DType, e: &Elementwise, found: Option<&Array>, most: usize,
+) -> Result<()> {
+    let entries = entries_of(slots, |_| [0; 2]);
+    let text = || {
+        let text = std::cell::RefCell::default();
+        e.formula.visit(Text(&text));
+        Ok(text.into_inner())
+    };
+    let roles: &[&str] = &["first", "second", "third"];
+    let family = Family {
+        name: e.formula.class(),
+        source: shader!("lib/tensors", "lib/optim", "optim_formula"),
+        gradient: Some(dtype),
+        absent: &roles[e.formula.states()..],
+        rule: Some((&text, e.formula as u64)),
+        before: guard(found, &entries),
+        ..Family::default()
+    };
+    family.launch(&entries, most, |run, _, _| {
+        run.words([flags(false, found)]).floats(e.preparation()).floats(e.numbers).words([0; 2]);
     })
 }
 

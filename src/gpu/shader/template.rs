@@ -33,7 +33,7 @@ pub struct Template<'a> {
     choices: SmallVec<[Choice; 12]>,
     op: Option<&'a dyn Fn() -> Result<String>>,
     /// The number of tensors, and the one of which there is none.
-    tensors: Option<(usize, &'static str)>,
+    tensors: Option<(usize, &'static [&'static str])>,
 }
 
 /// The dtype in which a dtype is computed: float32, int32 or uint32.
@@ -99,8 +99,8 @@ impl<'a> Template<'a> {
         self
     }
 
-    /// Repeats the lines about a tensor for `n` of them, and drops those of the role `absent`.
-    pub fn tensors(&mut self, n: usize, absent: &'static str) -> &mut Template<'a> {
+    /// Repeats the lines about a tensor for `n` of them, and drops those of the roles that are absent.
+    pub fn tensors(&mut self, n: usize, absent: &'static [&'static str]) -> &mut Template<'a> {
         self.tensors = Some((n, absent));
         self.number("TENSORS", n as u32)
     }
@@ -222,10 +222,10 @@ fn element(verb: &str, binding: &str, dtype: &str, name: &str) -> String {
 }
 
 /// Writes a line about tensor 0, `x0` or `case 0u`, once per tensor; another one once. Numbers the bindings.
-fn repeat(name: &str, line: &str, n: usize, absent: &str, bindings: &mut usize, out: &mut String) {
+fn repeat(name: &str, line: &str, n: usize, absent: &[&str], bindings: &mut usize, out: &mut String) {
     let role = name.trim_end_matches('0');
     let first = format!("{role}0");
-    let copies = match (role == absent, line.contains(&first)) {
+    let copies = match (absent.contains(&role), line.contains(&first)) {
         (true, _) => 0,
         (_, true) => n,
         _ => 1,

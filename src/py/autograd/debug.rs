@@ -140,6 +140,8 @@ impl PyScript {
                 match &mut update.rule {
                     UpdateRule::Sgd(sgd) => sgd.lr = lr.unwrap_or(sgd.lr),
                     UpdateRule::Adam(adam) => adam.lr = lr.unwrap_or(adam.lr),
+                    // The first number of most formulas is the rate, which depends on the step.
+                    UpdateRule::Elementwise(_) => {}
                 }
             }
             _ => {}

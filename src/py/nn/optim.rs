@@ -2,7 +2,7 @@
 
 use crate::bind::bind;
 use crate::ops::updates::TotalNorm;
-use crate::optim::{self, Adam, Sgd, UpdateRule};
+use crate::optim::{self, Adam, Elementwise, Formula, Sgd, UpdateRule};
 use crate::py::args::{collected, extracted, members};
 use crate::py::prelude::*;
 use crate::py::tensor::leaf;
@@ -207,6 +207,42 @@ fn _optim_adam<'py>(
     Ok(true)
 }
 
+/// A rule of one formula per element, by its name, with its numbers for a step.
+struct Rule(Elementwise);
+
+extracted!(Rule, |obj| {
+    let (name, given, decay, shrink, maximize): (String, Vec<f64>, f64, f64, bool) = obj.extract()?;
+    let formula = Formula::named(&name).ok_or_else(|| value_error(format!("no rule is called {name}")))?;
+    let mut numbers = [0.0; 6];
+    numbers.iter_mut().zip(given).for_each(|(number, given)| *number = given);
+    Ok(Rule(Elementwise { formula, numbers, decay, shrink, maximize }))
+});
+
+/// One step of `rule`, in place. `tensors` holds each parameter, its state and its gradient, one parameter after
+/// the other. `found`, result: as [`_optim_sgd`].
+#[pyfunction]
+#[pyo3(signature = (rule, tensors, found=None))]
+fn _optim_elementwise(
+    py: Python<'_>, rule: Rule, tensors: Vec<Tensor>, found: Option<&Bound<'_, PyTensor>>,
+) -> PyResult<bool> {
+    if interp::replaces_values() {
+        return Ok(false);
+    }
+    let width = rule.0.formula.states() + 2;
+    let arrays = tensors.iter().map(array).collect::<PyResult<Vec<Array>>>()?;
+    let (arrays, found) = (arrays.iter().collect::<Vec<_>>(), found.map(value).transpose()?);
+    let (count, steps) = (elements(arrays.iter().step_by(width).copied()), vec![1; arrays.len() / width]);
+    let rule = UpdateRule::Elementwise(rule.0);
+    run(py, count, || optim::step(&arrays, width, &steps, &rule, found.as_ref()))?;
+    Ok(true)
+}
+
+/// The values of such a step of one parameter, where a value is no memory: those of the parameter and its state.
+#[pyfunction]
+fn _optim_moved(rule: Rule, tensors: Vec<Tensor>) -> Result<Vec<Tensor>> {
+    optim::moved(&rule.0, &tensors)
+}
+
 /// The gradients of those parameters that have one.
 #[pyfunction]
 fn _gradients(params: Values) -> Vec<PyTensor> {
@@ -269,5 +305,5 @@ fn _scale(py: Python<'_>, tensors: Values, factor: Tensor) -> PyResult<bool> {
 }
 
 exports! {
-    functions: _optim_sgd, _optim_adam, _gradients, _clear_gradients, _amp_unscale, _norms, _scale
+    functions: _optim_sgd, _optim_adam, _optim_elementwise, _optim_moved, _gradients, _clear_gradients, _amp_unscale, _norms, _scale
 }

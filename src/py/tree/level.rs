@@ -208,7 +208,8 @@ impl Node {
 
     /// The keys of a dict, in the order of its children.
     pub fn keys<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let fixed = self.fixed.as_ref().expect("a dict has keys").bind(py);
+        let Some(fixed) = &self.fixed else { return Ok(PyTuple::empty(py)) };
+        let fixed = fixed.bind(py);
         let keys = if let Kind::Default = self.kind { fixed.get_item(1)? } else { fixed.clone() };
         Ok(keys.cast_into()?)
     }

@@ -1,0 +1,87 @@
+// One step of an optimiser whose rule is one formula per element, on flat f32 buffers, in place. One dispatch
+// moves many parameters.
+//
+// bindings  0 found (read, one word), 1 g (read), 2 x, 3 first, 4 second, 5 third (read and write, f32),
+//           6 params
+// grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
+// workgroup 256 threads, each taking four elements 256 apart, all of one tensor; no workgroup memory
+//
+// The host replaces `op` by the rule: from the parameter and its state, the gradient and the numbers of the
+// step to the parameter and its state. A rule that has less state lacks those arrays. flags: 4 guarded. The
+// gradient that it takes is sign * g + decay * x, the parameter shrink * x.
+//@ use tensors
+//@ use optim
+struct Params {
+  flags: u32, decay: f32, shrink: f32, sign: f32,
+  c0: f32, c1: f32, c2: f32, c3: f32, c4: f32, c5: f32, unused0: u32, unused1: u32,
+  tensors: array<vec4<u32>, TENSORS>,
+}
+//@ tensors first
+@group(0) @binding(3) var<storage, read_write> first0: array<u32>;
+//@ tensors second
+@group(0) @binding(4) var<storage, read_write> second0: array<u32>;
+//@ tensors third
+@group(0) @binding(5) var<storage, read_write> third0: array<u32>;
+//@ tensors params
+@group(0) @binding(6) var<uniform> p: Params;
+
+//@ fn op
+fn op(x: f32, s: f32, t: f32, u: f32, g: f32, c0: f32, c1: f32, c2: f32, c3: f32, c4: f32, c5: f32) -> vec4<f32> { return vec4<f32>(x, s, t, u); }
+
+fn pick_first(k: u32, i: u32) -> f32 {
+  switch k {
+    //@ tensors first
+    case 0u: { return bitcast<f32>(first0[i]); }
+    default: { return 0.0; }
+  }
+}
+fn put_first(k: u32, i: u32, v: f32) {
+  switch k {
+    //@ tensors first
+    case 0u: { first0[i] = bitcast<u32>(v); }
+    default: {}
+  }
+}
+fn pick_second(k: u32, i: u32) -> f32 {
+  switch k {
+    //@ tensors second
+    case 0u: { return bitcast<f32>(second0[i]); }
+    default: { return 0.0; }
+  }
+}
+fn put_second(k: u32, i: u32, v: f32) {
+  switch k {
+    //@ tensors second
+    case 0u: { second0[i] = bitcast<u32>(v); }
+    default: {}
+  }
+}
+fn pick_third(k: u32, i: u32) -> f32 {
+  switch k {
+    //@ tensors third
+    case 0u: { return bitcast<f32>(third0[i]); }
+    default: { return 0.0; }
+  }
+}
+fn put_third(k: u32, i: u32, v: f32) {
+  switch k {
+    //@ tensors third
+    case 0u: { third0[i] = bitcast<u32>(v); }
+    default: {}
+  }
+}
+
+// Move element i of tensor k.
+fn update(k: u32, i: u32) {
+  let old = pick_x(k, i);
+  var g = p.sign * pick_g(k, i);
+  // Zero times an infinite parameter would be NaN.
+  if (p.decay != 0.0) { g += p.decay * old; }
+  let moved = op(
+    p.shrink * old, pick_first(k, i), pick_second(k, i), pick_third(k, i), g, p.c0, p.c1, p.c2, p.c3, p.c4, p.c5,
+  );
+  put_x(k, i, moved.x);
+  put_first(k, i, moved.y);
+  put_second(k, i, moved.z);
+  put_third(k, i, moved.w);
+}
