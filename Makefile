@@ -180,6 +180,8 @@ $(LINTERS): pyproject.toml | $(TOOLS)
 $(WHEEL): $(SOURCES) | $(TOOLS)
 	@echo "==> building the release wheel"
 	@mkdir -p dist && rm -f dist/wengert-*
+	@# The files of a source distribution are all of one date: without this Cargo would take an older build for theirs.
+	@cargo clean --quiet --release --package wengert
 	@$(BIN)/maturin build --release --locked --sdist --compression-level 9 --out dist --interpreter $(BIN)/python
 	@touch $@
 

@@ -14,8 +14,8 @@ import os
 import pickle
 import sys
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Mapping
-from typing import Any, BinaryIO
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 
@@ -36,13 +36,6 @@ _FORMAT = "1"
 _DEPTH = 1000
 
 
-def _bytearray(*source: Any) -> bytearray:
-    """A bytearray of bytes that the file holds; a mere length could be any number."""
-    if source and not isinstance(source[0], (bytes, str)):
-        raise pickle.UnpicklingError(f"load: a bytearray of {source[0]!r} is named, not of bytes")
-    return bytearray(*source)
-
-
 def _array_of(tensor: Tensor) -> Any:
     """A NumPy array, saved as the tensor of its elements."""
     return tensor.numpy().copy()
@@ -60,7 +53,7 @@ _SAFE: dict[tuple[str, str], Any] = {
     ("builtins", "frozenset"): frozenset,
     ("builtins", "complex"): complex,
     ("builtins", "slice"): slice,
-    ("builtins", "bytearray"): _bytearray,
+    ("builtins", "bytearray"): bytearray,
     ("builtins", "range"): range,
     ("collections", "Counter"): Counter,
     ("collections", "defaultdict"): defaultdict,
@@ -74,6 +67,23 @@ _SAFE: dict[tuple[str, str], Any] = {
     (__name__, "_array_of"): _array_of,
     (__name__, "_number_of"): _number_of,
 }
+
+
+# What of this a file may call; the others are values. Nothing here makes more than it is given.
+_CALLED = {
+    OrderedDict,
+    Counter,
+    defaultdict,
+    complex,
+    slice,
+    range,
+    bytearray,
+    Along,
+    Size,
+    _array_of,
+    _number_of,
+}
+_CALLED |= {kind for (module, _), kind in _SAFE.items() if module == "datetime"}
 
 
 def _where(tensor: Tensor) -> tuple[Any, ...] | None:
@@ -107,7 +117,9 @@ class _Writer(pickle.Pickler):
         number = self.objects.setdefault(id(obj), len(self.objects))
         if number == len(self.kept):
             self.kept.append(obj)
-        return _KIND, number, self._store(obj), type(obj) is not Tensor, obj.requires_grad and obj.is_leaf
+        from wengert.nn import Parameter
+
+        return _KIND, number, self._store(obj), isinstance(obj, Parameter), obj.requires_grad and obj.is_leaf
 
     def reducer_override(self, obj: Any) -> Any:
         """NumPy's arrays and numbers as tensors."""
@@ -151,17 +163,49 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     """
     import zipfile
 
-    if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
-        raise TypeError(f"save: a path or a file opened for writing expected, got {type(f).__name__}")
+    given: Any = f
+    if not isinstance(f, (str, os.PathLike)) and (
+        not hasattr(f, "write") or isinstance(given, io.TextIOBase)
+    ):
+        raise TypeError(
+            f"save: a path or a file opened for binary writing, as by open(path, 'wb'), expected, got "
+            f"{type(f).__name__}"
+        )
     pickled = io.BytesIO()
     writer = _Writer(pickled)
     writer.dump(obj)
-    with zipfile.ZipFile(f, "w", zipfile.ZIP_STORED) as archive:
+    with _written(f) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("wengert", _FORMAT)
         archive.writestr("data.pkl", pickled.getvalue())
         for number, tensor in enumerate(writer.stored):
             data = tensor.cpu().__reduce__()[1][1][0]
             archive.writestr(f"tensors/{number}", _little(data, tensor.itemsize))
+
+
+@contextlib.contextmanager
+def _written(f: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
+    """An open file. A path is written beside, and gets its name when all is there: what had the name before stays whole
+    until then, and where writing fails.
+    """
+    if not isinstance(f, (str, os.PathLike)):
+        yield f
+        return
+    path = os.path.realpath(f)
+    if os.path.exists(path) and not os.path.isfile(path):
+        with open(path, "wb") as file:  # a pipe, a device
+            yield file
+        return
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as file:
+            yield file
+        if os.path.exists(path):
+            os.chmod(part, os.stat(path).st_mode & 0o7777)
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(part)
+        raise
 
 
 def _little(data: bytes, itemsize: int) -> bytes:
@@ -171,28 +215,13 @@ def _little(data: bytes, itemsize: int) -> bytes:
     return np.frombuffer(data, f"V{itemsize}").view(f"u{itemsize}").byteswap().tobytes()
 
 
-class _Reader(pickle.Unpickler):
-    """Resolves references to tensors; refuses names that are not plain data unless `trusted`."""
+class _Tensors:
+    """Resolves references to tensors."""
 
-    def __init__(self, file: Any, archive: Any, move: _Move, trusted: bool) -> None:
-        super().__init__(file)
-        self.archive, self.move, self.trusted = archive, move, trusted
+    def __init__(self, archive: Any, move: _Move) -> None:
+        self.archive, self.move = archive, move
         self.objects: dict[int, Tensor] = {}
         self.stored: dict[int, Tensor] = {}
-
-    def find_class(self, module: str, name: str) -> Any:
-        """What a name in the file stands for."""
-        if self.trusted:
-            return super().find_class(module, name)
-        if (module, name) in _SAFE:
-            return _SAFE[module, name]
-        found = getattr(_core, name, None) if module.split(".")[0] == "wengert" else None
-        if isinstance(found, _core.dtype) or found is _core.device:
-            return found
-        raise pickle.UnpicklingError(
-            f"load: the file names {module}.{name}, which is not plain data; if you trust whoever wrote the "
-            "file, load it with weights_only=False, which runs what it says"
-        )
 
     def persistent_load(self, pid: Any) -> Any:
         """The tensor of a reference."""
@@ -223,6 +252,131 @@ class _Reader(pickle.Unpickler):
             tensor = _core._rebuild(Tensor, (_little(data, kind.itemsize), list(shape), dtype), False)
             self.stored[place] = self.move(tensor, device)
         return self.stored[place]
+
+
+class _Trusting(pickle.Unpickler):
+    """Runs what the file says."""
+
+    def __init__(self, file: Any, tensors: _Tensors, _: int) -> None:
+        super().__init__(file)
+        self.persistent_load = tensors.persistent_load  # type: ignore[method-assign]
+
+
+# Python's own, whose steps can be looked at; the one in C runs them unseen.
+class _Checking(pickle._Unpickler):
+    """Refuses names that are not plain data, calls that make more than the file holds, and keys that take long to
+    hash.
+    """
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
+    stack: list[Any]
+    append: Callable[[Any], None]
+    pop_mark: Callable[[], list[Any]]
+
+    def __init__(self, file: Any, tensors: _Tensors, size: int) -> None:
+        super().__init__(file)
+        self.persistent_load = tensors.persistent_load  # type: ignore[method-assign]
+        # How many elements and bytes calls may copy: as many as the file has bytes.
+        self.left = size
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a name in the file stands for."""
+        if (module, name) in _SAFE:
+            return _SAFE[module, name]
+        if module.split(".")[0] == "wengert":
+            found = getattr(_core, name, None)
+            if isinstance(found, _core.dtype) or found is _core.device:
+                return found
+            found = getattr(sys.modules.get(module), name, None)
+            if isinstance(found, type) and issubclass(found, tuple) and hasattr(found, "_fields"):
+                return found
+        raise pickle.UnpicklingError(
+            f"load: the file names {module}.{name}, which is not plain data; if you trust whoever wrote the "
+            "file, load it with weights_only=False, which runs what it says"
+        )
+
+    def call(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """What a call in the file returns."""
+        is_result = (
+            isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields")
+        )
+        if not is_result and (not callable(function) or function not in _CALLED | {_core.device}):
+            raise pickle.UnpicklingError(f"load: the file calls {function!r}, which `save` never does")
+        if function is bytearray and args and not isinstance(args[0], (bytes, str)):
+            raise pickle.UnpicklingError(f"load: a bytearray of {args[0]!r} is named, not of bytes")
+        if function is Counter and args and not isinstance(args[0], dict):
+            raise pickle.UnpicklingError("load: a Counter of what is no dictionary")
+        for x in args if function is not range else ():
+            self.left -= x.nbytes if isinstance(x, Tensor) else len(x) if isinstance(x, Sized) else 0
+        if self.left < 0:
+            raise pickle.UnpicklingError("load: the file copies more than it holds")
+        return function(*args)
+
+    def load_reduce(self) -> None:
+        args = self.stack.pop()
+        self.stack[-1] = self.call(self.stack[-1], args)
+
+    def load_newobj(self) -> None:
+        args = self.stack.pop()
+        kind = self.stack[-1]
+        if kind not in _CALLED and not (isinstance(kind, type) and issubclass(kind, tuple)):
+            raise pickle.UnpicklingError(f"load: the file makes {kind!r}, which `save` never does")
+        self.stack[-1] = kind.__new__(kind, *args)
+
+    def refuse(self) -> None:
+        raise pickle.UnpicklingError("load: the file has a step that `save` never takes")
+
+    def check_keys(self, keys: Iterable[Any]) -> None:
+        """Raises for keys that are nested deep: each level may double what hashing them takes."""
+        for key in keys:
+            if isinstance(key, (tuple, frozenset)) and _depth(key, _KEY_DEPTH) > _KEY_DEPTH:
+                raise pickle.UnpicklingError(f"load: a key is nested more than {_KEY_DEPTH} deep")
+
+    def load_setitem(self) -> None:
+        value, key = self.stack.pop(), self.stack.pop()
+        self.check_keys([key])
+        self.stack[-1][key] = value
+
+    def load_setitems(self) -> None:
+        items = self.pop_mark()
+        self.check_keys(items[::2])
+        for key, value in zip(items[::2], items[1::2]):
+            self.stack[-1][key] = value
+
+    def load_dict(self) -> None:
+        items = self.pop_mark()
+        self.check_keys(items[::2])
+        self.append(dict(zip(items[::2], items[1::2])))
+
+    def load_additems(self) -> None:
+        items = self.pop_mark()
+        self.check_keys(items)
+        self.stack[-1].update(items)
+
+    def load_frozenset(self) -> None:
+        items = self.pop_mark()
+        self.check_keys(items)
+        self.append(frozenset(items))
+
+
+for _name in ("reduce", "newobj", "setitem", "setitems", "dict", "additems", "frozenset"):
+    _Checking.dispatch[getattr(pickle, _name.upper())[0]] = getattr(_Checking, f"load_{_name}")
+for _name in ("NEWOBJ_EX", "INST", "OBJ", "EXT1", "EXT2", "EXT4"):
+    _Checking.dispatch[getattr(pickle, _name)[0]] = _Checking.refuse
+
+
+# Tuples in tuples that a key may be.
+_KEY_DEPTH = 8
+
+
+def _depth(key: Any, most: int) -> int:
+    """How deep a key is nested, as far as one level more than `most`."""
+    if not isinstance(key, (tuple, frozenset)):
+        return 0
+    parts = {
+        id(part): part for part in key
+    }.values()  # each once: shared parts would be walked again and again
+    return 1 if most < 0 else 1 + max((_depth(part, most - 1) for part in parts), default=0)
 
 
 def _member(archive: Any, name: str, expected: int | None = None) -> bytes:
@@ -367,6 +521,12 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights
         tensor([1., 1.])
     """
     move = _mapping(map_location)
+    given: Any = f
+    if not isinstance(f, (str, os.PathLike)) and (not hasattr(f, "seek") or isinstance(given, io.TextIOBase)):
+        raise TypeError(
+            f"load: a path or a file opened for binary reading, as by open(path, 'rb'), expected, got "
+            f"{type(f).__name__}"
+        )
     if not isinstance(f, (str, os.PathLike)):
         return _read(f, move, not weights_only)
     with open(f, "rb") as file:
@@ -388,7 +548,9 @@ def _read(file: BinaryIO, move: _Move, trusted: bool) -> Any:
             data = _member(archive, "data.pkl")
             if not trusted:
                 _check_pickle(data)
-            return _Reader(io.BytesIO(data), archive, move, trusted).load()
+            size = len(data) + sum(info.file_size for info in archive.infolist())
+            reader = _Trusting if trusted else _Checking
+            return reader(io.BytesIO(data), _Tensors(archive, move), size).load()
     except _Stopped as stopped:
         raise stopped.args[0] from stopped.args[0].__cause__
     except passed:

@@ -4,10 +4,12 @@ and reads no more than there is.
 
 from __future__ import annotations
 
+import builtins
 import io
 import pickle
 import struct
 import zipfile
+from collections import Counter
 from collections.abc import Callable
 
 import pytest
@@ -55,7 +57,25 @@ def nested(step: bytes, count: int = 100_000) -> bytes:
     return b"\x80\x04)" + step * count + b"."
 
 
+def calling(name: str, *args: object) -> bytes:
+    """A pickle of a call of a builtin."""
+
+    class Call:
+        def __reduce__(self) -> tuple[object, ...]:
+            return (getattr(builtins, name) if hasattr(builtins, name) else Counter), args
+
+    return pickle.dumps(Call(), 4)
+
+
+# A tuple of itself twice, and so on, 60 times.
+DAG = b"K\x01" + b"2\x86" * 60
+
 PICKLES: dict[str, bytes] = {
+    "a long range as a list": calling("list", range(10**12)),
+    "a long range as a tuple": calling("tuple", range(10**12)),
+    "a long range counted": calling("Counter", range(10**12)),
+    "a key that is hashed for ever": b"\x80\x04}" + DAG + b"K\x01s.",
+    "an element that is hashed for ever": b"\x80\x04\x8f(" + DAG + b"\x90.",
     "empty": b"",
     "cut": saved()["data.pkl"][:20],
     "no end": b"\x80\x04]",

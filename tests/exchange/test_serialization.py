@@ -7,6 +7,7 @@ import re
 import zipfile
 from collections import Counter, OrderedDict, defaultdict
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -146,7 +147,9 @@ def test_what_cannot_be_saved_or_loaded() -> None:
         pickle.UnpicklingError, match=r"fractions\.Fraction, which is not plain data.*weights_only=False"
     ):
         wg.load(file)
-    with pytest.raises(TypeError, match="save: a path or a file opened for writing expected, got int"):
+    with pytest.raises(
+        TypeError, match=r"save: a path or a file opened for binary writing, as by .*, expected, got int"
+    ):
         wg.save(wg.ones(2), 3)  # type: ignore[arg-type]
 
 
@@ -203,3 +206,43 @@ def test_other_files_are_refused(tmp_path: Any) -> None:
         wg.load(tmp_path / "cut.zip")
     with pytest.raises(FileNotFoundError):
         wg.load(tmp_path / "nowhere.pt")
+
+
+def test_a_save_that_fails_leaves_the_file_of_before(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoint.wg"
+    wg.save({"step": 1}, path)
+    path.chmod(0o640)
+    with pytest.raises(MemoryError):
+        wg.save([wg.ones(2), wg.zeros(1).expand(2**31, 2**31)], path)
+    assert wg.load(path) == {"step": 1}
+    wg.save({"step": 2}, path)
+    assert wg.load(path) == {"step": 2}
+    assert path.stat().st_mode & 0o777 == 0o640
+    link = tmp_path / "latest.wg"
+    link.symlink_to(path)
+    wg.save({"step": 3}, link)
+    assert link.is_symlink()
+    assert wg.load(path) == {"step": 3}
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["checkpoint.wg", "latest.wg"]
+    with pytest.raises(FileNotFoundError):
+        wg.save({"step": 1}, tmp_path / "nowhere" / "checkpoint.wg")
+
+
+def test_results_come_back() -> None:
+    file = io.BytesIO()
+    wg.save(wg.linalg.qr(wg.eye(2)), file)
+    file.seek(0)
+    found = wg.load(file)
+    assert type(found).__name__ == "QrParts"
+    assert wg.equal(found.R.abs(), wg.eye(2))
+
+
+def test_files_opened_for_text_are_refused(tmp_path: Path) -> None:
+    with (
+        (tmp_path / "a.wg").open("w") as file,
+        pytest.raises(TypeError, match=r"binary writing.*got TextIOWrapper"),
+    ):
+        wg.save([1], file)  # type: ignore[arg-type]
+    for given in (3, None, io.StringIO("x")):
+        with pytest.raises(TypeError, match="load: a path or a file opened for binary reading"):
+            wg.load(given)  # type: ignore[arg-type]
