@@ -1,20 +1,20 @@
-// Cross entropy of rows of logits against class indices: loss[r] = lse[r] - x[r, target[r]], lse = log sum
-// exp.
+// Cross entropy of rows of logits against class indices: loss[r] = log sum exp x[r] - x[r, target[r]]. terms
+// holds the largest logit of a row, and the logarithm of the sum relative to it.
 //
-// bindings  0 x (read), 1 labels (read, i32: the target classes), 2 loss (write, f32), 3 lse (write, f32), 4
+// bindings  0 x (read), 1 labels (read, i32: the target classes), 2 loss (write, f32), 3 terms (write, f32), 4
 //           status (atomic words), 5 params
 // grid      ceil(rows / ROWS) workgroups, ROWS = 256 / LANES; linear fold over x, y, z
 // workgroup 256 threads, 1.25 KiB of workgroup memory
 //
 // Each row is read once, by LANES threads that keep a running maximum and sum, so cols has no limit. LANES is
 // 16, 64 or 256, RADIX its square root. With smoothing s, loss = (1 - s) * (lse - x[target]) + s * (lse -
-// mean(x)). A target equal to ignore_index gives loss 0. Any other target outside [0, cols) gives loss 0,
+// mean(x)), lse the sum of the terms. A target equal to ignore_index gives loss 0. Any other target outside [0, cols) gives loss 0,
 // sets status[0] to 1 and status[1] to the target.
 struct Params { rows: u32, cols: u32, x_off: u32, x_stride: u32, ignore_index: i32, smoothing: f32 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read> labels: array<u32>;
 @group(0) @binding(2) var<storage, read_write> loss: array<u32>;
-@group(0) @binding(3) var<storage, read_write> lse: array<u32>;
+@group(0) @binding(3) var<storage, read_write> terms: array<u32>;
 @group(0) @binding(4) var<storage, read_write> status: array<atomic<u32>>;
 @group(0) @binding(5) var<uniform> p: Params;
 
@@ -123,14 +123,15 @@ fn main(
   s = lane_sum(s * exp_(m - top), t);
   total = lane_sum(total, t);
   if (!live || lane != 0u) { return; }
-  let norm = top + log_(s);
-  lse[row] = bitcast<u32>(norm);
+  let spread = log_(s);
+  terms[2u * row] = bitcast<u32>(top);
+  terms[2u * row + 1u] = bitcast<u32>(spread);
   let target_ = bitcast<i32>(labels[row]);
   var value = 0.0;
   if (target_ >= 0 && u32(target_) < p.cols && target_ != p.ignore_index) {
-    value = norm - load_x(base + u32(target_));
+    value = spread - (load_x(base + u32(target_)) - top);
     if (p.smoothing > 0.0) {
-      value = (1.0 - p.smoothing) * value + p.smoothing * (norm - total / f32(p.cols));
+      value = (1.0 - p.smoothing) * value + p.smoothing * (spread - (total / f32(p.cols) - top));
     }
   } else if (target_ != p.ignore_index) {
     atomicStore(&status[0], 1u);

@@ -31,7 +31,7 @@ impl Optimizer {
     /// # Errors
     /// One that names the parameter that is of another kind.
     pub fn new(params: &[Tensor], rule: UpdateRule) -> Result<Optimizer> {
-        let buffers = match rule {
+        let buffers = match &rule {
             UpdateRule::Sgd(sgd) => (sgd.momentum != 0.0) as usize,
             UpdateRule::Adam(_) => 2,
             UpdateRule::Elementwise(rule) => rule.formula.states(),
@@ -191,7 +191,7 @@ fn update(
         }
     }
     let steps = AtCall(SmallVec::from_slice(steps));
-    let op = Update { rule: *rule, width: width as u32, guarded: found.is_some(), steps };
+    let op = Update { rule: rule.clone(), width: width as u32, guarded: found.is_some(), steps };
     match found {
         // A step that is left out is no write where the host sees that; a script wants it all the same.
         Some(found)

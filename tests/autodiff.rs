@@ -63,7 +63,7 @@ fn the_interface_of_programs_names_what_is_wrong() -> Result<()> {
     let text = |r: Result<Optimizer>| r.err().map_or(String::new(), |e| e.to_string());
     let integers = Tensor::from_slice(&[1i64, 2], &[2])?;
     let rule = UpdateRule::Adam(Adam::default());
-    assert!(text(Optimizer::new(&[w.clone(), integers], rule)).contains("parameter 1 is int64"));
+    assert!(text(Optimizer::new(&[w.clone(), integers], rule.clone())).contains("parameter 1 is int64"));
     assert!(text(Optimizer::new(&[leaf(w.clone())], rule)).contains("parameter 0 is recorded"));
     let squares = wengert::vmap(|x| Ok(vec![x[0].square()?]), std::slice::from_ref(&w), &[Some(0)])?;
     assert_eq!(squares[0].shape(), w.shape());

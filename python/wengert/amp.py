@@ -60,8 +60,9 @@ class GradScaler:
                 "GradScaler: growth_factor above 1 and backoff_factor in (0, 1) expected, "
                 f"got {growth_factor}, {backoff_factor}"
             )
+        self._checked("a positive growth_interval", growth_interval, growth_interval > 0)
         self._enabled = enabled
-        self._scale = float(init_scale)
+        self._scale = self._checked("a positive init_scale", float(init_scale), 0.0 < init_scale < math.inf)
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval, self._growth_tracker = growth_interval, 0
         self._scaled = False

@@ -70,6 +70,10 @@ class _Custom:
                 for the transpose. A rule that does not give zeros there raises NotImplementedError; one that
                 is not linear otherwise, like `t * t`, is not noticed.
         """
+        if not callable(jvp):
+            raise TypeError(
+                f"defjvp: a function expected for the rule of {self.name}, got {type(jvp).__name__}"
+            )
         self.push = jvp
         return jvp
 

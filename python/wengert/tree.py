@@ -54,6 +54,10 @@ def register_pytree_node(kind: type, flatten: Flatten, unflatten: Unflatten) -> 
     Raises:
         ValueError: for a class that is registered already.
     """
+    if not isinstance(kind, type) or not callable(flatten) or not callable(unflatten):
+        raise TypeError(f"register_pytree_node: a class and two functions expected, got {kind!r}")
+    if kind in (tuple, list, dict, type(None)):
+        raise ValueError(f"register_pytree_node: {kind.__name__} is a container already, or none")
     if kind in _REGISTRY:
         raise ValueError(f"register_pytree_node: {kind.__name__} is registered already")
     _REGISTRY[kind] = (flatten, unflatten)
@@ -76,6 +80,8 @@ def register_dataclass(kind: C) -> C:
         >>> wg.tree.tree_map(lambda v: 2 * v, Point(1.0, 2.0))
         Point(x=2.0, y=4.0)
     """
+    if not (dataclasses.is_dataclass(kind) or hasattr(kind, "__attrs_attrs__")):
+        raise TypeError(f"register_dataclass: a dataclass expected, got {kind!r}")
     flatten, _ = _of_fields(kind)
     register_pytree_node(kind, flatten, lambda static, children: kind(**_named(kind, static, children)))
     return kind

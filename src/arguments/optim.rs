@@ -2,6 +2,7 @@
 
 use crate::array::Array;
 pub use crate::math::updates::{Elementwise, Formula};
+use std::sync::Arc;
 
 /// The hyperparameters of stochastic gradient descent (Robbins and Monro 1951; momentum: Polyak 1964,
 /// Nesterov 1983). By default a learning rate of 0.001 and nothing else.
@@ -69,14 +70,14 @@ impl Adam {
 }
 
 /// An update rule, and what its state holds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum UpdateRule {
     /// State: a momentum buffer, or nothing.
     Sgd(Sgd),
     /// State: both moments, and for AMSGrad the largest second moment so far.
     Adam(Adam),
-    /// State: what the formula has.
-    Elementwise(Elementwise),
+    /// State: what the formula has. Shared, so that operations stay small.
+    Elementwise(Arc<Elementwise>),
 }
 
 impl UpdateRule {

@@ -238,7 +238,7 @@ pub fn step(slots: &[Slot], rule: &UpdateRule, found: Option<&Array>) -> Result<
     match rule {
         UpdateRule::Sgd(s) => both(slots, s),
         UpdateRule::Adam(a) => both(slots, a),
-        UpdateRule::Elementwise(e) => both(slots, e),
+        UpdateRule::Elementwise(e) => both(slots, &**e),
     }
 }
 

@@ -27,7 +27,7 @@ pub struct Update {
 impl Update {
     /// Which of the formulas of the rule.
     fn formula(&self) -> (u32, bool, Option<Formula>, [bool; 4]) {
-        let (formula, flags) = match self.rule {
+        let (formula, flags) = match &self.rule {
             UpdateRule::Sgd(s) => (None, [false, s.momentum != 0.0, s.nesterov, s.maximize]),
             UpdateRule::Adam(a) => (None, [true, a.decoupled, false, a.maximize]),
             UpdateRule::Elementwise(e) => (Some(e.formula), [false, false, false, e.maximize]),
@@ -86,7 +86,7 @@ kernel! {
     },
     /// Per element: two and two more for momentum, or twelve for Adam and the formulas.
     flops |x, _y| {
-        let each = match self.rule {
+        let each = match &self.rule {
             UpdateRule::Sgd(s) if s.momentum == 0.0 => 2,
             UpdateRule::Sgd(_) => 4,
             UpdateRule::Adam(_) | UpdateRule::Elementwise(_) => 12,

@@ -70,7 +70,7 @@ def test_floats_that_limit_integers_make_floats(name: str) -> None:
     assert (
         wg.clamp_min(x, -1.0).dtype == wg.clamp_max(x, -1.0).dtype == wg.maximum(x, 1.0).dtype == wg.float32
     )
-    with pytest.raises(TypeError, match="the result is float32 and cannot be stored in a int64 tensor"):
+    with pytest.raises(TypeError, match="the result is float32 and cannot be stored in a tensor of int64"):
         x.clone().clamp_(-1.0, 1.0)
 
 

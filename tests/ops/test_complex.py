@@ -396,7 +396,9 @@ def test_errors_say_what_to_do() -> None:
         wg.view_as_complex(wg.ones(3, 2, dtype=wg.int64))
     with pytest.raises(TypeError, match="view_as_real: a complex tensor expected, got float32"):
         wg.view_as_real(wg.ones(3))
-    with pytest.raises(TypeError, match="the result is complex64 and cannot be stored in a float32 tensor"):
+    with pytest.raises(
+        TypeError, match="the result is complex64 and cannot be stored in a tensor of float32"
+    ):
         wg.ones(2).add_(1j)
     with pytest.raises(TypeError, match="complex numbers do not fit into a float32 tensor"):
         wg.ones(2)[0] = 1j

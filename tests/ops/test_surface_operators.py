@@ -81,7 +81,7 @@ def test_in_place() -> None:
     x.clamp_(max=2)
     assert x.tolist() == [1.0, 2.0, 2.0]
     i = wg.ones(2, dtype=wg.int64)
-    with pytest.raises(TypeError, match="cannot be stored in a int64 tensor"):
+    with pytest.raises(TypeError, match="cannot be stored in a tensor of int64"):
         i += 0.5
     with pytest.raises(wg.ShapeError, match="does not fit"):
         x += wg.ones(2, 3)

@@ -214,7 +214,7 @@ AUTOGRAD: Situations = {
     "in_place_dtype": (
         lambda: i(1, 2).add_(0.5),
         TypeError,
-        ("add_: the result is float32 and cannot be stored in a int64 tensor; write x = x.add(...)"),
+        ("add_: the result is float32 and cannot be stored in a tensor of int64; write x = x.add(...)"),
     ),
     "in_place_shape": (
         lambda: ones(2).add_(ones(3, 2)),

@@ -70,4 +70,6 @@ class autocast(Region):
 
     def __exit__(self, *exc: Any) -> None:
         """Ends the region."""
+        if not self._numbers:
+            raise RuntimeError("autocast: the region that is left was not entered; write `with autocast():`")
         _core._autocast_exit(self._numbers.pop())

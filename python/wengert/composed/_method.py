@@ -39,18 +39,23 @@ def _signature(function: Any) -> str:
     return f"({', '.join(['$self', *listed])})"
 
 
-def on_axis(name: str, x: Tensor, dim: int) -> tuple[Tensor, int]:
-    """A tensor with at least one axis, and the axis counted from the front.
+def axis_of(name: str, dim: Any, rank: int) -> int:
+    """An axis of so many, counted from the front.
 
     Raises:
+        TypeError: `dim` is no integer.
         IndexError: there is no such axis.
     """
     if not isinstance(dim, int) or isinstance(dim, bool):
-        raise TypeError(f"{name}: dim must be an integer, got {type(dim).__name__}")
-    rank = max(x.ndim, 1)
+        raise TypeError(f"{name}: dim must be an integer, got {dim!r}")
     if not -rank <= dim < rank:
-        raise IndexError(f"{name}: axis {dim} is out of range for a tensor with {x.ndim} axes")
-    return (x if x.ndim else x.reshape(1)), dim % rank
+        raise IndexError(f"{name}: axis {dim} is out of range for a tensor with {rank} axes")
+    return dim % rank
+
+
+def on_axis(name: str, x: Tensor, dim: int) -> tuple[Tensor, int]:
+    """A tensor with at least one axis, and the axis counted from the front; raises as `axis_of`."""
+    return (x if x.ndim else x.reshape(1)), axis_of(name, dim, max(x.ndim, 1))
 
 
 def positions_like(x: Tensor, count: int) -> Tensor:

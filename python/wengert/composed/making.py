@@ -195,6 +195,11 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0) -> Tensor:
 def random_(input: Tensor, low: int, high: int | None = None) -> Tensor:
     """Fills with integers from `low` to `high - 1`, in place; with one argument, from 0 to that less one."""
     low, high = (0, low) if high is None else (low, high)
+    if not input.is_floating_point():
+        # Raises where a number would not fit.
+        return input.copy_(
+            _core.randint(low, high, tuple(input.shape), dtype=input.dtype, device=input.device)
+        )
     return input.copy_(_core.randint(low, high, tuple(input.shape), device=input.device))
 
 

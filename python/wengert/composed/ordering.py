@@ -66,7 +66,9 @@ def _middle(name: str, input: Tensor, dim: int | None, keepdim: bool, skip_nan: 
             return value
         # The same as the largest of the elements equal to it, which share the gradient.
         same = (flat.detach() == value) | flat.detach().isnan() & value.isnan()
-        return flat.masked_fill(same.logical_not(), float("-inf")).amax()
+        # Of infinite ones too: those that are not the same lie on the other side of all numbers.
+        side = _core.where(value > 0, _core.ones_like(value), -_core.ones_like(value))
+        return (flat * side).masked_fill(same.logical_not(), float("-inf")).amax() * side
     x, axis = on_axis(name, input, dim)
     length = x.shape[axis]
     if length == 0:
@@ -180,8 +182,10 @@ def _quantile(
     dtype = index_dtype(x)
     low, high = values.gather(-1, below.to(dtype)), values.gather(-1, above.to(dtype))
     weight = (above - below) * 0.5 if how == "midpoint" else place - below
-    # Between equal neighbours there is nothing to weigh, infinite ones included.
-    out = _core.where(below == above, low, low + (high - low) * weight)
+    # Between equal neighbours there is nothing to weigh, infinite ones included; beside an infinite one the nearer
+    # counts.
+    between = _core.where(weight < 0.5, low + (high - low) * weight, high - (high - low) * (1 - weight))
+    out = _core.where(below == above, low, between)
     missing = nan.all(-1, keepdim=True) if skip_nan else nan.any(-1, keepdim=True)
     out = out.masked_fill(missing, float("nan")).movedim(-1, 0)
     if keepdim:

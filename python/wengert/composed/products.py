@@ -9,7 +9,7 @@ from wengert._core import Tensor
 from wengert._precision import in_low
 from wengert._results import beside
 
-from ._method import method
+from ._method import axis_of, method
 
 __all__ = [
     "addbmm",
@@ -215,6 +215,8 @@ def same_rank(name: str, a: Tensor, b: Tensor) -> None:
 
 def cross_along(a: Tensor, b: Tensor, dim: int) -> Tensor:
     """The cross product along an axis; axes that one of the two has not are broadcast as well."""
+    for x in (a, b):
+        axis_of("cross", dim, max(x.ndim, 1))
     if a.ndim == 0 or b.ndim == 0 or a.shape[dim] != 3 or b.shape[dim] != 3:
         raise _core.ShapeError(
             f"cross: length 3 along axis {dim} expected, got shapes {tuple(a.shape)} and {tuple(b.shape)}"

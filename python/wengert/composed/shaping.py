@@ -11,7 +11,7 @@ from wengert._arguments import operand, operands
 from wengert._caller import called
 from wengert._core import Tensor
 
-from ._method import index_dtype, method, on_axis, positions_like
+from ._method import axis_of, index_dtype, method, on_axis, positions_like
 from .making import linspace
 
 __all__ = [
@@ -108,7 +108,8 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     if input.ndim == 0:
         raise _core.ShapeError("diag_embed: at least one axis expected, got a number")
     rank = input.ndim + 1
-    if dim1 % rank == dim2 % rank:
+    dim1, dim2 = axis_of("diag_embed", dim1, rank), axis_of("diag_embed", dim2, rank)
+    if dim1 == dim2:
         raise ValueError(f"diag_embed: two different axes expected, got {dim1} and {dim2} of {rank}")
     length = input.shape[-1]
     size = length + abs(offset)

@@ -8,7 +8,7 @@ from wengert._core import Tensor
 from wengert._precision import in_float32, rounded
 from wengert._values import check_within
 
-from ._method import floating, method
+from ._method import floating, method, on_axis
 
 __all__ = [
     "aminmax",
@@ -211,6 +211,7 @@ def _pieces(name: str, y: Any, x: Any, dx: float, dim: int) -> Tensor:
         raise _core.ShapeError(f"{name}: at least one axis expected, got a number")
     # Floating point numbers do not wrap where they are added.
     y = y if y.dtype.is_differentiable else y.float()
+    _, dim = on_axis(name, y, dim)
     length = y.shape[dim]
     count = max(length - 1, 0)
     means = (y.narrow(dim, length - count, count) + y.narrow(dim, 0, count)) / 2

@@ -142,6 +142,9 @@ class StateDict:
             for name, below in module._named_below():
                 load(below, dict(parts.get(name, {})), f"{prefix}{name}.")
 
+        for key in state_dict:
+            if not isinstance(key, str):
+                raise TypeError(f"load_state_dict: names as keys expected, got {key!r}")
         load(self, dict(state_dict), "")
         after = [
             (module, hook)
@@ -218,6 +221,9 @@ class StateDict:
             problems.append(
                 f"{key!r}: a tensor or an array expected, got {type(given).__name__} in the state dict"
             )
+            return None
+        if value.is_complex() and not self.__dict__[name].is_complex():
+            problems.append(f"{key!r}: {value.dtype} in the state dict, {self.__dict__[name].dtype} in the module")
             return None
         want, got = tuple(self.__dict__[name].shape), tuple(value.shape)
         if want == () and got == (1,):

@@ -106,6 +106,8 @@ def can_cast(from_: Any, to: dtype, /) -> bool:
         >>> xp.can_cast(xp.int32, xp.int64), xp.can_cast(xp.float64, xp.float32)
         (True, False)
     """
+    if not isinstance(from_, (dtype, Tensor)) or not isinstance(to, dtype):
+        raise TypeError(f"can_cast: a dtype or a tensor, and a dtype, expected, got {from_!r} and {to!r}")
     return _castable(from_.dtype if isinstance(from_, Tensor) else from_, to)
 
 

@@ -114,6 +114,10 @@ class Optimizer:
         self.state = defaultdict(dict)
         self._pre_hooks: dict[int, Callable[..., Any]] = {}
         self._post_hooks: dict[int, Callable[..., Any]] = {}
+        if not isinstance(params, Iterable):
+            raise TypeError(
+                f"{type(self).__name__}: an iterable of parameters expected, got {type(params).__name__}"
+            )
         groups = list(params)
         if not groups:
             raise ValueError(
@@ -355,6 +359,12 @@ class Optimizer:
         Raises:
             ValueError: if the groups do not have the same sizes.
         """
+        if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= state_dict.keys():
+            found = list(state_dict) if isinstance(state_dict, Mapping) else type(state_dict).__name__
+            raise ValueError(
+                f"{type(self).__name__}.load_state_dict: a dictionary with 'state' and 'param_groups', as state_dict() "
+                f"returns it, expected, got {found}"
+            )
         groups = state_dict["param_groups"]
         theirs, ours = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
         if theirs != ours:

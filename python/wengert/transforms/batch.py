@@ -124,6 +124,8 @@ def vmap(
         raise ValueError(f"vmap: randomness must be 'error', 'same' or 'different', got {randomness!r}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
+    if axis_name is not None and not isinstance(axis_name, str):
+        raise TypeError(f"vmap: axis_name is a text, got {axis_name!r}")
     check_count("vmap", "chunk_size", chunk_size, 1)
     check_count("vmap", "axis_size", axis_size, 0)
     if axis_name is not None and chunk_size is not None:

@@ -84,6 +84,13 @@ def jacrev(
         total = sum(y.numel() for y in out)
         rows = _in_chunks(lambda g: pullback(g, True), basis, total, chunk_size)
         columns = [_split(r, out, 0) for r in rows]
+        if any(y.dtype.is_complex for y in out):
+            # A real tensor gets the real part of a gradient: the imaginary one is that of a turned cotangent.
+            turned = [b * 1j if b.dtype.is_complex else b for b in basis]
+            for column, r in zip(columns, _in_chunks(lambda g: pullback(g, True), turned, total, chunk_size)):
+                for k, imag in enumerate(_split(r, out, 0)):
+                    if out[k].dtype.is_complex and not imag.dtype.is_complex:
+                        column[k] = _core.complex(column[k], imag)
         per_output = [tree_unflatten(structure, [c[k] for c in columns]) for k in range(len(out))]
         result = tree_unflatten(run.out, per_output)
         return (result, run.take_aux(full)) if has_aux else result

@@ -1,4 +1,5 @@
-//! Cross-entropy of logits with class indices, fused with the logsumexp that its backward kernel needs.
+//! Cross-entropy of logits with class indices, fused with the terms of the logsumexp that its backward
+//! kernel needs.
 
 use super::norm::{fresh, start, wide, with_float};
 use crate::cpu::prelude::*;
@@ -23,7 +24,7 @@ struct CrossEntropy<T> {
     x: Shared<T>,
     target: Shared<i64>,
     loss: Shared<T>,
-    lse: Shared<T>,
+    terms: Shared<T>,
     n: usize,
     ignore: i64,
 }
@@ -42,31 +43,32 @@ impl<T: RowFloat> RowOp<T> for CrossEntropy<T> {
             let counted = target != self.ignore;
             let loss = if counted { spread - (all_of::<L>(x, target as usize) - top) } else { L::lit(0.0) };
             *self.loss.get().add(row) = first_of(loss);
-            *self.lse.get().add(row) = first_of(spread + top);
+            *self.terms.get().add(2 * row) = first_of(top);
+            *self.terms.get().add(2 * row + 1) = first_of(spread);
         }
     }
 }
 
 /// Returns `logsumexp(x) - x[target]` per row of logits `[n, c]`, 0 where the target is `ignore`, and the
-/// logsumexp. Both are `f32` for halves.
+/// terms of the logsumexp `[n, 2]`. Both are `f32` for halves.
 pub fn cross_entropy(logits: &Array, target: &Array, ignore: i64) -> Result<(Array, Array)> {
     let x = wide(logits)?;
     let (rows, n) = (x.dim(0), x.dim(1));
     let target = targets(target, n, ignore)?;
-    let (loss, lse) = (fresh(target.shape(), x.dtype())?, fresh(target.shape(), x.dtype())?);
+    let (loss, terms) = (fresh(target.shape(), x.dtype())?, fresh(Shape::new(&[rows, 2])?, x.dtype())?);
     with_float!(x.dtype(), T => {
-        let (loss, lse) = (start(&loss), start(&lse));
-        let op = CrossEntropy::<T> { x: start(&x), target: start(&target), loss, lse, n, ignore };
+        let (loss, terms) = (start(&loss), start(&terms));
+        let op = CrossEntropy::<T> { x: start(&x), target: start(&target), loss, terms, n, ignore };
         each_row::<T, _>(&op, rows, n)
     });
-    Ok((loss, lse))
+    Ok((loss, terms))
 }
 
 struct CrossEntropyVjp<T> {
     g: Shared<T>,
     x: Shared<T>,
     target: Shared<i64>,
-    lse: Shared<T>,
+    terms: Shared<T>,
     dx: Shared<T>,
     n: usize,
     ignore: i64,
@@ -85,26 +87,27 @@ impl<T: RowFloat> RowOp<T> for CrossEntropyVjp<T> {
                 return;
             }
             let g: L = all_of(self.g.get(), row);
-            let lse: L = all_of(self.lse.get(), row);
-            across!(L, n, i, v => v.store((v.load::<L>(x.add(i)) - lse).exp() * g, dx.add(i)));
+            let (top, spread): (L, L) =
+                (all_of(self.terms.get(), 2 * row), all_of(self.terms.get(), 2 * row + 1));
+            across!(L, n, i, v => v.store(((v.load::<L>(x.add(i)) - top) - spread).exp() * g, dx.add(i)));
             let hit = dx.add(target as usize);
             *hit = first_of(all_of::<L>(hit, 0) - g);
         }
     }
 }
 
-/// The VJP of [`cross_entropy`]: `(exp(x - lse) - onehot(target)) * g` per row, in the dtype of the logits.
+/// The VJP of [`cross_entropy`]: `(softmax(x) - onehot(target)) * g` per row, in the dtype of the logits.
 pub fn cross_entropy_vjp(
-    g: &Array, logits: &Array, target: &Array, lse: &Array, ignore: i64,
+    g: &Array, logits: &Array, target: &Array, terms: &Array, ignore: i64,
 ) -> Result<Array> {
     let x = wide(logits)?;
-    let (g, lse) = (cast(&g.expand(&lse.shape())?, x.dtype())?, cast(lse, x.dtype())?);
+    let (g, terms) = (cast(&g.expand(&target.shape())?, x.dtype())?, cast(terms, x.dtype())?);
     let (rows, n) = (x.dim(0), x.dim(1));
     let target = targets(target, n, ignore)?;
     let dx = fresh(x.shape(), x.dtype())?;
     with_float!(x.dtype(), T => {
-        let (g, lse, dx) = (start(&g), start(&lse), start(&dx));
-        let op = CrossEntropyVjp::<T> { g, x: start(&x), target: start(&target), lse, dx, n, ignore };
+        let (g, terms, dx) = (start(&g), start(&terms), start(&dx));
+        let op = CrossEntropyVjp::<T> { g, x: start(&x), target: start(&target), terms, dx, n, ignore };
         each_row::<T, _>(&op, rows, n)
     });
     cast(&dx, logits.dtype())
@@ -120,12 +123,12 @@ mod tests {
             for x in layouts(&[4, 37], dtype)? {
                 let target = Array::from_slice(&[3i32, -100, 0, 36], Shape::new(&[4])?)?;
                 let g = sample(&[4], dtype.compute())?;
-                let (loss, lse) = cross_entropy(&x, &target, -100)?;
-                let dx = values(&cross_entropy_vjp(&g, &x, &target, &lse, -100)?);
+                let (loss, terms) = cross_entropy(&x, &target, -100)?;
+                let dx = values(&cross_entropy_vjp(&g, &x, &target, &terms, -100)?);
                 for (r, row) in values(&x).chunks(37).enumerate() {
                     let t = values(&target)[r];
                     let want = row.iter().map(|v| v.exp()).sum::<f64>().ln();
-                    assert!((values(&lse)[r] - want).abs() <= 1e-5);
+                    assert!((values(&terms)[2 * r] + values(&terms)[2 * r + 1] - want).abs() <= 1e-5);
                     let hit = if t < 0.0 { 0.0 } else { want - row[t as usize] };
                     assert!((values(&loss)[r] - hit).abs() <= tolerance * 10.0);
                     for (i, v) in row.iter().enumerate() {

@@ -151,28 +151,29 @@ pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Resul
     let rows = Rows::of(&x, 1);
     let shape = Shape::new(&[x.dim(0)])?;
     let loss = Array::empty(shape, DType::F32, x.device())?;
-    let lse = Array::empty(shape, DType::F32, x.device())?;
+    let terms = Array::empty(Shape::new(&[x.dim(0), 2])?, DType::F32, x.device())?;
     let report = status(index_of(&x)?, "cross_entropy", rows.cols, false)?;
     let mut run = rows.dispatch("cross_entropy", shader!("cross_entropy"));
-    run.entry("main").input("x", &x).reads(&target).writes(&loss).writes(&lse).reports(&report);
+    run.entry("main").input("x", &x).reads(&target).writes(&loss).writes(&terms).reports(&report);
     run.number("EPW", per_word(x.dtype()));
     run.words([rows.rows, rows.cols, 0, rows.cols, ignored(ignore_index)]).floats([0.0]);
     run.launch(rows.groups())?;
-    Ok((loss, lse))
+    Ok((loss, terms))
 }
 
-/// The VJP of [`cross_entropy`]: `g[r] * (exp(x - lse[r]) - onehot(target[r]))`, zero on ignored rows.
+/// The VJP of [`cross_entropy`]: `g[r] * (softmax(x) - onehot(target[r]))`, zero on ignored rows.
 pub fn cross_entropy_vjp(
-    g: &Array, logits: &Array, target: &Array, lse: &Array, ignore_index: i64,
+    g: &Array, logits: &Array, target: &Array, terms: &Array, ignore_index: i64,
 ) -> Result<Array> {
-    let (g, x, target, lse) = (flat(g, DType::F32)?, from_start(logits)?, labels(target)?, from_start(lse)?);
+    let (g, x, target, terms) =
+        (flat(g, DType::F32)?, from_start(logits)?, labels(target)?, from_start(terms)?);
     let rows = Rows::of(&x, 1);
     let out = rows.output(&x)?;
     let words = rows.cols.div_ceil(per_word(out.dtype()));
     let mut run = Dispatch::new("cross_entropy_vjp", shader!("cross_entropy_backward"), DType::F32);
     run.input("x", &x)
         .reads(&target)
-        .reads(&lse)
+        .reads(&terms)
         .reads(&g)
         .output("out", &out)
         .words([rows.rows, rows.cols, words, 0, rows.cols, 1, rows.cols, ignored(ignore_index)])

@@ -226,13 +226,20 @@ impl ComplexSym {
         ComplexSym { re: Sym::select(self.is_lost_beside_zero(), a, out.re), ..out }
     }
 
-    /// `exp(w log z)`; 0 to the power 0 is 1, to any other power 0.
+    /// `exp(w log z)`. Anything to the power 0 is 1; 0 to a power with a positive real part is 0.
     pub fn pow(self, exponent: ComplexSym) -> ComplexSym {
         let at_zero = self.is_zero();
         let base = ComplexSym { re: Sym::select(at_zero, Sym::lit(1.0), self.re), im: self.im };
         let power = (exponent * base.log()).exp();
-        let zero = exponent.re * 0.0;
-        let limit = ComplexSym { re: Sym::select(exponent.is_zero(), Sym::lit(1.0), zero), im: zero };
+        let (zero, nan) = (exponent.re * 0.0, Sym::lit(f64::NAN));
+        let one = ComplexSym { re: Sym::lit(1.0), im: Sym::lit(0.0) };
+        // To a power with a negative real part it is infinite in no direction; to an imaginary one it is none.
+        let is_pole = exponent.re.le(Sym::lit(0.0));
+        let size = Sym::select(exponent.re.lt(Sym::lit(0.0)), Sym::lit(f64::INFINITY), nan);
+        let limit = ComplexSym { re: Sym::select(is_pole, size, zero), im: Sym::select(is_pole, nan, zero) };
+        let limit = ComplexSym::select(exponent.is_zero(), one, limit);
+        let is_nan = self.re.ne(self.re) | self.im.ne(self.im);
+        let power = ComplexSym::select(is_nan & exponent.is_zero(), one, power);
         ComplexSym::select(at_zero, limit, power)
     }
 }

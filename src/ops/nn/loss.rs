@@ -36,8 +36,9 @@ impl Reduction {
     }
 }
 
-/// `logsumexp(x) - x[target]` per row. Inputs: logits `[n, c]`, target `[n]`. Outputs: loss `[n]`, logsumexp
-/// `[n]`. Rows whose target is `ignore` have loss 0.
+/// `logsumexp(x) - x[target]` per row. Inputs: logits `[n, c]`, target `[n]`. Outputs: loss `[n]`, and `[n, 2]`,
+/// the two terms of the logsumexp: the largest logit, and the logarithm of the sum relative to it. Their sum
+/// would round away what tells large logits apart. Rows whose target is `ignore` have loss 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CrossEntropy {
     /// Rows with this target are left out.
@@ -53,8 +54,8 @@ fn safe_targets(target: &Tensor, ignore: i64) -> Result<(Tensor, Tensor)> {
 
 kernel! {
     CrossEntropy, "cross_entropy", |self, x| -> Arrays {
-        let (loss, lse) = on_device!(x[0], norm::cross_entropy(x[0], x[1], self.ignore))?;
-        Ok(smallvec![loss, lse])
+        let (loss, terms) = on_device!(x[0], norm::cross_entropy(x[0], x[1], self.ignore))?;
+        Ok(smallvec![loss, terms])
     },
     /// 3 n + 2 per row of n classes.
     flops |x, _y| {
@@ -70,10 +71,11 @@ impl Composite for CrossEntropy {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (index, counts) = safe_targets(x[1], self.ignore)?;
         let wide = x[0].cast(x[0].dtype().compute())?;
-        let lse = wide.logsumexp(Some(&[-1]), true)?;
-        let loss = counts.select(&lse.sub(&wide.gather(-1, &index)?)?, 0.0)?;
-        let rows = x[1].shape();
-        Ok(smallvec![loss.reshape(&rows)?, lse.reshape(&rows)?])
+        let top = wide.amax(Some(&[-1]), true)?.detach();
+        let spread = wide.sub(&top)?.logsumexp(Some(&[-1]), true)?;
+        let loss = spread.sub(&wide.gather(-1, &index)?.sub(&top)?)?;
+        let loss = counts.select(&loss, 0.0)?.reshape(&x[1].shape())?;
+        Ok(smallvec![loss, crate::ops::views::join::cat(&[top, spread], -1)?])
     }
     fn saves(&self, _needs: Needs, _inputs: usize) -> Saves {
         Saves::input(0).and(Saves::input(1)).and(Saves::STATISTICS)
@@ -88,11 +90,12 @@ impl Composite for CrossEntropy {
         let (logits, target) = (x[0].materialized(size)?, x[1].materialized(size)?);
         let rows = target.shape();
         let out = bind(*self, &[&logits.flatten(0, 1)?, &target.flatten(0, 1)?])?;
-        out.iter().map(|y| Ok((y.reshape(&rows)?, Some(0)))).collect()
+        let shapes = [rows, rows.inserted(rows.rank(), 2)?];
+        out.iter().zip(shapes).map(|(y, shape)| Ok((y.reshape(&shape)?, Some(0)))).collect()
     }
 }
 
-/// `(exp(x - logsumexp) - onehot(target)) * g` per row. Inputs: g `[n]`, logits, target, logsumexp `[n]`.
+/// `(softmax(x) - onehot(target)) * g` per row. Inputs: g `[n]`, logits, target, the terms of [`CrossEntropy`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CrossEntropyVjp {
     /// Rows with this target are left out.
@@ -114,7 +117,7 @@ impl Composite for CrossEntropyVjp {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (index, counts) = safe_targets(x[2], self.ignore)?;
         let wide = x[1].cast(x[1].dtype().compute())?;
-        // Computes softmax from the logits, not from the saved logsumexp: derivatives of this rule then
+        // Computes softmax from the logits, not from the saved terms: derivatives of this rule then
         // include the normaliser's dependence on the logits.
         let softmax = wide.softmax(-1)?;
         let classes = Tensor::arange(0.0, 1.0, wide.shape().at(1), x[2].dtype(), x[2].device())?;
@@ -140,6 +143,12 @@ pub struct CrossEntropyOptions<'a> {
 /// Cross-entropy of logits `[n, c]` (or `[c]`, or `[n, c, d..]`) with class indices `[n]` (`[]`, `[n, d..]`),
 /// or with class probabilities of the logits' shape.
 pub fn cross_entropy(logits: &Tensor, target: &Tensor, options: CrossEntropyOptions) -> Result<Tensor> {
+    if !logits.dtype().is_float() {
+        let dtype = logits.dtype();
+        return Err(Error::dtype(format!(
+            "cross_entropy: floating point logits expected, got {dtype}; convert with .float()"
+        )));
+    }
     if target.dtype().is_float() {
         return soft_cross_entropy(logits, target, options);
     }
@@ -275,10 +284,16 @@ pub fn bce_with_logits(
         )));
     }
     // log(1 + exp(-x)) is softplus(-x).
-    let negative = x.neg()?.softplus(1.0, 1e30)?;
+    let negative = || x.neg()?.softplus(1.0, 1e30);
     let mut loss = match pos_weight {
-        None => negative.add(&x.mul(&target.neg()?.add(1.0)?)?)?,
+        // The slope is sigmoid(x) - t: in the form below it would be (1 - t) - sigmoid(-x), which rounds away a
+        // small target.
+        None => {
+            let small = x.abs()?.neg()?.exp()?.log1p()?;
+            x.relu()?.sub(&x.mul(target)?)?.add(&small)?
+        }
         Some(p) => {
+            let negative = negative()?;
             let factor = target.mul(&p.sub(1.0)?)?.add(1.0)?;
             x.mul(&target.neg()?.add(1.0)?)?.add(&factor.mul(&negative)?)?
         }

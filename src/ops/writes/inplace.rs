@@ -52,7 +52,7 @@ fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<T
     }
     if value.dtype() != target.dtype() && value.dtype().category() > target.dtype().category() {
         return Err(Error::dtype(format!(
-            "{op}_: the result is {} and cannot be stored in a {} tensor; write x = x.{op}(...)",
+            "{op}_: the result is {} and cannot be stored in a tensor of {}; write x = x.{op}(...)",
             value.dtype(),
             target.dtype()
         )));

@@ -7,6 +7,7 @@
 use crate::array::shape::normalize_axis;
 use crate::autodiff::transform::{self, Pullback};
 use crate::interp::Randomness;
+use crate::ops::complex::join;
 use crate::py::args::collected;
 use crate::py::prelude::*;
 use crate::py::tree::TreeDef;
@@ -248,9 +249,20 @@ fn jacobian_rows(pullback: &Pullback, out: &[Tensor], i: usize, x: &Tensor) -> R
         cotangents[i] = Some(g);
         pullback.call(&cotangents, true)
     };
+    let shape = chained(&y.shape(), &x.shape())?;
+    let part = |value| Tensor::scalar(value, y.dtype().real(), y.device());
+    let unit = if y.dtype().is_complex() { join(&part(0.0)?, &part(1.0)?)? } else { part(1.0)? };
     // One row needs no batch.
-    let mut rows = if y.numel() == 1 { pull(y.ones_like()?)? } else { on_basis(y, pull)? };
-    rows.remove(0).reshape(&chained(&y.shape(), &x.shape())?)
+    let rows = |turned: bool| -> Result<Tensor> {
+        let pull = |g: Tensor| pull(if turned { g.mul(&unit)? } else { g });
+        let mut rows = if y.numel() == 1 { pull(y.ones_like()?)? } else { on_basis(y, pull)? };
+        rows.remove(0).reshape(&shape)
+    };
+    if y.dtype().is_complex() && !x.dtype().is_complex() {
+        // A real tensor gets the real part of a gradient: the imaginary one is that of a turned cotangent.
+        return join(&rows(false)?, &rows(true)?);
+    }
+    rows(false)
 }
 
 /// The Jacobian of a function with respect to the tensor that is argument `at`, column by column; None if

@@ -133,7 +133,14 @@ functions! {
         (s.seed, s.offset)
     };
     /// Puts the default random stream where `get_rng_state` found it.
-    set_rng_state(state: (u64, u64)) = random::set_state(random::State { seed: state.0, offset: state.1 });
+    set_rng_state(state: &Bound<'_, PyAny>) -> PyResult<()> = {
+        let (seed, offset) = state.extract().map_err(|_| {
+            let given = state.repr().map_or_else(|_| String::new(), |text| format!(", got {text}"));
+            type_error(format!("set_rng_state: what get_rng_state returned expected{given}"))
+        })?;
+        random::set_state(random::State { seed, offset });
+        Ok(())
+    };
 }
 
 exports! {

@@ -232,7 +232,7 @@ fn _optim_elementwise(
     let arrays = tensors.iter().map(array).collect::<PyResult<Vec<Array>>>()?;
     let (arrays, found) = (arrays.iter().collect::<Vec<_>>(), found.map(value).transpose()?);
     let (count, steps) = (elements(arrays.iter().step_by(width).copied()), vec![1; arrays.len() / width]);
-    let rule = UpdateRule::Elementwise(rule.0);
+    let rule = UpdateRule::Elementwise(Arc::new(rule.0));
     run(py, count, || optim::step(&arrays, width, &steps, &rule, found.as_ref()))?;
     Ok(true)
 }

@@ -106,6 +106,14 @@ fn product(x: &Bound<'_, PyTensor>, y: &Bound<'_, PyAny>, reflected: bool) -> Py
     })
 }
 
+/// Raises for a third argument of `pow`.
+fn check_modulo(modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    match modulo.filter(|modulo| !modulo.is_none()) {
+        None => Ok(()),
+        Some(_) => Err(type_error("pow: tensors have no power modulo a number; write pow(x, y) % z")),
+    }
+}
+
 /// The operators of functions of two operands: as written, reflected, and in place.
 macro_rules! operators {
     ($operator:path, $in_place:path: $($fun:path = $op:ident $reflected:ident $assigned:ident;)*) => {
@@ -146,13 +154,15 @@ operators! { bits, bits_in_place:
 #[pymethods]
 impl PyTensor {
     fn __pow__(
-        slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>,
+        slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
+        check_modulo(modulo)?;
         operator(slf, other, Binary::Pow, false)
     }
     fn __rpow__(
-        slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, _modulo: Option<&Bound<'_, PyAny>>,
+        slf: &Bound<'_, Self>, other: &Bound<'_, PyAny>, modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
+        check_modulo(modulo)?;
         operator(slf, other, Binary::Pow, true)
     }
     fn __ipow__(slf: &Bound<'_, Self>, other: Arg, _modulo: Option<&Bound<'_, PyAny>>) -> PyResult<()> {

@@ -239,7 +239,8 @@ fn norm_of_reals(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result
     x.homogeneous(axes, 1, p, |x| {
         let total = if p == 2.0 { x.square()?.sum(axes, keep)? } else { x.abs()?.pow(p)?.sum(axes, keep)? };
         let out = total.rooted(|total| if p == 2.0 { total.sqrt() } else { total.pow(1.0 / p) })?;
-        Ok((out, total))
+        // The root of a negative order is infinite where all elements are.
+        Ok((if p < 0.0 { total.eq(0i64)?.select(f64::INFINITY, &out)? } else { out }, total))
     })
 }
 

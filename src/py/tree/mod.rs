@@ -64,13 +64,9 @@ impl TreeDef {
         Ok((parts.leaves, TreeDef { nodes: parts.nodes }))
     }
 
-    fn root(&self) -> &Node {
-        self.nodes.last().expect("a structure has a node")
-    }
-
     /// The number of leaves.
     pub fn leaves(&self) -> usize {
-        self.root().leaves
+        self.nodes.last().map_or(0, |root| root.leaves)
     }
 
     /// The tree of this structure with these leaves, which are as many as it has.
@@ -184,7 +180,7 @@ impl TreeDef {
     /// Whether the tree is one leaf.
     #[getter]
     fn _is_leaf(&self) -> bool {
-        matches!(self.root().kind, Kind::Leaf)
+        matches!(self.nodes.last(), Some(Node { kind: Kind::Leaf, .. }))
     }
 
     /// Where the leaves are, from left to right: `["w"][0].scale`; "" for a leaf alone.

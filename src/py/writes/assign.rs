@@ -124,6 +124,11 @@ assignments! {
         if low > high {
             return Err(value_error(format!("uniform_: low must not exceed high, got {low} and {high}")));
         }
+        if !(high - low).is_finite() {
+            return Err(value_error(format!(
+                "uniform_: bounds a finite distance apart expected, got {low} and {high}"
+            )));
+        }
         move |x| Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)
     };
     /// Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a

@@ -23,7 +23,7 @@ def written(name: str, input: Tensor, function: Callable[..., Tensor], *settings
     out = function(input.clone(), *settings)
     if out.dtype != input.dtype and not input.dtype.is_floating_point:
         raise TypeError(
-            f"{name}_: the result is {out.dtype} and cannot be stored in a {input.dtype} tensor; write "
+            f"{name}_: the result is {out.dtype} and cannot be stored in a tensor of {input.dtype}; write "
             f"x = {name}(x)"
         )
     try:

@@ -1,6 +1,7 @@
 """Losses as functions. `reduction` is "mean", "sum" or "none" everywhere."""
 
 import math
+from collections.abc import Callable
 
 import wengert as wg
 from wengert import _core
@@ -174,16 +175,18 @@ def binary_cross_entropy(
         )
     check_within("binary_cross_entropy", "input", input, 0, 1)
     check_within("binary_cross_entropy", "target", target, 0, 1)
-    loss = -(target * _bounded_log(input) + (1.0 - target) * _bounded_log(1.0 - input))
+    loss = -(target * _bounded_log(input, Tensor.log) + (1.0 - target) * _bounded_log(-input, Tensor.log1p))
     return _reduce(loss if weight is None else loss * weight, reduction)
 
 
-def _bounded_log(p: Tensor) -> Tensor:
+def _bounded_log(x: Tensor, log: Callable[[Tensor], Tensor]) -> Tensor:
+    """`log` of a probability, or `log1p` of what it is less than 1, which is accurate for small differences."""
     # The logarithm never sees 0, where a line takes its place.
+    p = x.detach() if log is Tensor.log else 1.0 + x.detach()
     tiny = p <= 3.7835e-44 if p.dtype == wg.float64 else p <= 0.0
     slope = min(1e12, wg.finfo(p.dtype).max)
-    line = (p - p.detach()) * slope - 100.0
-    return wg.where(tiny, line, wg.where(tiny, wg.ones_like(p), p).log().clamp(min=-100.0))
+    line = (x - x.detach()) * slope - 100.0
+    return wg.where(tiny, line, log(wg.where(tiny, wg.full_like(p, 0.5), x)).clamp(min=-100.0))
 
 
 @reduced
@@ -222,6 +225,8 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
         tensor(2.)
     """
     _same_shapes("mse_loss", input, target)
+    if input.is_complex() or target.is_complex():
+        raise TypeError("mse_loss: complex numbers have no order to minimise; take (x - t).abs().square()")
     loss = (input - target).square()
     return _reduce(loss, reduction) if weight is None else _weighted("mse_loss", loss, weight, reduction)
 

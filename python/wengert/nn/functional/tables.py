@@ -195,7 +195,8 @@ def embedding_bag(
             rows if padding_idx is None else rows.masked_fill((flat == padding_idx).unsqueeze(1), -math.inf)
         )
         out = start.scatter_reduce(0, bag.unsqueeze(1).expand(rows.shape), kept, "amax", include_self=False)
-        return out.masked_fill(out.detach() == -math.inf, 0.0)
+        sizes = _core.zeros((count,), dtype=weight.dtype, device=weight.device).index_add(0, bag, counts)
+        return out.masked_fill((sizes == 0).unsqueeze(1), 0.0)
     factor = counts if per_sample_weights is None else counts * per_sample_weights.reshape(-1)
     total = start.index_add(0, bag, rows * factor.unsqueeze(1))
     if mode == "sum":
