@@ -58,7 +58,8 @@ def jacrev(
 
     Returns:
         For an output of shape `o` and an argument of shape `i`, a tensor of shape `o + i`, in a tree of the output's
-        structure with one of the argument's structure at each leaf.
+        structure with one of the argument's structure at each leaf. Complex outputs of real arguments have complex
+        derivatives; complex arguments are taken for those of holomorphic functions.
 
     Example:
         >>> wg.jacrev(lambda x: x**2)(wg.tensor([1.0, 2.0]))
