@@ -66,6 +66,11 @@ def written_type(kind: object) -> str:
         return "[" + ", ".join(map(written_type, kind)) + "]"
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
+        kinds = importlib.import_module("wengert._types")
+        for name in ("TensorLike", "Operand", "DTypeLike", "DeviceLike", "Sizes"):
+            named = typing.get_args(getattr(kinds, name))
+            if set(named) <= set(arguments):
+                return " | ".join([name, *(written_type(part) for part in arguments if part not in named)])
         return " | ".join(dict.fromkeys(map(written_type, arguments)))
     if origin is typing.Literal:
         return f"Literal[{', '.join(map(repr, arguments))}]"

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, overload
 import numpy as np
 
 from wengert._results import Along as _Along, Size as _Size
+from wengert._types import DeviceLike, DTypeLike, Operand, Sizes, TensorLike
 
 _Dims: TypeAlias = builtins.int | Sequence[builtins.int] | None
 _Sizes: TypeAlias = builtins.int | Sequence[builtins.int]
@@ -287,27 +288,27 @@ class Tensor:
         """Adds: `x + y`. With `alpha`, `x + alpha * y`."""
     def add_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """Adds `alpha * other` in place."""
-    def addbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addbmm(self, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Returns `beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
     def addbmm_(self, /, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `addbmm` in place."""
-    def addcdiv(self, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1) -> Tensor:
+    def addcdiv(self, tensor1: TensorLike, tensor2: Operand, *, value: builtins.float = 1) -> Tensor:
         """Returns `input + value * tensor1 / tensor2`; all broadcast."""
     def addcdiv_(self, /, tensor1: Tensor, tensor2: Tensor, *, value: _Operand = 1.0) -> Tensor:
         """Adds `value * tensor1 / tensor2` in place."""
-    def addcmul(self, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1) -> Tensor:
+    def addcmul(self, tensor1: TensorLike, tensor2: Operand, *, value: builtins.float = 1) -> Tensor:
         """Returns `input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
     def addcmul_(self, /, tensor1: Tensor, tensor2: Tensor, *, value: _Operand = 1.0) -> Tensor:
         """Adds `value * tensor1 * tensor2` in place."""
-    def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmm(self, mat1: TensorLike, mat2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Returns `beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
     def addmm_(self, /, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `addmm` in place."""
-    def addmv(self, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmv(self, mat: TensorLike, vec: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Returns `beta * input + alpha * (mat @ vec)`."""
     def addmv_(self, /, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `addmv` in place."""
-    def addr(self, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addr(self, vec1: TensorLike, vec2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Returns `beta * input + alpha * outer(vec1, vec2)`."""
     def addr_(self, /, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `addr` in place."""
@@ -387,7 +388,7 @@ class Tensor:
         """Computes `atanh` in place."""
     def backward(self, /, gradient: Tensor | None = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False, inputs: Tensor | Sequence[Tensor] | None = None) -> None:
         """Back-propagates from this tensor and adds the gradients of all leaves (or `inputs`) to `.grad`."""
-    def baddbmm(self, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def baddbmm(self, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Returns `beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
     def baddbmm_(self, /, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `baddbmm` in place."""
@@ -397,7 +398,7 @@ class Tensor:
         """Fills with ones and zeros, ones with probability `p`, in place. Raises ValueError where `p` is outside of 0 to 1."""
     def bfloat16(self, /) -> Tensor:
         """Returns this tensor as bfloat16."""
-    def bincount(self, weights: _Operand | None = None, minlength: builtins.int = 0) -> Tensor:
+    def bincount(self, weights: TensorLike | None = None, minlength: builtins.int = 0) -> Tensor:
         """Counts how often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
     def bitwise_and(self, /, other: _Operand) -> Tensor:
         """Returns the bits that both integers have; of bools, whether both are true."""
@@ -453,11 +454,11 @@ class Tensor:
         """Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
     def clamp_(self, /, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
         """Limits the elements to `[min, max]`, in place."""
-    def clamp_max(self, max: _Operand) -> Tensor:
+    def clamp_max(self, max: Operand) -> Tensor:
         """Returns the elements, or `max` where they are larger."""
     def clamp_max_(self, /, max: _Operand) -> Tensor:
         """Computes `clamp_max` in place."""
-    def clamp_min(self, min: _Operand) -> Tensor:
+    def clamp_min(self, min: Operand) -> Tensor:
         """Returns the elements, or `min` where they are smaller."""
     def clamp_min_(self, /, min: _Operand) -> Tensor:
         """Computes `clamp_min` in place."""
@@ -493,7 +494,7 @@ class Tensor:
         """Returns the covariance matrix of variables in rows, observed in columns. Integers become float32."""
     def cpu(self, /) -> Tensor:
         """Returns this tensor on the CPU."""
-    def cross(self, other: _Operand, dim: builtins.int | None = None) -> Tensor:
+    def cross(self, other: TensorLike, dim: builtins.int | None = None) -> Tensor:
         """Returns the cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
     def cummax(self, /, dim: _Dims = None, *, axis: _Dims = None) -> _Along:
         """Returns the largest element so far along `dim`, and its index: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices."""
@@ -535,7 +536,7 @@ class Tensor:
         """Makes a matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
     def diagonal(self, /, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Returns a view of the diagonal of axes `dim1` and `dim2`, the first two by default, as the last axis."""
-    def diagonal_scatter(self, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+    def diagonal_scatter(self, src: TensorLike, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Returns `input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
     def diff(self, /, n: builtins.int = 1, dim: _Dims = -1, prepend: _Operand | None = None, append: _Operand | None = None, *, axis: _Dims = None) -> Tensor:
         """Returns the differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first and `append` behind the last: numbers, or tensors of this shape but for `dim`."""
@@ -545,7 +546,7 @@ class Tensor:
         """Computes `digamma` in place."""
     def dim(self, /) -> builtins.int:
         """Returns the number of axes."""
-    def dist(self, other: _Operand, p: builtins.float = 2.0) -> Tensor:
+    def dist(self, other: TensorLike, p: builtins.float = 2.0) -> Tensor:
         """Returns the `p`-norm of the difference of all elements; the two broadcast."""
     def div(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
         """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
@@ -608,7 +609,7 @@ class Tensor:
         """Fills with exponential numbers of rate `lambd`, whose mean is `1 / lambd`, in place."""
     def fill_(self, /, value: _Operand) -> Tensor:
         """Sets every element to `value`, in place."""
-    def fill_diagonal_(self, fill_value: _Number, wrap: builtins.bool = False) -> Tensor:
+    def fill_diagonal_(self, fill_value: Operand, wrap: builtins.bool = False) -> Tensor:
         """Sets the main diagonal, where all indices are equal, to a number, in place."""
     def fix(self, /) -> Tensor:
         """Rounds towards 0."""
@@ -745,25 +746,25 @@ class Tensor:
         """Returns this tensor with rows of `source` added along `dim` at a vector of indices."""
     def index_add_(self, /, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1) -> Tensor:
         """Adds rows of `source` along `dim` at a vector of indices, in place."""
-    def index_copy(self, dim: builtins.int, index: _Operand, source: Tensor) -> Tensor:
+    def index_copy(self, dim: builtins.int, index: TensorLike, source: Tensor | builtins.complex) -> Tensor:
         """Returns `input` with the slices along `dim` at the indices `index` replaced by those of `source`."""
-    def index_copy_(self, dim: builtins.int, index: _Operand, source: Tensor) -> Tensor:
+    def index_copy_(self, dim: builtins.int, index: TensorLike, source: Tensor | builtins.complex) -> Tensor:
         """Computes `index_copy` in place."""
-    def index_fill(self, dim: builtins.int, index: _Operand, value: _Operand) -> Tensor:
+    def index_fill(self, dim: builtins.int, index: TensorLike, value: Operand) -> Tensor:
         """Returns `input` with the slices along `dim` at the indices `index` filled with a number."""
-    def index_fill_(self, dim: builtins.int, index: _Operand, value: _Operand) -> Tensor:
+    def index_fill_(self, dim: builtins.int, index: TensorLike, value: Operand) -> Tensor:
         """Computes `index_fill` in place."""
-    def index_put(self, indices: Any, values: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    def index_put(self, indices: Sequence[TensorLike], values: Operand, accumulate: builtins.bool = False) -> Tensor:
         """Returns `input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
-    def index_put_(self, indices: Any, values: Tensor, accumulate: builtins.bool = False) -> Tensor:
+    def index_put_(self, indices: Sequence[TensorLike], values: Operand, accumulate: builtins.bool = False) -> Tensor:
         """Computes `index_put` in place."""
-    def index_reduce(self, dim: builtins.int, index: _Operand, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+    def index_reduce(self, dim: builtins.int, index: TensorLike, source: TensorLike, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """Returns `input` with the slices of `source` combined along `dim` at the indices of the vector `index`."""
-    def index_reduce_(self, dim: builtins.int, index: _Operand, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+    def index_reduce_(self, dim: builtins.int, index: TensorLike, source: Tensor | builtins.complex, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """Computes `index_reduce` in place."""
     def index_select(self, /, dim: _Dims, index: _Operand) -> Tensor:
         """Returns the rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
-    def inner(self, other: _Operand) -> Tensor:
+    def inner(self, other: TensorLike) -> Tensor:
         """Sums products over the last axis of both."""
     def int(self, /) -> Tensor:
         """Returns this tensor as int32."""
@@ -791,7 +792,7 @@ class Tensor:
         """Whether this tensor is no result of a recorded operation."""
     def is_nonzero(self) -> builtins.bool:
         """Tells whether the only element is not zero."""
-    def is_same_size(self, other: _Operand) -> builtins.bool:
+    def is_same_size(self, other: TensorLike) -> builtins.bool:
         """Tells whether both have one shape."""
     def is_signed(self) -> builtins.bool:
         """Tells whether the dtype has negative numbers."""
@@ -809,22 +810,22 @@ class Tensor:
         """Tells where the elements are infinite and positive."""
     def isreal(self) -> Tensor:
         """Tells where the imaginary part is zero; everywhere in real tensors."""
-    def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
+    def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
         """Returns the signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares."""
     def item(self, /) -> Any:
         """Returns the one element as a Python number. Raises ValueError for any other number of elements."""
     @property
     def itemsize(self) -> builtins.int:
         """Bytes per element."""
-    def kron(self, other: _Operand) -> Tensor:
+    def kron(self, other: TensorLike) -> Tensor:
         """Returns the Kronecker product: every element of `input` times all of `other`, block by block."""
     def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _Along:
         """Returns the `k`-th smallest element along `dim` (1 is the smallest), and its index: the pair (values, indices)."""
-    def lcm(self, other: _Operand) -> Tensor:
+    def lcm(self, other: TensorLike) -> Tensor:
         """Returns the least common multiple of integers, not negative; 0 where either is 0."""
     def lcm_(self, /, other: _Operand) -> Tensor:
         """Computes `lcm` in place."""
-    def ldexp(self, other: _Operand) -> Tensor:
+    def ldexp(self, other: TensorLike) -> Tensor:
         """Returns `input * 2 ** other`."""
     def ldexp_(self, /, other: _Operand) -> Tensor:
         """Computes `ldexp` in place."""
@@ -832,7 +833,7 @@ class Tensor:
         """Tells where `self <= other`, elementwise, as bools."""
     def le_(self, /, other: _Operand) -> Tensor:
         """Computes `le` in place."""
-    def lerp(self, end: _Operand, weight: _Operand) -> Tensor:
+    def lerp(self, end: TensorLike, weight: TensorLike) -> Tensor:
         """Returns `input + weight * (end - input)`; all broadcast."""
     def lerp_(self, /, end: _Operand, weight: _Operand) -> Tensor:
         """Moves towards `end` in place: `x + weight * (end - x)`."""
@@ -878,7 +879,7 @@ class Tensor:
         """Computes `log_softmax` in place."""
     def logaddexp(self, /, other: _Operand) -> Tensor:
         """Returns `log(exp(x) + exp(y))` without overflow."""
-    def logaddexp2(self, other: _Operand) -> Tensor:
+    def logaddexp2(self, other: TensorLike) -> Tensor:
         """Returns `log2(2 ** input + 2 ** other)` without overflow."""
     def logaddexp2_(self, /, other: _Operand) -> Tensor:
         """Computes `logaddexp2` in place."""
@@ -930,7 +931,7 @@ class Tensor:
         """Returns this tensor with `value`, a number or a tensor without axes, where the bools `mask` are true; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
     def masked_fill_(self, /, mask: _Operand, value: _Operand) -> Tensor:
         """Sets elements to `value` where `mask` holds, in place."""
-    def masked_scatter(self, mask: _Operand, source: Tensor) -> Tensor:
+    def masked_scatter(self, mask: TensorLike, source: Tensor | builtins.complex) -> Tensor:
         """Returns `input` with the elements where `mask` is true replaced by those of `source`, in their order."""
     def masked_scatter_(self, /, mask: _Operand, source: Tensor) -> Tensor:
         """Computes `masked_scatter` in place."""
@@ -1014,7 +1015,7 @@ class Tensor:
         """Replaces NaN and infinities by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
     def nan_to_num_(self, /, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
         """Computes `nan_to_num` in place."""
-    def nanmean(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+    def nanmean(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
     @overload
     def nanmedian(self) -> Tensor:
@@ -1022,9 +1023,9 @@ class Tensor:
     @overload
     def nanmedian(self, dim: builtins.int, keepdim: builtins.bool = False) -> _Along:
         """Returns `median` of the elements that are not NaN; NaN where there are none."""
-    def nanquantile(self, q: _Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
+    def nanquantile(self, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
         """Returns `quantile` of the elements that are not NaN; NaN where there are none."""
-    def nansum(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
+    def nansum(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given."""
     def narrow(self, /, dim: _Dims, start: builtins.int, length: builtins.int) -> Tensor:
         """Returns the view of `length` elements from `start` along `dim`."""
@@ -1054,15 +1055,15 @@ class Tensor:
         """Computes `neg` in place."""
     def nelement(self, /) -> builtins.int:
         """Counts the elements."""
-    def new_empty(self, *shape: _Sizes, size: _Sizes | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_empty(self, *shape: _Sizes, size: _Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes a tensor to be filled, of the dtype and on the device of `input` unless told otherwise."""
-    def new_full(self, size: _Sizes, fill_value: _Number, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_full(self, size: _Sizes, fill_value: builtins.complex, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes a tensor with one number everywhere, of the dtype and on the device of `input` unless told otherwise."""
-    def new_ones(self, *shape: _Sizes, size: _Sizes | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_ones(self, *shape: _Sizes, size: _Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes ones of this shape, of the dtype and on the device of `input` unless told otherwise."""
-    def new_tensor(self, data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes a copy of `data`, of the dtype and on the device of `input` unless told otherwise."""
-    def new_zeros(self, *shape: _Sizes, size: _Sizes | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_zeros(self, *shape: _Sizes, size: _Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes zeros of this shape, of the dtype and on the device of `input` unless told otherwise."""
     def nextafter(self, /, other: _Operand) -> Tensor:
         """Returns the next number of the dtype in the direction of `other`; NaN where either is. No gradient."""
@@ -1074,7 +1075,7 @@ class Tensor:
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
         """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
-    def norm(self, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def norm(self, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
     def normal_(self, /, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Tensor:
         """Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a negative `std`."""
@@ -1109,13 +1110,13 @@ class Tensor:
         """Returns the power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
     def power_(self, /, other: _Operand) -> Tensor:
         """Computes `pow` in place."""
-    def prelu(self, weight: _Operand) -> Tensor:
+    def prelu(self, weight: Tensor) -> Tensor:
         """Returns `x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
     def prod(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
     def qr(self, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
         """Returns `Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
-    def quantile(self, q: _Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
+    def quantile(self, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
         """Returns the quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
     def rad2deg(self) -> Tensor:
         """Converts radians to degrees."""
@@ -1150,7 +1151,7 @@ class Tensor:
         """Computes `renorm` in place."""
     def repeat(self, /, *dims: _Sizes) -> Tensor:
         """Repeats the tensor side by side, `dims[i]` times along axis `i`. A copy."""
-    def repeat_interleave(self, repeats: _Operand | None = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
+    def repeat_interleave(self, repeats: TensorLike | None = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
         """Repeats each element (along `dim`, each slice) `repeats` times in a row."""
     @property
     def requires_grad(self) -> builtins.bool:
@@ -1180,21 +1181,21 @@ class Tensor:
         """Returns the reciprocal square root."""
     def rsqrt_(self, /) -> Tensor:
         """Computes `rsqrt` in place."""
-    def scatter(self, dim: builtins.int, index: _Operand, src: Tensor | None = None, *, value: _Operand | None = None, reduce: builtins.str | None = None) -> Tensor:
+    def scatter(self, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex | None = None, *, value: builtins.complex | None = None, reduce: builtins.str | None = None) -> Tensor:
         """Returns `input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
-    def scatter_(self, dim: builtins.int, index: _Operand, src: Tensor | None = None, *, value: _Operand | None = None, reduce: builtins.str | None = None) -> Tensor:
+    def scatter_(self, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex | None = None, *, value: builtins.complex | None = None, reduce: builtins.str | None = None) -> Tensor:
         """Computes `scatter` in place."""
     def scatter_add(self, /, dim: _Dims, index: _Operand, src: Tensor) -> Tensor:
         """Returns this tensor with the elements of `src` added at `index` along `dim`."""
     def scatter_add_(self, /, dim: _Dims, index: _Operand, src: Tensor) -> Tensor:
         """Adds the elements of `src` at `index` along `dim`, in place."""
-    def scatter_reduce(self, dim: builtins.int, index: _Operand, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+    def scatter_reduce(self, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """Returns `input` with the elements of `src` combined at the places that `index` names along `dim`."""
-    def scatter_reduce_(self, dim: builtins.int, index: _Operand, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+    def scatter_reduce_(self, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """Computes `scatter_reduce` in place."""
     def select(self, /, dim: _Dims, index: builtins.int) -> Tensor:
         """Returns the view at `index` along `dim`, without that axis."""
-    def select_scatter(self, src: Tensor, dim: builtins.int, index: builtins.int) -> Tensor:
+    def select_scatter(self, src: TensorLike, dim: builtins.int, index: builtins.int) -> Tensor:
         """Returns `input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
     def sgn(self, /) -> Tensor:
         """Returns `x / |x|`, and 0 at 0; the sign of real numbers."""
@@ -1232,7 +1233,7 @@ class Tensor:
     @property
     def size(self) -> _Size:
         """The number of elements, a number; called (`x.size()`, `x.size(0)`), the shape or the length of one axis."""
-    def slice_scatter(self, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
+    def slice_scatter(self, src: TensorLike, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
         """Returns `input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
     def slogdet(self) -> tuple[Tensor, Tensor]:
         """Returns the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
@@ -1268,7 +1269,7 @@ class Tensor:
         """Returns the standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
     def std_mean(self, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
         """Returns standard deviation and mean along `dim`, or of all elements; see `std`."""
-    def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True) -> Tensor:
+    def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True) -> Tensor:
         """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
     def storage_offset(self, /) -> builtins.int:
         """Returns the position of the first element in the shared memory, in elements."""
@@ -1381,7 +1382,7 @@ class Tensor:
         """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
     def var_mean(self, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
         """Returns variance and mean along `dim`, or of all elements; see `var`."""
-    def vdot(self, other: _Operand) -> Tensor:
+    def vdot(self, other: TensorLike) -> Tensor:
         """Returns the inner product of two vectors, `sum(conj(input) * other)`."""
     def view(self, /, *shape: _Sizes) -> Tensor:
         """Returns a view of another shape. Raises ShapeError where the layout would need a copy: use reshape."""
@@ -1748,19 +1749,19 @@ def acosh_(input: Tensor) -> Tensor:
     """Computes `acosh` in place."""
 def add(input: _Input, other: _Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Adds: `x + y`. With `alpha`, `x + alpha * y`."""
-def addbmm(input: _Input, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+def addbmm(input: _Input, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
-def addcdiv(input: _Input, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+def addcdiv(input: _Input, tensor1: TensorLike, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `input + value * tensor1 / tensor2`; all broadcast."""
-def addcmul(input: _Input, tensor1: Tensor, tensor2: Tensor, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+def addcmul(input: _Input, tensor1: TensorLike, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
-def addmm(input: _Input, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+def addmm(input: _Input, mat1: TensorLike, mat2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
-def addmv(input: _Input, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+def addmv(input: _Input, mat: TensorLike, vec: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `beta * input + alpha * (mat @ vec)`."""
 def addmv_(input: Tensor, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
     """Computes `addmv` in place."""
-def addr(input: _Input, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+def addr(input: _Input, vec1: TensorLike, vec2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `beta * input + alpha * outer(vec1, vec2)`."""
 def adjoint(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the conjugate transposes of the matrices in the last two axes."""
@@ -1836,11 +1837,11 @@ def atanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
 def atanh_(input: Tensor) -> Tensor:
     """Computes `atanh` in place."""
-def baddbmm(input: _Input, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+def baddbmm(input: _Input, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
 def bernoulli(input: _Input, p: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
     """Draws 1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
-def bincount(input: _Input, weights: _Operand | None = None, minlength: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+def bincount(input: _Input, weights: TensorLike | None = None, minlength: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Counts how often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
 def bitwise_and(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the bits that both integers have; of bools, whether both are true."""
@@ -1878,11 +1879,11 @@ def clamp(input: _Input, min: _Operand | None = None, max: _Operand | None = Non
     """Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
 def clamp_(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
     """Limits the elements to `[min, max]`, in place."""
-def clamp_max(input: _Input, max: _Operand, *, out: Tensor | None = None) -> Tensor:
+def clamp_max(input: _Input, max: Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the elements, or `max` where they are larger."""
 def clamp_max_(input: Tensor, max: _Operand) -> Tensor:
     """Computes `clamp_max` in place."""
-def clamp_min(input: _Input, min: _Operand, *, out: Tensor | None = None) -> Tensor:
+def clamp_min(input: _Input, min: Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the elements, or `min` where they are smaller."""
 def clamp_min_(input: Tensor, min: _Operand) -> Tensor:
     """Computes `clamp_min` in place."""
@@ -1912,7 +1913,7 @@ def count_nonzero(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: 
     """Counts the elements that are not zero, over `dim` (all axes by default)."""
 def cov(input: _Input, *, correction: builtins.int = 1, fweights: _Operand | None = None, aweights: _Operand | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the covariance matrix of variables in rows, observed in columns. Integers become float32."""
-def cross(input: _Input, other: _Operand, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
+def cross(input: _Input, other: TensorLike, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Returns the cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
 def cummax(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Sequence[Tensor] | None = None) -> _Along:
     """Returns the largest element so far along `dim`, and its index: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices."""
@@ -1938,7 +1939,7 @@ def diagflat(input: _Input, offset: builtins.int = 0, *, out: Tensor | None = No
     """Makes a matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
 def diagonal(input: _Input, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
     """Returns a view of the diagonal of axes `dim1` and `dim2`, the first two by default, as the last axis."""
-def diagonal_scatter(input: _Input, src: Tensor, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+def diagonal_scatter(input: _Input, src: TensorLike, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
 def diff(input: _Input, n: builtins.int = 1, dim: _Dims = -1, prepend: _Operand | None = None, append: _Operand | None = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
     """Returns the differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first and `append` behind the last: numbers, or tensors of this shape but for `dim`."""
@@ -1946,7 +1947,7 @@ def digamma(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the digamma function, the derivative of `lgamma`; NaN at negative integers."""
 def digamma_(input: Tensor) -> Tensor:
     """Computes `digamma` in place."""
-def dist(input: _Input, other: _Operand, p: builtins.float = 2.0, *, out: Tensor | None = None) -> Tensor:
+def dist(input: _Input, other: TensorLike, p: builtins.float = 2.0, *, out: Tensor | None = None) -> Tensor:
     """Returns the `p`-norm of the difference of all elements; the two broadcast."""
 def div(input: _Input, other: _Operand, *, rounding_mode: Any = None, out: Tensor | None = None) -> Tensor:
     """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
@@ -2098,21 +2099,21 @@ def i1e_(input: Tensor) -> Tensor:
     """Computes `i1e` in place."""
 def index_add(input: _Input, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns this tensor with rows of `source` added along `dim` at a vector of indices."""
-def index_copy(input: _Input, dim: builtins.int, index: _Operand, source: Tensor, *, out: Tensor | None = None) -> Tensor:
+def index_copy(input: _Input, dim: builtins.int, index: TensorLike, source: Tensor | builtins.complex, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the slices along `dim` at the indices `index` replaced by those of `source`."""
-def index_fill(input: _Input, dim: builtins.int, index: _Operand, value: _Operand, *, out: Tensor | None = None) -> Tensor:
+def index_fill(input: _Input, dim: builtins.int, index: TensorLike, value: Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the slices along `dim` at the indices `index` filled with a number."""
-def index_put(input: _Input, indices: Any, values: Tensor, accumulate: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+def index_put(input: _Input, indices: Sequence[TensorLike], values: Operand, accumulate: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
-def index_put_(input: Tensor, indices: Any, values: Tensor, accumulate: builtins.bool = False) -> Tensor:
+def index_put_(input: Tensor, indices: Sequence[TensorLike], values: Operand, accumulate: builtins.bool = False) -> Tensor:
     """Computes `index_put` in place."""
-def index_reduce(input: _Input, dim: builtins.int, index: _Operand, source: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
+def index_reduce(input: _Input, dim: builtins.int, index: TensorLike, source: TensorLike, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the slices of `source` combined along `dim` at the indices of the vector `index`."""
 def index_select(input: _Input, dim: _Dims, index: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
 def initial_seed() -> builtins.int:
     """Returns the seed of the default random stream: of the last `manual_seed` or `seed`, at first one that the system gave."""
-def inner(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+def inner(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Sums products over the last axis of both."""
 def inverse(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the inverse; see `linalg.inv`."""
@@ -2130,7 +2131,7 @@ def is_inference_mode_enabled() -> builtins.bool:
     """Tells whether inference mode is on."""
 def is_nonzero(input: _Input) -> builtins.bool:
     """Tells whether the only element is not zero."""
-def is_same_size(input: _Input, other: _Operand) -> builtins.bool:
+def is_same_size(input: _Input, other: TensorLike) -> builtins.bool:
     """Tells whether both have one shape."""
 def is_signed(input: _Input) -> builtins.bool:
     """Tells whether the dtype has negative numbers."""
@@ -2148,23 +2149,23 @@ def isposinf(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Tells where the elements are infinite and positive."""
 def isreal(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Tells where the imaginary part is zero; everywhere in real tensors."""
-def istft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+def istft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
     """Returns the signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares."""
-def kron(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+def kron(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Returns the Kronecker product: every element of `input` times all of `other`, block by block."""
 def kthvalue(input: _Input, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _Along:
     """Returns the `k`-th smallest element along `dim` (1 is the smallest), and its index: the pair (values, indices)."""
-def lcm(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+def lcm(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Returns the least common multiple of integers, not negative; 0 where either is 0."""
 def lcm_(input: Tensor, other: _Operand) -> Tensor:
     """Computes `lcm` in place."""
-def ldexp(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+def ldexp(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Returns `input * 2 ** other`."""
 def ldexp_(input: Tensor, other: _Operand) -> Tensor:
     """Computes `ldexp` in place."""
 def le(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Tells where `self <= other`, elementwise, as bools."""
-def lerp(input: _Input, end: _Operand, weight: _Operand, *, out: Tensor | None = None) -> Tensor:
+def lerp(input: _Input, end: TensorLike, weight: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Returns `input + weight * (end - input)`; all broadcast."""
 def less(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Tells where `self < other`, elementwise, as bools."""
@@ -2202,7 +2203,7 @@ def log_softmax(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = 
     """Returns `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output."""
 def logaddexp(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns `log(exp(x) + exp(y))` without overflow."""
-def logaddexp2(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+def logaddexp2(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Returns `log2(2 ** input + 2 ** other)` without overflow."""
 def logcumsumexp(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
     """Returns `log(cumsum(exp(x)))` along `dim`, without overflow."""
@@ -2232,7 +2233,7 @@ def manual_seed(seed: Any) -> None:
     """Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device."""
 def masked_fill(input: _Input, mask: _Operand, value: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns this tensor with `value`, a number or a tensor without axes, where the bools `mask` are true; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
-def masked_scatter(input: _Input, mask: _Operand, source: Tensor, *, out: Tensor | None = None) -> Tensor:
+def masked_scatter(input: _Input, mask: TensorLike, source: Tensor | builtins.complex, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the elements where `mask` is true replaced by those of `source`, in their order."""
 def masked_select(input: _Input, mask: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the elements where `mask` is true, in one axis. Their number depends on the data."""
@@ -2306,7 +2307,7 @@ def nan_to_num(input: _Input, nan: builtins.float | None = None, posinf: builtin
     """Replaces NaN and infinities by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
 def nan_to_num_(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
     """Computes `nan_to_num` in place."""
-def nanmean(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
+def nanmean(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
 @overload
 def nanmedian(input: _Input, *, out: Tensor | None = None) -> Tensor:
@@ -2314,9 +2315,9 @@ def nanmedian(input: _Input, *, out: Tensor | None = None) -> Tensor:
 @overload
 def nanmedian(input: _Input, dim: builtins.int, keepdim: builtins.bool = False) -> _Along:
     """Returns `median` of the elements that are not NaN; NaN where there are none."""
-def nanquantile(input: _Input, q: _Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+def nanquantile(input: _Input, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
     """Returns `quantile` of the elements that are not NaN; NaN where there are none."""
-def nansum(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
+def nansum(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given."""
 def narrow(input: _Input, dim: _Dims, start: builtins.int, length: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Returns the view of `length` elements from `start` along `dim`."""
@@ -2342,7 +2343,7 @@ def nonzero(input: _Input, *, as_tuple: Literal[False] = False, out: Tensor | No
 @overload
 def nonzero(input: _Input, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
     """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
-def norm(input: _Input, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def norm(input: _Input, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
 def normal(mean: builtins.float, std: builtins.float | None = None, size: _Sizes | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
     """Draws normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises ValueError for a negative `std`."""
@@ -2372,13 +2373,13 @@ def pow(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
 def power(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
-def prelu(input: _Input, weight: _Operand, *, out: Tensor | None = None) -> Tensor:
+def prelu(input: _Input, weight: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns `x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
 def prod(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
 def qr(input: _Input, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
     """Returns `Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
-def quantile(input: _Input, q: _Operand, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
+def quantile(input: _Input, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
     """Returns the quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
 def rad2deg(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Converts radians to degrees."""
@@ -2410,7 +2411,7 @@ def remainder(input: _Input, other: _Operand, *, out: Tensor | None = None) -> T
     """Returns the remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
 def renorm(input: _Input, p: builtins.float, dim: builtins.int, maxnorm: builtins.float, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
-def repeat_interleave(input: _Input, repeats: _Operand | None = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
+def repeat_interleave(input: _Input, repeats: TensorLike | None = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """Repeats each element (along `dim`, each slice) `repeats` times in a row."""
 def reshape(input: _Input, *shape: _Sizes, out: Tensor | None = None) -> Tensor:
     """Returns the same elements in row-major order with another shape; one length may be -1. A view if possible."""
@@ -2428,17 +2429,17 @@ def rsqrt(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the reciprocal square root."""
 def rsqrt_(input: Tensor) -> Tensor:
     """Computes `rsqrt` in place."""
-def scatter(input: _Input, dim: builtins.int, index: _Operand, src: Tensor | None = None, *, value: _Operand | None = None, reduce: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+def scatter(input: _Input, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex | None = None, *, value: builtins.complex | None = None, reduce: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
     """Returns `input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
 def scatter_add(input: _Input, dim: _Dims, index: _Operand, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns this tensor with the elements of `src` added at `index` along `dim`."""
-def scatter_reduce(input: _Input, dim: builtins.int, index: _Operand, src: Tensor, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
+def scatter_reduce(input: _Input, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the elements of `src` combined at the places that `index` names along `dim`."""
 def seed() -> builtins.int:
     """Starts the default random stream over with a seed from the system, and returns that seed."""
 def select(input: _Input, dim: _Dims, index: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Returns the view at `index` along `dim`, without that axis."""
-def select_scatter(input: _Input, src: Tensor, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None) -> Tensor:
+def select_scatter(input: _Input, src: TensorLike, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
 def set_num_threads(threads: Any) -> None:
     """Sets the number of CPU threads that large operations use."""
@@ -2472,7 +2473,7 @@ def sinh(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the hyperbolic sine."""
 def sinh_(input: Tensor) -> Tensor:
     """Computes `sinh` in place."""
-def slice_scatter(input: _Input, src: Tensor, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
+def slice_scatter(input: _Input, src: TensorLike, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
 def slogdet(input: _Input) -> tuple[Tensor, Tensor]:
     """Returns the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
@@ -2506,7 +2507,7 @@ def std(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None,
     """Returns the standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
 def std_mean(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
     """Returns standard deviation and mean along `dim`, or of all elements; see `std`."""
-def stft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: Any = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True, *, out: Tensor | None = None) -> Tensor:
+def stft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True, *, out: Tensor | None = None) -> Tensor:
     """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
 def sub(input: _Input, other: _Operand, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Subtracts: `x - y`. With `alpha`, `x - alpha * y`."""
@@ -2594,7 +2595,7 @@ def var(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None,
     """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
 def var_mean(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
     """Returns variance and mean along `dim`, or of all elements; see `var`."""
-def vdot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
+def vdot(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Returns the inner product of two vectors, `sum(conj(input) * other)`."""
 def view_as_complex(input: Tensor) -> Tensor:
     """Returns the complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; a view where each pair lies side by side. VJP: `view_as_real(g)`; saves nothing."""

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert._types import TensorLike
 
 __all__ = ["method", "on_axis", "positions_like"]
 
@@ -68,7 +69,7 @@ def index_dtype(x: Tensor) -> Any:
     return _core.int32 if x.is_gpu else _core.int64
 
 
-def floating(name: str, x: Any) -> Tensor:
+def floating(name: str, x: TensorLike) -> Tensor:
     """A floating point tensor from anything that is one or an array of numbers.
 
     Raises:

@@ -6,6 +6,7 @@ from typing import Any
 from wengert import _core
 from wengert._arguments import compared, operand
 from wengert._core import Tensor
+from wengert._types import TensorLike
 
 from ._method import method
 
@@ -82,7 +83,7 @@ def is_tensor(obj: Any) -> builtins.bool:
 
 
 @method
-def is_same_size(input: Tensor, other: Any) -> builtins.bool:
+def is_same_size(input: Tensor, other: TensorLike) -> builtins.bool:
     """Tells whether both have one shape.
 
     Example:
@@ -105,7 +106,9 @@ def isreal(input: Tensor) -> Tensor:
     return _core.ones_like(input, dtype=_core.bool)
 
 
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
+def isin(
+    elements: TensorLike, test_elements: TensorLike, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
     """Tells where `elements` are equal to any of `test_elements`. NaN is equal to nothing.
 
     Args:
@@ -132,7 +135,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     return found.logical_not() if invert else found
 
 
-def unravel_index(indices: Any, shape: Any) -> tuple[Tensor, ...]:
+def unravel_index(indices: TensorLike, shape: Any) -> tuple[Tensor, ...]:
     """Returns the coordinates of elements that are numbered in row-major order, one tensor for each axis of `shape`.
 
     Raises:

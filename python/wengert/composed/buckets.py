@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from wengert import _core
 from wengert._arguments import compared, operand
 from wengert._core import Tensor
+from wengert._types import TensorLike
 
 from ._method import floating, index_dtype, method
 
@@ -19,8 +20,8 @@ class Histogram(NamedTuple):
 
 
 def searchsorted(
-    sorted_sequence: Any,
-    input: Any,
+    sorted_sequence: TensorLike,
+    input: TensorLike,
     *,
     out_int32: bool = False,
     right: bool = False,
@@ -53,7 +54,9 @@ def searchsorted(
     return found.int() if out_int32 else found
 
 
-def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Tensor:
+def bucketize(
+    input: TensorLike, boundaries: TensorLike, *, out_int32: bool = False, right: bool = False
+) -> Tensor:
     """Returns the number of the bucket between ascending `boundaries` that each element falls into.
 
     Bucket `i` is `boundaries[i-1] < x <= boundaries[i]`; with `right`, `boundaries[i-1] <= x < boundaries[i]`.
@@ -68,7 +71,7 @@ def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bo
 
 
 @method
-def bincount(input: Tensor, weights: Any = None, minlength: int = 0) -> Tensor:
+def bincount(input: Tensor, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
     """Counts how often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`.
 
     Sums are float32 for weights of that dtype, else float64 (float32 on a GPU).
@@ -136,11 +139,11 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
 
 
 def histogram(
-    input: Any,
+    input: TensorLike,
     bins: Any = 100,
     *,
     range: tuple[float, float] | None = None,
-    weight: Any = None,
+    weight: TensorLike | None = None,
     density: bool = False,
 ) -> Histogram:
     """Counts (or sums of `weight`) of elements between edges, the last of which belongs to the last bin.

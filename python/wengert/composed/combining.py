@@ -4,10 +4,9 @@ What is there is read, combined among itself and written back: each place stands
 index names it first.
 """
 
-from typing import Any
-
 from wengert import _core
 from wengert._core import Tensor
+from wengert._types import TensorLike
 
 from ._method import method, positions_like
 from .placing import reduced_slices
@@ -34,7 +33,13 @@ def _groups(place: Tensor, axis: int) -> tuple[Tensor, Tensor, Tensor]:
 
 @method
 def scatter_reduce_(
-    input: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+    input: Tensor,
+    dim: int,
+    index: TensorLike,
+    src: Tensor | complex,
+    reduce: str,
+    *,
+    include_self: bool = True,
 ) -> Tensor:
     """Computes `scatter_reduce` in place."""
     if reduce in REDUCTIONS and input.ndim > 0:
@@ -50,7 +55,13 @@ def scatter_reduce_(
 
 @method
 def index_reduce_(
-    input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+    input: Tensor,
+    dim: int,
+    index: TensorLike,
+    source: Tensor | complex,
+    reduce: str,
+    *,
+    include_self: bool = True,
 ) -> Tensor:
     """Computes `index_reduce` in place."""
     if reduce in REDUCTIONS and input.ndim > 0:

@@ -1,10 +1,9 @@
 """The short-time Fourier transform and its inverse: windows of a signal, transformed one by one."""
 
-from typing import Any
-
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert._types import TensorLike
 
 from ._method import method, positions_like
 from .shaping import unfold
@@ -15,7 +14,12 @@ _PAD_MODES = ("reflect", "constant", "replicate", "circular")
 
 
 def _lengths(
-    name: str, x: Tensor, n_fft: int, hop_length: int | None, win_length: int | None, window: Any
+    name: str,
+    x: Tensor,
+    n_fft: int,
+    hop_length: int | None,
+    win_length: int | None,
+    window: TensorLike | None,
 ) -> tuple[int, Tensor]:
     """The step between frames, and the window, in the middle of a frame."""
     hop = n_fft // 4 if hop_length is None else hop_length
@@ -44,7 +48,7 @@ def stft(
     n_fft: int,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Any = None,
+    window: TensorLike | None = None,
     center: bool = True,
     pad_mode: str = "reflect",
     normalized: bool = False,
@@ -113,7 +117,7 @@ def istft(
     n_fft: int,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Any = None,
+    window: TensorLike | None = None,
     center: bool = True,
     normalized: bool = False,
     onesided: bool | None = None,

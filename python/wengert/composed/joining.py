@@ -1,12 +1,14 @@
 """Several tensors brought to one shape, or joined."""
 
 import builtins
+from collections.abc import Sequence
 from typing import Any
 
 from wengert import _core
 from wengert._arguments import operands
 from wengert._caller import called
 from wengert._core import Tensor
+from wengert._types import TensorLike
 
 __all__ = [
     "broadcast_shapes",
@@ -79,7 +81,7 @@ def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
     return tuple(out)
 
 
-def vstack(tensors: Any) -> Tensor:
+def vstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Joins tensors along the first axis; vectors become rows.
 
     Example:
@@ -90,7 +92,7 @@ def vstack(tensors: Any) -> Tensor:
     return _core.cat([t if t.ndim > 1 else t.reshape(1, -1) for t in operands("vstack", tensors)], 0)
 
 
-def hstack(tensors: Any) -> Tensor:
+def hstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Joins tensors along the second axis, vectors along their only one.
 
     Example:

@@ -4,6 +4,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert._types import DeviceLike, DTypeLike, Operand
 
 from ._method import method
 
@@ -44,8 +45,8 @@ def new_zeros(
     input: Tensor,
     *shape: Any,
     size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Makes zeros of this shape, of the dtype and on the device of `input` unless told otherwise.
@@ -62,8 +63,8 @@ def new_ones(
     input: Tensor,
     *shape: Any,
     size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Makes ones of this shape, of the dtype and on the device of `input` unless told otherwise."""
@@ -75,8 +76,8 @@ def new_empty(
     input: Tensor,
     *shape: Any,
     size: Any = None,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Makes a tensor to be filled, of the dtype and on the device of `input` unless told otherwise."""
@@ -87,10 +88,10 @@ def new_empty(
 def new_full(
     input: Tensor,
     size: Any,
-    fill_value: Any,
+    fill_value: complex,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Makes a tensor with one number everywhere, of the dtype and on the device of `input` unless told otherwise.
@@ -104,7 +105,12 @@ def new_full(
 
 @method
 def new_tensor(
-    input: Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False
+    input: Tensor,
+    data: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Makes a copy of `data`, of the dtype and on the device of `input` unless told otherwise."""
     data = data.detach() if isinstance(data, Tensor) else data
@@ -136,7 +142,7 @@ def ndimension(input: Tensor) -> int:
 
 
 @method
-def clamp_min(input: Tensor, min: Any) -> Tensor:
+def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """Returns the elements, or `min` where they are smaller.
 
     Example:
@@ -147,7 +153,7 @@ def clamp_min(input: Tensor, min: Any) -> Tensor:
 
 
 @method
-def clamp_max(input: Tensor, max: Any) -> Tensor:
+def clamp_max(input: Tensor, max: Operand) -> Tensor:
     """Returns the elements, or `max` where they are larger.
 
     Example:
@@ -158,7 +164,7 @@ def clamp_max(input: Tensor, max: Any) -> Tensor:
 
 
 @method
-def prelu(input: Tensor, weight: Any) -> Tensor:
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Returns `x` where positive, else `weight * x`, with one slope or one per channel (axis 1).
 
     Example:
@@ -204,7 +210,12 @@ def random_(input: Tensor, low: int, high: int | None = None) -> Tensor:
 
 
 def randint_like(
-    input: Tensor, low: int, high: int | None = None, *, dtype: Any = None, device: Any = None
+    input: Tensor,
+    low: int,
+    high: int | None = None,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
 ) -> Tensor:
     """Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`.
 
@@ -218,7 +229,12 @@ def randint_like(
 
 
 def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    copy: bool | None = None,
+    requires_grad: bool = False,
 ) -> Tensor:
     """Makes a tensor of anything that is one, an array, or nested lists of numbers; shares memory where it can.
 
@@ -242,12 +258,12 @@ def _is_known(x: Tensor) -> bool:
 
 
 def linspace(
-    start: Any,
-    end: Any,
+    start: complex | Tensor,
+    end: complex | Tensor,
     steps: int = 100,
     *,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
     """Returns `steps` numbers from `start` to `end`, both included, evenly spaced.
@@ -265,9 +281,9 @@ def linspace(
         tensor([0.00, 0.25, 0.50, 0.75, 1.00])
     """
     ends = [x for x in (start, end) if isinstance(x, Tensor)]
-    made = {"dtype": dtype, "device": device}
+    made: dict[str, Any] = {"dtype": dtype, "device": device}
     if not ends or all(_is_known(x) for x in ends):
-        return _core.linspace(start, end, steps, **made, requires_grad=requires_grad)
+        return _core.linspace(start, end, steps, **made, requires_grad=requires_grad)  # type: ignore[arg-type]
     ramp = _core.linspace(0, 1, steps, **made)
     first, last = (x.to(ramp.dtype) if isinstance(x, Tensor) else x for x in (start, end))
     step = last - first
@@ -275,7 +291,13 @@ def linspace(
     return _core.where(ramp < 0.5, first + step * ramp, last - step * (1 - ramp))
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def scalar_tensor(
+    s: complex | Tensor,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
+    requires_grad: bool = False,
+) -> Tensor:
     """Makes a number a 0-d tensor, of float32 unless told otherwise.
 
     Example:

@@ -6,6 +6,7 @@ from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
 from wengert._results import Along
+from wengert._types import TensorLike
 
 from ._method import floating, index_dtype, method, on_axis, positions_like
 
@@ -148,7 +149,7 @@ INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _quantile(
-    name: str, input: Any, q: Any, dim: int | None, keepdim: bool, how: str, skip_nan: bool
+    name: str, input: TensorLike, q: TensorLike, dim: int | None, keepdim: bool, how: str, skip_nan: bool
 ) -> Tensor:
     if how not in INTERPOLATIONS:
         raise ValueError(f"{name}: interpolation must be one of {', '.join(INTERPOLATIONS)}, got {how!r}")
@@ -196,7 +197,12 @@ def _quantile(
 
 @method
 def quantile(
-    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Tensor,
+    q: TensorLike,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
 ) -> Tensor:
     """Returns the quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN.
 
@@ -218,7 +224,12 @@ def quantile(
 
 @method
 def nanquantile(
-    input: Tensor, q: Any, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+    input: Tensor,
+    q: TensorLike,
+    dim: int | None = None,
+    keepdim: bool = False,
+    *,
+    interpolation: str = "linear",
 ) -> Tensor:
     """Returns `quantile` of the elements that are not NaN; NaN where there are none.
 
@@ -249,7 +260,7 @@ def _distinct(rows: Tensor, order: Tensor | None, inverse: bool, counts: bool) -
 
 
 def _all_distinct(
-    name: str, input: Any, dim: int | None, inverse: bool, counts: bool, is_sorted: bool
+    name: str, input: TensorLike, dim: int | None, inverse: bool, counts: bool, is_sorted: bool
 ) -> Any:
     x = operand(name, input)
     if dim is None:

@@ -1,10 +1,9 @@
 """Tensors with a part replaced or limited: a slice, a diagonal, slices that an index names."""
 
-from typing import Any
-
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert._types import Operand, TensorLike
 
 from ._method import method, on_axis, positions_like
 from .scattering import REDUCTIONS, index_copy, same_dtype, scatter_reduce
@@ -21,7 +20,7 @@ __all__ = [
 
 
 @method
-def select_scatter(input: Tensor, src: Any, dim: int, index: int) -> Tensor:
+def select_scatter(input: Tensor, src: TensorLike, dim: int, index: int) -> Tensor:
     """Returns `input` with the slice at `index` along `dim` replaced by `src`, which has one axis less.
 
     Example:
@@ -43,7 +42,12 @@ def select_scatter(input: Tensor, src: Any, dim: int, index: int) -> Tensor:
 
 @method
 def slice_scatter(
-    input: Tensor, src: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+    input: Tensor,
+    src: TensorLike,
+    dim: int = 0,
+    start: int | None = None,
+    end: int | None = None,
+    step: int = 1,
 ) -> Tensor:
     """Returns `input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of
     `src`.
@@ -75,7 +79,7 @@ def _placed(name: str, x: Tensor, axis: int, part: int | slice, source: Tensor) 
 
 
 @method
-def diagonal_scatter(input: Tensor, src: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
+def diagonal_scatter(input: Tensor, src: TensorLike, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Returns `input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`.
 
     Example:
@@ -107,7 +111,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 @method
-def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
+def fill_diagonal_(input: Tensor, fill_value: Operand, wrap: bool = False) -> Tensor:
     """Sets the main diagonal, where all indices are equal, to a number, in place.
 
     Args:
@@ -133,7 +137,7 @@ def fill_diagonal_(input: Tensor, fill_value: Any, wrap: bool = False) -> Tensor
 
 @method
 def index_reduce(
-    input: Tensor, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True
+    input: Tensor, dim: int, index: TensorLike, source: TensorLike, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Returns `input` with the slices of `source` combined along `dim` at the indices of the vector `index`.
 
@@ -154,7 +158,9 @@ def index_reduce(
     return out if input.ndim else out.reshape(())
 
 
-def reduced_slices(input: Tensor, dim: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
+def reduced_slices(
+    input: Tensor, dim: int, index: TensorLike, source: TensorLike
+) -> tuple[int, Tensor, Tensor]:
     """The axis, the vector of places and the slices of `index_reduce`, which must fit."""
     x, axis = on_axis("index_reduce", input, dim)
     index, source = operand("index_reduce", index), operand("index_reduce", source, input)

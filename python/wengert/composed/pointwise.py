@@ -7,6 +7,7 @@ from wengert import _core
 from wengert._arguments import of_tensors, operand
 from wengert._core import Tensor
 from wengert._precision import in_float32, in_widest, rounding_once
+from wengert._types import Operand, TensorLike
 
 from ._method import method
 
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 
-def real(input: Any) -> Tensor:
+def real(input: TensorLike) -> Tensor:
     """Returns the real part; of a real tensor the tensor itself.
 
     Example:
@@ -43,7 +44,7 @@ def real(input: Any) -> Tensor:
     return operand("real", input).real
 
 
-def imag(input: Any) -> Tensor:
+def imag(input: TensorLike) -> Tensor:
     """Returns the imaginary part of a complex tensor. Real ones raise TypeError.
 
     Example:
@@ -53,7 +54,7 @@ def imag(input: Any) -> Tensor:
     return operand("imag", input).imag
 
 
-def polygamma(n: int, input: Any) -> Tensor:
+def polygamma(n: int, input: TensorLike) -> Tensor:
     """Returns the derivative of order `n` of the digamma function, `n` from 0 to 20.
 
     NaN or infinite at integers that are not positive.
@@ -80,7 +81,7 @@ def _reals(name: str, x: Tensor) -> Tensor:
 
 @method
 @rounding_once
-def lerp(input: Tensor, end: Any, weight: Any) -> Tensor:
+def lerp(input: Tensor, end: TensorLike, weight: TensorLike) -> Tensor:
     """Returns `input + weight * (end - input)`; all broadcast.
 
     From weight 1/2 on it is `end - (1 - weight) * (end - input)`, so that both ends are met exactly.
@@ -94,15 +95,15 @@ def lerp(input: Tensor, end: Any, weight: Any) -> Tensor:
         near = abs(weight) < 0.5
         return input + weight * (end - input) if near else end + (weight - 1) * (end - input)
     weight = operand("lerp", weight, input)
-    near = weight.detach().abs() < 0.5
-    offset = _core.where(near, weight, weight - 1)
-    return _core.where(near, input, end) + offset * (end - input)
+    nearer = weight.detach().abs() < 0.5
+    offset = _core.where(nearer, weight, weight - 1)
+    return _core.where(nearer, input, end) + offset * (end - input)
 
 
 @method
 @in_widest
 @in_float32
-def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
+def addcmul(input: Tensor, tensor1: TensorLike, tensor2: Operand, *, value: float = 1) -> Tensor:
     """Returns `input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction.
 
     Example:
@@ -119,7 +120,7 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> T
 @method
 @in_widest
 @in_float32
-def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: float = 1) -> Tensor:
+def addcdiv(input: Tensor, tensor1: TensorLike, tensor2: Operand, *, value: float = 1) -> Tensor:
     """Returns `input + value * tensor1 / tensor2`; all broadcast.
 
     Example:
@@ -160,7 +161,7 @@ def nan_to_num(
 
 @method
 @in_float32
-def ldexp(input: Tensor, other: Any) -> Tensor:
+def ldexp(input: Tensor, other: TensorLike) -> Tensor:
     """Returns `input * 2 ** other`.
 
     Example:
@@ -175,7 +176,7 @@ def ldexp(input: Tensor, other: Any) -> Tensor:
 
 @method
 @rounding_once
-def logaddexp2(input: Tensor, other: Any) -> Tensor:
+def logaddexp2(input: Tensor, other: TensorLike) -> Tensor:
     """Returns `log2(2 ** input + 2 ** other)` without overflow.
 
     Example:
@@ -292,7 +293,7 @@ def isneginf(input: Tensor) -> Tensor:
 
 
 @method
-def lcm(input: Tensor, other: Any) -> Tensor:
+def lcm(input: Tensor, other: TensorLike) -> Tensor:
     """Returns the least common multiple of integers, not negative; 0 where either is 0.
 
     Example:

@@ -8,6 +8,7 @@ from wengert._arguments import operand, operands
 from wengert._core import Tensor
 from wengert._precision import in_low
 from wengert._results import beside
+from wengert._types import TensorLike
 
 from ._method import axis_of, method
 
@@ -57,7 +58,7 @@ def _has_axes(name: str, which: str, x: Tensor, count: int) -> None:
 
 @method
 @in_low
-def addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+def addmm(input: Tensor, mat1: TensorLike, mat2: TensorLike, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Returns `beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count.
 
     Of integers, `beta` and `alpha` lose their fractions, here and in the functions below.
@@ -72,7 +73,9 @@ def addmm(input: Tensor, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float 
 
 @method
 @in_low
-def baddbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+def baddbmm(
+    input: Tensor, batch1: TensorLike, batch2: TensorLike, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
     """Returns `beta * input + alpha * (batch1 @ batch2)` of batches of matrices.
 
     Example:
@@ -85,7 +88,9 @@ def baddbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: 
 
 @method
 @in_low
-def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+def addbmm(
+    input: Tensor, batch1: TensorLike, batch2: TensorLike, *, beta: float = 1, alpha: float = 1
+) -> Tensor:
     """Returns `beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch.
 
     Example:
@@ -108,7 +113,7 @@ def addbmm(input: Tensor, batch1: Any, batch2: Any, *, beta: float = 1, alpha: f
 
 @method
 @in_low
-def addmv(input: Tensor, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+def addmv(input: Tensor, mat: TensorLike, vec: TensorLike, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Returns `beta * input + alpha * (mat @ vec)`.
 
     Example:
@@ -121,7 +126,7 @@ def addmv(input: Tensor, mat: Any, vec: Any, *, beta: float = 1, alpha: float = 
 
 @method
 @in_low
-def addr(input: Tensor, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+def addr(input: Tensor, vec1: TensorLike, vec2: TensorLike, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """Returns `beta * input + alpha * outer(vec1, vec2)`.
 
     Example:
@@ -134,7 +139,7 @@ def addr(input: Tensor, vec1: Any, vec2: Any, *, beta: float = 1, alpha: float =
 
 
 @method
-def vdot(input: Tensor, other: Any) -> Tensor:
+def vdot(input: Tensor, other: TensorLike) -> Tensor:
     """Returns the inner product of two vectors, `sum(conj(input) * other)`.
 
     Example:
@@ -150,7 +155,7 @@ def _matrix(x: Tensor) -> Tensor:
 
 
 @method
-def inner(input: Tensor, other: Any) -> Tensor:
+def inner(input: Tensor, other: TensorLike) -> Tensor:
     """Sums products over the last axis of both.
 
     Example:
@@ -169,7 +174,7 @@ def inner(input: Tensor, other: Any) -> Tensor:
 
 
 @method
-def kron(input: Tensor, other: Any) -> Tensor:
+def kron(input: Tensor, other: TensorLike) -> Tensor:
     """Returns the Kronecker product: every element of `input` times all of `other`, block by block.
 
     Example:
@@ -185,7 +190,7 @@ def kron(input: Tensor, other: Any) -> Tensor:
 
 
 @method
-def cross(input: Tensor, other: Any, dim: int | None = None) -> Tensor:
+def cross(input: Tensor, other: TensorLike, dim: int | None = None) -> Tensor:
     """Returns the cross product of vectors of length 3 along `dim`, by default the first axis of that length;
     the other axes broadcast.
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from wengert._arguments import one_of
 from wengert._core import Tensor
+from wengert._types import DTypeLike
 
 from ._method import method
 
@@ -16,7 +17,7 @@ def norm(
     p: Any = None,
     dim: Any = None,
     keepdim: bool = False,
-    dtype: Any = None,
+    dtype: DTypeLike | None = None,
     *,
     axis: Any = None,
     keepdims: bool | None = None,

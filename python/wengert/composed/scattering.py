@@ -3,12 +3,14 @@
 Where several elements go to one place, the last one in the order of the index stays: always the same one.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
 from wengert._precision import in_widest
+from wengert._types import Operand, TensorLike
 
 from ._method import index_dtype, method, on_axis
 from .joining import broadcast_shapes
@@ -26,7 +28,7 @@ __all__ = [
 _COMBINED = {"add": "sum", "multiply": "prod"}
 
 
-def same_dtype(name: str, x: Tensor, source: Any) -> None:
+def same_dtype(name: str, x: Tensor, source: Operand) -> None:
     """Raises for a source of another dtype than the tensor that it is written to;
     under autocast they may differ.
     """
@@ -37,7 +39,9 @@ def same_dtype(name: str, x: Tensor, source: Any) -> None:
         )
 
 
-def scatter_operands(name: str, x: Tensor, dim: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
+def scatter_operands(
+    name: str, x: Tensor, dim: int, index: TensorLike, source: Tensor | complex
+) -> tuple[int, Tensor, Tensor]:
     """The axis, the index, and the part of the source that it names."""
     x, axis = on_axis(name, x, dim)
     same_dtype(name, x, source)
@@ -71,7 +75,13 @@ def _padded(part: Tensor, like: Tensor, value: float) -> Tensor:
 
 @method
 def scatter(
-    input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None
+    input: Tensor,
+    dim: int,
+    index: TensorLike,
+    src: Tensor | complex | None = None,
+    *,
+    value: complex | None = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """Returns `input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on.
 
@@ -113,12 +123,18 @@ def scatter(
 
 @method
 def scatter_(
-    input: Tensor, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: str | None = None
+    input: Tensor,
+    dim: int,
+    index: TensorLike,
+    src: Tensor | complex | None = None,
+    *,
+    value: complex | None = None,
+    reduce: str | None = None,
 ) -> Tensor:
     """Computes `scatter` in place."""
     source = value if src is None else src
     if reduce in _COMBINED and source is not None:
-        return input.scatter_reduce_(dim, index, source, _COMBINED[reduce])
+        return input.scatter_reduce_(dim, operand("scatter", index), source, _COMBINED[reduce])
     if reduce is not None or source is None or input.is_gpu or input.ndim == 0:
         return input._in_place("scatter", dim, index, src, value=value, reduce=reduce)
     axis, index, source = scatter_operands("scatter", input, dim, index, source)
@@ -130,7 +146,13 @@ REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 @method
 def scatter_reduce(
-    input: Tensor, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True
+    input: Tensor,
+    dim: int,
+    index: TensorLike,
+    src: Tensor | complex,
+    reduce: str,
+    *,
+    include_self: bool = True,
 ) -> Tensor:
     """Returns `input` with the elements of `src` combined at the places that `index` names along `dim`.
 
@@ -221,7 +243,9 @@ def _extremes(
     return _core.where(out.isinf(), share, finite)
 
 
-def _slices(name: str, input: Tensor, dim: int, index: Any, source: Any) -> tuple[int, Tensor, Tensor]:
+def _slices(
+    name: str, input: Tensor, dim: int, index: TensorLike, source: Tensor | complex
+) -> tuple[int, Tensor, Tensor]:
     """The axis, the index and the source of slices, which must fit."""
     x, axis = on_axis(name, input, dim)
     same_dtype(name, x, source)
@@ -239,7 +263,7 @@ def _slices(name: str, input: Tensor, dim: int, index: Any, source: Any) -> tupl
 
 @method
 @in_widest
-def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
+def index_copy(input: Tensor, dim: int, index: TensorLike, source: Tensor | complex) -> Tensor:
     """Returns `input` with the slices along `dim` at the indices `index` replaced by those of `source`.
 
     Example:
@@ -257,7 +281,7 @@ def index_copy(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
 
 
 @method
-def index_copy_(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
+def index_copy_(input: Tensor, dim: int, index: TensorLike, source: Tensor | complex) -> Tensor:
     """Computes `index_copy` in place."""
     if input.is_gpu or input.ndim == 0:
         return input._in_place("index_copy", dim, index, source)
@@ -265,16 +289,13 @@ def index_copy_(input: Tensor, dim: int, index: Any, source: Any) -> Tensor:
     return input._put_slices_("index_copy", axis, index, source)
 
 
-def _filler(x: Tensor, value: Any) -> Tensor:
+def _filler(x: Tensor, value: Operand) -> Tensor:
     """A number as a tensor of the dtype and device of `x`."""
-    value = x._filling("index_fill", value)
-    if isinstance(value, Tensor):
-        return value.to(x.device)
-    return _core.tensor(value, dtype=x.dtype, device=x.device)
+    return x._filling("index_fill", value).to(x.device)
 
 
 @method
-def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
+def index_fill(input: Tensor, dim: int, index: TensorLike, value: Operand) -> Tensor:
     """Returns `input` with the slices along `dim` at the indices `index` filled with a number.
 
     Example:
@@ -295,7 +316,7 @@ def index_fill(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
 
 
 @method
-def index_fill_(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
+def index_fill_(input: Tensor, dim: int, index: TensorLike, value: Operand) -> Tensor:
     """Computes `index_fill` in place."""
     if input.is_gpu or input.ndim == 0:
         return input._in_place("index_fill", dim, index, value)
@@ -306,7 +327,9 @@ def index_fill_(input: Tensor, dim: int, index: Any, value: Any) -> Tensor:
 
 @method
 @in_widest
-def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+def index_put(
+    input: Tensor, indices: Sequence[TensorLike], values: Operand, accumulate: bool = False
+) -> Tensor:
     """Returns `input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`.
 
     Example:
@@ -326,7 +349,9 @@ def index_put(input: Tensor, indices: Any, values: Any, accumulate: bool = False
 
 
 @method
-def index_put_(input: Tensor, indices: Any, values: Any, accumulate: bool = False) -> Tensor:
+def index_put_(
+    input: Tensor, indices: Sequence[TensorLike], values: Operand, accumulate: bool = False
+) -> Tensor:
     """Computes `index_put` in place."""
     same_dtype("index_put", input, values)
     if accumulate and not _adds(input):
@@ -346,7 +371,7 @@ def _together(input: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @method
-def masked_scatter(input: Tensor, mask: Any, source: Any) -> Tensor:
+def masked_scatter(input: Tensor, mask: TensorLike, source: Tensor | complex) -> Tensor:
     """Returns `input` with the elements where `mask` is true replaced by those of `source`, in their order.
 
     The two broadcast; `source` has the dtype of `input`.

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from wengert import _core
 from wengert._arguments import operand, operands
 from wengert._caller import called
 from wengert._core import Tensor
+from wengert._types import DeviceLike, DTypeLike, TensorLike
 
 from ._method import axis_of, index_dtype, method, on_axis, positions_like
 from .making import linspace
@@ -45,7 +47,11 @@ def _expect_length(total: int, output_size: int | None) -> None:
 
 @method
 def repeat_interleave(
-    input: Tensor, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
+    input: Tensor,
+    repeats: TensorLike | None = None,
+    dim: int | None = None,
+    *,
+    output_size: int | None = None,
 ) -> Tensor:
     """Repeats each element (along `dim`, each slice) `repeats` times in a row.
 
@@ -175,8 +181,8 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int = 0) -
     return input.reshape(-1).take(place, 0)
 
 
-def _at_least(name: str, rank: int, tensors: Any) -> Any:
-    def one(x: Any) -> Tensor:
+def _at_least(name: str, rank: int, tensors: Sequence[TensorLike]) -> Any:
+    def one(x: TensorLike) -> Tensor:
         x = operand(name, x)
         if x.ndim >= rank:
             return x
@@ -220,7 +226,7 @@ def atleast_3d(*tensors: Any) -> Any:
     return _at_least("atleast_3d", 3, tensors)
 
 
-def dstack(tensors: Any) -> Tensor:
+def dstack(tensors: Sequence[TensorLike]) -> Tensor:
     """Joins tensors along the third axis, after `atleast_3d`.
 
     Example:
@@ -230,7 +236,7 @@ def dstack(tensors: Any) -> Tensor:
     return _core.cat([atleast_3d(x) for x in operands("dstack", tensors)], 2)
 
 
-def column_stack(tensors: Any) -> Tensor:
+def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
     """Joins tensors along the second axis; numbers and vectors are columns.
 
     Example:
@@ -284,7 +290,7 @@ def cartesian_prod(*tensors: Any) -> Tensor:
     return _core.stack(columns, 1)
 
 
-def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Tensor:
+def combinations(input: TensorLike, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Returns all choices of `r` elements of a vector, in order, as rows.
 
     Example:
@@ -326,7 +332,9 @@ def _triangle(row: int, col: int, first: int, last: int, dtype: Any, device: Any
     return _core.stack([rows, _core.arange(rows.numel()) - starts]).to(kind).to(where)
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def tril_indices(
+    row: int, col: int, offset: int = 0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Returns rows and columns of the lower triangle of a matrix, up to diagonal `offset`, as a tensor of two rows.
 
     int64, or int32 on a GPU, unless `dtype` says otherwise.
@@ -339,7 +347,9 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     return _triangle(row, col, -row - 1, offset, dtype, device)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None) -> Tensor:
+def triu_indices(
+    row: int, col: int, offset: int = 0, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None
+) -> Tensor:
     """Returns rows and columns of the upper triangle of a matrix, from diagonal `offset` on, as a tensor of two rows.
 
     int64, or int32 on a GPU, unless `dtype` says otherwise.
@@ -352,7 +362,7 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     return _triangle(row, col, offset, col, dtype, device)
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Tensor:
+def vander(x: TensorLike, N: int | None = None, increasing: bool = False) -> Tensor:
     """Returns the Vandermonde matrix of a vector: its powers from `N - 1` to 0 as columns, or the other way round.
 
     Of integers they are int64 (int32 on a GPU).
@@ -383,7 +393,13 @@ def powers_of(x: Tensor, count: int) -> Tensor:
 
 
 def logspace(
-    start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None
+    start: float | Tensor,
+    end: float | Tensor,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: DTypeLike | None = None,
+    device: DeviceLike | None = None,
 ) -> Tensor:
     """Returns `steps` numbers from `base ** start` to `base ** end`, equally far apart in their logarithms.
 

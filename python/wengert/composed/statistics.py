@@ -6,6 +6,7 @@ from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
 from wengert._precision import in_float32, rounded
+from wengert._types import DTypeLike, TensorLike
 from wengert._values import check_within
 
 from ._method import floating, method, on_axis
@@ -84,7 +85,9 @@ def std_mean(
 
 
 @method
-def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nansum(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given.
 
     Example:
@@ -98,7 +101,9 @@ def nansum(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any 
 
 @method
 @in_float32
-def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+def nanmean(
+    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+) -> Tensor:
     """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given;
     NaN where there are none.
 
@@ -112,7 +117,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 
 
 @method
-def dist(input: Tensor, other: Any, p: float = 2.0) -> Tensor:
+def dist(input: Tensor, other: TensorLike, p: float = 2.0) -> Tensor:
     """Returns the `p`-norm of the difference of all elements; the two broadcast.
 
     Example:
@@ -204,7 +209,7 @@ def corrcoef(input: Tensor) -> Tensor:
     return out if out.is_complex() else out.clamp(-1, 1)
 
 
-def _pieces(name: str, y: Any, x: Any, dx: float, dim: int) -> Tensor:
+def _pieces(name: str, y: TensorLike, x: TensorLike | None, dx: float, dim: int) -> Tensor:
     """The areas between neighbouring points."""
     y = operand(name, y)
     if y.ndim == 0:
@@ -227,7 +232,7 @@ def _pieces(name: str, y: Any, x: Any, dx: float, dim: int) -> Tensor:
     return means * widths.diff(dim=dim)
 
 
-def trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+def trapezoid(y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
     """Returns the integral of `y` along `dim` by the trapezoidal rule, at points `x` or at steps of `dx`.
 
     Example:
@@ -240,7 +245,9 @@ def trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tenso
 trapz = trapezoid
 
 
-def cumulative_trapezoid(y: Any, x: Any = None, *, dx: float = 1.0, dim: int = -1) -> Tensor:
+def cumulative_trapezoid(
+    y: TensorLike, x: TensorLike | None = None, *, dx: float = 1.0, dim: int = -1
+) -> Tensor:
     """Returns the integrals of `y` up to each point but the first, by the trapezoidal rule.
 
     Example:

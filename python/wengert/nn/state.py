@@ -223,7 +223,9 @@ class StateDict:
             )
             return None
         if value.is_complex() and not self.__dict__[name].is_complex():
-            problems.append(f"{key!r}: {value.dtype} in the state dict, {self.__dict__[name].dtype} in the module")
+            problems.append(
+                f"{key!r}: {value.dtype} in the state dict, {self.__dict__[name].dtype} in the module"
+            )
             return None
         want, got = tuple(self.__dict__[name].shape), tuple(value.shape)
         if want == () and got == (1,):

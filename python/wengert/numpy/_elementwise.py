@@ -226,7 +226,7 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     x = operand("clip", x)
     if min is None and max is None:
         return x.clone()
-    if any(isinstance(b, float) and math.isfinite(b) and b != round(b) for b in (min, max)):
+    if any(isinstance(b, float) and math.isfinite(b) and not b.is_integer() for b in (min, max)):
         return x.clamp(min, max)
     bounds = [b.to(x.dtype) if isinstance(b, Tensor) else b for b in (min, max)]
     if not x.dtype.is_differentiable:
