@@ -322,7 +322,7 @@ class Tensor:
         """Returns the maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
     def amin(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
-    def aminmax(self, *, dim: _Dims = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def aminmax(self, *, dim: Sizes | None = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """Returns the smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
     def angle(self, /) -> Tensor:
         """Returns the angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
@@ -364,7 +364,7 @@ class Tensor:
         """Returns the indices that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
     def argwhere(self) -> Tensor:
         """Returns the indices of the elements that are not zero, as rows."""
-    def as_strided(self, size: _Sizes, stride: _Sizes, storage_offset: builtins.int = 0) -> Tensor:
+    def as_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int = 0) -> Tensor:
         """Makes a copy whose element `i` is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
     def asin(self, /) -> Tensor:
         """Returns the arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
@@ -446,7 +446,7 @@ class Tensor:
         """Returns the triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
     def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
         """Returns the inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
-    def cholesky_solve(self, input2: Tensor, upper: builtins.bool = False) -> Tensor:
+    def cholesky_solve(self, input2: TensorLike, upper: builtins.bool = False) -> Tensor:
         """Returns `X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
     def chunk(self, /, chunks: builtins.int, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
         """Splits into `chunks` parts of nearly equal length along `dim`, views; an empty axis into empty ones."""
@@ -490,7 +490,7 @@ class Tensor:
         """Computes `cosh` in place."""
     def count_nonzero(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Counts the elements that are not zero, over `dim` (all axes by default)."""
-    def cov(self, *, correction: builtins.int = 1, fweights: _Operand | None = None, aweights: _Operand | None = None) -> Tensor:
+    def cov(self, *, correction: builtins.int = 1, fweights: TensorLike | None = None, aweights: TensorLike | None = None) -> Tensor:
         """Returns the covariance matrix of variables in rows, observed in columns. Integers become float32."""
     def cpu(self, /) -> Tensor:
         """Returns this tensor on the CPU."""
@@ -560,7 +560,7 @@ class Tensor:
         """Returns the inner product of two vectors."""
     def double(self, /) -> Tensor:
         """Returns this tensor as float64."""
-    def dsplit(self, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
+    def dsplit(self, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
         """Splits along the third axis; see `tensor_split`."""
     @property
     def dtype(self) -> _dtype:
@@ -625,7 +625,7 @@ class Tensor:
         """Reverses the first axis."""
     def float(self, /) -> Tensor:
         """Returns this tensor as float32."""
-    def float_power(self, exponent: _Operand) -> Tensor:
+    def float_power(self, exponent: TensorLike) -> Tensor:
         """Returns `input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
     def float_power_(self, /, exponent: _Operand) -> Tensor:
         """Computes `float_power` in place."""
@@ -717,7 +717,7 @@ class Tensor:
         """Computes `heaviside` in place."""
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Tensor:
         """Counts how many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
-    def hsplit(self, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
+    def hsplit(self, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
         """Splits along the second axis, vectors along their only one; see `tensor_split`."""
     def hypot(self, /, other: _Operand) -> Tensor:
         """Returns the length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
@@ -1015,7 +1015,7 @@ class Tensor:
         """Replaces NaN and infinities by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
     def nan_to_num_(self, /, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
         """Computes `nan_to_num` in place."""
-    def nanmean(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def nanmean(self, dim: Sizes | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
     @overload
     def nanmedian(self) -> Tensor:
@@ -1025,7 +1025,7 @@ class Tensor:
         """Returns `median` of the elements that are not NaN; NaN where there are none."""
     def nanquantile(self, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
         """Returns `quantile` of the elements that are not NaN; NaN where there are none."""
-    def nansum(self, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def nansum(self, dim: Sizes | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
         """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given."""
     def narrow(self, /, dim: _Dims, start: builtins.int, length: builtins.int) -> Tensor:
         """Returns the view of `length` elements from `start` along `dim`."""
@@ -1055,15 +1055,15 @@ class Tensor:
         """Computes `neg` in place."""
     def nelement(self, /) -> builtins.int:
         """Counts the elements."""
-    def new_empty(self, *shape: _Sizes, size: _Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_empty(self, *shape: _Sizes, size: Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes a tensor to be filled, of the dtype and on the device of `input` unless told otherwise."""
-    def new_full(self, size: _Sizes, fill_value: builtins.complex, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_full(self, size: Sizes, fill_value: builtins.complex, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes a tensor with one number everywhere, of the dtype and on the device of `input` unless told otherwise."""
-    def new_ones(self, *shape: _Sizes, size: _Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_ones(self, *shape: _Sizes, size: Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes ones of this shape, of the dtype and on the device of `input` unless told otherwise."""
     def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes a copy of `data`, of the dtype and on the device of `input` unless told otherwise."""
-    def new_zeros(self, *shape: _Sizes, size: _Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    def new_zeros(self, *shape: _Sizes, size: Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes zeros of this shape, of the dtype and on the device of `input` unless told otherwise."""
     def nextafter(self, /, other: _Operand) -> Tensor:
         """Returns the next number of the dtype in the direction of `other`; NaN where either is. No gradient."""
@@ -1075,7 +1075,7 @@ class Tensor:
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
         """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
-    def norm(self, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def norm(self, p: builtins.float | builtins.str | None = None, dim: Sizes | None = None, keepdim: builtins.bool = False, dtype: DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
     def normal_(self, /, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Tensor:
         """Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a negative `std`."""
@@ -1171,7 +1171,7 @@ class Tensor:
         """Whether `retain_grad()` was called on this result."""
     def roll(self, /, shifts: _Sizes, dims: _Dims = None) -> Tensor:
         """Shifts the elements by `shifts` along `dims`; those pushed out come in at the other end. A copy."""
-    def rot90(self, k: builtins.int = 1, dims: _Dims = (0, 1)) -> Tensor:
+    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
         """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
     def round(self, /, *, decimals: Any = 0) -> Tensor:
         """Rounds to the nearest integer, ties to even. With `decimals`, to so many decimal places."""
@@ -1253,7 +1253,7 @@ class Tensor:
         """Sorts along `dim`: the elements in order, and the indices where they were, the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
     def split(self, /, split_size: _Sizes, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
         """Splits into parts of `split_size` elements (or of these sizes) along `dim`: a tuple of views."""
-    def split_with_sizes(self, split_sizes: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
         """Splits into parts of these lengths along `dim`, which are views."""
     def sqrt(self, /) -> Tensor:
         """Returns the square root."""
@@ -1267,7 +1267,7 @@ class Tensor:
         """Removes the axes of length 1, or only those in `dim`. A view."""
     def std(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
-    def std_mean(self, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+    def std_mean(self, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
         """Returns standard deviation and mean along `dim`, or of all elements; see `std`."""
     def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True) -> Tensor:
         """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
@@ -1313,7 +1313,7 @@ class Tensor:
         """Returns `x - tanh(x)`, by its continued fraction near 0."""
     def tanhshrink_(self, /) -> Tensor:
         """Computes `tanhshrink` in place."""
-    def tensor_split(self, indices_or_sections: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    def tensor_split(self, indices_or_sections: Sizes | Tensor, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
         """Splits along `dim` into views."""
     def tile(self, /, *dims: _Sizes) -> Tensor:
         """Repeats the tensor side by side; missing leading counts are 1. A copy."""
@@ -1380,7 +1380,7 @@ class Tensor:
         """Inserts a new axis of length 1 at `dim`. A view."""
     def var(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
-    def var_mean(self, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+    def var_mean(self, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
         """Returns variance and mean along `dim`, or of all elements; see `var`."""
     def vdot(self, other: TensorLike) -> Tensor:
         """Returns the inner product of two vectors, `sum(conj(input) * other)`."""
@@ -1388,7 +1388,7 @@ class Tensor:
         """Returns a view of another shape. Raises ShapeError where the layout would need a copy: use reshape."""
     def view_as(self, /, other: _Operand) -> Tensor:
         """Returns this tensor with the shape of `other`; as `reshape`."""
-    def vsplit(self, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
+    def vsplit(self, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
         """Splits along the first axis of a tensor with at least two; see `tensor_split`."""
     def where(self, /, condition: _Operand, other: _Operand) -> Tensor:
         """Returns `x` where `condition` holds and `other` elsewhere. No gradient flows through what is not picked."""
@@ -1773,7 +1773,7 @@ def amax(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, ax
     """Returns the maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
 def amin(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
-def aminmax(input: _Input, *, dim: _Dims = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def aminmax(input: _Input, *, dim: Sizes | None = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """Returns the smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
 def angle(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
@@ -1815,7 +1815,7 @@ def argsort(input: _Input, dim: _Dims = -1, descending: builtins.bool = False, s
     """Returns the indices that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
 def argwhere(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the indices of the elements that are not zero, as rows."""
-def as_strided(input: _Input, size: _Sizes, stride: _Sizes, storage_offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+def as_strided(input: _Input, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Makes a copy whose element `i` is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:
     """Returns `data` as a tensor that shares memory with arrays and tensors where dtype and device allow; lists are copied."""
@@ -1871,7 +1871,7 @@ def cholesky(input: _Input, upper: builtins.bool = False, *, out: Tensor | None 
     """Returns the triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
 def cholesky_inverse(input: _Input, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
     """Returns the inverse of `A = L L'`, where `input` is `L`, or `L'` if `upper`."""
-def cholesky_solve(input: _Input, input2: Tensor, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+def cholesky_solve(input: _Input, input2: TensorLike, upper: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
     """Returns `X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`."""
 def chunk(input: _Input, chunks: builtins.int, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
     """Splits into `chunks` parts of nearly equal length along `dim`, views; an empty axis into empty ones."""
@@ -1911,7 +1911,7 @@ def cosh_(input: Tensor) -> Tensor:
     """Computes `cosh` in place."""
 def count_nonzero(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
     """Counts the elements that are not zero, over `dim` (all axes by default)."""
-def cov(input: _Input, *, correction: builtins.int = 1, fweights: _Operand | None = None, aweights: _Operand | None = None, out: Tensor | None = None) -> Tensor:
+def cov(input: _Input, *, correction: builtins.int = 1, fweights: TensorLike | None = None, aweights: TensorLike | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the covariance matrix of variables in rows, observed in columns. Integers become float32."""
 def cross(input: _Input, other: TensorLike, dim: builtins.int | None = None, *, out: Tensor | None = None) -> Tensor:
     """Returns the cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
@@ -1955,7 +1955,7 @@ def divide(input: _Input, other: _Operand, *, rounding_mode: Any = None, out: Te
     """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
 def dot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the inner product of two vectors."""
-def dsplit(input: _Input, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
+def dsplit(input: _Input, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
     """Splits along the third axis; see `tensor_split`."""
 def empty(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes a tensor whose values do not matter yet (they are 0)."""
@@ -2007,7 +2007,7 @@ def fliplr(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Reverses the second axis."""
 def flipud(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Reverses the first axis."""
-def float_power(input: _Input, exponent: _Operand, *, out: Tensor | None = None) -> Tensor:
+def float_power(input: _Input, exponent: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Returns `input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
 def floor(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the largest integer not above `x`."""
@@ -2077,7 +2077,7 @@ def heaviside(input: _Input, other: _Operand, *, out: Tensor | None = None) -> T
     """Returns the step at zero: 0 below, `y` at zero, 1 above."""
 def histc(input: _Input, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
     """Counts how many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
-def hsplit(input: _Input, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
+def hsplit(input: _Input, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
     """Splits along the second axis, vectors along their only one; see `tensor_split`."""
 def hypot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
@@ -2307,7 +2307,7 @@ def nan_to_num(input: _Input, nan: builtins.float | None = None, posinf: builtin
     """Replaces NaN and infinities by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
 def nan_to_num_(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
     """Computes `nan_to_num` in place."""
-def nanmean(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
+def nanmean(input: _Input, dim: Sizes | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
 @overload
 def nanmedian(input: _Input, *, out: Tensor | None = None) -> Tensor:
@@ -2317,7 +2317,7 @@ def nanmedian(input: _Input, dim: builtins.int, keepdim: builtins.bool = False) 
     """Returns `median` of the elements that are not NaN; NaN where there are none."""
 def nanquantile(input: _Input, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
     """Returns `quantile` of the elements that are not NaN; NaN where there are none."""
-def nansum(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
+def nansum(input: _Input, dim: Sizes | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given."""
 def narrow(input: _Input, dim: _Dims, start: builtins.int, length: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Returns the view of `length` elements from `start` along `dim`."""
@@ -2343,7 +2343,7 @@ def nonzero(input: _Input, *, as_tuple: Literal[False] = False, out: Tensor | No
 @overload
 def nonzero(input: _Input, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
     """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
-def norm(input: _Input, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def norm(input: _Input, p: builtins.float | builtins.str | None = None, dim: Sizes | None = None, keepdim: builtins.bool = False, dtype: DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
 def normal(mean: builtins.float, std: builtins.float | None = None, size: _Sizes | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
     """Draws normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises ValueError for a negative `std`."""
@@ -2419,7 +2419,7 @@ def result_type(a: _Operand, b: _Operand) -> _dtype:
     """Returns the dtype of an operation on these two."""
 def roll(input: _Input, shifts: _Sizes, dims: _Dims = None, *, out: Tensor | None = None) -> Tensor:
     """Shifts the elements by `shifts` along `dims`; those pushed out come in at the other end. A copy."""
-def rot90(input: _Input, k: builtins.int = 1, dims: _Dims = (0, 1), *, out: Tensor | None = None) -> Tensor:
+def rot90(input: _Input, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1), *, out: Tensor | None = None) -> Tensor:
     """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
 def round(input: _Input, *, decimals: Any = 0, out: Tensor | None = None) -> Tensor:
     """Rounds to the nearest integer, ties to even. With `decimals`, to so many decimal places."""
@@ -2489,7 +2489,7 @@ def sort(input: _Input, dim: _Dims = -1, descending: builtins.bool = False, stab
     """Sorts along `dim`: the elements in order, and the indices where they were, the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
 def split(input: _Input, split_size: _Sizes, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
     """Splits into parts of `split_size` elements (or of these sizes) along `dim`: a tuple of views."""
-def split_with_sizes(input: _Input, split_sizes: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+def split_with_sizes(input: _Input, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
     """Splits into parts of these lengths along `dim`, which are views."""
 def sqrt(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the square root."""
@@ -2505,7 +2505,7 @@ def stack(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None, out:
     """Joins tensors of one shape along a new axis."""
 def std(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
-def std_mean(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+def std_mean(input: _Input, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
     """Returns standard deviation and mean along `dim`, or of all elements; see `std`."""
 def stft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True, *, out: Tensor | None = None) -> Tensor:
     """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
@@ -2541,7 +2541,7 @@ def tanhshrink_(input: Tensor) -> Tensor:
     """Computes `tanhshrink` in place."""
 def tensor(data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes a tensor of a copy of `data`: numbers, nested lists, arrays, tensors."""
-def tensor_split(input: _Input, indices_or_sections: _Sizes, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+def tensor_split(input: _Input, indices_or_sections: Sizes | Tensor, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
     """Splits along `dim` into views."""
 def tile(input: _Input, *dims: _Sizes, out: Tensor | None = None) -> Tensor:
     """Repeats the tensor side by side; missing leading counts are 1. A copy."""
@@ -2593,7 +2593,7 @@ def unsqueeze(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tens
     """Inserts a new axis of length 1 at `dim`. A view."""
 def var(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
-def var_mean(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+def var_mean(input: _Input, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
     """Returns variance and mean along `dim`, or of all elements; see `var`."""
 def vdot(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Returns the inner product of two vectors, `sum(conj(input) * other)`."""
@@ -2601,7 +2601,7 @@ def view_as_complex(input: Tensor) -> Tensor:
     """Returns the complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; a view where each pair lies side by side. VJP: `view_as_real(g)`; saves nothing."""
 def view_as_real(input: Tensor) -> Tensor:
     """Returns the pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves nothing."""
-def vsplit(input: _Input, indices_or_sections: _Sizes) -> builtins.tuple[Tensor, ...]:
+def vsplit(input: _Input, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
     """Splits along the first axis of a tensor with at least two; see `tensor_split`."""
 def where(condition: _Operand, input: _Operand | None = None, other: _Operand | None = None, *, out: Any = None) -> Tensor:
     """Returns `input` where `condition` holds and `other` elsewhere; all broadcast. No gradient flows through what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. Without both: where it is true."""

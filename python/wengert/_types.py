@@ -14,3 +14,4 @@ Operand: TypeAlias = Tensor | np.ndarray[Any, Any] | complex
 #: A tensor, an array, a number, or nested lists of numbers.
 TensorLike: TypeAlias = Tensor | np.ndarray[Any, Any] | complex | list[Any] | tuple[Any, ...]
 Sizes: TypeAlias = int | Sequence[int]
+Dims: TypeAlias = int | Sequence[int] | None

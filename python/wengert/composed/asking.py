@@ -6,7 +6,7 @@ from typing import Any
 from wengert import _core
 from wengert._arguments import compared, operand
 from wengert._core import Tensor
-from wengert._types import TensorLike
+from wengert._types import Sizes, TensorLike
 
 from ._method import method
 
@@ -135,7 +135,7 @@ def isin(
     return found.logical_not() if invert else found
 
 
-def unravel_index(indices: TensorLike, shape: Any) -> tuple[Tensor, ...]:
+def unravel_index(indices: TensorLike, shape: Sizes) -> tuple[Tensor, ...]:
     """Returns the coordinates of elements that are numbered in row-major order, one tensor for each axis of `shape`.
 
     Raises:

@@ -26,7 +26,7 @@ def searchsorted(
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
-    sorter: Any = None,
+    sorter: TensorLike | None = None,
 ) -> Tensor:
     """Returns the index at which each element of `input` belongs in an ascending sequence, over the last axis.
 

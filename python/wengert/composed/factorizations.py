@@ -1,10 +1,9 @@
 """Linear algebra as methods, under PyTorch's names; `wengert.linalg` has it all."""
 
-from typing import Any
-
 from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
+from wengert._types import TensorLike
 from wengert.linalg import _decompose, _functions, _solve
 
 from ._method import method
@@ -38,7 +37,7 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
 
 
 @method
-def cholesky_solve(input: Tensor, input2: Any, upper: bool = False) -> Tensor:
+def cholesky_solve(input: Tensor, input2: TensorLike, upper: bool = False) -> Tensor:
     """Returns `X` with `A X = input`, where `input2` is the factor `L` of `A = L L'`, or `L'` if `upper`.
 
     Example:

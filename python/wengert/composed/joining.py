@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
+def meshgrid(*tensors: TensorLike, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Returns the coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
 
     Args:
@@ -50,7 +50,7 @@ def meshgrid(*tensors: Any, indexing: str = "ij") -> tuple[Tensor, ...]:
     return tuple(t.transpose(0, 1) for t in grid) if indexing == "xy" and len(grid) > 1 else tuple(grid)
 
 
-def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
+def broadcast_tensors(*tensors: TensorLike) -> tuple[Tensor, ...]:
     """Expands all tensors to their common shape.
 
     Example:

@@ -4,7 +4,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert._types import DeviceLike, DTypeLike, Operand
+from wengert._types import DeviceLike, DTypeLike, Operand, Sizes
 
 from ._method import method
 
@@ -44,7 +44,7 @@ def _of(input: Tensor, dtype: Any, device: Any) -> dict[str, Any]:
 def new_zeros(
     input: Tensor,
     *shape: Any,
-    size: Any = None,
+    size: Sizes | None = None,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: bool = False,
@@ -62,7 +62,7 @@ def new_zeros(
 def new_ones(
     input: Tensor,
     *shape: Any,
-    size: Any = None,
+    size: Sizes | None = None,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: bool = False,
@@ -75,7 +75,7 @@ def new_ones(
 def new_empty(
     input: Tensor,
     *shape: Any,
-    size: Any = None,
+    size: Sizes | None = None,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: bool = False,
@@ -87,7 +87,7 @@ def new_empty(
 @method
 def new_full(
     input: Tensor,
-    size: Any,
+    size: Sizes,
     fill_value: complex,
     *,
     dtype: DTypeLike | None = None,

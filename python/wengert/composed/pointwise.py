@@ -1,7 +1,6 @@
 """Functions of single elements that are a line of others."""
 
 import math
-from typing import Any
 
 from wengert import _core
 from wengert._arguments import of_tensors, operand
@@ -231,7 +230,7 @@ def rad2deg(input: Tensor) -> Tensor:
 
 
 @method
-def float_power(input: Tensor, exponent: Any) -> Tensor:
+def float_power(input: Tensor, exponent: TensorLike) -> Tensor:
     """Returns `input ** exponent`, computed in float64, or in complex128 where one of the two is complex.
 
     Example:

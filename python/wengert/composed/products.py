@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-def einsum(equation: Any, *operands: Any) -> Tensor:
+def einsum(equation: Any, *operands: TensorLike) -> Tensor:
     """Sums of products in Einstein's notation, as in NumPy; see `wengert._einsum`.
 
     Example:
@@ -239,7 +239,7 @@ def _core_broadcast(a: Tensor, b: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     return tuple(x.reshape([1] * (rank - x.ndim) + list(x.shape)) for x in (a, b))  # type: ignore[return-value]
 
 
-def chain_matmul(*matrices: Any) -> Tensor:
+def chain_matmul(*matrices: TensorLike) -> Tensor:
     """Returns the product of several matrices, in the order that needs the fewest multiplications.
 
     The order is found by dynamic programming over the lengths (Cormen et al., Introduction to Algorithms, 14.2).

@@ -4,7 +4,7 @@ from typing import Any
 
 from wengert._arguments import one_of
 from wengert._core import Tensor
-from wengert._types import DTypeLike
+from wengert._types import Dims, DTypeLike
 
 from ._method import method
 
@@ -15,7 +15,7 @@ __all__ = ["norm"]
 def norm(
     input: Tensor,
     p: Any = None,
-    dim: Any = None,
+    dim: Dims = None,
     keepdim: bool = False,
     dtype: DTypeLike | None = None,
     *,

@@ -150,7 +150,7 @@ def unfold(input: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
 
 
 @method
-def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int = 0) -> Tensor:
+def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0) -> Tensor:
     """Makes a copy whose element `i` is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy.
 
     PyTorch's is a view of the memory; for a contiguous tensor the values are the same.
@@ -196,7 +196,7 @@ def _at_least(name: str, rank: int, tensors: Sequence[TensorLike]) -> Any:
     return one(tensors[0]) if len(tensors) == 1 else tuple(one(x) for x in tensors)
 
 
-def atleast_1d(*tensors: Any) -> Any:
+def atleast_1d(*tensors: TensorLike) -> Any:
     """Returns numbers as vectors of one element, everything else as it is.
 
     Example:
@@ -206,7 +206,7 @@ def atleast_1d(*tensors: Any) -> Any:
     return _at_least("atleast_1d", 1, tensors)
 
 
-def atleast_2d(*tensors: Any) -> Any:
+def atleast_2d(*tensors: TensorLike) -> Any:
     """Returns numbers and vectors as matrices of one row, everything else as it is.
 
     Example:
@@ -216,7 +216,7 @@ def atleast_2d(*tensors: Any) -> Any:
     return _at_least("atleast_2d", 2, tensors)
 
 
-def atleast_3d(*tensors: Any) -> Any:
+def atleast_3d(*tensors: TensorLike) -> Any:
     """Gives tensors at least three axes: a vector along the second axis, a matrix along the first two.
 
     Example:
@@ -248,7 +248,7 @@ def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
     return _core.cat([x if x.ndim > 1 else x.reshape(-1, 1) for x in parts], 1)
 
 
-def block_diag(*tensors: Any) -> Tensor:
+def block_diag(*tensors: TensorLike) -> Tensor:
     """Makes a matrix with these matrices along its diagonal, zero elsewhere; vectors are rows.
 
     Example:
@@ -269,7 +269,7 @@ def block_diag(*tensors: Any) -> Tensor:
     return _core.cat(rows, 0) if rows else _core.zeros(1, 0)
 
 
-def cartesian_prod(*tensors: Any) -> Tensor:
+def cartesian_prod(*tensors: TensorLike) -> Tensor:
     """Returns all tuples with one element of each vector, as rows.
 
     Example:
@@ -419,7 +419,7 @@ def logspace(
 
 
 @method
-def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy.
 
     Example:

@@ -1,9 +1,10 @@
 """Parts of tensors along an axis, at given places or of given lengths; and turning them over."""
 
-from typing import Any
+from collections.abc import Sequence
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert._types import Sizes
 
 from ._method import method, on_axis
 
@@ -25,7 +26,7 @@ MOST_PARTS = 1 << 24
 
 
 @method
-def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def tensor_split(input: Tensor, indices_or_sections: Sizes | Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Splits along `dim` into views.
 
     Args:
@@ -61,7 +62,9 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
     return tuple(parts)
 
 
-def _even(name: str, input: Tensor, indices_or_sections: Any, dim: int, least: int) -> tuple[Tensor, ...]:
+def _even(
+    name: str, input: Tensor, indices_or_sections: Sizes | Tensor, dim: int, least: int
+) -> tuple[Tensor, ...]:
     """Returns the parts along an axis that the tensor must have, of one length where their number is given."""
     if input.ndim < least:
         raise _core.ShapeError(f"{name}: at least {least} axes expected, got shape {tuple(input.shape)}")
@@ -76,7 +79,7 @@ def _even(name: str, input: Tensor, indices_or_sections: Any, dim: int, least: i
 
 
 @method
-def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def hsplit(input: Tensor, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
     """Splits along the second axis, vectors along their only one; see `tensor_split`.
 
     Example:
@@ -87,7 +90,7 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 @method
-def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def vsplit(input: Tensor, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
     """Splits along the first axis of a tensor with at least two; see `tensor_split`.
 
     Example:
@@ -98,7 +101,7 @@ def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 @method
-def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
+def dsplit(input: Tensor, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
     """Splits along the third axis; see `tensor_split`.
 
     Example:
@@ -109,7 +112,7 @@ def dsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
 
 
 @method
-def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Tensor, ...]:
     """Splits into parts of these lengths along `dim`, which are views.
 
     Example:

@@ -6,7 +6,7 @@ from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
 from wengert._precision import in_float32, rounded
-from wengert._types import DTypeLike, TensorLike
+from wengert._types import Dims, DTypeLike, TensorLike
 from wengert._values import check_within
 
 from ._method import floating, method, on_axis
@@ -34,7 +34,7 @@ class MinMax(NamedTuple):
 
 
 @method
-def aminmax(input: Tensor, *, dim: Any = None, keepdim: bool = False) -> MinMax:
+def aminmax(input: Tensor, *, dim: Dims = None, keepdim: bool = False) -> MinMax:
     """Returns the smallest and the largest element, of all or along `dim`; ties share the gradient evenly.
 
     Example:
@@ -47,7 +47,7 @@ def aminmax(input: Tensor, *, dim: Any = None, keepdim: bool = False) -> MinMax:
 @method
 def var_mean(
     input: Tensor,
-    dim: Any = None,
+    dim: Dims = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
@@ -67,7 +67,7 @@ def var_mean(
 @method
 def std_mean(
     input: Tensor,
-    dim: Any = None,
+    dim: Dims = None,
     unbiased: bool | None = None,
     keepdim: bool = False,
     *,
@@ -86,7 +86,7 @@ def std_mean(
 
 @method
 def nansum(
-    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given.
 
@@ -102,7 +102,7 @@ def nansum(
 @method
 @in_float32
 def nanmean(
-    input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
+    input: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: DTypeLike | None = None
 ) -> Tensor:
     """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given;
     NaN where there are none.
@@ -134,7 +134,13 @@ def dist(input: Tensor, other: TensorLike, p: float = 2.0) -> Tensor:
 
 @method
 @in_float32
-def cov(input: Tensor, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Tensor:
+def cov(
+    input: Tensor,
+    *,
+    correction: int = 1,
+    fweights: TensorLike | None = None,
+    aweights: TensorLike | None = None,
+) -> Tensor:
     """Returns the covariance matrix of variables in rows, observed in columns. Integers become float32.
 
     Args:
