@@ -93,6 +93,11 @@ def test_quantiles_beside_infinite_numbers() -> None:
         assert wg.quantile(wg.tensor(y), q).item() == pytest.approx(np.quantile(y, q), rel=1e-15)
 
 
+def test_numpy_clips_integers_by_fractions() -> None:
+    x = np.array([0, 3, 5])
+    assert np.clip(wg.tensor(x), 0.5, 1.5).tolist() == np.clip(x, 0.5, 1.5).tolist() == [0.5, 1.5, 1.5]
+
+
 def test_bags_keep_infinite_rows() -> None:
     table = wg.tensor([[-INF, 1.0], [-INF, 3.0], [0.0, 0.0]], requires_grad=True)
     bags = F.embedding_bag(wg.tensor([0, 1, 2]), table, wg.tensor([0, 2, 2]), mode="max", padding_idx=2)
@@ -161,6 +166,9 @@ def test_what_is_refused() -> None:
         lambda: wg.optim.SGD([wg.ones(1, requires_grad=True)]).load_state_dict(
             {}
         ): "SGD.load_state_dict: a dictionary",
+        lambda: wg.optim.lr_scheduler.StepLR(
+            wg.optim.SGD([wg.ones(1, requires_grad=True)]), 2
+        ).load_state_dict({}): "StepLR.load_state_dict: what state_dict() returned expected, got []",
         lambda: wg.nn.Linear(2, 2).load_state_dict({1: 2}): "load_state_dict: names as keys expected, got 1",
         lambda: wg.nn.Linear(1, 1).load_state_dict(
             {"weight": wg.ones(1, 1) * 1j, "bias": wg.ones(1)}

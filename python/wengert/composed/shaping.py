@@ -114,8 +114,7 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
     if input.ndim == 0:
         raise _core.ShapeError("diag_embed: at least one axis expected, got a number")
     rank = input.ndim + 1
-    dim1, dim2 = axis_of("diag_embed", dim1, rank), axis_of("diag_embed", dim2, rank)
-    if dim1 == dim2:
+    if axis_of("diag_embed", dim1, rank) == axis_of("diag_embed", dim2, rank):
         raise ValueError(f"diag_embed: two different axes expected, got {dim1} and {dim2} of {rank}")
     length = input.shape[-1]
     size = length + abs(offset)

@@ -220,14 +220,10 @@ def conj(x: Tensor, /) -> Tensor:
 
 
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
-    """Limits values to `[min, max]`, numbers or tensors that broadcast. The dtype of `x` stays, unless integers meet
-    bounds that are fractions.
-    """
+    """Limits values to `[min, max]`, numbers or tensors that broadcast; the dtype of `x` stays."""
     x = operand("clip", x)
     if min is None and max is None:
         return x.clone()
-    if any(isinstance(b, float) and math.isfinite(b) and not b.is_integer() for b in (min, max)):
-        return x.clamp(min, max)
     bounds = [b.to(x.dtype) if isinstance(b, Tensor) else b for b in (min, max)]
     if not x.dtype.is_differentiable:
         bounds = [_within(b, towards) for b, towards in zip(bounds, (math.ceil, math.floor), strict=True)]

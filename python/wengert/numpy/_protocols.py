@@ -26,6 +26,8 @@ _NAMES = {
     "right_shift": "bitwise_right_shift",
     "rint": "round",
 } | {f"arc{name}": f"a{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")}
+# Where the standard keeps the dtype of integers, and NumPy does not.
+_PROMOTED = frozenset(["clip"])
 _BEYOND = frozenset("deg2rad dstack einsum exp2 fmax fmin hstack kron outer rad2deg trace vstack".split())
 # Operators of two operands, the first of which is NumPy's.
 _REFLECTED = {
@@ -51,6 +53,8 @@ def _counterpart(name: str, module: str) -> Callable[..., Any] | None:
     from wengert import numpy as xp
 
     name = _NAMES.get(name, name)
+    if module == "numpy" and name in _PROMOTED:
+        return getattr(wengert, name)
     if (module, name) == ("numpy.linalg", "norm"):
         return wengert.linalg.norm
     for home, part in (("numpy", xp), ("numpy.linalg", xp.linalg), ("numpy.fft", xp.fft)):

@@ -286,11 +286,12 @@ pub fn bce_with_logits(
     // log(1 + exp(-x)) is softplus(-x).
     let negative = || x.neg()?.softplus(1.0, 1e30);
     let mut loss = match pos_weight {
-        // The slope is sigmoid(x) - t: in the form below it would be (1 - t) - sigmoid(-x), which rounds away a
-        // small target.
+        // Each sign has the form whose slope keeps its digits: sigmoid(x) - t at the left, where the other,
+        // (1 - t) - sigmoid(-x), would round away a small target. What is recorded is `-|x|` but for the slope at 0.
         None => {
-            let small = x.abs()?.neg()?.exp()?.log1p()?;
-            x.relu()?.sub(&x.mul(target)?)?.add(&small)?
+            let left = x.lt(0.0)?;
+            let small = left.select(x, &x.neg()?)?.softplus(1.0, 1e30)?;
+            small.add(&x.mul(&left.select(0.0, 1.0)?.cast(x.dtype())?.sub(target)?)?)?
         }
         Some(p) => {
             let negative = negative()?;

@@ -115,11 +115,10 @@ class LRScheduler:
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Takes over a state. The rates themselves belong to the optimiser, whose state dict has them."""
-        if not isinstance(state_dict, dict) or "last_epoch" not in state_dict:
+        if not isinstance(state_dict, dict) or not (state_dict.keys() & self.__dict__.keys()):
             found = list(state_dict) if isinstance(state_dict, dict) else type(state_dict).__name__
             raise ValueError(
-                f"{type(self).__name__}.load_state_dict: what state_dict() returned expected, with 'last_epoch', got "
-                f"{found}"
+                f"{type(self).__name__}.load_state_dict: what state_dict() returned expected, got {found}"
             )
         self.__dict__.update(state_dict)
 
