@@ -244,3 +244,8 @@ class GradScaler:
             state_dict["growth_interval"],
             state_dict["_growth_tracker"],
         )
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

@@ -289,3 +289,8 @@ def flops(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     with FlopCounter() as counter:
         function(*args, **kwargs)
     return counter.total
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

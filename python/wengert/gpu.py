@@ -97,3 +97,8 @@ def memory_stats(index: int = 0) -> dict[str, int]:
 def empty_cache(index: int = 0) -> None:
     """Gives memory that is kept for reuse back to the driver."""
     _core._gpu_empty_cache(index)
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

@@ -66,3 +66,8 @@ __all__ = [
     "xlog1py",
     "xlogy",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

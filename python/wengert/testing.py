@@ -134,3 +134,8 @@ def gradgradcheck(
         True
     """
     return check_twice(function, inputs, eps=eps, atol=atol, rtol=rtol, check_fwd_over_rev=True)
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

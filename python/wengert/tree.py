@@ -138,3 +138,8 @@ def _names(kind: type) -> list[str] | None:
     if not (dataclasses.is_dataclass(kind) or hasattr(kind, "__attrs_attrs__")):
         return None
     return [f".{name}" for name in _fields(kind)[0]]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

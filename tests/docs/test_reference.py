@@ -118,3 +118,10 @@ def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.M
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     runner.run(test, out=report.append)
     assert not report, "".join(report)
+
+
+@pytest.mark.parametrize("module", reference.ORDER)
+def test_a_prompt_completes_what_is_public(module: str) -> None:
+    found = importlib.import_module(f"wengert.{module}")
+    listed = {name for name in dir(found) if not name.startswith("_")}
+    assert listed - set(found.__all__) == set()

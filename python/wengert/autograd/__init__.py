@@ -30,6 +30,7 @@ __all__ = [
     "FunctionCtx",
     "GradcheckError",
     "adjoint_check",
+    "anomaly",
     "backward",
     "detect_anomaly",
     "enable_grad",
@@ -222,3 +223,8 @@ def backward(
         )
     retain = create_graph if retain_graph is None else retain_graph
     _core._backward(roots, seeds, retain, create_graph, targets)
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

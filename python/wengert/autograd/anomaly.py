@@ -194,3 +194,8 @@ class detect_anomaly(Region):
             Note(op, None if location is None else Location(*location), tuple(index), value, operands)
             for op, location, index, value, operands in _core._anomaly_notes()
         ]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

@@ -185,3 +185,8 @@ def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False) 
     _, pull = wg.vjp(slopes, *parts)
     found = pull(_tuple(_vector("vhp", v, inputs)))
     return _result((func(*parts), _like(inputs, _tuple(found))), create_graph)
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

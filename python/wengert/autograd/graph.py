@@ -277,3 +277,8 @@ def register_multi_grad_hook(
         # Gradients that arrive one by one are put together before the hook looks at them.
         handles.append(_core._watch(t, all_of(i)) if mode == "all" else t.register_hook(first))
     return _MultiHandle(handles)
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

@@ -4,3 +4,8 @@ from .draw import Drawing, draw
 from .record import record
 
 __all__ = ["Drawing", "draw", "record"]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

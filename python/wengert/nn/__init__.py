@@ -351,3 +351,8 @@ __all__ = [
     "LazyInstanceNorm2d",
     "LazyInstanceNorm3d",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

@@ -244,3 +244,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
     with wg.no_grad():
         tensor.masked_fill_(zeros, 0.0)
     return tensor
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

@@ -189,3 +189,8 @@ def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: 
         ord: any number, `inf` and `-inf` (extrema of `|x|`), or 0 (the count of what is not zero).
     """
     return operand("vector_norm", x).norm(ord, axis, keepdims)
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

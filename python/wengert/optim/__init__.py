@@ -33,3 +33,8 @@ __all__ = [
     "lr_scheduler",
     "swa_utils",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

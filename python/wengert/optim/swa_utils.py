@@ -282,3 +282,8 @@ class SWALR(LRScheduler):
         # The rate that stands tells where the way began, also where other schedules have moved it.
         start = goal if before == 1.0 else (group["lr"] - before * goal) / (1.0 - before)
         return goal * now + start * (1.0 - now)
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

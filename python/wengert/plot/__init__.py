@@ -16,3 +16,8 @@ __all__ = [
     "smooth",
     "training",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

@@ -33,3 +33,8 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

@@ -132,3 +132,8 @@ def _run(chain: list[Callable[..., Any]], x: Any) -> Any:
     for function in chain:
         x = function(x)
     return x
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

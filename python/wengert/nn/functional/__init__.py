@@ -270,3 +270,8 @@ __all__ = [
     "max_unpool2d",
     "max_unpool3d",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

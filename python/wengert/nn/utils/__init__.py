@@ -15,3 +15,8 @@ __all__ = [
     "rnn",
     "vector_to_parameters",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

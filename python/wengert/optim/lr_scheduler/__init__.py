@@ -41,3 +41,8 @@ __all__ = [
     "ChainedScheduler",
     "ReduceLROnPlateau",
 ]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__
