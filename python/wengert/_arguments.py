@@ -28,6 +28,20 @@ NUMBERS_OR_NONE = (float | None, int | None)
 R = TypeVar("R")
 
 
+def axis_of(name: str, dim: Any, rank: int) -> int:
+    """An axis of so many, counted from the front.
+
+    Raises:
+        TypeError: `dim` is no integer.
+        IndexError: there is no such axis.
+    """
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise TypeError(f"{name}: dim must be an integer, got {dim!r}")
+    if not -rank <= dim < rank:
+        raise IndexError(f"{name}: axis {dim} is out of range for a tensor with {rank} axes")
+    return dim % rank
+
+
 def one_of(dim: Any, axis: Any, default: Any = None) -> Any:
     """What was given as `dim` or as `axis`; raises TypeError where both were."""
     if axis is None:

@@ -286,6 +286,10 @@ def flops(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
         >>> wg.flops(wg.matmul, a, b) == 2 * 3 * 4 * 5
         True
     """
+    if not callable(function):
+        raise TypeError(
+            f"flops: a function expected, got {type(function).__name__}; give it its arguments behind it"
+        )
     with FlopCounter() as counter:
         function(*args, **kwargs)
     return counter.total

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import axis_of, operand
 from wengert._core import Tensor
 from wengert._types import TensorLike
 
@@ -38,20 +38,6 @@ def _signature(function: Any) -> str:
         listed.append("*")
     listed += [f"{name}={values[name]!r}" if name in values else name for name in only]
     return f"({', '.join(['$self', *listed])})"
-
-
-def axis_of(name: str, dim: Any, rank: int) -> int:
-    """An axis of so many, counted from the front.
-
-    Raises:
-        TypeError: `dim` is no integer.
-        IndexError: there is no such axis.
-    """
-    if not isinstance(dim, int) or isinstance(dim, bool):
-        raise TypeError(f"{name}: dim must be an integer, got {dim!r}")
-    if not -rank <= dim < rank:
-        raise IndexError(f"{name}: axis {dim} is out of range for a tensor with {rank} axes")
-    return dim % rank
 
 
 def on_axis(name: str, x: Tensor, dim: int) -> tuple[Tensor, int]:

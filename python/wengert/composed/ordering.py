@@ -45,9 +45,9 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Alo
     """
     x, axis = on_axis("kthvalue", input, dim)
     length = x.shape[axis]
-    if not 1 <= k <= length:
+    if not isinstance(k, int) or not 1 <= k <= length:
         raise ValueError(
-            f"kthvalue: k = {k} is out of range for axis {dim} of length {length}; k is between 1 and {length}"
+            f"kthvalue: k = {k!r} is out of range for axis {dim} of length {length}; k is between 1 and {length}"
         )
     index = x.topk(k, axis, largest=False).indices.narrow(axis, k - 1, 1)
     return _along(x, index, axis, keepdim, input.ndim == 0)

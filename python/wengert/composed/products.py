@@ -4,13 +4,13 @@ import math
 from typing import Any
 
 from wengert import _core
-from wengert._arguments import operand, operands
+from wengert._arguments import axis_of, operand, operands
 from wengert._core import Tensor
 from wengert._precision import in_low
 from wengert._results import beside
 from wengert._types import TensorLike
 
-from ._method import axis_of, method
+from ._method import method
 
 __all__ = [
     "addbmm",

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from wengert import _core
-from wengert._arguments import operand, operands
+from wengert._arguments import axis_of, operand, operands
 from wengert._caller import called
 from wengert._core import Tensor
 from wengert._types import DeviceLike, DTypeLike, TensorLike
 
-from ._method import axis_of, index_dtype, method, on_axis, positions_like
+from ._method import index_dtype, method, on_axis, positions_like
 from .making import linspace
 
 __all__ = [

@@ -3,7 +3,7 @@
 from typing import Any
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import axis_of, operand
 from wengert._core import Tensor
 
 from ._pairs import of_real, to_real, transform
@@ -15,10 +15,7 @@ def _axis(name: str, x: Tensor, dim: int, pairs: bool) -> int:
         raise _core.ShapeError(
             f"{name}: real and imaginary parts along a last axis of length 2 expected, got shape {tuple(x.shape)}"
         )
-    rank = x.ndim - pairs
-    if not -rank <= dim < rank:
-        raise IndexError(f"{name}: axis {dim} is out of range for a tensor with {rank} axes")
-    return dim % rank
+    return axis_of(name, dim, x.ndim - pairs)
 
 
 def fft_of_pairs(pairs: Any, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from wengert import _core
-from wengert._arguments import one_of, operand
+from wengert._arguments import axis_of, one_of, operand
 from wengert._core import Tensor
 
 from ._pairs import of_real, to_real, transform
@@ -36,15 +36,8 @@ def _real(name: str, x: Any) -> Tensor:
     return x
 
 
-def _axis(name: str, rank: int, dim: int) -> int:
-    """An axis, counted from the front."""
-    if not -rank <= dim < rank:
-        raise IndexError(f"{name}: axis {dim} is out of range for a tensor with {rank} axes")
-    return dim % rank
-
-
 def _one(name: str, pairs: Tensor, n: int | None, dim: int, norm: str | None, inverse: bool) -> Tensor:
-    return _core.view_as_complex(transform(name, pairs, _axis(name, pairs.ndim - 1, dim), n, norm, inverse))
+    return _core.view_as_complex(transform(name, pairs, axis_of(name, dim, pairs.ndim - 1), n, norm, inverse))
 
 
 def fft(
@@ -91,7 +84,7 @@ def rfft(
         tensor([4., 0., 0.])
     """
     x = _real("rfft", input)
-    along = _axis("rfft", x.ndim, one_of(dim, axis, -1))
+    along = axis_of("rfft", one_of(dim, axis, -1), x.ndim)
     return _core.view_as_complex(of_real("rfft", x, along, n, norm))
 
 
@@ -105,7 +98,7 @@ def irfft(
         tensor([1., 1., 1., 1.])
     """
     pairs = _pairs("irfft", input)
-    return to_real("irfft", pairs, _axis("irfft", pairs.ndim - 1, one_of(dim, axis, -1)), n, norm)
+    return to_real("irfft", pairs, axis_of("irfft", one_of(dim, axis, -1), pairs.ndim - 1), n, norm)
 
 
 def hfft(
@@ -119,7 +112,7 @@ def hfft(
         tensor([ 8., -2.,  0., -2.])
     """
     pairs = _pairs("hfft", input)
-    along = _axis("hfft", pairs.ndim - 1, one_of(dim, axis, -1))
+    along = axis_of("hfft", one_of(dim, axis, -1), pairs.ndim - 1)
     return to_real("hfft", pairs, along, n, norm, inverse=False)
 
 
@@ -133,7 +126,7 @@ def ihfft(
         tensor([ 2.0+0.j, -0.5+0.j,  0.0+0.j])
     """
     x = _real("ihfft", input)
-    along = _axis("ihfft", x.ndim, one_of(dim, axis, -1))
+    along = axis_of("ihfft", one_of(dim, axis, -1), x.ndim)
     return _core.view_as_complex(of_real("ihfft", x, along, n, norm, inverse=True))
 
 
@@ -142,7 +135,7 @@ def _plan(name: str, rank: int, s: Sequence[int] | None, dim: Any) -> list[tuple
     if dim is None:
         axes = list(range(rank)) if s is None else list(range(rank - len(s), rank))
     else:
-        axes = [_axis(name, rank, d) for d in ([dim] if isinstance(dim, int) else dim)]
+        axes = [axis_of(name, d, rank) for d in ([dim] if isinstance(dim, int) else dim)]
     if len(set(axes)) != len(axes) or any(a < 0 for a in axes):
         raise ValueError(
             f"{name}: different axes of a tensor with {rank} axes expected, got {dim if dim is not None else s}"
