@@ -95,3 +95,24 @@ def test_pictures_take_tensors() -> None:
     axes.fill_between(x, x, x + 1)
     figure.canvas.draw()
     pyplot.close(figure)
+
+
+def test_what_our_functions_do_not_take_is_numpy_s() -> None:
+    x = wg.tensor([[3.0, 1.0], [2.0, 4.0]])
+    for mine, theirs in (
+        (np.sort(x, axis=None), np.sort(x.numpy(), axis=None)),
+        (np.take(x, [0, 3]), np.take(x.numpy(), [0, 3])),
+        (np.outer(x, x), np.outer(x.numpy(), x.numpy())),
+        (np.mean(wg.tensor([1, 2])), 1.5),
+    ):
+        np.testing.assert_array_equal(np.asarray(mine), theirs)
+    row = np.take(x, 1, axis=0)
+    assert isinstance(row, wg.Tensor)
+    assert row.tolist() == [2.0, 4.0]
+
+
+def test_what_neither_takes_is_told_in_our_words() -> None:
+    with pytest.raises(ValueError, match=r"concatenate|concat|cat: "):
+        np.concatenate([wg.ones(2, 3), wg.ones(2, 4)])
+    with pytest.raises(RuntimeError, match=r"requires a gradient|detach"):
+        np.median(wg.ones(3, requires_grad=True))

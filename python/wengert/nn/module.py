@@ -149,6 +149,10 @@ class Module(Hookable, Walking, StateDict):
             if held is not None and hasattr(held, "__get__"):
                 # A property that raised an AttributeError of its own, which tells more.
                 return held.__get__(self, type(self))
+        if name == "_hooks":
+            raise AttributeError(
+                f"{type(self).__name__}: write super().__init__() before all else in its __init__"
+            )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -67,15 +67,25 @@ def _run(
     found: Callable[..., Any] | None, plain: Callable[..., Any], args: Any, kwargs: dict[str, Any]
 ) -> Any:
     """`found` of the arguments if it takes them, else NumPy's function of their elements."""
+    refused: Exception | None = None
     if found is not None:
         try:
             inspect.signature(found).bind(*args, **kwargs)
         except TypeError:
             pass
         else:
-            return found(*args, **kwargs)
-    args, kwargs = tree_map(lambda x: x.numpy() if isinstance(x, Tensor) else x, (tuple(args), kwargs))
-    return plain(*args, **kwargs)
+            try:
+                return found(*args, **kwargs)
+            except (TypeError, ValueError) as error:
+                refused = error
+    try:
+        args, kwargs = tree_map(lambda x: x.numpy() if isinstance(x, Tensor) else x, (tuple(args), kwargs))
+        return plain(*args, **kwargs)
+    except Exception:
+        # What neither takes is told in our words.
+        if refused is not None:
+            raise refused from None
+        raise
 
 
 def ufunc(own: Tensor, function: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -102,7 +102,10 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
                 f"take: a tensor of shape {x.shape} is no vector; say along which axis with axis="
             )
         axis = 0
-    return x.index_select(axis, operand("take", indices))
+    places = operand("take", indices)
+    return (
+        x.index_select(axis, places) if places.ndim else x.index_select(axis, places.reshape(1)).squeeze(axis)
+    )
 
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
