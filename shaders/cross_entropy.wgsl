@@ -1,15 +1,15 @@
 // Cross entropy of rows of logits against class indices: loss[r] = log sum exp x[r] - x[r, target[r]]. terms
 // holds the largest logit of a row, and the logarithm of the sum relative to it.
 //
-// bindings  0 x (read), 1 labels (read, i32: the target classes), 2 loss (write, f32), 3 terms (write, f32), 4
-//           status (atomic words), 5 params
+// bindings  0 x (read), 1 labels (read, i32: the target classes), 2 loss (write, f32), 3 terms (write, f32),
+//           4 status (atomic words), 5 params
 // grid      ceil(rows / ROWS) workgroups, ROWS = 256 / LANES; linear fold over x, y, z
 // workgroup 256 threads, 1.25 KiB of workgroup memory
 //
 // Each row is read once, by LANES threads that keep a running maximum and sum, so cols has no limit. LANES is
 // 16, 64 or 256, RADIX its square root. With smoothing s, loss = (1 - s) * (lse - x[target]) + s * (lse -
-// mean(x)), lse the sum of the terms. A target equal to ignore_index gives loss 0. Any other target outside [0, cols) gives loss 0,
-// sets status[0] to 1 and status[1] to the target.
+// mean(x)), lse the sum of the terms. A target equal to ignore_index gives loss 0. Any other target outside
+// [0, cols) gives loss 0, sets status[0] to 1 and status[1] to the target.
 struct Params { rows: u32, cols: u32, x_off: u32, x_stride: u32, ignore_index: i32, smoothing: f32 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read> labels: array<u32>;

@@ -1,7 +1,8 @@
-// VJP of cross entropy: dx[r, c] = g[r] * (exp(x[r, c] - top - spread) - [c = target[r]]), zero on ignored rows.
+// VJP of cross entropy: dx[r, c] = g[r] * (exp(x[r, c] - top - spread) - [c = target[r]]), zero on ignored
+// rows.
 //
-// bindings  0 x (read), 1 labels (read, i32: the target classes), 2 terms (read, f32: top and spread of a row, as
-//           cross_entropy writes them), 3 g (read, f32), 4 out (write), 5 params
+// bindings  0 x (read), 1 labels (read, i32: the target classes), 2 terms (read, f32: top and spread of a
+//           row, as cross_entropy writes them), 3 g (read, f32), 4 out (write), 5 params
 // grid      ceil(rows * words / 1024) workgroups, words = ceil(cols / EPW) per row; linear fold over x, y, z
 // workgroup 256 threads, each taking four words 256 apart; no workgroup memory
 //
@@ -36,7 +37,8 @@ fn exp_(x: f32) -> f32 { return exp(x); }
 fn grad(row: u32, col: u32, target_: i32, top: f32, spread: f32, g: f32) -> f32 {
   if (col >= p.cols || target_ == p.ignore_index) { return 0.0; }
   let hit = select(0.0, 1.0 - p.smoothing, i32(col) == target_);
-  return g * (exp_(load_x(p.x_off + row * p.x_stride + col) - top - spread) - hit - p.smoothing / f32(p.cols));
+  let share = exp_(load_x(p.x_off + row * p.x_stride + col) - top - spread);
+  return g * (share - hit - p.smoothing / f32(p.cols));
 }
 
 @compute @workgroup_size(256)

@@ -6,14 +6,14 @@
 // grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
 // workgroup 256 threads, each taking four elements 256 apart, all of one tensor; no workgroup memory
 //
-// The host replaces `op` by the rule: from the parameter and its state, the gradient and the numbers of the
-// step to the parameter and its state. A rule that has less state lacks those arrays. flags: 4 guarded. The
-// gradient that it takes is sign * g + decay * x, the parameter shrink * x.
+// The host replaces `op` by the rule: from the parameter and its state (s), the gradient and the numbers of
+// the step (a, b) to the parameter and its state. A rule that has less state lacks those arrays. flags: 4
+// guarded. The gradient that it takes is sign * g + decay * x, the parameter shrink * x.
 //@ use tensors
 //@ use optim
 struct Params {
   flags: u32, decay: f32, shrink: f32, sign: f32,
-  c0: f32, c1: f32, c2: f32, c3: f32, c4: f32, c5: f32, unused0: u32, unused1: u32,
+  a: vec4<f32>, b: vec2<f32>, unused: vec2<f32>,
   tensors: array<vec4<u32>, TENSORS>,
 }
 //@ tensors first
@@ -26,7 +26,7 @@ struct Params {
 @group(0) @binding(6) var<uniform> p: Params;
 
 //@ fn op
-fn op(x: f32, s: f32, t: f32, u: f32, g: f32, c0: f32, c1: f32, c2: f32, c3: f32, c4: f32, c5: f32) -> vec4<f32> { return vec4<f32>(x, s, t, u); }
+fn op(s: vec4<f32>, g: f32, a: vec4<f32>, b: vec2<f32>) -> vec4<f32> { return s; }
 
 fn pick_first(k: u32, i: u32) -> f32 {
   switch k {
@@ -77,9 +77,8 @@ fn update(k: u32, i: u32) {
   var g = p.sign * pick_g(k, i);
   // Zero times an infinite parameter would be NaN.
   if (p.decay != 0.0) { g += p.decay * old; }
-  let moved = op(
-    p.shrink * old, pick_first(k, i), pick_second(k, i), pick_third(k, i), g, p.c0, p.c1, p.c2, p.c3, p.c4, p.c5,
-  );
+  let state = vec4<f32>(p.shrink * old, pick_first(k, i), pick_second(k, i), pick_third(k, i));
+  let moved = op(state, g, p.a, p.b);
   put_x(k, i, moved.x);
   put_first(k, i, moved.y);
   put_second(k, i, moved.z);

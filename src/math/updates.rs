@@ -36,7 +36,8 @@ macro_rules! rules {
         impl Formula {
             /// The rule of this name.
             pub fn named(name: &str) -> Option<Formula> {
-                [$((stringify!($rule), Formula::$rule)),*].into_iter().find(|one| one.0 == name).map(|one| one.1)
+                let all = [$((stringify!($rule), Formula::$rule)),*];
+                all.into_iter().find(|one| one.0 == name).map(|one| one.1)
             }
 
             /// The class that a message names.

@@ -6,8 +6,6 @@ from hypothesis import given, strategies as st
 from shaders.host import BF16, close, load, rng, run
 from shaders.views import few
 
-ARGUMENTS = ("x", "s", "t", "u", "g", *(f"c{i}" for i in range(6)))
-
 
 def groups(x):
     return -(-x.size // 1024)
@@ -45,11 +43,9 @@ def test_formula(count, found, decays):
     numbers = np.array([decay, 0.5, -1.0, 3.0, 0, 0, 0, 0, 0], np.float32).view(np.uint32)
     params = [4, *numbers, 0, 0, 0, count, 0, 0]
     state = [s, s.copy(), s.copy()]
-    rule = "vec4<f32>(x + c0 * g, s + g, t * x, u)"
-    for text in (
-        None,
-        f"fn op({', '.join(f'{n}: f32' for n in ARGUMENTS)}) -> vec4<f32> {{ return {rule}; }}",
-    ):
+    rule = "vec4<f32>(s.x + a.x * g, s.y + g, s.z * s.x, s.w)"
+    head = "fn op(s: vec4<f32>, g: f32, a: vec4<f32>, b: vec2<f32>) -> vec4<f32>"
+    for text in (None, f"{head} {{ return {rule}; }}"):
         replace = {"fn op": text} if text else {}
         got = run("optim_formula.wgsl", [FOUND[found], g], [x, *state], params, groups(x), replace, limit=2)
         old, d = np.float32(0.5) * x, -g + decay * x

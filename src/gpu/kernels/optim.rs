@@ -127,8 +127,9 @@ struct Text<'a>(&'a std::cell::RefCell<String>);
 
 impl Visit for Text<'_> {
     fn visit<const STATE: usize, F: Move>(self, formula: F) {
-        let names = ["x", "s", "t", "u", "g", "c0", "c1", "c2", "c3", "c4", "c5"];
-        self.0.replace(wgsl::of_four("op", &names, &|v| {
+        let head = "fn op(s: vec4<f32>, g: f32, a: vec4<f32>, b: vec2<f32>)";
+        let parts = ["s.x", "s.y", "s.z", "s.w", "g", "a.x", "a.y", "a.z", "a.w", "b.x", "b.y"];
+        self.0.replace(wgsl::of_four(head, &parts, &|v| {
             formula.apply(std::array::from_fn(|i| v[5 + i]), std::array::from_fn(|i| v[i]), v[4])
         }));
     }

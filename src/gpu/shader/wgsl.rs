@@ -155,13 +155,14 @@ pub fn with_library(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> Expr) -
     library(&needs) + &text
 }
 
-/// [`with_library`] for a function with four values.
-pub fn of_four(name: &str, args: &[&str], body: &dyn Fn(&[Expr]) -> [Expr; 4]) -> String {
-    let (text, needs) = write(name, "f32", args, &|x| {
+/// [`with_library`] for a function of this head, whose values are four; `parts` are those of its arguments.
+pub fn of_four(head: &str, parts: &[&str], body: &dyn Fn(&[Expr]) -> [Expr; 4]) -> String {
+    let (text, needs) = write("", "f32", parts, &|x| {
         let [a, b, c, d] = body(&x.iter().map(|&v| Expr(v)).collect::<Vec<_>>()).map(|v| v.0);
         push(&format!("vec4<f32>(v{a}, v{b}, v{c}, v{d})"))
     });
-    library(&needs) + &text.replacen(") -> f32 {", ") -> vec4<f32> {", 1)
+    let lines = text.split_once('\n').map_or("", |(_, lines)| lines);
+    library(&needs) + head + " -> vec4<f32> {\n" + lines
 }
 
 /// The WGSL spelling of an `f32`; what WGSL has no literal for is made from bits.

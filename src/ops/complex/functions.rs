@@ -233,7 +233,7 @@ impl ComplexSym {
         let power = (exponent * base.log()).exp();
         let (zero, nan) = (exponent.re * 0.0, Sym::lit(f64::NAN));
         let one = ComplexSym { re: Sym::lit(1.0), im: Sym::lit(0.0) };
-        // To a power with a negative real part it is infinite in no direction; to an imaginary one it is none.
+        // To a power with a negative real part it is infinite in no direction; to an imaginary one, none.
         let is_pole = exponent.re.le(Sym::lit(0.0));
         let size = Sym::select(exponent.re.lt(Sym::lit(0.0)), Sym::lit(f64::INFINITY), nan);
         let limit = ComplexSym { re: Sym::select(is_pole, size, zero), im: Sym::select(is_pole, nan, zero) };

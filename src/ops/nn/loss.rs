@@ -36,9 +36,9 @@ impl Reduction {
     }
 }
 
-/// `logsumexp(x) - x[target]` per row. Inputs: logits `[n, c]`, target `[n]`. Outputs: loss `[n]`, and `[n, 2]`,
-/// the two terms of the logsumexp: the largest logit, and the logarithm of the sum relative to it. Their sum
-/// would round away what tells large logits apart. Rows whose target is `ignore` have loss 0.
+/// `logsumexp(x) - x[target]` per row. Inputs: logits `[n, c]`, target `[n]`. Outputs: loss `[n]`, and
+/// `[n, 2]`, the two terms of the logsumexp: the largest logit, and the logarithm of the sum relative to it.
+/// Their sum would round away what tells large logits apart. Rows whose target is `ignore` have loss 0.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CrossEntropy {
     /// Rows with this target are left out.
@@ -95,7 +95,8 @@ impl Composite for CrossEntropy {
     }
 }
 
-/// `(softmax(x) - onehot(target)) * g` per row. Inputs: g `[n]`, logits, target, the terms of [`CrossEntropy`].
+/// `(softmax(x) - onehot(target)) * g` per row. Inputs: g `[n]`, logits, target, and the terms of
+/// [`CrossEntropy`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct CrossEntropyVjp {
     /// Rows with this target are left out.
@@ -287,7 +288,8 @@ pub fn bce_with_logits(
     let negative = || x.neg()?.softplus(1.0, 1e30);
     let mut loss = match pos_weight {
         // Each sign has the form whose slope keeps its digits: sigmoid(x) - t at the left, where the other,
-        // (1 - t) - sigmoid(-x), would round away a small target. What is recorded is `-|x|` but for the slope at 0.
+        // (1 - t) - sigmoid(-x), would round away a small target. The selection is `-|x|` but for the slope
+        // at 0.
         None => {
             let left = x.lt(0.0)?;
             let small = left.select(x, &x.neg()?)?.softplus(1.0, 1e30)?;

@@ -122,8 +122,8 @@ impl<'a, 'py> Call<'a, 'py> {
     }
 }
 
-/// Value and gradient of a scalar function with respect to argument `at`; None unless that is a floating point
-/// tensor or a tree of such. `scalar` makes a tensor of any other result, or raises.
+/// Value and gradient of a scalar function with respect to argument `at`; None unless that is a floating
+/// point tensor or a tree of such. `scalar` makes a tensor of any other result, or raises.
 #[pyfunction]
 fn _grad_of_argument<'py>(
     function: &Any<'py>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>, at: isize,

@@ -218,8 +218,8 @@ extracted!(Rule, |obj| {
     Ok(Rule(Elementwise { formula, numbers, decay, shrink, maximize }))
 });
 
-/// One step of `rule`, in place. `tensors` holds each parameter, its state and its gradient, one parameter after
-/// the other. `found`, result: as [`_optim_sgd`].
+/// One step of `rule`, in place. `tensors` holds each parameter, its state and its gradient, one parameter
+/// after the other. `found`, result: as [`_optim_sgd`].
 #[pyfunction]
 #[pyo3(signature = (rule, tensors, found=None))]
 fn _optim_elementwise(
@@ -237,7 +237,8 @@ fn _optim_elementwise(
     Ok(true)
 }
 
-/// The values of such a step of one parameter, where a value is no memory: those of the parameter and its state.
+/// The values of such a step of one parameter, where a value is no memory: those of the parameter and its
+/// state.
 #[pyfunction]
 fn _optim_moved(rule: Rule, tensors: Vec<Tensor>) -> Result<Vec<Tensor>> {
     optim::moved(&rule.0, &tensors)
@@ -305,5 +306,6 @@ fn _scale(py: Python<'_>, tensors: Values, factor: Tensor) -> PyResult<bool> {
 }
 
 exports! {
-    functions: _optim_sgd, _optim_adam, _optim_elementwise, _optim_moved, _gradients, _clear_gradients, _amp_unscale, _norms, _scale
+    functions: _optim_sgd, _optim_adam, _optim_elementwise, _optim_moved, _gradients, _clear_gradients,
+        _amp_unscale, _norms, _scale
 }

@@ -84,7 +84,8 @@ pub struct Node {
 /// One level of a tree: its class, its static part, the order of its keys, and its children.
 pub type Level<'py> = (Kind, Option<Any<'py>>, Option<Any<'py>>, Any<'py>);
 
-/// Keys in order, and the order that they have if it is another one; keys that do not compare stay as they are.
+/// Keys in order, and the order that they have if it is another one; keys that do not compare stay as they
+/// are.
 fn sorted_keys<'py>(dict: &Bound<'py, PyDict>) -> PyResult<(Bound<'py, PyList>, Option<Any<'py>>)> {
     let keys = dict.keys();
     match keys.sort() {
