@@ -215,16 +215,12 @@ __all__ += _kinds.__all__
 
 # Parts that are imported when they are first used.
 _LAZY = (
-    "accelerator",
     "amp",
-    "backends",
     "counting",
-    "cuda",
     "debugging",
     "fft",
     "func",
     "graph",
-    "mps",
     "nn",
     "numpy",
     "optim",
@@ -232,13 +228,13 @@ _LAZY = (
     "special",
     "testing",
     "utils",
-    "xpu",
 )
 
 # What PyTorch calls otherwise, or has and this library has not.
 _ELSEWHERE = {
     "Generator": "there is one stream of random numbers, which manual_seed and set_rng_state set",
     "compile": "operations run as they are called",
+    "cuda": "GPUs are in wengert.gpu",
     "device_count": "GPUs are counted by wengert.gpu.device_count()",
     "get_default_dtype": "floats are float32 unless dtype= says otherwise",
     "set_default_device": "pass device= to what makes tensors",
@@ -271,16 +267,12 @@ _LAZY_NAMES = {
 
 if TYPE_CHECKING:
     from wengert import (
-        accelerator as accelerator,
         amp as amp,
-        backends as backends,
         counting as counting,
-        cuda as cuda,
         debugging as debugging,
         fft as fft,
         func as func,
         graph as graph,
-        mps as mps,
         nn as nn,
         numpy as numpy,
         optim as optim,
@@ -288,7 +280,6 @@ if TYPE_CHECKING:
         special as special,
         testing as testing,
         utils as utils,
-        xpu as xpu,
     )
     from wengert.counting import FlopCounter as FlopCounter, flops as flops
     from wengert.debugging import debug as debug, trace_backward as trace_backward, why as why
