@@ -1631,6 +1631,8 @@ def _gradient_edge(tensor: Any) -> Any:
     """The entry of the tape behind a tensor, and which of its outputs the tensor is; None without a graph."""
 def _gradients(params: Any) -> Any:
     """The gradients of those parameters that have one."""
+def _gru_cell(gates: Any, hidden: Any, weight: Any, bias: Any) -> Any:
+    """A step of a GRU, from the product of its input and its state."""
 def _inv(x: Any) -> Any:
     """The inverse."""
 def _irfft(x: Any, axis: Any, n: Any, inverse: Any, scale: Any) -> Any:
@@ -1653,6 +1655,8 @@ def _linear(input: Any, weight: Any, bias: Any = None, activation: Any = None) -
     """`act(x W' + b)`; the activation is the name of a row of the table of unary functions."""
 def _linearize(function: Any, primals: Any) -> Any:
     """Runs a function of a list of tensors once: its outputs, and its derivative there."""
+def _lstm_cell(gates: Any, hidden: Any, cell: Any, weight: Any, bias: Any) -> Any:
+    """A step of an LSTM, from the product of its input and its states `(h, c)`."""
 def _lu(x: Any) -> Any:
     """Factors in one matrix, order of the rows, exchanges."""
 def _matrix_exp(x: Any) -> Any:

@@ -12,6 +12,7 @@
 //! Read next: `src/math/functions.rs`, which function each kind of lane uses; `src/math/special.rs`,
 //! functions with one formula for both precisions; `src/math/pow.rs`, which needs more than single precision.
 
+pub mod cells;
 pub mod double;
 pub mod functions;
 pub mod lane;

@@ -4,7 +4,6 @@
 //! Complex inputs are `Direct` where the operation moves or counts elements of any dtype, factors matrices of
 //! either kind, or has a kernel of its own for them; `Parts` where it runs on the leading axes of the pairs
 //! of its first input; `Lowered` where it has a composition of operations on the parts; else `Undefined`.
-//!
 //! An operation returns one tensor; `-> Tensors` where it has several outputs.
 //!
 //! Read next: `src/bind.rs`, then `src/interp/`.
@@ -60,13 +59,10 @@ macro_rules! formulas {
 }
 
 /// The precision of an operation: that of the list, or of its row.
+#[rustfmt::skip]
 macro_rules! precision {
-    (Row, $op:ident) => {
-        $op.fun.columns().precision
-    };
-    ($precision:ident, $op:ident) => {
-        Precision::$precision
-    };
+    (Row, $op:ident) => { $op.fun.columns().precision };
+    ($precision:ident, $op:ident) => { Precision::$precision };
 }
 
 /// What an operation does with complex inputs.
@@ -353,6 +349,10 @@ ops! {
     CrossEntropy(ops::nn::loss::CrossEntropy): Composite, F32, Undefined -> Tensors;
     /// Softmax minus target, times the row's cotangent.
     CrossEntropyVjp(ops::nn::loss::CrossEntropyVjp): Composite, F32, Undefined;
+    /// A step of an LSTM or a GRU.
+    Cell(ops::nn::cell::Cell): Composite, Low, Undefined -> Tensors;
+    /// The gradients of its gates.
+    CellVjp(ops::nn::cell::CellVjp): Composite, Any, Undefined -> Tensors;
     /// The Cholesky factor of self-adjoint matrices.
     Cholesky(ops::linalg::triangular::Cholesky): General, F32, Direct;
     /// Systems of equations with a triangular matrix.

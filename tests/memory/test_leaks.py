@@ -63,7 +63,7 @@ def steady(work: Callable[[], Any], times: int, per_call: float = 16.0) -> None:
     for _ in range(3):
         work()
     # The first measurement makes objects of its own.
-    state()
+    state(), heap()
     before, bytes_before = state(), heap()
     for _ in range(times):
         work()

@@ -184,6 +184,58 @@ def recurrent_case(gates: int) -> Callable[[Source], Case]:
 for _kind, _gates in (("RNN", 1), ("LSTM", 4), ("GRU", 3)):
     add(_kind.lower(), recurrent(_kind), numpy_recurrent(_kind), recurrent_case(_gates), scale=32, gpu=False)
 
+
+
+def cell_case(kind: str) -> Callable[[Source], Case]:
+    gates, states = {"LSTM": (4, 2), "GRU": (3, 1)}[kind]
+
+    def case(s: Source) -> Case:
+        width, hidden, lead = s.integer(1, 3), s.integer(1, 3), s.shape(0, 1)
+        rows = gates * hidden
+        shapes = [(*lead, width), *[(*lead, hidden)] * states, (rows, width), (rows, hidden)]
+        shapes += [(rows,)] * 2 * s.integer(0, 1)
+        return Case(tuple(Arg(shape, Real(-1, 1)) for shape in shapes))
+
+    return case
+
+
+CELLS = {
+    (kind, n, m, bias): getattr(nn, kind + "Cell")(n, m, bias)
+    for kind, n, m, bias in itertools.product(("LSTM", "GRU"), range(1, 4), range(1, 4), (True, False))
+}
+STATES = {"LSTM": 2, "GRU": 1}
+
+
+def cell(kind: str) -> Callable[..., Any]:
+    def run(x: Any, *rest: Any) -> Any:
+        states, weights = rest[: STATES[kind]], rest[STATES[kind] :]
+        net = CELLS[kind, x.shape[-1], states[0].shape[-1], len(weights) == 4]
+        named = dict(zip(("weight_ih", "weight_hh", "bias_ih", "bias_hh"), weights))
+        return nn.functional_call(net, named, (x, states if kind == "LSTM" else states[0]))
+
+    return run
+
+
+def numpy_cell(kind: str) -> Callable[..., Any]:
+    def run(x: Array, *rest: Array) -> Any:
+        states, (w, u, *biases) = list(rest[: STATES[kind]]), rest[STATES[kind] :]
+        b, c = biases or (0.0, 0.0)
+        after = numpy_step(kind, x @ w.T + b, states[0] @ u.T + c, states)
+        return tuple(after) if kind == "LSTM" else after[0]
+
+    return run
+
+
+for _kind in STATES:
+    add(
+        f"{_kind.lower()}_cell",
+        cell(_kind),
+        numpy_cell(_kind),
+        cell_case(_kind),
+        rows=("Cell", "CellVjp"),
+        scale=32,
+    )
+
 LABELS = 3
 
 

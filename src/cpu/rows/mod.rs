@@ -3,6 +3,7 @@
 //! A row stays in the L1 cache between the passes over it, so a pass costs little more than its arithmetic.
 //! The code for one vector is compiled twice: for whole vectors and for the rest of a row.
 
+pub(crate) mod cell;
 pub(crate) mod cross_entropy;
 pub(crate) mod layer_norm;
 pub mod norm;

@@ -44,7 +44,7 @@ fn reads_input(act: Option<Unary>) -> bool {
 }
 
 /// Flattens `[..., k]` to a matrix `[rows, k]`.
-fn rows(x: &Array) -> Result<Array> {
+pub(crate) fn rows(x: &Array) -> Result<Array> {
     let (shape, rank) = (x.shape(), x.rank());
     if rank == 2 {
         return Ok(x.clone());
@@ -55,7 +55,7 @@ fn rows(x: &Array) -> Result<Array> {
 }
 
 /// Gives a matrix `[rows, n]` the leading axes of `like`.
-fn unrolled(out: Array, like: &Array) -> Result<Array> {
+pub(crate) fn unrolled(out: Array, like: &Array) -> Result<Array> {
     if like.rank() == 2 {
         return Ok(out);
     }
@@ -64,7 +64,9 @@ fn unrolled(out: Array, like: &Array) -> Result<Array> {
 }
 
 /// Returns `x W' + b`, with `act` applied if the kernel of the product can do so, and whether it was applied.
-fn finished(x: &Array, weight: &Array, bias: Option<&Array>, act: Option<Unary>) -> Result<(Array, bool)> {
+pub(crate) fn finished(
+    x: &Array, weight: &Array, bias: Option<&Array>, act: Option<Unary>,
+) -> Result<(Array, bool)> {
     let transposed = weight.transposed(0, 1)?;
     if x.device() != Device::Cpu {
         let out = on_device!(x, matmul::matmul(x, &transposed))?;

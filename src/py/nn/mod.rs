@@ -1,5 +1,5 @@
-//! Fused functions behind `wengert.nn.functional`: affine map, layer normalisation, attention, dropout and
-//! the classification losses. The Python functions of the same names document them and check arguments.
+//! Fused functions behind `wengert.nn.functional`: affine map, layer normalisation, attention, recurrent
+//! cells, dropout and the classification losses. The Python functions of the same names document them and check arguments.
 
 pub(crate) mod conv;
 pub(crate) mod ops;
@@ -8,11 +8,14 @@ pub(crate) mod optim;
 pub(crate) mod program;
 
 use crate::ops::nn::attention::AttentionOptions;
+use crate::ops::nn::cell::{self, Kind};
 use crate::ops::nn::loss::{self, CrossEntropyOptions, Reduction};
 use crate::ops::pointwise::unary::Unary;
+use crate::ops::{first, outputs};
 use crate::py::args::{LARGE, listed};
 use crate::py::prelude::*;
 use crate::py::tensor::object::Value;
+use crate::tensor::Tensors;
 
 /// Returns the tensor of the argument `name` of `linear`.
 fn operand<'a>(x: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Value<'a>> {
@@ -79,6 +82,32 @@ fn _attention(
     run(py, query.numel().saturating_mul(keys), || query.attention(&key, &value, options))
 }
 
+/// A step of an LSTM, from the product of its input and its states `(h, c)`.
+#[pyfunction]
+fn _lstm_cell(
+    py: Python<'_>, gates: Tensor, hidden: Tensor, cell: Tensor, weight: Tensor, bias: Option<Tensor>,
+) -> PyResult<(Tensor, Tensor)> {
+    let [hidden, cell] = outputs(step(py, Kind::Lstm, &gates, &[&hidden, &cell], &weight, bias.as_ref())?)?;
+    Ok((hidden, cell))
+}
+
+/// A step of a GRU, from the product of its input and its state.
+#[pyfunction]
+fn _gru_cell(
+    py: Python<'_>, gates: Tensor, hidden: Tensor, weight: Tensor, bias: Option<Tensor>,
+) -> PyResult<Tensor> {
+    Ok(first(step(py, Kind::Gru, &gates, &[&hidden], &weight, bias.as_ref())?)?)
+}
+
+/// A step of a cell; the cost is that of its product.
+fn step(
+    py: Python<'_>, kind: Kind, gates: &Tensor, states: &[&Tensor], weight: &Tensor, bias: Option<&Tensor>,
+) -> PyResult<Tensors> {
+    let work =
+        weight.numel().saturating_mul(states[0].numel() / weight.shape().iter().last().unwrap_or(1).max(1));
+    run(py, work, || cell::cell(kind, gates, states, weight, bias))
+}
+
 /// Zeroes each element with probability `p` and scales the others.
 #[pyfunction]
 fn _dropout(py: Python<'_>, x: Tensor, p: f64) -> PyResult<Tensor> {
@@ -123,5 +152,6 @@ fn _bce_with_logits(
 }
 
 exports! {
-    functions: _linear, _layer_norm, _attention, _dropout, _cross_entropy, _nll_loss, _bce_with_logits
+    functions: _linear, _layer_norm, _attention, _lstm_cell, _gru_cell, _dropout, _cross_entropy, _nll_loss,
+        _bce_with_logits
 }

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import wengert as wg
+from wengert import _core
 from wengert._core import Tensor
 from wengert._precision import lowered
 
@@ -45,20 +46,12 @@ def _relu_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None)
 
 def _lstm_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
     """`c' = f c + i g`, `h' = o tanh(c')`; the gates are stored in the order i, f, g, o."""
-    hidden, cell = state
-    i, f, g, o = (gates + F.linear(hidden, weight, bias)).chunk(4, -1)
-    cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
-    return o.sigmoid() * cell.tanh(), cell
+    return _core._lstm_cell(gates, *state, weight, bias)
 
 
 def _gru_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
     """`n = tanh(x_n + r h_n)`, `h' = (1 - z) n + z h`; the gates are stored in the order r, z, n."""
-    (hidden,) = state
-    x_r, x_z, x_n = gates.chunk(3, -1)
-    h_r, h_z, h_n = F.linear(hidden, weight, bias).chunk(3, -1)
-    r, z = (x_r + h_r).sigmoid(), (x_z + h_z).sigmoid()
-    n = (x_n + r * h_n).tanh()
-    return (n + z * (hidden - n),)
+    return (_core._gru_cell(gates, *state, weight, bias),)
 
 
 # Functions of the file, so that layers can be pickled.
@@ -291,7 +284,26 @@ class _Recurrent(Module):
 
 
 class RNN(_Recurrent):
-    """`h' = tanh(W x + b + U h + c)`, or with ReLU: outputs at all times and the last state.
+    """Recurrent layer, `h' = tanh(W x + b + U h + c)`: outputs at all times and the last state.
+
+    Called with sequences `(time, batch, input_size)` (or of another layout, see `forward`) and an initial
+    state `(num_layers * directions, batch, hidden_size)`, zeros by default, it returns
+    `(time, batch, directions * hidden_size)` and the last state, shaped as the initial one; directions are 1
+    or 2.
+
+    W, U, b and c of the first layer are `weight_ih_l0` `(hidden_size, input_size)`, `weight_hh_l0`
+    `(hidden_size, hidden_size)`, `bias_ih_l0` and `bias_hh_l0` `(hidden_size,)`; those of layer k end in
+    `_lk`, of the second direction in `_reverse`. All start uniform in `±1 / sqrt(hidden_size)`.
+
+    Args:
+        input_size: the features of the input at each time.
+        hidden_size: the features of the state.
+        num_layers: how many layers, of which each reads the outputs of the one below.
+        nonlinearity: "tanh", or "relu" in its place.
+        bias: whether there are b and c.
+        batch_first: whether sequences in and out are `(batch, time, features)`; states stay as they are.
+        dropout: the probability of zero in the outputs of all layers but the last, in training.
+        bidirectional: a second direction reads from the end; the outputs of both stand beside each other.
 
     Example:
         >>> outputs, state = wg.nn.RNN(4, 8)(wg.randn(5, 2, 4))
@@ -314,7 +326,7 @@ class RNN(_Recurrent):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        """`nonlinearity` is `"tanh"` or `"relu"`."""
+        """Makes the parameters."""
         super().__init__(
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
             device=device, dtype=dtype,
@@ -325,7 +337,15 @@ class RNN(_Recurrent):
 class LSTM(_Recurrent):
     """Long short-term memory: outputs at all times and the last states `(h, c)`.
 
-    With `proj_size`, hidden states are projected to that width (Sak et al. 2014).
+    With `W x + b + U h + b'` in four equal parts i, f, g, o: `c' = sigmoid(f) c + sigmoid(i) tanh(g)` and
+    `h' = sigmoid(o) tanh(c')`. The rows of `weight_ih_l0` (W) `(4 * hidden_size, input_size)`, `weight_hh_l0`
+    (U) `(4 * hidden_size, hidden_size)` and of both biases come in that order: input, forget, cell and output
+    gate.
+
+    Arguments as of `RNN`: `input_size`, `hidden_size`, `num_layers`, `bias`, `batch_first`, `dropout`,
+    `bidirectional`; and `proj_size`: if positive, h is multiplied by `weight_hr_l0`
+    `(proj_size, hidden_size)` (Sak et al. 2014), so it and the outputs have that width, c has `hidden_size`.
+    Shapes are those of `RNN`; initial states are a pair as well.
 
     Example:
         >>> outputs, (state, cell) = wg.nn.LSTM(4, 8)(wg.randn(5, 2, 4))
@@ -339,7 +359,13 @@ class LSTM(_Recurrent):
 class GRU(_Recurrent):
     """Gated recurrent units: outputs at all times and the last state. The reset gate acts after the product.
 
-    It has no `proj_size`, which is an option of LSTM.
+    With `W x + b` in three equal parts x_r, x_z, x_n, and `U h + c` in h_r, h_z, h_n:
+    `r = sigmoid(x_r + h_r)`, `z = sigmoid(x_z + h_z)`, `n = tanh(x_n + r h_n)` and `h' = (1 - z) n + z h`.
+    The rows of `weight_ih_l0` (W) `(3 * hidden_size, input_size)`, `weight_hh_l0` (U) and both biases come in
+    that order: reset, update, new.
+
+    Arguments and shapes as of `RNN`: `input_size`, `hidden_size`, `num_layers`, `bias`, `batch_first`,
+    `dropout`, `bidirectional`. It has no `proj_size`, which is an option of LSTM.
 
     Example:
         >>> outputs, state = wg.nn.GRU(4, 8)(wg.randn(5, 2, 4))

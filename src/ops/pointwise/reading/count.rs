@@ -60,14 +60,19 @@ reading! { Count, CountMask;
     }
 }
 
+/// Floating point operations of a formula, which is given the number that counts.
+pub fn spent<T>(formula: impl FnOnce(Count) -> T) -> u64 {
+    let outer = SPENT.replace(0);
+    formula(Count);
+    SPENT.replace(outer)
+}
+
 struct Spend;
 
 impl Visit for Spend {
     type Out = u64;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> u64 {
-        let outer = SPENT.replace(0);
-        rule.apply([Count; N]);
-        SPENT.replace(outer)
+        spent(|count| rule.apply([count; N]))
     }
 }
 

@@ -6,6 +6,8 @@
 mod count;
 mod text;
 
+pub use count::spent;
+
 /// An operator of a number type, with literals on either side.
 macro_rules! operator {
     ($inline:ident [$($bound:tt)*] $type:ty; $trait:ident $method:ident |$a:ident, $b:ident| $body:expr) => {
