@@ -71,6 +71,7 @@ TYPES = {
     "device": "_device",
     "dtype_like": "_DTypeLike",
     "device_like": "_DeviceLike",
+    "generator": "Generator",
 }
 # Parameters, positional and named.
 PARAMETERS = typed(
@@ -79,7 +80,7 @@ PARAMETERS = typed(
     "dimension storage_offset",
     bool_="keepdim keepdims requires_grad retain_graph create_graph copy non_blocking equal_nan force descending "
     "stable largest sorted reverse replacement as_tuple unbiased",
-    float_="eps p alpha beta rtol atol threshold step correction mean std low high lambd",
+    float_="eps p alpha beta rtol atol threshold step correction mean std low high lambd median sigma",
     number="fill_value",
     operand="other mask weight target exponent min max value condition prepend append decay index q boundaries "
     "elements test_elements sorted_sequence weights end repeats a b fweights aweights",
@@ -90,6 +91,7 @@ PARAMETERS = typed(
     str_="equation reduction name approximate",
     dtype_like="dtype",
     device_like="device",
+    generator="generator",
 )
 OF_ANY_CLASS = typed(
     callable_="function hook",
@@ -104,6 +106,8 @@ MANY = typed(sizes="dims shape size sizes repeats", operand="tensors operands")
 EXCEPTIONS: dict[str, Types] = {
     **dict.fromkeys(("movedim", "moveaxis"), typed(sizes="source destination")),
     **dict.fromkeys(("arange", "linspace", "logspace"), typed(number="start end step")),
+    **dict.fromkeys(("randint", "randint_like", "random_"), typed(int_="low high")),
+    "bernoulli_": typed(operand="p"),
     "backward": {"gradient": "Tensor | None", "inputs": "Tensor | Sequence[Tensor] | None"},
     "norm": {"p": f"{FLOAT} | {STR} | None"},
     "where": typed(operand="input"),
@@ -121,23 +125,27 @@ EXCEPTIONS: dict[str, Types] = {
 RETURNS = {
     **typed(
         int_="__len__ __int__ __index__ __hash__ dim numel nelement element_size storage_offset data_ptr "
-        "ndimension get_device",
+        "ndimension get_device seed initial_seed",
         bool_="__bool__ __contains__ is_complex is_contiguous is_floating_point allclose equal is_set_to",
         float_="__float__",
         str_="__repr__ __str__ __format__ name",
         array="__array__ numpy",
-        none="__setitem__ __delitem__ backward retain_grad remove set_num_threads set_rng_state manual_seed",
+        none="__setitem__ __delitem__ backward retain_grad remove set_num_threads set_rng_state",
         along="sort topk kthvalue mode cummax cummin",
         many="split chunk unbind",
         pair="aminmax qr slogdet",
         any_="tolist item __reduce__ __dlpack__ __array_namespace__",
     ),
     **typed(
-        int_="get_num_threads seed initial_seed",
+        int_="get_num_threads",
         bool_="is_grad_enabled is_autocast_enabled is_inference_mode_enabled",
     ),
     "get_autocast_dtype": "_dtype | None",
     "get_rng_state": f"tuple[{INT}, {INT}]",
+    "get_state": f"tuple[{INT}, {INT}]",
+    "set_state": "Generator",
+    "clone_state": "Generator",
+    "manual_seed": "Generator",
     "__complex__": "builtins.complex",
     "register_post_accumulate_grad_hook": "HookHandle",
     "register_hook": "HookHandle",
@@ -171,7 +179,7 @@ PROPERTIES = {
 # Functions of the module that make or join tensors.
 MAKERS = typed(
     tensor="arange as_tensor bernoulli cat complex empty empty_like eye from_dlpack from_numpy full full_like linspace "
-    "normal ones ones_like polar rand rand_like randint randn randn_like randperm stack tensor view_as_complex "
+    "normal ones ones_like polar rand rand_like randint randint_like randn randn_like randperm stack tensor view_as_complex "
     "view_as_real where zeros zeros_like",
     dtype="result_type promote_types",
 )

@@ -22,6 +22,7 @@ from wengert._core import (
     AnomalyError,
     CheckpointError,
     DeviceError,
+    Generator,
     LinAlgError,
     ShapeError,
     Tensor,
@@ -232,7 +233,6 @@ _LAZY = (
 
 # What PyTorch calls otherwise, or has and this library has not.
 _ELSEWHERE = {
-    "Generator": "there is one stream of random numbers, which manual_seed and set_rng_state set",
     "compile": "operations run as they are called",
     "cuda": "GPUs are in wengert.gpu",
     "device_count": "GPUs are counted by wengert.gpu.device_count()",

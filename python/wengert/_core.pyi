@@ -37,6 +37,27 @@ uint32: dtype
 uint64: dtype
 uint8: dtype
 
+class Generator:
+    """A stream of random numbers of a program's own, for the `generator` of functions that draw. A new one begins at the same seed everywhere; the numbers of a seed are the same on every device."""
+    def __new__(cls, device: _DeviceLike | None = None) -> Self: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> builtins.str: ...
+    def clone_state(self, /) -> Generator:
+        """Returns another generator that stands where this one does."""
+    @property
+    def device(self) -> _device:
+        """The device that was given."""
+    def get_state(self, /) -> tuple[builtins.int, builtins.int]:
+        """Returns seed and position of the stream."""
+    def initial_seed(self, /) -> builtins.int:
+        """Returns the seed of the stream."""
+    def manual_seed(self, /, seed: Any) -> Generator:
+        """Starts the stream over with this seed of 64 bits, and returns the generator."""
+    def seed(self, /) -> builtins.int:
+        """Starts the stream over with a seed from the system, and returns that seed."""
+    def set_state(self, /, state: Any) -> Generator:
+        """Puts the stream where `get_state` found it, and returns the generator."""
+
 class HookHandle:
     """Removes a hook."""
     def __enter__(self, /) -> Any: ...
@@ -392,10 +413,10 @@ class Tensor:
         """Returns `beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
     def baddbmm_(self, /, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `baddbmm` in place."""
-    def bernoulli(self, /, p: builtins.float | None = None) -> Tensor:
+    def bernoulli(self, /, p: builtins.float | None = None, *, generator: Generator | None = None) -> Tensor:
         """Draws 1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
-    def bernoulli_(self, /, p: builtins.float = 0.5) -> Tensor:
-        """Fills with ones and zeros, ones with probability `p`, in place. Raises ValueError where `p` is outside of 0 to 1."""
+    def bernoulli_(self, /, p: _Operand = 0.5, *, generator: Generator | None = None) -> Tensor:
+        """Fills with ones and zeros, ones with probability `p`, a number or a tensor that broadcasts, in place. Raises ValueError where a probability is outside of 0 to 1."""
     def bfloat16(self, /) -> Tensor:
         """Returns this tensor as bfloat16."""
     def bincount(self, weights: TensorLike | None = None, minlength: builtins.int = 0) -> Tensor:
@@ -434,14 +455,16 @@ class Tensor:
         """Returns this tensor as bool: true where it is not zero."""
     def broadcast_to(self, /, *shape: _Sizes) -> Tensor:
         """Broadcasts to `shape` without a copy."""
-    def byte(self) -> Tensor:
-        """Converts to uint8."""
+    def byte(self, /) -> Tensor:
+        """Returns this tensor as uint8."""
+    def cauchy_(self, /, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
+        """Fills with numbers of the Cauchy distribution around `median`, half of them within `sigma`, in place."""
     def ceil(self, /) -> Tensor:
         """Returns the smallest integer not below `x`."""
     def ceil_(self, /) -> Tensor:
         """Computes `ceil` in place."""
-    def char(self) -> Tensor:
-        """Converts to int8."""
+    def char(self, /) -> Tensor:
+        """Returns this tensor as int8."""
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
         """Returns the triangular factor of symmetric positive definite matrices; see `linalg.cholesky`."""
     def cholesky_inverse(self, upper: builtins.bool = False) -> Tensor:
@@ -454,11 +477,11 @@ class Tensor:
         """Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
     def clamp_(self, /, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
         """Limits the elements to `[min, max]`, in place."""
-    def clamp_max(self, max: Operand) -> Tensor:
+    def clamp_max(self, /, max: _Operand) -> Tensor:
         """Returns the elements, or `max` where they are larger."""
     def clamp_max_(self, /, max: _Operand) -> Tensor:
         """Computes `clamp_max` in place."""
-    def clamp_min(self, min: Operand) -> Tensor:
+    def clamp_min(self, /, min: _Operand) -> Tensor:
         """Returns the elements, or `min` where they are smaller."""
     def clamp_min_(self, /, min: _Operand) -> Tensor:
         """Computes `clamp_min` in place."""
@@ -605,7 +628,7 @@ class Tensor:
         """Returns `exp(x) - 1`, accurate near 0."""
     def expm1_(self, /) -> Tensor:
         """Computes `expm1` in place."""
-    def exponential_(self, lambd: builtins.float = 1.0) -> Tensor:
+    def exponential_(self, /, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fills with exponential numbers of rate `lambd`, whose mean is `1 / lambd`, in place."""
     def fill_(self, /, value: _Operand) -> Tensor:
         """Sets every element to `value`, in place."""
@@ -675,6 +698,8 @@ class Tensor:
         """Returns the GELU by the tanh approximation (Hendrycks and Gimpel 2016)."""
     def gelu_tanh_(self, /) -> Tensor:
         """Computes `gelu_tanh` in place."""
+    def geometric_(self, /, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
+        """Fills with the number of trials up to the first success, each of probability `p`, in place."""
     def ger(self, /, vec2: Tensor) -> Tensor:
         """Returns the outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
     def get_device(self) -> builtins.int:
@@ -871,7 +896,7 @@ class Tensor:
         """Returns the logarithm of the standard normal distribution function, by its asymptotic series far below 0 (M. Abramowitz and I. Stegun, 1964, 26.2.12)."""
     def log_ndtr_(self, /) -> Tensor:
         """Computes `log_ndtr` in place."""
-    def log_normal_(self, mean: builtins.float = 1.0, std: builtins.float = 2.0) -> Tensor:
+    def log_normal_(self, /, mean: builtins.float = 1.0, std: builtins.float = 2.0, *, generator: Generator | None = None) -> Tensor:
         """Fills with numbers whose logarithms are normal with this mean and standard deviation, in place."""
     def log_softmax(self, /, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None) -> Tensor:
         """Returns `log(softmax(x))` along `dim`, accurate where softmax underflows. VJP: `g - exp(y) * sum(g)`; saves the output."""
@@ -1001,7 +1026,7 @@ class Tensor:
         """Multiplies: `x * y`."""
     def mul_(self, /, other: _Operand) -> Tensor:
         """Computes `mul` in place."""
-    def multinomial(self, /, num_samples: builtins.int, replacement: builtins.bool = False) -> Tensor:
+    def multinomial(self, /, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None) -> Tensor:
         """Draws `num_samples` indices along the last axis of one or two, drawn with probabilities proportional to the elements. Without `replacement` the positions of a row differ. No gradient."""
     def multiply(self, /, other: _Operand) -> Tensor:
         """Multiplies: `x * y`."""
@@ -1035,7 +1060,7 @@ class Tensor:
     @property
     def ndim(self) -> builtins.int:
         """Number of axes."""
-    def ndimension(self) -> builtins.int:
+    def ndimension(self, /) -> builtins.int:
         """Returns the number of axes."""
     def ndtr(self, /) -> Tensor:
         """Returns the distribution function of the standard normal distribution."""
@@ -1055,16 +1080,16 @@ class Tensor:
         """Computes `neg` in place."""
     def nelement(self, /) -> builtins.int:
         """Counts the elements."""
-    def new_empty(self, *shape: _Sizes, size: Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Makes a tensor to be filled, of the dtype and on the device of `input` unless told otherwise."""
-    def new_full(self, size: Sizes, fill_value: builtins.complex, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Makes a tensor with one number everywhere, of the dtype and on the device of `input` unless told otherwise."""
-    def new_ones(self, *shape: _Sizes, size: Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Makes ones of this shape, of the dtype and on the device of `input` unless told otherwise."""
-    def new_tensor(self, data: Any, *, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Makes a copy of `data`, of the dtype and on the device of `input` unless told otherwise."""
-    def new_zeros(self, *shape: _Sizes, size: Sizes | None = None, dtype: DTypeLike | None = None, device: DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-        """Makes zeros of this shape, of the dtype and on the device of `input` unless told otherwise."""
+    def new_empty(self, /, *size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Makes a tensor whose values do not matter yet, of the dtype and on the device of this one where they are not given."""
+    def new_full(self, /, size: _Sizes, fill_value: _Number, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Makes a tensor filled with `fill_value`, of the dtype and on the device of this one where they are not given."""
+    def new_ones(self, /, *size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Makes a tensor of ones, of the dtype and on the device of this one where they are not given."""
+    def new_tensor(self, /, data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Makes a copy of `data`, of the dtype and on the device of this tensor where they are not given."""
+    def new_zeros(self, /, *size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Makes a tensor of zeros, of the dtype and on the device of this one where they are not given."""
     def nextafter(self, /, other: _Operand) -> Tensor:
         """Returns the next number of the dtype in the direction of `other`; NaN where either is. No gradient."""
     def nextafter_(self, /, other: _Operand) -> Tensor:
@@ -1077,7 +1102,7 @@ class Tensor:
         """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
     def norm(self, p: builtins.float | builtins.str | None = None, dim: Sizes | None = None, keepdim: builtins.bool = False, dtype: DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
-    def normal_(self, /, mean: builtins.float = 0.0, std: builtins.float = 1.0) -> Tensor:
+    def normal_(self, /, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a negative `std`."""
     def not_equal(self, /, other: _Operand) -> Tensor:
         """Tells where `self != other`, elementwise, as bools."""
@@ -1122,8 +1147,8 @@ class Tensor:
         """Converts radians to degrees."""
     def rad2deg_(self, /) -> Tensor:
         """Computes `rad2deg` in place."""
-    def random_(self, low: builtins.int, high: builtins.int | None = None) -> Tensor:
-        """Fills with integers from `low` to `high - 1`, in place; with one argument, from 0 to that less one."""
+    def random_(self, /, low: builtins.int = 0, high: builtins.int | None = None, *, generator: Generator | None = None) -> Tensor:
+        """Fills with integers from `low` to `high - 1`, in place; with one argument, from 0 to that less one; without, with any that the dtype holds."""
     def ravel(self, /) -> Tensor:
         """Returns all elements in one axis."""
     @property
@@ -1202,8 +1227,8 @@ class Tensor:
     @property
     def shape(self) -> tuple[builtins.int, ...]:
         """The lengths of the axes, as a tuple."""
-    def short(self) -> Tensor:
-        """Converts to int16."""
+    def short(self, /) -> Tensor:
+        """Returns this tensor as int16."""
     def sigmoid(self, /) -> Tensor:
         """Returns the logistic sigmoid `1 / (1 + exp(-x))`."""
     def sigmoid_(self, /) -> Tensor:
@@ -1362,7 +1387,7 @@ class Tensor:
         """Splits axis `dim` into axes of these lengths, one of which may be -1. A view. Raises ShapeError where the lengths do not multiply to that of the axis."""
     def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int = 1) -> Tensor:
         """Returns windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
-    def uniform_(self, /, low: builtins.float = 0.0, high: builtins.float = 1.0) -> Tensor:
+    def uniform_(self, /, low: builtins.float = 0.0, high: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fills with uniform numbers on `[low, high)`, in place. Raises ValueError where `low` exceeds `high`."""
     @overload
     def unique(self, sorted: builtins.bool = True, return_inverse: Literal[False] = False, return_counts: Literal[False] = False, dim: builtins.int | None = None) -> Tensor:
@@ -1603,6 +1628,8 @@ def _flops_scope(scope: Any) -> Any:
     """Says which module runs, as a number; returns the one before."""
 def _fold(input: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """Columns added up where windows over the last two axes have them from."""
+def _generator(state: Any, device: Any) -> Any:
+    """A generator that stands at this seed and position."""
 def _get_debug_modes() -> Any:
     """The debugging modes of this thread."""
 def _gpu_adapters() -> Any:
@@ -1843,7 +1870,7 @@ def atanh_(input: Tensor) -> Tensor:
     """Computes `atanh` in place."""
 def baddbmm(input: _Input, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
-def bernoulli(input: _Input, p: builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
+def bernoulli(input: _Input, p: builtins.float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """Draws 1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
 def bincount(input: _Input, weights: TensorLike | None = None, minlength: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Counts how often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
@@ -1883,11 +1910,11 @@ def clamp(input: _Input, min: _Operand | None = None, max: _Operand | None = Non
     """Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
 def clamp_(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
     """Limits the elements to `[min, max]`, in place."""
-def clamp_max(input: _Input, max: Operand, *, out: Tensor | None = None) -> Tensor:
+def clamp_max(input: _Input, max: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the elements, or `max` where they are larger."""
 def clamp_max_(input: Tensor, max: _Operand) -> Tensor:
     """Computes `clamp_max` in place."""
-def clamp_min(input: _Input, min: Operand, *, out: Tensor | None = None) -> Tensor:
+def clamp_min(input: _Input, min: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the elements, or `min` where they are smaller."""
 def clamp_min_(input: Tensor, min: _Operand) -> Tensor:
     """Computes `clamp_min` in place."""
@@ -2233,8 +2260,8 @@ def logsumexp(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, 
     """Returns `log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
 def lt(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Tells where `self < other`, elementwise, as bools."""
-def manual_seed(seed: Any) -> None:
-    """Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device."""
+def manual_seed(seed: Any) -> Generator:
+    """Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device. Returns the default stream as a generator."""
 def masked_fill(input: _Input, mask: _Operand, value: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns this tensor with `value`, a number or a tensor without axes, where the bools `mask` are true; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
 def masked_scatter(input: _Input, mask: TensorLike, source: Tensor | builtins.complex, *, out: Tensor | None = None) -> Tensor:
@@ -2299,7 +2326,7 @@ def msort(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Sorts the elements along the first axis."""
 def mul(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Multiplies: `x * y`."""
-def multinomial(input: _Input, num_samples: builtins.int, replacement: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+def multinomial(input: _Input, num_samples: builtins.int, replacement: builtins.bool = False, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """Draws `num_samples` indices along the last axis of one or two, drawn with probabilities proportional to the elements. Without `replacement` the positions of a row differ. No gradient."""
 def multiply(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Multiplies: `x * y`."""
@@ -2349,7 +2376,7 @@ def nonzero(input: _Input, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
     """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
 def norm(input: _Input, p: builtins.float | builtins.str | None = None, dim: Sizes | None = None, keepdim: builtins.bool = False, dtype: DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
-def normal(mean: builtins.float, std: builtins.float | None = None, size: _Sizes | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
+def normal(mean: builtins.float, std: builtins.float | None = None, size: _Sizes | None = None, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
     """Draws normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises ValueError for a negative `std`."""
 def not_equal(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Tells where `self != other`, elementwise, as bools."""
@@ -2389,17 +2416,19 @@ def rad2deg(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Converts radians to degrees."""
 def rad2deg_(input: Tensor) -> Tensor:
     """Computes `rad2deg` in place."""
-def rand(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Draws uniform random numbers on `[0, 1)`, from the default generator."""
-def rand_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Draws uniform random numbers on `[0, 1)`, from the default generator. Takes shape, dtype and device of `input` where they are not given."""
-def randint(low: builtins.float, high: builtins.float, size: _Sizes | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
+def rand(*size: _Sizes, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have two such parts."""
+def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have two such parts. Takes shape, dtype and device of `input` where they are not given."""
+def randint(low: builtins.int, high: builtins.int, size: _Sizes | None = None, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Draws uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`."""
-def randn(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Draws standard normal random numbers, from the default generator."""
-def randn_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Draws standard normal random numbers, from the default generator. Takes shape, dtype and device of `input` where they are not given."""
-def randperm(n: builtins.int, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
+def randint_like(input: Tensor, low: builtins.int, high: builtins.int | None = None, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`."""
+def randn(*size: _Sizes, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Draws standard normal random numbers, from `generator` or the default stream. The parts of complex ones have a variance of one half."""
+def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Draws standard normal random numbers, from `generator` or the default stream. The parts of complex ones have a variance of one half. Takes shape, dtype and device of `input` where they are not given."""
+def randperm(n: builtins.int, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
     """Returns the numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`."""
 def ravel(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns all elements in one axis."""

@@ -299,6 +299,7 @@ from wengert._core import (
     rad2deg_,
     rand,
     randint,
+    randint_like,
     randn,
     ravel,
     reciprocal,
@@ -422,7 +423,6 @@ from wengert.composed.joining import (
 from wengert.composed.making import (
     asarray,
     linspace,
-    randint_like,
     scalar_tensor,
 )
 from wengert.composed.pointwise import (

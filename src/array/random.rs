@@ -1,14 +1,16 @@
 //! The default generator: a seed and a position in its stream. Every random tensor takes the next counters.
-//! The first seed comes from the system; [`manual_seed`] makes a program reproducible.
+//! The first seed comes from the system; [`manual_seed`] makes a program reproducible. A program may have
+//! streams of its own beside it ([`draw_from`]).
 //!
 //! The generator is counter-based (Philox4x32-10, Salmon et al. 2011), so a tensor's numbers depend on seed
 //! and position alone: the same on every device, for any number of threads, and in a checkpoint's rerun.
 
+use crate::error::{Error, Result};
 use crate::process::on_drop::OnDrop;
 use crate::process::sync::lock;
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::SystemTime;
 
 /// Seed and position of a stream.
@@ -38,7 +40,7 @@ impl Stream {
 
 /// Returns a seed unique to this process and call: the standard library's random keys, mixed with the process
 /// id (a forked child inherits the keys) and the time.
-fn system_seed() -> u64 {
+pub fn system_seed() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
     hasher.write_u128(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_nanos()));
@@ -71,46 +73,85 @@ pub fn manual_seed(seed: u64) {
 pub fn seed() -> u64 {
     let seed = system_seed();
     manual_seed(seed);
-    if REPLAY.get().is_none() {
+    if is_default() {
         lock(&GENERATOR).chosen = false;
     }
     seed
 }
 
+/// A stream of a program's own, which several threads may share.
+pub type Own = Arc<Mutex<State>>;
+
+/// What a thread draws from instead of the default stream.
+enum Source {
+    /// A copy of a stream's state, so that a recomputation repeats the numbers of its forward pass.
+    Replay(State),
+    /// A stream of the program's own.
+    Own(Own),
+}
+
 thread_local! {
-    /// While set, this thread draws from here instead, so that a recomputation repeats its forward's numbers.
-    static REPLAY: Cell<Option<State>> = const { Cell::new(None) };
+    static SOURCE: RefCell<Option<Source>> = const { RefCell::new(None) };
+}
+
+/// Does something with the state of the stream that this thread draws from.
+fn with_state<T>(f: impl FnOnce(&mut State) -> T) -> T {
+    SOURCE.with_borrow_mut(|source| match source {
+        Some(Source::Replay(state)) => f(state),
+        Some(Source::Own(own)) => f(&mut lock(own)),
+        None => f(lock(&GENERATOR).state()),
+    })
 }
 
 /// The state of the stream that this thread draws from.
 pub fn state() -> State {
-    REPLAY.get().unwrap_or_else(|| *lock(&GENERATOR).state())
+    with_state(|state| *state)
 }
 
 /// Sets the state of the stream that this thread draws from.
 pub fn set_state(state: State) {
-    match REPLAY.get() {
-        Some(_) => REPLAY.set(Some(state)),
-        None => *lock(&GENERATOR) = Stream { state: Some(state), chosen: true },
+    with_state(|old| *old = state);
+    if is_default() {
+        lock(&GENERATOR).chosen = true;
     }
+}
+
+/// Whether this thread draws from the default stream.
+fn is_default() -> bool {
+    SOURCE.with_borrow(Option::is_none)
+}
+
+/// Makes this thread draw from `source` until the guard is dropped.
+fn redirect(source: Source) -> OnDrop<impl FnMut()> {
+    let mut before = SOURCE.replace(Some(source));
+    OnDrop(move || drop(SOURCE.replace(before.take())))
 }
 
 /// Makes this thread draw from `state`, leaving the default stream untouched, until the guard is dropped.
 pub fn replay(state: State) -> OnDrop<impl FnMut()> {
-    let before = REPLAY.replace(Some(state));
-    OnDrop(move || REPLAY.set(before))
+    redirect(Source::Replay(state))
+}
+
+/// Makes this thread draw from a stream of the program's own, if there is one, until the guard is dropped.
+///
+/// # Errors
+/// One in a recomputation, which could not repeat the numbers of its forward pass.
+pub fn draw_from(own: Option<&Own>) -> Result<Option<OnDrop<impl FnMut()>>> {
+    let Some(own) = own else { return Ok(None) };
+    if SOURCE.with_borrow(|source| matches!(source, Some(Source::Replay(_)))) {
+        return Err(Error::autodiff(
+            "generator: a checkpoint runs its function again, where a Generator would give other numbers \
+             than before; draw them outside of it, or from the default stream, which is repeated",
+        ));
+    }
+    Ok(Some(redirect(Source::Own(own.clone()))))
 }
 
 /// Takes the next `counters` counters and returns the state where they start.
 pub fn take(counters: u64) -> State {
-    let advance = |s: State| State { offset: s.offset.wrapping_add(counters), ..s };
-    if let Some(start) = REPLAY.get() {
-        REPLAY.set(Some(advance(start)));
-        return start;
-    }
-    let mut generator = lock(&GENERATOR);
-    let state = generator.state();
-    let start = *state;
-    *state = advance(start);
-    start
+    with_state(|state| {
+        let start = *state;
+        state.offset = state.offset.wrapping_add(counters);
+        start
+    })
 }

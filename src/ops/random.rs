@@ -161,19 +161,26 @@ fn spread(numbers: Tensor, levels: &Levels) -> Tensor {
 }
 
 impl Tensor {
-    /// Uniform numbers on `[0, 1)` from the default generator.
+    /// Uniform numbers on `[0, 1)`; complex ones have two such parts.
     pub fn rand(shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
+        if dtype.is_complex() {
+            return of_parts(|| Tensor::rand(shape, dtype.real(), device));
+        }
         float_only("rand", dtype)?;
         draw(Distribution::Uniform, shape, dtype, device)
     }
 
-    /// Standard normal numbers from the default generator (Box and Muller 1958).
+    /// Standard normal numbers (Box and Muller 1958). The parts of complex ones have a variance of one half.
     pub fn randn(shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
+        if dtype.is_complex() {
+            let half = std::f64::consts::FRAC_1_SQRT_2;
+            return of_parts(|| Tensor::randn(shape, dtype.real(), device)?.mul(half));
+        }
         float_only("randn", dtype)?;
         draw(Distribution::Normal, shape, dtype, device)
     }
 
-    /// Uniform integers in `[low, high)` from the default generator.
+    /// Uniform integers in `[low, high)`.
     pub fn randint(low: i64, high: i64, shape: Shape, dtype: DType, device: Device) -> Result<Tensor> {
         if low >= high {
             return Err(Error::value(format!("randint: low must be below high, got {low} and {high}")));
@@ -313,6 +320,12 @@ impl Tensor {
         let scale = uniform.ge(p)?.cast(self.dtype())?.div(1.0 - p)?;
         self.mul(&scale)
     }
+}
+
+/// Complex numbers whose parts are drawn one after the other.
+fn of_parts(draw: impl Fn() -> Result<Tensor>) -> Result<Tensor> {
+    let (real, imaginary) = (draw()?, draw()?);
+    crate::ops::complex::join(&real, &imaginary)
 }
 
 fn float_only(op: &str, dtype: DType) -> Result<()> {

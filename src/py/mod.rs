@@ -53,7 +53,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     register! {
         tensor::object, tensor::functions, tensor::complex, tensor::linalg, error, writes::aliasing,
-        data::dtype, data::create, data::random, data::device, nn, nn::conv, nn::ops, nn::optim, autograd,
+        data::dtype, data::create, data::random, data::generator, data::device, nn, nn::conv, nn::ops, nn::optim, autograd,
         autograd::checkpoint, autograd::collect, autograd::custom, autograd::debug, autograd::direct,
         autograd::hooks, autograd::node, autograd::saving, autograd::transform, tree,
     }

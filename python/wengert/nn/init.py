@@ -1,4 +1,8 @@
-"""Initial values of parameters. Every function fills its tensor in place, without recording, and returns it.
+"""Initial values of parameters. Every function fills its `tensor` in place, without recording, and returns
+it. Random numbers come from `generator`, or from the default stream.
+
+fan_in and fan_out are the numbers of inputs of an output and of outputs of an input: of a weight
+`(out, in, window...)`, in and out times the elements of a window.
 
 Sources: Glorot and Bengio 2010 (xavier), He et al. 2015 (kaiming), Saxe et al. 2014 (orthogonal).
 """
@@ -9,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import wengert as wg
-from wengert._core import Tensor
+from wengert._core import Generator, Tensor
 
 __all__ = [
     "calculate_gain",
@@ -50,18 +54,18 @@ def _fill(tensor: Tensor, values: Tensor) -> Tensor:
     return tensor
 
 
-def _uniform(tensor: Tensor, low: float, high: float) -> Tensor:
-    values = wg.rand(tuple(tensor.shape), dtype=_working(tensor), device=tensor.device)
+def _uniform(tensor: Tensor, low: float, high: float, generator: Generator | None) -> Tensor:
+    values = wg.rand(tuple(tensor.shape), generator=generator, dtype=_working(tensor), device=tensor.device)
     return _fill(tensor, values * (high - low) + low)
 
 
-def _normal(tensor: Tensor, mean: float, std: float) -> Tensor:
-    values = wg.randn(tuple(tensor.shape), dtype=_working(tensor), device=tensor.device)
+def _normal(tensor: Tensor, mean: float, std: float, generator: Generator | None) -> Tensor:
+    values = wg.randn(tuple(tensor.shape), generator=generator, dtype=_working(tensor), device=tensor.device)
     return _fill(tensor, values * std + mean)
 
 
 def _working(tensor: Tensor) -> Any:
-    """Halves are drawn in float32 and rounded once."""
+    """The dtype that is drawn in: float16 and bfloat16 are drawn in float32 and rounded once."""
     return wg.float64 if tensor.dtype == wg.float64 else wg.float32
 
 
@@ -76,7 +80,8 @@ def _fans(tensor: Tensor) -> tuple[int, int]:
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Returns the factor that keeps the variance through `nonlinearity`; `param` is leaky_relu's slope.
+    """Returns the factor that keeps the variance through `nonlinearity`, a name such as "relu" or "tanh";
+    `param` is the slope of "leaky_relu", 0.01 if None.
 
     Example:
         >>> wg.nn.init.calculate_gain("tanh")
@@ -94,20 +99,46 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     return _GAINS[nonlinearity]
 
 
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Fills with uniform numbers on [a, b)."""
-    return _uniform(tensor, a, b)
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fills `tensor` with uniform numbers on [a, b).
+
+    Example:
+        >>> weight = wg.nn.init.uniform_(wg.empty(100), -1.0, 1.0)
+        >>> bool((weight.abs() <= 1.0).all())
+        True
+    """
+    return _uniform(tensor, a, b, generator)
 
 
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Fills with normal numbers of this mean and standard deviation."""
-    return _normal(tensor, mean, std)
+def normal_(
+    tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None
+) -> Tensor:
+    """Fills `tensor` with normal numbers of this `mean` and standard deviation `std`.
+
+    Example:
+        >>> wg.nn.init.normal_(wg.empty(2), mean=3.0, std=0.0)
+        tensor([3., 3.])
+    """
+    return _normal(tensor, mean, std, generator)
 
 
 def trunc_normal_(
-    tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
 ) -> Tensor:
-    """Fills with normal numbers, with values outside [a, b] drawn again; beyond it in a far tail, too (Robert 1995)."""
+    """Fills `tensor` with normal numbers of this `mean` and `std`, with values outside [a, b] drawn again.
+
+    `a` and `b` are values, not multiples of `std`; they may lie in a far tail (Robert 1995).
+
+    Example:
+        >>> weight = wg.nn.init.trunc_normal_(wg.empty(100), std=5.0)
+        >>> bool((weight.abs() <= 2.0).all())
+        True
+    """
     if not a < b:
         raise ValueError(f"trunc_normal_: a must be less than b, got a={a}, b={b}")
     if not (math.isfinite(mean) and 0.0 < std < math.inf):
@@ -118,59 +149,92 @@ def trunc_normal_(
     found = wg.full(shape, math.nan, dtype=dtype)
     while bool((missing := found.isnan()).any()):
         if mass > 0.05:
-            z = wg.randn(shape, dtype=dtype)
+            z = wg.randn(shape, generator=generator, dtype=dtype)
             x, accept = z * std + mean, (z >= low) & (z <= high)
         else:
             # Distances from the bound next to the mean, in an exponential distribution that touches the normal one
             # there; where the mean lies between narrow bounds, in a uniform one.
             near = max(low, -high)
             length = (b - a) / std
-            u = wg.rand(shape, dtype=dtype)
+            u = wg.rand(shape, generator=generator, dtype=dtype)
             if near > 0.0:
                 step = (u * math.expm1(-near * length)).log1p() / -near
                 density = (-0.5 * step * step).exp()
             else:
                 step = u * length
                 density = (-0.5 * (low + step).square()).exp()
-            accept = wg.rand(shape, dtype=dtype) <= density
+            accept = wg.rand(shape, generator=generator, dtype=dtype) <= density
             x = b - step * std if near == -high and near > 0.0 else a + step * std
         found = wg.where(missing & accept, x.clamp(a, b), found)
     return _fill(tensor, found.to(tensor.device))
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """Fills with the same value everywhere."""
+    """Fills `tensor` with the value `val` everywhere.
+
+    Example:
+        >>> wg.nn.init.constant_(wg.empty(2), 0.5)
+        tensor([0.5, 0.5])
+    """
     with wg.no_grad():
         tensor.fill_(val)
     return tensor
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """Fills with zeros."""
+    """Fills `tensor` with zeros.
+
+    Example:
+        >>> wg.nn.init.zeros_(wg.empty(2))
+        tensor([0., 0.])
+    """
     return constant_(tensor, 0.0)
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """Fills with ones."""
+    """Fills `tensor` with ones.
+
+    Example:
+        >>> wg.nn.init.ones_(wg.empty(2))
+        tensor([1., 1.])
+    """
     return constant_(tensor, 1.0)
 
 
 def eye_(tensor: Tensor) -> Tensor:
-    """Fills with the identity matrix."""
+    """Fills the matrix `tensor` with the identity, ones on the diagonal and zeros elsewhere.
+
+    Example:
+        >>> wg.nn.init.eye_(wg.empty(2, 3))
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
     if tensor.ndim != 2:
         raise ValueError(f"eye_: a matrix expected, got shape {tuple(tensor.shape)}")
     return _fill(tensor, wg.eye(*tuple(tensor.shape), dtype=tensor.dtype, device=tensor.device))
 
 
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Fills with uniform numbers of variance `2 gain^2 / (fan_in + fan_out)`."""
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fills `tensor` with uniform numbers of variance `2 gain^2 / (fan_in + fan_out)`: in
+    `±gain sqrt(6 / (fan_in + fan_out))`.
+
+    Example:
+        >>> weight = wg.nn.init.xavier_uniform_(wg.empty(3, 3))
+        >>> bool((weight.abs() <= 1.0).all())
+        True
+    """
     bound = gain * math.sqrt(6.0 / sum(_fans(tensor)))
-    return _uniform(tensor, -bound, bound)
+    return _uniform(tensor, -bound, bound, generator)
 
 
-def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Fills with normal numbers of variance `2 gain^2 / (fan_in + fan_out)`."""
-    return _normal(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))))
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fills `tensor` with normal numbers of variance `2 gain^2 / (fan_in + fan_out)` and mean 0.
+
+    Example:
+        >>> wg.nn.init.xavier_normal_(wg.empty(2, 3), gain=wg.nn.init.calculate_gain("tanh")).shape
+        (2, 3)
+    """
+    return _normal(tensor, 0.0, gain * math.sqrt(2.0 / sum(_fans(tensor))), generator)
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
@@ -181,27 +245,61 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 
 
 def kaiming_uniform_(
-    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
-    """Fills with uniform numbers of variance `gain^2 / fan`."""
+    """Fills `tensor` with uniform numbers of variance `gain^2 / fan`: in `±gain sqrt(3 / fan)`.
+
+    Args:
+        tensor: a weight `(out, in, window...)`.
+        a: the slope of "leaky_relu" below 0; other functions have none.
+        mode: fan is "fan_in", which keeps the variance forward, or "fan_out", which keeps it backward.
+        nonlinearity: what follows the layer; gain is `calculate_gain(nonlinearity, a)`.
+
+    Example:
+        >>> weight = wg.nn.init.kaiming_uniform_(wg.empty(2, 6), nonlinearity="relu")
+        >>> bool((weight.abs() <= 1.0).all())
+        True
+    """
     bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
-    return _uniform(tensor, -bound, bound)
+    return _uniform(tensor, -bound, bound, generator)
 
 
 def kaiming_normal_(
-    tensor: Tensor, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+    tensor: Tensor,
+    a: float = 0.0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Tensor:
-    """Fills with normal numbers of variance `gain^2 / fan`."""
-    return _normal(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+    """Fills `tensor` with normal numbers of variance `gain^2 / fan` and mean 0; `a`, `mode` and
+    `nonlinearity` as of `kaiming_uniform_`.
+
+    Example:
+        >>> wg.nn.init.kaiming_normal_(wg.empty(2, 3), mode="fan_out", nonlinearity="relu").shape
+        (2, 3)
+    """
+    return _normal(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
 
 
-def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Fills with orthonormal rows or columns, whichever are fewer, times `gain`."""
+def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
+    """Fills `tensor`, as a matrix of its first axis by all others, with orthonormal rows or columns,
+    whichever are fewer, times `gain`.
+
+    Example:
+        >>> weight = wg.nn.init.orthogonal_(wg.empty(2, 3))
+        >>> wg.allclose(weight @ weight.T, wg.eye(2), atol=1e-5)
+        True
+    """
     if tensor.ndim < 2:
         raise ValueError(f"orthogonal_: two or more axes expected, got shape {tuple(tensor.shape)}")
     rows = tensor.shape[0]
     columns = math.prod(tuple(tensor.shape)[1:])
-    flat = wg.randn((max(rows, columns), min(rows, columns)), dtype=wg.float64).numpy()
+    size = max(rows, columns), min(rows, columns)
+    flat = wg.randn(size, generator=generator, dtype=wg.float64).numpy()
     q, r = np.linalg.qr(flat)
     q = q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
     q = q.T if rows < columns else q
@@ -210,11 +308,17 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
 
 
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
-    """Fills with windows of a convolution that hand on as many channels as they can: 1 in the middle, 0 elsewhere.
+    """Fills with windows of a convolution that hand on as many channels as they can: 1 in the middle, 0
+    elsewhere.
 
     Args:
         tensor: `(out, in, window...)` with one to three axes of the window.
         groups: the outputs come in so many groups, each of which starts at the first input.
+
+    Example:
+        >>> wg.nn.init.dirac_(wg.empty(1, 2, 3))
+        tensor([[[0., 1., 0.],
+                 [0., 0., 0.]]])
     """
     if not 3 <= tensor.ndim <= 5:
         raise ValueError(f"dirac_: three to five axes expected, got shape {tuple(tensor.shape)}")
@@ -229,17 +333,22 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _fill(tensor, wg.as_tensor(values).to(tensor.dtype).to(tensor.device))
 
 
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01) -> Tensor:
-    """Fills with normal numbers of this standard deviation, and zero in a share `sparsity` of each column (Martens
-    2010).
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
+    """Fills the matrix `tensor` with normal numbers of standard deviation `std`, and zero in a share
+    `sparsity` of each column (Martens 2010).
+
+    Example:
+        >>> weight = wg.nn.init.sparse_(wg.empty(4, 3), sparsity=0.5)
+        >>> (weight == 0).sum(dim=0)
+        tensor([2, 2, 2])
     """
     if tensor.ndim != 2:
         raise ValueError(f"sparse_: a matrix expected, got shape {tuple(tensor.shape)}")
     if not 0.0 <= sparsity <= 1.0:
         raise ValueError(f"sparse_: sparsity must lie between 0 and 1, got {sparsity}")
     rows, columns = tuple(tensor.shape)
-    normal_(tensor, 0.0, std)
-    order = wg.rand((rows, columns)).argsort(0)
+    normal_(tensor, 0.0, std, generator)
+    order = wg.rand((rows, columns), generator=generator).argsort(0)
     zeros = (order.argsort(0) < math.ceil(sparsity * rows)).to(tensor.device)
     with wg.no_grad():
         tensor.masked_fill_(zeros, 0.0)

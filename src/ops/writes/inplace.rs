@@ -27,7 +27,9 @@ use crate::ops::writes::alone;
 use crate::ops::writes::donated::{Donated, donating};
 use crate::ops::writes::history::{self, Keep};
 use crate::ops::writes::rows::{PutRows, Rows};
-use crate::ops::writes::writable::{check_leaf, check_outside_inference, check_writable, shared_elements};
+use crate::ops::writes::writable::{
+    self, check_leaf, check_outside_inference, check_writable, shared_elements,
+};
 use crate::tape::saving;
 use crate::tensor::{Payload, over_memory};
 use std::sync::Arc;
@@ -52,9 +54,10 @@ fn storable(op: &str, target: &Tensor, shape: &Shape, value: Tensor) -> Result<T
     }
     if value.dtype() != target.dtype() && value.dtype().category() > target.dtype().category() {
         return Err(Error::dtype(format!(
-            "{op}_: the result is {} and cannot be stored in a tensor of {}; write x = x.{op}(...)",
+            "{op}_: the result is {} and cannot be stored in a tensor of {}; write {}",
             value.dtype(),
-            target.dtype()
+            target.dtype(),
+            writable::instead(op)
         )));
     }
     let to = target.device();

@@ -16,12 +16,33 @@ pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
     }
     if edge.node.is_leaf() && is_grad_enabled() {
         return Err(Error::autodiff(format!(
-            "{op}_: a leaf of shape {} that requires a gradient cannot be written in place while recording; \
-             do it under no_grad(), or write x = x.{op}(...)",
-            target.shape()
+            "{}: a leaf of shape {} that requires a gradient cannot be written in place while recording; do \
+             it under no_grad(), or write {}",
+            written(op),
+            target.shape(),
+            instead(op)
         )));
     }
     Ok(())
+}
+
+/// How a message names the write of an operation.
+fn written(op: &str) -> String {
+    if op == "setitem" { "x[...] = value".into() } else { format!("{op}_") }
+}
+
+/// Operations in place that have no other form of that name.
+const IN_PLACE_ONLY: [&str; 13] = [
+    "bernoulli", "cauchy", "copy", "exponential", "fill", "fill_diagonal", "geometric", "log_normal",
+    "normal", "random", "setitem", "uniform", "zero",
+];
+
+/// What to write instead of an operation in place.
+pub fn instead(op: &str) -> String {
+    match IN_PLACE_ONLY.contains(&op) {
+        true => "to a clone() of it".into(),
+        false => format!("x = x.{op}(...)"),
+    }
 }
 
 /// [`check_leaf`] for the root of a view.
@@ -31,8 +52,9 @@ pub fn check_root(op: &str, root: &Tensor) -> Result<()> {
             return error;
         }
         Error::autodiff(format!(
-            "{op}_: this tensor is a view of a leaf of shape {} that requires a gradient, and cannot be \
-             written in place while recording; do it under no_grad(), or write to a clone()",
+            "{}: this tensor is a view of a leaf of shape {} that requires a gradient, and cannot be written \
+             in place while recording; do it under no_grad(), or write to a clone()",
+            written(op),
             root.shape()
         ))
     })
@@ -42,9 +64,10 @@ pub fn check_root(op: &str, root: &Tensor) -> Result<()> {
 #[cold]
 pub fn of_custom(op: &str, name: &str) -> Error {
     Error::autodiff(format!(
-        "{op}_: {name} returned one of its arguments, or a view of one, or the same memory twice, and a \
+        "{}: {name} returned one of its arguments, or a view of one, or the same memory twice, and a \
          write to the result would change the other without its history; write to a clone() of it, or let \
-         the forward return one"
+         the forward return one",
+        written(op)
     ))
 }
 
@@ -61,10 +84,10 @@ pub fn check_outside_inference(op: &str, memory: &Array) -> Result<()> {
     if !memory.buffer().is_inference() || crate::array::buffer::inference() {
         return Ok(());
     }
-    let name = if op == "setitem" { "x[...] = value".to_string() } else { format!("{op}_") };
     Err(Error::autodiff(format!(
-        "{name}: the tensor of shape {} was made in inference_mode() and cannot be written in place \
+        "{}: the tensor of shape {} was made in inference_mode() and cannot be written in place \
          outside of it; write to a clone() of it",
+        written(op),
         memory.shape()
     )))
 }
@@ -72,5 +95,8 @@ pub fn check_outside_inference(op: &str, memory: &Array) -> Result<()> {
 /// The error for a write to elements that share memory.
 #[cold]
 pub fn shared_elements(op: &str, shape: &Shape) -> Error {
-    Error::autodiff(format!("{op}_: elements of this tensor of shape {shape} share memory; clone() it first"))
+    let name = written(op);
+    Error::autodiff(format!(
+        "{name}: elements of this tensor of shape {shape} share memory; clone() it first"
+    ))
 }

@@ -64,44 +64,61 @@ fn as_tensor<'py>(
     object(data.py(), t)
 }
 
-/// Functions that make a tensor of a shape, given by its lengths or by another tensor.
+/// Functions that make a tensor of a shape, given by its lengths or by another tensor. In front may stand, in
+/// brackets, an argument of all of them and their signatures with it.
 macro_rules! of_shape {
-    ($($(#[$doc:meta])* $name:ident $like:ident = $make:expr;)*) => {
-        $(
-            $(#[$doc])*
-            #[pyfunction]
-            #[pyo3(
-                signature = (*args, size=None, dtype=None, device=None, requires_grad=false),
-                text_signature = "(*size, dtype=None, device=None, requires_grad=False)"
-            )]
-            fn $name<'py>(
-                py: Python<'py>,
-                args: &Bound<'py, PyTuple>,
-                size: Any<'_, 'py>,
-                dtype: Any<'_, 'py>,
-                device: Any<'_, 'py>,
-                requires_grad: bool,
-            ) -> PyResult<PyTensor> {
-                let (dtype, device) = place(dtype, device)?;
-                let size = starred(stringify!($name), args, [("size", size)])?;
-                made($make(py, shape(&integers(&size)?)?, dtype, device)?, requires_grad)
-            }
+    ($(#[$doc:meta])* $name:ident $($rest:tt)*) => {
+        $crate::py::data::create::of_shape! {
+            [
+                "(*size, dtype=None, device=None, requires_grad=False)"
+                "(input, *, dtype=None, device=None, requires_grad=False)"
+            ]
+            $(#[$doc])* $name $($rest)*
+        }
+    };
+    ($more:tt $($(#[$doc:meta])* $name:ident $like:ident = $make:expr;)*) => {
+        $($crate::py::data::create::of_shape! { @one $more $(#[$doc])* $name $like = $make; })*
+    };
+    (@one [$($more:ident: $type:ty = $default:expr;)? $text:literal $like_text:literal]
+        $(#[$doc:meta])* $name:ident $like:ident = $make:expr;) => {
+        $(#[$doc])*
+        #[pyfunction]
+        #[pyo3(
+            signature = (*args, size=None, $($more=$default,)? dtype=None, device=None, requires_grad=false),
+            text_signature = $text
+        )]
+        fn $name<'py>(
+            py: Python<'py>,
+            args: &Bound<'py, PyTuple>,
+            size: Any<'_, 'py>,
+            $($more: $type,)?
+            dtype: Any<'_, 'py>,
+            device: Any<'_, 'py>,
+            requires_grad: bool,
+        ) -> PyResult<PyTensor> {
+            let (dtype, device) = place(dtype, device)?;
+            let size = starred(stringify!($name), args, [("size", size)])?;
+            made($make(py, shape(&integers(&size)?)?, dtype, device $(, $more)?)?, requires_grad)
+        }
 
-            $(#[$doc])*
-            /// Takes shape, dtype and device of `input` where they are not given.
-            #[pyfunction]
-            #[pyo3(signature = (input, *, dtype=None, device=None, requires_grad=false))]
-            fn $like(
-                py: Python<'_>,
-                input: AsTensor,
-                dtype: Any,
-                device: Any,
-                requires_grad: bool,
-            ) -> PyResult<PyTensor> {
-                let (dtype, device) = place_beside(&input.0, dtype, device)?;
-                made($make(py, input.0.shape(), dtype, device)?, requires_grad)
-            }
-        )*
+        $(#[$doc])*
+        /// Takes shape, dtype and device of `input` where they are not given.
+        #[pyfunction]
+        #[pyo3(
+            signature = (input, *, $($more=$default,)? dtype=None, device=None, requires_grad=false),
+            text_signature = $like_text
+        )]
+        fn $like(
+            py: Python<'_>,
+            input: AsTensor,
+            $($more: $type,)?
+            dtype: Any,
+            device: Any,
+            requires_grad: bool,
+        ) -> PyResult<PyTensor> {
+            let (dtype, device) = place_beside(&input.0, dtype, device)?;
+            made($make(py, input.0.shape(), dtype, device $(, $more)?)?, requires_grad)
+        }
     };
 }
 
@@ -118,6 +135,44 @@ of_shape! {
     ones ones_like = filled(1.0);
     /// Makes a tensor whose values do not matter yet (they are 0).
     empty empty_like = filled(0.0);
+}
+
+/// Methods that make a tensor of a shape, of the dtype and on the device of this one where they are not given.
+macro_rules! beside {
+    ($($(#[$doc:meta])* $name:ident = $make:expr;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(
+                    signature = (*args, size=None, dtype=None, device=None, requires_grad=false),
+                    text_signature = "($self, *size, dtype=None, device=None, requires_grad=False)"
+                )]
+                fn $name<'py>(
+                    &self,
+                    args: &Bound<'py, PyTuple>,
+                    size: Any<'_, 'py>,
+                    dtype: Any<'_, 'py>,
+                    device: Any<'_, 'py>,
+                    requires_grad: bool,
+                ) -> PyResult<PyTensor> {
+                    let (dtype, device) = place_beside(&*self.value()?, dtype, device)?;
+                    let size = starred(stringify!($name), args, [("size", size)])?;
+                    made($make(args.py(), shape(&integers(&size)?)?, dtype, device)?, requires_grad)
+                }
+            )*
+        }
+    };
+}
+
+beside! {
+    /// Makes a tensor of zeros, of the dtype and on the device of this one where they are not given.
+    new_zeros = filled(0.0);
+    /// Makes a tensor of ones, of the dtype and on the device of this one where they are not given.
+    new_ones = filled(1.0);
+    /// Makes a tensor whose values do not matter yet, of the dtype and on the device of this one where they
+    /// are not given.
+    new_empty = filled(0.0);
 }
 
 /// Makes a tensor filled with `fill_value`, whose kind decides the dtype where none is given.
@@ -147,6 +202,28 @@ fn full_like(
 ) -> PyResult<PyTensor> {
     let (dtype, device) = place_beside(&input.0, dtype, device)?;
     made(constant("full_like", &fill_value, input.0.shape(), dtype, device)?, requires_grad)
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Makes a tensor filled with `fill_value`, of the dtype and on the device of this one where they are not
+    /// given.
+    #[pyo3(signature = (size, fill_value, *, dtype=None, device=None, requires_grad=false))]
+    fn new_full(
+        &self, size: &Bound<'_, PyAny>, fill_value: Arg, dtype: Any, device: Any, requires_grad: bool,
+    ) -> PyResult<PyTensor> {
+        let (dtype, device) = place_beside(&*self.value()?, dtype, device)?;
+        made(constant("new_full", &fill_value, shape_from(size)?, dtype, device)?, requires_grad)
+    }
+
+    /// Makes a copy of `data`, of the dtype and on the device of this tensor where they are not given.
+    #[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false))]
+    fn new_tensor(
+        &self, data: &Bound<'_, PyAny>, dtype: Any, device: Any, requires_grad: bool,
+    ) -> PyResult<PyTensor> {
+        let (dtype, device) = place_beside(&*self.value()?, dtype, device)?;
+        made(convert::build(data, Some(dtype), Some(device), true)?.detach(), requires_grad)
+    }
 }
 
 /// Returns a tensor filled with `value`, on behalf of the function `name`.

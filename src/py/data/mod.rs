@@ -6,6 +6,7 @@ pub(crate) mod device;
 pub(crate) mod dlpack;
 pub(crate) mod dtype;
 pub(crate) mod format;
+pub mod generator;
 pub(crate) mod memory;
 pub(crate) mod nested;
 pub(crate) mod numpy;

@@ -1,35 +1,51 @@
-//! Random tensors from the default stream, and access to the stream's state.
+//! Random tensors, from the default stream or from a [`Generator`](super::generator::Generator).
 
-use crate::array::random;
+use crate::array::random::draw_from;
 use crate::ops::pointwise::operand::meeting;
 use crate::py::args::{amount, count, integers, shape, shape_from};
 use crate::py::data::create::{Any, integer, made, of_shape, place, place_beside};
 use crate::py::data::dtype::{optional_device, optional_dtype};
+use crate::py::data::generator::Stream;
 use crate::py::prelude::*;
 use crate::py::tensor::options::starred;
-use pyo3::exceptions::PyOverflowError;
 use smallvec::SmallVec;
 
 type Draw = fn(Shape, DType, Device) -> Result<Tensor>;
 
-fn drawn(draw: Draw) -> impl Fn(Python<'_>, Shape, DType, Device) -> PyResult<Tensor> {
-    move |py, shape, dtype, device| run(py, shape.numel(), || draw(shape, dtype, device))
+fn drawn(draw: Draw) -> impl Fn(Python<'_>, Shape, DType, Device, Stream) -> PyResult<Tensor> {
+    move |py, shape, dtype, device, stream| {
+        let _stream = draw_from(stream.own())?;
+        run(py, shape.numel(), || draw(shape, dtype, device))
+    }
 }
 
 of_shape! {
-    /// Draws uniform random numbers on `[0, 1)`, from the default generator.
+    [
+        generator: Stream = Stream::DEFAULT;
+        "(*size, generator=None, dtype=None, device=None, requires_grad=False)"
+        "(input, *, generator=None, dtype=None, device=None, requires_grad=False)"
+    ]
+    /// Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have two
+    /// such parts.
     rand rand_like = drawn(Tensor::rand);
-    /// Draws standard normal random numbers, from the default generator.
+    /// Draws standard normal random numbers, from `generator` or the default stream. The parts of complex ones
+    /// have a variance of one half.
     randn randn_like = drawn(Tensor::randn);
 }
 
 /// Draws uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`.
 #[pyfunction]
 #[pyo3(
-    signature = (low=None, high=None, size=None, *, dtype=None, device=None),
-    text_signature = "(low, high, size=None, *, dtype=None, device=None)"
+    signature = (
+        low=None, high=None, size=None, *, generator=Stream::DEFAULT, dtype=None, device=None,
+        requires_grad=false
+    ),
+    text_signature = "(low, high, size=None, *, generator=None, dtype=None, device=None, requires_grad=False)"
 )]
-fn randint(low: Option<Whole>, high: Any, size: Any, dtype: Any, device: Any) -> PyResult<PyTensor> {
+#[allow(clippy::too_many_arguments)]
+fn randint(
+    low: Option<Whole>, high: Any, size: Any, generator: Stream, dtype: Any, device: Any, requires_grad: bool,
+) -> PyResult<PyTensor> {
     let (low, high, shape) = match (low, high, size) {
         (low, Some(high), Some(size)) => (low.map_or(0, |low| low.0), whole(high)?, shape_from(size)?),
         (Some(low), Some(size), None) | (Some(low), None, Some(size)) => (0, low.0, shape_from(size)?),
@@ -37,14 +53,38 @@ fn randint(low: Option<Whole>, high: Any, size: Any, dtype: Any, device: Any) ->
     };
     let device = optional_device(device)?.unwrap_or_default();
     let dtype = optional_dtype(dtype)?.unwrap_or(integer(device));
-    made(Tensor::randint(low, high, shape, dtype, device)?, false)
+    let _stream = draw_from(generator.own())?;
+    made(Tensor::randint(low, high, shape, dtype, device)?, requires_grad)
+}
+
+/// Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`.
+#[pyfunction]
+#[pyo3(
+    signature = (
+        input, low, high=None, *, generator=Stream::DEFAULT, dtype=None, device=None, requires_grad=false
+    ),
+    text_signature = "(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad=False)"
+)]
+#[allow(clippy::too_many_arguments)]
+fn randint_like(
+    input: AsTensor, low: Whole, high: Option<Whole>, generator: Stream, dtype: Any, device: Any,
+    requires_grad: bool,
+) -> PyResult<PyTensor> {
+    let (dtype, device) = place_beside(&input.0, dtype, device)?;
+    let (low, high) = high.map_or((0, low.0), |high| (low.0, high.0));
+    let _stream = draw_from(generator.own())?;
+    made(Tensor::randint(low, high, input.0.shape(), dtype, device).named("randint_like")?, requires_grad)
 }
 
 /// Returns the numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`.
 #[pyfunction]
-#[pyo3(signature = (n, *, dtype=None, device=None))]
-fn randperm(n: Whole, dtype: Any, device: Any) -> PyResult<PyTensor> {
+#[pyo3(
+    signature = (n, *, generator=Stream::DEFAULT, dtype=None, device=None),
+    text_signature = "(n, *, generator=None, dtype=None, device=None)"
+)]
+fn randperm(n: Whole, generator: Stream, dtype: Any, device: Any) -> PyResult<PyTensor> {
     let dtype = optional_dtype(dtype)?;
+    let _stream = draw_from(generator.own())?;
     let order =
         Tensor::permutation(count("randperm: n", n.0)?, optional_device(device)?.unwrap_or_default())?;
     made(dtype.map_or(Ok(order.clone()), |dtype| order.cast(dtype))?, false)
@@ -72,9 +112,12 @@ pub fn check_deviation(name: &str, std: &Arg) -> Result<()> {
 /// Draws normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises
 /// ValueError for a negative `std`.
 #[pyfunction]
-#[pyo3(signature = (mean, std=None, size=None, *, dtype=None, device=None))]
+#[pyo3(
+    signature = (mean, std=None, size=None, *, generator=Stream::DEFAULT, dtype=None, device=None),
+    text_signature = "(mean, std=None, size=None, *, generator=None, dtype=None, device=None)"
+)]
 fn normal(
-    py: Python<'_>, mean: Arg, std: Option<Arg>, size: Any, dtype: Any, device: Any,
+    py: Python<'_>, mean: Arg, std: Option<Arg>, size: Any, generator: Stream, dtype: Any, device: Any,
 ) -> PyResult<PyTensor> {
     let (dtype, place) = place(dtype, device)?;
     let std = std.unwrap_or(Arg::Float(1.0));
@@ -95,69 +138,36 @@ fn normal(
         (None, Arg::Tensor(t), _) | (None, _, Arg::Tensor(t)) => t.shape(),
         _ => return Err(type_error("normal: give size where mean and std are numbers")),
     };
+    let _stream = draw_from(generator.own())?;
     let noise = Tensor::randn(shape, dtype, device)?;
     let moved = || noise.mul(std.operand())?.add(mean.operand());
     made(run(py, noise.numel(), || moved().named("normal"))?, false)
 }
 
-/// Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device.
-///
-/// Without it every process draws numbers of its own, from a seed that the system gives (see `initial_seed`);
-/// so do forked children, unless a seed was set before the fork, which they then share.
-#[pyfunction]
-fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<()> {
-    // Negative seeds wrap modulo 2^64, as in PyTorch.
-    let bits = seed.extract::<u64>().or_else(|_| seed.extract::<i64>().map(|s| s as u64));
-    let bits = bits.map_err(|error| match error.is_instance_of::<PyOverflowError>(seed.py()) {
-        true => value_error(format!(
-            "manual_seed: a seed from -2^63 to 2^64 - 1 expected, got {seed}; take it modulo 2**64"
-        )),
-        false => match seed.get_type().name() {
-            Ok(name) => type_error(format!("manual_seed: an integer expected, got {name}")),
-            Err(error) => error,
-        },
-    })?;
-    random::manual_seed(bits);
-    Ok(())
-}
-
-functions! {
-    /// Starts the default random stream over with a seed from the system, and returns that seed.
-    seed() -> u64 = random::seed();
-    /// Returns the seed of the default random stream: of the last `manual_seed` or `seed`, at first one that
-    /// the system gave.
-    initial_seed() -> u64 = random::state().seed;
-    /// Returns seed and position of the default random stream.
-    get_rng_state() -> (u64, u64) = {
-        let s = random::state();
-        (s.seed, s.offset)
-    };
-    /// Puts the default random stream where `get_rng_state` found it.
-    set_rng_state(state: &Bound<'_, PyAny>) -> PyResult<()> = {
-        let (seed, offset) = state.extract().map_err(|_| {
-            let given = state.repr().map_or_else(|_| String::new(), |text| format!(", got {text}"));
-            type_error(format!("set_rng_state: what get_rng_state returned expected{given}"))
-        })?;
-        random::set_state(random::State { seed, offset });
-        Ok(())
-    };
-}
-
 exports! {
-    functions: rand, rand_like, randn, randn_like, randint, randperm, normal, manual_seed, seed,
-        initial_seed, get_rng_state, set_rng_state
+    functions: rand, rand_like, randn, randn_like, randint, randint_like, randperm, normal
 }
 
 methods! {
     /// Draws 1 with the probability that each element gives (or with probability `p`), else 0. No gradient.
-    #[pyo3(signature = (p=None))]
-    bernoulli(p: Option<f64>) = |x| match p {
-        Some(p) => Tensor::full(x.shape(), p, x.dtype(), x.device())?.bernoulli(),
-        None => x.bernoulli(),
+    #[pyo3(signature = (p=None, *, generator=Stream::DEFAULT), text_signature = "($self, p=None, *, generator=None)")]
+    bernoulli(p: Option<f64>, generator: Stream) = |x| {
+        let _stream = draw_from(generator.own())?;
+        match p {
+            Some(p) => Tensor::full(x.shape(), p, x.dtype(), x.device())?.bernoulli(),
+            None => x.bernoulli(),
+        }
     };
     /// Draws `num_samples` indices along the last axis of one or two, drawn with probabilities proportional
     /// to the elements. Without `replacement` the positions of a row differ. No gradient.
-    #[pyo3(signature = (num_samples, replacement=false))]
-    multinomial(#[pyo3(from_py_with = amount)] num_samples: usize, replacement: bool) =
-        |x| x.multinomial(num_samples, replacement);
+    #[pyo3(
+        signature = (num_samples, replacement=false, *, generator=Stream::DEFAULT),
+        text_signature = "($self, num_samples, replacement=False, *, generator=None)"
+    )]
+    multinomial(
+        #[pyo3(from_py_with = amount)] num_samples: usize, replacement: bool, generator: Stream
+    ) = |x| {
+        let _stream = draw_from(generator.own())?;
+        x.multinomial(num_samples, replacement)
+    };
 }

@@ -135,6 +135,12 @@ casts! {
     to_int "int" I32;
     /// Returns this tensor as int64.
     to_long "long" I64;
+    /// Returns this tensor as int16.
+    to_short "short" I16;
+    /// Returns this tensor as int8.
+    to_char "char" I8;
+    /// Returns this tensor as uint8.
+    to_byte "byte" U8;
     /// Returns this tensor as bool: true where it is not zero.
     to_bool "bool" Bool;
 }

@@ -227,6 +227,16 @@ impl PyTensor {
         clamp(py, &*self.value()?, min, max).map(PyTensor::from)
     }
 
+    /// Returns the elements, or `min` where they are smaller.
+    fn clamp_min(&self, py: Python<'_>, min: Compared) -> PyResult<PyTensor> {
+        clamp(py, &*self.value()?, Some(min), None).map(PyTensor::from)
+    }
+
+    /// Returns the elements, or `max` where they are larger.
+    fn clamp_max(&self, py: Python<'_>, max: Compared) -> PyResult<PyTensor> {
+        clamp(py, &*self.value()?, None, Some(max)).map(PyTensor::from)
+    }
+
     /// Returns `x` where `condition` holds and `other` elsewhere. No gradient flows through what is not
     /// picked.
     fn r#where(&self, py: Python<'_>, condition: &PyTensor, other: Arg) -> PyResult<PyTensor> {

@@ -152,6 +152,8 @@ readings! { PyTensor, |object| object.read().t;
     ndim -> usize = |t| t.rank();
     /// Returns the number of axes.
     dim -> usize = |t| t.rank();
+    /// Returns the number of axes.
+    ndimension -> usize = |t| t.rank();
     /// Counts the elements.
     numel -> usize = |t| t.numel();
     /// Counts the elements.

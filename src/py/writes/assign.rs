@@ -1,12 +1,11 @@
-//! In-place methods: `zero_`, `copy_`, `add_`, random fills. Those that only repeat a method of another name
-//! are made in Python, by `Tensor._in_place`. Read next: `src/py/writes/inplace.rs`.
+//! In-place methods: `zero_`, `copy_`, `add_`. Those that only repeat a method of another name follow from it
+//! in `src/py/names.rs`. Read next: `src/py/writes/inplace.rs`.
 
 use crate::ops::pointwise::binary::Binary;
-use crate::py::data::{convert, random::check_deviation};
+use crate::py::data::convert;
 use crate::py::prelude::*;
 use crate::py::relative::{Compared, clamp};
 use crate::py::tensor::methods::{check_mask, filling};
-use crate::py::tensor::options::renamed;
 use crate::py::writes::inplace::{self, beside};
 
 /// The tensor that a method is of, and that it returns.
@@ -84,7 +83,10 @@ macro_rules! assignments {
     };
 }
 
-fn assigned<'py>(
+pub(super) use assignments;
+
+/// Sets the elements of `slf` to `f` of it, on behalf of the operation `name`.
+pub(super) fn assigned<'py>(
     slf: &This<'py>, name: &str, f: impl FnOnce(&Tensor) -> Result<Tensor>,
 ) -> PyResult<This<'py>> {
     in_place(slf, name, |_, x| Ok(f(x)?))
@@ -112,40 +114,6 @@ assignments! {
     lerp_(end: Arg, weight: Arg) = "lerp", |x| {
         let moved = || x.add(&end.tensor_with(x)?.sub(x)?.mul(weight.operand())?);
         moved().named("lerp")
-    };
-    /// Fills with uniform numbers on `[low, high)`, in place. Raises ValueError where `low` exceeds `high`.
-    #[pyo3(
-        signature = (low=None, high=None, *, from=None, to=None),
-        text_signature = "($self, low=0.0, high=1.0)"
-    )]
-    uniform_(low: Option<f64>, high: Option<f64>, from: Option<f64>, to: Option<f64>) = "uniform", {
-        let low = renamed("uniform_", ["low", "from"], low.or(from.is_none().then_some(0.0)), from)?;
-        let high = renamed("uniform_", ["high", "to"], high.or(to.is_none().then_some(1.0)), to)?;
-        if low > high {
-            return Err(value_error(format!("uniform_: low must not exceed high, got {low} and {high}")));
-        }
-        if !(high - low).is_finite() {
-            return Err(value_error(format!(
-                "uniform_: bounds a finite distance apart expected, got {low} and {high}"
-            )));
-        }
-        move |x| Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)
-    };
-    /// Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a
-    /// negative `std`.
-    #[pyo3(signature = (mean=0.0, std=1.0))]
-    normal_(mean: f64, std: f64) = "normal", |x| {
-        check_deviation("normal_", &Arg::Float(std))?;
-        Tensor::randn(x.shape(), x.dtype(), x.device())?.mul(std)?.add(mean)
-    };
-    /// Fills with ones and zeros, ones with probability `p`, in place. Raises ValueError where `p` is outside
-    /// of 0 to 1.
-    #[pyo3(signature = (p=0.5))]
-    bernoulli_(p: f64) = "bernoulli", |x| {
-        if !(0.0..=1.0).contains(&p) {
-            return Err(Error::value(format!("bernoulli_: p is a probability between 0 and 1, got {p}")));
-        }
-        Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype())
     };
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod aliasing;
 pub(crate) mod assign;
+mod fills;
 pub(crate) mod inplace;
 pub(crate) mod outer;
 pub(crate) mod rows;
