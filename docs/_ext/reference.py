@@ -165,13 +165,49 @@ def shadows(full: str) -> bool:
     return full.rpartition(".")[2] in ("bool", "float", "int")
 
 
+# What constants are that no type tells; others show their value.
+MEANING = {
+    "__array_api_version__": "The version of the array API standard that the namespace follows",
+    "e": "The base of the natural logarithm",
+    "inf": "Infinity",
+    "nan": "Not a number",
+    "newaxis": "In an index, a new axis of length 1",
+    "pi": "The ratio of a circle's circumference to its diameter",
+}
+
+
+def constant(full: str, value: Any) -> str:
+    """What a public name is that cannot be called: a dtype, a number, or modules of functions."""
+    if isinstance(value, wg.dtype):
+        return f"The dtype `{value!r}`."
+    if isinstance(value, tuple) and all(inspect.ismodule(part) for part in value):
+        return families(value)
+    said = MEANING.get(full.rpartition(".")[2], "A constant")
+    return f"{said}: `{value!r}`."
+
+
+def families(found: tuple[ModuleType, ...]) -> str:
+    """Modules with the functions that each defines, by their names in `wengert`."""
+    lines = ["The modules, and what each defines. Call the functions by their names in `wengert`.", ""]
+    lines += [".. list-table::", "   :class: summary", "   :widths: 30 70", ""]
+    for module in found:
+        links = [f":py:obj:`~wengert.{name}`" for name in public(module) if callable(getattr(wg, name, None))]
+        if links:
+            lines += [f"   * - `{module.__name__.rpartition('.')[2]}`", f"     - {', '.join(links)}"]
+    return "\n".join(line and f"   {line}" for line in lines).lstrip()
+
+
+def hides_its_base(value: type) -> bool:
+    """Whether all that a class inherits comes from private classes, which have no entry of their own."""
+    return all(base is object or base.__name__.startswith("_") for base in value.__mro__[1:])
+
+
 def entry(full: str, first: dict[int, str]) -> str:
     """The directive that documents one name, or points to where the same object is documented."""
     value = resolve(full)
     if not callable(value):
-        constant = repr(value) if isinstance(value, float) else f"The dtype `{value!r}`."
         hidden = "   :no-index:\n" if shadows(full) else ""
-        return f".. py:data:: {full}\n{hidden}\n   {constant}\n"
+        return f".. py:data:: {full}\n{hidden}\n   {constant(full, value)}\n"
     known = first.setdefault(id(value), full)
     if known != full:
         return f".. py:{'class' if inspect.isclass(value) else 'function'}:: {full}\n\n   The same as `{known}`.\n"
@@ -180,13 +216,14 @@ def entry(full: str, first: dict[int, str]) -> str:
     if issubclass(value, BaseException):
         return f".. autoexception:: {full}\n"
     # Modules of layers inherit a hundred methods; they are told once, at nn.Module.
-    return f".. autoclass:: {full}\n   :members:\n"
+    inherited = "   :inherited-members:\n" if len(value.__mro__) > 2 and hides_its_base(value) else ""
+    return f".. autoclass:: {full}\n   :members:\n{inherited}"
 
 
 def first_sentence(value: Any) -> str:
-    """What a docstring says first; a full stop inside of backquotes does not end it."""
+    """What a docstring says first. A full stop in backquotes, or behind an initial, does not end it."""
     paragraph = " ".join(inspect.cleandoc(value.__doc__ or "").split("\n\n")[0].split())
-    found = re.match(r"((?:`[^`]*`|[^`])*?[.:;])(?: (?=[A-Z`])|$)", paragraph)
+    found = re.match(r"((?:`[^`]*`|[^`])*?(?<!\b[A-Z])\.)(?: (?=[A-Z`])|$)", paragraph)
     return found[1] if found else paragraph
 
 

@@ -126,13 +126,21 @@ def _of_lists(operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
 
 
 def einsum(equation: Any, *operands: Any) -> Tensor:
-    """Sums of products in Einstein's notation, as in NumPy.
+    """Returns sums of products in Einstein's notation, as in NumPy.
 
     Args:
         equation: one term per operand, with a letter per axis, as in `"ij,jk->ik"`; `...` stands for broadcast axes.
             Letters left out of the output are summed over; without `->`, the output has all letters that occur once.
         operands: tensors. Without an equation, each is followed by a list of its axes, numbers from 0 to 51, and the
             last may be followed by the axes of the output: `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
+
+    Returns:
+        A tensor of the dtype to which the operands promote.
+
+    Raises:
+        ValueError: for an equation that does not fit the operands.
+        ShapeError: for axes of one letter whose lengths differ.
+        TypeError: without an equation or lists of axes.
 
     Example:
         >>> wg.einsum("ij,j->i", wg.eye(2), wg.tensor([3.0, 4.0]))

@@ -30,6 +30,14 @@ class GradScaler:
     steps in a row it grows. Each iteration: `scaler.scale(loss).backward()`, optionally
     `scaler.unscale_(optimizer)` and clipping, `scaler.step(optimizer)`, `scaler.update()`.
 
+    Args:
+        device: one of PyTorch's names of devices; changes nothing.
+        init_scale: the first factor.
+        growth_factor: what the factor is multiplied by after `growth_interval` good steps; above 1.
+        backoff_factor: what the factor is multiplied by after an overflow; between 0 and 1.
+        growth_interval: how many good steps in a row make the factor grow.
+        enabled: False passes losses and steps on as they are.
+
     Raises:
         ValueError: for a `device` that names none, and factors out of range.
         TypeError: for a `device` that is no string.
@@ -112,7 +120,7 @@ class GradScaler:
     def scale(self, outputs: Any) -> Any:
         """Returns the loss times the factor; of losses in a list, a tuple or another iterable, all of them.
 
-        Of a half without axes it is float32.
+        A float16 or bfloat16 loss of shape () becomes float32, since the factor may be beyond its range.
         """
         if not self._enabled:
             return outputs

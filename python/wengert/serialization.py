@@ -46,7 +46,7 @@ def _number_of(tensor: Tensor) -> Any:
     return tensor.numpy()[()]
 
 
-# What a file may name beyond tensors, numbers, texts and containers, which need no name.
+# What a file may name beyond tensors, numbers, strings and containers, which need no name.
 _SAFE: dict[tuple[str, str], Any] = {
     ("collections", "OrderedDict"): OrderedDict,
     ("builtins", "set"): set,
@@ -143,15 +143,21 @@ class _Writer(pickle.Pickler):
 
 
 def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
-    """Writes an object and the tensors in it to a file: state dicts, checkpoints, anything that pickles.
+    """Writes an object and the tensors in it to a file: state dicts, or any other object that pickles.
 
     Args:
-        obj: tensors, NumPy arrays, numbers, texts, dates, and containers of them. Other objects are pickled, and
-            need `weights_only=False` to be loaded again.
+        obj: tensors, NumPy arrays, numbers, strings, dates, and containers of them. Of a module save the
+            `state_dict()`. Other objects, modules among them, are pickled; `load` refuses them unless it is
+            called with `weights_only=False`.
         f: a path, or a file opened for binary writing.
 
-    Tensors keep dtype, device, sharing and whether they are a `Parameter` or require a gradient; not their
-    history and not `.grad`.
+    Tensors keep dtype, device, sharing and whether they are a `Parameter` or require a gradient; they lose
+    their history and their `.grad`.
+
+    Raises:
+        TypeError: for another `f`, and for a tensor inside `vmap` or `jvp`.
+        pickle.PicklingError, AttributeError: for an object that Python cannot pickle, such as a function
+            without a name.
 
     Example:
         >>> import io
@@ -500,12 +506,16 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights
 
     Args:
         f: a path, or a file opened for binary reading.
-        map_location: the device that all tensors go to, as by `Module.to`; or a dictionary from devices that they
-            were saved on to those that they go to; or a function of a tensor, which lies on the CPU, and of the
-            name of the device that it was saved on, which returns the tensor where it is to lie, or None. By
-            default, and for what the dictionary does not name or the function returns None for, each goes where it was.
-        weights_only: accept only tensors, numbers, texts and containers of them. False unpickles anything, which
-            runs code from the file: only for files you trust.
+        map_location: the device that all tensors go to, as by `Module.to`; or a dictionary from the devices
+            that tensors were saved on to those that they go to; or a function `(tensor, device)` of a tensor
+            on the CPU and the name of the device that it was saved on, which returns the tensor moved, or
+            None. By default each tensor goes to the device that it was saved on; so do those that the
+            dictionary does not name, and those for which the function returns None.
+        weights_only: accept only tensors, arrays, numbers, strings, dates and containers of them. False
+            unpickles anything, which may run code from the file: use it only for files that you trust.
+
+    Returns:
+        The object that was saved.
 
     Raises:
         pickle.UnpicklingError: if the file is not one of `save`'s, is damaged, or holds more than plain data.

@@ -106,7 +106,26 @@ def gradcheck(
     raise_exception: bool = True,
     check_forward_ad: bool = True,
 ) -> bool:
-    """Applies `autograd.gradcheck` to reverse and forward mode.
+    """Compares derivatives in reverse and in forward mode with central differences.
+
+    `autograd.gradcheck` is the same check with PyTorch's arguments; it leaves forward mode out by default.
+
+    Args:
+        function: of tensors, to a tree of tensors.
+        inputs: one tensor, or a tuple of arguments (trees too). Checked are the inputs that require a
+            gradient, or all that are float64 if none does; the others are held fixed.
+        eps: the step of the differences.
+        atol: absolute tolerance.
+        rtol: relative tolerance.
+        raise_exception: whether a difference raises, instead of giving False.
+        check_forward_ad: whether to check forward mode.
+
+    Returns:
+        True if all derivatives agree.
+
+    Raises:
+        autograd.GradcheckError: for a difference; it names input, entry, analytic and numeric value.
+        ValueError: if no input can be checked.
 
     Example:
         >>> wg.testing.gradcheck(lambda x: x.sin() * x, wg.tensor([0.5, 1.0], dtype=wg.float64))
@@ -126,7 +145,24 @@ def gradcheck(
 def gradgradcheck(
     function: Callable[..., Any], inputs: Any, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3
 ) -> bool:
-    """Applies `autograd.gradgradcheck` to reverse over reverse and forward over reverse mode.
+    """Compares second derivatives with central differences of the first, in both modes over reverse mode.
+
+    `autograd.gradgradcheck` is the same check with PyTorch's arguments; it leaves forward over reverse mode
+    out by default.
+
+    Args:
+        function: of tensors, to a tree of tensors.
+        inputs: as those of `gradcheck`.
+        eps: the step of the differences.
+        atol: absolute tolerance.
+        rtol: relative tolerance.
+
+    Returns:
+        True; a difference raises.
+
+    Raises:
+        autograd.GradcheckError: for a difference.
+        ValueError: if no input can be checked.
 
     Example:
         >>> x = wg.tensor([0.5], dtype=wg.float64, requires_grad=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert._switches import Variable
 from wengert.autograd import function, functional, graph
 from wengert.autograd.anomaly import (
     AnomalyError,
@@ -29,6 +30,7 @@ __all__ = [
     "Function",
     "FunctionCtx",
     "GradcheckError",
+    "Variable",
     "adjoint_check",
     "anomaly",
     "backward",

@@ -242,7 +242,9 @@ def gradcheck(
     check_backward_ad: bool = True,
     fast_mode: bool = False,
 ) -> bool:
-    """Compares derivatives with central differences.
+    """Compares derivatives with central differences, as PyTorch's function of this name.
+
+    In tests, use `wengert.testing.gradcheck`, which checks forward mode as well by default.
 
     Args:
         func: of tensors, to a tree of tensors.
@@ -306,11 +308,21 @@ def gradgradcheck(
     check_rev_over_rev: bool = True,
     fast_mode: bool = False,
 ) -> bool:
-    """Applies `gradcheck` to the gradient of a function's outputs, weighted by `grad_outputs` (fixed numbers
-    by default).
+    """Applies `gradcheck` to the gradient of a function's outputs, weighted by `grad_outputs`.
 
-    Args and errors are those of `gradcheck`; `check_fwd_over_rev` checks forward over reverse mode,
-    `check_rev_over_rev` reverse over reverse.
+    In tests, use `wengert.testing.gradgradcheck`, which checks forward over reverse mode as well.
+
+    Args:
+        func: of tensors, to a tree of tensors.
+        inputs: as those of `gradcheck`.
+        grad_outputs: a tree of one cotangent for each output; by default fixed numbers.
+        check_fwd_over_rev: check forward over reverse mode too.
+        check_rev_over_rev: check reverse over reverse mode.
+        eps, atol, rtol, raise_exception, nondet_tol, check_batched_grad, fast_mode: as those of `gradcheck`.
+
+    Raises:
+        GradcheckError: (a RuntimeError) as `gradcheck`.
+        ValueError: if no input can be checked.
 
     Example:
         >>> wg.autograd.gradgradcheck(lambda x: x**3, wg.tensor([0.5, 1.0], dtype=wg.float64))

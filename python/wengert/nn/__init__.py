@@ -1,7 +1,29 @@
 """Neural networks under PyTorch's names: layers, losses, initialisation, and modules as pure functions.
 
-Reading order: `parameter.py`, `module.py`, `state.py`, `hooks.py`, `functional/`, `modules/`, `functional_call.py`.
+- Base: `Module`, of which every layer and model is a subclass, and `Parameter`, a tensor that a module
+  registers.
+- Containers: `Sequential`, `ModuleList`, `ModuleDict`, `ParameterList`, `ParameterDict`.
+- Affine maps and tables: `Linear`, `Bilinear`, `Identity`, `Embedding`, `EmbeddingBag`, `Flatten`,
+  `Unflatten`.
+- Images and signals: `Conv1d` to `Conv3d`, `ConvTranspose1d`, ..., pooling (`MaxPool2d`, `AvgPool2d`,
+  `AdaptiveAvgPool2d`, ...), padding (`ZeroPad2d`, ...), `Upsample`, `PixelShuffle`, `Unfold`, `Fold`.
+- Normalisation and dropout: `LayerNorm`, `RMSNorm`, `GroupNorm`, `BatchNorm1d` to `BatchNorm3d`,
+  `InstanceNorm1d`, ..., `Dropout`, ...
+- Sequences: `RNN`, `LSTM`, `GRU`, their cells, `MultiheadAttention`, `Transformer` and its parts.
+- Activations: `ReLU`, `GELU`, `SiLU`, `Softmax`, ...
+- Losses: `CrossEntropyLoss`, `MSELoss`, `BCEWithLogitsLoss`, ...
+- `LazyLinear` and the other lazy layers take their first size from the first input.
+- `functional_call` and `stack_module_state` make a module a pure function of its parameters, for `grad` and
+  `vmap`.
+- `nn.functional` has the same as functions, `nn.init` initial values, `nn.utils` gradient clipping, packed
+  sequences and parametrizations.
+
+Layers with parameters take `device` (None: the CPU) and `dtype` (None: float32), by which these are made. A
+batch comes first in shapes unless a layer says otherwise.
 """
+
+# Reading order: `parameter.py`, `module.py`, `state.py`, `hooks.py`, `functional/`, `modules/`,
+# `functional_call.py`.
 
 from . import functional, init, utils
 from .functional_call import functional_call, stack_module_state

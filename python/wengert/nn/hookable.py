@@ -33,24 +33,26 @@ class Hookable:
     ) -> RemovableHandle:
         """Calls `hook(module, args, output)` after `forward`; a result that is not None replaces the output.
 
-        With `with_kwargs` it is called as `hook(module, args, kwargs, output)`. With `always_call` it is called
-        even if `forward` or a hook raised; its own exceptions become warnings then.
+        With `with_kwargs` it is called as `hook(module, args, kwargs, output)`. With `always_call` it is
+        called even if `forward` or a hook raised; its own exceptions become warnings then. `prepend` puts it
+        before the module's other hooks.
         """
         return add(self._hooks, "forward", Hook(hook, with_kwargs, always_call), prepend)
 
     def register_full_backward_pre_hook(
         self, hook: Callable[..., Any], prepend: bool = False
     ) -> RemovableHandle:
-        """Calls `hook(module, grad_output)` before the backward of the module, with a tuple of the gradients of
-        its outputs; a tuple that it returns replaces them.
+        """Calls `hook(module, grad_output)` before the backward of the module, with a tuple of the gradients
+        of its outputs; a tuple that it returns replaces them. `prepend` puts it before the module's other
+        hooks.
         """
         return add(self._hooks, "backward_pre", Hook(hook), prepend)
 
     def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
         """Calls `hook(module, grad_input, grad_output)` when the gradients of the module's inputs are there.
 
-        `grad_input` has one entry per positional argument, None for those without a gradient; a tuple that the
-        hook returns replaces it.
+        `grad_input` has one entry per positional argument, None for those without a gradient; a tuple that
+        the hook returns replaces it. `prepend` puts it before the module's other hooks.
         """
         return add(self._hooks, "backward", Hook(hook), prepend)
 

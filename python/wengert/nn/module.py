@@ -210,7 +210,7 @@ class Module(Hookable, Walking, StateDict):
         self.__dict__[name] = value
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Adds a parameter under `name`; `None` reserves the name for an absent one.
+        """Adds the parameter `param` under `name`; `None` reserves the name for an absent one.
 
         Raises:
             KeyError: for a name that something else has.
@@ -238,7 +238,7 @@ class Module(Hookable, Walking, StateDict):
         self._register("_buffer_names", name, tensor, persistent)
 
     def register_module(self, name: str, module: "Module | None") -> None:
-        """Adds a submodule under `name`.
+        """Adds the submodule `module` under `name`; `None` reserves the name for an absent one.
 
         Raises:
             KeyError: for a name that something else has.
@@ -274,7 +274,9 @@ class Module(Hookable, Walking, StateDict):
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> Self:
-        """Sets whether the parameters record gradients; returns self."""
+        """Sets whether the parameters record gradients, by default that they do; `requires_grad=False`
+        freezes them. Returns self.
+        """
         for param in self.parameters():
             param.requires_grad_(requires_grad)
         return self
@@ -309,7 +311,7 @@ class Module(Hookable, Walking, StateDict):
         return self._apply(lambda x: wg.empty_like(x, device=device))
 
     def type(self, dst_type: Any) -> Self:
-        """Converts floating point parameters and buffers to a dtype; returns self."""
+        """Converts floating point parameters and buffers to the dtype `dst_type`; returns self."""
         return self.to(dtype=dst_type)
 
     def cpu(self) -> Self:
@@ -317,8 +319,14 @@ class Module(Hookable, Walking, StateDict):
         return self.to(device="cpu")
 
     def gpu(self, index: int = 0) -> Self:
-        """Moves everything to a GPU; returns self."""
+        """Moves everything to the GPU of number `index`; returns self."""
         return self.to(device=f"gpu:{index}")
+
+    def cuda(self, device: Any = None) -> Self:
+        """Moves everything to the GPU of number or name `device`, where `WENGERT_CUDA=gpu` calls GPUs so; raises
+        ValueError elsewhere.
+        """
+        return self.to(device=f"cuda:{device or 0}" if isinstance(device, int | None) else device)
 
     def float(self) -> Self:
         """Converts floating point parameters and buffers to float32; returns self."""

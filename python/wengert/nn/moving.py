@@ -9,11 +9,11 @@ from wengert._places import placed
 
 def destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
     """The device and the dtype that the arguments of `Module.to` name, None where they name none."""
-    unknown = set(kwargs) - {"device", "dtype", "tensor", "non_blocking"}
+    unknown = set(kwargs) - {"device", "dtype", "tensor", "non_blocking", "memory_format"}
     if unknown:
         raise TypeError(
-            f"Module.to: unknown keyword {sorted(unknown)[0]!r}; it takes device=, dtype=, tensor= and "
-            "non_blocking="
+            f"Module.to: unknown keyword {sorted(unknown)[0]!r}; it takes device=, dtype=, tensor=, "
+            "non_blocking= and memory_format="
         )
     device, dtype = kwargs.get("device"), kwargs.get("dtype")
     for value in (*args, kwargs.get("tensor")):

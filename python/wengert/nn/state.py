@@ -52,7 +52,7 @@ class StateDict:
         raise RuntimeError(f"{type(self).__name__} has no extra state; define get_extra_state() in it")
 
     def set_extra_state(self, state: Any) -> None:
-        """Takes what `get_extra_state` returned; a subclass overrides both."""
+        """Takes the `state` that `get_extra_state` returned; a subclass overrides both."""
         raise RuntimeError(f"{type(self).__name__} takes no extra state; define set_extra_state() in it")
 
     def _overrides(self, name: str) -> bool:
@@ -71,8 +71,9 @@ class StateDict:
     ) -> "OrderedDict[str, Any]":
         """Returns all parameters and persistent buffers by dotted name, sharing memory with the module.
 
-        Tensors are detached unless `keep_vars`. Save it with `wengert.save`, or as NumPy arrays with `np.savez`.
-        Its attribute `_metadata` has the version of each module.
+        Tensors are detached unless `keep_vars`; `prefix` is put before all names; entries are added to the
+        dict `destination`, if given. Save it with `wengert.save`, or as NumPy arrays with `np.savez`. Its
+        attribute `_metadata` has the version of each module.
         """
         if destination is None:
             destination = OrderedDict()

@@ -53,7 +53,12 @@ class Walking:
     def named_modules(
         self, memo: set[int] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Any]]:
-        """Yields this module and all below, depth first, with dotted names."""
+        """Yields this module and all below, depth first, with dotted names.
+
+        `prefix` is put before all names. A module that is there several times comes once, or with
+        `remove_duplicate=False` under each of its names. `memo` is the set of the ids of modules that were
+        met already.
+        """
         memo = set() if memo is None else memo
         if id(self) in memo:
             return
@@ -84,36 +89,44 @@ class Walking:
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
-        """Returns all parameters with dotted names; a shared one under its first name."""
+        """Returns all parameters with dotted names; a shared one under its first name.
+
+        `prefix` is put before all names; `recurse=False` leaves out those of submodules,
+        `remove_duplicate=False` has a shared one under each of its names.
+        """
         return self._named("_parameter_names", prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        """Returns all parameters, each once: what an optimiser takes."""
+        """Returns all parameters, each once: what an optimiser takes. `recurse=False` leaves out those of
+        submodules.
+        """
         return (param for _, param in self.named_parameters(recurse=recurse))
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Tensor]]:
-        """Returns all buffers with dotted names."""
+        """Returns all buffers with dotted names; `prefix`, `recurse` and `remove_duplicate` as of
+        `named_parameters`.
+        """
         return self._named("_buffer_names", prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        """Returns all buffers, each once."""
+        """Returns all buffers, each once. `recurse=False` leaves out those of submodules."""
         return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
     def get_submodule(self, target: str) -> Any:
-        """Returns the module of this dotted name; the empty name is the module itself."""
+        """Returns the module of the dotted name `target`; the empty name is the module itself."""
         module: Any = self
         for name in filter(None, target.split(".")):
             module = module._member("_module_names", "submodule", name, target)
         return module
 
     def get_parameter(self, target: str) -> Parameter:
-        """Returns the parameter of this dotted name."""
+        """Returns the parameter of the dotted name `target`."""
         return self._of_name("_parameter_names", "parameter", target)
 
     def get_buffer(self, target: str) -> Tensor:
-        """Returns the buffer of this dotted name."""
+        """Returns the buffer of the dotted name `target`."""
         return self._of_name("_buffer_names", "buffer", target)
 
     def _of_name(self, kind: str, what: str, target: str) -> Any:
@@ -132,8 +145,8 @@ class Walking:
         return found
 
     def set_submodule(self, target: str, module: Any, strict: bool = False) -> None:
-        """Puts a module in the place of the one of this dotted name,
-        or of a new name below an existing module.
+        """Puts a `module` in the place of the one of the dotted name `target`, or of a new name below an
+        existing module.
 
         Raises:
             AttributeError: where there is no such module above it, or with `strict` none of that name.

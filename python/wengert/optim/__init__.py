@@ -1,9 +1,18 @@
 """Optimisers and learning-rate schedules under PyTorch's names and defaults.
 
-Reading order: `optimizer.py`, `sgd.py`, `adam.py` (one fused pass over all parameters), `stepwise.py` and the files of
-those written in tensor operations (`adaptive.py`, `classic.py`, `factored.py`), `lbfgs.py`, `lr_scheduler.py`,
-`swa_utils.py`.
+- `SGD`, with momentum, and `Adam` or `AdamW` are what most models are trained with.
+- Other adaptive rates: `Adagrad`, `Adadelta`, `RMSprop`, `Adamax`, `NAdam`, `RAdam`; with less memory
+  `Adafactor`; for matrices `Muon`.
+- For whole batches: `LBFGS`, `Rprop`; with averages of the parameters `ASGD`.
+- `Optimizer` is the base class, for one's own: groups of parameters, hooks, state dicts.
+- `optim.lr_scheduler` changes the rate while training, `optim.swa_utils` averages weights.
+
+A step: `optimizer.zero_grad()`, `loss.backward()`, `optimizer.step()`.
 """
+
+# Reading order: `optimizer.py`, `sgd.py`, `adam.py` (one fused pass over all parameters), `stepwise.py` and
+# the files of rules per element or in tensor operations (`adaptive.py`, `classic.py`, `factored.py`),
+# `lbfgs.py`, `lr_scheduler/`, `swa_utils.py`.
 
 from . import lr_scheduler, swa_utils
 from .adam import Adam, AdamW

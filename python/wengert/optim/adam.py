@@ -14,8 +14,24 @@ from .optimizer import Optimizer
 class Adam(Optimizer):
     """Adaptive moments (Kingma and Ba 2014); `amsgrad` after Reddi et al. 2018.
 
-    `m = b1 m + (1 - b1) g`, `v = b2 v + (1 - b2) g^2`, then `p -= lr (m / c1) / (sqrt(v / c2) + eps)` with
-    `c = 1 - b^t`. Weight decay is added to the gradient. One fused pass over all parameters of a group.
+    At step t, with a parameter p, its gradient g, and `betas = (b1, b2)`: `m = b1 m + (1 - b1) g`,
+    `v = b2 v + (1 - b2) g^2`, then `p -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps)`; m and v begin
+    at 0. One fused pass over all parameters of a group.
+
+    Args:
+        params: the tensors to train, `(name, tensor)` pairs, or groups with settings of their own; see
+            `Optimizer`.
+        lr: the learning rate, about the most that an element moves in a step; a number or a tensor of one
+            element.
+        betas: how much of the mean m and of the mean square v is kept from step to step, both in [0, 1).
+        eps: added to the root, so that elements with tiny gradients move little.
+        weight_decay: how strongly parameters are pulled towards 0: this times p is added to g.
+        amsgrad: divide by the root of the largest v so far.
+        foreach: accepted, as `capturable` and `fused`; they change nothing, updates are always fused.
+        maximize: ascend instead of descending.
+        differentiable: only False; steps are not recorded.
+        decoupled_weight_decay: decay as `AdamW` does, also in a single group; the default of `weight_decay`
+            stays 0.
 
     Raises:
         ValueError: for settings out of range.
@@ -47,12 +63,7 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        """With `decoupled_weight_decay`, also of a single group, it is `AdamW`,
-        whose default of `weight_decay` is another one.
-
-        `foreach`, `fused` and `capturable` are accepted and change nothing: updates are always fused. So is
-        `differentiable=False`; True raises ValueError.
-        """
+        """Makes the parameter groups."""
         self._never_recorded(differentiable)
         defaults = dict(
             lr=lr,
@@ -84,6 +95,10 @@ class Adam(Optimizer):
 class AdamW(Adam):
     """Adam with decoupled weight decay: `p -= lr weight_decay p` first (Loshchilov and Hutter 2017).
 
+    `weight_decay` is 0.01 by default and does not enter the moments. All else as of `Adam`: `params`, `lr`,
+    `betas`, `eps`, `amsgrad`, `maximize`; `foreach`, `capturable` and `fused` change nothing,
+    `differentiable=True` raises.
+
     Example:
         >>> w = wg.tensor([1.0], requires_grad=True)
         >>> optimizer = wg.optim.AdamW([w], lr=0.1)
@@ -108,7 +123,7 @@ class AdamW(Adam):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        """As `Adam`, with `weight_decay=0.01`."""
+        """Makes the parameter groups of an `Adam` with `decoupled_weight_decay`."""
         settings = dict(maximize=maximize, differentiable=differentiable, decoupled_weight_decay=True)
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **settings)
 

@@ -10,7 +10,11 @@ __all__ = ["Adadelta", "Adagrad", "Adamax", "NAdam", "RAdam", "RMSprop"]
 
 
 class Adagrad(Elementwise):
-    """`s += g^2`, then `p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)` (Duchi et al. 2011).
+    """`s += g^2`, then `p -= lr / (1 + (t - 1) lr_decay) g / (sqrt(s) + eps)` at step t (Duchi et al. 2011).
+
+    p is a parameter, g its gradient; s begins at `initial_accumulator_value`. `lr_decay` lowers the rate from
+    step to step, `eps` keeps the quotient finite. `params`, `lr`, `weight_decay` and `maximize` as of `SGD`;
+    `foreach` and `fused` are accepted and change nothing, `differentiable=True` raises.
 
     Raises:
         ValueError: for settings out of range.
@@ -38,9 +42,7 @@ class Adagrad(Elementwise):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        """`initial_accumulator_value` is where `s` begins. `foreach`, `fused` and
-        `differentiable=False` are accepted and change nothing.
-        """
+        """Makes the parameter groups."""
         self._never_recorded(differentiable)
         defaults = dict(
             lr=lr,
@@ -65,8 +67,13 @@ class Adagrad(Elementwise):
 
 
 class Adadelta(Elementwise):
-    """`s = rho s + (1 - rho) g^2`, `d = sqrt(a + eps) / sqrt(s + eps) g`, `p -= lr d`, `a = rho a + (1 - rho) d^2`
-    (Zeiler 2012).
+    """`s = rho s + (1 - rho) g^2`, `d = sqrt(a + eps) / sqrt(s + eps) g`, `p -= lr d`,
+    `a = rho a + (1 - rho) d^2` (Zeiler 2012).
+
+    p is a parameter, g its gradient; s and a, the mean squares of gradients and of steps, begin at 0. `rho`
+    in [0, 1] is how much of them is kept, `eps` sets the size of the first steps. `params`, `lr`,
+    `weight_decay` and `maximize` as of `SGD`; `foreach` and `capturable` are accepted and change nothing,
+    `differentiable=True` raises.
 
     Raises:
         ValueError: for settings out of range.
@@ -93,7 +100,7 @@ class Adadelta(Elementwise):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        """`foreach`, `capturable` and `differentiable=False` are accepted and change nothing."""
+        """Makes the parameter groups."""
         self._never_recorded(differentiable)
         super().__init__(params, dict(lr=lr, rho=rho, eps=eps, weight_decay=weight_decay, maximize=maximize))
 
@@ -113,8 +120,11 @@ class Adadelta(Elementwise):
 class RMSprop(Elementwise):
     """`s = alpha s + (1 - alpha) g^2`, then `p -= lr g / (sqrt(s) + eps)` (Hinton 2012, lecture 6e).
 
-    `centered` subtracts the square of the mean gradient from `s` (Graves 2013). With `momentum` the quotients are
-    accumulated, `b = momentum b + g / (sqrt(s) + eps)`, and `p -= lr b`.
+    p is a parameter, g its gradient; s begins at 0, `alpha` is how much of it is kept, `eps` keeps the
+    quotient finite. `centered` subtracts the square of the mean gradient from s (Graves 2013). With
+    `momentum` the quotients are accumulated, `b = momentum b + g / (sqrt(s) + eps)`, and `p -= lr b`.
+    `params`, `lr`, `weight_decay` and `maximize` as of `SGD`; `foreach` and `capturable` are accepted and
+    change nothing, `differentiable=True` raises.
 
     Raises:
         ValueError: for settings out of range.
@@ -142,7 +152,7 @@ class RMSprop(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        """`foreach`, `capturable` and `differentiable=False` are accepted and change nothing."""
+        """Makes the parameter groups."""
         self._never_recorded(differentiable)
         defaults = dict(
             lr=lr,
@@ -183,8 +193,12 @@ class _Moments(Elementwise):
 
 
 class Adamax(_Moments):
-    """Adam with the largest past gradient in place of the root: `u = max(b2 u, |g| + eps)`,
-    `p -= lr / (1 - b1^t) m / u` (Kingma and Ba 2014).
+    """Adam with the largest past gradient in place of the root: `m = b1 m + (1 - b1) g`,
+    `u = max(b2 u, |g| + eps)`, `p -= lr / (1 - b1^t) m / u` at step t (Kingma and Ba 2014).
+
+    p is a parameter, g its gradient, `betas` is (b1, b2): how much of m and u is kept; `eps` keeps u above 0.
+    `params`, `lr`, `weight_decay` and `maximize` as of `Adam`; `foreach` and `capturable` are accepted and
+    change nothing, `differentiable=True` raises.
 
     Raises:
         ValueError: for settings out of range.
@@ -211,7 +225,7 @@ class Adamax(_Moments):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        """`foreach`, `capturable` and `differentiable=False` are accepted and change nothing."""
+        """Makes the parameter groups."""
         self._never_recorded(differentiable)
         super().__init__(
             params, dict(lr=lr, betas=betas, eps=eps, weight_decay=weight_decay, maximize=maximize)
@@ -228,8 +242,13 @@ class Adamax(_Moments):
 class NAdam(_Moments):
     """Adam with Nesterov's momentum (Dozat 2016).
 
-    With `mu(t) = b1 (1 - 0.96^(t psi) / 2)` and its products M(t), `p -= lr ((1 - mu(t)) / (1 - M(t)) g + mu(t + 1) /
-    (1 - M(t + 1)) m) / (sqrt(v / (1 - b2^t)) + eps)`; psi is `momentum_decay`.
+    With m, v, b1, b2, g and t as of `Adam`, psi = `momentum_decay`, `mu(t) = b1 (1 - 0.96^(t psi) / 2)` and
+    M(t), the product of all mu up to t: `p -= lr ((1 - mu(t)) / (1 - M(t)) g + mu(t + 1) / (1 - M(t + 1)) m)
+    / (sqrt(v / (1 - b2^t)) + eps)`.
+
+    `params`, `lr`, `betas`, `eps`, `weight_decay`, `maximize` and `decoupled_weight_decay` (decay as `AdamW`
+    does) as of `Adam`; `foreach` and `capturable` are accepted and change nothing, `differentiable=True`
+    raises.
 
     Raises:
         ValueError: for settings out of range.
@@ -258,9 +277,7 @@ class NAdam(_Moments):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        """`decoupled_weight_decay` decays as AdamW does. `foreach`, `capturable` and
-        `differentiable=False` are accepted and change nothing.
-        """
+        """Makes the parameter groups."""
         self._never_recorded(differentiable)
         defaults = dict(
             lr=lr,
@@ -292,8 +309,13 @@ class NAdam(_Moments):
 class RAdam(_Moments):
     """Adam that rectifies the variance of its first steps (Liu et al. 2019).
 
-    With `r = 2 / (1 - b2) - 1` and `r(t) = r - 2 t b2^t / (1 - b2^t)`, steps are `lr m / (1 - b1^t)` while `r(t) <= 5`,
-    and later that times `sqrt((r(t) - 4) (r(t) - 2) r / ((r - 4) (r - 2) r(t))) sqrt(1 - b2^t) / (sqrt(v) + eps)`.
+    With m, v, b1, b2 and t as of `Adam`, `r = 2 / (1 - b2) - 1` and `r(t) = r - 2 t b2^t / (1 - b2^t)`, steps
+    are `lr m / (1 - b1^t)` while `r(t) <= 5`, and later that times
+    `sqrt((r(t) - 4) (r(t) - 2) r / ((r - 4) (r - 2) r(t))) sqrt(1 - b2^t) / (sqrt(v) + eps)`.
+
+    `params`, `lr`, `betas`, `eps`, `weight_decay`, `maximize` and `decoupled_weight_decay` (decay as `AdamW`
+    does) as of `Adam`; `foreach` and `capturable` are accepted and change nothing, `differentiable=True`
+    raises.
 
     Raises:
         ValueError: for settings out of range.
@@ -321,9 +343,7 @@ class RAdam(_Moments):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        """`decoupled_weight_decay` decays as AdamW does. `foreach`, `capturable` and
-        `differentiable=False` are accepted and change nothing.
-        """
+        """Makes the parameter groups."""
         self._never_recorded(differentiable)
         defaults = dict(
             lr=lr,

@@ -10,8 +10,18 @@ __all__ = ["ASGD", "Rprop"]
 
 
 class Rprop(Elementwise):
-    """Each element has a step of its own, which grows while its gradient keeps its sign, and shrinks when that changes
-    (Riedmiller and Braun 1993; after a change the element waits for one step).
+    """Each element has a step of its own, which grows while its gradient keeps its sign, and shrinks when
+    that changes (Riedmiller and Braun 1993; after a change the element waits for one step). The size of
+    gradients does not matter.
+
+    Args:
+        params: as of `SGD`.
+        lr: the first step of every element.
+        etas: the factors of a step where the sign changed, below 1, and where it stayed, above 1.
+        step_sizes: the least and the greatest step.
+        capturable: accepted, as `foreach`; they change nothing.
+        maximize: ascend instead of descending.
+        differentiable: only False; steps are not recorded.
 
     Raises:
         ValueError: for settings out of range.
@@ -37,9 +47,7 @@ class Rprop(Elementwise):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        """`lr` is the first step, `etas` the factors, `step_sizes` the bounds. `foreach`, `capturable` and
-        `differentiable=False` are accepted and change nothing.
-        """
+        """Makes the parameter groups."""
         self._never_recorded(differentiable)
         super().__init__(params, dict(lr=lr, etas=etas, step_sizes=step_sizes, maximize=maximize))
 
@@ -60,8 +68,20 @@ class Rprop(Elementwise):
 
 
 class ASGD(Elementwise):
-    """`p = (1 - lambd eta) p - eta g` with `eta = lr / (1 + lambd lr t)^alpha`; from step `t0` on the state's `ax` is
-    the mean of the parameters since then (Polyak and Juditsky 1992). A rate that changes acts one step later.
+    """`p = (1 - lambd eta) p - eta g` with `eta = lr / (1 + lambd lr t)^alpha` at step t (Polyak and Juditsky
+    1992).
+
+    p is a parameter, g its gradient. The average is the state's `ax`, apart from p. A rate that changes acts
+    one step later.
+
+    Args:
+        params: as of `SGD`, also `weight_decay` and `maximize`.
+        lr: the first rate.
+        lambd: how strongly parameters decay, and how fast the rate falls.
+        alpha: the exponent with which the rate falls.
+        t0: the number of steps after which averaging begins; before, `ax` is the parameter itself.
+        foreach: accepted, as `capturable`; they change nothing.
+        differentiable: only False; steps are not recorded.
 
     Raises:
         ValueError: for settings out of range.
@@ -88,7 +108,7 @@ class ASGD(Elementwise):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        """`foreach`, `capturable` and `differentiable=False` are accepted and change nothing."""
+        """Makes the parameter groups."""
         self._never_recorded(differentiable)
         defaults = dict(lr=lr, lambd=lambd, alpha=alpha, t0=t0, weight_decay=weight_decay, maximize=maximize)
         super().__init__(params, defaults)

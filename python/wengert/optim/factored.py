@@ -16,9 +16,20 @@ class Adafactor(Stepwise):
     """Adam without first moments, the second ones estimated from means of rows and columns (Shazeer and Stern
     2018).
 
-    Squares of the last two axes are kept as a column `r` and a row `c` of means, `v = r c / mean(r)`; those of vectors
-    as they are. Means move by `t^beta2_decay`. The step is `max(eps2, rms(p)) min(lr, 1 / sqrt(t))` times `u / max(1,
-    rms(u) / d)` with `u = g / sqrt(v)`.
+    Squares of the gradient g of a parameter p are kept as a column r and a row c of means over the last two
+    axes, `v = r c / mean(r)`; those of vectors as they are. At step t means move by `t^beta2_decay`. The step
+    is `max(eps[1], rms(p)) min(lr, 1 / sqrt(t))` times `u / max(1, rms(u) / d)` with `u = g / sqrt(v)` and
+    rms the root of the mean square.
+
+    Args:
+        params: as of `SGD`, real ones.
+        lr: the most that the relative size of a step is.
+        beta2_decay: the exponent of t above, not positive: the further below 0, the longer means remember.
+        eps: the least root of v (None: the machine epsilon of the dtype), and the least scale of a parameter.
+        d: the root mean square that u is clipped to, 1 or more.
+        weight_decay: p is multiplied by `1 - lr weight_decay` first.
+        foreach: accepted; it changes nothing.
+        maximize: ascend instead of descending.
 
     Raises:
         ValueError: for settings out of range.
@@ -44,7 +55,7 @@ class Adafactor(Stepwise):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        """`eps`: the least root of `v` (None: the machine epsilon of the dtype), and the least scale of a parameter."""
+        """Makes the parameter groups."""
         super().__init__(
             params,
             dict(lr=lr, beta2_decay=beta2_decay, eps=eps, d=d, weight_decay=weight_decay, maximize=maximize),
@@ -106,9 +117,22 @@ def _orthogonal(x: Tensor, coefficients: tuple[float, float, float], steps: int,
 class Muon(Stepwise):
     """Momentum whose steps are made orthogonal, for the matrices inside of a network (Jordan et al. 2024).
 
-    `m = momentum m + (1 - momentum) g`; with `nesterov` the step starts from `(1 - momentum) g + momentum m`, else from
-    `m`; its singular values are brought near 1 by `ns_steps` of the iteration `x = a x + (b xx' + c (xx')^2) x`, in the
-    parameter's dtype. Vectors, embeddings and the last layer want another optimiser.
+    `m = momentum m + (1 - momentum) g` with the gradient g; with `nesterov` the step starts from
+    `(1 - momentum) g + momentum m`, else from m. Its singular values are brought near 1 by `ns_steps` of the
+    iteration `x = a x + (b xx' + c (xx')^2) x`, in the parameter's dtype. Vectors, embeddings and the last
+    layer want another optimiser.
+
+    Args:
+        params: as of `SGD`, real matrices.
+        lr: the learning rate.
+        weight_decay: parameters are multiplied by `1 - lr weight_decay` first.
+        momentum: how much of m is kept from step to step.
+        nesterov: look one step ahead along m.
+        ns_coefficients: a, b and c.
+        eps: the least norm that a step is divided by before the iteration.
+        ns_steps: how many iterations there are.
+        adjust_lr_fn: "original" (also None) multiplies the rate by `sqrt(max(1, rows / columns))`,
+            "match_rms_adamw" by `0.2 sqrt(max(rows, columns))`, so that steps are as long as AdamW's.
 
     Raises:
         ValueError: for a parameter that is no matrix, or settings out of range.
@@ -134,9 +158,7 @@ class Muon(Stepwise):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        """`adjust_lr_fn`: "original" (also None) multiplies the rate by `sqrt(max(1, rows / columns))`,
-        "match_rms_adamw" by `0.2 sqrt(max(rows, columns))`, so that steps are as long as AdamW's.
-        """
+        """Makes the parameter groups."""
         defaults = dict(
             lr=lr,
             weight_decay=weight_decay,

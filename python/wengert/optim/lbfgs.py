@@ -19,10 +19,11 @@ Evaluate = Callable[[], tuple[float, Tensor, Any]]
 
 
 class LBFGS(Optimizer):
-    """L-BFGS (Liu and Nocedal 1989): steps along `-H g`, where `H` is made of past steps and changes of the gradient.
+    """L-BFGS (Liu and Nocedal 1989): steps along `-H g`, where `H` is made of past steps and changes of the
+    gradient.
 
-    `step(closure)` makes up to `max_iter` iterations and needs a closure that clears the gradients, computes the loss
-    and back-propagates. All parameters form one vector, in one group, of one dtype.
+    `step(closure)` makes up to `max_iter` iterations and needs a closure that clears the gradients, computes
+    the loss and back-propagates. All parameters form one vector, in one group, of one dtype.
 
     Args:
         params: the parameters.
@@ -33,7 +34,8 @@ class LBFGS(Optimizer):
         tolerance_grad: stop where no element of the gradient is larger.
         tolerance_change: stop where a step or the change of the loss is smaller.
         history_size: how many steps `H` is made of.
-        line_search_fn: None, or `"strong_wolfe"` (Nocedal and Wright 2006, algorithms 3.5 and 3.6).
+        line_search_fn: None, or "strong_wolfe" (Nocedal and Wright 2006, algorithms 3.5 and 3.6).
+        maximize: ascend instead of descending.
 
     Raises:
         ValueError: for several groups, or an unknown line search.
@@ -65,7 +67,7 @@ class LBFGS(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        """Settings; `maximize` climbs."""
+        """Makes the parameter group."""
         if line_search_fn not in (None, "strong_wolfe"):
             raise ValueError(f"LBFGS: line_search_fn must be None or 'strong_wolfe', got {line_search_fn!r}")
         super().__init__(

@@ -129,7 +129,7 @@ class Optimizer:
             self.add_param_group(group)
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds parameters with settings of their own.
+        """Adds parameters with settings of their own: `param_group` is a dictionary with the key "params".
 
         Raises:
             TypeError: for something that is no tensor.
@@ -354,7 +354,8 @@ class Optimizer:
         return [param for group in self.param_groups for param in group["params"]]
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes over settings and a copy of the state, moved to the dtype and device of the parameters.
+        """Takes over the settings of `state_dict` and a copy of its state, moved to the dtype and device of
+        the parameters.
 
         Raises:
             ValueError: if the groups do not have the same sizes.

@@ -11,13 +11,27 @@ from .optimizer import Optimizer
 
 
 class SGD(Optimizer):
-    """`v = momentum v + (1 - dampening) (g + weight_decay p)`, then `p -= lr v` (Sutskever et al. 2013).
+    """Stochastic gradient descent: `v = momentum v + (1 - dampening) g`, then `p -= lr v` (Sutskever et al.
+    2013).
 
-    The first `v` is the gradient itself. With `nesterov` the step is `g + momentum v`. One fused pass over
-    all parameters of a group.
+    p is a parameter, g its gradient plus `weight_decay p`. The first v is the gradient g itself. With
+    `nesterov` the step is `lr (g + momentum v)`. One fused pass over all parameters of a group.
+
+    Args:
+        params: the tensors to train, `(name, tensor)` pairs, or groups with settings of their own; see
+            `Optimizer`.
+        lr: the learning rate, a number or a tensor of one element.
+        momentum: how much of v is kept from step to step, usually 0.9; at 0 steps follow the gradient alone.
+        dampening: by how much less than 1 a new gradient counts in v.
+        weight_decay: how strongly parameters are pulled towards 0 (L2 penalty): g has this times p in it.
+        nesterov: look one step ahead along v; needs momentum, and no dampening.
+        maximize: ascend instead of descending.
+        foreach: accepted, as `fused`; they change nothing, updates are always fused.
+        differentiable: only False; steps are not recorded.
 
     Raises:
-        ValueError: for negative settings, or `nesterov` without momentum or with dampening.
+        ValueError: for a negative `lr`, `momentum` or `weight_decay`, `differentiable`, or `nesterov` without
+            momentum or with dampening.
 
     Example:
         >>> w = wg.tensor([1.0], requires_grad=True)
@@ -44,9 +58,7 @@ class SGD(Optimizer):
         differentiable: bool = False,
         fused: bool | None = None,
     ) -> None:
-        """`foreach`, `fused` and `differentiable=False` are accepted and change nothing: updates are always
-        fused. `differentiable=True` raises ValueError.
-        """
+        """Makes the parameter groups."""
         self._never_recorded(differentiable)
         if nesterov and (momentum == 0.0 or dampening != 0.0):
             raise ValueError("SGD: nesterov needs a positive momentum and dampening=0")

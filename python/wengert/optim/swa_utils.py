@@ -59,7 +59,8 @@ def _each(average: Average, averages: list[Tensor], values: list[Tensor], count:
 
 
 def get_swa_avg_fn() -> Average:
-    """Returns the arithmetic mean of all values: `a + (p - a) / (n + 1)`.
+    """Returns the arithmetic mean of all values: `a + (p - a) / (n + 1)`, a being that of n before and p the
+    new one.
 
     Example:
         >>> average = wg.optim.swa_utils.get_swa_avg_fn()
@@ -70,7 +71,7 @@ def get_swa_avg_fn() -> Average:
 
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
-    """Returns an exponential moving average: `decay a + (1 - decay) p`.
+    """Returns an exponential moving average: `decay a + (1 - decay) p` of an average a and a new value p.
 
     Raises:
         ValueError: a decay outside of `[0, 1]`.
@@ -98,7 +99,7 @@ def get_swa_multi_avg_fn() -> Averages:
 
 
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
-    """Returns `get_ema_avg_fn` of lists, in place.
+    """Returns `get_ema_avg_fn(decay)` of lists, in place.
 
     Example:
         >>> averages = [wg.tensor([0.0])]

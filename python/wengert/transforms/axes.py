@@ -47,7 +47,13 @@ def _axis(function: str, name: str) -> tuple[Tensor, int]:
 
 
 def axis_index(axis_name: str) -> Tensor:
-    """Returns the position of the example at hand along the axis, an integer without axes.
+    """Returns the position of the example at hand along the axis, an integer tensor of shape ().
+
+    Args:
+        axis_name: the name that `vmap` was given.
+
+    Raises:
+        ValueError: where no batch has an axis of this name.
 
     Example:
         >>> wg.vmap(lambda x: x * wg.axis_index("i"), axis_name="i")(wg.ones(3))
@@ -58,6 +64,12 @@ def axis_index(axis_name: str) -> Tensor:
 
 def axis_size(axis_name: str) -> int:
     """Returns the number of examples along the axis.
+
+    Args:
+        axis_name: the name that `vmap` was given.
+
+    Raises:
+        ValueError: where no batch has an axis of this name.
 
     Example:
         >>> wg.vmap(lambda x: x * wg.axis_size("rows"), axis_name="rows")(wg.tensor([1.0, 2.0]))

@@ -86,24 +86,34 @@ def vmap(
 
     Args:
         function: of one example.
-        in_axes: where the batch axis is in each argument: an integer, None for an argument that all examples share
-            (which may then be no tensor), or a tree of these (`in_dims` is another name for it): a prefix of the
-            argument's tree is enough.
-        out_axes: where it goes in the results (`out_dims` likewise).
+        in_axes: where the batch axis is in each argument: an integer, None for an argument that all examples
+            share (which may be of any type), or a tree of these; a prefix of the argument's tree is enough.
+            `in_dims` is another name for it.
+        out_axes: where the batch axis goes in the results: an integer, None for a result that is the same for
+            all examples, or a tree of these. `out_dims` is another name for it.
         randomness: `"different"` draws random numbers of its own for each example, `"same"` the same for all, and
             `"error"` raises where random numbers are drawn.
-        axis_size: the batch size, where no argument has it; where one has, it must be that.
+        axis_size: the batch size; needed only where no argument has a batch axis, else it must be theirs.
         chunk_size: at most so many examples at once, at least 1, to save memory.
         axis_name: a name for the batch axis, by which `psum`, `pmean`, `all_gather` and `axis_index` find it.
 
-    Writing in place is possible inside. Arguments are values there: what is written into one with values that differ
-    between examples stays inside, and the caller's tensor keeps its own; one value for all, written into an argument
-    that all share, is in the memory of both. A mask selects elements that can be reduced or written back, though their
-    number differs between examples: `x[x > 0].sum()`; see `wengert.transforms.selection`.
+    Returns:
+        A function with the same arguments, batched; keyword arguments are the same for all examples.
+
+    Tensors can be written in place inside. What is written into a batched argument, or into another argument
+    with values that differ between examples, stays inside. One value for all examples, written into an
+    argument that they share, changes the caller's tensor.
+
+    A mask may select another number of elements in each example, so what it selects has no shape. You can
+    apply functions of one element to it, reduce it by `sum`, `mean`, `var`, `std`, `prod`, `norm`,
+    `logsumexp`, `amax`, `amin`, `any` or `all`, count it by `numel()`, and write it back by the same mask:
+    `x[x > 0].sum()`, `x[x > 0] *= 2`.
 
     Raises:
         ValueError: batch sizes that differ, named with their arguments; axes that do not fit arguments or results; a
             name together with `chunk_size`.
+        TypeError: values of examples that Python would have to look at, as `if x > 0` does; what needs the
+            number of elements that a mask selects.
         RuntimeError: random numbers drawn under `randomness="error"`; a tensor from outside that was written with
             values that differ between examples.
 

@@ -35,10 +35,19 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
     """Returns the value of a function at `primals` and its derivative along `tangents`, in one forward pass.
 
     Args:
-        function: takes the primals as positional arguments.
-        primals: a tuple (or list) of arguments.
-        tangents: the same structure, the direction.
+        function: takes the primals as positional arguments; returns a tensor, or a tree of them.
+        primals: a tuple (or list) with one entry per argument: floating point tensors, or trees of them.
+        tangents: the direction: a tuple of the same structure, shapes and dtypes.
         has_aux: whether the function returns auxiliary data, which comes back as a third result.
+
+    Returns:
+        `(value, tangent)`, both of the structure that the function returns, or `(value, tangent, aux)` with
+        `has_aux`.
+
+    Raises:
+        TypeError: for primals that are no tuple, or not floating point.
+        ValueError: for tangents of another structure.
+        ShapeError: for tangents of other shapes or dtypes.
 
     Example:
         >>> wg.jvp(lambda x: x**2, (wg.tensor(3.0),), (wg.tensor(1.0),))

@@ -57,9 +57,14 @@ def jacrev(
         chunk_size: at most so many rows at once, at least 1, to save memory.
 
     Returns:
-        For an output of shape `o` and an argument of shape `i`, a tensor of shape `o + i`, in a tree of the output's
-        structure with one of the argument's structure at each leaf. Complex outputs of real arguments have complex
-        derivatives; complex arguments are taken for those of holomorphic functions.
+        A function with the same arguments. For an output of shape `o` and an argument of shape `i` it returns
+        a tensor of shape `o + i`, in a tree of the output's structure with one of the argument's structure at
+        each leaf. Complex outputs of real arguments have complex derivatives; complex arguments are taken for
+        those of holomorphic functions.
+
+    Raises:
+        TypeError: for arguments to differentiate that are not floating point.
+        ValueError: for a `chunk_size` below 1, and for `argnums` that name no argument.
 
     Example:
         >>> wg.jacrev(lambda x: x**2)(wg.tensor([1.0, 2.0]))
@@ -119,7 +124,20 @@ def jacfwd(
     """Returns a function that returns the Jacobian, column by column in one batched forward pass: best for
     few inputs.
 
-    Arguments and result are those of `jacrev`.
+    Args:
+        function: of trees of tensors.
+        argnums: position of the argument to differentiate, or several.
+        has_aux: whether the function returns auxiliary data; then the result is `(jacobian, aux)`.
+        chunk_size: at most so many columns at once, at least 1, to save memory.
+
+    Returns:
+        A function with the same arguments. For an output of shape `o` and an argument of shape `i` it returns
+        a tensor of shape `o + i`, in a tree of the output's structure with one of the argument's structure at
+        each leaf.
+
+    Raises:
+        TypeError: for arguments to differentiate that are not floating point.
+        ValueError: for a `chunk_size` below 1, and for `argnums` that name no argument.
 
     Example:
         >>> wg.jacfwd(lambda x: x.sin())(wg.zeros(2))
@@ -165,6 +183,15 @@ def hessian(function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = Fa
     """Returns a function that returns the matrix of second derivatives of a scalar function: `jacfwd` of
     `jacrev`.
 
+    Args:
+        function: returns a scalar tensor, or with `has_aux` a pair of one and any other data.
+        argnums: position of the argument to differentiate, or several of them.
+        has_aux: whether the function returns auxiliary data; then the result is `(hessian, aux)`.
+
+    Returns:
+        A function with the same arguments. For an argument of shape `i` it returns a tensor of shape `i + i`;
+        for a tree, a tree of its structure with another one at each leaf.
+
     Example:
         >>> wg.hessian(lambda x: (x**3).sum())(wg.tensor([1.0, 2.0]))
         tensor([[ 6.,  0.],
@@ -177,12 +204,17 @@ def hvp(function: Function, primals: Any, tangents: Any) -> Any:
     """Returns the Hessian of a scalar function times a vector, without the matrix: forward over reverse.
 
     Args:
-        function: of the primals, which returns a scalar.
-        primals: a tuple of arguments.
-        tangents: the vector, of the same structure.
+        function: takes the primals as positional arguments, and returns a scalar tensor.
+        primals: a tuple with one entry per argument; of a single argument the tuple may be left out.
+        tangents: the vector, of the same structure, shapes and dtypes.
 
     Returns:
-        `(value, product)`; the product has the structure of the primals (without the tuple, for one argument).
+        `(value, product)`: the value of the function, and the Hessian times the vector, of the structure of
+        the primals (without the tuple, for one argument).
+
+    Raises:
+        TypeError: for a result that is no scalar, and for primals that are not floating point.
+        ValueError: for tangents of another structure.
 
     Example:
         >>> wg.hvp(lambda x: (x**3).sum(), (wg.tensor([1.0, 2.0]),), (wg.tensor([1.0, 0.0]),))[1]

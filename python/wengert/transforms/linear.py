@@ -85,7 +85,7 @@ def linear_transpose(function: Function, *primals: Any, check: bool = True) -> F
         function: linear in all its arguments together.
         primals: tensors, or trees of them, of the shapes and dtypes of its arguments; their values do not matter.
         check: test that the function is linear, by its value at zero and identities at a fixed point, which
-            costs four more calls of it. Inside other transforms, where values cannot be seen, nothing is
+            costs three more calls of it. Inside other transforms, where values cannot be seen, nothing is
             tested; nor is what `linearize` returned.
 
     Returns:
@@ -94,7 +94,8 @@ def linear_transpose(function: Function, *primals: Any, check: bool = True) -> F
 
     Raises:
         TypeError: for arguments that are not floating point; for a real cotangent of a complex output.
-        ValueError: for a function that is not linear, or cotangents of other shapes.
+        ValueError: for a function that is not linear, and for cotangents of another structure.
+        ShapeError: for cotangents of other shapes.
 
     Example:
         >>> transpose = wg.linear_transpose(lambda x: 2 * x[1:] - x[:-1], wg.zeros(3))

@@ -36,16 +36,19 @@ def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = Fal
     """Returns a function that returns the value of a scalar function and its gradient.
 
     Args:
-        function: returns a scalar tensor, or with `has_aux` a pair of one and any other data.
+        function: returns a scalar tensor of shape (), or with `has_aux` a pair of one and any other data.
         argnums: position of the argument to differentiate, or several of them.
         has_aux: whether the function returns auxiliary data, which comes back beside the value.
 
     Returns:
-        A function with the same arguments that returns `(value, gradient)`, or `((value, aux), gradient)`. The gradient
-        has the structure of the argument, or is a tuple of such for several `argnums`.
+        A function with the same arguments that returns `(value, gradient)`, or with `has_aux` `((value, aux),
+        gradient)`. The gradient has the structure, shapes and dtypes of the argument; for several `argnums`
+        it is a tuple of such.
 
     Raises:
-        TypeError: for a result that is no scalar (use `jacrev`), for integer arguments.
+        TypeError: when that function is called, for a result that is no scalar (use `jacrev`), and for an
+            argument to differentiate that is not floating point.
+        ValueError: for `argnums` that name no argument, or one twice.
 
     Example:
         >>> wg.value_and_grad(lambda x: (x * x).sum())(wg.tensor([1.0, 2.0]))
@@ -101,14 +104,28 @@ def grad(
 @overload
 def grad(function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]: ...
 def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
-    """Returns a function that returns the gradient of a scalar function, with the arguments of
-    `value_and_grad`.
+    """Returns a function that returns the gradient of a scalar function.
 
-    With `has_aux` it returns `(gradient, aux)`.
+    Args:
+        function: returns a scalar tensor of shape (), or with `has_aux` a pair of one and any other data.
+        argnums: position of the argument to differentiate, or several of them.
+        has_aux: whether the function returns auxiliary data, which comes back beside the gradient.
+
+    Returns:
+        A function with the same arguments that returns the gradient, or with `has_aux` `(gradient, aux)`. The
+        gradient has the structure, shapes and dtypes of the argument; for several `argnums` it is a tuple of
+        such.
+
+    Raises:
+        TypeError: when that function is called, for a result that is no scalar (use `jacrev`), and for an
+            argument to differentiate that is not floating point.
+        ValueError: for `argnums` that name no argument, or one twice.
 
     Example:
         >>> wg.grad(wg.grad(lambda x: x**3))(wg.tensor(2.0))
         tensor(12.)
+        >>> wg.grad(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0)
+        (tensor(3.), tensor(2.))
     """
     check_function(function, "grad")
     both = value_and_grad(function, argnums, has_aux)
@@ -157,12 +174,18 @@ def vjp(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Returns the value of a function at a point, and its pullback: from cotangents of the output to those of
     the inputs.
 
+    Args:
+        function: takes the primals as positional arguments; returns a tensor, or a tree of them.
+        primals: floating point tensors, or trees of them: the point.
+        has_aux: whether the function returns auxiliary data, which comes back as a third result.
+
     Returns:
-        `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback takes one cotangent per output,
-        of its shape, which is converted to its dtype, and returns a tuple: one entry per argument; it can be called
-        any number of times, and inside other transforms. It is a container of the primals (`wengert.tree`):
-        kept as a residual of a custom function, or returned from a transform, it has derivatives;
-        the function runs again then.
+        `(output, pullback)`, or `(output, pullback, aux)` with `has_aux`. The pullback takes one cotangent
+        per output, of the shape of the output; it is converted to the dtype of the output. It returns a tuple
+        with one entry per argument, of the structure, shapes and dtypes of the argument. It can be called any
+        number of times, and inside other transforms. It is a container of the primals (`wengert.tree`): kept
+        as a residual of a custom function, or returned from a transform, it has derivatives; the function
+        runs again then.
 
     Raises:
         TypeError: for integer arguments; from the pullback, for a complex cotangent of a real output.

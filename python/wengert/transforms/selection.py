@@ -186,7 +186,7 @@ class Selection:
         return self
 
     def _by(self, key: Any) -> Tensor:
-        """Where a selection of truth values by the same mask holds."""
+        """Where a selection of bools by the same mask is True."""
         if not isinstance(key, Selection) or key.key is not self.key or key.dtype != _core.bool:
             raise _shapeless("indexing")
         return key.values.logical_and(self.mask)

@@ -2,7 +2,7 @@
 backward comes to it (Chen et al. 2016, "Training deep nets with sublinear memory cost").
 
 A checkpoint saves its arguments alone. The second run sees the same random numbers, autocast region and
-recording mode, and stops mattering once backward has what it needs. It works with closed-over parameters,
+recording mode, and what it saves is freed once backward has used it. It works with closed-over parameters,
 keyword arguments, nested checkpoints, hooks, higher derivatives, and inside every transform.
 """
 
@@ -33,7 +33,8 @@ def checkpoint(
         function: must do the same both times.
         args: any objects; tensors among them are what the checkpoint saves.
             They must not be written before backward.
-        use_reentrant: only False; there is one kind of checkpoint, and it has no restrictions.
+        use_reentrant: only False. There is one kind of checkpoint, which may be used inside other
+            checkpoints, in every transform, and in second derivatives.
         context_fn: gives two contexts, one around the first run and one around each later one.
         determinism_check: `"default"`, or `"none"`, which is accepted; what is saved is always compared.
         debug, early_stop: accepted; errors always say which operations differ, and a second run goes to its
@@ -41,13 +42,19 @@ def checkpoint(
         preserve_rng_state: accepted; random numbers are always the same in the second run.
         kwargs: passed on.
 
+    Returns:
+        What the function returns.
+
     Raises:
         CheckpointError: in backward, if the second run saves something else than the first, or if a tensor
             among the arguments (in lists, tuples and dictionaries too) was written since the function began.
+        ValueError: for `use_reentrant=True`, and for another `determinism_check`.
 
     Example:
-        >>> x = wg.ones(3, requires_grad=True)
+        >>> x = wg.zeros(3, requires_grad=True)
         >>> wg.utils.checkpoint.checkpoint(lambda x: x.exp().sin(), x).sum().backward()
+        >>> x.grad
+        tensor([0.5403, 0.5403, 0.5403])
     """
     if use_reentrant:
         raise ValueError(
@@ -64,11 +71,16 @@ def checkpoint(
 
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Returns a context whose checkpoints may end a second run as soon as it has saved what backward needs,
-    or not.
+    """Returns a context that changes nothing; it exists so that programs written for PyTorch run.
 
-    Accepted, as `early_stop` of `checkpoint` is: a second run goes to its end, which allows both, and which
-    notices where it saves more than the first.
+    There, `enable` decides whether a second run may end once it has saved what backward needs. Here it always
+    goes to its end, so it is noticed if it saves more than the first.
+
+    Args:
+        enable: True or False.
+
+    Raises:
+        TypeError: for something else.
 
     Example:
         >>> x = wg.ones(2, requires_grad=True)
@@ -108,6 +120,13 @@ def checkpoint_sequential(
         input: the first function's argument.
         use_reentrant: only False.
         kwargs: `preserve_rng_state` is accepted.
+
+    Returns:
+        What the last function returns.
+
+    Raises:
+        ValueError: for a number of segments out of range, and for `use_reentrant=True`.
+        TypeError: for another keyword.
 
     Example:
         >>> model = wg.nn.Sequential(wg.nn.Linear(2, 2), wg.nn.ReLU(), wg.nn.Linear(2, 1))

@@ -1,10 +1,15 @@
 """Layers and losses as functions, under PyTorch's names: `import wengert.nn.functional as F`.
 
-`activation.py`, `layers.py`, `attention.py`, `convolution.py`, `pooling.py`, `extremes.py`, `batch.py`, `dropout.py`,
-`vision.py`, `sampling.py`, `distance.py`, `tables.py`, `loss.py`, `margins.py` and `alignment.py` hold them.
-Fused kernels (softmax, layer norm, cross-entropy) are the core's; everything else is composed of tensor
-operations, so it works in every transform.
+Activations (`relu`, `gelu`, `softmax`, ...), affine maps and embeddings (`linear`, `embedding`, ...),
+convolution and pooling (`conv2d`, `max_pool2d`, ...), normalisation and dropout (`layer_norm`, `batch_norm`,
+`dropout`, ...), attention (`scaled_dot_product_attention`, ...), images (`interpolate`, `grid_sample`, `pad`,
+...), distances and losses (`cross_entropy`, ...). Fused kernels (softmax, layer norm, cross-entropy) are the
+core's; everything else is composed of tensor operations, so it works in every transform.
 """
+
+# `activation.py`, `layers.py`, `attention.py`, `convolution.py`, `pooling.py`, `extremes.py`,
+# `batch.py`, `dropout.py`, `vision.py`, `sampling.py`, `distance.py`, `tables.py`, `loss.py`, `margins.py`
+# and `alignment.py` hold them.
 
 from .activation import (
     celu,

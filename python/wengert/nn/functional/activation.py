@@ -1,4 +1,5 @@
-"""Activation functions. Each takes a floating point tensor of any shape and returns one of the same shape.
+"""Activation functions. Each takes a floating point tensor `input` (x in formulas) of any shape and returns
+one of the same shape.
 
 With `inplace`, and under names that end in `_`, the result is written into the input, which is returned; that
 is recorded as in-place methods of tensors are. Otherwise outputs are always fresh.
@@ -17,7 +18,8 @@ from .in_place import written
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Returns `max(x, 0)`; its derivative at 0 is 0. Saves the output.
+    """Returns `max(x, 0)` of `input`, written into it with `inplace`; its derivative at 0 is 0. Saves the
+    output.
 
     Example:
         >>> wg.nn.functional.relu(wg.tensor([-1.0, 2.0]))
@@ -30,7 +32,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    """Returns `min(max(x, 0), 6)`.
+    """Returns `min(max(x, 0), 6)` of `input`, written into it with `inplace`.
 
     Example:
         >>> wg.nn.functional.relu6(wg.tensor([-1.0, 2.0, 9.0]))
@@ -41,7 +43,8 @@ def relu6(input: Tensor, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    """Returns `x` where positive, else `negative_slope * x` (Maas et al. 2013). Saves the input.
+    """Returns `x` where positive, else `negative_slope * x` (Maas et al. 2013), written into the input with
+    `inplace`. Saves the input.
 
     Example:
         >>> wg.nn.functional.leaky_relu(wg.tensor([-1.0, 2.0]), 0.1)
@@ -55,7 +58,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 @of_tensors
 @in_low
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
-    """Computes leaky ReLU with learned slopes: one, or one per channel (axis 1).
+    """Computes leaky ReLU of `input` with the learned slopes `weight`: one, or one per channel (axis 1).
 
     Example:
         >>> wg.nn.functional.prelu(wg.tensor([-2.0, 3.0]), wg.tensor(0.5))
@@ -76,8 +79,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
 
 @of_tensors
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Returns `x` where positive, else `alpha (exp(x) - 1)` (Clevert et al. 2015).
-    Its derivative at 0 is `alpha`. Saves the input.
+    """Returns `x` where positive, else `alpha (exp(x) - 1)` (Clevert et al. 2015), written into the input
+    with `inplace`. Its derivative at 0 is `alpha`. Saves the input.
 
     Example:
         >>> wg.nn.functional.elu(wg.tensor([-1.0, 2.0]))
@@ -90,7 +93,8 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    """Returns `x` where positive, else `alpha (exp(x / alpha) - 1)` (Barron 2017). Saves the input.
+    """Returns `x` where positive, else `alpha (exp(x / alpha) - 1)` (Barron 2017), written into the input
+    with `inplace`. Saves the input.
 
     Example:
         >>> wg.nn.functional.celu(wg.tensor([-1.0, 2.0]), alpha=2.0)
@@ -105,7 +109,8 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Computes the scaled ELU with the fixed point of Klambauer et al. 2017. Saves the input.
+    """Computes the scaled ELU with the fixed point of Klambauer et al. 2017, written into the input with
+    `inplace`. Saves the input.
 
     Example:
         >>> wg.nn.functional.selu(wg.tensor([-1.0, 1.0]))
@@ -118,7 +123,10 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def gelu(input: Tensor, approximate: str = "none") -> Tensor:
-    """Returns `x Phi(x)` (Hendrycks and Gimpel 2016), exact or by the tanh formula. Saves the input.
+    """Returns `x Phi(x)` with the normal distribution function Phi (Hendrycks and Gimpel 2016). Saves the
+    input.
+
+    It is exact with `approximate="none"`, or `x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2` with "tanh".
 
     Example:
         >>> wg.nn.functional.gelu(wg.tensor([-1.0, 1.0]))
@@ -132,7 +140,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    """Returns `x sigmoid(x)` (Elfwing et al. 2017). Saves the input.
+    """Returns `x sigmoid(x)` (Elfwing et al. 2017), written into the input with `inplace`. Saves the input.
 
     Example:
         >>> wg.nn.functional.silu(wg.tensor([-1.0, 1.0]))
@@ -145,7 +153,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Returns `x tanh(softplus(x))` (Misra 2019). Saves the input.
+    """Returns `x tanh(softplus(x))` (Misra 2019), written into the input with `inplace`. Saves the input.
 
     Example:
         >>> wg.nn.functional.mish(wg.tensor([-1.0, 1.0]))
@@ -157,7 +165,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 @of_tensors
 @rounding_once
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    """Returns the first half along `dim` times the sigmoid of the second (Dauphin et al. 2016).
+    """Returns the first half of `input` along `dim` times the sigmoid of the second (Dauphin et al. 2016).
 
     Example:
         >>> wg.nn.functional.glu(wg.tensor([3.0, 0.0]))
@@ -172,7 +180,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
 
 
 def sigmoid(input: Tensor) -> Tensor:
-    """Returns `1 / (1 + exp(-x))`. Saves the output.
+    """Returns `1 / (1 + exp(-x))` of `input`. Saves the output.
 
     Example:
         >>> wg.nn.functional.sigmoid(wg.tensor([0.0, 2.0]))
@@ -195,7 +203,7 @@ def logsigmoid(input: Tensor) -> Tensor:
 
 
 def tanh(input: Tensor) -> Tensor:
-    """Returns the hyperbolic tangent. Saves the output.
+    """Returns the hyperbolic tangent of `input`. Saves the output.
 
     Example:
         >>> wg.nn.functional.tanh(wg.tensor([0.5, 20.0]))
@@ -242,7 +250,8 @@ def softsign(input: Tensor) -> Tensor:
 
 @of_tensors
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    """Returns `x` clamped to [min_val, max_val]; bounds of integers lose their fractions.
+    """Returns `input` clamped to [min_val, max_val], written into it with `inplace`; bounds of integers lose
+    their fractions.
 
     Example:
         >>> wg.nn.functional.hardtanh(wg.tensor([-2.0, 0.5]))
@@ -259,7 +268,8 @@ def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace
 
 @of_tensors
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    """Returns `clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6. Saves the input.
+    """Returns `clamp(x / 6 + 1/2, 0, 1)`, written into the input with `inplace`; its derivative at -3 and 3
+    is 1/6. Saves the input.
 
     Example:
         >>> wg.nn.functional.hardsigmoid(wg.tensor([-4.0, 0.0, 1.5]))
@@ -270,7 +280,8 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 
 @of_tensors
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    """Returns `x hardsigmoid(x)` (Howard et al. 2019). Saves the input.
+    """Returns `x hardsigmoid(x)` (Howard et al. 2019), written into the input with `inplace`. Saves the
+    input.
 
     Example:
         >>> wg.nn.functional.hardswish(wg.tensor([-4.0, 1.5]))
@@ -286,7 +297,7 @@ def _above(input: Tensor, threshold: float, value: float) -> Tensor:
 
 @of_tensors
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    """Returns `x` where it exceeds `threshold` (or is NaN), else `value`.
+    """Returns `input` where it exceeds `threshold` (or is NaN), else `value`; written into it with `inplace`.
 
     Example:
         >>> wg.nn.functional.threshold(wg.tensor([0.1, 2.0]), 1.0, -5.0)
@@ -299,7 +310,7 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 @of_tensors
 def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Returns `x` where `|x| > lambd` (or NaN), else 0.
+    """Returns `input` where `|x| > lambd` (or NaN), else 0.
 
     Example:
         >>> wg.nn.functional.hardshrink(wg.tensor([0.3, -2.0]))
@@ -310,7 +321,7 @@ def hardshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
 
 @of_tensors
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
-    """Returns `x` moved towards 0 by `lambd`, and 0 within it: the proximal map of `lambd |x|`.
+    """Returns `input` moved towards 0 by `lambd`, and 0 within it: the proximal map of `lambd |x|`.
 
     Example:
         >>> wg.nn.functional.softshrink(wg.tensor([0.3, -2.0]))
@@ -329,8 +340,8 @@ def rrelu(
     training: bool = False,
     inplace: bool = False,
 ) -> Tensor:
-    """Returns `x` where positive, else `slope * x`, with a slope drawn from `[lower, upper)` for each element in
-    training, and their mean otherwise (Xu et al. 2015).
+    """Returns `input` where positive, else `slope * x`, with a slope drawn from `[lower, upper)` for each
+    element in `training`, and their mean otherwise (Xu et al. 2015); written into it with `inplace`.
 
     Example:
         >>> wg.nn.functional.rrelu(wg.tensor([-1.0, 2.0]), 0.25, 0.25)
@@ -384,7 +395,10 @@ def gumbel_softmax(
 
 
 def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """Returns `exp(x) / sum exp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output.
+    """Returns `exp(x) / sum exp(x)` of `input` along `dim` (the last axis if None), in one fused pass. Saves
+    the output.
+
+    With `dtype` the input is converted to it first.
 
     Example:
         >>> wg.nn.functional.softmax(wg.tensor([0.0, 0.0]), dim=0)
@@ -398,7 +412,7 @@ def softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 @of_tensors
 @in_floats
 def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """Returns the softmax of `-x`.
+    """Returns the softmax of `-input` along `dim`, with the `dtype` of `softmax`.
 
     Example:
         >>> wg.nn.functional.softmin(wg.tensor([0.0, 1.0]), dim=0)
@@ -408,7 +422,10 @@ def softmin(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
 
 
 def log_softmax(input: Tensor, dim: int | None = None, dtype: Any = None) -> Tensor:
-    """Returns `x - logsumexp(x)` along `dim` (the last axis if None), in one fused pass. Saves the output.
+    """Returns `x - logsumexp(x)` of `input` along `dim` (the last axis if None), in one fused pass. Saves the
+    output.
+
+    With `dtype` the input is converted to it first.
 
     Example:
         >>> wg.nn.functional.log_softmax(wg.tensor([0.0, 1000.0]), dim=0)
@@ -441,7 +458,8 @@ def _in_place(function: Any) -> Any:
 
     method.__name__ = method.__qualname__ = f"{function.__name__}_"
     method.__signature__ = signature.replace(parameters=settings)  # type: ignore[attr-defined]
-    method.__doc__ = f"Computes `{function.__name__}` in place and returns the input."
+    names = ", ".join(f"`{setting.name}`" for setting in settings)
+    method.__doc__ = f"Computes `{function.__name__}` in place, with its {names}, and returns the input."
     return method
 
 

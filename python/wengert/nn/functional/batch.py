@@ -28,8 +28,8 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalises each channel (axis 1) to zero mean and unit variance, then `* weight + bias` (Ioffe and Szegedy
-    2015).
+    """Normalises each channel (axis 1) to zero mean and unit variance, then `* weight + bias` (Ioffe and
+    Szegedy 2015).
 
     Args:
         input: `(n, c, ..)`.
@@ -151,9 +151,11 @@ def instance_norm(
 def local_response_norm(
     input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Tensor:
-    """Returns `x / (k + alpha m)^beta`, where m is the mean of the squares of `size` neighbouring channels (axis 1).
+    """Returns `x / (k + alpha m)^beta`, where m is the mean of the squares of `size` neighbouring channels
+    (axis 1).
 
-    Channels beyond the first and last count as zeros (Krizhevsky et al. 2012).
+    x is the `input` `(n, channels, ..)`. Channels beyond the first and last count as zeros (Krizhevsky et al.
+    2012).
 
     Raises:
         ShapeError: for an input without a spatial axis.

@@ -74,7 +74,11 @@ def conv2d(
     dilation: Size = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Computes `conv1d` over two spatial axes: `(n, groups * c, height, width)` with a weight of `(o, c, *window)`.
+    """Computes `conv1d` over two spatial axes: `(n, groups * c, height, width)` with a weight of
+    `(o, c, *window)`.
+
+    `input`, `weight`, `bias` and `groups` are as there; `stride`, `padding` and `dilation` are one number for
+    both axes or a pair (height, width).
 
     Example:
         >>> wg.nn.functional.conv2d(wg.ones(1, 3, 8, 8), wg.ones(16, 3, 3, 3), stride=2).shape
@@ -93,8 +97,11 @@ def conv3d(
     dilation: Size = 1,
     groups: int = 1,
 ) -> Tensor:
-    """Computes `conv1d` over three spatial axes: `(n, groups * c, depth, height, width)` with a weight of `(o, c,
-    *window)`.
+    """Computes `conv1d` over three spatial axes: `(n, groups * c, depth, height, width)` with a weight of
+    `(o, c, *window)`.
+
+    `input`, `weight`, `bias` and `groups` are as there; `stride`, `padding` and `dilation` are one number for
+    all axes or three (depth, height, width).
 
     Example:
         >>> wg.nn.functional.conv3d(wg.ones(1, 1, 4, 4, 4), wg.ones(2, 1, 3, 3, 3)).shape
@@ -153,7 +160,11 @@ def conv_transpose2d(
     groups: int = 1,
     dilation: Size = 1,
 ) -> Tensor:
-    """Computes `conv_transpose1d` over two spatial axes.
+    """Computes `conv_transpose1d` over two spatial axes: `(n, groups * o, height, width)`, weight
+    `(groups * o, c, *window)`.
+
+    `input`, `weight`, `bias` and `groups` are as there; `stride`, `padding`, `output_padding` and `dilation`
+    are one number or a pair (height, width).
 
     Example:
         >>> wg.nn.functional.conv_transpose2d(wg.ones(1, 3, 4, 4), wg.ones(3, 2, 2, 2), stride=2).shape
@@ -173,7 +184,10 @@ def conv_transpose3d(
     groups: int = 1,
     dilation: Size = 1,
 ) -> Tensor:
-    """Computes `conv_transpose1d` over three spatial axes.
+    """Computes `conv_transpose1d` over three spatial axes: `(n, groups * o, depth, height, width)`.
+
+    `input`, `weight`, `bias` and `groups` are as there; `stride`, `padding`, `output_padding` and `dilation`
+    are one number or three (depth, height, width).
 
     Example:
         >>> wg.nn.functional.conv_transpose3d(wg.ones(1, 1, 2, 2, 2), wg.ones(1, 1, 2, 2, 2)).shape
@@ -215,6 +229,13 @@ def unfold(
 
     Saves nothing; VJP: `fold`.
 
+    Args:
+        input: `(n, c, height, width)` or `(c, height, width)`.
+        kernel_size: the size of a window; this and what follows are one number or a pair (height, width).
+        dilation: steps between elements of a window.
+        padding: zeros around the input.
+        stride: steps between windows.
+
     Example:
         >>> wg.nn.functional.unfold(wg.ones(1, 3, 4, 4), 2).shape
         (1, 12, 9)
@@ -231,9 +252,12 @@ def fold(
     padding: Size = 0,
     stride: Size = 1,
 ) -> Tensor:
-    """Computes the transpose of `unfold`: columns `(n, c * elements, windows)` added up in `(n, c, *output_size)`.
+    """Computes the transpose of `unfold`: columns `(n, c * elements, windows)` added up in
+    `(n, c, *output_size)`.
 
-    Saves nothing; VJP: `unfold`.
+    `input` holds the columns, n may be missing; `output_size` is the height and width of the result;
+    `kernel_size`, `dilation`, `padding` and `stride` are those of the `unfold` that this transposes. Saves
+    nothing; VJP: `unfold`.
 
     Example:
         >>> wg.nn.functional.fold(wg.ones(1, 4, 1), (2, 2), 2)

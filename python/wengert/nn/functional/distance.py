@@ -58,7 +58,8 @@ def cdist(
 @in_floats
 @in_float32
 def pdist(input: Tensor, p: float = 2.0) -> Tensor:
-    """Returns the `p`-norm distances of all pairs of rows of a matrix, row by row of the upper triangle.
+    """Returns the `p`-norm distances of all pairs of rows of a matrix `input`, row by row of the upper
+    triangle.
 
     Example:
         >>> wg.nn.functional.pdist(wg.tensor([[0.0, 0.0], [3.0, 4.0]]))

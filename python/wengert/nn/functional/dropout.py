@@ -58,8 +58,10 @@ def _dropped(
 
 @of_tensors
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Zeroes whole channels of `(N, C, L)` or `(C, L)` with probability `p`, and divides the others by `1 - p`
-    (Tompson et al. 2015).
+    """Zeroes whole channels of `input`, `(N, C, L)` or `(C, L)`, with probability `p`, and divides the others
+    by `1 - p` (Tompson et al. 2015).
+
+    Returns the input unless `training`; with `inplace` the result is written into it.
 
     Raises:
         ShapeError: for another number of axes.
@@ -78,8 +80,8 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @of_tensors
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Applies `dropout1d` to `(N, C, H, W)`. Three axes are `(N, C, L)`, as in PyTorch; two, `(N, C)`,
-    and more warn.
+    """Applies `dropout1d` to `input` `(N, C, H, W)`, with its `p`, `training` and `inplace`. Three axes are
+    `(N, C, L)`, as in PyTorch; two, `(N, C)`, and more warn.
 
     Example:
         >>> wg.nn.functional.dropout2d(wg.ones(1, 2, 2), training=False)
@@ -92,7 +94,8 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
 
 @of_tensors
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Applies `dropout1d` to `(N, C, D, H, W)` or `(C, D, H, W)`; of another number of axes it warns.
+    """Applies `dropout1d` to `input` `(N, C, D, H, W)` or `(C, D, H, W)`, with its `p`, `training` and
+    `inplace`; of another number of axes it warns.
 
     Example:
         >>> wg.nn.functional.dropout3d(wg.ones(1, 1, 2, 2), training=False)
@@ -118,7 +121,8 @@ def _alpha(input: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Sets elements to the lowest value of SELU with probability `p`, and rescales (Klambauer et al. 2017).
 
-    An input of mean 0 and variance 1 keeps them.
+    An `input` of mean 0 and variance 1 keeps them. Returns the input unless `training`; with `inplace` the
+    result is written into it.
 
     Example:
         >>> wg.alpha_dropout(wg.ones(3), 0.5, False)
@@ -132,7 +136,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 def feature_alpha_dropout(
     input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
 ) -> Tensor:
-    """Applies `alpha_dropout` to whole channels (axis 1).
+    """Applies `alpha_dropout` to whole channels (axis 1) of `input`, with its `p`, `training` and `inplace`.
 
     Example:
         >>> wg.feature_alpha_dropout(wg.ones(1, 2), 0.5, False)

@@ -113,7 +113,8 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
 
 @of_tensors
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Returns `adaptive_max_pool1d` over two spatial axes.
+    """Returns `adaptive_max_pool1d` over two spatial axes of `input`, with its `return_indices`;
+    `output_size` is one number or a pair.
 
     Example:
         >>> wg.nn.functional.adaptive_max_pool2d(wg.arange(16.0).reshape(1, 4, 4), 2)
@@ -125,7 +126,8 @@ def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = 
 
 @of_tensors
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    """Returns `adaptive_max_pool1d` over three spatial axes.
+    """Returns `adaptive_max_pool1d` over three spatial axes of `input`, with its `return_indices`;
+    `output_size` is one number or three.
 
     Example:
         >>> wg.nn.functional.adaptive_max_pool3d(wg.ones(1, 4, 4, 4), 2).shape
@@ -242,8 +244,10 @@ def fractional_max_pool3d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Returns `fractional_max_pool2d` over three spatial axes; the random numbers are those of depth, height and
-    width.
+    """Returns `fractional_max_pool2d` over three spatial axes of `input` `(n, c, depth, height, width)`.
+
+    `kernel_size`, `output_size`, `output_ratio` and `return_indices` are as there, one number or three;
+    `_random_samples` `(n, c, 3)` has the numbers of depth, height and width.
 
     Example:
         >>> wg.nn.functional.fractional_max_pool3d(wg.ones(1, 1, 5, 5, 5), 2, output_size=3).shape
@@ -328,8 +332,10 @@ def max_unpool2d(
 ) -> Tensor:
     """Returns `max_unpool1d` over two spatial axes.
 
+    `input`, `indices`, `kernel_size`, `stride`, `padding` and `output_size` are as there, numbers or pairs.
+
     Example:
-        >>> values, places = wg.nn.functional.max_pool2d(wg.arange(4.0).reshape(1, 2, 2), 2, return_indices=True)
+        >>> values, places = wg.nn.functional.max_pool2d(wg.arange(4.0).view(1, 2, 2), 2, return_indices=True)
         >>> wg.nn.functional.max_unpool2d(values, places, 2)
         tensor([[[0., 0.],
                  [0., 3.]]])
@@ -347,6 +353,9 @@ def max_unpool3d(
     output_size: Any = None,
 ) -> Tensor:
     """Returns `max_unpool1d` over three spatial axes.
+
+    `input`, `indices`, `kernel_size`, `stride`, `padding` and `output_size` are as there, one number or
+    three.
 
     Example:
         >>> values, places = wg.nn.functional.max_pool3d(wg.ones(1, 2, 2, 2), 2, return_indices=True)

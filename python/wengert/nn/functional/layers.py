@@ -42,8 +42,10 @@ def linear(
 @of_tensors
 @in_widest
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Returns `x1' W_k x2 + b_k` for each output k; `(..., in1)`, `(..., in2)`, `(out, in1, in2)` give `(...,
-    out)`.
+    """Returns `x1' W_k x2 + b_k` for each output k.
+
+    `input1` `(..., in1)`, `input2` `(..., in2)`, `weight` `(out, in1, in2)` and `bias` `(out,)` or None give
+    `(..., out)`.
 
     Example:
         >>> wg.nn.functional.bilinear(wg.ones(2), wg.ones(3), wg.ones(1, 2, 3))
@@ -128,10 +130,11 @@ def layer_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalises to zero mean and unit variance over the trailing axes `normalized_shape`, then `* weight + bias` (Ba
-    et al. 2016). The dtype is that of the input.
+    """Normalises to zero mean and unit variance over the trailing axes `normalized_shape`, then
+    `* weight + bias` (Ba et al. 2016). The dtype is that of the input.
 
-    One fused pass; saves the input and one mean and inverse deviation per row.
+    `weight` and `bias` have that shape; `eps` is added to the variance. One fused pass; saves the input and
+    one mean and inverse deviation per row.
 
     Example:
         >>> wg.nn.functional.layer_norm(wg.tensor([1.0, 3.0]), (2,))
@@ -144,9 +147,10 @@ def layer_norm(
 def rms_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
-    """Returns `x / sqrt(mean(x^2) + eps)` over the trailing axes, then `* weight` (Zhang and Sennrich 2019).
+    """Returns `x / sqrt(mean(x^2) + eps)` over the trailing axes `normalized_shape`, then `* weight` (Zhang
+    and Sennrich 2019).
 
-    The dtype is that of the input.
+    `eps` is the machine epsilon of the input's dtype if None. The dtype is that of the input.
 
     Example:
         >>> wg.nn.functional.rms_norm(wg.tensor([3.0, 3.0]), (2,))
@@ -177,8 +181,9 @@ def group_norm(
     bias: Tensor | None = None,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Computes the layer norm over each of `num_groups` groups of channels (axis 1), then one weight and bias per
-    channel. The dtype is that of the input.
+    """Computes the layer norm over each of `num_groups` groups of channels (axis 1), then `* weight + bias`.
+
+    Both are `(channels,)` or None; `eps` is added to the variance. The dtype is that of the input.
 
     Example:
         >>> wg.nn.functional.group_norm(wg.ones(1, 4, 2), 2).shape
@@ -205,7 +210,7 @@ def group_norm(
 @in_floats
 @in_float32
 def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
-    """Returns `x / max(norm_p(x), eps)` along `dim`.
+    """Returns `input / max(norm, eps)` with its `p`-norm along `dim`.
 
     Example:
         >>> wg.nn.functional.normalize(wg.tensor([3.0, 4.0]), dim=0)
@@ -248,7 +253,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def pairwise_distance(
     x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
 ) -> Tensor:
-    """Returns the p-norm of `x1 - x2 + eps` along the last axis.
+    """Returns the `p`-norm of `x1 - x2 + eps` along the last axis, which `keepdim` keeps with length 1.
 
     Example:
         >>> wg.nn.functional.pairwise_distance(wg.tensor([0.0, 0.0]), wg.tensor([3.0, 4.0]))

@@ -1,4 +1,8 @@
-"""Losses as functions. `reduction` is "mean", "sum" or "none" everywhere."""
+"""Losses as functions, of an `input` x and a `target` t.
+
+`reduction` is "mean" (over all elements, unless a function says otherwise), "sum" or "none", which returns a
+loss for each element, everywhere.
+"""
 
 import math
 from collections.abc import Callable
@@ -76,10 +80,10 @@ def cross_entropy(
 
     Args:
         input: logits `(N, C)`, `(C,)` or `(N, C, d...)`.
-        target: class indices `(N,)`, `()` or `(N, d...)`, integers; or probabilities shaped as the
-            logits.
-        weight: `(C,)`, one per class; the mean is weighted by them.
-        ignore_index: rows with this target count nothing.
+        target: class indices `(N,)`, `()` or `(N, d...)`, integers; or probabilities shaped as the logits.
+        weight: `(C,)`, a factor per class; the mean over class indices is divided by the sum of their
+            factors.
+        ignore_index: targets of this index count nothing, neither in the sum nor in the mean.
         reduction: "mean", "sum" or "none".
         label_smoothing: the share of the target spread evenly over the classes (Szegedy et al. 2015).
 
@@ -114,7 +118,8 @@ def nll_loss(
     ignore_index: int = -100,
     reduction: str = "mean",
 ) -> Tensor:
-    """Returns `-x[target]` of log-probabilities; shapes and errors as in `cross_entropy`.
+    """Returns `-x[target]` of log-probabilities `input`; shapes, `weight`, `ignore_index`, `reduction` and
+    errors as in `cross_entropy`.
 
     Example:
         >>> wg.nn.functional.nll_loss(wg.tensor([[-0.5, -1.0]]), wg.tensor([1]))
@@ -142,6 +147,10 @@ def binary_cross_entropy_with_logits(
 ) -> Tensor:
     """Returns `max(x, 0) - x t + log(1 + exp(-|x|))`, stable for any logit; shapes must be equal.
 
+    x is the `input`, t the `target`, from 0 to 1. `weight` is a factor for each loss, `pos_weight` one for
+    the part of positive targets, `-t log(sigmoid(x))`; both broadcast. `reduction` is "mean", "sum" or
+    "none".
+
     Example:
         >>> wg.nn.functional.binary_cross_entropy_with_logits(wg.tensor([0.0]), wg.tensor([1.0]))
         tensor(0.6931)
@@ -155,10 +164,12 @@ def binary_cross_entropy_with_logits(
 def binary_cross_entropy(
     input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
-    """Returns `-t log p - (1 - t) log(1 - p)` of probabilities; logarithms are cut off at -100, as in PyTorch.
+    """Returns `-t log p - (1 - t) log(1 - p)` of probabilities; logarithms are cut off at -100, as in
+    PyTorch.
 
-    Where one is cut off, its slope is 1e12, so that a probability of exactly 0 or 1 that is wrong still moves; in
-    float16 that may be infinite.
+    p is the `input`, t the `target`, of one shape; `weight`, which broadcasts to it, multiplies the losses;
+    `reduction` is "mean", "sum" or "none". Where a logarithm is cut off, its slope is 1e12, so that a
+    probability of exactly 0 or 1 that is wrong still moves; in float16 that may be infinite.
 
     Raises:
         ShapeError: the shapes differ.
@@ -194,7 +205,10 @@ def _bounded_log(x: Tensor, log: Callable[[Tensor], Tensor]) -> Tensor:
 @in_floats
 @in_float32
 def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: bool = False) -> Tensor:
-    """Returns `t (log t - x)` of log-probabilities x; "batchmean" divides the sum by the first axis, as the
+    """Returns `t (log t - x)` of log-probabilities `input` x and probabilities `target` t, with `log_target`
+    their logarithms.
+
+    `reduction` is "mean", "sum", "none", or "batchmean", which divides the sum by the first axis, as the
     mathematics does.
 
     Example:
@@ -216,9 +230,10 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
 @of_tensors
 @in_float32
 def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """Returns `(x - t)^2`, with `weight` times a factor per element, by whose sum the mean is divided.
+    """Returns `(x - t)^2` of `input` x and `target` t, with `weight` times a factor per element, by whose sum
+    the mean is divided.
 
-    Warns where the shapes only match by broadcasting.
+    `reduction` is "mean", "sum" or "none". Warns where the shapes only match by broadcasting.
 
     Example:
         >>> wg.nn.functional.mse_loss(wg.tensor([1.0, 2.0]), wg.tensor([1.0, 4.0]))
@@ -235,10 +250,10 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
 @of_tensors
 @in_float32
 def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
-    """Returns `|x - t|`; its derivative at 0 is 0. With `weight` times a factor per element, by whose sum the mean is
-    divided.
+    """Returns `|x - t|` of `input` x and `target` t; its derivative at 0 is 0. With `weight` times a factor
+    per element, by whose sum the mean is divided.
 
-    Warns where the shapes only match by broadcasting.
+    `reduction` is "mean", "sum" or "none". Warns where the shapes only match by broadcasting.
 
     Example:
         >>> wg.nn.functional.l1_loss(wg.tensor([1.0, 2.0]), wg.tensor([1.0, 4.0]))
@@ -265,8 +280,11 @@ def huber_loss(
     delta: float = 1.0,
     weight: Tensor | None = None,
 ) -> Tensor:
-    """Returns `d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964), with `weight` times a
-    factor per element. The mean is divided by the number of elements all the same, as in PyTorch.
+    """Returns `d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` with `d = input - target` (Huber
+    1964), with `weight` times a factor per element.
+
+    `reduction` is "mean", "sum" or "none"; the mean is divided by the number of elements also with weights,
+    as in PyTorch.
 
     Example:
         >>> wg.nn.functional.huber_loss(wg.tensor([0.5, 3.0]), wg.tensor([0.0, 0.0]), reduction="none")
@@ -286,7 +304,10 @@ def huber_loss(
 @of_tensors
 @in_float32
 def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
-    """Returns the Huber loss divided by `beta`; the absolute error for `beta = 0`.
+    """Returns the Huber loss of `input` and `target` divided by `beta`; the absolute error for `beta = 0`.
+
+    With `d = input - target` it is `d^2 / (2 beta)` where `|d| < beta`, else `|d| - beta / 2`. `reduction` is
+    "mean", "sum" or "none".
 
     Example:
         >>> wg.nn.functional.smooth_l1_loss(wg.tensor([0.5, 3.0]), wg.tensor([0.0, 0.0]), reduction="none")
@@ -312,8 +333,11 @@ def poisson_nll_loss(
     eps: float = 1e-8,
     reduction: str = "mean",
 ) -> Tensor:
-    """Returns `exp(x) - t x` of log-rates, or `x - t log(x + eps)` of rates; `full` adds Stirling's term for t >
-    1.
+    """Returns `exp(x) - t x` of log-rates `input` x and counts `target` t, or without `log_input`
+    `x - t log(x + eps)` of rates.
+
+    `full` adds Stirling's term `t log t - t + log(2 pi t) / 2` for t > 1; `reduction` is "mean", "sum" or
+    "none".
 
     Example:
         >>> wg.nn.functional.poisson_nll_loss(wg.tensor([0.0]), wg.tensor([2.0]))
@@ -342,10 +366,13 @@ def gaussian_nll_loss(
     """Returns `(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`; the bound passes gradients on.
 
     Args:
-        input: means, of any shape.
-        target: of a shape that broadcasts with it.
-        var: variances of the shape of `input`, of that shape without its last axis,
-            or with any axes of length 1; or one number for all.
+        input: means x, of any shape.
+        target: values t, of a shape that broadcasts with it.
+        var: variances of the shape of `input`, of that shape without its last axis, or with any axes of
+            length 1; or one number for all.
+        full: add the constant `log(2 pi) / 2`.
+        eps: the least variance.
+        reduction: "mean", "sum" or "none".
 
     Raises:
         ShapeError: another shape of `var`.
@@ -379,8 +406,10 @@ def gaussian_nll_loss(
 def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
 ) -> Tensor:
-    """Returns `x` where the target is 1, `max(0, margin - x)` where it is -1;
-    for any other target the sum of both.
+    """Returns `input` where the `target` is 1, `max(0, margin - input)` where it is -1; for any other target
+    the sum of both.
+
+    `reduction` is "mean", "sum" or "none".
 
     Example:
         >>> wg.nn.functional.hinge_embedding_loss(wg.tensor([0.25, 0.25]), wg.tensor([1.0, -1.0]), reduction="none")
@@ -396,7 +425,9 @@ def hinge_embedding_loss(
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """Returns `max(0, margin - t (x1 - x2))` for targets 1 and -1; the three have as many axes.
+    """Returns `max(0, margin - target (input1 - input2))` for targets 1 (the first ranks higher) and -1.
+
+    The three have as many axes. `reduction` is "mean", "sum" or "none".
 
     Example:
         >>> wg.nn.functional.margin_ranking_loss(wg.tensor([1.0]), wg.tensor([3.0]), wg.tensor([1.0]))
@@ -411,7 +442,7 @@ def margin_ranking_loss(
 @in_floats
 @in_float32
 def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Returns `log(1 + exp(-t x))` for targets 1 and -1.
+    """Returns `log(1 + exp(-target * input))` for targets 1 and -1; `reduction` is "mean", "sum" or "none".
 
     Example:
         >>> wg.nn.functional.soft_margin_loss(wg.tensor([0.0]), wg.tensor([1.0]))
@@ -433,7 +464,11 @@ def triplet_margin_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Returns `max(0, d(a, p) - d(a, n) + margin)` over the last axis (Balntas et al. 2016 for `swap`).
+    """Returns `max(0, d(anchor, positive) - d(anchor, negative) + margin)` over the last axis.
+
+    d is the `p`-norm of the difference, to which `eps` is added. With `swap`, `d(positive, negative)` stands
+    for `d(anchor, negative)` where it is smaller (Balntas et al. 2016). `reduction` is "mean", "sum" or
+    "none".
 
     Raises:
         ValueError: for a margin that is not positive, with which the loss could be 0 everywhere.
@@ -457,9 +492,12 @@ def triplet_margin_loss(
 def cosine_embedding_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
 ) -> Tensor:
-    """Returns `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1, and 0 for any other target.
+    """Returns `1 - cos` where the `target` is 1, `max(0, cos - margin)` where it is -1, and 0 for any other
+    target.
 
-    The squared lengths that the cosine is divided by are 1e-12 larger than they are.
+    cos is that of `input1` and `input2` over the last axis, `(N, D)` with targets `(N,)`, or without N. The
+    squared lengths that it is divided by are 1e-12 larger than they are. `reduction` is "mean", "sum" or
+    "none".
 
     Example:
         >>> wg.nn.functional.cosine_embedding_loss(wg.ones(1, 2), wg.ones(1, 2), wg.tensor([-1.0]))

@@ -53,13 +53,16 @@ def multi_margin_loss(
     weight: Tensor | None = None,
     reduction: str = "mean",
 ) -> Tensor:
-    """Returns `sum(max(0, margin - x[target] + x[i]) ** p) / C` over the other classes (Crammer & Singer 2001).
+    """Returns `sum(max(0, margin - x[target] + x[i]) ** p) / C` over the other classes (Crammer & Singer
+    2001).
 
     Args:
-        input: scores `(N, C)`, `(C,)`, or `()` of one class.
+        input: scores x, `(N, C)`, `(C,)`, or `()` of one class.
         target: class indices `(N,)`; for one row `()` or `(1,)`.
         p: 1 or 2.
-        weight: a factor per class of the target.
+        margin: by how much the target's score should exceed the others.
+        weight: `(C,)`, a factor per class of the target.
+        reduction: "mean", "sum" or "none" over rows.
 
     Raises:
         IndexError: for a class index out of range.
@@ -94,8 +97,9 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     """Returns `sum(max(0, 1 - x[j] + x[i])) / C` over labels `j` and other classes `i`.
 
     Args:
-        input: scores `(N, C)` or `(C,)`.
+        input: scores x, `(N, C)` or `(C,)`.
         target: of the same shape: label indices, then -1, after which nothing counts.
+        reduction: "mean", "sum" or "none" over rows.
 
     Example:
         >>> wg.nn.functional.multilabel_margin_loss(wg.tensor([0.1, 0.9]), wg.tensor([1, -1]))
@@ -123,6 +127,9 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """Returns the mean over classes of binary cross-entropies of `sigmoid(input)`; shapes `(..., C)`.
 
+    `target` is from 0 to 1, of the same shape; `weight` `(C,)` multiplies the losses of each class;
+    `reduction` of the means over classes is "mean", "sum" or "none".
+
     Example:
         >>> wg.nn.functional.multilabel_soft_margin_loss(wg.zeros(1, 2), wg.tensor([[1.0, 0.0]]))
         tensor(0.6931)
@@ -144,13 +151,14 @@ def triplet_margin_with_distance_loss(
     swap: bool = False,
     reduction: str = "mean",
 ) -> Tensor:
-    """Returns `max(0, d(anchor, positive) - d(anchor, negative) + margin)` with any distance, the Euclidean one by
-    default.
+    """Returns `max(0, d(anchor, positive) - d(anchor, negative) + margin)` with any distance, the Euclidean
+    one by default.
 
     Args:
-        distance_function: from two tensors to their distances.
+        distance_function: d, from two tensors to their distances.
         margin: positive.
         swap: use `d(positive, negative)` where it is smaller (Balntas et al. 2016).
+        reduction: "mean", "sum" or "none".
 
     Raises:
         ValueError: for a margin that is not positive.

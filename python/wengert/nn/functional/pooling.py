@@ -92,7 +92,10 @@ def max_pool2d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Returns `max_pool1d` over two spatial axes.
+    """Returns `max_pool1d` over two spatial axes, `(n, c, height, width)`.
+
+    `input`, `ceil_mode` and `return_indices` are as there; `kernel_size`, `stride`, `padding` and `dilation`
+    are one number or a pair (height, width).
 
     Example:
         >>> wg.nn.functional.max_pool2d(wg.ones(1, 3, 8, 8), 2).shape
@@ -111,7 +114,10 @@ def max_pool3d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Returns `max_pool1d` over three spatial axes.
+    """Returns `max_pool1d` over three spatial axes, `(n, c, depth, height, width)`.
+
+    `input`, `ceil_mode` and `return_indices` are as there; `kernel_size`, `stride`, `padding` and `dilation`
+    are one number or three (depth, height, width).
 
     Example:
         >>> wg.nn.functional.max_pool3d(wg.ones(1, 1, 4, 4, 4), 2).shape
@@ -139,7 +145,7 @@ def avg_pool1d(
         ceil_mode: also take windows that end outside; what is beyond the padding never counts.
         count_include_pad: whether the zeros count.
 
-    Saves nothing of the input. Linear; halves are averaged in float32.
+    Saves nothing of the input. Linear; float16 and bfloat16 are averaged in float32.
 
     Raises:
         ShapeError: where the window does not fit.
@@ -164,8 +170,10 @@ def avg_pool2d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Returns `avg_pool1d` over two spatial axes; `divisor_override` divides the sums instead of the number of
-    elements.
+    """Returns `avg_pool1d` over two spatial axes, `(n, c, height, width)`.
+
+    `input`, `ceil_mode` and `count_include_pad` are as there; `kernel_size`, `stride` and `padding` are one
+    number or a pair (height, width). `divisor_override` divides the sums in place of the number of elements.
 
     Example:
         >>> wg.nn.functional.avg_pool2d(wg.ones(1, 3, 8, 8), 2).shape
@@ -187,7 +195,10 @@ def avg_pool3d(
     count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:
-    """Returns `avg_pool2d` over three spatial axes.
+    """Returns `avg_pool2d` over three spatial axes, `(n, c, depth, height, width)`.
+
+    `input`, `ceil_mode`, `count_include_pad` and `divisor_override` are as there; `kernel_size`, `stride` and
+    `padding` are one number or three (depth, height, width).
 
     Example:
         >>> wg.nn.functional.avg_pool3d(wg.ones(1, 1, 4, 4, 4), 2).shape
@@ -251,7 +262,10 @@ def lp_pool1d(
 def lp_pool2d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Returns `lp_pool1d` over two spatial axes.
+    """Returns `lp_pool1d` over two spatial axes, `(n, c, height, width)`.
+
+    `input`, `norm_type` and `ceil_mode` are as there; `kernel_size` and `stride` are one number or a pair
+    (height, width).
 
     Example:
         >>> wg.nn.functional.lp_pool2d(wg.ones(1, 2, 2), 2.0, 2)
@@ -264,7 +278,9 @@ def lp_pool2d(
 def lp_pool3d(
     input: Tensor, norm_type: float, kernel_size: Size, stride: Size | None = None, ceil_mode: bool = False
 ) -> Tensor:
-    """Returns `lp_pool1d` over three spatial axes.
+    """Returns `lp_pool1d` over three spatial axes, `(n, c, depth, height, width)`.
+
+    `input`, `norm_type` and `ceil_mode` are as there; `kernel_size` and `stride` are one number or three.
 
     Example:
         >>> wg.nn.functional.lp_pool3d(wg.ones(1, 2, 2, 2), 2.0, 2).shape
@@ -285,10 +301,10 @@ def _adaptive_avg_pool(rank: int, input: Tensor, output_size: Sizes) -> Tensor:
 
 @of_tensors
 def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
-    """Averages of `output_size` windows that together cover the spatial axis.
+    """Averages `output_size` windows of `input` `(n, c, length)` that together cover the spatial axis.
 
-    Window i of n begins at `floor(i * length / n)` and ends before `ceil((i + 1) * length / n)`. None keeps an axis.
-    Linear: a product with a constant matrix along each axis; saves nothing of the input.
+    Window i of n begins at `floor(i * length / n)` and ends before `ceil((i + 1) * length / n)`. None keeps
+    an axis. Linear: a product with a constant matrix along each axis; saves nothing of the input.
 
     Raises:
         ValueError: for a size below 1.
@@ -302,7 +318,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: Sizes) -> Tensor:
 
 @of_tensors
 def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
-    """Returns `adaptive_avg_pool1d` over two spatial axes.
+    """Returns `adaptive_avg_pool1d` over two spatial axes of `input`; `output_size` is one number or a pair.
 
     Example:
         >>> wg.nn.functional.adaptive_avg_pool2d(wg.ones(1, 3, 7, 5), 1).shape
@@ -313,7 +329,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
 
 @of_tensors
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
-    """Returns `adaptive_avg_pool1d` over three spatial axes.
+    """Returns `adaptive_avg_pool1d` over three spatial axes of `input`; `output_size` is one number or three.
 
     Example:
         >>> wg.nn.functional.adaptive_avg_pool3d(wg.ones(1, 4, 4, 4), 2).shape

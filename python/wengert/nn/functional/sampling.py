@@ -79,9 +79,15 @@ def grid_sample(
     also in 3-D.
 
     Args:
-        mode: `"bilinear"`, `"nearest"` or `"bicubic"` (2-D only).
-        padding_mode: what lies outside: `"zeros"`, `"border"` (the nearest element) or `"reflection"`.
-        align_corners: whether -1 and 1 are the centres of the outermost elements, or their outer edges.
+        input: the images, `(N, C, H, W)` or `(N, C, D, H, W)`.
+        grid: the points; the last axis is x (along W), y, and in 3-D z.
+        mode: "bilinear", "nearest" or "bicubic" (2-D only).
+        padding_mode: what lies outside: "zeros", "border" (the nearest element) or "reflection".
+        align_corners: whether -1 and 1 are the centres of the outermost elements, or (by default) their outer
+            edges.
+
+    Returns:
+        `(N, C, H', W')`, or `(N, C, D', H', W')`.
 
     Raises:
         ShapeError: grid and input do not fit.
@@ -145,6 +151,9 @@ def grid_sample(
 def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
     """Returns the grid for `grid_sample` that maps an output of `size` `(N, C, H, W)` by matrices `theta`
     `(N, 2, 3)`; also in 3-D.
+
+    The grid is `(N, H, W, 2)`, each point `theta @ (x, y, 1)`; in 3-D `size` is `(N, C, D, H, W)` and `theta`
+    `(N, 3, 4)`. `align_corners` as of `grid_sample`.
 
     Example:
         >>> theta = wg.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]])

@@ -131,17 +131,20 @@ def interpolate(
     """Resamples the images of a batch `(N, C, spatial...)` to another resolution, axis by axis.
 
     Args:
+        input: the images, with one spatial axis or more.
         size: the lengths of the spatial axes, one for all or one for each.
         scale_factor: how many times larger; exactly one of the two is given.
-        mode: `"nearest"`, `"nearest-exact"`, `"linear"` (1 axis), `"bilinear"`, `"bicubic"` (2), `"trilinear"` (3) or
-            `"area"` (means).
-        align_corners: whether the outermost elements of both lie on each other; otherwise the outermost edges do.
-        recompute_scale_factor: derive the scale from the lengths, which are rounded, instead of using it as given.
-        antialias: widen the windows of `"bilinear"` and `"bicubic"` where the output is smaller, so that every element
-            counts.
+        mode: "nearest", "nearest-exact", "linear" (1 axis), "bilinear", "bicubic" (2), "trilinear" (3) or
+            "area" (means).
+        align_corners: whether the outermost elements of both lie on each other; otherwise the outermost edges
+            do.
+        recompute_scale_factor: derive the scale from the lengths, which are rounded, instead of using it as
+            given.
+        antialias: widen the windows of "bilinear" and "bicubic" where the output is smaller, so that every
+            element counts.
 
-    An axis whose length stays as it is is not resampled, but by `"bicubic"`, `"nearest-exact"` and
-    `"nearest"` of one axis, which follow the scale. Images of uint8 are resampled in float32 and rounded.
+    An axis whose length stays as it is is not resampled, but by "bicubic", "nearest-exact" and "nearest" of
+    one axis, which follow the scale. Images of uint8 are resampled in float32 and rounded.
 
     Raises:
         ShapeError: the number of axes does not fit the mode or the sizes.
@@ -214,7 +217,8 @@ def upsample(
     mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:
-    """Calls `interpolate` under its older name.
+    """Calls `interpolate` under its older name, with its `input`, `size`, `scale_factor`, `mode` and
+    `align_corners`.
 
     Example:
         >>> wg.nn.functional.upsample(wg.tensor([[[1.0, 2.0]]]), scale_factor=2)
@@ -225,7 +229,8 @@ def upsample(
 
 @of_tensors
 def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Calls `interpolate` of the nearest elements, under an older name.
+    """Calls `interpolate` of the nearest elements, with its `input`, `size` and `scale_factor`, under an
+    older name.
 
     Example:
         >>> wg.nn.functional.upsample_nearest(wg.tensor([[[1.0, 2.0]]]), 4)
@@ -236,7 +241,8 @@ def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) 
 
 @of_tensors
 def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
-    """Calls `interpolate` of two axes with aligned corners, under an older name.
+    """Calls `interpolate` of two axes with aligned corners, with its `input`, `size` and `scale_factor`,
+    under an older name.
 
     Example:
         >>> wg.nn.functional.upsample_bilinear(wg.tensor([[[[0.0, 2.0]]]]), (1, 3))
@@ -254,7 +260,8 @@ def _positive(name: str, what: str, value: int) -> int:
 
 @of_tensors
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Rearranges `(..., C r², H, W)` to `(..., C, H r, W r)`: channels become pixels (Shi et al. 2016).
+    """Rearranges `input` `(..., C r², H, W)` to `(..., C, H r, W r)` with `r = upscale_factor` (Shi et al.
+    2016).
 
     Example:
         >>> wg.nn.functional.pixel_shuffle(wg.ones(1, 8, 2, 2), 2).shape
@@ -276,7 +283,8 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 
 @of_tensors
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Rearranges `(..., C, H r, W r)` to `(..., C r², H, W)`: the inverse of `pixel_shuffle`.
+    """Rearranges `input` `(..., C, H r, W r)` to `(..., C r², H, W)` with `r = downscale_factor`; undoes
+    `pixel_shuffle`.
 
     Example:
         >>> wg.nn.functional.pixel_unshuffle(wg.ones(1, 2, 4, 4), 2).shape
@@ -298,7 +306,8 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 @of_tensors
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Channels of `(N, C, ...)` dealt out over groups: the first of each group, then the second (Zhang et al. 2018).
+    """Deals the channels of `input` `(N, C, ...)` out over `groups`: the first of each group, then the second
+    (Zhang et al. 2018).
 
     Example:
         >>> wg.channel_shuffle(wg.arange(4.0).reshape(1, 4, 1), 2).flatten()

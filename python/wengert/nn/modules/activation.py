@@ -59,7 +59,8 @@ class _Activation(Module):
 
 
 class ReLU(_Activation, function=F.relu, inplace=False):
-    """Layer of `nn.functional.relu`: `max(x, 0)`; its derivative at 0 is 0. Saves the output.
+    """Layer of `nn.functional.relu`: `max(x, 0)`, written into x with `inplace`; its derivative at 0 is 0.
+    Saves the output.
 
     Example:
         >>> wg.nn.ReLU()(wg.tensor([-1.0, 2.0]))
@@ -68,7 +69,7 @@ class ReLU(_Activation, function=F.relu, inplace=False):
 
 
 class ReLU6(_Activation, function=F.relu6, inplace=False):
-    """Layer of `nn.functional.relu6`: `min(max(x, 0), 6)`.
+    """Layer of `nn.functional.relu6`: `min(max(x, 0), 6)`, written into x with `inplace`.
 
     Example:
         >>> wg.nn.ReLU6()(wg.tensor([-1.0, 8.0]))
@@ -77,7 +78,8 @@ class ReLU6(_Activation, function=F.relu6, inplace=False):
 
 
 class LeakyReLU(_Activation, function=F.leaky_relu, negative_slope=0.01, inplace=False):
-    """Layer of `nn.functional.leaky_relu`.
+    """Layer of `nn.functional.leaky_relu`: `x` where positive, else `negative_slope x`; written into x with
+    `inplace`.
 
     Example:
         >>> wg.nn.LeakyReLU(0.1)(wg.tensor([-1.0, 2.0]))
@@ -86,7 +88,8 @@ class LeakyReLU(_Activation, function=F.leaky_relu, negative_slope=0.01, inplace
 
 
 class ELU(_Activation, function=F.elu, alpha=1.0, inplace=False):
-    """Layer of `nn.functional.elu`.
+    """Layer of `nn.functional.elu`: `x` where positive, else `alpha (exp(x) - 1)`; written into x with
+    `inplace`.
 
     Example:
         >>> wg.nn.ELU()(wg.tensor([-1.0, 2.0]))
@@ -95,7 +98,8 @@ class ELU(_Activation, function=F.elu, alpha=1.0, inplace=False):
 
 
 class CELU(_Activation, function=F.celu, alpha=1.0, inplace=False):
-    """Layer of `nn.functional.celu`.
+    """Layer of `nn.functional.celu`: `x` where positive, else `alpha (exp(x / alpha) - 1)`; written into x
+    with `inplace`.
 
     Example:
         >>> wg.nn.CELU()(wg.tensor([-1.0, 2.0]))
@@ -104,7 +108,8 @@ class CELU(_Activation, function=F.celu, alpha=1.0, inplace=False):
 
 
 class SELU(_Activation, function=F.selu, inplace=False):
-    """Layer of `nn.functional.selu`: Scaled ELU with the fixed point of Klambauer et al. 2017. Saves the input.
+    """Layer of `nn.functional.selu`: ELU, scaled to the fixed point of Klambauer et al. 2017; written into x
+    with `inplace`. Saves the input.
 
     Example:
         >>> wg.nn.SELU()(wg.tensor([-1.0, 1.0]))
@@ -113,7 +118,8 @@ class SELU(_Activation, function=F.selu, inplace=False):
 
 
 class GELU(_Activation, function=F.gelu, approximate="none"):
-    """Layer of `nn.functional.gelu`.
+    """Layer of `nn.functional.gelu`: `x Phi(x)` with the normal distribution function Phi; exact, or with
+    `approximate="tanh"` by the formula with a tanh.
 
     Example:
         >>> wg.nn.GELU()(wg.tensor([-1.0, 2.0]))
@@ -122,7 +128,8 @@ class GELU(_Activation, function=F.gelu, approximate="none"):
 
 
 class SiLU(_Activation, function=F.silu, inplace=False):
-    """Layer of `nn.functional.silu`: `x sigmoid(x)` (Elfwing et al. 2017). Saves the input.
+    """Layer of `nn.functional.silu`: `x sigmoid(x)` (Elfwing et al. 2017), written into x with `inplace`.
+    Saves the input.
 
     Example:
         >>> wg.nn.SiLU()(wg.tensor([-1.0, 1.0]))
@@ -131,7 +138,8 @@ class SiLU(_Activation, function=F.silu, inplace=False):
 
 
 class Mish(_Activation, function=F.mish, inplace=False):
-    """Layer of `nn.functional.mish`: `x tanh(softplus(x))` (Misra 2019). Saves the input.
+    """Layer of `nn.functional.mish`: `x tanh(softplus(x))` (Misra 2019), written into x with `inplace`. Saves
+    the input.
 
     Example:
         >>> wg.nn.Mish()(wg.tensor([-1.0, 1.0]))
@@ -140,7 +148,7 @@ class Mish(_Activation, function=F.mish, inplace=False):
 
 
 class GLU(_Activation, function=F.glu, dim=-1):
-    """Layer of `nn.functional.glu`.
+    """Layer of `nn.functional.glu`: the first half along the axis `dim` times the sigmoid of the second.
 
     Example:
         >>> wg.nn.GLU()(wg.tensor([2.0, 0.0]))
@@ -185,7 +193,8 @@ class Tanhshrink(_Activation, function=F.tanhshrink):
 
 
 class Softplus(_Activation, function=F.softplus, beta=1.0, threshold=20.0):
-    """Layer of `nn.functional.softplus`.
+    """Layer of `nn.functional.softplus`: `log(1 + exp(beta x)) / beta`, and x itself where `beta x` exceeds
+    `threshold`.
 
     Example:
         >>> wg.nn.Softplus()(wg.tensor([-1.0, 0.0]))
@@ -203,7 +212,7 @@ class Softsign(_Activation, function=F.softsign):
 
 
 class Hardtanh(_Activation, function=F.hardtanh, min_val=-1.0, max_val=1.0, inplace=False):
-    """Layer of `nn.functional.hardtanh`.
+    """Layer of `nn.functional.hardtanh`: x clamped to `[min_val, max_val]`, written into x with `inplace`.
 
     Example:
         >>> wg.nn.Hardtanh()(wg.tensor([-2.0, 0.5]))
@@ -212,7 +221,7 @@ class Hardtanh(_Activation, function=F.hardtanh, min_val=-1.0, max_val=1.0, inpl
 
 
 class Hardsigmoid(_Activation, function=F.hardsigmoid, inplace=False):
-    """Layer of `nn.functional.hardsigmoid`.
+    """Layer of `nn.functional.hardsigmoid`: `clamp(x / 6 + 1/2, 0, 1)`, written into x with `inplace`.
 
     Example:
         >>> wg.nn.Hardsigmoid()(wg.tensor([-4.0, 0.0]))
@@ -221,7 +230,8 @@ class Hardsigmoid(_Activation, function=F.hardsigmoid, inplace=False):
 
 
 class Hardswish(_Activation, function=F.hardswish, inplace=False):
-    """Layer of `nn.functional.hardswish`: `x hardsigmoid(x)` (Howard et al. 2019). Saves the input.
+    """Layer of `nn.functional.hardswish`: `x hardsigmoid(x)` (Howard et al. 2019), written into x with
+    `inplace`. Saves the input.
 
     Example:
         >>> wg.nn.Hardswish()(wg.tensor([1.0, 4.0]))
@@ -239,7 +249,7 @@ class Hardshrink(_Activation, function=F.hardshrink, lambd=0.5):
 
 
 class Softshrink(_Activation, function=F.softshrink, lambd=0.5):
-    """Layer of `nn.functional.softshrink`.
+    """Layer of `nn.functional.softshrink`: x moved towards 0 by `lambd`, and 0 within it.
 
     Example:
         >>> wg.nn.Softshrink()(wg.tensor([-1.0, 0.2]))
@@ -248,7 +258,7 @@ class Softshrink(_Activation, function=F.softshrink, lambd=0.5):
 
 
 class Softmax(_Activation, function=F.softmax, dim=None):
-    """Layer of `nn.functional.softmax`.
+    """Layer of `nn.functional.softmax`: `exp(x) / sum exp(x)` along the axis `dim`, the last one if None.
 
     Example:
         >>> wg.nn.Softmax(dim=0)(wg.tensor([1.0, 2.0, 3.0]))
@@ -257,7 +267,7 @@ class Softmax(_Activation, function=F.softmax, dim=None):
 
 
 class Softmin(_Activation, function=F.softmin, dim=None):
-    """Layer of `nn.functional.softmin`: Softmax of `-x`.
+    """Layer of `nn.functional.softmin`: softmax of `-x` along the axis `dim`, the last one if None.
 
     Example:
         >>> wg.nn.Softmin(dim=0)(wg.tensor([1.0, 2.0, 3.0]))
@@ -266,7 +276,7 @@ class Softmin(_Activation, function=F.softmin, dim=None):
 
 
 class LogSoftmax(_Activation, function=F.log_softmax, dim=None):
-    """Layer of `nn.functional.log_softmax`.
+    """Layer of `nn.functional.log_softmax`: `x - logsumexp(x)` along the axis `dim`, the last one if None.
 
     Example:
         >>> wg.nn.LogSoftmax(dim=0)(wg.tensor([1.0, 2.0, 3.0]))
@@ -275,7 +285,9 @@ class LogSoftmax(_Activation, function=F.log_softmax, dim=None):
 
 
 class PReLU(Module):
-    """Leaky ReLU with learned slopes, one or one per channel.
+    """Leaky ReLU with learned slopes: `num_parameters` is 1, or the number of channels (axis 1) for one each.
+
+    The parameter `weight` `(num_parameters,)` starts at `init` everywhere.
 
     Example:
         >>> wg.nn.PReLU()(wg.tensor([-1.0, 2.0])).detach()
@@ -287,7 +299,7 @@ class PReLU(Module):
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None
     ) -> None:
-        """All slopes start at `init`."""
+        """Makes the slopes."""
         super().__init__()
         self.num_parameters = num_parameters
         self.weight = Parameter(wg.full((num_parameters,), init, device=device, dtype=dtype or wg.float32))
@@ -302,7 +314,7 @@ class PReLU(Module):
 
 
 class Threshold(Module):
-    """`x` where it exceeds a threshold, else a value.
+    """`x` where it exceeds `threshold`, else `value`; written into x with `inplace`.
 
     Example:
         >>> wg.nn.Threshold(0.5, 9.0)(wg.tensor([0.2, 0.8]))
@@ -310,7 +322,7 @@ class Threshold(Module):
     """
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        """Both numbers, and whether the input is written."""
+        """Keeps the settings."""
         super().__init__()
         self.threshold, self.value, self.inplace = threshold, value, inplace
 
@@ -326,13 +338,16 @@ class Threshold(Module):
 class RReLU(Module):
     """Leaky ReLU with random slopes in training, and their mean otherwise (Xu et al. 2015).
 
+    Slopes are uniform from `lower` to `upper`, one for each element; the result is written into x with
+    `inplace`.
+
     Example:
         >>> wg.nn.RReLU(0.25, 0.25)(wg.tensor([-1.0, 2.0]))
         tensor([-0.25,  2.00])
     """
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
-        """The bounds of the slopes, and whether the input is written."""
+        """Keeps the settings."""
         super().__init__()
         self.lower, self.upper, self.inplace = lower, upper, inplace
 

@@ -190,7 +190,7 @@ class LinearCrossEntropyLoss(Module):
         self.label_smoothing, self.chunk_size = label_smoothing, chunk_size
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Returns the loss of rows `(..., in_features)`, and indices `(..., out...)`
+        """Returns the loss of rows `input` `(..., in_features)`, and of a `target` of indices `(..., out...)`
         or probabilities `(..., C, out...)`.
         """
         weight, bias = self.linear.weight, self.linear.bias

@@ -12,7 +12,7 @@ from ..parameter import Parameter
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any arguments.
+    """Returns its input; takes any arguments (`args`, `kwargs`) and ignores them.
 
     Example:
         >>> wg.nn.Identity()(wg.tensor([1.0]))
@@ -29,9 +29,11 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """`x W' + b`: `(..., in)` to `(..., out)`.
+    """Affine map of the last axis, `x W' + b`: `(..., in_features)` to `(..., out_features)`.
 
-    Weight and bias start uniform in `±1 / sqrt(in_features)`, as in PyTorch.
+    The parameters `weight` `(out_features, in_features)` and `bias` `(out_features,)`, which `bias=False`
+    leaves out, start uniform in `±1 / sqrt(in_features)`, as in PyTorch. As in every layer, `device` says
+    where parameters lie (None: the CPU) and `dtype` what they are (None: float32).
 
     Example:
         >>> wg.nn.Linear(3, 4)(wg.ones(2, 3)).shape
@@ -71,7 +73,11 @@ class Linear(Module):
 
 
 class Bilinear(Module):
-    """`x1' W x2 + b` for each output.
+    """`x1' W_k x2 + b_k` for each output k: `(..., in1_features)` and `(..., in2_features)` to
+    `(..., out_features)`.
+
+    The parameters `weight` `(out_features, in1_features, in2_features)` and `bias` `(out_features,)`, which
+    `bias=False` leaves out, start uniform in `±1 / sqrt(in1_features)`.
 
     Example:
         >>> wg.nn.Bilinear(2, 3, 4)(wg.ones(5, 2), wg.ones(5, 3)).shape
@@ -110,7 +116,7 @@ class Bilinear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
-        """Returns the bilinear map."""
+        """Returns the bilinear map of `input1` `(..., in1_features)` and `input2` `(..., in2_features)`."""
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -143,7 +149,21 @@ def shown_settings(layer: Any) -> str:
 
 
 class Embedding(Module):
-    """A table of vectors, looked up by integers; starts as N(0, 1), with zeros in row `padding_idx`.
+    """A table of vectors, looked up by integers: indices of any shape `(...)` give `(..., embedding_dim)`.
+
+    The parameter `weight` `(num_embeddings, embedding_dim)` starts as N(0, 1).
+
+    Args:
+        num_embeddings: the number of rows; indices are from 0 to one less.
+        embedding_dim: the features of a row.
+        padding_idx: a row that starts as zeros and gets no gradient; a negative one counts from the end.
+        max_norm: rows that are looked up and longer are scaled to this norm first, in place; None leaves all
+            as they are.
+        norm_type: the exponent p of that norm.
+        scale_grad_by_freq: divide each row's gradient by how often the row is looked up in a call.
+        sparse: only False, gradients are dense.
+        _weight: the values to begin with, in place of random ones.
+        _freeze: whether `weight` is not trained.
 
     Example:
         >>> wg.nn.Embedding(10, 3)(wg.tensor([[1, 2], [4, 5]])).shape
@@ -190,7 +210,9 @@ class Embedding(Module):
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
     ) -> "Embedding":
-        """Makes a layer around given values of shape (rows, features); not trained if `freeze`."""
+        """Makes a layer around given values `embeddings` of shape (rows, features); not trained if `freeze`.
+        Other arguments as of the class.
+        """
         values = wg.as_tensor(embeddings)
         settings = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
         return cls(values.shape[0], values.shape[1], *settings, values, freeze)
@@ -222,13 +244,15 @@ class Embedding(Module):
 class Dropout(Module):
     """In training, zeroes each element with probability `p` and scales the others by `1 / (1 - p)`.
 
+    In evaluation it returns its input. With `inplace` the result is written into the input.
+
     Example:
         >>> wg.nn.Dropout(0.5).eval()(wg.ones(3))
         tensor([1., 1., 1.])
     """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        """`p` is the probability of zero; with `inplace` the input is written in training."""
+        """Takes the probability of zero."""
         super().__init__()
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"Dropout: p is a probability between 0 and 1, got {p}")
@@ -244,7 +268,7 @@ class Dropout(Module):
 
 
 class Flatten(Module):
-    """Joins the axes `start_dim` to `end_dim`; by default all but the first.
+    """Joins the axes `start_dim` to `end_dim`, both included, into one; by default all but the first.
 
     Example:
         >>> wg.nn.Flatten()(wg.ones(2, 3, 4)).shape
@@ -266,7 +290,8 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Splits one axis into several.
+    """Splits the axis `dim` into axes of the lengths `unflattened_size`, of which one may be -1: what is
+    left.
 
     Example:
         >>> wg.nn.Unflatten(1, (2, 3))(wg.ones(4, 6)).shape
@@ -274,7 +299,7 @@ class Unflatten(Module):
     """
 
     def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
-        """`dim` becomes axes of these lengths; one may be -1."""
+        """Takes the axis and the lengths of its parts."""
         super().__init__()
         self.dim, self.unflattened_size = dim, tuple(unflattened_size)
 

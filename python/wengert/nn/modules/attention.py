@@ -16,8 +16,9 @@ __all__ = ["MultiheadAttention"]
 class MultiheadAttention(Module):
     """Attention of several heads between projections (Vaswani et al. 2017).
 
-    Projections start by `xavier_uniform_`, biases as zeros. Parameters have PyTorch's names: `in_proj_weight`
-    (queries, keys and values below each other) or, where keys or values have widths of their own, `q_proj_weight`,
+    Called with `query`, `key`, `value` and masks; `forward` has their shapes. Projections start by
+    `xavier_uniform_`, biases as zeros. Parameters have PyTorch's names: `in_proj_weight` (queries, keys and
+    values below each other) or, where keys or values have widths of their own, `q_proj_weight`,
     `k_proj_weight` and `v_proj_weight`; `in_proj_bias`, `out_proj`, and `bias_k` and `bias_v`.
 
     Args:

@@ -120,7 +120,19 @@ class _BatchNorm(_Channels):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of `(n, c)` or `(n, c, length)`.
+    """Batch normalisation of `(n, num_features)` or `(n, num_features, length)` (Ioffe and Szegedy 2015).
+
+    Each channel becomes `(x - mean) / sqrt(var + eps) * weight + bias`: with the mean and variance of the
+    batch in training, in evaluation with the buffers `running_mean` and `running_var` `(num_features,)`.
+
+    Args:
+        num_features: the number of channels (axis 1).
+        eps: added to the variance, so that nothing is divided by 0.
+        momentum: the weight of a batch in the running statistics; None averages all batches evenly.
+        affine: whether there are `weight` and `bias` `(num_features,)`, learnt, which start at 1 and 0.
+        track_running_stats: whether there are running statistics; without them those of the batch are always
+            used.
+        bias: False leaves out that parameter.
 
     Example:
         >>> wg.nn.BatchNorm1d(1)(wg.tensor([[1.0], [3.0]])).detach()
@@ -132,7 +144,10 @@ class BatchNorm1d(_BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalisation of `(n, c, height, width)`.
+    """Batch normalisation of `(n, num_features, height, width)`.
+
+    Arguments as of `BatchNorm1d`: `num_features`, `eps`, `momentum`, `affine`, `track_running_stats` and
+    `bias`.
 
     Example:
         >>> wg.nn.BatchNorm2d(3)(wg.randn(4, 3, 8, 8)).shape
@@ -143,7 +158,10 @@ class BatchNorm2d(_BatchNorm):
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalisation of `(n, c, depth, height, width)`.
+    """Batch normalisation of `(n, num_features, depth, height, width)`.
+
+    Arguments as of `BatchNorm1d`: `num_features`, `eps`, `momentum`, `affine`, `track_running_stats` and
+    `bias`.
 
     Example:
         >>> wg.nn.BatchNorm3d(3)(wg.randn(4, 3, 2, 8, 8)).shape
@@ -193,7 +211,21 @@ class _InstanceNorm(_Channels):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalisation of `(n, c, length)` or `(c, length)`.
+    """Instance normalisation of `(n, num_features, length)` or `(num_features, length)` (Ulyanov et al.
+    2016).
+
+    Each channel of each image becomes `(x - mean) / sqrt(var + eps)` with its own mean and variance over the
+    spatial axes.
+
+    Args:
+        num_features: the number of channels; not looked at without `affine` and `track_running_stats`.
+        eps: added to the variance, so that nothing is divided by 0.
+        momentum: the weight of a batch in the running statistics; None averages all batches evenly.
+        affine: whether a learnt `weight` multiplies and `bias` is added, `(num_features,)`, starting at 1 and
+            0.
+        track_running_stats: keep running statistics in training, and use them in evaluation in place of each
+            image's own.
+        bias: False leaves out that parameter.
 
     Example:
         >>> wg.nn.InstanceNorm1d(3)(wg.randn(2, 3, 5)).shape
@@ -204,7 +236,10 @@ class InstanceNorm1d(_InstanceNorm):
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalisation of `(n, c, height, width)` or `(c, height, width)`.
+    """Instance normalisation of `(n, num_features, height, width)` or `(num_features, height, width)`.
+
+    Arguments as of `InstanceNorm1d`: `num_features`, `eps`, `momentum`, `affine`, `track_running_stats` and
+    `bias`.
 
     Example:
         >>> wg.nn.InstanceNorm2d(3)(wg.randn(2, 3, 5, 5)).shape
@@ -215,7 +250,10 @@ class InstanceNorm2d(_InstanceNorm):
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalisation of `(n, c, depth, height, width)` or `(c, depth, height, width)`.
+    """Instance normalisation of `(n, num_features, depth, height, width)`, or of one image without n.
+
+    Arguments as of `InstanceNorm1d`: `num_features`, `eps`, `momentum`, `affine`, `track_running_stats` and
+    `bias`.
 
     Example:
         >>> wg.nn.InstanceNorm3d(3)(wg.randn(2, 3, 2, 5, 5)).shape

@@ -46,8 +46,8 @@ class _Cell(Module):
             init.uniform_(parameter, -bound, bound)
 
     def forward(self, input: Tensor, hx: Any = None) -> Any:
-        """Returns the next state from `(batch, input_size)` or `(input_size,)` and a state `(batch, hidden)`, zero by
-        default.
+        """Returns the next state from `input` `(batch, input_size)` or `(input_size,)` and a state `hx`
+        `(batch, hidden_size)`, zero by default; of an LSTM a pair.
         """
         if input.ndim not in (1, 2) or input.shape[-1] != self.input_size:
             raise wg.ShapeError(
@@ -87,7 +87,12 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    """One step of `RNN`.
+    """One step of `RNN`: the next state from an input `(batch, input_size)` and a state
+    `(batch, hidden_size)`.
+
+    The batch may be missing; the state is zero by default. The parameters are `weight_ih`
+    `(hidden_size, input_size)`, `weight_hh` `(hidden_size, hidden_size)`, and with `bias` `bias_ih` and
+    `bias_hh` `(hidden_size,)`, uniform in `±1 / sqrt(hidden_size)`. `nonlinearity` is "tanh" or "relu".
 
     Example:
         >>> wg.nn.RNNCell(4, 8)(wg.randn(2, 4)).shape
@@ -105,13 +110,17 @@ class RNNCell(_Cell):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        """`nonlinearity` is `"tanh"` or `"relu"`."""
+        """Makes the parameters."""
         super().__init__(input_size, hidden_size, bias, device, dtype)
         self.nonlinearity, self._step = nonlinearity, step_of(self.kind, nonlinearity)
 
 
 class LSTMCell(_Cell):
-    """One step of `LSTM`: states are pairs `(h, c)`.
+    """One step of `LSTM`: the next `(h, c)` from an input `(batch, input_size)` and a pair `(h, c)`, zero by
+    default.
+
+    h and c are `(batch, hidden_size)`. The parameters are those of `RNNCell` with four times the rows, gates
+    in the order of `LSTM`; `input_size`, `hidden_size` and `bias` as there.
 
     Example:
         >>> state, cell = wg.nn.LSTMCell(4, 8)(wg.randn(2, 4))
@@ -123,7 +132,11 @@ class LSTMCell(_Cell):
 
 
 class GRUCell(_Cell):
-    """One step of `GRU`.
+    """One step of `GRU`: the next state from an input `(batch, input_size)` and a state
+    `(batch, hidden_size)`.
+
+    The parameters are those of `RNNCell` with three times the rows, gates in the order of `GRU`;
+    `input_size`, `hidden_size` and `bias` as there.
 
     Example:
         >>> wg.nn.GRUCell(4, 8)(wg.randn(2, 4), wg.zeros(2, 8)).shape

@@ -131,7 +131,7 @@ class _Numbered(Module):
 class Sequential(_Numbered):
     """Feeds each module's output to the next: `Sequential(a, b)(x)` is `b(a(x))`.
 
-    Takes modules, or one dictionary of names to modules. A slice keeps the names.
+    `args` are modules, or one dictionary of names to modules. A slice keeps the names.
 
     Example:
         >>> model = wg.nn.Sequential(wg.nn.Linear(2, 3), wg.nn.ReLU(), wg.nn.Linear(3, 1))
@@ -181,7 +181,7 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """A list of modules that registers them.
+    """A list of modules that registers them; `modules` is what it begins with, any iterable.
 
     Example:
         >>> layers = wg.nn.ModuleList([wg.nn.Linear(2, 3), wg.nn.ReLU()])
@@ -207,7 +207,7 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """A dictionary of modules that registers them.
+    """A dictionary of modules that registers them; `modules` is what it begins with, a mapping or pairs.
 
     Example:
         >>> layers = wg.nn.ModuleDict({"first": wg.nn.Linear(2, 3)})

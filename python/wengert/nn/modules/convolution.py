@@ -149,9 +149,24 @@ class _Forward(_Conv):
 
 
 class Conv1d(_Forward):
-    """Convolution over one spatial axis: `(n, in, length)` to `(n, out, ..)`.
+    """Convolution (cross-correlation) over one spatial axis: `(n, in_channels, length)` to
+    `(n, out_channels, length')`.
 
-    Weight and bias start uniform in `±1 / sqrt(in / groups * window)`, as in PyTorch.
+    `length' = (length + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1`. The axis n may be
+    missing. The parameters `weight` `(out_channels, in_channels / groups, kernel_size)` and `bias`
+    `(out_channels,)` start uniform in `±1 / sqrt(in_channels / groups * kernel_size)`, as in PyTorch.
+
+    Args:
+        in_channels: the channels of the input.
+        out_channels: the channels of the result.
+        kernel_size: the length of a window.
+        stride: steps between windows.
+        padding: how many elements are added at both ends; "valid" for none, "same" for a result as long as
+            the input, with stride 1 only.
+        dilation: steps between elements of a window.
+        groups: channels of input and result come in so many equal groups, which do not mix.
+        bias: whether a learnt number is added to each channel of the result.
+        padding_mode: what is added: "zeros", "reflect", "replicate" or "circular", as in `nn.functional.pad`.
 
     Example:
         >>> wg.nn.Conv1d(3, 8, kernel_size=3, padding=1)(wg.randn(4, 3, 10)).shape
@@ -163,7 +178,12 @@ class Conv1d(_Forward):
 
 
 class Conv2d(_Forward):
-    """Convolution over two spatial axes: `(n, in, height, width)` to `(n, out, ..)`. Otherwise as `Conv1d`.
+    """Convolution over two spatial axes: `(n, in_channels, height, width)` to
+    `(n, out_channels, height', width')`.
+
+    Arguments as of `Conv1d`: `kernel_size`, `stride`, `padding` and `dilation` are one number for both axes
+    or a pair (height, width); `in_channels`, `out_channels`, `groups`, `bias` and `padding_mode` are the
+    same.
 
     Example:
         >>> wg.nn.Conv2d(3, 8, kernel_size=3, stride=2)(wg.randn(4, 3, 9, 9)).shape
@@ -175,8 +195,12 @@ class Conv2d(_Forward):
 
 
 class Conv3d(_Forward):
-    """Convolution over three spatial axes: `(n, in, depth, height, width)` to `(n, out, ..)`. Otherwise as
-    `Conv1d`.
+    """Convolution over three spatial axes: `(n, in_channels, depth, height, width)` to
+    `(n, out_channels, ...)`.
+
+    Arguments as of `Conv1d`: `kernel_size`, `stride`, `padding` and `dilation` are one number for all axes or
+    three (depth, height, width); `in_channels`, `out_channels`, `groups`, `bias` and `padding_mode` are the
+    same.
 
     Example:
         >>> wg.nn.Conv3d(3, 8, kernel_size=3)(wg.randn(4, 3, 5, 9, 9)).shape
@@ -246,9 +270,25 @@ class _Transposed(_Conv):
 
 
 class ConvTranspose1d(_Transposed):
-    """Transposed convolution over one spatial axis: `(n, in, length)` to `(n, out, ..)`.
+    """Transposed convolution over one spatial axis: `(n, in_channels, length)` to
+    `(n, out_channels, length')`.
 
-    Weight and bias start uniform in `±1 / sqrt(out / groups * window)`, as in PyTorch.
+    Every element adds a weighted window to the result, whose length is
+    `length' = (length - 1) stride - 2 padding + dilation (kernel_size - 1) + output_padding + 1`. The
+    parameters `weight` `(in_channels, out_channels / groups, kernel_size)` and `bias` `(out_channels,)` start
+    uniform in `±1 / sqrt(out_channels / groups * kernel_size)`, as in PyTorch.
+
+    Args:
+        in_channels: the channels of the input.
+        out_channels: the channels of the result.
+        kernel_size: the length of a window.
+        stride: steps between windows in the result.
+        padding: elements cut off at both ends of the result.
+        output_padding: elements added at the end of the result, fewer than `stride` or `dilation`.
+        groups: channels come in so many equal groups, which do not mix.
+        bias: whether a learnt number is added to each channel of the result.
+        dilation: steps between elements of a window.
+        padding_mode: only "zeros".
 
     Example:
         >>> wg.nn.ConvTranspose1d(8, 3, kernel_size=2, stride=2)(wg.randn(4, 8, 5)).shape
@@ -260,7 +300,11 @@ class ConvTranspose1d(_Transposed):
 
 
 class ConvTranspose2d(_Transposed):
-    """Transposed convolution over two spatial axes. Otherwise as `ConvTranspose1d`.
+    """Transposed convolution over two spatial axes, `(n, in_channels, height, width)`.
+
+    Arguments as of `ConvTranspose1d`: `kernel_size`, `stride`, `padding`, `output_padding` and `dilation` are
+    one number or a pair (height, width); `in_channels`, `out_channels`, `groups`, `bias` and `padding_mode`
+    are the same.
 
     Example:
         >>> wg.nn.ConvTranspose2d(8, 3, kernel_size=2, stride=2)(wg.randn(4, 8, 5, 5)).shape
@@ -272,7 +316,11 @@ class ConvTranspose2d(_Transposed):
 
 
 class ConvTranspose3d(_Transposed):
-    """Transposed convolution over three spatial axes. Otherwise as `ConvTranspose1d`.
+    """Transposed convolution over three spatial axes, `(n, in_channels, depth, height, width)`.
+
+    Arguments as of `ConvTranspose1d`: `kernel_size`, `stride`, `padding`, `output_padding` and `dilation` are
+    one number or three (depth, height, width); `in_channels`, `out_channels`, `groups`, `bias` and
+    `padding_mode` are the same.
 
     Example:
         >>> wg.nn.ConvTranspose3d(8, 3, kernel_size=2, stride=2)(wg.randn(1, 8, 2, 5, 5)).shape
@@ -284,7 +332,10 @@ class ConvTranspose3d(_Transposed):
 
 
 class Unfold(Module):
-    """Windows over the last two axes as columns: `functional.unfold` as a layer.
+    """Windows over the last two axes as columns: `nn.functional.unfold` as a layer.
+
+    Windows of `kernel_size` elements, `dilation` apart, begin `stride` apart in the input with `padding`
+    zeros around it; each is one number or a pair (height, width).
 
     Example:
         >>> wg.nn.Unfold(2)(wg.ones(1, 1, 3, 3)).shape
@@ -292,7 +343,7 @@ class Unfold(Module):
     """
 
     def __init__(self, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> None:
-        """The attributes of `functional.unfold`."""
+        """Takes the attributes of `nn.functional.unfold`."""
         super().__init__()
         self.kernel_size, self.dilation, self.padding, self.stride = kernel_size, dilation, padding, stride
 
@@ -309,7 +360,9 @@ class Unfold(Module):
 
 
 class Fold(Module):
-    """Columns added up in planes of `output_size`: `functional.fold` as a layer.
+    """Columns added up in planes of `output_size` (height, width): `nn.functional.fold` as a layer.
+
+    The windows are described by `kernel_size`, `dilation`, `padding` and `stride`, as of `Unfold`.
 
     Example:
         >>> wg.nn.Fold(output_size=(3, 3), kernel_size=2)(wg.ones(1, 4, 4))
@@ -321,7 +374,7 @@ class Fold(Module):
     def __init__(
         self, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
     ) -> None:
-        """The attributes of `functional.fold`."""
+        """Takes the attributes of `nn.functional.fold`."""
         super().__init__()
         self.output_size, self.kernel_size = output_size, kernel_size
         self.dilation, self.padding, self.stride = dilation, padding, stride

@@ -21,7 +21,10 @@ class _Variant(Dropout):
 
 
 class Dropout1d(_Variant):
-    """In training, zeroes whole channels of `(N, C, L)` or `(C, L)` (Tompson et al. 2015).
+    """In training, zeroes whole channels of `(N, C, L)` or `(C, L)` with probability `p` (Tompson et al.
+    2015).
+
+    The others are divided by `1 - p`. With `inplace` the result is written into the input.
 
     Example:
         >>> wg.nn.Dropout1d(0.5).eval()(wg.ones(2, 3))
@@ -33,7 +36,8 @@ class Dropout1d(_Variant):
 
 
 class Dropout2d(_Variant):
-    """In training, zeroes whole channels of `(N, C, H, W)`, or of `(N, C, L)`.
+    """In training, zeroes whole channels of `(N, C, H, W)`, or of `(N, C, L)`; `p` and `inplace` as of
+    `Dropout1d`.
 
     Example:
         >>> wg.nn.Dropout2d(0.5)(wg.ones(4, 3, 2, 2)).shape
@@ -44,7 +48,8 @@ class Dropout2d(_Variant):
 
 
 class Dropout3d(_Variant):
-    """In training, zeroes whole channels of `(N, C, D, H, W)` or `(C, D, H, W)`.
+    """In training, zeroes whole channels of `(N, C, D, H, W)` or `(C, D, H, W)`; `p` and `inplace` as of
+    `Dropout1d`.
 
     Example:
         >>> wg.nn.Dropout3d(0.5)(wg.ones(4, 3, 2, 2, 2)).shape
@@ -55,7 +60,10 @@ class Dropout3d(_Variant):
 
 
 class AlphaDropout(_Variant):
-    """In training, sets elements to the lowest value of SELU and rescales (Klambauer et al. 2017).
+    """In training, sets elements to the lowest value of SELU with probability `p` and rescales (Klambauer et
+    al. 2017).
+
+    An input of mean 0 and variance 1 keeps them. With `inplace` the result is written into the input.
 
     Example:
         >>> wg.nn.AlphaDropout(0.5).eval()(wg.ones(3))
@@ -66,7 +74,7 @@ class AlphaDropout(_Variant):
 
 
 class FeatureAlphaDropout(_Variant):
-    """`AlphaDropout` of whole channels.
+    """`AlphaDropout` of whole channels (axis 1), with its `p` and `inplace`.
 
     Example:
         >>> wg.nn.FeatureAlphaDropout(0.5).eval()(wg.ones(1, 2))

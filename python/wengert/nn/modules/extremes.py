@@ -47,7 +47,9 @@ class _AdaptiveMaxPool(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
-    """Maxima of windows that together cover the last axis.
+    """Maxima of `output_size` windows that together cover the last axis; None keeps it as it is.
+
+    `return_indices` returns the pair of maxima and of their positions in the flattened spatial axes.
 
     Example:
         >>> wg.nn.AdaptiveMaxPool1d(2)(wg.tensor([[1.0, 3.0, 5.0, 7.0]]))
@@ -60,6 +62,9 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPool):
 class AdaptiveMaxPool2d(_AdaptiveMaxPool):
     """Maxima of windows that together cover the last two axes.
 
+    `output_size` is the number of windows along each axis, a pair, or one number for both; None keeps an axis
+    as it is. `return_indices` as of `AdaptiveMaxPool1d`.
+
     Example:
         >>> wg.nn.AdaptiveMaxPool2d(1)(wg.arange(4.0).reshape(1, 2, 2))
         tensor([[[3.]]])
@@ -70,6 +75,9 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPool):
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPool):
     """Maxima of windows that together cover the last three axes.
+
+    `output_size` is the number of windows along each axis, three, or one number for all; None keeps an axis
+    as it is. `return_indices` as of `AdaptiveMaxPool1d`.
 
     Example:
         >>> wg.nn.AdaptiveMaxPool3d(1)(wg.arange(8.0).reshape(1, 2, 2, 2))
@@ -125,6 +133,14 @@ class _FractionalMaxPool(Module):
 class FractionalMaxPool2d(_FractionalMaxPool):
     """Maxima of windows at random steps along the last two axes (Graham 2014).
 
+    Args:
+        kernel_size: the size of a window, one number or a pair (height, width).
+        output_size: the number of windows along each axis, likewise; either this or the next is given.
+        output_ratio: that number as a share of the length, between 0 and 1.
+        return_indices: return the pair of maxima and of their positions in the flattened spatial axes.
+        _random_samples: the numbers that choose the steps, as of `nn.functional.fractional_max_pool2d`; None
+            draws them in each call.
+
     Example:
         >>> wg.nn.FractionalMaxPool2d(2, output_size=3)(wg.ones(1, 1, 5, 5)).shape
         (1, 1, 3, 3)
@@ -135,6 +151,9 @@ class FractionalMaxPool2d(_FractionalMaxPool):
 
 class FractionalMaxPool3d(_FractionalMaxPool):
     """Maxima of windows at random steps along the last three axes (Graham 2014).
+
+    `kernel_size`, `output_size`, `output_ratio`, `return_indices` and `_random_samples` are those of
+    `FractionalMaxPool2d`, one number or three (depth, height, width).
 
     Example:
         >>> wg.nn.FractionalMaxPool3d(2, output_size=3)(wg.ones(1, 1, 5, 5, 5)).shape
@@ -176,6 +195,13 @@ class _LPPool(Module):
 class LPPool1d(_LPPool):
     """`(sum of x^p) ^ (1 / p)` of every window over the last axis.
 
+    Args:
+        norm_type: the exponent p: 1 gives sums, infinity the largest absolute value.
+        kernel_size: the length of a window.
+        stride: steps between windows; None: the length of a window.
+        ceil_mode: also take windows that end outside; what is inside stands for a whole window of the same
+            mean.
+
     Example:
         >>> wg.nn.LPPool1d(2, 2)(wg.tensor([[3.0, 4.0]]))
         tensor([[5.]])
@@ -187,6 +213,9 @@ class LPPool1d(_LPPool):
 class LPPool2d(_LPPool):
     """`(sum of x^p) ^ (1 / p)` of every window over the last two axes.
 
+    `norm_type`, `kernel_size`, `stride` and `ceil_mode` are those of `LPPool1d`; sizes are one number or a
+    pair.
+
     Example:
         >>> wg.nn.LPPool2d(2, 2)(wg.ones(1, 2, 2))
         tensor([[[2.]]])
@@ -197,6 +226,9 @@ class LPPool2d(_LPPool):
 
 class LPPool3d(_LPPool):
     """`(sum of x^p) ^ (1 / p)` of every window over the last three axes.
+
+    `norm_type`, `kernel_size`, `stride` and `ceil_mode` are those of `LPPool1d`; sizes are one number or
+    three.
 
     Example:
         >>> wg.nn.LPPool3d(2, 2)(wg.ones(1, 2, 2, 2)).shape
@@ -218,7 +250,9 @@ class _MaxUnpool(Module):
         self.stride = kernel_size if stride is None else stride
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
-        """Returns zeros with the elements at their positions; `output_size` is the shape of what was pooled."""
+        """Returns zeros with the elements of `input` at their positions `indices`; `output_size` is the shape
+        of what was pooled.
+        """
         return type(self)._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
@@ -228,6 +262,10 @@ class _MaxUnpool(Module):
 
 class MaxUnpool1d(_MaxUnpool):
     """Returns zeros with maxima at the positions that `MaxPool1d` returned.
+
+    `kernel_size`, `stride` (None: the window's length) and `padding` are those of the pooling. The layer is
+    called with the maxima, their positions and, where the numbers leave it open, `output_size`, the shape of
+    what was pooled.
 
     Example:
         >>> values, places = wg.nn.MaxPool1d(2, return_indices=True)(wg.tensor([[1.0, 3.0, 2.0, 0.0]]))
@@ -241,6 +279,8 @@ class MaxUnpool1d(_MaxUnpool):
 class MaxUnpool2d(_MaxUnpool):
     """Returns zeros with maxima at the positions that `MaxPool2d` returned.
 
+    `kernel_size`, `stride` and `padding` are those of the pooling, as of `MaxUnpool1d`; one number or a pair.
+
     Example:
         >>> values, places = wg.nn.MaxPool2d(2, return_indices=True)(wg.arange(4.0).reshape(1, 2, 2))
         >>> wg.nn.MaxUnpool2d(2)(values, places)
@@ -253,6 +293,8 @@ class MaxUnpool2d(_MaxUnpool):
 
 class MaxUnpool3d(_MaxUnpool):
     """Returns zeros with maxima at the positions that `MaxPool3d` returned.
+
+    `kernel_size`, `stride` and `padding` are those of the pooling, as of `MaxUnpool1d`; one number or three.
 
     Example:
         >>> values, places = wg.nn.MaxPool3d(2, return_indices=True)(wg.ones(1, 2, 2, 2))

@@ -1,9 +1,10 @@
-"""Layers that learn one size from their first input: `LazyLinear(10)` is `Linear(n, 10)` after a call with n features.
+"""Layers that learn one size from their first input: `LazyLinear(10)` is `Linear(n, 10)` after a call with n
+features.
 
-Until then a layer has no parameters, and whatever asks for them is told so: an optimiser made too early would leave
-the layer untrained. The first call happens outside of transforms, before `state_dict` and optimisers. `to`
-and its kin are done to the parameters as soon as there are any,
-and `load_state_dict` takes the size from what is loaded.
+Until then a layer has no parameters, and whatever asks for them is told so: an optimiser made too early would
+leave the layer untrained. The first call happens outside of transforms, before `state_dict` and optimisers.
+`to` and other conversions are done to the parameters as soon as there are any, and `load_state_dict` takes
+the size from what is loaded.
 """
 
 import inspect
@@ -139,7 +140,8 @@ def _of_rows(shape: tuple[int, ...], groups: int) -> int:
 
 # Channels stand in front of the spatial axes; those of batch norm behind the batch.
 class LazyLinear(_Lazy, of=Linear, size_of=_of_columns):
-    """`Linear` that takes the number of input features from its first input.
+    """`Linear` that takes the number of input features from its first input; `out_features` and `bias` as
+    there.
 
     Example:
         >>> wg.nn.LazyLinear(4)(wg.ones(2, 3)).shape
@@ -150,6 +152,9 @@ class LazyLinear(_Lazy, of=Linear, size_of=_of_columns):
 class LazyConv1d(_Lazy, of=Conv1d, axis=-2, size_of=_of_columns):
     """`Conv1d` that takes the number of input channels from its first input.
 
+    The other arguments are those of `Conv1d`: `out_channels`, `kernel_size`, `stride`, `padding`, `dilation`,
+    `groups`, `bias` and `padding_mode`.
+
     Example:
         >>> wg.nn.LazyConv1d(8, 3)(wg.randn(4, 3, 10)).shape
         (4, 8, 8)
@@ -158,6 +163,9 @@ class LazyConv1d(_Lazy, of=Conv1d, axis=-2, size_of=_of_columns):
 
 class LazyConv2d(_Lazy, of=Conv2d, axis=-3, size_of=_of_columns):
     """`Conv2d` that takes the number of input channels from its first input.
+
+    The other arguments are those of `Conv2d`: `out_channels`, `kernel_size`, `stride`, `padding`, `dilation`,
+    `groups`, `bias` and `padding_mode`.
 
     Example:
         >>> wg.nn.LazyConv2d(8, 3)(wg.randn(4, 3, 9, 9)).shape
@@ -168,6 +176,9 @@ class LazyConv2d(_Lazy, of=Conv2d, axis=-3, size_of=_of_columns):
 class LazyConv3d(_Lazy, of=Conv3d, axis=-4, size_of=_of_columns):
     """`Conv3d` that takes the number of input channels from its first input.
 
+    The other arguments are those of `Conv3d`: `out_channels`, `kernel_size`, `stride`, `padding`, `dilation`,
+    `groups`, `bias` and `padding_mode`.
+
     Example:
         >>> wg.nn.LazyConv3d(8, 3)(wg.randn(1, 3, 5, 9, 9)).shape
         (1, 8, 3, 7, 7)
@@ -176,6 +187,9 @@ class LazyConv3d(_Lazy, of=Conv3d, axis=-4, size_of=_of_columns):
 
 class LazyConvTranspose1d(_Lazy, of=ConvTranspose1d, axis=-2, size_of=_of_rows):
     """`ConvTranspose1d` that takes the number of input channels from its first input.
+
+    The other arguments are those of `ConvTranspose1d`: `out_channels`, `kernel_size`, `stride`, `padding`,
+    `output_padding`, `groups`, `bias`, `dilation` and `padding_mode`.
 
     Example:
         >>> wg.nn.LazyConvTranspose1d(3, 2, stride=2)(wg.randn(4, 8, 5)).shape
@@ -186,6 +200,9 @@ class LazyConvTranspose1d(_Lazy, of=ConvTranspose1d, axis=-2, size_of=_of_rows):
 class LazyConvTranspose2d(_Lazy, of=ConvTranspose2d, axis=-3, size_of=_of_rows):
     """`ConvTranspose2d` that takes the number of input channels from its first input.
 
+    The other arguments are those of `ConvTranspose2d`: `out_channels`, `kernel_size`, `stride`, `padding`,
+    `output_padding`, `groups`, `bias`, `dilation` and `padding_mode`.
+
     Example:
         >>> wg.nn.LazyConvTranspose2d(3, 2, stride=2)(wg.randn(4, 8, 5, 5)).shape
         (4, 3, 10, 10)
@@ -194,6 +211,9 @@ class LazyConvTranspose2d(_Lazy, of=ConvTranspose2d, axis=-3, size_of=_of_rows):
 
 class LazyConvTranspose3d(_Lazy, of=ConvTranspose3d, axis=-4, size_of=_of_rows):
     """`ConvTranspose3d` that takes the number of input channels from its first input.
+
+    The other arguments are those of `ConvTranspose3d`: `out_channels`, `kernel_size`, `stride`, `padding`,
+    `output_padding`, `groups`, `bias`, `dilation` and `padding_mode`.
 
     Example:
         >>> wg.nn.LazyConvTranspose3d(3, 2, stride=2)(wg.randn(1, 8, 2, 5, 5)).shape
@@ -204,6 +224,9 @@ class LazyConvTranspose3d(_Lazy, of=ConvTranspose3d, axis=-4, size_of=_of_rows):
 class LazyInstanceNorm1d(_Lazy, of=InstanceNorm1d, axis=-2, size_of=_of_rows):
     """`InstanceNorm1d` that takes the number of channels from its first input.
 
+    The other arguments are those of `InstanceNorm1d`: `eps`, `momentum`, `affine`, `track_running_stats` and
+    `bias`.
+
     Example:
         >>> wg.nn.LazyInstanceNorm1d()(wg.randn(2, 3, 5)).shape
         (2, 3, 5)
@@ -212,6 +235,9 @@ class LazyInstanceNorm1d(_Lazy, of=InstanceNorm1d, axis=-2, size_of=_of_rows):
 
 class LazyInstanceNorm2d(_Lazy, of=InstanceNorm2d, axis=-3, size_of=_of_rows):
     """`InstanceNorm2d` that takes the number of channels from its first input.
+
+    The other arguments are those of `InstanceNorm1d`: `eps`, `momentum`, `affine`, `track_running_stats` and
+    `bias`.
 
     Example:
         >>> wg.nn.LazyInstanceNorm2d()(wg.randn(2, 3, 5, 5)).shape
@@ -222,6 +248,9 @@ class LazyInstanceNorm2d(_Lazy, of=InstanceNorm2d, axis=-3, size_of=_of_rows):
 class LazyInstanceNorm3d(_Lazy, of=InstanceNorm3d, axis=-4, size_of=_of_rows):
     """`InstanceNorm3d` that takes the number of channels from its first input.
 
+    The other arguments are those of `InstanceNorm1d`: `eps`, `momentum`, `affine`, `track_running_stats` and
+    `bias`.
+
     Example:
         >>> wg.nn.LazyInstanceNorm3d()(wg.randn(2, 3, 2, 5, 5)).shape
         (2, 3, 2, 5, 5)
@@ -230,6 +259,9 @@ class LazyInstanceNorm3d(_Lazy, of=InstanceNorm3d, axis=-4, size_of=_of_rows):
 
 class LazyBatchNorm1d(_Lazy, of=BatchNorm1d, axis=1, size_of=_of_rows):
     """`BatchNorm1d` that takes the number of channels from its first input.
+
+    The other arguments are those of `BatchNorm1d`: `eps`, `momentum`, `affine`, `track_running_stats` and
+    `bias`.
 
     Example:
         >>> wg.nn.LazyBatchNorm1d()(wg.randn(4, 3)).shape
@@ -240,6 +272,9 @@ class LazyBatchNorm1d(_Lazy, of=BatchNorm1d, axis=1, size_of=_of_rows):
 class LazyBatchNorm2d(_Lazy, of=BatchNorm2d, axis=1, size_of=_of_rows):
     """`BatchNorm2d` that takes the number of channels from its first input.
 
+    The other arguments are those of `BatchNorm1d`: `eps`, `momentum`, `affine`, `track_running_stats` and
+    `bias`.
+
     Example:
         >>> wg.nn.LazyBatchNorm2d()(wg.randn(4, 3, 5, 5)).shape
         (4, 3, 5, 5)
@@ -248,6 +283,9 @@ class LazyBatchNorm2d(_Lazy, of=BatchNorm2d, axis=1, size_of=_of_rows):
 
 class LazyBatchNorm3d(_Lazy, of=BatchNorm3d, axis=1, size_of=_of_rows):
     """`BatchNorm3d` that takes the number of channels from its first input.
+
+    The other arguments are those of `BatchNorm1d`: `eps`, `momentum`, `affine`, `track_running_stats` and
+    `bias`.
 
     Example:
         >>> wg.nn.LazyBatchNorm3d()(wg.randn(4, 3, 2, 5, 5)).shape

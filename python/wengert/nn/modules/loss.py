@@ -105,9 +105,18 @@ class CrossEntropyLoss(
     reduction="mean",
     label_smoothing=0.0,
 ):
-    """Layer of `nn.functional.cross_entropy`.
+    """Layer of `nn.functional.cross_entropy`: `logsumexp(x) - x[target]` of logits; its gradient is softmax
+    minus target.
 
-    `logsumexp(x) - x[target]` of logits; its gradient is softmax minus target.
+    Called with logits `(N, C)`, `(C,)` or `(N, C, d...)`, and class indices of that shape without C or
+    probabilities of that shape.
+
+    Args:
+        weight: `(C,)`, a factor per class; the mean over class indices is divided by the sum of their
+            factors.
+        ignore_index: targets of this index count nothing, neither in the sum nor in the mean.
+        reduction: "mean" of the losses, "sum", or "none": one for each target.
+        label_smoothing: the share of the target, from 0 to 1, that is spread evenly over the classes.
 
     Example:
         >>> wg.nn.CrossEntropyLoss()(wg.zeros(2, 4), wg.tensor([0, 3]))
@@ -116,7 +125,11 @@ class CrossEntropyLoss(
 
 
 class NLLLoss(_Loss, function=F.nll_loss, tensors="weight", ignore_index=-100):
-    """Layer of `nn.functional.nll_loss`: `-x[target]` of log-probabilities.
+    """Layer of `nn.functional.nll_loss`: `-x[target]` of log-probabilities `(N, C)`, `(C,)` or
+    `(N, C, d...)`.
+
+    Targets are class indices of that shape without C; `weight`, `ignore_index` and `reduction` as of
+    `CrossEntropyLoss`.
 
     Example:
         >>> wg.nn.NLLLoss()(wg.log(wg.tensor([[0.5, 0.5]])), wg.tensor([1]))
@@ -125,7 +138,11 @@ class NLLLoss(_Loss, function=F.nll_loss, tensors="weight", ignore_index=-100):
 
 
 class BCELoss(_Loss, function=F.binary_cross_entropy, tensors="weight"):
-    """Layer of `nn.functional.binary_cross_entropy`: `-t log p - (1 - t) log(1 - p)` of probabilities.
+    """Layer of `nn.functional.binary_cross_entropy`: `-t log p - (1 - t) log(1 - p)` of probabilities p and
+    targets t.
+
+    Both have one shape and lie between 0 and 1. `weight` is a factor that broadcasts to it; `reduction` is
+    the "mean" over all elements, their "sum", or "none".
 
     Example:
         >>> wg.nn.BCELoss()(wg.tensor([0.9, 0.1]), wg.tensor([1.0, 0.0]))
@@ -139,7 +156,11 @@ class BCEWithLogitsLoss(
     tensors="weight pos_weight",
     order="weight reduction pos_weight",
 ):
-    """Layer of `nn.functional.binary_cross_entropy_with_logits`: `max(x, 0) - x t + log(1 + exp(-|x|))` of logits.
+    """Layer of `nn.functional.binary_cross_entropy_with_logits`: `max(x, 0) - x t + log(1 + exp(-|x|))` of
+    logits x.
+
+    `BCELoss` of `sigmoid(x)`, with its `weight` and `reduction`. `pos_weight`, which broadcasts to x,
+    multiplies the part of positive targets, `-t log(sigmoid(x))`: above 1 it raises recall.
 
     Example:
         >>> wg.nn.BCEWithLogitsLoss()(wg.tensor([0.0, 2.0]), wg.tensor([1.0, 1.0]))
@@ -148,9 +169,10 @@ class BCEWithLogitsLoss(
 
 
 class KLDivLoss(_Loss, function=F.kl_div, reduction="mean", log_target=False):
-    """Layer of `nn.functional.kl_div`.
+    """Layer of `nn.functional.kl_div`: `t (log t - x)` of log-probabilities x and probabilities t.
 
-    `t (log t - x)` of log-probabilities; `reduction="batchmean"` divides the sum by the first axis.
+    `reduction` is the "mean" over all elements, their "sum", "none", or "batchmean", the sum divided by the
+    length of the first axis, as in mathematics. With `log_target` the targets are log-probabilities as well.
 
     Example:
         >>> wg.nn.KLDivLoss(reduction="sum")(wg.log(wg.tensor([0.5, 0.5])), wg.tensor([1.0, 0.0]))
@@ -159,7 +181,7 @@ class KLDivLoss(_Loss, function=F.kl_div, reduction="mean", log_target=False):
 
 
 class MSELoss(_Loss, function=F.mse_loss):
-    """Layer of `nn.functional.mse_loss`: `(x - t)^2`.
+    """Layer of `nn.functional.mse_loss`: `(x - t)^2`; `reduction` is its "mean", "sum", or "none".
 
     Example:
         >>> wg.nn.MSELoss()(wg.tensor([1.0, 2.0]), wg.tensor([2.0, 4.0]))
@@ -168,7 +190,9 @@ class MSELoss(_Loss, function=F.mse_loss):
 
 
 class L1Loss(_Loss, function=F.l1_loss):
-    """Layer of `nn.functional.l1_loss`: `|x - t|`; its derivative at 0 is 0.
+    """Layer of `nn.functional.l1_loss`: `|x - t|`; `reduction` is its "mean", "sum", or "none".
+
+    Its derivative at 0 is 0.
 
     Example:
         >>> wg.nn.L1Loss()(wg.tensor([1.0, 2.0]), wg.tensor([2.0, 4.0]))
@@ -177,9 +201,11 @@ class L1Loss(_Loss, function=F.l1_loss):
 
 
 class SmoothL1Loss(_Loss, function=F.smooth_l1_loss, reduction="mean", beta=1.0):
-    """Layer of `nn.functional.smooth_l1_loss`.
+    """Layer of `nn.functional.smooth_l1_loss`: with `d = x - t`, `d^2 / (2 beta)` where `|d| < beta`, else
+    `|d| - beta / 2`.
 
-    The Huber loss divided by `beta`; the absolute error for `beta = 0`.
+    `reduction` is its "mean", "sum", or "none". The Huber loss divided by `beta`; the absolute error for
+    `beta = 0`.
 
     Example:
         >>> wg.nn.SmoothL1Loss()(wg.tensor([0.0, 0.0]), wg.tensor([0.5, 3.0]))
@@ -188,9 +214,9 @@ class SmoothL1Loss(_Loss, function=F.smooth_l1_loss, reduction="mean", beta=1.0)
 
 
 class HuberLoss(_Loss, function=F.huber_loss, reduction="mean", delta=1.0):
-    """Layer of `nn.functional.huber_loss`.
+    """Layer of `nn.functional.huber_loss`; `reduction` is its "mean", "sum", or "none".
 
-    `d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964).
+    With `d = x - t`: `d^2 / 2` where `|d| <= delta`, else `delta (|d| - delta / 2)` (Huber 1964).
 
     Example:
         >>> wg.nn.HuberLoss()(wg.tensor([0.0, 0.0]), wg.tensor([0.5, 3.0]))
@@ -199,7 +225,10 @@ class HuberLoss(_Loss, function=F.huber_loss, reduction="mean", delta=1.0):
 
 
 class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss, log_input=True, full=False, eps=1e-8):
-    """Layer of `nn.functional.poisson_nll_loss`: `exp(x) - t x` of log-rates, or `x - t log(x + eps)` of rates.
+    """Layer of `nn.functional.poisson_nll_loss`: `exp(x) - t x` of log-rates x and counts t.
+
+    Without `log_input` x is the rate: `x - t log(x + eps)`. `full` adds Stirling's
+    `t log t - t + log(2 pi t) / 2` for `t > 1`. `reduction` is the "mean", "sum", or "none".
 
     Example:
         >>> wg.nn.PoissonNLLLoss()(wg.tensor([0.0]), wg.tensor([2.0]))
@@ -208,7 +237,11 @@ class PoissonNLLLoss(_Loss, function=F.poisson_nll_loss, log_input=True, full=Fa
 
 
 class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss, full=False, eps=1e-6):
-    """Layer of `nn.functional.gaussian_nll_loss`: `(log var + (x - t)^2 / var) / 2`, with `var` at least `eps`.
+    """Layer of `nn.functional.gaussian_nll_loss`: `(log var + (x - t)^2 / var) / 2`, with `var` at least
+    `eps`.
+
+    Called with means x, targets t and variances `var`. `full` adds `log(2 pi) / 2`; `reduction` is the
+    "mean", "sum", or "none".
 
     Example:
         >>> wg.nn.GaussianNLLLoss()(wg.tensor([1.0]), wg.tensor([2.0]), wg.tensor([1.0]))
@@ -217,7 +250,7 @@ class GaussianNLLLoss(_Loss, function=F.gaussian_nll_loss, full=False, eps=1e-6)
 
 
 class HingeEmbeddingLoss(_Loss, function=F.hinge_embedding_loss, margin=1.0):
-    """Layer of `nn.functional.hinge_embedding_loss`.
+    """Layer of `nn.functional.hinge_embedding_loss`; `reduction` is its "mean", "sum", or "none".
 
     `x` where the target is 1, `max(0, margin - x)` where it is -1.
 
@@ -228,7 +261,9 @@ class HingeEmbeddingLoss(_Loss, function=F.hinge_embedding_loss, margin=1.0):
 
 
 class MarginRankingLoss(_Loss, function=F.margin_ranking_loss, margin=0.0):
-    """Layer of `nn.functional.margin_ranking_loss`: `max(0, margin - t (x1 - x2))` for targets 1 and -1.
+    """Layer of `nn.functional.margin_ranking_loss`: `max(0, margin - t (x1 - x2))` for targets t of 1 and -1.
+
+    Target 1 says that x1 ranks higher. `reduction` is the "mean", "sum", or "none".
 
     Example:
         >>> wg.nn.MarginRankingLoss()(wg.tensor([1.0]), wg.tensor([3.0]), wg.tensor([1.0]))
@@ -237,7 +272,9 @@ class MarginRankingLoss(_Loss, function=F.margin_ranking_loss, margin=0.0):
 
 
 class SoftMarginLoss(_Loss, function=F.soft_margin_loss):
-    """Layer of `nn.functional.soft_margin_loss`: `log(1 + exp(-t x))` for targets 1 and -1.
+    """Layer of `nn.functional.soft_margin_loss`: `log(1 + exp(-t x))` for targets t of 1 and -1.
+
+    `reduction` is its "mean", "sum", or "none".
 
     Example:
         >>> wg.nn.SoftMarginLoss()(wg.tensor([0.0]), wg.tensor([1.0]))
@@ -248,6 +285,10 @@ class SoftMarginLoss(_Loss, function=F.soft_margin_loss):
 class TripletMarginLoss(_Loss, function=F.triplet_margin_loss, margin=1.0, p=2.0, eps=1e-6, swap=False):
     """Layer of `nn.functional.triplet_margin_loss`: `max(0, d(a, p) - d(a, n) + margin)` over the last axis.
 
+    Called with anchors a, positives p and negatives n. The distance d is the `p`-norm of differences, to
+    which `eps` is added. With `swap`, `d(p, n)` stands for `d(a, n)` where it is smaller. `reduction` is the
+    "mean", "sum", or "none".
+
     Example:
         >>> wg.nn.TripletMarginLoss()(wg.zeros(1, 2), wg.zeros(1, 2), wg.ones(1, 2))
         tensor(0.)
@@ -255,9 +296,10 @@ class TripletMarginLoss(_Loss, function=F.triplet_margin_loss, margin=1.0, p=2.0
 
 
 class CosineEmbeddingLoss(_Loss, function=F.cosine_embedding_loss, margin=0.0):
-    """Layer of `nn.functional.cosine_embedding_loss`.
+    """Layer of `nn.functional.cosine_embedding_loss`; `reduction` is its "mean", "sum", or "none".
 
-    `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
+    `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1: inputs `(N, D)` twice and `(N,)`,
+    or without N.
 
     Example:
         >>> wg.nn.CosineEmbeddingLoss()(wg.ones(1, 2), wg.ones(1, 2), wg.tensor([-1.0]))
@@ -268,9 +310,10 @@ class CosineEmbeddingLoss(_Loss, function=F.cosine_embedding_loss, margin=0.0):
 class MultiMarginLoss(
     _Loss, function=F.multi_margin_loss, tensors="weight", order="p margin weight reduction", p=1, margin=1.0
 ):
-    """Layer of `nn.functional.multi_margin_loss`.
+    """Layer of `nn.functional.multi_margin_loss`: scores `(N, C)` and class indices `(N,)`, or without N.
 
-    `sum(max(0, margin - x[target] + x[i]) ** p) / C` over the other classes.
+    `sum(max(0, margin - x[target] + x[i]) ** p) / C` over the other classes i; `p` is 1 or 2. `weight` `(C,)`
+    is a factor per class of the target; `reduction` is the "mean", "sum", or "none".
 
     Example:
         >>> wg.nn.MultiMarginLoss()(wg.tensor([[0.1, 0.9]]), wg.tensor([1]))
@@ -279,9 +322,10 @@ class MultiMarginLoss(
 
 
 class MultiLabelMarginLoss(_Loss, function=F.multilabel_margin_loss):
-    """Layer of `nn.functional.multilabel_margin_loss`.
+    """Layer of `nn.functional.multilabel_margin_loss`: scores and label indices, both `(N, C)` or `(C,)`.
 
-    `sum(max(0, 1 - x[j] + x[i])) / C` over labels `j` and other classes `i`.
+    `sum(max(0, 1 - x[j] + x[i])) / C` over labels `j`, which end at the first -1, and other classes `i`.
+    `reduction` is the "mean", "sum", or "none".
 
     Example:
         >>> wg.nn.MultiLabelMarginLoss()(wg.tensor([0.1, 0.9]), wg.tensor([1, -1]))
@@ -290,9 +334,10 @@ class MultiLabelMarginLoss(_Loss, function=F.multilabel_margin_loss):
 
 
 class MultiLabelSoftMarginLoss(_Loss, function=F.multilabel_soft_margin_loss, tensors="weight"):
-    """Layer of `nn.functional.multilabel_soft_margin_loss`.
+    """Layer of `nn.functional.multilabel_soft_margin_loss`: logits and targets from 0 to 1, both `(..., C)`.
 
-    The mean over classes of binary cross-entropies of `sigmoid(input)`.
+    The mean over classes of binary cross-entropies of `sigmoid(x)`, each times its `weight` `(C,)`;
+    `reduction` of these means is "mean", "sum", or "none".
 
     Example:
         >>> wg.nn.MultiLabelSoftMarginLoss()(wg.zeros(1, 2), wg.tensor([[1.0, 0.0]]))
@@ -303,9 +348,10 @@ class MultiLabelSoftMarginLoss(_Loss, function=F.multilabel_soft_margin_loss, te
 class TripletMarginWithDistanceLoss(
     _Loss, function=F.triplet_margin_with_distance_loss, distance_function=None, margin=1.0, swap=False
 ):
-    """Layer of `nn.functional.triplet_margin_with_distance_loss`.
+    """Layer of `nn.functional.triplet_margin_with_distance_loss`: `TripletMarginLoss` with any distance.
 
-    The triplet loss with any distance, the Euclidean one by default.
+    `distance_function` takes two tensors and returns their distances, Euclidean ones if None; `margin`,
+    `swap` and `reduction` as there.
 
     Example:
         >>> wg.nn.TripletMarginWithDistanceLoss()(wg.zeros(1, 2), wg.zeros(1, 2), wg.zeros(1, 2))
@@ -314,9 +360,13 @@ class TripletMarginWithDistanceLoss(
 
 
 class CTCLoss(_Loss, function=F.ctc_loss, blank=0, reduction="mean", zero_infinity=False):
-    """Layer of `nn.functional.ctc_loss`.
+    """Layer of `nn.functional.ctc_loss`: `-log p(targets)`, summed over all alignments with repeated labels
+    and blanks.
 
-    `-log p(targets)`, summed over all alignments with repeated labels and blanks.
+    Called with `log_probs` `(T, N, C)`, `targets` `(N, S)`, and lengths of both, as that function is. `blank`
+    is the class of the blank. `reduction` is "mean", of losses divided by their numbers of labels, "sum", or
+    "none". `zero_infinity` makes infinite losses, of labellings that do not fit into the steps, and their
+    gradients zero.
 
     Example:
         >>> log_probs = wg.log_softmax(wg.zeros(3, 1, 2), dim=2)

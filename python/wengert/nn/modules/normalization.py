@@ -34,6 +34,16 @@ class _Affine(Module):
 class LayerNorm(_Affine):
     """Zero mean and unit variance over the trailing axes, then weight and bias (Ba et al. 2016).
 
+    `(x - mean) / sqrt(var + eps) * weight + bias`; the shape stays.
+
+    Args:
+        normalized_shape: the lengths of the trailing axes over which mean and variance are taken; a number
+            for the last one.
+        eps: added to the variance, so that nothing is divided by 0.
+        elementwise_affine: whether there are `weight` and `bias`, learnt, of `normalized_shape`, which start
+            at 1 and 0.
+        bias: False leaves out that one of them.
+
     Example:
         >>> wg.nn.LayerNorm(2)(wg.tensor([[1.0, 3.0]])).detach()
         tensor([[-1.,  1.]])
@@ -48,7 +58,7 @@ class LayerNorm(_Affine):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        """`normalized_shape`: the lengths of the trailing axes."""
+        """Makes the parameters."""
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -69,6 +79,14 @@ class LayerNorm(_Affine):
 class RMSNorm(_Affine):
     """Unit mean square over the trailing axes, then weight (Zhang and Sennrich 2019).
 
+    `x / sqrt(mean(x^2) + eps) * weight`; the shape stays.
+
+    Args:
+        normalized_shape: the lengths of the trailing axes over which the mean is taken; a number for the last
+            one.
+        eps: added to the mean square; None: the machine epsilon of the input's dtype.
+        elementwise_affine: whether there is a learnt `weight` of `normalized_shape`, which starts at 1.
+
     Example:
         >>> wg.nn.RMSNorm(2)(wg.tensor([[3.0, 4.0]])).detach()
         tensor([[0.8485, 1.1314]])
@@ -82,7 +100,7 @@ class RMSNorm(_Affine):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        """`eps`: the machine epsilon of the input's dtype if None."""
+        """Makes the weight."""
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
@@ -100,6 +118,13 @@ class RMSNorm(_Affine):
 class GroupNorm(_Affine):
     """Layer norm over groups of channels (axis 1), with a weight and bias per channel (Wu and He 2018).
 
+    Args:
+        num_groups: the number of groups, each normalised over its channels and all spatial axes.
+        num_channels: the number of channels, a multiple of that.
+        eps: added to the variance, so that nothing is divided by 0.
+        affine: whether there are `weight` and `bias` `(num_channels,)`, learnt, which start at 1 and 0.
+        bias: False leaves out that one of them.
+
     Example:
         >>> wg.nn.GroupNorm(2, 4)(wg.randn(3, 4, 5)).shape
         (3, 4, 5)
@@ -116,7 +141,7 @@ class GroupNorm(_Affine):
         *,
         bias: bool = True,
     ) -> None:
-        """The channels must divide into the groups."""
+        """Makes the parameters."""
         super().__init__()
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
@@ -136,7 +161,11 @@ class GroupNorm(_Affine):
 
 
 class LocalResponseNorm(Module):
-    """Divides by a power of the mean square of neighbouring channels (Krizhevsky et al. 2012).
+    """Divides by a power of the mean square of neighbouring channels: `x / (k + alpha m)^beta` (Krizhevsky et
+    al. 2012).
+
+    m is the mean of the squares of `size` channels (axis 1) around each one, those outside being 0; `alpha`
+    is its weight, `beta` the exponent, and `k` what is added, so that nothing is divided by 0.
 
     Example:
         >>> wg.nn.LocalResponseNorm(2)(wg.ones(1, 3, 4)).shape
@@ -144,7 +173,7 @@ class LocalResponseNorm(Module):
     """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
-        """`x / (k + alpha m)^beta` with the mean m of `size` squares."""
+        """Keeps the settings."""
         super().__init__()
         self.size, self.alpha, self.beta, self.k = size, alpha, beta, k
 

@@ -60,7 +60,8 @@ class _ConstantPad(_Pad):
 
 
 class ZeroPad1d(_Pad, axes=1):
-    """Enlarges the last axis with zeros.
+    """Enlarges the last axis with zeros: `padding` is (before, after), or one number for both; negative
+    numbers crop.
 
     Example:
         >>> wg.nn.ZeroPad1d(1)(wg.tensor([[1.0, 2.0]]))
@@ -69,7 +70,8 @@ class ZeroPad1d(_Pad, axes=1):
 
 
 class ZeroPad2d(_Pad, axes=2):
-    """Enlarges the last 2 axes with zeros.
+    """Enlarges the last 2 axes with zeros: `padding` is (before, after) of the last axis, then of the one
+    before it, or one number for all.
 
     Example:
         >>> wg.nn.ZeroPad2d(1)(wg.ones(1, 2, 2)).shape
@@ -78,7 +80,8 @@ class ZeroPad2d(_Pad, axes=2):
 
 
 class ZeroPad3d(_Pad, axes=3):
-    """Enlarges the last 3 axes with zeros.
+    """Enlarges the last 3 axes with zeros: `padding` is (before, after) of the last axis, then of the one
+    before it, and so on, or one number for all.
 
     Example:
         >>> wg.nn.ZeroPad3d(1)(wg.ones(1, 2, 2, 2)).shape
@@ -87,7 +90,7 @@ class ZeroPad3d(_Pad, axes=3):
 
 
 class ConstantPad1d(_ConstantPad, axes=1):
-    """Enlarges the last axis with a number.
+    """Enlarges the last axis with the number `value`; `padding` as of `ZeroPad1d`.
 
     Example:
         >>> wg.nn.ConstantPad1d(1, 9.0)(wg.tensor([[1.0, 2.0]]))
@@ -96,7 +99,7 @@ class ConstantPad1d(_ConstantPad, axes=1):
 
 
 class ConstantPad2d(_ConstantPad, axes=2):
-    """Enlarges the last 2 axes with a number.
+    """Enlarges the last 2 axes with the number `value`; `padding` as of `ZeroPad2d`.
 
     Example:
         >>> wg.nn.ConstantPad2d(1, 9.0)(wg.ones(1, 2, 2)).shape
@@ -105,7 +108,7 @@ class ConstantPad2d(_ConstantPad, axes=2):
 
 
 class ConstantPad3d(_ConstantPad, axes=3):
-    """Enlarges the last 3 axes with a number.
+    """Enlarges the last 3 axes with the number `value`; `padding` as of `ZeroPad3d`.
 
     Example:
         >>> wg.nn.ConstantPad3d(1, 9.0)(wg.ones(1, 2, 2, 2)).shape
@@ -114,7 +117,8 @@ class ConstantPad3d(_ConstantPad, axes=3):
 
 
 class ReflectionPad1d(_Pad, axes=1, mode="reflect"):
-    """Enlarges the last axis with what is inside, mirrored at the outermost elements.
+    """Enlarges the last axis with what is inside, mirrored at the outermost elements; `padding` as of
+    `ZeroPad1d`.
 
     Example:
         >>> wg.nn.ReflectionPad1d(1)(wg.tensor([[1.0, 2.0, 3.0]]))
@@ -123,7 +127,8 @@ class ReflectionPad1d(_Pad, axes=1, mode="reflect"):
 
 
 class ReflectionPad2d(_Pad, axes=2, mode="reflect"):
-    """Enlarges the last 2 axes with what is inside, mirrored at the outermost elements.
+    """Enlarges the last 2 axes with what is inside, mirrored at the outermost elements; `padding` as of
+    `ZeroPad2d`.
 
     Example:
         >>> wg.nn.ReflectionPad2d(1)(wg.ones(1, 2, 2)).shape
@@ -132,7 +137,8 @@ class ReflectionPad2d(_Pad, axes=2, mode="reflect"):
 
 
 class ReflectionPad3d(_Pad, axes=3, mode="reflect"):
-    """Enlarges the last 3 axes with what is inside, mirrored at the outermost elements.
+    """Enlarges the last 3 axes with what is inside, mirrored at the outermost elements; `padding` as of
+    `ZeroPad3d`.
 
     Example:
         >>> wg.nn.ReflectionPad3d(1)(wg.ones(1, 2, 2, 2)).shape
@@ -141,7 +147,7 @@ class ReflectionPad3d(_Pad, axes=3, mode="reflect"):
 
 
 class ReplicationPad1d(_Pad, axes=1, mode="replicate"):
-    """Enlarges the last axis with the outermost elements.
+    """Enlarges the last axis with the outermost elements; `padding` as of `ZeroPad1d`.
 
     Example:
         >>> wg.nn.ReplicationPad1d(1)(wg.tensor([[1.0, 2.0, 3.0]]))
@@ -150,7 +156,7 @@ class ReplicationPad1d(_Pad, axes=1, mode="replicate"):
 
 
 class ReplicationPad2d(_Pad, axes=2, mode="replicate"):
-    """Enlarges the last 2 axes with the outermost elements.
+    """Enlarges the last 2 axes with the outermost elements; `padding` as of `ZeroPad2d`.
 
     Example:
         >>> wg.nn.ReplicationPad2d(1)(wg.ones(1, 2, 2)).shape
@@ -159,7 +165,7 @@ class ReplicationPad2d(_Pad, axes=2, mode="replicate"):
 
 
 class ReplicationPad3d(_Pad, axes=3, mode="replicate"):
-    """Enlarges the last 3 axes with the outermost elements.
+    """Enlarges the last 3 axes with the outermost elements; `padding` as of `ZeroPad3d`.
 
     Example:
         >>> wg.nn.ReplicationPad3d(1)(wg.ones(1, 2, 2, 2)).shape
@@ -168,7 +174,7 @@ class ReplicationPad3d(_Pad, axes=3, mode="replicate"):
 
 
 class CircularPad1d(_Pad, axes=1, mode="circular"):
-    """Enlarges the last axis with what is at the other end.
+    """Enlarges the last axis with what is at the other end; `padding` as of `ZeroPad1d`.
 
     Example:
         >>> wg.nn.CircularPad1d(1)(wg.tensor([[1.0, 2.0, 3.0]]))
@@ -177,7 +183,7 @@ class CircularPad1d(_Pad, axes=1, mode="circular"):
 
 
 class CircularPad2d(_Pad, axes=2, mode="circular"):
-    """Enlarges the last 2 axes with what is at the other end.
+    """Enlarges the last 2 axes with what is at the other end; `padding` as of `ZeroPad2d`.
 
     Example:
         >>> wg.nn.CircularPad2d(1)(wg.ones(1, 2, 2)).shape
@@ -186,7 +192,7 @@ class CircularPad2d(_Pad, axes=2, mode="circular"):
 
 
 class CircularPad3d(_Pad, axes=3, mode="circular"):
-    """Enlarges the last 3 axes with what is at the other end.
+    """Enlarges the last 3 axes with what is at the other end; `padding` as of `ZeroPad3d`.
 
     Example:
         >>> wg.nn.CircularPad3d(1)(wg.ones(1, 2, 2, 2)).shape

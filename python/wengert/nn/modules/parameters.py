@@ -67,7 +67,8 @@ class _Holder(Module):
 
 
 class ParameterList(_Holder):
-    """A list of parameters that registers them; plain tensors become parameters.
+    """A list of parameters that registers them; plain tensors among the `values` it begins with become
+    parameters.
 
     Example:
         >>> len(wg.nn.ParameterList([wg.nn.Parameter(wg.ones(2)), wg.nn.Parameter(wg.zeros(3))]))
@@ -129,8 +130,9 @@ class ParameterList(_Holder):
 class ParameterDict(_Holder):
     """A dictionary of parameters that registers them; plain tensors become parameters.
 
-    The entries of a plain dictionary come in the order of their names, as in PyTorch, whose optimisers count
-    by it; those of an `OrderedDict`, of another `ParameterDict` and of pairs in their own.
+    `parameters` is what it begins with, a mapping or pairs. The entries of a plain dictionary come in the
+    order of their names, as in PyTorch, whose optimisers count by it; those of an `OrderedDict`, of another
+    `ParameterDict` and of pairs in their own.
 
     Example:
         >>> wg.nn.ParameterDict({"scale": wg.nn.Parameter(wg.ones(2))})["scale"].shape

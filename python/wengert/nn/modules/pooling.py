@@ -52,7 +52,17 @@ class _MaxPool(Module):
 
 
 class MaxPool1d(_MaxPool):
-    """The largest element of every window over the last axis.
+    """The largest element of every window over the last axis of `(n, c, length)` or `(c, length)`.
+
+    The result has `(length + 2 padding - dilation (kernel_size - 1) - 1) // stride + 1` windows.
+
+    Args:
+        kernel_size: the length of a window.
+        stride: steps between windows; None: the length of a window.
+        padding: how far windows reach beyond both ends, at most half a window; nothing there is ever largest.
+        dilation: steps between elements of a window.
+        return_indices: return the pair of maxima and of their positions in the flattened spatial axes.
+        ceil_mode: also take windows that begin inside and end outside.
 
     Example:
         >>> wg.nn.MaxPool1d(2)(wg.tensor([[1.0, 3.0, 5.0, 7.0]]))
@@ -63,7 +73,10 @@ class MaxPool1d(_MaxPool):
 
 
 class MaxPool2d(_MaxPool):
-    """The largest element of every window over the last two axes.
+    """The largest element of every window over the last two axes, `(n, c, height, width)`.
+
+    Arguments as of `MaxPool1d`: `kernel_size`, `stride`, `padding` and `dilation` are one number or a pair
+    (height, width); `return_indices` and `ceil_mode` are the same.
 
     Example:
         >>> wg.nn.MaxPool2d(2)(wg.arange(4.0).reshape(1, 2, 2))
@@ -74,7 +87,10 @@ class MaxPool2d(_MaxPool):
 
 
 class MaxPool3d(_MaxPool):
-    """The largest element of every window over the last three axes.
+    """The largest element of every window over the last three axes, `(n, c, depth, height, width)`.
+
+    Arguments as of `MaxPool1d`: `kernel_size`, `stride`, `padding` and `dilation` are one number or three
+    (depth, height, width); `return_indices` and `ceil_mode` are the same.
 
     Example:
         >>> wg.nn.MaxPool3d(2)(wg.arange(8.0).reshape(1, 2, 2, 2))
@@ -85,7 +101,14 @@ class MaxPool3d(_MaxPool):
 
 
 class AvgPool1d(Module):
-    """The average of every window over the last axis.
+    """The average of every window over the last axis of `(n, c, length)` or `(c, length)`.
+
+    Args:
+        kernel_size: the length of a window.
+        stride: steps between windows; None: the length of a window.
+        padding: zeros at both ends, at most half a window.
+        ceil_mode: also take windows that end outside; what is beyond the padding never counts.
+        count_include_pad: whether the zeros count as elements of the average.
 
     Example:
         >>> wg.nn.AvgPool1d(2)(wg.tensor([[1.0, 3.0, 5.0, 7.0]]))
@@ -156,7 +179,11 @@ class _AvgPool(Module):
 
 
 class AvgPool2d(_AvgPool):
-    """The average of every window over the last two axes.
+    """The average of every window over the last two axes, `(n, c, height, width)`.
+
+    Arguments as of `AvgPool1d`: `kernel_size`, `stride` and `padding` are one number or a pair (height,
+    width); `ceil_mode` and `count_include_pad` are the same. `divisor_override` divides the sums in place of
+    the number of elements.
 
     Example:
         >>> wg.nn.AvgPool2d(2)(wg.arange(4.0).reshape(1, 2, 2))
@@ -167,7 +194,11 @@ class AvgPool2d(_AvgPool):
 
 
 class AvgPool3d(_AvgPool):
-    """The average of every window over the last three axes.
+    """The average of every window over the last three axes, `(n, c, depth, height, width)`.
+
+    Arguments as of `AvgPool1d`: `kernel_size`, `stride` and `padding` are one number or three (depth, height,
+    width); `ceil_mode` and `count_include_pad` are the same. `divisor_override` divides the sums in place of
+    the number of elements.
 
     Example:
         >>> wg.nn.AvgPool3d(2)(wg.arange(8.0).reshape(1, 2, 2, 2))
@@ -197,7 +228,7 @@ class _AdaptiveAvgPool(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
-    """Averages of windows that together cover the last axis.
+    """Averages of `output_size` windows that together cover the last axis; None keeps it as it is.
 
     Example:
         >>> wg.nn.AdaptiveAvgPool1d(2)(wg.tensor([[1.0, 3.0, 5.0, 7.0]]))
@@ -210,6 +241,9 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPool):
 class AdaptiveAvgPool2d(_AdaptiveAvgPool):
     """Averages of windows that together cover the last two axes.
 
+    `output_size` is the number of windows along each axis, a pair, or one number for both; None keeps an axis
+    as it is.
+
     Example:
         >>> wg.nn.AdaptiveAvgPool2d(1)(wg.arange(4.0).reshape(1, 2, 2))
         tensor([[[1.5]]])
@@ -220,6 +254,9 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPool):
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """Averages of windows that together cover the last three axes.
+
+    `output_size` is the number of windows along each axis, three, or one number for all; None keeps an axis
+    as it is.
 
     Example:
         >>> wg.nn.AdaptiveAvgPool3d(1)(wg.arange(8.0).reshape(1, 2, 2, 2))

@@ -95,11 +95,11 @@ class TransformerEncoderLayer(_Layer):
 
     Args:
         d_model: the features of the sequence.
-        nhead: the number of heads.
+        nhead: the number of heads, which divides them.
         dim_feedforward: the features between the affine maps.
         dropout: its probability, in the attention and after each part.
-        activation: `"relu"`, `"gelu"`, or a function.
-        layer_norm_eps: of the norms.
+        activation: "relu", "gelu", or a function.
+        layer_norm_eps: what the norms add to variances.
         batch_first: whether sequences are `(N, L, E)` rather than `(L, N, E)`.
         norm_first: normalise what each part is given rather than the sum after it.
         bias: whether affine maps and norms have biases.
@@ -137,7 +137,7 @@ class TransformerEncoderLayer(_Layer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
-        """Returns the sequence after the layer; masks as `MultiheadAttention` takes them."""
+        """Returns the sequence `src` after the layer; masks as `MultiheadAttention` takes them."""
         attend = lambda x: self._attended(x, src_mask, src_key_padding_mask, is_causal)
         return self._around(src, [attend, self._fed])
 
@@ -145,7 +145,8 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Attention of a sequence to itself, then to the encoder's result, then two affine maps.
 
-    The settings are those of `TransformerEncoderLayer`.
+    Arguments as of `TransformerEncoderLayer`: `d_model`, `nhead`, `dim_feedforward`, `dropout`, `activation`,
+    `layer_norm_eps`, `batch_first`, `norm_first` and `bias`.
 
     Example:
         >>> layer = wg.nn.TransformerDecoderLayer(8, 2, dim_feedforward=16, batch_first=True)
@@ -184,7 +185,9 @@ class TransformerDecoderLayer(_Layer):
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Returns the sequence `tgt` after the layer, `memory` being the encoder's result."""
+        """Returns the sequence `tgt` after the layer, `memory` being the encoder's result; masks as of
+        `Transformer.forward`.
+        """
 
         def cross(x: Tensor) -> Tensor:
             attend = self.multihead_attn
@@ -207,7 +210,9 @@ def _copies(name: str, layer: Module, count: int) -> ModuleList:
 
 
 class TransformerEncoder(Module):
-    """Copies of an encoder layer, one after another, and a norm at the end.
+    """`num_layers` copies of `encoder_layer`, one after another, and the module `norm`, if given, at the end.
+
+    `enable_nested_tensor` and `mask_check` are accepted and change nothing.
 
     Example:
         >>> layer = wg.nn.TransformerEncoderLayer(8, 2, batch_first=True)
@@ -223,7 +228,7 @@ class TransformerEncoder(Module):
         enable_nested_tensor: bool = True,
         mask_check: bool = True,
     ) -> None:
-        """Copies `encoder_layer`, values and all; the last two settings are accepted and change nothing."""
+        """Copies `encoder_layer`, values and all."""
         super().__init__()
         self.layers, self.num_layers, self.norm = (
             _copies("TransformerEncoder", encoder_layer, num_layers),
@@ -238,14 +243,14 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
-        """Returns the sequence after all layers."""
+        """Returns the sequence `src` after all layers; masks as `MultiheadAttention` takes them."""
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, is_causal=bool(is_causal))
         return src if self.norm is None else self.norm(src)
 
 
 class TransformerDecoder(Module):
-    """Copies of a decoder layer, one after another, and a norm at the end.
+    """`num_layers` copies of `decoder_layer`, one after another, and the module `norm`, if given, at the end.
 
     Example:
         >>> layer = wg.nn.TransformerDecoderLayer(8, 2, batch_first=True)
@@ -273,7 +278,7 @@ class TransformerDecoder(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Returns the sequence `tgt` after all layers."""
+        """Returns the sequence `tgt` after all layers; masks as of `Transformer.forward`."""
         for layer in self.layers:
             tgt = layer(
                 tgt,
@@ -290,6 +295,10 @@ class TransformerDecoder(Module):
 
 class Transformer(Module):
     """An encoder, and a decoder that attends to its result; weight matrices start by `xavier_uniform_`.
+
+    `num_encoder_layers` and `num_decoder_layers` are the numbers of layers, `custom_encoder` and
+    `custom_decoder` stacks to use in their place. `d_model`, `nhead`, `dim_feedforward`, `dropout`,
+    `activation`, `layer_norm_eps`, `batch_first`, `norm_first` and `bias` as of `TransformerEncoderLayer`.
 
     Example:
         >>> model = wg.nn.Transformer(8, 2, 1, 1, dim_feedforward=16, batch_first=True)
@@ -316,7 +325,7 @@ class Transformer(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        """The settings of the layers, their numbers, and stacks to use instead."""
+        """Makes both stacks."""
         super().__init__()
         settings = (
             d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
@@ -355,7 +364,14 @@ class Transformer(Module):
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
     ) -> Tensor:
-        """Returns the decoder's result for `tgt`, shaped as that; `src` goes through the encoder."""
+        """Returns the decoder's result for `tgt` `(T, N, d_model)`, shaped as that; `src` `(S, N, d_model)`
+        goes through the encoder.
+
+        With `batch_first` N comes first; it may be missing. `src_mask` `(S, S)`, `tgt_mask` `(T, T)`,
+        `memory_mask` `(T, S)`, `src_key_padding_mask` and `memory_key_padding_mask` `(N, S)`, and
+        `tgt_key_padding_mask` `(N, T)` are bool (True is left out) or added to scores; `src_is_causal` and
+        the like stand for a causal mask where there is none.
+        """
         if src.ndim != tgt.ndim or src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise wg.ShapeError(
                 f"Transformer: sequences of shapes {tuple(src.shape)} and {tuple(tgt.shape)}; both need as many axes, "
@@ -375,8 +391,8 @@ class Transformer(Module):
 
     @staticmethod
     def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:
-        """Returns what is added to scores so that position i sees positions up to i: minus infinity above the
-        diagonal.
+        """Returns what is added to scores `(sz, sz)` so that position i sees positions up to i: minus
+        infinity above the diagonal.
         """
         blocked = wg.ones(sz, sz, dtype=wg.bool, device=device).triu(1)
         return wg.zeros(sz, sz, dtype=dtype, device=device).masked_fill(blocked, -math.inf)

@@ -24,7 +24,18 @@ __all__ = [
 
 
 class Upsample(Module):
-    """`nn.functional.interpolate` with fixed settings.
+    """`nn.functional.interpolate` with fixed settings: resamples `(N, C, spatial...)`.
+
+    Args:
+        size: the lengths of the spatial axes of the result, one for all or one for each; either this or the
+            next is given.
+        scale_factor: how many times larger they become, likewise.
+        mode: "nearest", "nearest-exact", "linear" (1 axis), "bilinear", "bicubic" (2), "trilinear" (3) or
+            "area" (means).
+        align_corners: whether the outermost elements of both lie on each other; otherwise the outermost edges
+            do.
+        recompute_scale_factor: derive the scale from the lengths, which are rounded, instead of using it as
+            given.
 
     Example:
         >>> wg.nn.Upsample(scale_factor=2)(wg.tensor([[[1.0, 2.0]]]))
@@ -39,7 +50,7 @@ class Upsample(Module):
         align_corners: bool | None = None,
         recompute_scale_factor: bool | None = None,
     ) -> None:
-        """The sizes of the spatial axes, or how many times larger they become."""
+        """Keeps the settings."""
         super().__init__()
         if isinstance(scale_factor, (tuple, list)):
             scale_factor = tuple(float(factor) for factor in scale_factor)
@@ -61,7 +72,7 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`Upsample` of the nearest elements.
+    """`Upsample` of the nearest elements, to `size` or by `scale_factor`.
 
     Example:
         >>> wg.nn.UpsamplingNearest2d(scale_factor=2)(wg.ones(1, 1, 2, 2)).shape
@@ -74,7 +85,7 @@ class UpsamplingNearest2d(Upsample):
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`Upsample` by bilinear interpolation with aligned corners.
+    """`Upsample` by bilinear interpolation with aligned corners, to `size` or by `scale_factor`.
 
     Example:
         >>> wg.nn.UpsamplingBilinear2d((1, 3))(wg.tensor([[[[0.0, 2.0]]]]))
@@ -87,7 +98,8 @@ class UpsamplingBilinear2d(Upsample):
 
 
 class PixelShuffle(Module):
-    """`(..., C r², H, W)` to `(..., C, H r, W r)`.
+    """`(..., C r², H, W)` to `(..., C, H r, W r)` with `r = upscale_factor`: channels become pixels (Shi et
+    al. 2016).
 
     Example:
         >>> wg.nn.PixelShuffle(2)(wg.ones(1, 8, 3, 3)).shape
@@ -109,7 +121,7 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """`(..., C, H r, W r)` to `(..., C r², H, W)`.
+    """`(..., C, H r, W r)` to `(..., C r², H, W)` with `r = downscale_factor`: pixels become channels.
 
     Example:
         >>> wg.nn.PixelUnshuffle(2)(wg.ones(1, 2, 6, 6)).shape
@@ -131,7 +143,7 @@ class PixelUnshuffle(Module):
 
 
 class ChannelShuffle(Module):
-    """Channels dealt out over groups.
+    """Channels of `(N, C, ...)` dealt out over `groups`: the first of each group, then the second, and so on.
 
     Example:
         >>> wg.nn.ChannelShuffle(2)(wg.arange(4.0).reshape(1, 4, 1)).flatten()
@@ -153,7 +165,9 @@ class ChannelShuffle(Module):
 
 
 class PairwiseDistance(Module):
-    """The `p`-norm of differences over the last axis.
+    """The `p`-norm of `x1 - x2 + eps` over the last axis, which `keepdim` keeps with length 1.
+
+    `eps` keeps equal vectors away from distance 0, where a norm has no derivative.
 
     Example:
         >>> wg.nn.PairwiseDistance()(wg.tensor([[0.0, 0.0]]), wg.tensor([[3.0, 4.0]]))
@@ -161,17 +175,19 @@ class PairwiseDistance(Module):
     """
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
-        """`eps` is added to the differences."""
+        """Keeps the settings."""
         super().__init__()
         self.norm, self.eps, self.keepdim = p, eps, keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Returns the distances of pairs."""
+        """Returns the distances of pairs of vectors of `x1` and `x2` `(..., D)`."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between vectors along an axis.
+    """The cosine of the angle between vectors along the axis `dim`, which the result does not have.
+
+    `eps` is the least length that is divided by.
 
     Example:
         >>> wg.nn.CosineSimilarity()(wg.tensor([[1.0, 0.0]]), wg.tensor([[1.0, 1.0]]))
@@ -179,17 +195,34 @@ class CosineSimilarity(Module):
     """
 
     def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        """`eps` is the least length that is divided by."""
+        """Keeps the settings."""
         super().__init__()
         self.dim, self.eps = dim, eps
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Returns the cosines."""
+        """Returns the cosines of pairs of vectors of `x1` and `x2`, whose shapes broadcast."""
         return F.cosine_similarity(x1, x2, self.dim, self.eps)
 
 
 class EmbeddingBag(Module):
-    """Sums, means or maxima of bags of rows of a table; it starts as N(0, 1), with zeros in row `padding_idx`.
+    """Sums, means or maxima of bags of rows of a table: bags of indices give `(bags, embedding_dim)`.
+
+    It is called with indices `(bags, length)`, or a vector of them with the start of each bag in `offsets`,
+    and factors `per_sample_weights` of their shape if wanted. The parameter `weight`
+    `(num_embeddings, embedding_dim)` starts as N(0, 1).
+
+    Args:
+        num_embeddings: the number of rows.
+        embedding_dim: the features of a row.
+        max_norm: rows that are picked and longer are scaled to this norm first, in place; None leaves all as
+            they are.
+        norm_type: the exponent p of that norm.
+        scale_grad_by_freq: divide each row's gradient by how often it is picked; not with "max".
+        mode: "sum", "mean" or "max"; an empty bag gives zero.
+        sparse: only False, gradients are dense.
+        _weight: the values to begin with, in place of random ones.
+        include_last_offset: the last of `offsets` is the end of the last bag, the number of indices.
+        padding_idx: an index that does not count, whose row starts as zeros.
 
     Example:
         >>> wg.nn.EmbeddingBag(10, 3, mode="sum")(wg.tensor([[1, 2], [4, 5]])).shape
@@ -229,7 +262,9 @@ class EmbeddingBag(Module):
 
     @classmethod
     def from_pretrained(cls, embeddings: Any, freeze: bool = True, **settings: Any) -> "EmbeddingBag":
-        """Makes a layer around given values of shape (rows, features); not trained if `freeze`."""
+        """Makes a layer around given values `embeddings` of shape (rows, features); not trained if `freeze`.
+        `settings` are other arguments of the class.
+        """
         values = wg.as_tensor(embeddings)
         layer = cls(values.shape[0], values.shape[1], _weight=values, **settings)
         layer.weight.requires_grad_(not freeze)
@@ -245,7 +280,9 @@ class EmbeddingBag(Module):
     def forward(
         self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
-        """Returns one row per bag; see `nn.functional.embedding_bag`."""
+        """Returns one row per bag of `input`; `offsets` and `per_sample_weights` as of
+        `nn.functional.embedding_bag`.
+        """
         return F.embedding_bag(
             input,
             self.weight,

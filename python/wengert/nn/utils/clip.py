@@ -18,10 +18,11 @@ def get_total_norm(
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
 ) -> Tensor:
-    """Returns the p-norm of the p-norms of all tensors, a 0-d tensor; 0 for none.
+    """Returns the p-norm of the p-norms of all `tensors`, a 0-d tensor; 0 for none.
 
-    For p above 0 it is the p-norm of all elements together, `inf` the largest, `-inf` the smallest absolute
-    value; 0 counts the tensors that have elements other than 0. `foreach` is accepted and changes nothing.
+    p is `norm_type`. Above 0 it is the p-norm of all elements together, `inf` the largest, `-inf` the
+    smallest absolute value; 0 counts the tensors that have elements other than 0. `foreach` is accepted and
+    changes nothing.
 
     Raises:
         ValueError: for NaN as the norm, or an empty tensor where p is negative.
@@ -79,13 +80,26 @@ def clip_grad_norm_(
     foreach: bool | None = None,
 ) -> Tensor:
     """Scales all gradients by one factor so that their total norm is at most `max_norm` (Pascanu et al.
-    2012). `foreach` is accepted and changes nothing.
+    2012).
+
+    Args:
+        parameters: one tensor or several; those without a gradient are passed over.
+        max_norm: the bound.
+        norm_type: the exponent of the norm, see `get_total_norm`.
+        error_if_nonfinite: raise where the norm is infinite or NaN.
+        foreach: accepted; it changes nothing.
 
     Returns:
         The total norm before clipping, a 0-d tensor.
 
     Raises:
         RuntimeError: if the norm is not finite and `error_if_nonfinite`; the gradients are untouched then.
+
+    Example:
+        >>> w = wg.tensor([3.0, 4.0], requires_grad=True)
+        >>> (w * w).sum().backward()
+        >>> wg.nn.utils.clip_grad_norm_([w], max_norm=1.0), w.grad
+        (tensor(10.), tensor([0.6, 0.8]))
     """
     grads = _gradients(parameters)
     total = get_total_norm(grads, norm_type, error_if_nonfinite)
@@ -96,8 +110,18 @@ def clip_grad_norm_(
 def clip_grads_with_norm_(
     parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
-    """Does what `clip_grad_norm_` does, with a total norm that is known already, such as one over several programs.
-    `foreach` is accepted and changes nothing.
+    """Scales the gradients of `parameters` as `clip_grad_norm_` does, by a `total_norm` that is known
+    already.
+
+    It may be one over several programs. The factor is `max_norm / (total_norm + 1e-6)`, at most 1. `foreach`
+    is accepted and changes nothing.
+
+    Example:
+        >>> w = wg.tensor([3.0, 4.0], requires_grad=True)
+        >>> (w * w).sum().backward()
+        >>> wg.nn.utils.clip_grads_with_norm_([w], 1.0, wg.tensor(20.0))
+        >>> w.grad
+        tensor([0.3, 0.4])
     """
     _clip(_gradients(parameters), max_norm, total_norm)
 
@@ -115,8 +139,16 @@ def _clip(grads: list[Tensor], max_norm: float, total: Tensor) -> None:
 def clip_grad_value_(
     parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None
 ) -> None:
-    """Clamps every element of every gradient to [-clip_value, clip_value]. `foreach` is accepted and changes
-    nothing.
+    """Clamps every element of every gradient of `parameters` to [-clip_value, clip_value].
+
+    `foreach` is accepted and changes nothing.
+
+    Example:
+        >>> w = wg.tensor([0.2, 4.0], requires_grad=True)
+        >>> (w * w).sum().backward()
+        >>> wg.nn.utils.clip_grad_value_([w], 1.0)
+        >>> w.grad
+        tensor([0.4, 1.0])
     """
     bound = float(clip_value)
     if bound < 0:

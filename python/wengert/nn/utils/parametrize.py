@@ -57,7 +57,8 @@ def cached() -> Iterator[None]:
 class ParametrizationList(Module):
     """The functions of one attribute, the first applied first, and what they are applied to.
 
-    What is trained is `original`, or `original0`, `original1`, … where the first function takes several tensors.
+    `modules` are the functions, `original` the value that the attribute begins with. What is trained is
+    `original`, or `original0`, `original1`, … where the first function takes several tensors.
     """
 
     def __init__(self, modules: Sequence[Module], original: Tensor) -> None:
@@ -162,7 +163,8 @@ def _property(name: str) -> property:
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
-    """Tells whether a module has parametrized attributes, or one of this name.
+    """Tells whether a `module` has parametrized attributes, or one of the name `tensor_name`, if that is
+    given.
 
     Example:
         >>> wg.nn.utils.parametrize.is_parametrized(wg.nn.Linear(2, 2))

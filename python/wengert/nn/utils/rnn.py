@@ -38,6 +38,11 @@ class PackedSequence(NamedTuple):
         batch_sizes: `(longest length,)`, int64 on the CPU: how many sequences have an element at each time.
         sorted_indices: the places of the sequences, longest first; None if they came in that order.
         unsorted_indices: the inverse of that.
+
+    Example:
+        >>> packed = wg.nn.utils.rnn.pack_sequence([wg.tensor([1, 2]), wg.tensor([3])])
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 3, 2]), tensor([2, 1]))
     """
 
     data: Tensor
@@ -235,6 +240,11 @@ def pad_sequence(
 def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = False) -> list[Tensor]:
     """Returns the sequences `(length, *)` of a tensor padded on the right: the inverse of `pad_sequence`.
 
+    Args:
+        padded_sequences: `(longest length, batch, *)`, with `batch_first` `(batch, longest length, *)`.
+        lengths: one per sequence, a list or a tensor.
+        batch_first: which layout.
+
     Raises:
         ValueError: lengths below 1, above that of the input, or of another number.
 
@@ -253,7 +263,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = F
 
 
 def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
-    """Packs sequences `(length, *)`; see `pack_padded_sequence`.
+    """Packs `sequences` `(length, *)`; see `pack_padded_sequence`, also for `enforce_sorted`.
 
     Example:
         >>> wg.nn.utils.rnn.pack_sequence([wg.tensor([1, 2]), wg.tensor([3])]).data
@@ -265,7 +275,7 @@ def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> P
 
 
 def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
-    """Returns the sequences `(length, *)` of a pack, in the order in which they were packed.
+    """Returns the sequences `(length, *)` of `packed_sequences`, in the order in which they were packed.
 
     Example:
         >>> packed = wg.nn.utils.rnn.pack_sequence([wg.tensor([1, 2]), wg.tensor([3])])

@@ -66,10 +66,11 @@ class _Combined(LRScheduler):
 
 
 class SequentialLR(_Combined):
-    """One schedule after another; `milestones[k]` is the step at which schedule k + 1 starts from its zero.
+    """One schedule of `schedulers` after another; `milestones[k]` is the step at which schedule k + 1 starts
+    from its zero.
 
-    There it starts from the initial rates, if it has a closed form,
-    and otherwise multiplies those that stand.
+    There it starts from the initial rates, if it has a closed form, and otherwise multiplies those that
+    stand. All belong to the `optimizer`; `last_epoch` is the step to begin with, less one.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -128,7 +129,9 @@ class SequentialLR(_Combined):
 
 
 class ChainedScheduler(_Combined):
-    """Several schedules that step together, each on the rates that the one before it has left.
+    """Several `schedulers` that step together, each on the rates that the one before it has left.
+
+    All belong to one `optimizer`, which need not be given.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)

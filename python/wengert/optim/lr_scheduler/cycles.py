@@ -19,7 +19,7 @@ def _cosine(high: float, low: float, share: float) -> float:
 class CosineAnnealingLR(LRScheduler):
     """Half a cosine from the rate to `eta_min` in `T_max` steps, and back (Loshchilov and Hutter 2016).
 
-    Each step multiplies what the rate is above `eta_min`.
+    Each step multiplies what the rate is above `eta_min`. `optimizer` and `last_epoch` as of `LRScheduler`.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -54,10 +54,11 @@ class CosineAnnealingLR(LRScheduler):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half cosines of `T_0`, `T_0 T_mult`, ... steps, each from the initial rate (Loshchilov
-    and Hutter 2016).
+    """Half cosines of `T_0`, `T_0 T_mult`, ... steps, each from the initial rate down to `eta_min`
+    (Loshchilov and Hutter 2016).
 
     `step(epoch)` takes fractions of epochs as well; `T_cur` is how far the cycle of `T_i` steps has come.
+    `optimizer` and `last_epoch` as of `LRScheduler`.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -147,6 +148,23 @@ class OneCycleLR(_Momenta):
     """Up to `max_lr`, then far down, momentum the other way round; step it after every batch (Smith and Topin
     2017).
 
+    The rate begins at `max_lr / div_factor`, its initial rate, and ends at that divided by
+    `final_div_factor`. Groups keep `max_lr`, `initial_lr` and `min_lr`, the rate at the end.
+
+    Args:
+        optimizer: as of `LRScheduler`, also `last_epoch`; with momentum or betas, unless `cycle_momentum` is
+            False.
+        max_lr: the highest rate; this and the momenta are numbers, or one for each group.
+        total_steps: the steps of the cycle; by default `epochs * steps_per_epoch`, which are given then.
+        pct_start: the share of the steps, from 0 to 1, that go up.
+        anneal_strategy: "cos" for half cosines between the rates, or "linear".
+        cycle_momentum: whether momentum (or the first of betas) moves as well.
+        base_momentum: the momentum at the highest rate.
+        max_momentum: the momentum at both ends.
+        div_factor: how many times lower than the highest the first rate is.
+        final_div_factor: how many times lower than the first the last rate is.
+        three_phase: go back to the first rate in as many steps as up, and to the last one in the rest.
+
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
         >>> scheduler = wg.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=1.0, total_steps=4, cycle_momentum=False)
@@ -176,11 +194,7 @@ class OneCycleLR(_Momenta):
         three_phase: bool = False,
         last_epoch: int = -1,
     ) -> None:
-        """`total_steps`, or `epochs` and `steps_per_epoch`. With `three_phase` the way back to the first rate takes as
-        many steps as the way up, and the rest goes on from there. `max_lr` and the momenta are numbers, or
-        one for each group; the groups keep them, with the rates of both ends, as `max_lr`,
-        `initial_lr`, `min_lr`.
-        """
+        """Writes the rates and momenta of the cycle into the groups."""
         self.optimizer = check_optimizer("OneCycleLR", optimizer)
         if total_steps is None:
             if epochs is None or steps_per_epoch is None:
@@ -236,10 +250,24 @@ class OneCycleLR(_Momenta):
 
 
 class CyclicLR(_Momenta):
-    """From `base_lr` up to `max_lr` and down again, over and over (Smith 2017).
+    """From `base_lr` up to `max_lr` and down again, over and over (Smith 2017). Step it after every batch.
 
-    `mode`: in each cycle the rise is the whole ("triangular"), half of that before ("triangular2"), or `gamma^t` times
-    the whole ("exp_range"). Momentum goes the other way round. Step it after every batch.
+    Args:
+        optimizer: as of `LRScheduler`, also `last_epoch`; with momentum or betas, unless `cycle_momentum` is
+            False.
+        base_lr: the lowest rate; rates and momenta are numbers, or one for each group.
+        max_lr: the highest rate.
+        step_size_up: steps of the way up.
+        step_size_down: steps of the way down; None: as many as up.
+        mode: in each cycle the rise is the whole ("triangular"), half of that before ("triangular2"), or
+            `gamma^t` times the whole at step t ("exp_range").
+        gamma: the base of "exp_range".
+        scale_fn: in place of `mode`, a function that returns the factor of the rise.
+        scale_mode: what that is a function of: the number of the "cycle", from 1, or of the step
+            ("iterations").
+        cycle_momentum: whether momentum (or the first of betas) moves the other way round.
+        base_momentum: the momentum at the highest rate.
+        max_momentum: the momentum at the lowest rate.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -269,10 +297,7 @@ class CyclicLR(_Momenta):
         max_momentum: float | list[float] = 0.9,
         last_epoch: int = -1,
     ) -> None:
-        """`scale_fn`, a function of the number of the cycle or, with `scale_mode="iterations"`, of the step, stands in
-        place of `mode`. `step_size_down` is `step_size_up` by default; rates and momenta are numbers,
-        or one for each group.
-        """
+        """Sets the lowest rates and the highest momenta."""
         self.optimizer = check_optimizer("CyclicLR", optimizer)
         down = step_size_up if step_size_down is None else step_size_down
         if min(step_size_up, down) < 1:

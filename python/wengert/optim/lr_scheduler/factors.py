@@ -61,7 +61,8 @@ def state_of(function: Any) -> dict[str, Any] | None:
 
 
 class LambdaLR(_Lambdas):
-    """The initial rate times `lr_lambda(t)`; one function, or one per group.
+    """The initial rate times `lr_lambda(t)` at step t; one function, or one per group. `optimizer` and
+    `last_epoch` as of `LRScheduler`.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -80,7 +81,8 @@ class LambdaLR(_Lambdas):
 
 
 class MultiplicativeLR(_Lambdas):
-    """The rate times `lr_lambda(t)` at step t, from 1 on; one function, or one per group.
+    """The rate times `lr_lambda(t)` at step t, from 1 on; one function, or one per group. `optimizer` and
+    `last_epoch` as of `LRScheduler`.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -119,7 +121,8 @@ class _Factors(LRScheduler):
 
 
 class StepLR(_Factors):
-    """Multiplied by `gamma` every `step_size` steps.
+    """Multiplies the rates by `gamma` every `step_size` steps. `optimizer` and `last_epoch` as of
+    `LRScheduler`.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -150,7 +153,8 @@ class StepLR(_Factors):
 
 
 class MultiStepLR(_Factors):
-    """Multiplied by `gamma` at each milestone, twice at one that is given twice.
+    """Multiplies the rates by `gamma` at each of the steps `milestones`, twice at one that is given twice.
+    `optimizer` and `last_epoch` as of `LRScheduler`.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -185,6 +189,8 @@ class MultiStepLR(_Factors):
 
 class ConstantLR(_Factors):
     """`factor` times the rate before step `total_iters`; the step to there divides by it again.
+
+    `optimizer` and `last_epoch` as of `LRScheduler`.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -222,7 +228,10 @@ class ConstantLR(_Factors):
 
 
 class LinearLR(_Factors):
-    """A factor that goes linearly from `start_factor` to `end_factor` in `total_iters` steps.
+    """A factor that goes linearly from `start_factor` to `end_factor` in `total_iters` steps, and stays
+    there.
+
+    `optimizer` and `last_epoch` as of `LRScheduler`.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -267,7 +276,7 @@ class LinearLR(_Factors):
 
 
 class ExponentialLR(_Factors):
-    """Multiplied by `gamma` every step.
+    """Multiplies the rates by `gamma` every step. `optimizer` and `last_epoch` as of `LRScheduler`.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -294,7 +303,8 @@ class ExponentialLR(_Factors):
 
 
 class PolynomialLR(_Factors):
-    """`(1 - t / total_iters) ** power`, then 0.
+    """The initial rate times `(1 - t / total_iters) ** power` at step t, then 0. `optimizer` and `last_epoch`
+    as of `LRScheduler`.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)

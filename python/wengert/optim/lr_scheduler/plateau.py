@@ -14,8 +14,19 @@ class ReduceLROnPlateau(LRScheduler):
 
     A quantity improves that is below `best * (1 - threshold)`, with `mode="max"` above
     `best * (1 + threshold)`; with `threshold_mode="abs"` below `best - threshold` or above
-    `best + threshold`. For negative quantities the relative bounds are therefore on the other side
-    of the best.
+    `best + threshold`. For negative quantities the relative bounds are therefore on the other side of the
+    best.
+
+    Args:
+        optimizer: its groups' `lr` are set.
+        mode: "min" for a quantity that should fall, "max" for one that should rise.
+        factor: below 1.
+        patience: so many steps without improvement are let pass; the next one reduces.
+        threshold: the least improvement that counts.
+        threshold_mode: "rel" or "abs", see above.
+        cooldown: for so many steps after a change nothing counts as bad.
+        min_lr: the least rate, of all groups or one for each.
+        eps: changes of the rate of at most this are left out.
 
     Example:
         >>> optimizer = wg.optim.SGD([wg.ones(1, requires_grad=True)], lr=1.0)
@@ -40,11 +51,7 @@ class ReduceLROnPlateau(LRScheduler):
         min_lr: float | list[float] = 0.0,
         eps: float = 1e-8,
     ) -> None:
-        """`mode`: "min" or "max"; `threshold_mode`: "rel" or "abs"; `min_lr`: for all groups,
-        or one for each.
-
-        For `cooldown` steps after a change nothing counts as bad. Changes of at most `eps` are left out.
-        """
+        """Leaves the rates as they are until the first `step(metrics)`."""
         if factor >= 1.0:
             raise ValueError(f"ReduceLROnPlateau: factor must be below 1, got {factor}")
         if mode not in ("min", "max") or threshold_mode not in ("rel", "abs"):
@@ -75,7 +82,7 @@ class ReduceLROnPlateau(LRScheduler):
         return sign * value < sign * self.best * (1.0 - sign * self.threshold)
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
-        """Takes one measurement."""
+        """Takes one measurement `metrics`, a number, as that of the next step or of the step `epoch`."""
         value = float(metrics)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._better(value):

@@ -89,8 +89,8 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch: Any = None) -> None:
-        """Goes to the next step, or to a given one: where there is a closed form,
-        from the initial rates alone.
+        """Goes to the next step, or to the step `epoch`: where there is a closed form, from the initial rates
+        alone.
         """
         self._step_count += 1
         self._update_lr(epoch)
