@@ -179,8 +179,8 @@ PROPERTIES = {
 # Functions of the module that make or join tensors.
 MAKERS = typed(
     tensor="arange as_tensor bernoulli cat complex empty empty_like eye from_dlpack from_numpy full full_like linspace "
-    "normal ones ones_like polar rand rand_like randint randint_like randn randn_like randperm stack tensor view_as_complex "
-    "view_as_real where zeros zeros_like",
+    "normal ones ones_like polar rand rand_like randint randint_like randn randn_like randperm stack tensor "
+    "view_as_complex view_as_real where zeros zeros_like",
     dtype="result_type promote_types",
 )
 _FLAGS = f"keepdim: {BOOL} = False, *, keepdims: {BOOL} | None = None"

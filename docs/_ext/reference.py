@@ -19,7 +19,7 @@ import wengert as wg
 # The modules in the order of the table of contents. Others are found by themselves and stand behind these.
 ORDER = """
     nn nn.functional nn.init nn.utils optim optim.lr_scheduler autograd autograd.graph autograd.anomaly debugging
-    utils.checkpoint amp tree memory gpu testing plot numpy numpy.linalg
+    utils.data utils.checkpoint distributions serialization amp tree memory gpu testing plot numpy numpy.linalg
     """.split()
 # Programs, not modules to import from.
 LEFT_OUT = {"wengert.demo"}

@@ -30,9 +30,12 @@ from wengert._core import (
     as_tensor,
     bfloat16,
     bool as bool,
+    channels_last,
+    channels_last_3d,
     complex as complex,
     complex64,
     complex128,
+    contiguous_format,
     device,
     dtype,
     empty_like,
@@ -53,8 +56,10 @@ from wengert._core import (
     int64,
     is_autocast_enabled,
     manual_seed,
+    memory_format,
     ones_like,
     polar,
+    preserve_format,
     rand_like,
     randn_like,
     randperm,
@@ -117,6 +122,7 @@ __all__: list[str] = [
     "AnomalyError",
     "CheckpointError",
     "DeviceError",
+    "Generator",
     "LinAlgError",
     "ShapeError",
     "Tensor",
@@ -130,8 +136,11 @@ __all__: list[str] = [
     "bfloat16",
     "cdouble",
     "cfloat",
+    "channels_last",
+    "channels_last_3d",
     "complex128",
     "complex64",
+    "contiguous_format",
     "custom_jvp",
     "custom_vjp",
     "device",
@@ -180,6 +189,7 @@ __all__: list[str] = [
     "long",
     "manual_seed",
     "memory",
+    "memory_format",
     "nan",
     "no_grad",
     "ones_like",
@@ -188,6 +198,7 @@ __all__: list[str] = [
     "pmean",
     "pmin",
     "polar",
+    "preserve_format",
     "psum",
     "rand_like",
     "randn_like",
@@ -214,31 +225,29 @@ __all__: list[str] = [
 __all__ += _functions.__all__
 __all__ += _kinds.__all__
 
-# Parts that are imported when they are first used.
-_LAZY = (
-    "amp",
-    "counting",
-    "debugging",
-    "fft",
-    "func",
-    "graph",
-    "nn",
-    "numpy",
-    "optim",
-    "plot",
-    "special",
-    "testing",
-    "utils",
-)
+# Parts that are imported when they are first used, and where they lie.
+_LAZY = {
+    **{
+        name: name
+        for name in """
+            amp backends counting cuda debugging distributions fft func graph jit nn numpy optim plot serialization
+            special testing utils
+        """.split()
+    },
+    "accelerator": "cuda.accelerator",
+    "mps": "cuda.others",
+    "xpu": "cuda.others",
+}
 
 # What PyTorch calls otherwise, or has and this library has not.
 _ELSEWHERE = {
-    "compile": "operations run as they are called",
-    "cuda": "GPUs are in wengert.gpu",
     "device_count": "GPUs are counted by wengert.gpu.device_count()",
     "get_default_dtype": "floats are float32 unless dtype= says otherwise",
     "set_default_device": "pass device= to what makes tensors",
     "set_default_dtype": "floats are float32 unless dtype= says otherwise",
+    "hub": "nothing is downloaded; load files by wengert.load",
+    "onnx": "models are not exported",
+    "random": "its functions are wengert.manual_seed, get_rng_state, set_rng_state and wengert.Generator",
     "set_printoptions": "tensors print as they are; convert with .numpy() for other formats",
 }
 
@@ -252,7 +261,15 @@ _LAZY_NAMES = {
     "why": "debugging",
     "FlopCounter": "counting",
     "checkpoint": "utils.checkpoint",
+    "compile": "jit",
     "flops": "counting",
+    **dict.fromkeys(
+        """
+        are_deterministic_algorithms_enabled get_float32_matmul_precision set_float32_matmul_precision
+        use_deterministic_algorithms
+        """.split(),
+        "_switches",
+    ),
     **dict.fromkeys(
         """
         alpha_dropout avg_pool1d bilinear cdist celu celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
@@ -268,21 +285,34 @@ _LAZY_NAMES = {
 if TYPE_CHECKING:
     from wengert import (
         amp as amp,
+        backends as backends,
         counting as counting,
+        cuda as cuda,
         debugging as debugging,
+        distributions as distributions,
         fft as fft,
         func as func,
         graph as graph,
+        jit as jit,
         nn as nn,
         numpy as numpy,
         optim as optim,
         plot as plot,
+        serialization as serialization,
         special as special,
         testing as testing,
         utils as utils,
     )
+    from wengert._switches import (
+        are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
+        get_float32_matmul_precision as get_float32_matmul_precision,
+        set_float32_matmul_precision as set_float32_matmul_precision,
+        use_deterministic_algorithms as use_deterministic_algorithms,
+    )
     from wengert.counting import FlopCounter as FlopCounter, flops as flops
+    from wengert.cuda import accelerator as accelerator, others as mps, others as xpu
     from wengert.debugging import debug as debug, trace_backward as trace_backward, why as why
+    from wengert.jit import compile as compile
     from wengert.nn.functional import (
         alpha_dropout as alpha_dropout,
         avg_pool1d as avg_pool1d,
@@ -328,9 +358,9 @@ else:
             return getattr(_importlib.import_module(f"wengert.{_LAZY_NAMES[name]}"), name)
         if name in _LAZY:
             try:
-                return _importlib.import_module(f"wengert.{name}")
+                return _importlib.import_module(f"wengert.{_LAZY[name]}")
             except ModuleNotFoundError as error:
-                if error.name != f"wengert.{name}":
+                if error.name != f"wengert.{_LAZY[name]}":
                     raise
         hint = f"; {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
         raise AttributeError(f"module 'wengert' has no attribute '{name}'{hint}")

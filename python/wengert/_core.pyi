@@ -23,8 +23,11 @@ _Input: TypeAlias = _Operand | list[Any] | tuple[Any, ...]
 __version__: builtins.str
 bfloat16: dtype
 bool: dtype
+channels_last: memory_format
+channels_last_3d: memory_format
 complex128: dtype
 complex64: dtype
+contiguous_format: memory_format
 float16: dtype
 float32: dtype
 float64: dtype
@@ -32,6 +35,7 @@ int16: dtype
 int32: dtype
 int64: dtype
 int8: dtype
+preserve_format: memory_format
 uint16: dtype
 uint32: dtype
 uint64: dtype
@@ -385,8 +389,8 @@ class Tensor:
         """Returns the indices that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
     def argwhere(self) -> Tensor:
         """Returns the indices of the elements that are not zero, as rows."""
-    def as_strided(self, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int = 0) -> Tensor:
-        """Makes a copy whose element `i` is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
+    def as_strided(self, /, size: _Sizes, stride: _Sizes, storage_offset: builtins.int = 0) -> Tensor:
+        """Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in row-major order. A view where this one is contiguous and no element has two places, else a copy. Raises IndexError where an element lies outside."""
     def asin(self, /) -> Tensor:
         """Returns the arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
     def asin_(self, /) -> Tensor:
@@ -489,12 +493,12 @@ class Tensor:
         """Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
     def clip_(self, /, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
         """Limits the elements to `[min, max]`, in place."""
-    def clone(self, /) -> Tensor:
-        """Returns a copy, through which gradients flow."""
+    def clone(self, /, *, memory_format: Any = None) -> Tensor:
+        """Returns a copy, through which gradients flow. `memory_format` changes nothing."""
     def conj(self, /) -> Tensor:
         """Returns the complex conjugate, in memory of its own; of a real tensor the tensor itself."""
-    def contiguous(self, /) -> Tensor:
-        """Returns a copy in row-major order, or this tensor if it lies so already."""
+    def contiguous(self, /, memory_format: Any = None) -> Tensor:
+        """Returns a copy in row-major order, or this tensor if it lies so already. `memory_format` changes nothing."""
     def copy_(self, /, src: Tensor, non_blocking: builtins.bool = False) -> Tensor:
         """Sets the elements to those of `src`, on any device, broadcast and converted, in place."""
     def copysign(self, /, other: _Operand) -> Tensor:
@@ -519,6 +523,8 @@ class Tensor:
         """Returns this tensor on the CPU."""
     def cross(self, other: TensorLike, dim: builtins.int | None = None) -> Tensor:
         """Returns the cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
+    def cuda(self, /, device: _DeviceLike | None = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Tensor:
+        """Returns this tensor on the GPU of number `device`, where `WENGERT_CUDA=gpu` calls GPUs so. Raises ValueError elsewhere."""
     def cummax(self, /, dim: _Dims = None, *, axis: _Dims = None) -> _Along:
         """Returns the largest element so far along `dim`, and its index: the pair (values, indices). The last of equal elements; NaN counts as the largest. VJP: gradients go to their elements; saves the indices."""
     def cummin(self, /, dim: _Dims = None, *, axis: _Dims = None) -> _Along:
@@ -677,7 +683,7 @@ class Tensor:
     def frac_(self, /) -> Tensor:
         """Computes `frac` in place."""
     def gather(self, /, dim: _Dims, index: _Operand) -> Tensor:
-        """Returns one element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`."""
+        """Returns one element per index along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim=0`."""
     def gcd(self, /, other: _Operand) -> Tensor:
         """Returns the greatest common divisor of integers, not negative; that of 0 and 0 is 0."""
     def gcd_(self, /, other: _Operand) -> Tensor:
@@ -768,7 +774,7 @@ class Tensor:
     def imag(self) -> Tensor:
         """Returns the imaginary part, a view. Raises TypeError for a real tensor. Assignment writes it in place."""
     def index_add(self, /, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1) -> Tensor:
-        """Returns this tensor with rows of `source` added along `dim` at a vector of indices."""
+        """Returns the input with rows of `source` added along `dim` at a vector of indices."""
     def index_add_(self, /, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1) -> Tensor:
         """Adds rows of `source` along `dim` at a vector of indices, in place."""
     def index_copy(self, dim: builtins.int, index: TensorLike, source: Tensor | builtins.complex) -> Tensor:
@@ -797,14 +803,14 @@ class Tensor:
         """Returns the inverse; see `linalg.inv`."""
     def is_complex(self, /) -> builtins.bool:
         """Tells whether the dtype is complex."""
-    def is_contiguous(self, /) -> builtins.bool:
-        """Tells whether the elements lie in row-major order without gaps."""
+    def is_contiguous(self, /, memory_format: Any = None) -> builtins.bool:
+        """Tells whether the elements lie in row-major order without gaps; with `memory_format`, in that order."""
     @property
     def is_cpu(self) -> builtins.bool:
         """Whether the tensor is on the CPU."""
     @property
     def is_cuda(self) -> builtins.bool:
-        """False: no device is one of CUDA; `is_gpu` tells where the elements are."""
+        """Whether the tensor is on a GPU and the environment calls GPUs so (`WENGERT_CUDA=gpu`)."""
     def is_floating_point(self, /) -> builtins.bool:
         """Tells whether the dtype is a type of real floating point numbers."""
     @property
@@ -817,6 +823,8 @@ class Tensor:
         """Whether this tensor is no result of a recorded operation."""
     def is_nonzero(self) -> builtins.bool:
         """Tells whether the only element is not zero."""
+    def is_pinned(self, /) -> Tensor:
+        """False: no memory is pinned."""
     def is_same_size(self, other: TensorLike) -> builtins.bool:
         """Tells whether both have one shape."""
     def is_signed(self) -> builtins.bool:
@@ -1119,6 +1127,8 @@ class Tensor:
         """Which output of `grad_fn` this tensor is; 0 for leaves."""
     def permute(self, /, *dims: _Sizes) -> Tensor:
         """Returns the view with its axes in the order given."""
+    def pin_memory(self, /, device: _DeviceLike | None = None) -> Tensor:
+        """Returns this tensor: transfers to a GPU need no memory that is pinned."""
     def pinverse(self, rcond: builtins.float = 1e-15) -> Tensor:
         """Returns the Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
     def polygamma(self, /, n: builtins.int) -> Tensor:
@@ -1211,7 +1221,7 @@ class Tensor:
     def scatter_(self, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex | None = None, *, value: builtins.complex | None = None, reduce: builtins.str | None = None) -> Tensor:
         """Computes `scatter` in place."""
     def scatter_add(self, /, dim: _Dims, index: _Operand, src: Tensor) -> Tensor:
-        """Returns this tensor with the elements of `src` added at `index` along `dim`."""
+        """Returns the input with the elements of `src` added at `index` along `dim`: `out[index[i][j]][j] += src[i][j]` for `dim=0`. `index` and `src` may be smaller than the input."""
     def scatter_add_(self, /, dim: _Dims, index: _Operand, src: Tensor) -> Tensor:
         """Adds the elements of `src` at `index` along `dim`, in place."""
     def scatter_reduce(self, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
@@ -1291,7 +1301,7 @@ class Tensor:
     def squeeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Removes the axes of length 1, or only those in `dim`. A view."""
     def std(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Returns the standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
+        """Returns the standard deviation over `dim`: the square root of `var`, whose sum is divided by `n - 1` by default. Its gradient is 0 where it is 0."""
     def std_mean(self, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
         """Returns standard deviation and mean along `dim`, or of all elements; see `std`."""
     def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True) -> Tensor:
@@ -1344,13 +1354,13 @@ class Tensor:
         """Repeats the tensor side by side; missing leading counts are 1. A copy."""
     @overload
     def to(self, dtype: _DTypeLike, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
-        """Returns this tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
+        """Returns this tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through. `non_blocking` and `memory_format` change nothing."""
     @overload
     def to(self, device: _DeviceLike | None = None, dtype: _DTypeLike | None = None, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
-        """Returns this tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
+        """Returns this tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through. `non_blocking` and `memory_format` change nothing."""
     @overload
     def to(self, other: Tensor, non_blocking: builtins.bool = False, copy: builtins.bool = False) -> Tensor:
-        """Returns this tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through."""
+        """Returns this tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through. `non_blocking` and `memory_format` change nothing."""
     def to_device(self, device: _DeviceLike, /, *, stream: Any = None) -> Tensor:
         """Returns this tensor on another device, itself if it is there; the array API standard's name of `to(device)`. Raises ValueError for a stream, which no device has."""
     def tolist(self, /) -> Any:
@@ -1404,7 +1414,7 @@ class Tensor:
     def unsqueeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Inserts a new axis of length 1 at `dim`. A view."""
     def var(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
+        """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`, `n - 1` by default. `unbiased=False` is the correction 0; a bool in place of `dim` is `unbiased`."""
     def var_mean(self, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
         """Returns variance and mean along `dim`, or of all elements; see `var`."""
     def vdot(self, other: TensorLike) -> Tensor:
@@ -1501,7 +1511,7 @@ class device:
         """The number of the GPU; `None` for the CPU."""
     @property
     def type(self) -> builtins.str:
-        """`cpu` or `gpu`."""
+        """`cpu` or `gpu`, which `WENGERT_CUDA=gpu` calls `cuda`."""
 
 class dtype:
     """The type of a tensor's elements; one object per type, also found as `wengert.float32` and so on."""
@@ -1532,6 +1542,11 @@ class dtype:
     @property
     def numpy(self) -> Any:
         """NumPy's dtype of the same name; bfloat16 needs the package ml_dtypes."""
+
+class memory_format:
+    """An order of elements in memory, such as `wengert.channels_last`. Functions that take one look at it and change nothing: no layer is faster in another order than row-major."""
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> builtins.str: ...
 
 class AnomalyError(RuntimeError):
     """A value that is not finite, found by detect_anomaly."""
@@ -1664,6 +1679,8 @@ def _inv(x: Any) -> Any:
     """The inverse."""
 def _irfft(x: Any, axis: Any, n: Any, inverse: Any, scale: Any) -> Any:
     """Real numbers from pairs, the first half of their Fourier transform."""
+def _is_cuda_gpu() -> Any:
+    """What [`is_cuda_gpu`] says."""
 def _is_differentiated(tensor: Any) -> Any:
     """Whether something differentiates this tensor, at any level."""
 def _is_same(a: Any, b: Any) -> Any:
@@ -1846,8 +1863,8 @@ def argsort(input: _Input, dim: _Dims = -1, descending: builtins.bool = False, s
     """Returns the indices that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
 def argwhere(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the indices of the elements that are not zero, as rows."""
-def as_strided(input: _Input, size: Sequence[builtins.int], stride: Sequence[builtins.int], storage_offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Makes a copy whose element `i` is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy."""
+def as_strided(input: _Input, size: _Sizes, stride: _Sizes, storage_offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
+    """Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in row-major order. A view where this one is contiguous and no element has two places, else a copy. Raises IndexError where an element lies outside."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:
     """Returns `data` as a tensor that shares memory with arrays and tensors where dtype and device allow; lists are copied."""
 def asin(input: _Input, *, out: Tensor | None = None) -> Tensor:
@@ -1922,8 +1939,8 @@ def clip(input: _Input, min: _Operand | None = None, max: _Operand | None = None
     """Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1."""
 def clip_(input: Tensor, min: _Operand | None = None, max: _Operand | None = None) -> Tensor:
     """Limits the elements to `[min, max]`, in place."""
-def clone(input: _Input, *, out: Tensor | None = None) -> Tensor:
-    """Returns a copy, through which gradients flow."""
+def clone(input: _Input, *, memory_format: Any = None, out: Tensor | None = None) -> Tensor:
+    """Returns a copy, through which gradients flow. `memory_format` changes nothing."""
 def complex(real: Any, imag: Any) -> Tensor:
     """Returns `real + i imag`, broadcast together: complex128 where either is float64, else complex64."""
 def conj(input: _Input, *, out: Tensor | None = None) -> Tensor:
@@ -1990,8 +2007,8 @@ def dsplit(input: _Input, indices_or_sections: Sizes | Tensor) -> builtins.tuple
     """Splits along the third axis; see `tensor_split`."""
 def empty(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes a tensor whose values do not matter yet (they are 0)."""
-def empty_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Makes a tensor whose values do not matter yet (they are 0). Takes shape, dtype and device of `input` where they are not given."""
+def empty_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
+    """Makes a tensor whose values do not matter yet (they are 0). Takes shape, dtype and device of `input` where they are not given; `memory_format` changes nothing."""
 def entr(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns `-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy of a probability."""
 def entr_(input: Tensor) -> Tensor:
@@ -2062,10 +2079,10 @@ def from_numpy(array: Any) -> Tensor:
     """Returns a tensor over the memory of a NumPy array: writing to one writes to the other."""
 def full(size: _Sizes, fill_value: _Number, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes a tensor filled with `fill_value`, whose kind decides the dtype where none is given."""
-def full_like(input: Tensor, fill_value: _Number, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Makes a tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not given."""
+def full_like(input: Tensor, fill_value: _Number, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
+    """Makes a tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not given. `memory_format` changes nothing."""
 def gather(input: _Input, dim: _Dims, index: _Operand, *, out: Tensor | None = None) -> Tensor:
-    """Returns one element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`."""
+    """Returns one element per index along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim=0`."""
 def gcd(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the greatest common divisor of integers, not negative; that of 0 and 0 is 0."""
 def gcd_(input: Tensor, other: _Operand) -> Tensor:
@@ -2129,7 +2146,7 @@ def i1e(input: _Input, *, out: Tensor | None = None) -> Tensor:
 def i1e_(input: Tensor) -> Tensor:
     """Computes `i1e` in place."""
 def index_add(input: _Input, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """Returns this tensor with rows of `source` added along `dim` at a vector of indices."""
+    """Returns the input with rows of `source` added along `dim` at a vector of indices."""
 def index_copy(input: _Input, dim: builtins.int, index: TensorLike, source: Tensor | builtins.complex, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the slices along `dim` at the indices `index` replaced by those of `source`."""
 def index_fill(input: _Input, dim: builtins.int, index: TensorLike, value: Operand, *, out: Tensor | None = None) -> Tensor:
@@ -2384,8 +2401,8 @@ def numel(input: _Input) -> builtins.int:
     """Counts the elements."""
 def ones(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes a tensor of ones."""
-def ones_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Makes a tensor of ones. Takes shape, dtype and device of `input` where they are not given."""
+def ones_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
+    """Makes a tensor of ones. Takes shape, dtype and device of `input` where they are not given; `memory_format` changes nothing."""
 def op_kinds() -> Any:
     """Every kind of operation: its name, its class, its precision under autocast."""
 def op_rows() -> Any:
@@ -2418,16 +2435,16 @@ def rad2deg_(input: Tensor) -> Tensor:
     """Computes `rad2deg` in place."""
 def rand(*size: _Sizes, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have two such parts."""
-def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have two such parts. Takes shape, dtype and device of `input` where they are not given."""
+def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
+    """Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have two such parts. Takes shape, dtype and device of `input` where they are not given; `memory_format` changes nothing."""
 def randint(low: builtins.int, high: builtins.int, size: _Sizes | None = None, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Draws uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`."""
 def randint_like(input: Tensor, low: builtins.int, high: builtins.int | None = None, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`."""
 def randn(*size: _Sizes, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Draws standard normal random numbers, from `generator` or the default stream. The parts of complex ones have a variance of one half."""
-def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Draws standard normal random numbers, from `generator` or the default stream. The parts of complex ones have a variance of one half. Takes shape, dtype and device of `input` where they are not given."""
+def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
+    """Draws standard normal random numbers, from `generator` or the default stream. The parts of complex ones have a variance of one half. Takes shape, dtype and device of `input` where they are not given; `memory_format` changes nothing."""
 def randperm(n: builtins.int, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
     """Returns the numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`."""
 def ravel(input: _Input, *, out: Tensor | None = None) -> Tensor:
@@ -2465,7 +2482,7 @@ def rsqrt_(input: Tensor) -> Tensor:
 def scatter(input: _Input, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex | None = None, *, value: builtins.complex | None = None, reduce: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
     """Returns `input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
 def scatter_add(input: _Input, dim: _Dims, index: _Operand, src: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Returns this tensor with the elements of `src` added at `index` along `dim`."""
+    """Returns the input with the elements of `src` added at `index` along `dim`: `out[index[i][j]][j] += src[i][j]` for `dim=0`. `index` and `src` may be smaller than the input."""
 def scatter_reduce(input: _Input, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the elements of `src` combined at the places that `index` names along `dim`."""
 def seed() -> builtins.int:
@@ -2537,7 +2554,7 @@ def squeeze(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor
 def stack(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None, out: Any = None) -> Tensor:
     """Joins tensors of one shape along a new axis."""
 def std(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Returns the standard deviation: the square root of `var`. Its gradient is 0 where it is 0."""
+    """Returns the standard deviation over `dim`: the square root of `var`, whose sum is divided by `n - 1` by default. Its gradient is 0 where it is 0."""
 def std_mean(input: _Input, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
     """Returns standard deviation and mean along `dim`, or of all elements; see `std`."""
 def stft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True, *, out: Tensor | None = None) -> Tensor:
@@ -2625,7 +2642,7 @@ def unique_consecutive(input: _Input, return_inverse: builtins.bool = False, ret
 def unsqueeze(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
     """Inserts a new axis of length 1 at `dim`. A view."""
 def var(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
-    """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`."""
+    """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`, `n - 1` by default. `unbiased=False` is the correction 0; a bool in place of `dim` is `unbiased`."""
 def var_mean(input: _Input, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
     """Returns variance and mean along `dim`, or of all elements; see `var`."""
 def vdot(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
@@ -2646,5 +2663,5 @@ def xlogy_(input: Tensor, other: _Operand) -> Tensor:
     """Computes `xlogy` in place."""
 def zeros(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes a tensor of zeros."""
-def zeros_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Makes a tensor of zeros. Takes shape, dtype and device of `input` where they are not given."""
+def zeros_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
+    """Makes a tensor of zeros. Takes shape, dtype and device of `input` where they are not given; `memory_format` changes nothing."""

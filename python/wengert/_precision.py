@@ -1,7 +1,8 @@
 """The precision in which functions made of several operations run.
 
-An operation of the core accumulates halves in float32, rounds once, and has its precision under autocast in the list of
-operations. A function made of several is to behave as one operation does; these decorators say how.
+An operation of the core accumulates float16 and bfloat16 in float32, rounds once, and has its precision under
+autocast in the list of operations. A function made of several is to behave as one operation does; these decorators
+say how.
 """
 
 import functools
@@ -26,7 +27,7 @@ _ELIGIBLE = (*_HALVES, _core.float32)
 
 
 def in_float32(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that computes with halves in float32 and rounds its results to their type once.
+    """A function that computes with float16 and bfloat16 in float32 and rounds its results to their type once.
 
     Under autocast the results stay float32.
     """
@@ -34,7 +35,7 @@ def in_float32(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def rounding_once(function: Callable[P, R]) -> Callable[P, R]:
-    """A function of single elements that computes with halves in float32 and rounds its results
+    """A function of single elements that computes with float16 and bfloat16 in float32 and rounds its results
     to their type once.
 
     That is so under autocast too: its results have the type of its operands.

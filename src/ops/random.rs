@@ -192,6 +192,11 @@ impl Tensor {
                 high - 1
             )));
         }
+        let fits = |v: i64| i32::try_from(v).is_ok();
+        if device != Device::Cpu && dtype != DType::I32 && fits(low) && fits(high) {
+            // A GPU draws int32.
+            return draw(Distribution::Integer { low, high }, shape, DType::I32, device)?.cast(dtype);
+        }
         draw(Distribution::Integer { low, high }, shape, dtype, device)
     }
 

@@ -41,7 +41,7 @@ extracted!(Whole, |obj| {
     if let Ok(truth) = obj.cast::<PyBool>() {
         let given = if truth.is_true() { "True" } else { "False" };
         return Err(type_error(format!(
-            "an integer expected for an axis or a length, got {given}; pass a truth value by the name of its \
+            "an integer expected for an axis or a length, got {given}; pass a bool by the name of its \
              parameter"
         )));
     }

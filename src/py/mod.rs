@@ -53,9 +53,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     register! {
         tensor::object, tensor::functions, tensor::complex, tensor::linalg, error, writes::aliasing,
-        data::dtype, data::create, data::random, data::generator, data::device, nn, nn::conv, nn::ops, nn::optim, autograd,
-        autograd::checkpoint, autograd::collect, autograd::custom, autograd::debug, autograd::direct,
-        autograd::hooks, autograd::node, autograd::saving, autograd::transform, tree,
+        data::dtype, data::create, data::random, data::generator, data::layout, data::device, nn,
+        nn::conv, nn::ops, nn::optim, autograd, autograd::checkpoint, autograd::collect, autograd::custom,
+        autograd::debug, autograd::direct, autograd::hooks, autograd::node, autograd::saving,
+        autograd::transform, tree,
     }
     #[cfg(feature = "gpu")]
     register!(nn::program);

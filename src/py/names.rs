@@ -19,11 +19,11 @@ use std::sync::OnceLock;
 
 /// Methods that ask about a tensor, change it, or convert it: they are no functions.
 const METHODS_ONLY: &str = "\
-    backward bfloat16 bool byte char contiguous cpu data_ptr dim double element_size expand expand_as \
-    float get_device gpu half int is_contiguous item long ndimension nelement new_empty new_full \
-    new_ones new_tensor new_zeros numpy polygamma register_hook register_post_accumulate_grad_hook \
-    repeat reshape_as retain_grad short storage_offset stride to to_device tolist type type_as view \
-    view_as";
+    backward bfloat16 bool byte char contiguous cpu cuda data_ptr dim double element_size expand expand_as \
+    float get_device gpu half int is_contiguous is_pinned item long ndimension nelement new_empty new_full \
+    new_ones new_tensor new_zeros numpy pin_memory polygamma register_hook \
+    register_post_accumulate_grad_hook repeat reshape_as retain_grad short storage_offset stride to \
+    to_device tolist type type_as view view_as";
 
 /// Functions whose results are no tensors, or views: they take no `out`.
 const WITHOUT_OUT: &[&str] = &[

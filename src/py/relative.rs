@@ -46,17 +46,19 @@ pub fn in_double(obj: &Bound<'_, PyAny>, converted: Tensor) -> PyResult<Tensor> 
 }
 
 /// Limits values to bounds that are numbers or tensors.
-pub fn clamp(py: Python<'_>, x: &Tensor, min: Option<Compared>, max: Option<Compared>) -> PyResult<Tensor> {
+pub fn clamp(
+    py: Python<'_>, name: &str, x: &Tensor, min: Option<Compared>, max: Option<Compared>,
+) -> PyResult<Tensor> {
     let (min, max) = (min.map(|bound| bound.0), max.map(|bound| bound.0));
     if ![&min, &max].iter().any(|bound| matches!(bound, Some(Arg::Tensor(_) | Arg::Complex(..)))) {
         let (low, high) = (min.as_ref().map(Arg::operand), max.as_ref().map(Arg::operand));
-        return run(py, x.numel(), || x.clamp(low, high).named("clamp"));
+        return run(py, x.numel(), || x.clamp(low, high).named(name));
     }
     // A tensor bound receives the gradient where it is the result.
     let mut out = x.clone();
     for (bound, relation) in [(&min, Relation::Lt), (&max, Relation::Gt)] {
         if let Some(bound) = bound {
-            out = beyond(&out, bound, relation).named("clamp")?.select(bound.operand(), &out)?;
+            out = beyond(&out, bound, relation).named(name)?.select(bound.operand(), &out)?;
         }
     }
     Ok(out)

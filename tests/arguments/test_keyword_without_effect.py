@@ -8,6 +8,7 @@ import wengert as wg
 from wengert.autograd import functional
 from wengert.nn import functional as F
 from wengert.utils.checkpoint import checkpoint
+from wengert.utils.data import DataLoader
 
 from arguments.rows import Array, Function, near, numbers, run
 
@@ -18,7 +19,7 @@ CUBE = lambda x: (x**3).sum()
 
 def halves(x: wg.Tensor, **settings: Any) -> wg.Tensor:
     """A product in half precision, of a parameter that is met twice."""
-    with wg.autocast("cpu", dtype=wg.bfloat16, **settings):
+    with wg.autocast(**{"device_type": "cpu", "dtype": wg.bfloat16, **settings}):
         return (x @ x + x @ x).float()
 
 
@@ -37,6 +38,15 @@ ACCEPTED: list[tuple[str, Function, Any, dict[str, Any]]] = [
     ("jacobian", lambda x, **k: functional.jacobian(CUBE, x, **k), (X[0],), dict(vectorize=True)),
     ("copy_", lambda x, **k: wg.zeros_like(x).copy_(x, **k), (X,), dict(non_blocking=True)),
     ("to", lambda x, **k: x.to("cpu", **k), (X,), dict(non_blocking=True)),
+    ("to", lambda x, **k: x.to("cpu", **k), (X,), dict(memory_format=wg.channels_last)),
+    ("pin_memory", lambda x, **k: wg.ones(2).pin_memory(**k), (X,), dict(device="gpu")),
+    ("cdist", wg.cdist, (X, X), dict(compute_mode="donot_use_mm_for_euclid_dist")),
+    ("autocast", halves, (np.float32(X),), dict(device_type="cuda")),
+    ("checkpoint", lambda x, **k: checkpoint(wg.exp, x, **k), (X,), dict(determinism_check="none")),
+    ("Generator", lambda x, **k: wg.rand(3, generator=wg.Generator(**k)), (X,), dict(device="gpu")),
+    ("GradScaler", lambda x, **k: wg.amp.GradScaler(**k).scale(x), (X,), dict(device="cuda")),
+    ("DataLoader", lambda x, **k: next(iter(DataLoader(x, **k))), (X,), dict(pin_memory=True)),
+    ("DataLoader", lambda x, **k: next(iter(DataLoader(x, **k))), (X,), dict(pin_memory_device="cuda")),
 ]
 
 

@@ -155,7 +155,7 @@ def test_what_is_refused() -> None:
         lambda: F.mse_loss(wg.ones(1) + 1j, wg.ones(1)): "mse_loss: complex numbers have no order",
         lambda: wg.diag_embed(wg.ones(2), dim1="a"): "diag_embed: dim must be an integer, got 'a'",
         lambda: wg.trapezoid(wg.ones(3), dim=9): "trapezoid: axis 9 is out of range for a tensor with 1 axes",
-        lambda: wg.vmap(lambda x: x, axis_name=3): "vmap: axis_name is a text, got 3",
+        lambda: wg.vmap(lambda x: x, axis_name=3): "vmap: axis_name is a string, got 3",
         lambda: wg.custom_jvp(lambda x: x).defjvp(3): "defjvp: a function expected",
         lambda: wg.amp.GradScaler(init_scale=-1): "GradScaler: a positive init_scale expected, got -1.0",
         lambda: wg.amp.GradScaler(

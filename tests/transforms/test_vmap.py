@@ -278,7 +278,7 @@ MISFITS: Situations = {
     "another size": (
         lambda: wg.vmap(lambda x: x, axis_size=7)(wg.ones(3)),
         ValueError,
-        "vmap: batch sizes differ: axis_size: 7; leaf 0 of shape (3,), axis 0: 3",
+        "vmap: batch sizes differ: axis_size: 7; argument 0 of shape (3,), axis 0: 3",
     ),
     "a negative size": (
         lambda: wg.vmap(lambda: wg.ones(3), axis_size=-1),
@@ -308,3 +308,17 @@ test_misfit = message_tests(MISFITS)
 def test_a_size_that_is_that_of_the_arguments() -> None:
     assert wg.vmap(lambda x: x * 2, axis_size=3)(wg.ones(3)).tolist() == [2.0] * 3
     assert wg.vmap(lambda: wg.ones(2), axis_size=3)().shape == (3, 2)
+
+
+def test_messages_name_arguments_and_settings_as_they_were_given() -> None:
+    inputs = wg.ones(2, 3), {"w": wg.ones(4, 3)}
+    with pytest.raises(ValueError, match=r"axis 0: 2; argument 1 at \['w'\] of shape \(4, 3\), axis 0: 4"):
+        wg.vmap(lambda x, y: x)(*inputs)
+    with pytest.raises(ValueError, match="at least one entry of in_dims must not be None"):
+        wg.vmap(lambda x, y: x, in_dims=None)(*inputs)
+    with pytest.raises(ValueError, match="in_dims has 1 entries for 2 arguments"):
+        wg.vmap(lambda x, y: x, in_dims=(0,))(*inputs)
+    with pytest.raises(ValueError, match="vmap out_dims: 'a' does not fit"):
+        wg.vmap(lambda x: x, out_dims="a")(wg.ones(2, 3))
+    with pytest.raises(TypeError, match="vmap: axis_name is a string, got 3"):
+        wg.vmap(lambda x: x, axis_name=3)

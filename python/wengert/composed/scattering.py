@@ -360,7 +360,7 @@ def index_put_(
 
 
 def _adds(x: Tensor) -> bool:
-    """Whether elements are added where they stand; halves are added up in float32 first."""
+    """Whether elements are added where they stand; float16 and bfloat16 are added up in float32 first."""
     return not x.is_gpu and x.dtype not in (_core.bool, _core.float16, _core.bfloat16)
 
 

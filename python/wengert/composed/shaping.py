@@ -17,7 +17,6 @@ from ._method import index_dtype, method, on_axis, positions_like
 from .making import linspace
 
 __all__ = [
-    "as_strided",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
@@ -146,38 +145,6 @@ def unfold(input: Tensor, dimension: int, size: int, step: int = 1) -> Tensor:
     count = (length - size) // step + 1
     places = (positions_like(x, count) * step).unsqueeze(1) + positions_like(x, size)
     return x.take(places, axis).movedim(axis + 1, -1)
-
-
-@method
-def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int = 0) -> Tensor:
-    """Makes a copy whose element `i` is element `storage_offset + sum(i * stride)` of the flattened tensor. A copy.
-
-    PyTorch's is a view of the memory; for a contiguous tensor the values are the same.
-
-    Raises:
-        IndexError: it reaches outside of the tensor.
-
-    Example:
-        >>> wg.as_strided(wg.arange(5), (3, 2), (1, 2))
-        tensor([[0, 2],
-                [1, 3],
-                [2, 4]])
-    """
-    size, stride = tuple(size), tuple(stride)
-    if len(size) != len(stride):
-        raise ValueError(
-            f"as_strided: {len(size)} lengths for {len(stride)} strides; give one stride per axis"
-        )
-    ends = [storage_offset + sum(pick(0, (n - 1) * s) for n, s in zip(size, stride)) for pick in (min, max)]
-    if 0 not in size and (ends[0] < 0 or ends[1] >= input.numel()):
-        raise IndexError(
-            f"as_strided: shape {size} with strides {stride} from {storage_offset} reaches elements {ends[0]} to "
-            f"{ends[1]} of a tensor of {input.numel()}"
-        )
-    place = _core.full([1] * len(size), storage_offset, dtype=index_dtype(input), device=input.device)
-    for i, (n, s) in enumerate(zip(size, stride)):
-        place = place + (positions_like(input, n) * s).reshape([n if k == i else 1 for k in range(len(size))])
-    return input.reshape(-1).take(place, 0)
 
 
 def _at_least(name: str, rank: int, tensors: Sequence[TensorLike]) -> Any:

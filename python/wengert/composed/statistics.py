@@ -59,7 +59,7 @@ def var_mean(
         >>> wg.var_mean(wg.tensor([1.0, 3.0]))
         (tensor(2.), tensor(2.))
     """
-    # As for the methods of the core, a truth value in the first place is `unbiased`.
+    # As for the methods of the core, a bool in the first place is `unbiased`.
     axes = None if isinstance(dim, bool) and unbiased is None else dim
     return input.var(dim, unbiased, keepdim, correction=correction), input.mean(axes, keepdim=keepdim)
 
@@ -79,7 +79,7 @@ def std_mean(
         >>> wg.std_mean(wg.tensor([1.0, 3.0]), correction=0)
         (tensor(1.), tensor(2.))
     """
-    # As for the methods of the core, a truth value in the first place is `unbiased`.
+    # As for the methods of the core, a bool in the first place is `unbiased`.
     axes = None if isinstance(dim, bool) and unbiased is None else dim
     return input.std(dim, unbiased, keepdim, correction=correction), input.mean(axes, keepdim=keepdim)
 

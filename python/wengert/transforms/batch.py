@@ -55,19 +55,27 @@ def _axes(given: Any, structure: TreeDef, name: str) -> list[int | None]:
     return axes
 
 
-def _batch_size(leaves: list[Any], axes: list[int | None], axis_size: int | None) -> int:
-    sizes = {}
-    if axis_size is not None:
-        sizes["axis_size"] = axis_size
-    for i, (x, axis) in enumerate(zip(leaves, axes)):
-        if axis is not None:
-            sizes[f"leaf {i} of shape {tuple(x.shape)}, axis {axis}"] = x.shape[axis]
+def _argument(path: str) -> str:
+    """What messages call a leaf of the arguments: `argument 1 at ['w']`."""
+    number, rest = path.removeprefix("[").split("]", 1)
+    return f"argument {number} at {rest}" if rest else f"argument {number}"
+
+
+def _batch_size(
+    leaves: list[Any], axes: list[int | None], axis_size: int | None, name: str, where: Callable[[int], str]
+) -> int:
+    """The number of examples; `name` is that of the argument with the axes, and `where` names a leaf."""
+    found = [(i, x.shape[axis]) for i, (x, axis) in enumerate(zip(leaves, axes)) if axis is not None]
+    sizes = {size for _, size in found} | ({axis_size} if axis_size is not None else set())
     if not sizes:
-        raise ValueError("vmap: no argument has a batch axis; at least one entry of in_axes must not be None")
-    if len(set(sizes.values())) > 1:
-        listed = "; ".join(f"{where}: {size}" for where, size in sizes.items())
-        raise ValueError(f"vmap: batch sizes differ: {listed}")
-    return next(iter(sizes.values()))
+        raise ValueError(f"vmap: no argument has a batch axis; at least one entry of {name} must not be None")
+    if len(sizes) > 1:
+        listed = [f"axis_size: {axis_size}"] if axis_size is not None else []
+        listed += [
+            f"{where(i)} of shape {tuple(leaves[i].shape)}, axis {axes[i]}: {size}" for i, size in found
+        ]
+        raise ValueError(f"vmap: batch sizes differ: {'; '.join(listed)}")
+    return sizes.pop()
 
 
 def vmap(
@@ -128,14 +136,16 @@ def vmap(
     ):
         if both:
             raise TypeError(f"vmap: {first} and {second} are two names of one argument; give one of them")
+    spelled = "in_axes" if in_dims is _NOT_GIVEN else "in_dims"
     in_axes = in_axes if in_dims is _NOT_GIVEN else in_dims
+    spelled_out = "out_axes" if out_dims is _NOT_GIVEN else "out_dims"
     out_axes = out_axes if out_dims is _NOT_GIVEN else out_dims
     if randomness not in ("error", "same", "different"):
         raise ValueError(f"vmap: randomness must be 'error', 'same' or 'different', got {randomness!r}")
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if axis_name is not None and not isinstance(axis_name, str):
-        raise TypeError(f"vmap: axis_name is a text, got {axis_name!r}")
+        raise TypeError(f"vmap: axis_name is a string, got {axis_name!r}")
     check_count("vmap", "chunk_size", chunk_size, 1)
     check_count("vmap", "axis_size", axis_size, 0)
     if axis_name is not None and chunk_size is not None:
@@ -151,8 +161,8 @@ def vmap(
                 return found
         given, structure = tree_flatten(args)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            raise ValueError(f"vmap: in_axes has {len(in_axes)} entries for {len(args)} arguments")
-        axes = _axes(in_axes, structure, "in_axes")
+            raise ValueError(f"vmap: {spelled} has {len(in_axes)} entries for {len(args)} arguments")
+        axes = _axes(in_axes, structure, spelled)
         # What all examples share may be anything; it goes to the function as it is.
         batched = [i for i, a in enumerate(axes) if a is not None or isinstance(given[i], Tensor)]
         leaves = [as_leaf(given[i], "vmap", partial(place, args, i, "an argument")) for i in batched]
@@ -165,7 +175,8 @@ def vmap(
             return tree_unflatten(structure, full)
 
         axes = [None if a is None else _axis(a, x.ndim, "an argument") for a, x in zip(axes, leaves)]
-        size = _batch_size(leaves, axes, axis_size)
+        where = lambda i: _argument(structure._paths()[batched[i]])
+        size = _batch_size(leaves, axes, axis_size, spelled, where)
         if chunk_size is not None and chunk_size < size:
             parts = []
             state = _core.get_rng_state()
@@ -198,14 +209,14 @@ def vmap(
 
     def _join(parts: list[Any]) -> Any:
         structure = tree_flatten(parts[0])[1]
-        wanted = _axes(out_axes, structure, "out_axes")
+        wanted = _axes(out_axes, structure, spelled_out)
         columns = zip(*[tree_flatten(part)[0] for part in parts])
         joined = [c[0] if axis is None else _core.cat(list(c), axis) for c, axis in zip(columns, wanted)]
         return tree_unflatten(structure, joined)
 
     def _place(out: list[tuple[Tensor, int | None]], run: Flat, size: int) -> Any:
         assert run.out is not None
-        wanted = _axes(out_axes, run.out, "out_axes")
+        wanted = _axes(out_axes, run.out, spelled_out)
         results = []
         for (y, axis), target in zip(out, wanted):
             if target is None:

@@ -1,5 +1,5 @@
-"""Where PyTorch keeps checkpointing: `wengert.utils.checkpoint`."""
+"""What goes with training, where PyTorch keeps it: `wengert.utils.checkpoint` and `wengert.utils.data`."""
 
-from . import checkpoint
+from . import checkpoint, data
 
-__all__ = ["checkpoint"]
+__all__ = ["checkpoint", "data"]

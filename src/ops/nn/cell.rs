@@ -91,8 +91,8 @@ fn pieces(x: &Tensor, count: usize) -> Result<Vec<Tensor>> {
 }
 
 /// A step of a cell. Inputs: the product of the input `[..., gates * n]`, the weight `[gates * n, k]`, the
-/// hidden state `[..., k]`, the cell state `[..., n]` if the kind has one, and a bias `[gates * n]` if `bias`.
-/// Outputs: the hidden state, the cell state, and what derivatives read.
+/// hidden state `[..., k]`, the cell state `[..., n]` if the kind has one, and a bias `[gates * n]` if
+/// `bias`. Outputs: the hidden state, the cell state, and what derivatives read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Cell {
     /// Which cell.
@@ -305,8 +305,8 @@ fn check(kind: Kind, x: &[&Tensor], bias: bool) -> Result<()> {
     let states =
         if kind.has_cell() { "hidden state (..., k), cell state (..., n)" } else { "state (..., n)" };
     Err(Error::shape(format!(
-        "{}: operands of shapes {}; expected gates (..., {count} n), weight ({count} n, k), {states} and bias \
-         ({count} n)",
+        "{}: operands of shapes {}; expected gates (..., {count} n), weight ({count} n, k), {states} and \
+         bias ({count} n)",
         kind.name(),
         shapes.join(", ")
     )))

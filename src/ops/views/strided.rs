@@ -4,6 +4,7 @@
 use crate::array::shape::{Axes, MAX_RANK, overlaps_itself};
 use crate::ops::pointwise::elementwise::add_into;
 use crate::ops::prelude::*;
+use crate::ops::reduce::index_type;
 use crate::ops::writes::donated::{Donated, based};
 use std::sync::Arc;
 
@@ -83,6 +84,46 @@ impl Part {
     pub fn overlaps_itself(&self) -> bool {
         overlaps_itself(&self.shape, |i| self.strides[i])
     }
+}
+
+/// The elements of `x`, in row-major order, at `offset + sum(strides * i)`: a view where each stands in one
+/// place and `x` is contiguous, else a copy.
+///
+/// # Errors
+/// One if a stride is missing, or an element is outside of `x`.
+pub fn as_strided(x: &Tensor, lengths: &[usize], strides: &[isize], offset: usize) -> Result<Tensor> {
+    if lengths.len() != strides.len() {
+        return Err(Error::value(format!(
+            "as_strided: {} lengths for {} strides; give one stride per axis",
+            lengths.len(),
+            strides.len()
+        )));
+    }
+    let mut part = Part { shape: Shape::new(lengths)?, strides: [0; MAX_RANK], offset };
+    part.strides[..strides.len()].copy_from_slice(strides);
+    if !part.fits(x.numel()) {
+        return Err(Error::index(format!(
+            "as_strided: shape {} with strides {strides:?} from {offset} reaches outside of a tensor of {} \
+             elements",
+            part.shape,
+            x.numel()
+        )));
+    }
+    // An axis that repeats an element is one that the transpose sums over.
+    let moving: Vec<usize> = (0..lengths.len()).filter(|&i| strides[i] != 0).collect();
+    let shape = Shape::new(&moving.iter().map(|&i| lengths[i]).collect::<Vec<usize>>())?;
+    if !overlaps_itself(&shape, |i| strides[moving[i]]) {
+        return x.as_strided(&part);
+    }
+    let mut places = Tensor::integer(offset as i64, DType::I64)?;
+    for (i, (&length, &stride)) in lengths.iter().zip(strides).enumerate() {
+        let along = Tensor::arange(0.0, stride as f64, length, DType::I64, Device::Cpu)?;
+        let mut own = vec![1; lengths.len()];
+        own[i] = length;
+        places = places.add(&along.reshape(&Shape::new(&own)?)?)?;
+    }
+    let places = places.cast(index_type(x.device()))?.to_device(x.device())?;
+    x.reshape(&Shape::new(&[x.numel()])?)?.take(&places, 0)
 }
 
 /// A strided part, as a view.

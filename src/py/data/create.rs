@@ -4,6 +4,7 @@ use crate::ops::create::arange_length;
 use crate::py::args::{count, integers, shape, shape_from, too_large};
 use crate::py::data::convert;
 use crate::py::data::dtype::{optional_device, optional_dtype};
+use crate::py::data::layout::Format;
 use crate::py::prelude::*;
 use crate::py::tensor::options::starred;
 use crate::py::tensor::{object, require_grad};
@@ -34,10 +35,17 @@ pub fn made(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
 /// Makes a tensor of a copy of `data`: numbers, nested lists, arrays, tensors.
 ///
 /// Args:
-///     data: floats become float32, integers int64, truth values bool; arrays keep their dtype.
+///     data: floats become float32, integers int64, bools bool; arrays keep their dtype.
 ///     dtype: the dtype of the result.
 ///     device: where it lies; `"cpu"` by default.
 ///     requires_grad: whether gradients are recorded for it.
+///
+/// Returns:
+///     A new tensor: no later change of `data` shows in it.
+///
+/// Raises:
+///     ValueError: for nested lists of different lengths.
+///     TypeError: for what is no number, and for integers that do not fit the dtype.
 ///
 /// Example:
 ///     >>> wg.tensor([[1.0, 2.0], [3.0, 4.0]]).shape
@@ -71,7 +79,7 @@ macro_rules! of_shape {
         $crate::py::data::create::of_shape! {
             [
                 "(*size, dtype=None, device=None, requires_grad=False)"
-                "(input, *, dtype=None, device=None, requires_grad=False)"
+                "(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)"
             ]
             $(#[$doc])* $name $($rest)*
         }
@@ -102,12 +110,16 @@ macro_rules! of_shape {
         }
 
         $(#[$doc])*
-        /// Takes shape, dtype and device of `input` where they are not given.
+        /// Takes shape, dtype and device of `input` where they are not given; `memory_format` changes
+        /// nothing.
         #[pyfunction]
         #[pyo3(
-            signature = (input, *, $($more=$default,)? dtype=None, device=None, requires_grad=false),
+            signature = (
+                input, *, $($more=$default,)? dtype=None, device=None, requires_grad=false, memory_format=None
+            ),
             text_signature = $like_text
         )]
+        #[allow(clippy::too_many_arguments)]
         fn $like(
             py: Python<'_>,
             input: AsTensor,
@@ -115,7 +127,9 @@ macro_rules! of_shape {
             dtype: Any,
             device: Any,
             requires_grad: bool,
+            memory_format: Option<Format>,
         ) -> PyResult<PyTensor> {
+            let _ = memory_format;
             let (dtype, device) = place_beside(&input.0, dtype, device)?;
             made($make(py, input.0.shape(), dtype, device $(, $more)?)?, requires_grad)
         }
@@ -137,7 +151,8 @@ of_shape! {
     empty empty_like = filled(0.0);
 }
 
-/// Methods that make a tensor of a shape, of the dtype and on the device of this one where they are not given.
+/// Methods that make a tensor of a shape, of the dtype and on the device of this one where they are not
+/// given.
 macro_rules! beside {
     ($($(#[$doc:meta])* $name:ident = $make:expr;)*) => {
         #[pymethods]
@@ -194,12 +209,16 @@ fn full(
 }
 
 /// Makes a tensor filled with `fill_value`; shape, dtype and device are those of `input` where they are not
-/// given.
+/// given. `memory_format` changes nothing.
 #[pyfunction]
-#[pyo3(signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false))]
+#[pyo3(
+    signature = (input, fill_value, *, dtype=None, device=None, requires_grad=false, memory_format=None)
+)]
 fn full_like(
     input: AsTensor, fill_value: Arg, dtype: Any, device: Any, requires_grad: bool,
+    memory_format: Option<Format>,
 ) -> PyResult<PyTensor> {
+    let _ = memory_format;
     let (dtype, device) = place_beside(&input.0, dtype, device)?;
     made(constant("full_like", &fill_value, input.0.shape(), dtype, device)?, requires_grad)
 }

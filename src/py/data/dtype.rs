@@ -155,17 +155,40 @@ pub fn optional_device(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Device
     obj.map(device_of).transpose()
 }
 
+/// Whether the environment says that programs call GPUs `cuda`: `WENGERT_CUDA=gpu`.
+pub fn is_cuda_gpu() -> bool {
+    std::env::var_os("WENGERT_CUDA").is_some_and(|value| value == "gpu")
+}
+
 /// Parses the name of a device; the error lists the valid names.
 pub fn device_from_name(name: &str) -> PyResult<Device> {
     let unknown =
         || value_error(format!("'{name}' is not a device; expected 'cpu', 'gpu' or 'gpu:0', 'gpu:1', ..."));
-    match name.split_once(':') {
-        None if name == "cpu" => Ok(Device::Cpu),
-        None if name == "gpu" => Ok(Device::Gpu(0)),
-        Some(("gpu", index)) => Ok(Device::Gpu(index.parse().map_err(|_| unknown())?)),
-        Some(("cpu", "0")) => Ok(Device::Cpu),
+    let (kind, index) = name.split_once(':').map_or((name, None), |(kind, index)| (kind, Some(index)));
+    match (kind, index) {
+        ("cpu", None | Some("0")) => Ok(Device::Cpu),
+        ("cuda", _) if !is_cuda_gpu() => Err(value_error(format!(
+            "'{name}' is not a device: GPUs are called 'gpu' whoever made them; write device='gpu', or set \
+             WENGERT_CUDA=gpu in the environment for programs that say cuda"
+        ))),
+        ("gpu" | "cuda", None) => Ok(Device::Gpu(0)),
+        ("gpu" | "cuda", Some(index)) => Ok(Device::Gpu(index.parse().map_err(|_| unknown())?)),
         _ => Err(unknown()),
     }
+}
+
+/// The name of a device as a program calls it.
+pub fn name_of(device: Device) -> String {
+    match device {
+        Device::Gpu(index) if is_cuda_gpu() => format!("cuda:{index}"),
+        device => device.to_string(),
+    }
+}
+
+/// What [`is_cuda_gpu`] says.
+#[pyfunction]
+fn _is_cuda_gpu() -> bool {
+    is_cuda_gpu()
 }
 
 #[pymethods]
@@ -193,23 +216,28 @@ impl PyDevice {
 }
 
 readings! { PyDevice, |object| object.device;
-    /// `cpu` or `gpu`.
+    /// `cpu` or `gpu`, which `WENGERT_CUDA=gpu` calls `cuda`.
     #[getter(r#type)]
-    kind -> &'static str = |device| if *device == Device::Cpu { "cpu" } else { "gpu" };
+    kind -> &'static str = |device| match device {
+        Device::Cpu => "cpu",
+        _ if is_cuda_gpu() => "cuda",
+        _ => "gpu",
+    };
     /// The number of the GPU; `None` for the CPU.
     #[getter]
     index -> Option<u8> = |device| match device {
         Device::Cpu => None,
         Device::Gpu(i) => Some(*i),
     };
-    __repr__ -> String = |device| format!("device('{device}')");
-    __str__ -> String = |device| device.to_string();
+    __repr__ -> String = |device| format!("device('{}')", name_of(*device));
+    __str__ -> String = |device| name_of(*device);
 }
 
 /// Registers the classes and one object per dtype.
 pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyDType>()?;
     m.add_class::<PyDevice>()?;
+    m.add_function(wrap_pyfunction!(_is_cuda_gpu, m)?)?;
     for dtype in DType::ALL {
         m.add(dtype.name(), dtype_object(m.py(), dtype)?)?;
     }

@@ -1,5 +1,6 @@
 //! Printing of tensors: NumPy's layout, four digits, large tensors summarised.
 
+use crate::py::data::dtype::name_of;
 use crate::py::prelude::*;
 use crate::py::tensor::{leaf, tracer};
 use crate::tensor::Payload;
@@ -26,7 +27,7 @@ pub fn tensor(t: &Tensor) -> Result<String> {
         notes.push(format!("shape={}", t.shape()));
     }
     if t.device() != Device::Cpu {
-        notes.push(format!("device='{}'", t.device()));
+        notes.push(format!("device='{}'", name_of(t.device())));
     }
     if leaf(t).is_some() {
         notes.push("requires_grad=True".into());

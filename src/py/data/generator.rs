@@ -26,8 +26,8 @@ fn bits(name: &str, seed: &Bound<'_, PyAny>) -> PyResult<u64> {
 /// The seed of a generator that was given none: that of PyTorch.
 const FIRST: u64 = 67_280_421_310_721;
 
-/// A stream of random numbers of a program's own, for the `generator` of functions that draw. A new one begins
-/// at the same seed everywhere; the numbers of a seed are the same on every device.
+/// A stream of random numbers of a program's own, for the `generator` of functions that draw. A new one
+/// begins at the same seed everywhere; the numbers of a seed are the same on every device.
 ///
 /// Args:
 ///     device: accepted; numbers are drawn where the tensor lies that they are for.

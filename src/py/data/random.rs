@@ -6,6 +6,7 @@ use crate::py::args::{amount, count, integers, shape, shape_from};
 use crate::py::data::create::{Any, integer, made, of_shape, place, place_beside};
 use crate::py::data::dtype::{optional_device, optional_dtype};
 use crate::py::data::generator::Stream;
+use crate::py::data::layout::Format;
 use crate::py::prelude::*;
 use crate::py::tensor::options::starred;
 use smallvec::SmallVec;
@@ -23,13 +24,13 @@ of_shape! {
     [
         generator: Stream = Stream::DEFAULT;
         "(*size, generator=None, dtype=None, device=None, requires_grad=False)"
-        "(input, *, generator=None, dtype=None, device=None, requires_grad=False)"
+        "(input, *, generator=None, dtype=None, device=None, requires_grad=False, memory_format=None)"
     ]
-    /// Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have two
-    /// such parts.
+    /// Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have
+    /// two such parts.
     rand rand_like = drawn(Tensor::rand);
-    /// Draws standard normal random numbers, from `generator` or the default stream. The parts of complex ones
-    /// have a variance of one half.
+    /// Draws standard normal random numbers, from `generator` or the default stream. The parts of complex
+    /// ones have a variance of one half.
     randn randn_like = drawn(Tensor::randn);
 }
 
@@ -57,13 +58,15 @@ fn randint(
     made(Tensor::randint(low, high, shape, dtype, device)?, requires_grad)
 }
 
-/// Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`.
+/// Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of
+/// `input`.
 #[pyfunction]
 #[pyo3(
     signature = (
         input, low, high=None, *, generator=Stream::DEFAULT, dtype=None, device=None, requires_grad=false
     ),
-    text_signature = "(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad=False)"
+    text_signature =
+        "(input, low, high=None, *, generator=None, dtype=None, device=None, requires_grad=False)"
 )]
 #[allow(clippy::too_many_arguments)]
 fn randint_like(
@@ -150,7 +153,10 @@ exports! {
 
 methods! {
     /// Draws 1 with the probability that each element gives (or with probability `p`), else 0. No gradient.
-    #[pyo3(signature = (p=None, *, generator=Stream::DEFAULT), text_signature = "($self, p=None, *, generator=None)")]
+    #[pyo3(
+        signature = (p=None, *, generator=Stream::DEFAULT),
+        text_signature = "($self, p=None, *, generator=None)"
+    )]
     bernoulli(p: Option<f64>, generator: Stream) = |x| {
         let _stream = draw_from(generator.own())?;
         match p {

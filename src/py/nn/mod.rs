@@ -1,5 +1,6 @@
 //! Fused functions behind `wengert.nn.functional`: affine map, layer normalisation, attention, recurrent
-//! cells, dropout and the classification losses. The Python functions of the same names document them and check arguments.
+//! cells, dropout and the classification losses. The Python functions of the same names document them and
+//! check arguments.
 
 pub(crate) mod conv;
 pub(crate) mod ops;

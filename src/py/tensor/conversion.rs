@@ -1,18 +1,24 @@
 //! Methods that copy, detach, or change dtype and device.
 
 use crate::py::autograd::debug;
-use crate::py::data::dtype::{PyDevice, device_of, dtype_of, gpu_index, optional_device, optional_dtype};
+use crate::py::data::dtype::{
+    PyDevice, device_from_name, device_of, dtype_of, gpu_index, optional_device, optional_dtype,
+};
+use crate::py::data::layout::Format;
 use crate::py::data::reading::item;
 use crate::py::prelude::*;
 use crate::py::tensor::attach::{detached, is_contiguous};
 use crate::py::tensor::constructor::dtype_of_class;
 use crate::py::tensor::wrap;
-use pyo3::types::{PyComplex, PyString};
+use pyo3::types::{PyComplex, PyInt, PyString};
 
 #[pymethods]
 impl PyTensor {
-    /// Returns a copy in row-major order, or this tensor if it lies so already.
-    fn contiguous(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
+    /// Returns a copy in row-major order, or this tensor if it lies so already. `memory_format` changes
+    /// nothing.
+    #[pyo3(signature = (memory_format=None))]
+    fn contiguous(slf: &Bound<'_, Self>, memory_format: Option<Format>) -> PyResult<Py<PyTensor>> {
+        let _ = memory_format;
         let t = value(slf)?;
         if is_contiguous(slf, &t) {
             return Ok(slf.clone().unbind());
@@ -20,8 +26,10 @@ impl PyTensor {
         wrap(slf.py(), slf.py().detached(|| t.copied())?)
     }
 
-    /// Returns a copy, through which gradients flow.
-    fn clone(&self, py: Python<'_>) -> PyResult<PyTensor> {
+    /// Returns a copy, through which gradients flow. `memory_format` changes nothing.
+    #[pyo3(signature = (*, memory_format=None))]
+    fn clone(&self, py: Python<'_>, memory_format: Option<Format>) -> PyResult<PyTensor> {
+        let _ = memory_format;
         self.apply(py, Tensor::copied)
     }
 
@@ -52,13 +60,15 @@ impl PyTensor {
     }
 
     /// Returns this tensor with another dtype, on another device, or both, as named or as `other` has them;
-    /// itself if nothing changes. Gradients flow through.
-    #[pyo3(signature = (*args, dtype=None, device=None, copy=false, non_blocking=false))]
+    /// itself if nothing changes. Gradients flow through. `non_blocking` and `memory_format` change nothing.
+    #[pyo3(
+        signature = (*args, dtype=None, device=None, copy=false, non_blocking=false, memory_format=None)
+    )]
     fn to<'py>(
         slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, dtype: Option<&Bound<'py, PyAny>>,
-        device: Option<&Bound<'py, PyAny>>, copy: bool, non_blocking: bool,
+        device: Option<&Bound<'py, PyAny>>, copy: bool, non_blocking: bool, memory_format: Option<Format>,
     ) -> PyResult<Py<PyTensor>> {
-        let _ = non_blocking;
+        let _ = (non_blocking, memory_format);
         let (mut dtype, mut device) = (optional_dtype(dtype)?, optional_device(device)?);
         for arg in args {
             if let Ok(other) = arg.cast::<PyTensor>() {
@@ -83,6 +93,30 @@ impl PyTensor {
     fn gpu(slf: &Bound<'_, Self>, index: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyTensor>> {
         let index = index.map_or(Ok(0), |i| gpu_index("gpu", i))?;
         convert_to(slf, None, Some(Device::Gpu(index)), false)
+    }
+
+    /// Returns this tensor on the GPU of number `device`, where `WENGERT_CUDA=gpu` calls GPUs so. Raises
+    /// ValueError elsewhere.
+    #[pyo3(signature = (device=None, non_blocking=false, memory_format=None))]
+    fn cuda(
+        slf: &Bound<'_, Self>, device: Option<&Bound<'_, PyAny>>, non_blocking: bool,
+        memory_format: Option<Format>,
+    ) -> PyResult<Py<PyTensor>> {
+        let _ = (non_blocking, memory_format);
+        let first = device_from_name("cuda")?;
+        let device = match device {
+            Some(index) if index.is_instance_of::<PyInt>() => Device::Gpu(gpu_index("cuda", index)?),
+            Some(name) => device_of(name)?,
+            None => first,
+        };
+        convert_to(slf, None, Some(device), false)
+    }
+
+    /// Returns this tensor: transfers to a GPU need no memory that is pinned.
+    #[pyo3(signature = (device=None))]
+    fn pin_memory(slf: &Bound<'_, Self>, device: Option<&Bound<'_, PyAny>>) -> Py<PyTensor> {
+        let _ = device;
+        slf.clone().unbind()
     }
 
     /// Returns this tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of

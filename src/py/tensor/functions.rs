@@ -17,6 +17,16 @@ fn received<'py>(
     }
 }
 
+/// The axis of [`joins`]. A tensor in its place is the second of several that came one by one.
+fn join_axis(dim: &Bound<'_, PyAny>) -> PyResult<i64> {
+    match dim.is_instance_of::<PyTensor>() {
+        true => Err(type_error(
+            "tensors to join come in one list or tuple, as in cat([x, y]); got a tensor as dim",
+        )),
+        false => whole(dim),
+    }
+}
+
 /// Functions that join tensors along an axis.
 macro_rules! joins {
     ($($(#[$doc:meta])* $name:ident;)*) => {
@@ -27,7 +37,7 @@ macro_rules! joins {
             fn $name<'py>(
                 py: Python<'py>,
                 tensors: Tensors,
-                #[pyo3(from_py_with = whole)] dim: i64,
+                #[pyo3(from_py_with = join_axis)] dim: i64,
                 axis: Option<Whole>,
                 out: Option<&Bound<'py, PyTensor>>,
             ) -> PyResult<Bound<'py, PyAny>> {

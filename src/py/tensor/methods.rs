@@ -98,7 +98,7 @@ methods! {
     _filling(name: &str, value: Arg) = |x| filling(name, x, value)?.operand().to_tensor(x.dtype(), x);
     /// Returns the rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices.
     index_select(dim: Whole, index: AsTensor) = |x| x.index_select(dim.0, &index.0).named("index_select");
-    /// Returns one element per index along `dim`: `out[i][j] = x[index[i][j]][j]` for `dim=0`.
+    /// Returns one element per index along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim=0`.
     gather(dim: Whole, index: AsTensor) = |x| x.gather(dim.0, &index.0);
     /// Returns elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices.
     #[pyo3(signature = (index, dim=None, *, axis=None))]
@@ -224,17 +224,17 @@ impl PyTensor {
     /// Limits values to `[min, max]`, numbers or tensors; the derivative at a bound is 1.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp(&self, py: Python<'_>, min: Option<Compared>, max: Option<Compared>) -> PyResult<PyTensor> {
-        clamp(py, &*self.value()?, min, max).map(PyTensor::from)
+        clamp(py, "clamp", &*self.value()?, min, max).map(PyTensor::from)
     }
 
     /// Returns the elements, or `min` where they are smaller.
     fn clamp_min(&self, py: Python<'_>, min: Compared) -> PyResult<PyTensor> {
-        clamp(py, &*self.value()?, Some(min), None).map(PyTensor::from)
+        clamp(py, "clamp_min", &*self.value()?, Some(min), None).map(PyTensor::from)
     }
 
     /// Returns the elements, or `max` where they are larger.
     fn clamp_max(&self, py: Python<'_>, max: Compared) -> PyResult<PyTensor> {
-        clamp(py, &*self.value()?, None, Some(max)).map(PyTensor::from)
+        clamp(py, "clamp_max", &*self.value()?, None, Some(max)).map(PyTensor::from)
     }
 
     /// Returns `x` where `condition` holds and `other` elsewhere. No gradient flows through what is not
@@ -275,7 +275,8 @@ impl PyTensor {
         Ok(PyTuple::new(py, columns(&found)?.into_iter().map(PyTensor::from))?.into_any())
     }
 
-    /// Returns this tensor with the elements of `src` added at `index` along `dim`.
+    /// Returns the input with the elements of `src` added at `index` along `dim`:
+    /// `out[index[i][j]][j] += src[i][j]` for `dim=0`. `index` and `src` may be smaller than the input.
     fn scatter_add(
         &self, py: Python<'_>, dim: Whole, index: AsTensor, src: Relative<'_>,
     ) -> PyResult<PyTensor> {
@@ -283,7 +284,7 @@ impl PyTensor {
         self.apply(py, |x| x.scatter_add(dim.0, &index.0, &src).named("scatter_add"))
     }
 
-    /// Returns this tensor with rows of `source` added along `dim` at a vector of indices.
+    /// Returns the input with rows of `source` added along `dim` at a vector of indices.
     #[pyo3(
         signature = (dim, index, source, *, alpha=Arg::Int(1)),
         text_signature = "($self, dim, index, source, *, alpha=1)"

@@ -22,8 +22,9 @@ pub(crate) mod shaping;
 pub(crate) mod table;
 pub(crate) mod view;
 
-use crate::py::data::dtype::{PyDType, PyDevice, dtype_object, optional_device};
+use crate::py::data::dtype::{PyDType, PyDevice, dtype_object, is_cuda_gpu, optional_device};
 use crate::py::data::format;
+use crate::py::data::layout::Format;
 use crate::py::data::reading::item;
 use crate::py::prelude::*;
 pub use crate::py::tensor::object::{PyTensor, ReadState};
@@ -152,6 +153,8 @@ readings! { PyTensor, |object| object.read().t;
     ndim -> usize = |t| t.rank();
     /// Returns the number of axes.
     dim -> usize = |t| t.rank();
+    /// False: no memory is pinned.
+    is_pinned -> bool = |_t| false;
     /// Returns the number of axes.
     ndimension -> usize = |t| t.rank();
     /// Counts the elements.
@@ -164,9 +167,9 @@ readings! { PyTensor, |object| object.read().t;
     /// Whether the tensor is on the CPU.
     #[getter]
     is_cpu -> bool = |t| t.device() == Device::Cpu;
-    /// False: no device is one of CUDA; `is_gpu` tells where the elements are.
+    /// Whether the tensor is on a GPU and the environment calls GPUs so (`WENGERT_CUDA=gpu`).
     #[getter]
-    is_cuda -> bool = |_t| false;
+    is_cuda -> bool = |t| t.device() != Device::Cpu && is_cuda_gpu();
     /// Whether the tensor is on a GPU.
     #[getter]
     is_gpu -> bool = |t| t.device() != Device::Cpu;
@@ -278,9 +281,13 @@ impl PyTensor {
         Ok(base + array.offset() * array.dtype().size())
     }
 
-    /// Tells whether the elements lie in row-major order without gaps.
-    fn is_contiguous(&self) -> PyResult<bool> {
+    /// Tells whether the elements lie in row-major order without gaps; with `memory_format`, in that order.
+    #[pyo3(signature = (memory_format=None))]
+    fn is_contiguous(&self, memory_format: Option<Format>) -> PyResult<bool> {
         let t = self.value()?;
+        if let Some(order) = memory_format.and_then(|format| format.order()) {
+            return Ok(t.rank() == order.len() && PyTensor::from(t.permute(order)?).is_contiguous(None)?);
+        }
         if let Some(array) = t.concrete() {
             return Ok(array.is_contiguous());
         }

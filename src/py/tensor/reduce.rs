@@ -158,9 +158,11 @@ reductions! { with dtype:
 
 reductions! { about the mean:
     /// Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n -
-    /// correction`. `unbiased=False` is the correction 0; a truth value in place of `dim` is `unbiased`.
+    /// correction`, `n - 1` by default. `unbiased=False` is the correction 0; a bool in place of `dim` is
+    /// `unbiased`.
     var;
-    /// Returns the standard deviation: the square root of `var`. Its gradient is 0 where it is 0.
+    /// Returns the standard deviation over `dim`: the square root of `var`, whose sum is divided by `n - 1`
+    /// by default. Its gradient is 0 where it is 0.
     std;
 }
 

@@ -2,6 +2,7 @@
 
 use crate::array::shape::MAX_RANK;
 use crate::ops::views::join::split;
+use crate::ops::views::strided::as_strided;
 use crate::py::args::{
     Dims, Listed, MOST_ROWS, amount, count, either, inferred_shape, integers, one_of, position,
 };
@@ -35,6 +36,17 @@ fn all(numbers: &Dims) -> &[i64] {
 }
 
 views! {
+    /// Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in row-major
+    /// order. A view where this one is contiguous and no element has two places, else a copy. Raises IndexError
+    /// where an element lies outside.
+    #[pyo3(signature = (size, stride, storage_offset=0))]
+    as_strided(
+        size: Listed, stride: Listed, #[pyo3(from_py_with = amount)] storage_offset: usize
+    ) = {
+        let lengths = size.0.iter().map(|&n| count("as_strided: a length", n)).collect::<PyResult<Vec<_>>>()?;
+        let strides: Vec<isize> = stride.0.iter().map(|&n| n as isize).collect();
+        move |x| as_strided(x, &lengths, &strides, storage_offset)
+    };
     /// Returns this tensor with the shape of `other`; as `reshape`.
     view_as(other: &PyTensor) = |x| x.reshape(&other.read().t.shape());
     /// Returns this tensor with the shape of `other`.

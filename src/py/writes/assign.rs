@@ -37,7 +37,7 @@ impl PyTensor {
     /// Limits the elements to `[min, max]`, in place.
     #[pyo3(signature = (min=None, max=None))]
     fn clamp_<'py>(slf: &This<'py>, min: Option<Compared>, max: Option<Compared>) -> PyResult<This<'py>> {
-        in_place(slf, "clamp", |py, x| clamp(py, x, min, max))
+        in_place(slf, "clamp", |py, x| clamp(py, "clamp", x, min, max))
     }
 
     /// Sets elements to `value` where `mask` holds, in place.

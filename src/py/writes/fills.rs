@@ -150,11 +150,10 @@ assignments! {
                 (low, None) => (low.unwrap_or(0), range_of(x.dtype()).1),
             };
             let _stream = draw_from(generator.own())?;
-            let whole = x.dtype().is_integer();
+            // Floating point numbers would be refused beyond those that they hold one by one.
             let dtype = match x.device() {
-                _ if whole => x.dtype(),
-                Device::Cpu => DType::I64,
-                _ => DType::I32,
+                Device::Cpu if !x.dtype().is_integer() => DType::I64,
+                _ => x.dtype(),
             };
             Tensor::randint(low, high, x.shape(), dtype, x.device()).named("random_")?.cast(x.dtype())
         }

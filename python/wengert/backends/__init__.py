@@ -1,0 +1,10 @@
+"""Switches of PyTorch's backends, none of which is here: they can be set, and change nothing."""
+
+from . import cuda, cudnn, mkldnn, mps
+
+__all__ = ["cuda", "cudnn", "mkldnn", "mps"]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

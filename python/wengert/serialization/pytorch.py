@@ -1,0 +1,246 @@
+"""Files of `torch.save`, both of its formats, read without PyTorch and without running what they say.
+
+The archives of today hold `NAME/data.pkl`, a pickle, and the bytes of each storage in `NAME/data/KEY`. Before 1.6 a
+file was a row of pickles, a magic number first, with the storages behind the object that is made of them.
+"""
+
+import contextlib
+import io
+import math
+import pickle
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.serialization.checking import Checking, check_pickle
+from wengert.serialization.plain_data import little
+
+__all__ = ["MAGIC", "is_archive", "read_archive", "read_row"]
+
+#: The beginning of a file of before 1.6: its magic number, pickled.
+MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
+_VERSION = 1001
+
+_STORAGES = {
+    "FloatStorage": "float32",
+    "DoubleStorage": "float64",
+    "HalfStorage": "float16",
+    "BFloat16Storage": "bfloat16",
+    "LongStorage": "int64",
+    "IntStorage": "int32",
+    "ShortStorage": "int16",
+    "CharStorage": "int8",
+    "ByteStorage": "uint8",
+    "BoolStorage": "bool",
+    "ComplexFloatStorage": "complex64",
+    "ComplexDoubleStorage": "complex128",
+    "UntypedStorage": "uint8",
+}
+_DTYPES = {
+    **{name: name for name in _STORAGES.values()},
+    **{name: name for name in ("uint16", "uint32", "uint64")},
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "short": "int16",
+}
+
+
+class _Device(str):
+    """The name of a device, as PyTorch calls it."""
+
+    __slots__ = ()
+
+    def __new__(cls, kind: str, index: int | None = None) -> "_Device":
+        """`device("cuda", 0)` is `"cuda:0"`."""
+        return super().__new__(cls, kind if index is None else f"{kind}:{index}")
+
+
+def _tensor(
+    storage: Tensor, offset: int, size: tuple[int, ...], stride: tuple[int, ...], requires_grad: bool, *_: Any
+) -> Tensor:
+    """A view of a storage."""
+    if not isinstance(storage, Tensor) or not all(
+        type(n) is int and n >= 0 for n in (offset, *size, *stride)
+    ):
+        raise pickle.UnpicklingError("load: a tensor is made of what is no storage, or of no whole numbers")
+    last = offset + sum((n - 1) * step for n, step in zip(size, stride, strict=True))
+    if math.prod(size) and last >= storage.numel():
+        raise pickle.UnpicklingError(
+            f"load: a tensor of shape {tuple(size)} ends behind its storage of {storage.numel()} elements"
+        )
+    out = storage.as_strided(size, stride, offset).detach()
+    return out.requires_grad_() if requires_grad else out
+
+
+def _tensor_of_dtype(
+    storage: Tensor,
+    offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+    hooks: Any,
+    dtype: Any,
+    *_: Any,
+) -> Tensor:
+    """A view of a storage of bytes as another dtype."""
+    if not isinstance(dtype, _core.dtype) or not isinstance(storage, Tensor):
+        raise pickle.UnpicklingError("load: a tensor is made of what is no storage, or has no dtype")
+    whole = _from_bytes(storage.cpu().numpy().tobytes(), dtype)
+    return _tensor(whole.to(storage.device), offset, size, stride, requires_grad)
+
+
+def _parameter(data: Tensor, requires_grad: bool, *_: Any) -> Tensor:
+    from wengert.nn import Parameter
+
+    return Parameter(data, requires_grad)
+
+
+def _from_bytes(data: bytes, dtype: Any, is_little: bool = True) -> Tensor:
+    """A vector of the numbers that lie in these bytes."""
+    count = len(data) // dtype.itemsize
+    data = little(data, dtype.itemsize, "little" if is_little else "big")
+    tensor: Tensor = _core._rebuild(Tensor, (data[: count * dtype.itemsize], [count], dtype.name), False)
+    return tensor
+
+
+_FUNCTIONS: dict[tuple[str, str], Any] = {
+    ("torch._utils", "_rebuild_tensor"): lambda *args: _tensor(*args, False),
+    ("torch._utils", "_rebuild_tensor_v2"): _tensor,
+    ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_dtype,
+    ("torch._utils", "_rebuild_parameter"): _parameter,
+    ("torch._utils", "_rebuild_parameter_with_state"): _parameter,
+    ("torch", "Size"): tuple,
+    ("torch", "device"): _Device,
+}
+
+
+class _Reading(Checking):
+    """Knows the names in PyTorch's files."""
+
+    trusted = False
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a name in the file stands for."""
+        # PyTorch writes the names that Python 2 had.
+        module = {"__builtin__": "builtins"}.get(module, module)
+        if (module, name) in _FUNCTIONS:
+            return _FUNCTIONS[module, name]
+        if module in ("torch", "torch.storage") and name in _STORAGES:
+            return getattr(_core, _STORAGES[name])
+        if module == "torch" and name in _DTYPES:
+            return getattr(_core, _DTYPES[name])
+        if (module, name) == ("torch.nn.parameter", "Parameter"):
+            return _parameter
+        if self.trusted:
+            return super(Checking, self).find_class(module, name)
+        return super().find_class(module, name)
+
+    def call(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """What a call in the file returns."""
+        if self.trusted or function in _FUNCTIONS.values():
+            return function(*args)
+        if function in (set, frozenset) and all(isinstance(part, (list, tuple)) for part in args):
+            # A step of its own in later protocols of pickle.
+            for part in args:
+                self.check_keys(part)
+            return function(*args)
+        return super().call(function, args)
+
+
+def _reader(file: BinaryIO, storages: Callable[[Any], Any], size: int, trusted: bool) -> _Reading:
+    reader = _Reading(file, storages, size)
+    reader.trusted = trusted
+    return reader
+
+
+def _storage(pid: Any) -> tuple[Any, str, str, int]:
+    """The dtype, key, device and number of elements in a reference to a storage."""
+    try:
+        kind, dtype, key, location, numel, *_ = pid
+    except (TypeError, ValueError):
+        kind = None
+    if kind != "storage" or not isinstance(dtype, _core.dtype) or type(numel) is not int or numel < 0:
+        raise pickle.UnpicklingError(f"load: {pid!r} is no reference to a storage; the file is damaged")
+    return dtype, str(key), str(location), numel
+
+
+def is_archive(names: list[str]) -> bool:
+    """Tells whether an archive with these members is one of `torch.save`."""
+    return any(name.count("/") == 1 and name.endswith("/data.pkl") for name in names)
+
+
+def read_archive(
+    archive: Any, member: Callable[..., bytes], move: Callable[[Tensor, Any], Tensor], trusted: bool
+) -> Any:
+    """Reads an archive of PyTorch 1.6 or later; `member` reads a part of it."""
+    root = next(name for name in archive.namelist() if is_archive([name])).removesuffix("data.pkl")
+    data = member(archive, f"{root}data.pkl")
+    if not trusted:
+        check_pickle(data)
+    is_little = True
+    with contextlib.suppress(KeyError):
+        is_little = member(archive, f"{root}byteorder") != b"big"
+    storages: dict[str, Tensor] = {}
+
+    def load(pid: Any) -> Tensor:
+        dtype, key, location, numel = _storage(pid)
+        if key not in storages:
+            try:
+                own = member(archive, f"{root}data/{key}", numel * dtype.itemsize)
+            except KeyError:
+                raise pickle.UnpicklingError(f"load: storage {key} is missing in the file") from None
+            storages[key] = move(_from_bytes(own, dtype, is_little), location)
+        return storages[key]
+
+    size = len(data) + sum(info.file_size for info in archive.infolist())
+    return _reader(io.BytesIO(data), load, size, trusted).load()
+
+
+class _Referring(_Reading):
+    """Collects the references to storages, and makes no tensors."""
+
+    def call(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """What a call in the file returns."""
+        return None if function in _FUNCTIONS.values() else super().call(function, args)
+
+
+def read_row(file: BinaryIO, move: Callable[[Tensor, Any], Tensor], trusted: bool) -> Any:
+    """Reads a file of before PyTorch 1.6."""
+    start = file.tell()
+    size = file.seek(0, io.SEEK_END) - start
+    file.seek(start + len(MAGIC))
+    referred: dict[str, tuple[Any, str, int]] = {}
+    storages: dict[str, Tensor] = {}
+
+    def refer(pid: Any) -> None:
+        dtype, key, location, numel = _storage(pid)
+        referred[key] = dtype, location, numel
+
+    part = lambda: _Referring(file, refer, size).load()
+    if part() != _VERSION:
+        raise pickle.UnpicklingError("load: an unknown version of PyTorch's format of before 1.6")
+    about = part()
+    is_little = not isinstance(about, dict) or bool(about.get("little_endian", True))
+    place = file.tell()
+    references = _Referring(file, refer, size)
+    references.trusted = trusted
+    references.load()
+    data_at = file.tell()
+    for key in part():
+        dtype, location, numel = referred.get(str(key), (None, "", -1))
+        (count,) = _from_bytes(file.read(8), _core.int64, is_little).tolist()
+        if dtype is None or count != numel:
+            raise pickle.UnpicklingError(
+                f"load: storage {key!r} of {count} elements is not the one referred to"
+            )
+        data = file.read(numel * dtype.itemsize)
+        if len(data) < numel * dtype.itemsize:
+            raise pickle.UnpicklingError(f"load: the file ends in storage {key!r}")
+        storages[str(key)] = move(_from_bytes(data, dtype, is_little), location)
+    file.seek(place)
+    data = file.read(data_at - place)
+    return _reader(io.BytesIO(data), lambda pid: storages[_storage(pid)[1]], size, trusted).load()

@@ -1,0 +1,203 @@
+"""Files of `torch.save`, written by `make_torch_files.py`: what they hold, and what is refused."""
+
+import io
+import pickle
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+import wengert as wg
+from wengert import nn
+
+FILES = Path(__file__).parent / "files"
+
+
+@pytest.fixture(params=["torch_archive.pt", "torch_row.pt"])
+def found(request: pytest.FixtureRequest) -> Any:
+    return wg.load(FILES / request.param)
+
+
+def test_states_of_models_and_optimisers(found: Any) -> None:
+    model = nn.Sequential(nn.Linear(3, 2), nn.BatchNorm1d(2))
+    model.load_state_dict(found["model"])
+    optimizer = wg.optim.Adam(model.parameters())
+    optimizer.load_state_dict(found["optimizer"])
+    assert optimizer.param_groups[0]["lr"] == 0.5
+    assert model[0].weight.shape == (2, 3)
+    assert int(model[1].num_batches_tracked) == 1
+    model(wg.eye(3)[:2]).square().sum().backward()
+    optimizer.step()
+    assert found["epoch"] == 3
+
+
+def test_values(found: Any) -> None:
+    whole, turned, part = found["views"]
+    assert whole.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
+    assert turned.tolist() == whole.t().tolist()
+    assert part.tolist() == [[4, 6], [8, 10]]
+    kinds = {x.dtype.name: x.tolist() for x in found["kinds"]}
+    for name in ("float64", "float16", "bfloat16", "complex64"):
+        assert kinds.pop(name) == [1.5, -2.0]
+    assert set(kinds) == {"int8", "uint8", "int16", "int32"}
+    assert all(values == [1, 100] for values in kinds.values())
+    assert found["flags"].tolist() == [True, False]
+    assert isinstance(found["parameter"], nn.Parameter)
+    assert found["parameter"].requires_grad
+    assert found["leaf"].requires_grad
+    assert found["leaf"].is_leaf
+    assert found["empty"].shape == (0, 3)
+    assert found["number"].item() == 2.5
+    assert found["number"].shape == ()
+    assert found["expanded"].tolist() == [7.0, 7.0, 7.0]
+    assert found["plain"] == [(2, 3), "cpu", wg.float16, {1, 2}, (None, "text", 1e300)]
+
+
+def test_views_of_a_storage_share_its_memory(found: Any) -> None:
+    whole, turned, part = found["views"]
+    whole[1, 0] = 100.0
+    assert turned[0, 1].item() == part[0, 0].item() == 100.0
+
+
+def test_places(found: Any) -> None:
+    asked = []
+
+    def place(x: Any, device: str) -> Any:
+        asked.append(device)
+        return x
+
+    wg.load(FILES / "torch_archive.pt", map_location=place)
+    assert set(asked) == {"cpu"}
+    assert wg.load(FILES / "torch_archive.pt", map_location="cpu")["epoch"] == 3
+
+
+def test_a_file_is_read_from_where_it_stands() -> None:
+    data = (FILES / "torch_row.pt").read_bytes()
+    file = io.BytesIO(b"before" + data)
+    file.seek(6)
+    assert wg.load(file)["epoch"] == 3
+
+
+def test_classes_are_named_and_not_imported() -> None:
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"names torch\.nn\.modules\.container\.Sequential, which is"
+    ):
+        wg.load(FILES / "torch_module.pt")
+    with pytest.raises(ModuleNotFoundError, match="torch"):
+        wg.load(FILES / "torch_module.pt", weights_only=False)
+
+
+def changed(edit: Any) -> io.BytesIO:
+    """The archive with other members."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(FILES / "torch_archive.pt") as old, zipfile.ZipFile(out, "w") as new:
+        for name in old.namelist():
+            data = edit(name, old.read(name))
+            if data is not None:
+                new.writestr(name, data)
+    out.seek(0)
+    return out
+
+
+def test_damaged_archives() -> None:
+    with pytest.raises(pickle.UnpicklingError, match="load: storage 0 is missing in the file"):
+        wg.load(changed(lambda name, data: None if name.endswith("/data/0") else data))
+    with pytest.raises(pickle.UnpicklingError, match=r"data/0 has 3 bytes, and its tensor 24"):
+        wg.load(changed(lambda name, data: data[:3] if name.endswith("/data/0") else data))
+    with pytest.raises(pickle.UnpicklingError):
+        wg.load(changed(lambda name, data: data[:-9] if name.endswith("data.pkl") else data))
+
+
+def test_big_endian_archives() -> None:
+    def turned(name: str, data: bytes) -> bytes:
+        if name.endswith("byteorder"):
+            return b"big"
+        # Storage 0 is of float32.
+        return (
+            b"".join(data[i : i + 4][::-1] for i in range(0, len(data), 4))
+            if name.endswith("/data/0")
+            else data
+        )
+
+    assert wg.load(changed(turned))["model"]["0.weight"].tolist() == (
+        wg.load(FILES / "torch_archive.pt")["model"]["0.weight"].tolist()
+    )
+
+
+def archive(program: bytes) -> io.BytesIO:
+    """An archive with this pickle and a storage of four numbers."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as file:
+        file.writestr("archive/data.pkl", program)
+        file.writestr("archive/data/0", bytes(16))
+    out.seek(0)
+    return out
+
+
+def tensor_of(size: str, stride: str, offset: int = 0) -> bytes:
+    """The pickle of a tensor of a storage of four numbers."""
+    storage = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x04tQ"
+    rest = f"K{chr(offset)}({size}t({stride}t".encode("latin1") + b"\x89ccollections\nOrderedDict\n)Rt"
+    return b"\x80\x02ctorch._utils\n_rebuild_tensor_v2\n(" + storage + rest + b"R."
+
+
+def test_tensors_stay_inside_of_their_storage() -> None:
+    good = tensor_of("K\x02K\x02", "K\x02K\x01")
+    assert wg.load(archive(good)).shape == (2, 2)
+    outside = ("K\x02K\x03", "K\x02K\x01", 0), ("K\x02K\x02", "K\x02K\x01", 1), ("K\x05", "K\x01", 0)
+    for size, stride, offset in outside:
+        with pytest.raises(pickle.UnpicklingError, match="ends behind its storage of 4 elements"):
+            wg.load(archive(tensor_of(size, stride, offset)))
+    with pytest.raises(pickle.UnpicklingError):
+        wg.load(archive(tensor_of("K\x02K\x02", "K\x01")))
+
+
+@pytest.mark.parametrize(
+    "name", ["os\nsystem", "builtins\neval", "torch\nload", "torch._utils\n_import_dotted_name"]
+)
+def test_functions_are_refused(name: str) -> None:
+    with pytest.raises(
+        pickle.UnpicklingError, match=rf"names {name.replace(chr(10), '.')}, which is not plain"
+    ):
+        wg.load(archive(b"\x80\x02c" + name.encode() + b"\n(X\x01\x00\x00\x00atR."))
+
+
+def test_every_truncation_of_a_row_is_an_error() -> None:
+    data = (FILES / "torch_row.pt").read_bytes()
+    for end in range(0, len(data) - 1, 7):
+        with pytest.raises(pickle.UnpicklingError):
+            wg.load(io.BytesIO(data[:end]))
+
+
+class Pair:
+    """A class of the program's own."""
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+
+def test_what_the_program_allows() -> None:
+    file = io.BytesIO()
+    wg.save({"pair": Pair(wg.ones(2))}, file)
+
+    def load() -> Any:
+        file.seek(0)
+        return wg.load(file)
+
+    refusal = pytest.raises(
+        pickle.UnpicklingError, match=r"Pair, which is not plain data; allow it by wengert.ser"
+    )
+    with refusal:
+        load()
+    with wg.serialization.safe_globals([Pair]):
+        assert load()["pair"].x.tolist() == [1.0, 1.0]
+        assert wg.serialization.get_safe_globals() == [Pair]
+    with refusal:
+        load()
+    wg.serialization.add_safe_globals([(Pair, f"{Pair.__module__}.Pair")])
+    assert isinstance(load()["pair"], Pair)
+    wg.serialization.clear_safe_globals()
+    with refusal:
+        load()
+    with pytest.raises(TypeError, match=r"classes and functions expected, or pairs .*, got 3"):
+        wg.serialization.add_safe_globals([3])
