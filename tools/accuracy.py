@@ -219,11 +219,11 @@ where a formula cancels, next to a root of the derivative, few digits are right.
 output (`tanh`, `sigmoid`, `expm1`, as in PyTorch), and second derivatives that read such a slope, are 0 where the
 output has rounded to its limit.
 
-Norms and deviations of float32 and of halves are taken of the numbers over a power of two, on CPUs, where squares
-overflow or underflow, with their derivatives; PyTorch adds those of `std` in float64. In float64, on GPUs, and in
-normalisations, squares are added as they are, as NumPy does: beyond the root of the largest number they are infinite,
-and below that of the smallest one 0, with slopes of 0 or NaN. `hypot`, `logsumexp` and the functions below scale what
-they add.
+Norms and deviations of float32, float16 and bfloat16 are taken of the numbers over a power of two, on CPUs,
+where squares overflow or underflow, with their derivatives; PyTorch adds those of `std` in float64. In float64, on
+GPUs, and in normalisations, squares are added as they are, as NumPy does: beyond the root of the largest
+number they are infinite, and below that of the smallest one 0, with slopes of 0 or NaN. `hypot`,
+`logsumexp` and the functions below scale what they add.
 
 Written by `python tools/accuracy.py`, with mpmath as the judge, on x86-64; errors of values at more places are in
 `benches/results/ulp.md`.

@@ -1,7 +1,8 @@
 """wengert: a tensor library built for differentiation.
 
-PyTorch's eager tape and JAX's composable transforms in one object, a Rust core behind this package, every GPU through
-WGSL. The names are PyTorch's; the transforms' are JAX's; `axis` and `keepdims` are accepted beside `dim` and `keepdim`.
+PyTorch's eager tape and JAX's composable transforms in one object, a Rust core behind this package, GPUs through
+WGSL. The names are PyTorch's; the transforms' are JAX's; `axis` and `keepdims` are accepted beside `dim` and
+`keepdim`.
 
 Example:
     >>> import wengert as wg

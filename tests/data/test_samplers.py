@@ -150,3 +150,17 @@ def test_flags_are_bools() -> None:
         WeightedRandomSampler([[1.0], [2.0]], 1)
     with pytest.raises(ValueError, match="num_samples is a positive integer, got 0"):
         RandomSampler("")
+
+
+def test_samplers_draw_from_the_generator_that_they_are_given() -> None:
+    def drawn(make: Any) -> list[int]:
+        return list(make(wg.Generator().manual_seed(3)))
+
+    state = wg.get_rng_state()
+    for make in (
+        lambda g: RandomSampler(range(20), generator=g),
+        lambda g: SubsetRandomSampler(range(20), generator=g),
+        lambda g: WeightedRandomSampler([1.0] * 20, 20, generator=g),
+    ):
+        assert drawn(make) == drawn(make)
+    assert wg.get_rng_state() == state

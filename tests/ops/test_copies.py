@@ -31,16 +31,17 @@ NO_OPERATIONS = frozenset({"backward", "broadcast_shapes", "manual_seed", "seed"
 # Functions that take none of these calls: they want tensors of several shapes, or arguments of another kind.
 UNREACHED = frozenset(
     """
-    addbmm addmv affine_grid all_gather are_deterministic_algorithms_enabled axis_index axis_size baddbmm bartlett_window bilinear binary_cross_entropy
-    blackman_window bmm can_cast checkpoint cholesky conv1d conv3d conv_tbc conv_transpose1d conv_transpose3d
-    cosine_embedding_loss ctc_loss cuda diagonal_scatter flops fold from_numpy get_autocast_dtype get_float32_matmul_precision get_num_threads
-    get_rng_state gpu grad hamming_window hann_window hessian hvp imag index_add index_copy index_fill index_put
-    index_reduce initial_seed is_autocast_enabled is_grad_enabled is_ieee_gradients_enabled
-    is_inference_mode_enabled istft jacfwd jacobian jacrev jvp kaiser_window layer_norm linear_transpose linearize
-    load max_unpool1d max_unpool2d max_unpool3d multi_dot multi_head_attention_forward multi_margin_loss mv narrow
-    nll_loss pmax pmean pmin promote_types psum register_hook register_post_accumulate_grad_hook
-    renorm retain_grad rms_norm save scatter scatter_add scatter_reduce select_scatter set_float32_matmul_precision
-    set_rng_state     solve_triangular split_with_sizes trace_backward unflatten value_and_grad view_as_real vjp vmap
+    addbmm addmv affine_grid all_gather are_deterministic_algorithms_enabled axis_index axis_size baddbmm
+    bartlett_window bilinear binary_cross_entropy blackman_window bmm can_cast checkpoint cholesky conv1d
+    conv3d conv_tbc conv_transpose1d conv_transpose3d cosine_embedding_loss ctc_loss cuda diagonal_scatter
+    flops fold from_numpy get_autocast_dtype get_float32_matmul_precision get_num_threads get_rng_state gpu
+    grad hamming_window hann_window hessian hvp imag index_add index_copy index_fill index_put index_reduce
+    initial_seed is_autocast_enabled is_grad_enabled is_ieee_gradients_enabled is_inference_mode_enabled istft
+    jacfwd jacobian jacrev jvp kaiser_window layer_norm linear_transpose linearize load max_unpool1d
+    max_unpool2d max_unpool3d multi_dot multi_head_attention_forward multi_margin_loss mv narrow nll_loss pmax
+    pmean pmin promote_types psum register_hook register_post_accumulate_grad_hook renorm retain_grad rms_norm
+    save scatter scatter_add scatter_reduce select_scatter set_float32_matmul_precision set_rng_state
+    solve_triangular split_with_sizes trace_backward unflatten value_and_grad view_as_real vjp vmap
     """.split()
 )
 SHAPES = ((), (1,), (3,), (1, 3), (3, 3), (1, 1, 2, 3), (1, 4, 1, 2))

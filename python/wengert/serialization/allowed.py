@@ -24,13 +24,13 @@ def _named(thing: Any) -> tuple[tuple[str, str], Any]:
     if isinstance(thing, tuple) and len(thing) == 2 and isinstance(thing[1], str):
         module, _, name = thing[1].rpartition(".")
         return (module, name), thing[0]
-    module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
-    if not callable(thing) or not isinstance(module, str) or not isinstance(name, str):
+    home, own = getattr(thing, "__module__", None), getattr(thing, "__qualname__", None)
+    if not callable(thing) or not isinstance(home, str) or not isinstance(own, str):
         raise TypeError(
             "add_safe_globals: classes and functions expected, or pairs of one and its name in the file, got "
             f"{thing!r}"
         )
-    return (module, name), thing
+    return (home, own), thing
 
 
 def add_safe_globals(safe_globals: Iterable[Any]) -> None:

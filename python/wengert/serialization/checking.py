@@ -30,7 +30,7 @@ class Checking(pickle._Unpickler):
 
     def __init__(self, file: Any, persistent_load: Callable[[Any], Any], size: int) -> None:
         super().__init__(file)
-        self.persistent_load = persistent_load  # type: ignore[method-assign]
+        self.persistent_load = persistent_load  # type: ignore[method-assign, assignment]
         # How many elements and bytes calls may copy: as many as the file has bytes.
         self.left = size
 

@@ -153,7 +153,7 @@ readings! { PyTensor, |object| object.read().t;
     ndim -> usize = |t| t.rank();
     /// Returns the number of axes.
     dim -> usize = |t| t.rank();
-    /// False: no memory is pinned.
+    /// Tells whether the memory is pinned: none is.
     is_pinned -> bool = |_t| false;
     /// Returns the number of axes.
     ndimension -> usize = |t| t.rank();

@@ -30,5 +30,9 @@ def written(name: str, input: Tensor, function: Callable[..., Tensor], *settings
         return input.copy_(out)
     except RuntimeError as error:
         # The error of the write, about the function that was called.
-        text = str(error).replace("copy_:", f"{name}_:").replace("write to a clone() of it", f"write x = {name}(x)")
+        text = (
+            str(error)
+            .replace("copy_:", f"{name}_:")
+            .replace("write to a clone() of it", f"write x = {name}(x)")
+        )
         raise type(error)(text) from None

@@ -46,12 +46,13 @@ def _relu_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None)
 
 def _lstm_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
     """`c' = f c + i g`, `h' = o tanh(c')`; the gates are stored in the order i, f, g, o."""
-    return _core._lstm_cell(gates, *state, weight, bias)
+    hidden, cell = state
+    return _core._lstm_cell(gates, hidden, cell, weight, bias)
 
 
 def _gru_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
     """`n = tanh(x_n + r h_n)`, `h' = (1 - z) n + z h`; the gates are stored in the order r, z, n."""
-    return (_core._gru_cell(gates, *state, weight, bias),)
+    return (_core._gru_cell(gates, state[0], weight, bias),)
 
 
 # Functions of the file, so that layers can be pickled.

@@ -1,0 +1,26 @@
+"""Functions for parameters, under the names of `torch.distributions.utils`."""
+
+from ..parameters import (
+    broadcast_all,
+    clamp_probs,
+    lazy_property,
+    logits_to_probs,
+    probs_to_logits,
+    tril_matrix_to_vec,
+    vec_to_tril_matrix,
+)
+
+__all__ = [
+    "broadcast_all",
+    "clamp_probs",
+    "lazy_property",
+    "logits_to_probs",
+    "probs_to_logits",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__
