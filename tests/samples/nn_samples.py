@@ -185,7 +185,6 @@ for _kind, _gates in (("RNN", 1), ("LSTM", 4), ("GRU", 3)):
     add(_kind.lower(), recurrent(_kind), numpy_recurrent(_kind), recurrent_case(_gates), scale=32, gpu=False)
 
 
-
 def cell_case(kind: str) -> Callable[[Source], Case]:
     gates, states = {"LSTM": (4, 2), "GRU": (3, 1)}[kind]
 

@@ -86,7 +86,9 @@ TRANSFORMS: Situations = {
     "vmap_sizes": (
         mismatched_batch,
         ValueError,
-        ("vmap: batch sizes differ: argument 0 of shape (2, 3), axis 0: 2; argument 1 of shape (4, 3), axis 0: 4"),
+        (
+            "vmap: batch sizes differ: argument 0 of shape (2, 3), axis 0: 2; argument 1 of shape (4, 3), axis 0: 4"
+        ),
     ),
     "vmap_item": (
         lambda: wg.vmap(lambda x: x.item())(ones(3)),

@@ -307,25 +307,21 @@ VALUES: Situations = {
     "sum_along_a_truth_value": (
         lambda: ones(2).sum(True),
         TypeError,
-        "an integer expected for an axis or a length, got True; pass a bool by the "
-        "name of its parameter",
+        "an integer expected for an axis or a length, got True; pass a bool by the name of its parameter",
     ),
     "cumsum_along_a_truth_value": (
         lambda: ones(2).cumsum(False),
         TypeError,
-        "an integer expected for an axis or a length, got False; pass a bool by the "
-        "name of its parameter",
+        "an integer expected for an axis or a length, got False; pass a bool by the name of its parameter",
     ),
     "std_along_a_truth_value": (
         lambda: ones(2).std(False, True),
         TypeError,
-        "an integer expected for an axis or a length, got False; pass a bool by the "
-        "name of its parameter",
+        "an integer expected for an axis or a length, got False; pass a bool by the name of its parameter",
     ),
     "reshape_to_truth_values": (
         lambda: ones(2).reshape(True, 2),
         TypeError,
-        "an integer expected for an axis or a length, got True; pass a bool by the "
-        "name of its parameter",
+        "an integer expected for an axis or a length, got True; pass a bool by the name of its parameter",
     ),
 }
