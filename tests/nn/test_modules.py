@@ -345,3 +345,17 @@ def test_dictionaries_of_parameters():
     for missing in (lambda: values["left"], lambda: values.__delitem__("left")):
         with pytest.raises(KeyError):
             missing()
+
+
+def test_modes_reach_children_through_their_own_train() -> None:
+    class Frozen(nn.BatchNorm1d):
+        def train(self, mode: bool = True) -> "Frozen":
+            return super().train(False)
+
+    net = nn.Sequential(Frozen(2), nn.Sequential(Frozen(2), nn.Dropout()))
+    net.train()
+    assert [m.training for m in net.modules()] == [True, False, True, False, True]
+    net.eval()
+    assert not any(m.training for m in net.modules())
+    shared = nn.Sequential(net[1], net[1])
+    assert shared.train() is shared

@@ -262,11 +262,12 @@ class Module(Hookable, Walking, StateDict):
     # Modes.
 
     def train(self, mode: bool = True) -> Self:
-        """Sets training mode for the whole tree (dropout on); returns self."""
+        """Sets training mode for the whole tree (dropout on), children by their own `train`; returns self."""
         if not isinstance(mode, bool):
             raise ValueError(f"train: mode must be True or False, got {mode!r}")
-        for module in self.modules():
-            module.__dict__["training"] = mode
+        self.__dict__["training"] = mode
+        for module in self.children():
+            module.train(mode)
         return self
 
     def eval(self) -> Self:

@@ -109,7 +109,7 @@ impl Generator {
         PyDevice { device: self.device }
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, ((u64, u64), PyDevice))> {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, Arguments)> {
         let rebuild = slf.py().import("wengert._core")?.getattr("_generator")?;
         Ok((rebuild, (slf.get().get_state(), slf.get().device())))
     }
@@ -119,6 +119,9 @@ impl Generator {
         format!("Generator(seed={seed}, position={offset}, device='{}')", self.device)
     }
 }
+
+/// The arguments of [`_generator`]: seed and position, and the device.
+type Arguments = ((u64, u64), PyDevice);
 
 /// A generator that stands at this seed and position.
 #[pyfunction]
