@@ -390,7 +390,7 @@ class Tensor:
     def argwhere(self) -> Tensor:
         """Returns the indices of the elements that are not zero, as rows."""
     def as_strided(self, /, size: _Sizes, stride: _Sizes, storage_offset: builtins.int = 0) -> Tensor:
-        """Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in row-major order. A view where this one is contiguous and no element has two places, else a copy. Raises IndexError where an element lies outside."""
+        """Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in row-major order. A view where this one is contiguous and lengths and strides rule out that elements meet, else a copy. Raises IndexError where an element lies outside."""
     def asin(self, /) -> Tensor:
         """Returns the arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
     def asin_(self, /) -> Tensor:
@@ -824,7 +824,7 @@ class Tensor:
     def is_nonzero(self) -> builtins.bool:
         """Tells whether the only element is not zero."""
     def is_pinned(self, /) -> Tensor:
-        """False: no memory is pinned."""
+        """Tells whether the memory is pinned: none is."""
     def is_same_size(self, other: TensorLike) -> builtins.bool:
         """Tells whether both have one shape."""
     def is_signed(self) -> builtins.bool:
@@ -1864,7 +1864,7 @@ def argsort(input: _Input, dim: _Dims = -1, descending: builtins.bool = False, s
 def argwhere(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the indices of the elements that are not zero, as rows."""
 def as_strided(input: _Input, size: _Sizes, stride: _Sizes, storage_offset: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
-    """Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in row-major order. A view where this one is contiguous and no element has two places, else a copy. Raises IndexError where an element lies outside."""
+    """Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in row-major order. A view where this one is contiguous and lengths and strides rule out that elements meet, else a copy. Raises IndexError where an element lies outside."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:
     """Returns `data` as a tensor that shares memory with arrays and tensors where dtype and device allow; lists are copied."""
 def asin(input: _Input, *, out: Tensor | None = None) -> Tensor:

@@ -185,6 +185,9 @@ impl Tensor {
         if low >= high {
             return Err(Error::value(format!("randint: low must be below high, got {low} and {high}")));
         }
+        if dtype.is_complex() {
+            return Err(Error::dtype(format!("randint: a dtype of real numbers expected, got {dtype}")));
+        }
         let (least, most) = dtype.range();
         if i128::from(low) < least || i128::from(high) - 1 > most {
             return Err(Error::value(format!(

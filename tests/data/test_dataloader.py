@@ -356,3 +356,16 @@ def test_a_loader_and_its_iterator_are_freed_at_once() -> None:
             assert alive() is None
     finally:
         gc.enable()
+
+
+def test_batches_of_indices_of_any_kind() -> None:
+    data = TensorDataset(wg.arange(6.0))
+    order = wg.tensor([3, 1, 5, 0, 2, 4])
+    for batches in (
+        order.split(2),
+        [[3, 1], [5, 0], [2, 4]],
+        [(3, 1), (5, 0), (2, 4)],
+        order.reshape(3, 2).numpy(),
+    ):
+        found = [x.tolist() for (x,) in DataLoader(data, batch_sampler=batches)]
+        assert found == [[3.0, 1.0], [5.0, 0.0], [2.0, 4.0]]

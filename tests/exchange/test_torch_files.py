@@ -6,6 +6,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import wengert as wg
 from wengert import nn
@@ -124,12 +125,12 @@ def test_big_endian_archives() -> None:
     )
 
 
-def archive(program: bytes) -> io.BytesIO:
+def archive(program: bytes, storage: bytes = bytes(16)) -> io.BytesIO:
     """An archive with this pickle and a storage of four numbers."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as file:
         file.writestr("archive/data.pkl", program)
-        file.writestr("archive/data/0", bytes(16))
+        file.writestr("archive/data/0", storage)
     out.seek(0)
     return out
 
@@ -167,6 +168,63 @@ def test_every_truncation_of_a_row_is_an_error() -> None:
     for end in range(0, len(data) - 1, 7):
         with pytest.raises(pickle.UnpicklingError):
             wg.load(io.BytesIO(data[:end]))
+
+
+def test_places_that_have_another_name_here() -> None:
+    card = lambda: archive(
+        tensor_of("K\x02", "K\x01").replace(b"\x03\x00\x00\x00cpu", b"\x06\x00\x00\x00cuda:0")
+    )
+    with pytest.raises(
+        wg.DeviceError, match=r"saved on 'cuda:0' .*; load it elsewhere with map_location='cpu'"
+    ):
+        wg.load(card())
+    for place in ("cpu", {"cuda:0": "cpu"}, {"cuda": "cpu"}, lambda x, device: x):
+        assert str(wg.load(card(), map_location=place).device) == "cpu"
+
+
+def test_numbers_that_are_said_to_be_conjugate_or_negative() -> None:
+    for name, factor in (("conj", 1.0), ("neg", -1.0)):
+        word = b"X" + len(name).to_bytes(4, "little") + name.encode()
+        with_metadata = tensor_of("K\x02", "K\x01").replace(b")Rt", b")R}" + word + b"\x88st")
+        values = archive(with_metadata, np.array([1.0, 2.0, 3.0, 4.0], np.float32).tobytes())
+        assert wg.load(values).tolist() == [factor, 2 * factor]
+    unknown = tensor_of("K\x02", "K\x01").replace(b")Rt", b")R}X\x01\x00\x00\x00a\x88st")
+    with pytest.raises(pickle.UnpicklingError, match="unknown property of a tensor, 'a'"):
+        wg.load(archive(unknown))
+
+
+# Pickles of a few hundred bytes that would take seconds, gigabytes, or change the library.
+HOSTILE = {
+    "attributes of a class": b"cwengert\ndevice\n(N}X\x04\x00\x00\x00typeK\x01stb.",
+    "elements of a list by slices": b"]q\x00K\x01ah\x00cbuiltins\nslice\n(K\x00K\x00tRh\x00s.",
+    "a shape of a range": b"ctorch\nSize\n(cbuiltins\nrange\n(J\x00\x00\x00\x7ftRtR.",
+    "a tuple of a range": b"cbuiltins\ntuple\ncbuiltins\nrange\n(J\x00\x00\x00\x7ftR\x85\x81.",
+    "a parameter of a range": b"ctorch._utils\n_rebuild_parameter\n(cbuiltins\nrange\n(J\x00\x00\x00\x7ftR\x89NtR.",
+    "a dictionary of its elements": b"ccollections\nOrderedDict\n(](K\x01K\x02eatR.",
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_pickles(name: str) -> None:
+    with pytest.raises(pickle.UnpicklingError, match=r"^load: "):
+        wg.load(archive(b"\x80\x02" + HOSTILE[name]))
+    assert wg.device("cpu").type == "cpu"
+
+
+def test_keys_that_take_long_to_hash() -> None:
+    key: Any = (1,) * 20
+    for _ in range(5):
+        key = (key,) * 20
+    with pytest.raises(pickle.UnpicklingError, match="a key has more than 100000 parts"):
+        wg.load(archive(b"\x80\x02}" + pickle.dumps(key, 2)[2:-1] + b"Ns."))
+
+
+def test_parts_that_overlap() -> None:
+    out = bytearray(archive(b"\x80\x02N.").getvalue())
+    at = out.rindex(b"PK\x01\x02")
+    out[at:at] = out[at : out.rindex(b"PK\x05\x06")] * 400
+    with pytest.raises(pickle.UnpicklingError):
+        wg.load(io.BytesIO(bytes(out)))
 
 
 class Pair:

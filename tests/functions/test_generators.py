@@ -234,3 +234,12 @@ def test_a_leaf_that_is_written_is_told_what_to_do(name: str) -> None:
         getattr(x, f"{name}_")(*arguments)
     with pytest.raises(RuntimeError, match=r"x\[...\] = value: a leaf"):
         x[0] = 2.0
+
+
+@pytest.mark.parametrize("name", ["log_normal", "exponential", "cauchy"])
+def test_numbers_with_fractions_need_room_for_them(name: str) -> None:
+    for dtype in (wg.int32, wg.bool, wg.complex64):
+        with pytest.raises(TypeError, match=rf"{name}_: a floating point tensor expected, got {dtype.name}"):
+            getattr(wg.zeros(3, dtype=dtype), f"{name}_")()
+    with pytest.raises(TypeError, match="randint: a dtype of real numbers expected, got complex64"):
+        wg.randint(3, (2,), dtype=wg.complex64)

@@ -2,22 +2,29 @@
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any
 
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
 
-# By the module and the name under which a file knows them.
-_ALLOWED: dict[tuple[str, str], Any] = {}
+Names = dict[tuple[str, str], Any]
+# By the module and the name under which a file knows them: for good, and inside of `with` blocks of this thread.
+_ALLOWED: Names = {}
+_INSIDE: ContextVar[Names | None] = ContextVar("_INSIDE", default=None)
+
+
+def _all() -> Names:
+    return {**_ALLOWED, **(_INSIDE.get() or {})}
 
 
 def allowed(module: str, name: str) -> Any:
     """What the program allows under this name; None if nothing."""
-    return _ALLOWED.get((module, name))
+    return _all().get((module, name))
 
 
 def is_allowed(thing: Any) -> bool:
     """Whether the program allows files to call this."""
-    return any(thing is one for one in _ALLOWED.values())
+    return any(thing is one for one in _all().values())
 
 
 def _named(thing: Any) -> tuple[tuple[str, str], Any]:
@@ -62,7 +69,7 @@ def get_safe_globals() -> list[Any]:
         >>> wg.serialization.get_safe_globals()
         []
     """
-    return list(_ALLOWED.values())
+    return list(_all().values())
 
 
 def clear_safe_globals() -> None:
@@ -76,7 +83,7 @@ def clear_safe_globals() -> None:
 
 @contextlib.contextmanager
 def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
-    """Allows files to name these inside of a `with` block, as `add_safe_globals` does for good.
+    """Allows files to name these inside of a `with` block, in this thread, as `add_safe_globals` does for good.
 
     Example:
         >>> import fractions, io
@@ -87,10 +94,8 @@ def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
         ...     print(wg.load(file))
         1/3
     """
-    before = dict(_ALLOWED)
-    add_safe_globals(safe_globals)
+    token = _INSIDE.set({**(_INSIDE.get() or {}), **dict(_named(thing) for thing in safe_globals)})
     try:
         yield
     finally:
-        _ALLOWED.clear()
-        _ALLOWED.update(before)
+        _INSIDE.reset(token)

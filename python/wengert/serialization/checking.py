@@ -2,7 +2,7 @@
 
 import pickle
 import sys
-from collections import Counter
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Sized
 from typing import Any, ClassVar
 
@@ -60,17 +60,28 @@ class Checking(pickle._Unpickler):
         is_result = (
             isinstance(function, type) and issubclass(function, tuple) and hasattr(function, "_fields")
         )
-        if not is_result and (not callable(function) or function not in CALLED | {_core.device}):
-            raise pickle.UnpicklingError(f"load: the file calls {function!r}, which `save` never does")
+        if not is_result and not any(function is known for known in (*CALLED, _core.device)):
+            raise pickle.UnpicklingError(f"load: the file calls {shown(function)}, which `save` never does")
         if function is bytearray and args and not isinstance(args[0], (bytes, str)):
-            raise pickle.UnpicklingError(f"load: a bytearray of {args[0]!r} is named, not of bytes")
+            raise pickle.UnpicklingError(f"load: a bytearray of {shown(args[0])} is named, not of bytes")
         if function is Counter and args and not isinstance(args[0], dict):
             raise pickle.UnpicklingError("load: a Counter of what is no dictionary")
-        for x in args if function is not range else ():
+        if (function is OrderedDict and args) or (function is defaultdict and len(args) > 1):
+            raise pickle.UnpicklingError(
+                "load: a dictionary is made of its elements, which `save` never does"
+            )
+        if function is not range:
+            self.spend(args)
+        return function(*args)
+
+    def spend(self, parts: Iterable[Any]) -> None:
+        """Counts what a call copies; raises where that is more than the file holds."""
+        for x in parts:
+            if isinstance(x, range):
+                raise pickle.UnpicklingError("load: a range is written out, which `save` never does")
             self.left -= x.nbytes if isinstance(x, Tensor) else len(x) if isinstance(x, Sized) else 0
         if self.left < 0:
             raise pickle.UnpicklingError("load: the file copies more than it holds")
-        return function(*args)
 
     def load_reduce(self) -> None:
         args = self.stack.pop()
@@ -79,10 +90,19 @@ class Checking(pickle._Unpickler):
     def load_newobj(self) -> None:
         args = self.stack.pop()
         kind = self.stack[-1]
-        known = kind in CALLED or is_allowed(kind)
-        if not known and not (isinstance(kind, type) and issubclass(kind, tuple)):
-            raise pickle.UnpicklingError(f"load: the file makes {kind!r}, which `save` never does")
+        is_class = isinstance(kind, type)
+        if not is_class or not (kind in CALLED or is_allowed(kind) or issubclass(kind, tuple)):
+            raise pickle.UnpicklingError(f"load: the file makes {shown(kind)}, which `save` never does")
+        if not is_allowed(kind):
+            self.spend(args)
         self.stack[-1] = kind.__new__(kind, *args)
+
+    def load_build(self) -> None:
+        """Sets attributes: of an OrderedDict, as of a state dict, and of what the program allows."""
+        state, kind = self.stack[-1], type(self.stack[-2])
+        if not is_allowed(kind) and not (kind is OrderedDict and isinstance(state, dict)):
+            raise pickle.UnpicklingError(f"load: the file sets attributes of {shown(self.stack[-2])}")
+        super().load_build()  # type: ignore[misc]
 
     def refuse(self) -> None:
         raise pickle.UnpicklingError("load: the file has a step that `save` never takes")
@@ -90,17 +110,28 @@ class Checking(pickle._Unpickler):
     def check_keys(self, keys: Iterable[Any]) -> None:
         """Raises for keys that are nested deep: each level may double what hashing them takes."""
         for key in keys:
-            if isinstance(key, (tuple, frozenset)) and _depth(key, _KEY_DEPTH) > _KEY_DEPTH:
+            if not isinstance(key, (tuple, frozenset)):
+                continue
+            if _depth(key, _KEY_DEPTH) > _KEY_DEPTH:
                 raise pickle.UnpicklingError(f"load: a key is nested more than {_KEY_DEPTH} deep")
+            if _parts(key, {}) > _KEY_PARTS:
+                raise pickle.UnpicklingError(f"load: a key has more than {_KEY_PARTS} parts")
+
+    def check_dictionary(self) -> None:
+        """Raises unless elements are added to a dictionary: those of a list may be slices."""
+        if not isinstance(self.stack[-1], dict) and not is_allowed(type(self.stack[-1])):
+            raise pickle.UnpicklingError(f"load: the file sets elements of {shown(self.stack[-1])}")
 
     def load_setitem(self) -> None:
         value, key = self.stack.pop(), self.stack.pop()
         self.check_keys([key])
+        self.check_dictionary()
         self.stack[-1][key] = value
 
     def load_setitems(self) -> None:
         items = self.pop_mark()
         self.check_keys(items[::2])
+        self.check_dictionary()
         for key, value in zip(items[::2], items[1::2]):
             self.stack[-1][key] = value
 
@@ -120,14 +151,33 @@ class Checking(pickle._Unpickler):
         self.append(frozenset(items))
 
 
-for _name in ("reduce", "newobj", "setitem", "setitems", "dict", "additems", "frozenset"):
+for _name in ("reduce", "newobj", "build", "setitem", "setitems", "dict", "additems", "frozenset"):
     Checking.dispatch[getattr(pickle, _name.upper())[0]] = getattr(Checking, f"load_{_name}")
 for _name in ("NEWOBJ_EX", "INST", "OBJ", "EXT1", "EXT2", "EXT4"):
     Checking.dispatch[getattr(pickle, _name)[0]] = Checking.refuse
 
 
-# Tuples in tuples that a key may be.
+# Tuples in tuples that a key may be, and how many parts it may have, those that stand in several places counted there.
 _KEY_DEPTH = 8
+_KEY_PARTS = 100_000
+
+
+def shown(thing: Any) -> str:
+    """What a message calls a thing from a file, in few words: the text of containers may be without end."""
+    if isinstance(thing, type) or (callable(thing) and hasattr(thing, "__qualname__")):
+        return str(getattr(thing, "__qualname__", thing))[:80]
+    if isinstance(thing, (str, bytes, int, float, bool, type(None))):
+        return repr(thing)[:80]
+    return f"a {type(thing).__name__}"
+
+
+def _parts(key: Any, known: dict[int, int]) -> int:
+    """How many parts are visited where a key is hashed."""
+    if not isinstance(key, (tuple, frozenset)):
+        return 1
+    if id(key) not in known:
+        known[id(key)] = 1 + sum(_parts(part, known) for part in key)
+    return known[id(key)]
 
 
 def _depth(key: Any, most: int) -> int:

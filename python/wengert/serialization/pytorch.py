@@ -9,11 +9,11 @@ import io
 import math
 import pickle
 from collections.abc import Callable
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.serialization.checking import Checking, check_pickle
+from wengert.serialization.checking import Checking, check_pickle, shown
 from wengert.serialization.plain_data import little
 
 __all__ = ["MAGIC", "is_archive", "read_archive", "read_row"]
@@ -56,13 +56,21 @@ class _Device(str):
 
     def __new__(cls, kind: str, index: int | None = None) -> "_Device":
         """`device("cuda", 0)` is `"cuda:0"`."""
+        if not isinstance(kind, str) or not (index is None or type(index) is int):
+            raise pickle.UnpicklingError(f"load: a device is named by {shown(kind)}")
         return super().__new__(cls, kind if index is None else f"{kind}:{index}")
 
 
 def _tensor(
-    storage: Tensor, offset: int, size: tuple[int, ...], stride: tuple[int, ...], requires_grad: bool, *_: Any
+    storage: Tensor,
+    offset: int,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    requires_grad: bool,
+    hooks: Any = None,
+    metadata: Any = None,
 ) -> Tensor:
-    """A view of a storage."""
+    """A view of a storage; a copy where its numbers are said to be conjugate, or negative."""
     if not isinstance(storage, Tensor) or not all(
         type(n) is int and n >= 0 for n in (offset, *size, *stride)
     ):
@@ -72,7 +80,14 @@ def _tensor(
         raise pickle.UnpicklingError(
             f"load: a tensor of shape {tuple(size)} ends behind its storage of {storage.numel()} elements"
         )
+    if math.prod(n for n, step in zip(size, stride) if step) > storage.numel():
+        raise pickle.UnpicklingError(f"load: a tensor of shape {tuple(size)} overlaps itself")
     out = storage.as_strided(size, stride, offset).detach()
+    for name, applies in (metadata or {}).items():
+        if name not in ("conj", "neg") or not isinstance(applies, bool):
+            raise pickle.UnpicklingError(f"load: an unknown property of a tensor, {shown(name)}")
+        if applies:
+            out = out.conj().clone() if name == "conj" else -out
     return out.requires_grad_() if requires_grad else out
 
 
@@ -84,19 +99,28 @@ def _tensor_of_dtype(
     requires_grad: bool,
     hooks: Any,
     dtype: Any,
-    *_: Any,
+    metadata: Any = None,
 ) -> Tensor:
     """A view of a storage of bytes as another dtype."""
     if not isinstance(dtype, _core.dtype) or not isinstance(storage, Tensor):
         raise pickle.UnpicklingError("load: a tensor is made of what is no storage, or has no dtype")
     whole = _from_bytes(storage.cpu().numpy().tobytes(), dtype)
-    return _tensor(whole.to(storage.device), offset, size, stride, requires_grad)
+    return _tensor(whole.to(storage.device), offset, size, stride, requires_grad, hooks, metadata)
 
 
 def _parameter(data: Tensor, requires_grad: bool, *_: Any) -> Tensor:
     from wengert.nn import Parameter
 
+    if not isinstance(data, Tensor):
+        raise pickle.UnpicklingError(f"load: a parameter is made of {shown(data)}")
     return Parameter(data, requires_grad)
+
+
+def _size(lengths: Any = ()) -> tuple[int, ...]:
+    """A shape."""
+    if not isinstance(lengths, (tuple, list)):
+        raise pickle.UnpicklingError(f"load: a shape is made of {shown(lengths)}")
+    return tuple(lengths)
 
 
 def _from_bytes(data: bytes, dtype: Any, is_little: bool = True) -> Tensor:
@@ -113,48 +137,66 @@ _FUNCTIONS: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_dtype,
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _parameter,
-    ("torch", "Size"): tuple,
+    ("torch", "Size"): _size,
     ("torch", "device"): _Device,
 }
+
+
+def _named(module: str, name: str) -> Any:
+    """What a name of PyTorch's stands for; None if it has no meaning here."""
+    if (module, name) in _FUNCTIONS:
+        return _FUNCTIONS[module, name]
+    if module in ("torch", "torch.storage") and name in _STORAGES:
+        return getattr(_core, _STORAGES[name])
+    if module == "torch" and name in _DTYPES:
+        return getattr(_core, _DTYPES[name])
+    return _parameter if (module, name) == ("torch.nn.parameter", "Parameter") else None
 
 
 class _Reading(Checking):
     """Knows the names in PyTorch's files."""
 
-    trusted = False
-
     def find_class(self, module: str, name: str) -> Any:
         """What a name in the file stands for."""
         # PyTorch writes the names that Python 2 had.
         module = {"__builtin__": "builtins"}.get(module, module)
-        if (module, name) in _FUNCTIONS:
-            return _FUNCTIONS[module, name]
-        if module in ("torch", "torch.storage") and name in _STORAGES:
-            return getattr(_core, _STORAGES[name])
-        if module == "torch" and name in _DTYPES:
-            return getattr(_core, _DTYPES[name])
-        if (module, name) == ("torch.nn.parameter", "Parameter"):
-            return _parameter
-        if self.trusted:
-            return super(Checking, self).find_class(module, name)
-        return super().find_class(module, name)
+        found = _named(module, name)
+        return super().find_class(module, name) if found is None else found
 
     def call(self, function: Any, args: tuple[Any, ...]) -> Any:
         """What a call in the file returns."""
-        if self.trusted or function in _FUNCTIONS.values():
+        if any(function is known for known in _FUNCTIONS.values()):
+            # A shape is copied, and the numbers of a storage of bytes.
+            self.spend(args[:1] if function in (_size, _tensor_of_dtype) else ())
             return function(*args)
         if function in (set, frozenset) and all(isinstance(part, (list, tuple)) for part in args):
             # A step of its own in later protocols of pickle.
+            self.spend(args)
             for part in args:
                 self.check_keys(part)
             return function(*args)
         return super().call(function, args)
 
 
-def _reader(file: BinaryIO, storages: Callable[[Any], Any], size: int, trusted: bool) -> _Reading:
-    reader = _Reading(file, storages, size)
-    reader.trusted = trusted
-    return reader
+class _Trusting(pickle.Unpickler):
+    """Runs what the file says, with the names of PyTorch that are known here."""
+
+    def __init__(self, file: Any, persistent_load: Callable[[Any], Any]) -> None:
+        super().__init__(file)
+        self.persistent_load = persistent_load  # type: ignore[method-assign, assignment]
+
+    def find_class(self, module: str, name: str) -> Any:
+        """What a name in the file stands for."""
+        found = _named(module, name)
+        return super().find_class(module, name) if found is None else found
+
+
+def _read(data: bytes, storages: Callable[[Any], Any], size: int, trusted: bool) -> Any:
+    """What a pickle says."""
+    if trusted:
+        return _Trusting(io.BytesIO(data), storages).load()
+    check_pickle(data)
+    return _Reading(io.BytesIO(data), storages, size).load()
 
 
 def _storage(pid: Any) -> tuple[Any, str, str, int]:
@@ -163,9 +205,10 @@ def _storage(pid: Any) -> tuple[Any, str, str, int]:
         kind, dtype, key, location, numel, *_ = pid
     except (TypeError, ValueError):
         kind = None
-    if kind != "storage" or not isinstance(dtype, _core.dtype) or type(numel) is not int or numel < 0:
-        raise pickle.UnpicklingError(f"load: {pid!r} is no reference to a storage; the file is damaged")
-    return dtype, str(key), str(location), numel
+    named = isinstance(key, (str, int)) and isinstance(location, str) if kind == "storage" else False
+    if not named or not isinstance(dtype, _core.dtype) or type(numel) is not int or numel < 0:
+        raise pickle.UnpicklingError(f"load: {shown(pid)} is no reference to a storage; the file is damaged")
+    return dtype, str(key), location, numel
 
 
 def is_archive(names: list[str]) -> bool:
@@ -179,8 +222,6 @@ def read_archive(
     """Reads an archive of PyTorch 1.6 or later; `member` reads a part of it."""
     root = next(name for name in archive.namelist() if is_archive([name])).removesuffix("data.pkl")
     data = member(archive, f"{root}data.pkl")
-    if not trusted:
-        check_pickle(data)
     is_little = True
     with contextlib.suppress(KeyError):
         is_little = member(archive, f"{root}byteorder") != b"big"
@@ -197,15 +238,69 @@ def read_archive(
         return storages[key]
 
     size = len(data) + sum(info.file_size for info in archive.infolist())
-    return _reader(io.BytesIO(data), load, size, trusted).load()
+    return _read(data, load, size, trusted)
+
+
+class _Anything:
+    """Stands for all that a pickle makes while only its references are looked at."""
+
+    def append(self, _: Any) -> None:
+        """Takes an element."""
+
+    def extend(self, _: Any) -> None:
+        """Takes elements."""
 
 
 class _Referring(_Reading):
-    """Collects the references to storages, and makes no tensors."""
+    """Collects the references to storages, and makes and calls nothing."""
 
-    def call(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """What a call in the file returns."""
-        return None if function in _FUNCTIONS.values() else super().call(function, args)
+    def find_class(self, module: str, name: str) -> Any:
+        """What a name in the file stands for: a dtype, or anything."""
+        found = _named(module, name)
+        return found if isinstance(found, _core.dtype) else _Anything()
+
+    def load_reduce(self) -> None:
+        self.stack.pop()
+        self.stack[-1] = _Anything()
+
+    load_newobj = load_reduce
+
+    def load_build(self) -> None:
+        self.stack.pop()
+
+    def load_setitem(self) -> None:
+        del self.stack[-2:]
+
+    def load_setitems(self) -> None:
+        self.pop_mark()
+
+    load_additems = load_setitems
+
+    def load_dict(self) -> None:
+        self.pop_mark()
+        self.append(_Anything())
+
+    load_frozenset = load_dict
+
+    def load_newobj_ex(self) -> None:
+        del self.stack[-3:]
+        self.append(_Anything())
+
+    dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(_Reading.dispatch)
+
+
+for _step in (
+    "reduce",
+    "newobj",
+    "newobj_ex",
+    "build",
+    "setitem",
+    "setitems",
+    "additems",
+    "dict",
+    "frozenset",
+):
+    _Referring.dispatch[getattr(pickle, _step.upper())[0]] = getattr(_Referring, f"load_{_step}")
 
 
 def read_row(file: BinaryIO, move: Callable[[Tensor, Any], Tensor], trusted: bool) -> Any:
@@ -220,15 +315,13 @@ def read_row(file: BinaryIO, move: Callable[[Tensor, Any], Tensor], trusted: boo
         dtype, key, location, numel = _storage(pid)
         referred[key] = dtype, location, numel
 
-    part = lambda: _Referring(file, refer, size).load()
+    part = lambda: _Reading(file, refer, size).load()
     if part() != _VERSION:
         raise pickle.UnpicklingError("load: an unknown version of PyTorch's format of before 1.6")
     about = part()
     is_little = not isinstance(about, dict) or bool(about.get("little_endian", True))
     place = file.tell()
-    references = _Referring(file, refer, size)
-    references.trusted = trusted
-    references.load()
+    _Referring(file, refer, size).load()
     data_at = file.tell()
     for key in part():
         dtype, location, numel = referred.get(str(key), (None, "", -1))
@@ -243,4 +336,4 @@ def read_row(file: BinaryIO, move: Callable[[Tensor, Any], Tensor], trusted: boo
         storages[str(key)] = move(_from_bytes(data, dtype, is_little), location)
     file.seek(place)
     data = file.read(data_at - place)
-    return _reader(io.BytesIO(data), lambda pid: storages[_storage(pid)[1]], size, trusted).load()
+    return _read(data, lambda pid: storages[_storage(pid)[1]], size, trusted)

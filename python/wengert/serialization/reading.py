@@ -11,7 +11,7 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert._places import placed
 from wengert.serialization import pytorch
-from wengert.serialization.checking import Checking, check_pickle
+from wengert.serialization.checking import Checking, check_pickle, shown
 from wengert.serialization.plain_data import FORMAT, KIND, little
 
 __all__ = ["load"]
@@ -35,7 +35,9 @@ class _Tensors:
         except (TypeError, ValueError):
             kind = None
         if kind != KIND:
-            raise pickle.UnpicklingError(f"load: {pid!r} is no reference to a tensor; the file is damaged")
+            raise pickle.UnpicklingError(
+                f"load: {shown(pid)} is no reference to a tensor; the file is damaged"
+            )
         if number not in self.objects:
             stored = self._stored(place, shape, dtype, device)
             self.objects[number] = _as_saved(stored, parameter, requires_grad)
@@ -47,7 +49,7 @@ class _Tensors:
             whole = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
             if not isinstance(kind, _core.dtype) or not whole:
                 raise pickle.UnpicklingError(
-                    f"load: no tensor has the dtype {dtype!r} and the shape {shape!r}"
+                    f"load: no tensor has the dtype {shown(dtype)} and the shape {shape if whole else shown(shape)}"
                 )
             expected = math.prod(shape) * kind.itemsize
             try:
@@ -87,14 +89,18 @@ def _mapping(map_location: Any) -> _Move:
     if map_location is None:
         return _moved
     if isinstance(map_location, Mapping):
-        places = [(saved, _core.device(device)) for saved, device in map_location.items()]
-        return lambda tensor, saved: _moved(
-            tensor, next((device for key, device in places if key == _core.device(saved)), saved)
-        )
+        places = {_full(saved): _core.device(device) for saved, device in map_location.items()}
+        return lambda tensor, saved: _moved(tensor, places.get(_full(saved), saved))
     if callable(map_location):
         return lambda tensor, saved: _moved_by(map_location, tensor, saved)
     device = _core.device(str(map_location))
     return lambda tensor, _: _moved(tensor, device)
+
+
+def _full(device: Any) -> str:
+    """The name of a device with its number."""
+    name = str(device)
+    return f"{name}:0" if name in ("gpu", "cuda") else name
 
 
 def _moved_by(function: Callable[[Tensor, str], Tensor | None], tensor: Tensor, saved: str) -> Tensor:
@@ -189,10 +195,14 @@ def _read(file: BinaryIO, move: _Move, trusted: bool) -> Any:
         passed += (ImportError, AttributeError)
     try:
         if _begins_with(file, pytorch.MAGIC):
-            return pytorch.read_row(file, move, trusted)
+            return pytorch.read_row(file, _of_pytorch(move), trusted)
+        file.seek(0, io.SEEK_END)
+        length = file.tell()
         with zipfile.ZipFile(file) as archive:
+            if sum(info.compress_size for info in archive.infolist()) > length:
+                raise pickle.UnpicklingError("load: the parts of the file overlap")
             if pytorch.is_archive(archive.namelist()):
-                return pytorch.read_archive(archive, _member, move, trusted)
+                return pytorch.read_archive(archive, _member, _of_pytorch(move), trusted)
             if _member(archive, "wengert") != FORMAT.encode():
                 raise pickle.UnpicklingError("load: the file is of a later format; update wengert")
             data = _member(archive, "data.pkl")
@@ -210,6 +220,20 @@ def _read(file: BinaryIO, move: _Move, trusted: bool) -> Any:
             f"load: {_origin(file) or 'not a file that wengert.save wrote, or a damaged one'} "
             f"({type(error).__name__}: {error})"
         ) from error
+
+
+def _of_pytorch(move: _Move) -> _Move:
+    """The same for tensors of a device that may have no name here."""
+
+    def moved(tensor: Tensor, saved: str) -> Tensor:
+        try:
+            return move(tensor, saved)
+        except ValueError as error:
+            raise _core.DeviceError(
+                f"load: a tensor was saved on {saved[:40]!r} ({error}); load it elsewhere with map_location='cpu'"
+            ) from None
+
+    return moved
 
 
 def _begins_with(file: BinaryIO, start: bytes) -> bool:

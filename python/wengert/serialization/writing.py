@@ -65,7 +65,9 @@ class _Writer(pickle.Pickler):
         place = self.places.setdefault(key, len(self.stored))
         if place == len(self.stored):
             self.stored.append(tensor.detach())
-        return place, tuple(tensor.shape), tensor.dtype.name, str(tensor.device)
+        index = tensor.device.index
+        device = "cpu" if index is None else f"gpu:{index}"  # however this program calls it
+        return place, tuple(tensor.shape), tensor.dtype.name, device
 
 
 def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:

@@ -36,9 +36,9 @@ fn all(numbers: &Dims) -> &[i64] {
 }
 
 views! {
-    /// Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in row-major
-    /// order. A view where this one is contiguous and no element has two places, else a copy. Raises IndexError
-    /// where an element lies outside.
+    /// Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in
+    /// row-major order. A view where this one is contiguous and lengths and strides rule out that elements
+    /// meet, else a copy. Raises IndexError where an element lies outside.
     #[pyo3(signature = (size, stride, storage_offset=0))]
     as_strided(
         size: Listed, stride: Listed, #[pyo3(from_py_with = amount)] storage_offset: usize

@@ -26,6 +26,14 @@ fn check_positive(name: &str, what: &str, value: f64) -> Result<()> {
     Err(Error::value(format!("{name}: a positive {what} expected, got {value}")))
 }
 
+/// Raises for a tensor that holds no real numbers with fractions.
+fn check_float(name: &str, x: &Tensor) -> Result<()> {
+    if x.dtype().is_float() {
+        return Ok(());
+    }
+    Err(Error::dtype(format!("{name}: a floating point tensor expected, got {}", x.dtype())))
+}
+
 /// The integers that `random_` draws where nothing limits them: those that the dtype holds one by one.
 fn range_of(dtype: DType) -> (i64, i64) {
     let bits = match dtype {
@@ -79,6 +87,7 @@ assignments! {
         text_signature = "($self, mean=1.0, std=2.0, *, generator=None)"
     )]
     log_normal_(mean: f64, std: f64, generator: Stream) = "log_normal", |x| {
+        check_float("log_normal_", x)?;
         check_positive("log_normal_", "standard deviation", std)?;
         let _stream = draw_from(generator.own())?;
         Tensor::randn(x.shape(), wide(x), x.device())?.mul(std)?.add(mean)?.exp()?.cast(x.dtype())
@@ -89,6 +98,7 @@ assignments! {
         text_signature = "($self, lambd=1.0, *, generator=None)"
     )]
     exponential_(lambd: f64, generator: Stream) = "exponential", |x| {
+        check_float("exponential_", x)?;
         check_positive("exponential_", "rate", lambd)?;
         let _stream = draw_from(generator.own())?;
         uniform(x)?.neg()?.log1p()?.div(-lambd)?.cast(x.dtype())
@@ -110,6 +120,7 @@ assignments! {
         text_signature = "($self, median=0.0, sigma=1.0, *, generator=None)"
     )]
     cauchy_(median: f64, sigma: f64, generator: Stream) = "cauchy", |x| {
+        check_float("cauchy_", x)?;
         check_positive("cauchy_", "sigma", sigma)?;
         let _stream = draw_from(generator.own())?;
         let angle = uniform(x)?.sub(0.5)?.mul(std::f64::consts::PI)?;

@@ -343,6 +343,9 @@ def rows_of(dataset: Any, indices: Sequence[Any]) -> list[Tensor] | None:
     """
     while type(dataset) is Subset:
         dataset, indices = dataset.dataset, [dataset.indices[index] for index in indices]
-    if type(dataset) is not TensorDataset or not indices or any(type(i) is not int for i in indices):
+    if type(dataset) is not TensorDataset:
         return None
-    return [tensor[indices] for tensor in dataset.tensors]
+    places = list(indices)
+    if not places or any(type(i) is not int for i in places):
+        return None
+    return [tensor[places] for tensor in dataset.tensors]
