@@ -132,7 +132,9 @@ def _from_bytes(data: bytes, dtype: Any, is_little: bool = True) -> Tensor:
 
 
 _FUNCTIONS: dict[tuple[str, str], Any] = {
-    ("torch._utils", "_rebuild_tensor"): lambda *args: _tensor(*args, False),
+    ("torch._utils", "_rebuild_tensor"): lambda storage, offset, size, stride: _tensor(
+        storage, offset, size, stride, False
+    ),
     ("torch._utils", "_rebuild_tensor_v2"): _tensor,
     ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_dtype,
     ("torch._utils", "_rebuild_parameter"): _parameter,
@@ -183,7 +185,7 @@ class _Trusting(pickle.Unpickler):
 
     def __init__(self, file: Any, persistent_load: Callable[[Any], Any]) -> None:
         super().__init__(file)
-        self.persistent_load = persistent_load  # type: ignore[method-assign, assignment]
+        self.persistent_load = persistent_load  # type: ignore[method-assign]
 
     def find_class(self, module: str, name: str) -> Any:
         """What a name in the file stands for."""
