@@ -15,14 +15,12 @@ __all__ = ["default_collate", "default_convert"]
 def default_collate(batch: Sequence[Any]) -> Any:
     """Returns a batch of samples of one structure, with a new first axis that counts samples.
 
-    | samples | batch |
-    |---|---|
-    | tensors, NumPy arrays and numbers | a tensor, of their dtype |
-    | int, bool; float | a tensor of int64, bool; float64 |
-    | str, bytes | as they are, in a list or tuple |
-    | dictionaries, other mappings | one with a batch at each key of the first sample |
-    | named tuples | one with a batch in each field |
-    | tuples, lists, other sequences | a list, or a sequence of the same kind, with a batch at each place |
+    - Tensors, NumPy arrays and numbers become a tensor of their dtype.
+    - int and bool become a tensor of int64 or bool, float one of float64.
+    - str and bytes stay as they are, in a list or tuple.
+    - Dictionaries and other mappings become one with a batch at each key of the first sample.
+    - Named tuples become one with a batch in each field.
+    - Tuples, lists and other sequences become a list, or a sequence of the same kind, with a batch at each place.
 
     Raises:
         ShapeError: where tensors or arrays differ in shape, or sequences in length; it says which sample, and the
