@@ -11,15 +11,16 @@ pub const MOST: usize = 4;
 /// A cell.
 pub trait Gated: Copy + Sync {
     /// How many numbers each product has for an element.
-    const GATES: usize;
+    fn gates(self) -> usize;
     /// Whether it has a state beside the hidden one.
-    const HAS_CELL: bool;
+    fn has_cell(self) -> bool;
     /// From the products of the input and of the hidden state, and the state before: what the derivatives
     /// read, the state after and the hidden state after.
-    fn step<R: Real>(x: [R; MOST], h: [R; MOST], before: R) -> ([R; MOST], R, R);
+    fn step<R: Real>(self, x: [R; MOST], h: [R; MOST], before: R) -> ([R; MOST], R, R);
     /// The cotangents of the products and of the state before, from what [`Gated::step`] returned and the
     /// cotangents of that. Without a cell state only `out` is that of the hidden state, and `state` is 0.
-    fn vjp<R: Real>(kept: [R; MOST], states: [R; 2], g: Cotangents<R>) -> ([R; MOST], [R; MOST], R);
+    fn vjp<R: Real>(self, kept: [R; MOST], states: [R; 2], g: Cotangents<R>)
+        -> ([R; MOST], [R; MOST], R);
 }
 
 /// The cotangents of the results of a step.
@@ -51,11 +52,17 @@ fn tanh_slope<R: Real>(y: R) -> R {
 pub struct Lstm;
 
 impl Gated for Lstm {
-    const GATES: usize = 4;
-    const HAS_CELL: bool = true;
+    #[inline(always)]
+    fn gates(self) -> usize {
+        4
+    }
+    #[inline(always)]
+    fn has_cell(self) -> bool {
+        true
+    }
 
     #[inline(always)]
-    fn step<R: Real>(x: [R; MOST], h: [R; MOST], before: R) -> ([R; MOST], R, R) {
+    fn step<R: Real>(self, x: [R; MOST], h: [R; MOST], before: R) -> ([R; MOST], R, R) {
         let [i, f] = [(x[0] + h[0]).sigmoid(), (x[1] + h[1]).sigmoid()];
         let [g, o] = [(x[2] + h[2]).tanh(), (x[3] + h[3]).sigmoid()];
         let after = f * before + i * g;
@@ -63,7 +70,8 @@ impl Gated for Lstm {
     }
 
     #[inline(always)]
-    fn vjp<R: Real>(kept: [R; MOST], states: [R; 2], g: Cotangents<R>) -> ([R; MOST], [R; MOST], R) {
+    fn vjp<R: Real>(self, kept: [R; MOST], states: [R; 2], g: Cotangents<R>)
+        -> ([R; MOST], [R; MOST], R) {
         let ([i, f, new, o], [before, after]) = (kept, states);
         let bounded = after.tanh();
         let state = g.state + g.out * o * tanh_slope(bounded);
@@ -83,11 +91,17 @@ impl Gated for Lstm {
 pub struct Gru;
 
 impl Gated for Gru {
-    const GATES: usize = 3;
-    const HAS_CELL: bool = false;
+    #[inline(always)]
+    fn gates(self) -> usize {
+        3
+    }
+    #[inline(always)]
+    fn has_cell(self) -> bool {
+        false
+    }
 
     #[inline(always)]
-    fn step<R: Real>(x: [R; MOST], h: [R; MOST], before: R) -> ([R; MOST], R, R) {
+    fn step<R: Real>(self, x: [R; MOST], h: [R; MOST], before: R) -> ([R; MOST], R, R) {
         let [r, z] = [(x[0] + h[0]).sigmoid(), (x[1] + h[1]).sigmoid()];
         let n = (x[2] + r * h[2]).tanh();
         // Exact at both ends of `z`, which `n + z * (before - n)` is not.
@@ -96,7 +110,8 @@ impl Gated for Gru {
     }
 
     #[inline(always)]
-    fn vjp<R: Real>(kept: [R; MOST], states: [R; 2], g: Cotangents<R>) -> ([R; MOST], [R; MOST], R) {
+    fn vjp<R: Real>(self, kept: [R; MOST], states: [R; 2], g: Cotangents<R>)
+        -> ([R; MOST], [R; MOST], R) {
         let ([r, z, n, product], [before, _]) = (kept, states);
         let new = (g.out * (1.0 - z) + g.kept[2]) * tanh_slope(n);
         let reset = (new * product + g.kept[0]) * sigmoid_slope(r);

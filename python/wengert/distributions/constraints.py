@@ -1,6 +1,6 @@
 """Constraints: sets of values, which say whether tensors lie in them.
 
-`constraint.check(value)` is a tensor of truth values, one for each event. Names are PyTorch's: those of sets without
+`constraint.check(value)` is a tensor of bools, one for each event. Names are PyTorch's: those of sets without
 parameters are instances (`real`, `positive`, `simplex`), the others classes (`interval`, `greater_than`, `stack`).
 """
 

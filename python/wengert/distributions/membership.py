@@ -1,4 +1,4 @@
-"""Tests of which vectors and matrices lie in a set: a truth value for each, up to rounding."""
+"""Tests of which vectors and matrices lie in a set: a bool for each, up to rounding."""
 
 import wengert as wg
 from wengert._core import Tensor

@@ -104,7 +104,7 @@ class TransformedDistribution(Distribution):
         return total + sum_last(base, event - len(self.base_dist.event_shape))
 
     def _falls(self) -> Any:
-        """Whether the transforms reverse the order of numbers: a truth value, or one for each element."""
+        """Whether the transforms reverse the order of numbers: a bool, or one for each element."""
         return ComposeTransform(self.transforms).sign < 0
 
     def cdf(self, value: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, ClassVar
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.serialization.checking import Checking, check_pickle, shown
+from wengert.serialization.checking import Checking, Trusting, check_pickle, shown
 from wengert.serialization.plain_data import little
 
 __all__ = ["MAGIC", "is_archive", "read_archive", "read_row"]
@@ -180,12 +180,8 @@ class _Reading(Checking):
         return super().call(function, args)
 
 
-class _Trusting(pickle.Unpickler):
-    """Runs what the file says, with the names of PyTorch that are known here."""
-
-    def __init__(self, file: Any, persistent_load: Callable[[Any], Any]) -> None:
-        super().__init__(file)
-        self.persistent_load = persistent_load  # type: ignore[method-assign]
+class _Trusting(Trusting):
+    """Knows the names of PyTorch, and runs the rest of what the file says."""
 
     def find_class(self, module: str, name: str) -> Any:
         """What a name in the file stands for."""

@@ -11,7 +11,7 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert._places import placed
 from wengert.serialization import pytorch
-from wengert.serialization.checking import Checking, check_pickle, shown
+from wengert.serialization.checking import Checking, Trusting, check_pickle, shown
 from wengert.serialization.plain_data import FORMAT, KIND, little
 
 __all__ = ["load"]
@@ -59,14 +59,6 @@ class _Tensors:
             tensor = _core._rebuild(Tensor, (little(data, kind.itemsize), list(shape), dtype), False)
             self.stored[place] = self.move(tensor, device)
         return self.stored[place]
-
-
-class _Trusting(pickle.Unpickler):
-    """Runs what the file says."""
-
-    def __init__(self, file: Any, persistent_load: Callable[[Any], Any], _: int) -> None:
-        super().__init__(file)
-        self.persistent_load = persistent_load  # type: ignore[method-assign]
 
 
 def _member(archive: Any, name: str, expected: int | None = None) -> bytes:
@@ -206,11 +198,12 @@ def _read(file: BinaryIO, move: _Move, trusted: bool) -> Any:
             if _member(archive, "wengert") != FORMAT.encode():
                 raise pickle.UnpicklingError("load: the file is of a later format; update wengert")
             data = _member(archive, "data.pkl")
-            if not trusted:
-                check_pickle(data)
+            find = _Tensors(archive, move).persistent_load
+            if trusted:
+                return Trusting(io.BytesIO(data), find).load()
+            check_pickle(data)
             size = len(data) + sum(info.file_size for info in archive.infolist())
-            reader = _Trusting if trusted else Checking
-            return reader(io.BytesIO(data), _Tensors(archive, move).persistent_load, size).load()
+            return Checking(io.BytesIO(data), find, size).load()
     except _Stopped as stopped:
         raise stopped.args[0] from stopped.args[0].__cause__
     except passed:

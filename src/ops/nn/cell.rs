@@ -5,6 +5,7 @@
 
 use crate::cpu::rows::cell as kernels;
 use crate::math::cells::{Cotangents, Gated, Gru, Lstm, MOST};
+use crate::math::real::Real;
 use crate::ops::contract::linear::{AffineVjp, finished, rows, unrolled};
 use crate::ops::pointwise::elementwise::by_parts;
 use crate::ops::pointwise::reading::spent;
@@ -45,10 +46,10 @@ impl Kind {
         }
     }
     fn gates(self) -> usize {
-        with_cell!(self, cell => gates_of(cell))
+        with_cell!(self, cell => cell.gates())
     }
     fn has_cell(self) -> bool {
-        self == Kind::Lstm
+        with_cell!(self, cell => cell.has_cell())
     }
     /// The values of a step, as operations.
     fn step(self, values: &[Tensor]) -> Result<[Tensor; 6]> {
@@ -56,31 +57,15 @@ impl Kind {
         sym::record(values, |v| {
             let before = v[2 * count];
             let (x, h) = (padded(&v[..count]), padded(&v[count..2 * count]));
-            let (kept, after, out) = with_cell!(self, cell => stepped(cell, x, h, before));
+            let (kept, after, out) = with_cell!(self, cell => cell.step(x, h, before));
             [out, after, kept[0], kept[1], kept[2], kept[3]]
         })
     }
 }
 
-fn gates_of<K: Gated>(_: K) -> usize {
-    K::GATES
-}
-
-fn stepped<K: Gated, R: crate::math::real::Real>(
-    _: K, x: [R; MOST], h: [R; MOST], before: R,
-) -> ([R; MOST], R, R) {
-    K::step(x, h, before)
-}
-
-fn pulled_back<K: Gated, R: crate::math::real::Real>(
-    _: K, kept: [R; MOST], states: [R; 2], g: Cotangents<R>,
-) -> ([R; MOST], [R; MOST], R) {
-    K::vjp(kept, states, g)
-}
-
 /// The numbers of a product, and zeros for those that it lacks.
 fn padded(values: &[Sym]) -> [Sym; MOST] {
-    std::array::from_fn(|k| values.get(k).copied().unwrap_or_else(|| crate::math::real::Real::lit(0.0)))
+    std::array::from_fn(|k| values.get(k).copied().unwrap_or_else(|| Sym::lit(0.0)))
 }
 
 /// A tensor's last axis in `count` pieces, in the dtype that kernels compute in.
@@ -124,7 +109,7 @@ kernel! {
     },
     /// Those of the product, and those of the formula for each element of the state.
     flops |x, y| {
-        let each = spent(|v| with_cell!(self.kind, cell => stepped(cell, [v; MOST], [v; MOST], v)));
+        let each = spent(|v| with_cell!(self.kind, cell => cell.step([v; MOST], [v; MOST], v)));
         let gates = x[0].numel();
         cost::product(gates, x[1].dim(1)) + u64::from(self.bias) * gates as u64 + cost::each(&y[..1], each)
     }
@@ -222,7 +207,7 @@ kernel! {
     flops |x, _y| {
         let each = spent(|v| {
             let g = Cotangents { out: v, state: v, kept: [v; MOST] };
-            with_cell!(self.kind, cell => pulled_back(cell, [v; MOST], [v; 2], g))
+            with_cell!(self.kind, cell => cell.vjp([v; MOST], [v; 2], g))
         });
         cost::each(&x[1..2], each)
     }
@@ -245,7 +230,7 @@ impl Composite for CellVjp {
             let kept = padded(&v[8..8 + MOST]);
             let g = Cotangents { out: v[6], state: v[7], kept };
             let (dx, dh, dstate) =
-                with_cell!(self.kind, cell => pulled_back(cell, padded(&v[..4]), [v[4], v[5]], g));
+                with_cell!(self.kind, cell => cell.vjp(padded(&v[..4]), [v[4], v[5]], g));
             [dx[0], dx[1], dx[2], dx[3], dh[0], dh[1], dh[2], dh[3], dstate]
         })?;
         let (dtype, count) = (x[1].dtype(), self.kind.gates());

@@ -10,30 +10,19 @@ from collections.abc import Callable
 import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
-from wengert._caller import called, warn
+from wengert._caller import warn
 from wengert._core import Tensor
 from wengert._precision import in_float32, in_floats
 from wengert._values import check_within, extremes, not_negative
 
-from .layers import pairwise_distance
-from .reduction import check_margin, check_ranks, reduced
-
-
-def _reduce(loss: Tensor, reduction: str) -> Tensor:
-    if reduction == "mean":
-        return loss.mean()
-    if reduction == "sum":
-        return loss.sum()
-    if reduction == "none":
-        return loss
-    raise ValueError(f"{called()}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
+from .reduction import reduce_losses, reduced
 
 
 def _weighted(op: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
     """Losses with a factor each; the mean is divided by the sum of the factors."""
     _check_weight(op, loss, weight)
     loss = loss * weight
-    return loss.sum() / weight.sum() if reduction == "mean" else _reduce(loss, reduction)
+    return loss.sum() / weight.sum() if reduction == "mean" else reduce_losses(loss, reduction)
 
 
 def _check_weight(op: str, loss: Tensor, weight: Tensor) -> None:
@@ -187,7 +176,7 @@ def binary_cross_entropy(
     check_within("binary_cross_entropy", "input", input, 0, 1)
     check_within("binary_cross_entropy", "target", target, 0, 1)
     loss = -(target * _bounded_log(input, Tensor.log) + (1.0 - target) * _bounded_log(-input, Tensor.log1p))
-    return _reduce(loss if weight is None else loss * weight, reduction)
+    return reduce_losses(loss if weight is None else loss * weight, reduction)
 
 
 def _bounded_log(x: Tensor, log: Callable[[Tensor], Tensor]) -> Tensor:
@@ -223,7 +212,7 @@ def kl_div(input: Tensor, target: Tensor, reduction: str = "mean", log_target: b
         loss = wg.xlogy(safe, safe) - target * input
     if reduction == "batchmean":
         return loss.sum() / (input.shape[0] if input.ndim else 1)
-    return _reduce(loss, reduction)
+    return reduce_losses(loss, reduction)
 
 
 @reduced
@@ -243,7 +232,9 @@ def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Ten
     if input.is_complex() or target.is_complex():
         raise TypeError("mse_loss: complex numbers have no order to minimise; take (x - t).abs().square()")
     loss = (input - target).square()
-    return _reduce(loss, reduction) if weight is None else _weighted("mse_loss", loss, weight, reduction)
+    return (
+        reduce_losses(loss, reduction) if weight is None else _weighted("mse_loss", loss, weight, reduction)
+    )
 
 
 @reduced
@@ -261,7 +252,7 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tens
     """
     _same_shapes("l1_loss", input, target)
     loss = (input - target).abs()
-    return _reduce(loss, reduction) if weight is None else _weighted("l1_loss", loss, weight, reduction)
+    return reduce_losses(loss, reduction) if weight is None else _weighted("l1_loss", loss, weight, reduction)
 
 
 def _huber(distance: Tensor, delta: float) -> Tensor:
@@ -297,7 +288,7 @@ def huber_loss(
     if weight is not None:
         _check_weight("huber_loss", loss, weight)
         loss = loss * weight
-    return _reduce(loss, reduction)
+    return reduce_losses(loss, reduction)
 
 
 @reduced
@@ -318,7 +309,7 @@ def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta:
     if beta == 0:
         return l1_loss(input, target, reduction)
     _same_shapes("smooth_l1_loss", input, target)
-    return _reduce(_huber(input - target, beta) / beta, reduction)
+    return reduce_losses(_huber(input - target, beta) / beta, reduction)
 
 
 @reduced
@@ -349,7 +340,7 @@ def poisson_nll_loss(
         safe = wg.where(large, target, wg.ones_like(target))
         stirling = wg.xlogy(safe, safe) - safe + 0.5 * (2.0 * math.pi * safe).log()
         loss = loss + wg.where(large, stirling, wg.zeros_like(stirling))
-    return _reduce(loss, reduction)
+    return reduce_losses(loss, reduction)
 
 
 @of_tensors
@@ -397,118 +388,4 @@ def gaussian_nll_loss(
         raise ValueError(f"gaussian_nll_loss: variances must not be negative, got {found[0]:g}")
     bounded = var + (var.detach().clamp(min=eps) - var.detach())
     loss = 0.5 * (bounded.log() + (input - target).square() / bounded)
-    return _reduce(loss + 0.5 * math.log(2.0 * math.pi) if full else loss, reduction)
-
-
-@reduced
-@of_tensors
-@in_float32
-def hinge_embedding_loss(
-    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
-) -> Tensor:
-    """Returns `input` where the `target` is 1, `max(0, margin - input)` where it is -1; for any other target
-    the sum of both.
-
-    `reduction` is "mean", "sum" or "none".
-
-    Example:
-        >>> wg.nn.functional.hinge_embedding_loss(wg.tensor([0.25, 0.25]), wg.tensor([1.0, -1.0]), reduction="none")
-        tensor([0.25, 0.75])
-    """
-    apart = wg.where(target != 1, (margin - input).clamp(min=0.0), 0.0)
-    return _reduce(apart + wg.where(target != -1, input, 0.0), reduction)
-
-
-@reduced
-@of_tensors
-@in_float32
-def margin_ranking_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
-) -> Tensor:
-    """Returns `max(0, margin - target (input1 - input2))` for targets 1 (the first ranks higher) and -1.
-
-    The three have as many axes. `reduction` is "mean", "sum" or "none".
-
-    Example:
-        >>> wg.nn.functional.margin_ranking_loss(wg.tensor([1.0]), wg.tensor([3.0]), wg.tensor([1.0]))
-        tensor(2.)
-    """
-    check_ranks("margin_ranking_loss", input1=input1, input2=input2, target=target)
-    return _reduce((margin - target * (input1 - input2)).clamp(min=0.0), reduction)
-
-
-@reduced
-@of_tensors
-@in_floats
-@in_float32
-def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
-    """Returns `log(1 + exp(-target * input))` for targets 1 and -1; `reduction` is "mean", "sum" or "none".
-
-    Example:
-        >>> wg.nn.functional.soft_margin_loss(wg.tensor([0.0]), wg.tensor([1.0]))
-        tensor(0.6931)
-    """
-    return _reduce((-target * input).softplus(1.0, 1e30), reduction)
-
-
-@reduced
-@of_tensors
-@in_float32
-def triplet_margin_loss(
-    anchor: Tensor,
-    positive: Tensor,
-    negative: Tensor,
-    margin: float = 1.0,
-    p: float = 2.0,
-    eps: float = 1e-6,
-    swap: bool = False,
-    reduction: str = "mean",
-) -> Tensor:
-    """Returns `max(0, d(anchor, positive) - d(anchor, negative) + margin)` over the last axis.
-
-    d is the `p`-norm of the difference, to which `eps` is added. With `swap`, `d(positive, negative)` stands
-    for `d(anchor, negative)` where it is smaller (Balntas et al. 2016). `reduction` is "mean", "sum" or
-    "none".
-
-    Raises:
-        ValueError: for a margin that is not positive, with which the loss could be 0 everywhere.
-
-    Example:
-        >>> wg.nn.functional.triplet_margin_loss(wg.zeros(1, 2), wg.ones(1, 2), wg.ones(1, 2))
-        tensor(1.)
-    """
-    check_margin("triplet_margin_loss", margin)
-    check_ranks("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
-    near = pairwise_distance(anchor, positive, p, eps)
-    far = pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = far.minimum(pairwise_distance(positive, negative, p, eps))
-    return _reduce((near - far + margin).clamp(min=0.0), reduction)
-
-
-@reduced
-@of_tensors
-@in_float32
-def cosine_embedding_loss(
-    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
-) -> Tensor:
-    """Returns `1 - cos` where the `target` is 1, `max(0, cos - margin)` where it is -1, and 0 for any other
-    target.
-
-    cos is that of `input1` and `input2` over the last axis, `(N, D)` with targets `(N,)`, or without N. The
-    squared lengths that it is divided by are 1e-12 larger than they are. `reduction` is "mean", "sum" or
-    "none".
-
-    Example:
-        >>> wg.nn.functional.cosine_embedding_loss(wg.ones(1, 2), wg.ones(1, 2), wg.tensor([-1.0]))
-        tensor(1.)
-    """
-    if not input1.ndim == input2.ndim == target.ndim + 1:
-        raise wg.ShapeError(
-            f"cosine_embedding_loss: inputs of shapes {tuple(input1.shape)} and {tuple(input2.shape)} with "
-            f"target of shape {tuple(target.shape)}; expected (N, D) twice and (N,), or (D,) twice and ()"
-        )
-    first, second = ((x.square().sum(-1) + 1e-12).sqrt() for x in (input1, input2))
-    cosine = (input1 * input2).sum(-1) / first / second
-    near = wg.where(target == 1, 1.0 - cosine, 0.0)
-    return _reduce(near + wg.where(target == -1, (cosine - margin).clamp(min=0.0), 0.0), reduction)
+    return reduce_losses(loss + 0.5 * math.log(2.0 * math.pi) if full else loss, reduction)

@@ -1,4 +1,4 @@
-"""Margin losses over classes and labels, and the cross-entropy of a linear layer without its logits."""
+"""Margin losses of pairs, triplets, classes and labels, and the cross-entropy of a linear layer without its logits."""
 
 import math
 from collections.abc import Callable
@@ -13,15 +13,20 @@ from wengert._values import not_negative
 
 from .activation import logsigmoid
 from .distance import _norm
-from .layers import linear
-from .loss import _reduce, cross_entropy
-from .reduction import check_margin, check_ranks, reduced
+from .layers import linear, pairwise_distance
+from .loss import cross_entropy
+from .reduction import check_margin, check_ranks, reduce_losses, reduced
 
 __all__ = [
+    "cosine_embedding_loss",
+    "hinge_embedding_loss",
     "linear_cross_entropy",
+    "margin_ranking_loss",
     "multi_margin_loss",
     "multilabel_margin_loss",
     "multilabel_soft_margin_loss",
+    "soft_margin_loss",
+    "triplet_margin_loss",
     "triplet_margin_with_distance_loss",
 ]
 
@@ -40,6 +45,120 @@ def _rows(name: str, input: Tensor, target: Tensor, same: bool) -> tuple[Tensor,
             "C) and " + ("(N, C)" if same else "(N,)") + ", or both without N"
         )
     return x, target.reshape(wanted)
+
+
+@reduced
+@of_tensors
+@in_float32
+def hinge_embedding_loss(
+    input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean"
+) -> Tensor:
+    """Returns `input` where the `target` is 1, `max(0, margin - input)` where it is -1; for any other target
+    the sum of both.
+
+    `reduction` is "mean", "sum" or "none".
+
+    Example:
+        >>> wg.nn.functional.hinge_embedding_loss(wg.tensor([0.25, 0.25]), wg.tensor([1.0, -1.0]), reduction="none")
+        tensor([0.25, 0.75])
+    """
+    apart = wg.where(target != 1, (margin - input).clamp(min=0.0), 0.0)
+    return reduce_losses(apart + wg.where(target != -1, input, 0.0), reduction)
+
+
+@reduced
+@of_tensors
+@in_float32
+def margin_ranking_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """Returns `max(0, margin - target (input1 - input2))` for targets 1 (the first ranks higher) and -1.
+
+    The three have as many axes. `reduction` is "mean", "sum" or "none".
+
+    Example:
+        >>> wg.nn.functional.margin_ranking_loss(wg.tensor([1.0]), wg.tensor([3.0]), wg.tensor([1.0]))
+        tensor(2.)
+    """
+    check_ranks("margin_ranking_loss", input1=input1, input2=input2, target=target)
+    return reduce_losses((margin - target * (input1 - input2)).clamp(min=0.0), reduction)
+
+
+@reduced
+@of_tensors
+@in_floats
+@in_float32
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
+    """Returns `log(1 + exp(-target * input))` for targets 1 and -1; `reduction` is "mean", "sum" or "none".
+
+    Example:
+        >>> wg.nn.functional.soft_margin_loss(wg.tensor([0.0]), wg.tensor([1.0]))
+        tensor(0.6931)
+    """
+    return reduce_losses((-target * input).softplus(1.0, 1e30), reduction)
+
+
+@reduced
+@of_tensors
+@in_float32
+def triplet_margin_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    margin: float = 1.0,
+    p: float = 2.0,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """Returns `max(0, d(anchor, positive) - d(anchor, negative) + margin)` over the last axis.
+
+    d is the `p`-norm of the difference, to which `eps` is added. With `swap`, `d(positive, negative)` stands
+    for `d(anchor, negative)` where it is smaller (Balntas et al. 2016). `reduction` is "mean", "sum" or
+    "none".
+
+    Raises:
+        ValueError: for a margin that is not positive, with which the loss could be 0 everywhere.
+
+    Example:
+        >>> wg.nn.functional.triplet_margin_loss(wg.zeros(1, 2), wg.ones(1, 2), wg.ones(1, 2))
+        tensor(1.)
+    """
+    check_margin("triplet_margin_loss", margin)
+    check_ranks("triplet_margin_loss", anchor=anchor, positive=positive, negative=negative)
+    near = pairwise_distance(anchor, positive, p, eps)
+    far = pairwise_distance(anchor, negative, p, eps)
+    if swap:
+        far = far.minimum(pairwise_distance(positive, negative, p, eps))
+    return reduce_losses((near - far + margin).clamp(min=0.0), reduction)
+
+
+@reduced
+@of_tensors
+@in_float32
+def cosine_embedding_loss(
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """Returns `1 - cos` where the `target` is 1, `max(0, cos - margin)` where it is -1, and 0 for any other
+    target.
+
+    cos is that of `input1` and `input2` over the last axis, `(N, D)` with targets `(N,)`, or without N. The
+    squared lengths that it is divided by are 1e-12 larger than they are. `reduction` is "mean", "sum" or
+    "none".
+
+    Example:
+        >>> wg.nn.functional.cosine_embedding_loss(wg.ones(1, 2), wg.ones(1, 2), wg.tensor([-1.0]))
+        tensor(1.)
+    """
+    if not input1.ndim == input2.ndim == target.ndim + 1:
+        raise wg.ShapeError(
+            f"cosine_embedding_loss: inputs of shapes {tuple(input1.shape)} and {tuple(input2.shape)} with "
+            f"target of shape {tuple(target.shape)}; expected (N, D) twice and (N,), or (D,) twice and ()"
+        )
+    first, second = ((x.square().sum(-1) + 1e-12).sqrt() for x in (input1, input2))
+    cosine = (input1 * input2).sum(-1) / first / second
+    near = wg.where(target == 1, 1.0 - cosine, 0.0)
+    return reduce_losses(near + wg.where(target == -1, (cosine - margin).clamp(min=0.0), 0.0), reduction)
 
 
 @reduced
@@ -87,7 +206,7 @@ def multi_margin_loss(
         gap = gap * weight.take(t, 0).unsqueeze(1)
     others = _core.arange(0, x.shape[1], dtype=t.dtype, device=x.device) != index
     loss = (gap * others.to(x.dtype)).sum(1) / x.shape[1]
-    return _reduce(loss.reshape(target.shape), reduction)
+    return reduce_losses(loss.reshape(target.shape), reduction)
 
 
 @reduced
@@ -115,7 +234,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
     gap = (1.0 - x.gather(1, index).unsqueeze(2) + x.unsqueeze(1)).relu()
     used = counts.unsqueeze(2).logical_and(is_label.logical_not().unsqueeze(1))
     loss = (gap * used.to(x.dtype)).sum((1, 2)) / x.shape[1]
-    return _reduce(loss if input.ndim == 2 else loss.squeeze(0), reduction)
+    return reduce_losses(loss if input.ndim == 2 else loss.squeeze(0), reduction)
 
 
 @reduced
@@ -136,7 +255,7 @@ def multilabel_soft_margin_loss(
     """
     loss = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     loss = loss if weight is None else loss * weight
-    return _reduce(loss.mean(-1), reduction)
+    return reduce_losses(loss.mean(-1), reduction)
 
 
 @of_tensors
@@ -173,7 +292,7 @@ def triplet_margin_with_distance_loss(
     apart = distance(anchor, negative)
     if swap:
         apart = apart.minimum(distance(positive, negative))
-    return _reduce((distance(anchor, positive) - apart + margin).relu(), reduction)
+    return reduce_losses((distance(anchor, positive) - apart + margin).relu(), reduction)
 
 
 @of_tensors
@@ -246,7 +365,7 @@ def linear_cross_entropy(
             return loss.sum() / counted.sum().to(loss.dtype)
         shares = weight.take(labels.masked_fill(counted.logical_not(), 0), 0)
         return loss.sum() / shares.masked_fill(counted.logical_not(), 0.0).sum()
-    return _reduce(loss.reshape(*lead, *out), reduction)
+    return reduce_losses(loss.reshape(*lead, *out), reduction)
 
 
 def _chunked_losses(

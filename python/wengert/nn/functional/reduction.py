@@ -5,10 +5,10 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 from wengert import _core
-from wengert._caller import warn
+from wengert._caller import called, warn
 from wengert._core import Tensor
 
-__all__ = ["check_margin", "check_ranks", "older_reduction", "reduced"]
+__all__ = ["check_margin", "check_ranks", "older_reduction", "reduce_losses", "reduced"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -42,6 +42,17 @@ def reduced(function: Callable[P, R]) -> Callable[P, R]:
         return function(*args, **given)
 
     return tried
+
+
+def reduce_losses(loss: Tensor, reduction: str) -> Tensor:
+    """The mean or the sum of losses, or these themselves."""
+    if reduction == "mean":
+        return loss.mean()
+    if reduction == "sum":
+        return loss.sum()
+    if reduction == "none":
+        return loss
+    raise ValueError(f"{called()}: reduction must be 'mean', 'sum' or 'none', got {reduction!r}")
 
 
 def check_ranks(op: str, **tensors: Tensor) -> None:

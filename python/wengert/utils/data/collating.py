@@ -159,7 +159,7 @@ def _not_collated(value: Any, place: str) -> TypeError:
     """The error of something that has no batch."""
     kind = f" of dtype {value.dtype}" if isinstance(value, np.ndarray | np.generic) else ""
     return TypeError(
-        f"default_collate: tensors, NumPy arrays, numbers, texts, dictionaries or sequences expected, but sample "
+        f"default_collate: tensors, NumPy arrays, numbers, strings, dictionaries or sequences expected, but sample "
         f"0{place} is {_described(value)}{kind}; use a collate_fn of your own"
     )
 
