@@ -7,7 +7,7 @@ convolution and pooling (`conv2d`, `max_pool2d`, ...), normalisation and dropout
 core's; everything else is composed of tensor operations, so it works in every transform.
 """
 
-# `activation.py`, `layers.py`, `attention.py`, `convolution.py`, `pooling.py`, `extremes.py`,
+# `activation.py`, `simplex.py`, `layers.py`, `attention.py`, `convolution.py`, `pooling.py`, `extremes.py`,
 # `batch.py`, `dropout.py`, `vision.py`, `sampling.py`, `distance.py`, `tables.py`, `loss.py`, `margins.py`
 # and `alignment.py` hold them.
 
@@ -18,7 +18,6 @@ from .activation import (
     elu_,
     gelu,
     glu,
-    gumbel_softmax,
     hardshrink,
     hardsigmoid,
     hardswish,
@@ -26,7 +25,6 @@ from .activation import (
     hardtanh_,
     leaky_relu,
     leaky_relu_,
-    log_softmax,
     logsigmoid,
     mish,
     prelu,
@@ -39,8 +37,6 @@ from .activation import (
     selu_,
     sigmoid,
     silu,
-    softmax,
-    softmin,
     softplus,
     softshrink,
     softsign,
@@ -141,6 +137,7 @@ from .pooling import (
     max_pool3d,
 )
 from .sampling import affine_grid, grid_sample
+from .simplex import gumbel_softmax, log_softmax, softmax, softmin
 from .tables import embedding, embedding_bag
 from .vision import (
     channel_shuffle,
