@@ -60,7 +60,17 @@ class LogitRelaxedBernoulli(ByOdds):
         return self.temperature.log() + z.logsigmoid() + (-z).logsigmoid()
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class _Relaxed(TransformedDistribution):
+    """A discrete distribution made continuous, by a transform of logits or logarithms."""
+
+    has_rsample = True
+
+    temperature = property(lambda self: self.base_dist.temperature)
+    logits = property(lambda self: self.base_dist.logits)
+    probs = property(lambda self: self.base_dist.probs)
+
+
+class RelaxedBernoulli(_Relaxed):
     """A coin with values between 0 and 1, which draw near to 0 and 1 with the temperature.
 
     Args:
@@ -76,7 +86,6 @@ class RelaxedBernoulli(TransformedDistribution):
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
-    has_rsample = True
 
     def __init__(
         self,
@@ -87,10 +96,6 @@ class RelaxedBernoulli(TransformedDistribution):
     ) -> None:
         base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args)
         super().__init__(base, SigmoidTransform(), validate_args)
-
-    temperature = property(lambda self: self.base_dist.temperature)
-    logits = property(lambda self: self.base_dist.logits)
-    probs = property(lambda self: self.base_dist.probs)
 
 
 class ExpRelaxedCategorical(OverCategories):
@@ -132,7 +137,7 @@ class ExpRelaxedCategorical(OverCategories):
         return scores.sum(-1) + math.lgamma(n) + (n - 1) * self.temperature.log()
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """A unit vector relaxed to the simplex, whose corners draw near with the temperature.
 
     Args:
@@ -148,7 +153,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
-    has_rsample = True
 
     def __init__(
         self,
@@ -159,7 +163,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     ) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args)
         super().__init__(base, ExpTransform(), validate_args)
-
-    temperature = property(lambda self: self.base_dist.temperature)
-    logits = property(lambda self: self.base_dist.logits)
-    probs = property(lambda self: self.base_dist.probs)
