@@ -19,8 +19,7 @@ pub trait Gated: Copy + Sync {
     fn step<R: Real>(self, x: [R; MOST], h: [R; MOST], before: R) -> ([R; MOST], R, R);
     /// The cotangents of the products and of the state before, from what [`Gated::step`] returned and the
     /// cotangents of that. Without a cell state only `out` is that of the hidden state, and `state` is 0.
-    fn vjp<R: Real>(self, kept: [R; MOST], states: [R; 2], g: Cotangents<R>)
-        -> ([R; MOST], [R; MOST], R);
+    fn vjp<R: Real>(self, kept: [R; MOST], states: [R; 2], g: Cotangents<R>) -> ([R; MOST], [R; MOST], R);
 }
 
 /// The cotangents of the results of a step.
@@ -70,8 +69,7 @@ impl Gated for Lstm {
     }
 
     #[inline(always)]
-    fn vjp<R: Real>(self, kept: [R; MOST], states: [R; 2], g: Cotangents<R>)
-        -> ([R; MOST], [R; MOST], R) {
+    fn vjp<R: Real>(self, kept: [R; MOST], states: [R; 2], g: Cotangents<R>) -> ([R; MOST], [R; MOST], R) {
         let ([i, f, new, o], [before, after]) = (kept, states);
         let bounded = after.tanh();
         let state = g.state + g.out * o * tanh_slope(bounded);
@@ -110,8 +108,7 @@ impl Gated for Gru {
     }
 
     #[inline(always)]
-    fn vjp<R: Real>(self, kept: [R; MOST], states: [R; 2], g: Cotangents<R>)
-        -> ([R; MOST], [R; MOST], R) {
+    fn vjp<R: Real>(self, kept: [R; MOST], states: [R; 2], g: Cotangents<R>) -> ([R; MOST], [R; MOST], R) {
         let ([r, z, n, product], [before, _]) = (kept, states);
         let new = (g.out * (1.0 - z) + g.kept[2]) * tanh_slope(n);
         let reset = (new * product + g.kept[0]) * sigmoid_slope(r);

@@ -229,8 +229,7 @@ impl Composite for CellVjp {
         let all = sym::record(&values, |v| {
             let kept = padded(&v[8..8 + MOST]);
             let g = Cotangents { out: v[6], state: v[7], kept };
-            let (dx, dh, dstate) =
-                with_cell!(self.kind, cell => cell.vjp(padded(&v[..4]), [v[4], v[5]], g));
+            let (dx, dh, dstate) = with_cell!(self.kind, cell => cell.vjp(padded(&v[..4]), [v[4], v[5]], g));
             [dx[0], dx[1], dx[2], dx[3], dh[0], dh[1], dh[2], dh[3], dstate]
         })?;
         let (dtype, count) = (x[1].dtype(), self.kind.gates());
