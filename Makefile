@@ -35,7 +35,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu search array-api build wheel sdist lint types format stubs operations pictures bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
+.PHONY: help demo test test-rust test-python test-gpu test-bits search array-api build wheel sdist lint types format stubs operations pictures bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,10 +49,11 @@ test: test-rust test-python test-gpu ## build a release wheel, install it, run e
 	@$(BIN)/python tools/adapters.py --not-run
 
 # Tests that need an adapter are marked as ignored: they run where there is one, and where WENGERT_GPU demands one.
+GPU_RUST_TESTS ?= --include-ignored
 test-rust: ## the Rust tests alone
 	@echo "==> cargo test"
 	@if [ -n "$$WENGERT_GPU" ] || cargo run --quiet --locked --example adapters; \
-	then cargo test --locked -- --include-ignored; \
+	then cargo test --locked -- $(GPU_RUST_TESTS); \
 	else echo "no GPU adapter: tests that need one are ignored"; cargo test --locked; fi
 
 test-python: $(VENV)/.test ## the Python tests that need no GPU adapter
@@ -62,6 +63,9 @@ test-python: $(VENV)/.test ## the Python tests that need no GPU adapter
 test-gpu: $(VENV)/.test ## the GPU tests, one at a time, on the adapter that there is; without one they are skipped
 	@echo "==> pytest on the GPU"
 	@$(BIN)/python -m pytest $(PYTEST) -m gpu
+
+test-bits: $(VENV)/.test ## every operation as a program, bit for bit, over instruction sets and threads
+	@$(BIN)/python tools/bits.py
 
 search: $(VENV)/.test ## the random searches of tests/robustness, an hour each: make search MINUTES=10
 	@$(BIN)/python tools/search.py --minutes $(or $(MINUTES),60)
@@ -169,7 +173,7 @@ $(VENV)/bin/python:
 
 $(TOOLS): | $(VENV)/bin/python
 	@echo "==> installing maturin"
-	@$(BIN)/pip install --quiet --upgrade pip "maturin>=1.13,<2"
+	@$(BIN)/pip install --quiet --upgrade pip "maturin>=1.13,<2" "zopfli>=0.2.3"
 	@touch $@
 
 $(LINTERS): pyproject.toml | $(TOOLS)
@@ -182,7 +186,8 @@ $(WHEEL): $(SOURCES) | $(TOOLS)
 	@mkdir -p dist && rm -f dist/wengert-*
 	@# The files of a source distribution are all of one date: without this Cargo would take an older build for theirs.
 	@cargo clean --quiet --release --package wengert
-	@$(BIN)/maturin build --release --locked --sdist --compression-level 9 --out dist --interpreter $(BIN)/python
+	@$(BIN)/maturin build --release --locked --sdist --out dist --interpreter $(BIN)/python
+	@$(BIN)/python tools/repack.py dist
 	@touch $@
 
 $(VENV)/.demo $(VENV)/.test $(VENV)/.peers: $(WHEEL)

@@ -1,4 +1,5 @@
-"""The documentation site. `make docs` builds it: pages are executed, the reference comes from the docstrings."""
+"""The documentation site. `make docs` builds it: pages are executed, the reference comes from the
+docstrings."""
 
 import os
 import sys
@@ -23,6 +24,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "mathml",
+    "notebooks",
 ]
 exclude_patterns = ["_build", "_ext"]
 # Single backquotes in docstrings are code.

@@ -1,12 +1,14 @@
 """Deep Q-learning on the cliff: a walker learns the shortest way that does not fall off.
 
-The world is the cliff of Sutton and Barto (Reinforcement Learning, example 6.6): a grid of 4 by 12 cells, start and
-goal at the two ends of the bottom row, and a cliff between them. A step costs 1; the cliff costs 20 (100 in the book)
-and puts the walker back at the start; the goal ends the walk. The best way has 13 steps along the edge.
+The world is the cliff of Sutton and Barto (Reinforcement Learning, example 6.6): a grid of 4 by 12 cells,
+start and goal at the two ends of the bottom row, and a cliff between them. A step costs 1; the cliff costs 20
+(100 in the book) and puts the walker back at the start; the goal ends the walk. The best way has 13 steps
+along the edge.
 
-The learner is that of Mnih et al. 2015: a network of action values, a memory of transitions to draw batches from, and a
-slowly following copy of the network that the targets come from, without a gradient. The result is compared with the
-exact values, which a grid as small as this one has: from every cell the greedy action has to be a best one.
+The learner is that of Mnih et al. 2015: a network of action values, a memory of transitions to draw batches
+from, and a slowly following copy of the network that the targets come from, without a gradient. The result is
+compared with the exact values, which a grid as small as this one has: from every cell the greedy action has
+to be a best one.
 
 This is a PyTorch program; only the import below differs.
 
@@ -213,7 +215,8 @@ def picture(values):
 
 
 def train(options):
-    """Walks and learns, with a line of the table every tenth of the way; returns the learner and its values."""
+    """Walks and learns, with a line of the table every tenth of the way; returns the learner and its
+    values."""
     learner, exact = Learner(options), exact_values(options.discount)
     print(f"{'step':>6} {'loss':>8} {'best actions':>13} {'error':>7} {'way':>5}")
     loss = torch.zeros(())

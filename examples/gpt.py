@@ -1,10 +1,10 @@
 """A small GPT that learns to write Python, byte by byte, from the sources of the standard library.
 
-The model is a transformer decoder as GPT-2 has it (Radford et al. 2019): learned positions, layer normalisation before
-each part, GELU, causal attention, and one matrix for embedding and output. It is trained by AdamW with weight decay on
-matrices alone, linear warm-up and cosine decay, clipped gradients, and gradients accumulated over several batches.
-The default size trains in a minute or two on two cores; `--preset gpt2` has the shape of GPT-2 with 124 million
-parameters.
+The model is a transformer decoder as GPT-2 has it (Radford et al. 2019): learned positions, layer
+normalisation before each part, GELU, causal attention, and one matrix for embedding and output. It is trained
+by AdamW with weight decay on matrices alone, linear warm-up and cosine decay, clipped gradients, and
+gradients accumulated over several batches. The default size trains in a minute or two on two cores;
+`--preset gpt2` has the shape of GPT-2 with 124 million parameters.
 
 This is a PyTorch program; only the import below differs.
 

@@ -1,11 +1,12 @@
 """Two moons told apart by a small network: the demonstration of micrograd, on tensors and number by number.
 
-The data are two interleaved half circles with a little noise. A network 2 - 16 - 16 - 1 with ReLU is trained by
-plain gradient descent on the hinge loss of a support vector machine, `max(0, 1 - label * score)`, plus a small
-penalty on the squares of the weights, for 100 steps on all points at once.
+The data are two interleaved half circles with a little noise. A network 2 - 16 - 16 - 1 with ReLU is trained
+by plain gradient descent on the hinge loss of a support vector machine, `max(0, 1 - label * score)`, plus a
+small penalty on the squares of the weights, for 100 steps on all points at once.
 
-With `--scalars` the same network is written as micrograd writes it: every weight is a tensor without axes, every
-neuron a Python sum, and one step puts some sixty thousand entries on the tape. Both give the same numbers.
+With `--scalars` the same network is written as micrograd writes it: every weight is a tensor without axes,
+every neuron a Python sum, and one step puts some sixty thousand entries on the tape. Both give the same
+numbers.
 
 This is a PyTorch program; only the import below differs.
 
@@ -107,7 +108,8 @@ def scalar_loss(network, points, labels, penalty):
 
 
 def train(network, loss_of, points, labels, steps, penalty=1e-4):
-    """Gradient descent on all points; the learning rate falls from 1 to 0.1. Returns losses and accuracies."""
+    """Gradient descent on all points; the learning rate falls from 1 to 0.1. Returns losses and
+    accuracies."""
     optimizer = torch.optim.SGD(network.parameters(), lr=1.0)
     losses, accuracies = [], []
     for step in range(steps):

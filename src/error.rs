@@ -126,7 +126,7 @@ impl Error {
 }
 
 /// Whether the part of a message before its first colon is the name of an operation.
-fn is_name(operation: &str) -> bool {
+pub fn is_name(operation: &str) -> bool {
     operation != "internal" && operation.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 

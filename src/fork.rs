@@ -41,10 +41,12 @@ thread_local! {
 }
 
 /// Takes the locks, on the forking thread, and initialises the lazy values that threads wait for: the
-/// instruction set and the outermost interpreter.
+/// instruction set, whether machine code is made, and the outermost interpreter.
 #[cfg(unix)]
 extern "C" fn before() {
     crate::cpu::run::isa::isa();
+    #[cfg(target_arch = "x86_64")]
+    crate::cpu::emit::is_on();
     crate::interp::force_root();
     let (sites, plans, names) = (lock_sites(), lock_plans(), lock_names());
     let cache = lock_cache();

@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::interp::staged::Program;
 use crate::tape::node::{Edge, Handle};
+use crate::watch::script;
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -296,6 +297,7 @@ impl Tensor {
 
     /// The elements of a concrete tensor as `f64`, in row-major order; for tests, printing and plots.
     pub fn to_vec(&self) -> Result<Vec<f64>> {
+        script::left("a look at the elements", self.array("to_vec")?)?;
         let host = self.array("to_vec")?.to_device(Device::Cpu)?;
         let host = crate::cpu::pointwise::copy::contiguous(&host)?;
         crate::dispatch!(host.dtype(), T => {
@@ -311,6 +313,7 @@ impl Tensor {
                 self.shape()
             )));
         }
+        script::left("a look at an element", self.array("item")?)?;
         self.array("item")?.to_device(Device::Cpu)?.item()
     }
 }

@@ -7,8 +7,8 @@ import pytest
 import wengert as wg
 from hypothesis import HealthCheck, settings
 
-# "ci" draws the same examples every time, so no failure is a matter of luck; "search" looks for new ones, as many as
-# WENGERT_EXAMPLES says.
+# "ci" draws the same examples every time, so no failure is a matter of luck; "search" looks for new ones, as
+# many as WENGERT_EXAMPLES says.
 settings.register_profile(
     "ci",
     derandomize=True,

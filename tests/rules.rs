@@ -21,8 +21,10 @@ fn inputs(fun: Fun) -> Result<Vec<Tensor>> {
     let x = Tensor::from_slice(&X, &[4])?;
     Ok(match fun {
         Fun::Binary(_) => vec![x, Tensor::from_slice(&Y, &[4])?],
-        // Those that are defined between -1 and 1, and from 1 on.
-        Fun::Unary(Unary::Asin | Unary::Acos | Unary::Atanh | Unary::Erfinv) => vec![x.mul(0.3)?],
+        // Those that are defined up to 1, and from 1 on.
+        Fun::Unary(Unary::Asin | Unary::Acos | Unary::Atanh | Unary::Erfinv | Unary::Ndtri) => {
+            vec![x.mul(0.3)?]
+        }
         Fun::Parametric(Parametric::Logit) => vec![x.mul(0.3)?],
         Fun::Unary(Unary::Acosh) => vec![x.square()?.add(1.5)?],
         _ => vec![x],

@@ -1,8 +1,10 @@
-"""What the walks over `op_samples.py` share: drawing inputs, laying them out in memory, comparing, differencing.
+"""What the walks over `op_samples.py` share: drawing inputs, laying them out in memory, comparing,
+differencing.
 
-Inputs are described, not stored: a `Case` holds shapes and domains, and `case.sample(rng)` makes as many independent
-sets of values as a test needs (one per batch element, for instance). Hypothesis draws the shapes, the attributes and
-the seed of the values; `random_source` does the same without hypothesis, for processes that only replay.
+Inputs are described, not stored: a `Case` holds shapes and domains, and `case.sample(rng)` makes as many
+independent sets of values as a test needs (one per batch element, for instance). Hypothesis draws the shapes,
+the attributes and the seed of the values; `random_source` does the same without hypothesis, for processes
+that only replay.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ TOLERANCE = {"float64": 1e-12, "float32": 4e-6, "float16": 2e-3, "bfloat16": 1.6
 LAYOUTS = ("contiguous", "permuted", "sliced", "negative", "broadcast")
 
 
-# ---- domains: where the values of an operand come from -----------------------------------------------------
+# ---- domains: where the values of an operand come from -------------------------------------------
 
 
 class Domain(Protocol):
@@ -64,7 +66,8 @@ class Real:
 
 @dataclass(frozen=True)
 class Grid:
-    """Numbers k * step + offset. Operands with different offsets are never equal; `distinct` forbids ties within."""
+    """Numbers k * step + offset. Operands with different offsets are never equal; `distinct` forbids ties
+    within."""
 
     step: float = 0.25
     offset: float = 0.0
@@ -133,7 +136,7 @@ class Case:
         return [i for i, arg in enumerate(self.args) if arg.domain.real]
 
 
-# ---- sources of choices ------------------------------------------------------------------------------------
+# ---- sources of choices --------------------------------------------------------------------------
 
 
 class Source:
@@ -212,7 +215,7 @@ def drawn(make: Callable[[Source], Case], most: int = 4, least: int = 1) -> st.S
     return strategy()
 
 
-# ---- tensors and arrays ------------------------------------------------------------------------------------
+# ---- tensors and arrays --------------------------------------------------------------------------
 
 
 def tensor(x: Array, dtype: str | None = None, device: str = "cpu") -> Tensor:
@@ -226,7 +229,8 @@ def tensor(x: Array, dtype: str | None = None, device: str = "cpu") -> Tensor:
 
 
 def laid_out(x: Array, layout: str, dtype: str | None = None, device: str = "cpu") -> tuple[Tensor, Array]:
-    """`x` in memory as `layout` says, and the values it has there (`broadcast` repeats the first along an axis)."""
+    """`x` in memory as `layout` says, and the values it has there (`broadcast` repeats the first along an
+    axis)."""
     if x.ndim == 0 or layout == "contiguous":
         return tensor(x, dtype, device), x
     if layout == "permuted":
@@ -286,7 +290,8 @@ def is_float(x: Array) -> bool:
 
 
 def assert_near(got: Any, expected: Any, tolerance: float, what: str = "") -> None:
-    """Equal shapes, and values within `tolerance` of the largest finite expected magnitude (but at least of 1)."""
+    """Equal shapes, and values within `tolerance` of the largest finite expected magnitude (but at least of
+    1)."""
     got, expected = array(got), np.asarray(expected)
     assert got.shape == expected.shape, f"{what}: shape {got.shape}, expected {expected.shape}"
     if got.size == 0:
@@ -307,7 +312,7 @@ def dot(a: Sequence[Array], b: Sequence[Array]) -> float:
     return float(sum(np.vdot(x, y) for x, y in zip(a, b, strict=True)))
 
 
-# ---- differences -------------------------------------------------------------------------------------------
+# ---- differences ---------------------------------------------------------------------------------
 
 
 def directional(

@@ -1,4 +1,5 @@
-"""The suite itself: as many examples as the profile says, whatever was collected before, and small folders."""
+"""The suite itself: as many examples as the profile says, whatever was collected before, and small
+folders."""
 
 import os
 import subprocess
@@ -23,7 +24,8 @@ def test_the_profile_is_the_one_asked_for() -> None:
 
 @pytest.mark.parametrize("name", ["ci", "search"])
 def test_collecting_the_shader_tests_changes_nothing(name: str) -> None:
-    """A profile holds for the whole process: a folder that loads its own one sets the examples of all tests."""
+    """A profile holds for the whole process: a folder that loads its own one sets the examples of all
+    tests."""
     path = Path(__file__).relative_to(ROOT)
     command = [
         sys.executable,

@@ -225,6 +225,11 @@ GPUs, and in normalisations, squares are added as they are, as NumPy does: beyon
 number they are infinite, and below that of the smallest one 0, with slopes of 0 or NaN. `hypot`,
 `logsumexp` and the functions below scale what they add.
 
+`special.airy_ai` is measured from -10000 to 100. Further out, the phase of its waves, `2/3 |x|^1.5`, is right to about
+`|x|^1.5 2^-104`: 1e-14 of the height of a wave at -1e12, 1e-8 at -1e16, and nothing from -1e21 on.
+On GPUs, which compute in float32, it is right to `|x|^1.5 2^-23`. The polynomials are recurrences:
+beside a root the last digits are lost.
+
 Written by `python tools/accuracy.py`, with mpmath as the judge, on x86-64; errors of values at more places are in
 `benches/results/ulp.md`.
 

@@ -1,7 +1,8 @@
-"""Run the public suite of the array API standard on `wengert.numpy`, from a checkout of data-apis/array-api-tests.
+"""Run the public suite of the array API standard on `wengert.numpy`, from a checkout of
+data-apis/array-api-tests.
 
-The tests that docs/array-api.md lists as failing are expected to fail; one of them that passes is reported, too.
-Arguments behind the path go to pytest.
+The tests that docs/array-api.md lists as failing are expected to fail; one of them that passes is reported,
+too. Arguments behind the path go to pytest.
 """
 
 import os
@@ -26,7 +27,8 @@ def main(suite: str = "", *arguments: str) -> int:
     """Runs pytest in the checkout; its exit status."""
     if not (Path(suite) / "array_api_tests").is_dir():
         print(
-            f"no suite at {suite!r}: a checkout of github.com/data-apis/array-api-tests with submodules expected"
+            f"no suite at {suite!r}: a checkout of github.com/data-apis/array-api-tests with submodules "
+            f"expected"
         )
         return 2
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as expected:

@@ -1,9 +1,9 @@
 """What the engine costs in instructions, compared with `benches/budgets.toml`.
 
-Times on shared machines vary by a quarter, instruction counts do not: this runs each path under valgrind's callgrind
-and counts the instructions that wengert's own library executes (not Python's, NumPy's or the C library's, which differ
-between systems). Valgrind knows no AVX-512, so kernels run as AVX2 everywhere. A path that costs more than its budget
-by more than 5 % is an error.
+Times on shared machines vary by a quarter, instruction counts do not: this runs each path under valgrind's
+callgrind and counts the instructions that wengert's own library executes (not Python's, NumPy's or the C
+library's, which differ between systems). Valgrind knows no AVX-512, so kernels run as AVX2 everywhere. A path
+that costs more than its budget by more than 5 % is an error.
 
     python tools/budgets.py            compare the installed wengert with the budgets
     python tools/budgets.py --write    make what was measured the budgets (from a release wheel)
@@ -24,7 +24,8 @@ BUDGETS = Path(__file__).parents[1] / "benches" / "budgets.toml"
 TOLERANCE = 1.05
 REPEAT = 200
 CHAIN = 200
-# CPython's function behind `sys.getallocatedblocks()`. Nothing else calls it, so callgrind can cut at its calls.
+# CPython's function behind `sys.getallocatedblocks()`. Nothing else calls it, so callgrind can cut at its
+# calls.
 MARK = "_Py_GetAllocatedBlocks"
 LIBRARY = "_core"
 HEADER = """\

@@ -12,6 +12,7 @@ from typing import Any
 import wengert as wg
 import wengert.nn.functional as F
 from mpmath import mp, mpf
+from wengert import special
 
 INF = math.inf
 
@@ -130,6 +131,97 @@ def bessel(order: int, derivative: int, scaled: bool) -> Callable[[Any], Any]:
         return mp.exp(-abs(x)) * terms[derivative]()
 
     return function
+
+
+def waves(kind: Callable[[int, Any], Any], order: int) -> tuple[Callable[[Any], Any], ...]:
+    """A Bessel function of the first or second kind, of order 0 or 1."""
+
+    def function(x: Any, k: int) -> Any:
+        if x == 0 and kind is mp.besselj:
+            return mpf(((1, 0, -0.5), (0, 0.5, 0))[order][k])
+        zeroth, first = kind(0, x), kind(1, x)
+        slopes = (
+            (zeroth, -first, first / x - zeroth),
+            (first, zeroth - first / x, 2 * first / x**2 - zeroth / x - first),
+        )
+        return slopes[order][k]
+
+    return family(function)
+
+
+def airy(x: Any, order: int) -> Any:
+    """The Airy function; its second derivative is `x` times it."""
+    return x * mp.airyai(x) if order == 2 else mp.airyai(x, derivative=order)
+
+
+def spherical(x: Any, order: int) -> Any:
+    """`sin(x) / x`."""
+    return sinc(x / mp.pi, order) / mp.pi**order
+
+
+def lower_gamma(x: Any, order: int) -> Any:
+    """The part of a gamma density of shape 2.3 below `x`; the rest is the negative of it but for the value."""
+    density = x ** (mpf(2.3) - 1) * mp.exp(-x) / mp.gamma(mpf(2.3))
+    if order == 0:
+        return mp.gammainc(mpf(2.3), 0, x, regularized=True)
+    return density if order == 1 else density * ((mpf(2.3) - 1) / x - 1)
+
+
+def upper_gamma(x: Any, order: int) -> Any:
+    """One less that."""
+    return -lower_gamma(x, order) if order else mp.gammainc(mpf(2.3), x, mp.inf, regularized=True)
+
+
+def polynomial(kind: Callable[..., Any]) -> tuple[Callable[[Any], Any], ...]:
+    """One of degree 5 and its derivatives, from its coefficients."""
+    points = [mpf(k) for k in range(6)]
+    rows = mp.matrix([[p**j for j in range(6)] for p in points])
+    factors = [mp.nint(64 * c) / 64 for c in mp.lu_solve(rows, mp.matrix([kind(p) for p in points]))]
+
+    def function(x: Any, order: int) -> Any:
+        return sum(mp.ff(j, order) * c * x ** (j - order) for j, c in enumerate(factors) if j >= order)
+
+    return family(function)
+
+
+def falling(order: int) -> tuple[Callable[[Any], Any], ...]:
+    """A modified Bessel function of the second kind."""
+
+    def function(x: Any, k: int) -> Any:
+        zeroth, first = mp.besselk(0, x), mp.besselk(1, x)
+        slopes = (
+            (zeroth, -first, zeroth + first / x)
+            if order == 0
+            else (first, -zeroth - first / x, first + zeroth / x + 2 * first / x**2)
+        )
+        return slopes[k]
+
+    return family(function)
+
+
+def erfcx(x: Any, order: int) -> Any:
+    """`exp(x^2) erfc(x)`."""
+    value = mp.exp(x * x) * mp.erfc(x)
+    slope = 2 * x * value - 2 / mp.sqrt(mp.pi)
+    return (value, slope, 2 * value + 2 * x * slope)[order]
+
+
+def quantile(p: Any) -> Any:
+    """The quantile of the normal distribution, by Newton's method on the logarithm of the tail."""
+    if p == 0.5:
+        return mpf(0)
+    if p > 0.5:
+        return -quantile(1 - p)
+    if p <= 0:
+        return -mp.inf if p == 0 else mp.nan
+    t = mp.sqrt(-2 * mp.log(p))
+    x = -(
+        t - (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
+    )
+    for _ in range(9):
+        tail = mp.ncdf(x)
+        x -= mp.log(tail / p) * tail / pdf(x)
+    return x
 
 
 def family(function: Callable[[Any, int], Any]) -> tuple[Callable[[Any], Any], ...]:
@@ -258,6 +350,47 @@ FUNCTIONS: dict[str, Function] = {
     "i1": Function(wg.i1, tuple(bessel(1, k, False) for k in range(3)), -1e3, 1e3),
     "i1e": Function(
         wg.i1e, tuple(bessel(1, k, True) for k in range(3)), -1e4, 1e4, kinks=((0.0, 2),), wide=True
+    ),
+    "erfcx": Function(wg.erfcx, family(erfcx), -26.0, 1e4, hard=(-0.4, 0.4, 7.0711, 27.5, 10.5), wide=True),
+    "ndtri": Function(
+        wg.ndtri,
+        (quantile, lambda p: 1 / pdf(quantile(p)), lambda p: quantile(p) / pdf(quantile(p)) ** 2),
+        0.0,
+        1.0,
+    ),
+    "bessel_j0": Function(wg.bessel_j0, waves(mp.besselj, 0), -1e4, 1e4, wide=True),
+    "bessel_j1": Function(wg.bessel_j1, waves(mp.besselj, 1), -1e4, 1e4, wide=True),
+    "bessel_y0": Function(wg.bessel_y0, waves(mp.bessely, 0), 0.0, 1e4),
+    "bessel_y1": Function(wg.bessel_y1, waves(mp.bessely, 1), 0.0, 1e4),
+    "modified_bessel_k0": Function(wg.modified_bessel_k0, falling(0), 0.0, 1e3),
+    "modified_bessel_k1": Function(wg.modified_bessel_k1, falling(1), 0.0, 1e3),
+    "special.spherical_bessel_j0": Function(
+        special.spherical_bessel_j0, family(spherical), -1e4, 1e4, hard=TURNS, wide=True
+    ),
+    "special.airy_ai": Function(special.airy_ai, family(airy), -1e4, 1e2, hard=(-12.0, 12.0)),
+    "special.zeta(x, 1)": Function(
+        lambda x: special.zeta(x, 1.0), tuple((lambda x, k=k: mp.zeta(x, 1, k)) for k in range(3)), 1.0, 1e2
+    ),
+    "special.zeta(2.5, q)": Function(
+        lambda q: special.zeta(2.5, q),
+        (
+            lambda q: mp.zeta(mpf(2.5), q),
+            lambda q: -2.5 * mp.zeta(mpf(3.5), q),
+            lambda q: 8.75 * mp.zeta(mpf(4.5), q),
+        ),
+        1e-30,
+        1e4,
+    ),
+    "igamma(2.3, x)": Function(lambda x: wg.igamma(2.3 + 0 * x, x), family(lower_gamma), 1e-30, 1e3),
+    "igammac(2.3, x)": Function(lambda x: wg.igammac(2.3 + 0 * x, x), family(upper_gamma), 1e-30, 1e3),
+    "special.chebyshev_polynomial_t(x, 5)": Function(
+        lambda x: special.chebyshev_polynomial_t(x, 5), polynomial(lambda x: mp.chebyt(5, x)), -1.0, 1.0
+    ),
+    "special.legendre_polynomial_p(x, 5)": Function(
+        lambda x: special.legendre_polynomial_p(x, 5), polynomial(lambda x: mp.legendre(5, x)), -1.0, 1.0
+    ),
+    "special.hermite_polynomial_h(x, 5)": Function(
+        lambda x: special.hermite_polynomial_h(x, 5), polynomial(lambda x: mp.hermite(5, x)), -1e3, 1e3
     ),
     "sigmoid": Function(wg.sigmoid, (sigmoid, bump, lambda x: -bump(x) * mp.tanh(x / 2))),
     "logsigmoid": Function(

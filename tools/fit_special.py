@@ -1,8 +1,8 @@
 """Fit the polynomials of src/math/special: writes src/math/special/tables.rs, for both precisions.
 
-`python tools/fit_special.py` takes a few minutes and prints the error that each fit leaves, relative to the function it
-is a part of. The method is that of `fit_math.py`. A table holds the coefficients of a function of one variable over an
-interval; its documentation in the file says which. Needs mpmath.
+`python tools/fit_special.py` takes a few minutes and prints the error that each fit leaves, relative to the
+function it is a part of. The method is that of `fit_math.py`. A table holds the coefficients of a function of
+one variable over an interval; its documentation in the file says which. Needs mpmath.
 """
 
 import sys
@@ -46,7 +46,8 @@ tables! {
 
 @dataclass
 class Table:
-    """What is fitted: the function, what makes an error of it relative, interval and degree in each precision.
+    """What is fitted: the function, what makes an error of it relative, interval and degree in each
+    precision.
 
     A degree of None: an empty table.
     """
@@ -126,6 +127,68 @@ def bessel_far(order):
     return target
 
 
+def from_position(t):
+    """`x` for the position `t` of `x^2` in `[0, 25]`, which the interval `[-1, 1]` stands for."""
+    return 5 * mp.sqrt((1 + t) / 2)
+
+
+def cylinder(order):
+    """`J(x)`, for order 1 over `x`, less its root `r`, over `x^2 - r^2`, by the position of `x^2`."""
+    root = mp.besseljzero(order, 1)
+
+    def target(t):
+        x = from_position(t)
+        return mp.besselj(order, x) / (x if order else 1) / (x * x - root * root)
+
+    return target
+
+
+def second_kind(order):
+    """What `Y(x)` has beside its singular part `2/pi log(x) J(x)`, for order 1 less `2/(pi x)` and over
+    `x`."""
+
+    def target(t):
+        x = from_position(t)
+        singular = mp.log(x) * mp.besselj(order, x) - (1 / x if order else 0)
+        return (mp.bessely(order, x) - 2 / mp.pi * singular) / (x if order else 1)
+
+    return target
+
+
+def modulus(order, part):
+    """The real part of `H(x) exp(-i (x - (2 order + 1) pi/4)) sqrt(pi x / 2)`, or `x` times its imaginary
+    part."""
+
+    def target(t):
+        x = 5 * mp.sqrt(2 / (1 + t))
+        turned = mp.hankel1(order, x) * mp.exp(-1j * (x - (2 * order + 1) * mp.pi / 4))
+        scaled = turned * mp.sqrt(mp.pi * x / 2)
+        return x * scaled.imag if part else scaled.real
+
+    return target
+
+
+def modified(order):
+    """What `K(x)` has beside its singular part, for order 1 over `x`, in `x^2`."""
+
+    def target(z):
+        x = mp.sqrt(z)
+        singular = mp.log(x) * mp.besseli(order, x)
+        return (mp.besselk(1, x) - singular - 1 / x) / x if order else mp.besselk(0, x) + singular
+
+    return target
+
+
+def modified_far(order):
+    """`exp(x) K(x) sqrt(x)` in `v = 2 / x - 1`."""
+
+    def target(v):
+        x = 2 / (1 + v)
+        return mp.sqrt(x) * mp.exp(x) * mp.besselk(order, x)
+
+    return target
+
+
 def both(low, high):
     """The same interval in both precisions."""
     return ((mpf(low), mpf(high)),) * 2
@@ -157,6 +220,59 @@ def bessel_tables():
             (8, 31),
         ),
     ]
+
+
+def cylinder_tables():
+    """The tables of Bessel functions, and of the modified ones of the second kind."""
+    inside = both(mpf(-1) + TINY, "1.0001")
+    far = both(mpf(-1) + mpf("1e-5"), "1.0001")
+    below = "in `2 x^2 / 25 - 1`, `x <= 5`"
+    above = "in `50 / x^2 - 1`, `x >= 5`"
+    absolute = lambda t: mpf(1)
+    rows = []
+    for order in (0, 1):
+        n, over = str(order), " / x" if order else ""
+        singular = f"2/pi (log(x) J{n}(x){' - 1 / x' if order else ''})"
+        part = f"H{n}(x) exp(-i (x - {2 * order + 1} pi/4)) sqrt(pi x / 2)"
+        rows += [
+            Table(
+                f"J{n}",
+                f"`J{n}(x){over} / (x^2 - root^2)` {below}",
+                *relative(cylinder(order)),
+                inside,
+                ((9, 8)[order], 12),
+            ),
+            Table(
+                f"Y{n}",
+                f"`(Y{n}(x) - {singular}){over}` {below}",
+                second_kind(order),
+                absolute,
+                inside,
+                (9, 14),
+            ),
+            Table(f"P{n}", f"the real part of `{part}` {above}", modulus(order, 0), absolute, far, (5, 17)),
+            Table(
+                f"Q{n}", f"its imaginary part times `x`, order {n}", modulus(order, 1), absolute, far, (6, 21)
+            ),
+            Table(
+                f"K{n}",
+                "`K0(x) + log(x) I0(x)` in `x^2`, `x <= 1`"
+                if order == 0
+                else "`(K1(x) - log(x) I1(x) - 1 / x) / x` in `x^2`, `x <= 1`",
+                modified(order),
+                absolute,
+                both(TINY, "1.0001"),
+                (5, 8),
+            ),
+            Table(
+                f"K{n}_FAR",
+                f"`exp(x) K{n}(x) sqrt(x)` in `2 / x - 1`, `x >= 1`",
+                *relative(modified_far(order)),
+                both("-0.99999", "1.0001"),
+                (10, 30),
+            ),
+        ]
+    return rows
 
 
 def tables(precision):
@@ -262,6 +378,7 @@ def tables(precision):
             (3, 6),
         ),
         *bessel_tables(),
+        *cylinder_tables(),
     ]
 
 

@@ -3,15 +3,16 @@
 A keyword that is accepted and ignored looks right until somebody relies on it. This tool reads the signatures
 of the built module and the text of the tests; it runs neither. A keyword counts as passed where a call of
 that name in tests/ passes it, by name or by position; where a small row of a table (a call, tuple or dict)
-holds both names; where a call of that name unpacks keywords, and the test, which may call a function of its file
-for it, has them in a `dict(…)`; where a sample compares it with NumPy; and where a walk in tests/arguments passes it to
-every function that has it. Keywords that have no effect by intention stand in the table of docs/keywords.md,
-which is read here.
+holds both names; where a call of that name unpacks keywords, and the test, which may call a function of its
+file for it, has them in a `dict(…)`; where a sample compares it with NumPy; and where a walk in
+tests/arguments passes it to every function that has it. Keywords that have no effect by intention stand in
+the table of docs/keywords.md, which is read here.
 """
 
 import argparse
 import ast
 import dataclasses
+import enum
 import importlib
 import importlib.util
 import inspect
@@ -51,9 +52,10 @@ def documented() -> Iterator[tuple[str, Any]]:
 def parameters(value: Any) -> list[inspect.Parameter]:
     """The parameters that a caller passes; none where the signature does not tell.
 
-    Records have none either: their constructors are made by Python, and keep what they are given.
+    Records and enumerations have none either: their constructors are made by Python, and keep what they are
+    given.
     """
-    if dataclasses.is_dataclass(value) or hasattr(value, "_fields"):
+    if dataclasses.is_dataclass(value) or hasattr(value, "_fields") or isinstance(value, enum.EnumMeta):
         return []
     try:
         found = list(inspect.signature(value).parameters.values())

@@ -1,7 +1,8 @@
 """Tests a test: breaks one derivative of the tables at a time and asks whether `tests/rules.rs` notices.
 
-Each partial `(g, ..) => rule` in `src/ops/pointwise/unary.rs` and `binary.rs` becomes `(g, ..) => 1.01 * (rule)`, and
-that file is built and run. A mutation that survives is a hole in it. Slow, and meant to be run by hand:
+Each partial `(g, ..) => rule` in `src/ops/pointwise/unary.rs` and `binary.rs` becomes
+`(g, ..) => 1.01 * (rule)`, and that file is built and run. A mutation that survives is a hole in it. Slow,
+and meant to be run by hand:
 
     python tools/mutate.py            # every rule
     python tools/mutate.py tanh erf   # some

@@ -50,11 +50,12 @@ the cotangent of the output, `t` a tangent, `a` and `b` are attributes; a quote 
 """
 
 FLOATS = ("float64", "float32", "float16", "bfloat16")
-#: What a function of one rounding is: IEEE's operations, and those that only choose, move or round to integers.
+#: What a function of one rounding is: IEEE's operations, and those that only choose, move or round to
+#: integers.
 EXACT = {"add", "sub", "mul", "div", "sqrt", "reciprocal", "square"}
 
 
-# ---- pieces ------------------------------------------------------------------------------------------------
+# ---- pieces --------------------------------------------------------------------------------------
 
 
 def cell(text: object) -> str:
@@ -114,7 +115,7 @@ def first_paragraph(doc: str) -> str:
     return " ".join(doc.split("\n\n")[0].split()).rstrip(".")
 
 
-# ---- running samples ---------------------------------------------------------------------------------------
+# ---- running samples -----------------------------------------------------------------------------
 
 
 #: Samples are run so often, with other shapes and attributes.
@@ -213,7 +214,7 @@ def saved_by_kind(runs: Iterable[Run]) -> dict[str, str]:
 UNSEEN = {"Composite": "by its composition", "General": "as its rules say", "Linear": "nothing"}
 
 
-# ---- the page ----------------------------------------------------------------------------------------------
+# ---- the page ------------------------------------------------------------------------------------
 
 
 def forward(partial: str, count: int, position: int) -> str:
@@ -256,8 +257,8 @@ def elementwise(by_name: dict[str, Any]) -> Iterator[str]:
         )
     yield "## Functions of elements\n"
     yield (
-        f"{len(rows)} rows of the tables in `src/ops/pointwise/unary.rs` and `src/ops/pointwise/binary.rs`, of class "
-        "Elementwise.\n"
+        f"{len(rows)} rows of the tables in `src/ops/pointwise/unary.rs` and `src/ops/pointwise/binary.rs`, "
+        "of class Elementwise.\n"
     )
     head = ["name", "what", "value", "VJP", "JVP", "saved", "dtypes", "devices", "autocast", "ULP", "FLOPs"]
     yield from table(head, rows)
@@ -339,8 +340,8 @@ def functions(runs: dict[str, Run], samples: dict[str, Any]) -> Iterator[str]:
         )
     yield "## Public functions\n"
     yield (
-        f"{len(rows)} functions and methods that the suite checks against NumPy, with derivatives against differences. "
-        "They have the derivatives of the operations they run.\n"
+        f"{len(rows)} functions and methods that the suite checks against NumPy, with derivatives against "
+        "differences. They have the derivatives of the operations they run.\n"
     )
     yield from table(["function", "runs", "dtypes", "devices", "batching"], rows)
 

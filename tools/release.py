@@ -49,7 +49,8 @@ def order(name: str) -> tuple[int, ...]:
 
 
 def site(built: Path, pages: Path, name: str) -> None:
-    """Copies a built site into its folder, and writes the page that lists the folders and opens the newest."""
+    """Copies a built site into its folder, and writes the page that lists the folders and opens the
+    newest."""
     name = name.removeprefix("v")
     if not re.fullmatch(r"dev|\d+\.\d+\.\d+", name):
         raise SystemExit(f"a version as 0.1.0 or `dev` expected, got {name!r}")

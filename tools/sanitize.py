@@ -59,7 +59,8 @@ def main(tests: list[str]) -> int:
             ROOT / "python" / "wengert", package, ignore=shutil.ignore_patterns("*.so", "__pycache__")
         )
         shutil.copy(library, package / "_core.abi3.so")
-        # The C++ library, too: the sanitizer looks for its functions at the start, and other packages bring it later.
+        # The C++ library, too: the sanitizer looks for its functions at the start, and other packages bring
+        # it later.
         runtime = " ".join(
             subprocess.run(
                 ["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True

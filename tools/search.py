@@ -3,8 +3,8 @@
     python tools/search.py --minutes 60                       every search
     python tools/search.py --minutes 10 test_custom_programs  one of them
 
-Each search runs again, with the next seed, until its time is over or it has found something; what it found stands in
-the log that is named then, and the last seed finds it again:
+Each search runs again, with the next seed, until its time is over or it has found something; what it found
+stands in the log that is named then, and the last seed finds it again:
 
     HYPOTHESIS_PROFILE=search pytest --hypothesis-seed=SEED tests/robustness/NAME.py
 
@@ -43,7 +43,8 @@ SEARCHES = {
 
 
 def search(name: str, minutes: float, seed: int, log: Path) -> tuple[int, int, bool]:
-    """Run one search from `seed` on; the last seed, how many examples there were, and whether they found nothing."""
+    """Run one search from `seed` on; the last seed, how many examples there were, and whether they found
+    nothing."""
     end, count = time.monotonic() + 60 * minutes, 0
     environment = {**os.environ, "HYPOTHESIS_PROFILE": "search"}
     command = [sys.executable, "-m", "pytest", "-q", "--hypothesis-show-statistics", "-p", "no:cacheprovider"]
@@ -82,7 +83,8 @@ def main() -> int:
         parser.error(f"there is no search {', '.join(sorted(unknown))}; there are {', '.join(SEARCHES)}")
     logs = Path(tempfile.mkdtemp(prefix="wengert-search-"))
     print(
-        "| search | what it draws | minutes | of a core | seeds | examples | found |\n|---|---|---|---|---|---|---|",
+        "| search | what it draws | minutes | of a core | seeds | examples | found "
+        "|\n|---|---|---|---|---|---|---|",
         flush=True,
     )
     clean = True

@@ -1,9 +1,9 @@
 """Write the type stub of the extension and the list of functions; `--check` compares and writes nothing.
 
-`_core.pyi` is the extension, `_functions.py` imports by name what `wengert` has of functions. The built package is the
-only source: compiled signatures from `__text_signature__`, with types from `tools/stub_types.py`; what Python code
-defines, from its annotations. Documentation is the first paragraph of each docstring. The output depends on the
-package alone, so CI can compare it.
+`_core.pyi` is the extension, `_functions.py` imports by name what `wengert` has of functions. The built
+package is the only source: compiled signatures from `__text_signature__`, with types from
+`tools/stub_types.py`; what Python code defines, from its annotations. Documentation is the first paragraph of
+each docstring. The output depends on the package alone, so CI can compare it.
 """
 
 import argparse
@@ -34,7 +34,6 @@ from stub_types import (  # type: ignore[import-not-found]
     OVERLOADS,
     PARAMETERS,
     PROPERTIES,
-    REPLACED,
     RETURNS,
     WRITABLE,
     Types,
@@ -250,6 +249,11 @@ def written_class(owner: type) -> str:
     return head + "\n" + textwrap.indent("\n".join(pieces) or "...", "    ")
 
 
+def is_function(value: object) -> bool:
+    """Whether this is a function; a dtype can be called as well."""
+    return callable(value) and not inspect.isclass(value) and type(value).__name__ != "dtype"
+
+
 def type_name(value: object, owner: type | None = None) -> str:
     """The type of a constant."""
     kind = type(value)
@@ -265,14 +269,17 @@ def generate(module: types.ModuleType) -> str:
     classes = sorted(
         (v for _, v in members if inspect.isclass(v)), key=lambda c: (len(c.__mro__), c.__name__)
     )
-    constants = [f"{n}: {type_name(v)}" for n, v in members if not callable(v)]
+    constants = [f"{n}: {type_name(v)}" for n, v in members if not is_function(v) and not inspect.isclass(v)]
     aliases = [f"{n} = {v.__name__}" for n, v in members if inspect.isclass(v) and n != v.__name__]
     classes_written = [written_class(owner) for owner in classes]
     functions = []
     for name, member in members:
-        if callable(member) and not inspect.isclass(member):
+        if is_function(member):
             if member.__module__ == "wengert" and hasattr(module.Tensor, name):
                 functions.append(function_of_method(name, member, module.Tensor))
+                continue
+            if name in OVERLOADS:
+                functions.append(overloads(name, "", "", summary(member)))
                 continue
             returned = MAKERS.get(name) or RETURNS.get(name, "Any")
             listed = parameters(name, member, False, known={} if name.startswith("_") else PARAMETERS)
@@ -308,8 +315,8 @@ def imports(module: str, names: list[str]) -> str:
 
 
 def generate_functions(package: types.ModuleType) -> str:
-    """The list of functions: builtins of the core that the package does not import itself, and what Python code
-    composes of others; families are the modules of `composed`.
+    """The list of functions: builtins of the core that the package does not import itself, and what Python
+    code composes of others; families are the modules of `composed`.
     """
     tree = ast.parse((PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     elsewhere = {
@@ -327,15 +334,12 @@ def generate_functions(package: types.ModuleType) -> str:
         own = {n: getattr(family, n) for n in getattr(family, "__all__", [])}
         # A method that is no function is the method itself.
         names = [
-            n
-            for n, value in own.items()
-            if (not hasattr(core, n) or n in REPLACED) and value is not vars(package.Tensor).get(n)
+            n for n, value in own.items() if not hasattr(core, n) and value is not vars(package.Tensor).get(n)
         ]
         if names and name[0] != "_":
             parts[family.__name__] = sorted(names)
-    parts["wengert._core"] = [name for name in parts["wengert._core"] if name not in REPLACED]
     everything = sorted(name for names in parts.values() for name in names)
-    lists = "".join(imports(module, names) for module, names in parts.items())
+    lists = "".join(imports(module, names) for module, names in parts.items() if module != "wengert._core")
     exported = "".join(f'    "{name}",\n' for name in everything)
     return f"{FUNCTIONS_HEADER}{lists}\n__all__ = [\n{exported}]\n"
 

@@ -1,9 +1,10 @@
-"""Trains the GPT and the moons of `examples/` in PyTorch, from the weights that the tests set, and prints the losses.
+"""Trains the GPT and the moons of `examples/` in PyTorch, from the weights that the tests set, and prints the
+losses.
 
     python tools/torch_losses.py > tests/docs/pytorch_losses.json
 
-Run it in an environment with torch and NumPy; wengert need not be there: the programs are read, and `wengert` in their
-imports becomes `torch`. The tests train by the same two functions and compare with the file.
+Run it in an environment with torch and NumPy; wengert need not be there: the programs are read, and `wengert`
+in their imports becomes `torch`. The tests train by the same two functions and compare with the file.
 """
 
 import contextlib

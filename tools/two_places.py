@@ -1,12 +1,13 @@
-"""Does what CONTRIBUTING.md says: adds its example of an elementwise operation in two places, and runs its tests.
+"""Does what CONTRIBUTING.md says: adds its example of an elementwise operation in two places, and runs its
+tests.
 
     python tools/two_places.py
 
-The two code blocks of the section "Add an elementwise operation" go into a copy of the repository: the row into the
-table, the record into the list of samples. The copy is built, its stub regenerated, and the tests that walk the records
-run for the new operation alone, on the CPU and on a GPU adapter (`WENGERT_GPU=software` for Mesa's). It fails if a test
-does, if none ran, or if any file but those two and the stub changed. Dependencies are compiled into CARGO_TARGET_DIR
-(or target/), where they are shared with the release wheel.
+The two code blocks of the section "Add an elementwise operation" go into a copy of the repository: the row
+into the table, the record into the list of samples. The copy is built, its stub regenerated, and the tests
+that walk the records run for the new operation alone, on the CPU and on a GPU adapter (`WENGERT_GPU=software`
+for Mesa's). It fails if a test does, if none ran, or if any file but those two and the stub changed.
+Dependencies are compiled into CARGO_TARGET_DIR (or target/), where they are shared with the release wheel.
 """
 
 import difflib

@@ -1,8 +1,9 @@
 """Errors of wengert's functions in units in the last place: prints the table of benches/results/ulp.md.
 
-`python tools/ulp.py [samples] [function ...]` samples each function over its domain, evenly, by powers of ten and next
-to its hard places, in float64 and float32, and compares with mpmath at 60 digits (1300 bits for large angles). A unit
-is the distance of floats at the exact value; below the smallest normal number it stays the same. Needs mpmath.
+`python tools/ulp.py [samples] [function ...]` samples each function over its domain, evenly, by powers of ten
+and next to its hard places, in float64 and float32, and compares with mpmath at 60 digits (1300 bits for
+large angles). A unit is the distance of floats at the exact value; below the smallest normal number it stays
+the same. Needs mpmath.
 
 `cargo run --release --example ulp` looks at every float32, against double precision.
 """

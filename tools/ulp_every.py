@@ -1,8 +1,9 @@
 """Errors of float32 functions over every float: prints the second table of benches/results/ulp.md.
 
-`python tools/ulp_every.py function ...` compares float32 with wengert's own float64 at all 2^32 bit patterns: three
-minutes of one core per function. The errors of float64, which `tools/ulp.py` finds with mpmath, vanish in units of
-float32. NaNs, infinities and zeros must come out as they do in float64; an error there counts as infinite.
+`python tools/ulp_every.py function ...` compares float32 with wengert's own float64 at all 2^32 bit patterns:
+three minutes of one core per function. The errors of float64, which `tools/ulp.py` finds with mpmath, vanish
+in units of float32. NaNs, infinities and zeros must come out as they do in float64; an error there counts as
+infinite.
 
 `cargo run --release --example ulp` does the same for every row of the tables.
 """
@@ -17,7 +18,8 @@ PIECE = 1 << 22
 
 
 def distances(got, want):
-    """How far `got` is from `want`, in units in the last place of float32 at `want`; subnormal ones have the same."""
+    """How far `got` is from `want`, in units in the last place of float32 at `want`; subnormal ones have the
+    same."""
     nearest = want.astype(np.float32)
     special = ~np.isfinite(nearest) | ~np.isfinite(got) | (want == 0)
     exponent = np.maximum(np.frexp(want)[1] - 1, -126)

@@ -1,4 +1,5 @@
-"""The kernels that are measured: their inputs, their work, a small instance with its reference, gate and goal."""
+"""The kernels that are measured: their inputs, their work, a small instance with its reference, gate and
+goal."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 Work = Callable[[], object]
 ROUNDS = 15
 SAMPLE_SECONDS = 0.01
-# A library's threads go on looking for work after a call (OpenMP's for 0.2 s) and take the core of whoever comes next.
+# A library's threads go on looking for work after a call (OpenMP's for 0.2 s) and take the core of whoever
+# comes next.
 REST_SECONDS = 0.25
 
 
@@ -44,6 +45,7 @@ class Result:
     row: Row
     seconds: dict[str, list[float]] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
+    first: dict[str, float] = field(default_factory=dict)  # seconds of the first call
 
     def median_us(self, library: str) -> float:
         """Median time per operation in microseconds."""
@@ -84,13 +86,16 @@ def repetitions(work: Work) -> int:
 def measure(row: Row, rounds: int = ROUNDS, rest: float = 0.0) -> Result:
     """Prepare and warm every library, then time them in turn, starting each round with another one.
 
-    `rest` is how long to wait, in seconds, before a library's turn; calls that are not timed then wake its threads.
+    `rest` is how long to wait, in seconds, before a library's turn; calls that are not timed then wake its
+    threads.
     """
     result, ready = Result(row), {}
     for library, maker in row.makers.items():
         try:
             work = maker()
+            start = time.perf_counter()
             work()
+            result.first[library] = time.perf_counter() - start
             ready[library] = (work, repetitions(work))
         except Exception as error:  # a library that lacks the work is a line of the report, not the end of it
             reason = str(error).partition("\n")[0]

@@ -1,4 +1,5 @@
-"""How cost grows: per node of a graph with its length, per element with the layout of short axes; beside torch.
+"""How cost grows: per node of a graph with its length, per element with the layout of short axes; beside
+torch.
 
     python benches/peers/growth.py [--only curves|layouts] [--most NODES] [--output DIR]
 
@@ -140,7 +141,8 @@ def layouts(m: Any, inner: int, rows: int = ROWS) -> dict[str, Any]:
 
 
 def spread(layout: str, inner: int) -> float:
-    """The memory that such a tensor lies in, in contiguous tensors of its shape; cache lines are read whole."""
+    """The memory that such a tensor lies in, in contiguous tensors of its shape; cache lines are read
+    whole."""
     return {"first columns": (inner + 1) / inner, "other columns": 2.0, "other rows": 2.0}.get(layout, 1.0)
 
 
@@ -188,8 +190,8 @@ def grid(m: Any) -> tuple[list[str], list[str], np.ndarray]:
 
 
 def over_as_many_bytes(m: Any, name: str, layout: str, inner: int) -> float:
-    """The time of a cell over that of contiguous operands with so many more rows that they lie in as many bytes: of two
-    operands and the result, one is spread.
+    """The time of a cell over that of contiguous operands with so many more rows that they lie in as many
+    bytes: of two operands and the result, one is spread.
     """
     f, rows = loops(m)[name], round(ROWS * (2 + spread(layout, inner)) / 3)
     cell = (layouts(m, inner)["contiguous"], layouts(m, inner)[layout])
@@ -199,7 +201,8 @@ def over_as_many_bytes(m: Any, name: str, layout: str, inner: int) -> float:
 
 
 def beside_bytes(m: Any, names: list[str], columns: list[str], table: np.ndarray) -> list[str]:
-    """The cells that cost more than twice the contiguous layout, beside contiguous operands of as many bytes."""
+    """The cells that cost more than twice the contiguous layout, beside contiguous operands of as many
+    bytes."""
     lines = [
         "Cells above 2, beside contiguous operands that lie in as many bytes:",
         "",
@@ -306,7 +309,8 @@ def main() -> int:
         for name, m in libraries.items():
             names, columns, table = grid(m)
             lines.append(
-                f"{name}: median {np.median(table):.2f}, largest {table.max():.2f} ({names[table.max(1).argmax()]})."
+                f"{name}: median {np.median(table):.2f}, largest {table.max():.2f} "
+                f"({names[table.max(1).argmax()]})."
             )
             print(lines[-1], flush=True)
             if name == "wengert":

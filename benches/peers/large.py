@@ -70,7 +70,8 @@ def backward_of(m: Any, function: Any, *arrays: Any) -> Work:
 
 
 def backward_of_jax(make: Any, *arrays: Any) -> Work:
-    """The same for JAX: `make()` returns the function. The value is a result too, or XLA would leave it out."""
+    """The same for JAX: `make()` returns the function. The value is a result too, or XLA would leave it
+    out."""
     import jax
 
     function = make()

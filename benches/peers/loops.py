@@ -2,8 +2,9 @@
 
     python benches/peers/loops.py [--threads N] [--seconds S] [--only WORDS] [--output FILE]
 
-Libraries take turns of a few milliseconds, and what counts is the fastest call of each: for loops this short it is
-the same on a busy machine as on a quiet one, as long as no more threads are asked for than cores are free.
+Libraries take turns of a few milliseconds, and what counts is the fastest call of each: for loops this short
+it is the same on a busy machine as on a quiet one, as long as no more threads are asked for than cores are
+free.
 """
 
 import argparse

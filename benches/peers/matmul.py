@@ -2,9 +2,9 @@
 
     python benches/peers/matmul.py [--threads N] [--seconds S] [--only WORDS] [--output FILE]
 
-Libraries take turns within a row; the fastest of many short samples counts, since other programs only ever make one
-slower. One thread is timed by the processor's time of the whole process, two by the clock on the wall. Ratios are
-wengert's speed over the peer's: above 1, wengert is faster.
+Libraries take turns within a row; the fastest of many short samples counts, since other programs only ever
+make one slower. One thread is timed by the processor's time of the whole process, two by the clock on the
+wall. Ratios are wengert's speed over the peer's: above 1, wengert is faster.
 """
 
 import argparse
@@ -29,7 +29,8 @@ SAMPLE_SECONDS = 0.001
 
 @dataclass(frozen=True)
 class Case:
-    """A product of `left` by `right`; a `T` in `layout` means that operand is the transpose of what is in memory."""
+    """A product of `left` by `right`; a `T` in `layout` means that operand is the transpose of what is in
+    memory."""
 
     left: tuple[int, ...]
     right: tuple[int, ...]
@@ -239,8 +240,8 @@ def main() -> int:
                 return 1
             parts.append(part.read_text(encoding="utf-8"))
     about = (
-        "GFLOP/s of wengert, and its speed over that of torch, NumPy and JAX (jitted): above 1, wengert is faster. "
-        "The fastest of many short samples, in turns; processor time for one thread. "
+        "GFLOP/s of wengert, and its speed over that of torch, NumPy and JAX (jitted): above 1, wengert is "
+        "faster. The fastest of many short samples, in turns; processor time for one thread. "
         f"{processor()}, Python {platform.python_version()}; the "
         "machine was shared with other work. `make bench-matmul` repeats it.\n"
     )

@@ -1,4 +1,5 @@
-"""Whole programs as people write them for PyTorch, one thread: long loops, many backward passes, short axes."""
+"""Whole programs as people write them for PyTorch, one thread: long loops, many backward passes, short
+axes."""
 
 from typing import Any
 
@@ -8,7 +9,8 @@ from libraries import torchlike
 
 RNG = np.random.default_rng(0)
 
-# A language model of characters: two layers whose gates have one weight per element, written out step by step.
+# A language model of characters: two layers whose gates have one weight per element, written out step by
+# step.
 STEPS, LETTERS = 1024, 14
 GATES = RNG.normal(size=(2, 4, 2, LETTERS)) * 0.5
 OUTER = RNG.normal(size=(3, LETTERS)) * 0.5

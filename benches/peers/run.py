@@ -1,6 +1,7 @@
 """Time the same work in wengert, NumPy, JAX, HIPS autograd, micrograd and torch, side by side.
 
-    python benches/peers/run.py [--table small|single|large|programs] [--rounds N] [--only WORDS] [--output DIR]
+    python benches/peers/run.py [--table small|single|large|programs|staged] [--rounds N] [--only WORDS]
+    [--output DIR]
 
 Each table runs in a process of its own, confined to as many cores as the table says, the same for every
 library. Times are medians; ratios are wengert's time over the peer's (below 1: wengert is faster), taken in
@@ -20,7 +21,11 @@ TABLES = {
     "single": ("Large work, 1 thread", 1),
     "large": ("Large work, 2 threads", 2),
     "programs": ("Whole programs, 1 thread", 1),
+    "staged": ("Staged programs, 1 thread", 1),
 }
+#: The columns of a table beside wengert's; times of first calls are a column for staged work.
+PEERS = {"staged": ("eager", "jax jit")}
+ALL_PEERS = ("numpy", "torch", "jax jit", "autograd", "micrograd")
 RESULTS = Path(__file__).parent.parent / "results"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
@@ -45,17 +50,22 @@ def processor() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
-def cells(result) -> list[str]:
-    """One line of the table: our time, the target, whether it is met, each peer's time and the ratio."""
+def cells(result, peers: tuple[str, ...], first: bool) -> list[str]:
+    """One line of the table: our time, the target, whether it is met, each peer's time and the ratio, and the
+    first calls in milliseconds.
+    """
     ours = f"{result.median_us('wengert'):.3g}" if "wengert" in result.seconds else "not available"
     line = [result.row.name, ours, str(result.row.target), result.met()]
-    for peer in ("numpy", "torch", "jax jit", "autograd", "micrograd"):
+    for peer in peers:
         if peer not in result.seconds:
             line.append("")
         elif "wengert" in result.seconds:
             line.append(f"{result.median_us(peer):.3g} ({result.ratio(peer):.2f})")
         else:
             line.append(f"{result.median_us(peer):.3g}")
+    if first:
+        shown = [f"{1e3 * result.first[name]:.3g}" for name in ("wengert", "jax jit") if name in result.first]
+        line.append(" / ".join(shown))
     return line
 
 
@@ -67,16 +77,18 @@ def table(name: str, rounds: int, only: str) -> str:
     from libraries import versions
 
     rows = [row for row in importlib.import_module(name).ROWS if only.lower() in row.name.lower()]
-    heads = ["work", "wengert, us", "target", "met", "numpy", "torch", "jax jit", "autograd", "micrograd"]
+    peers = PEERS.get(name, ALL_PEERS)
+    staged = ["first call, ms: wengert / jax"] if name == "staged" else []
+    heads = ["work", "wengert, us", "target", "met", *peers, *staged]
     lines = [f"## {title}", "", " | ".join(heads).join(("| ", " |")), "|---" * len(heads) + "|"]
     missing: list[str] = []
     short: list[str] = []
     for row in rows:
         result = measure(row, rounds, REST_SECONDS if threads > 1 else 0.0)
-        line = cells(result)
+        line = cells(result, peers, bool(staged))
         lines.append(" | ".join(line).join(("| ", " |")))
-        peers = "  ".join(f"{head} {cell}" for head, cell in zip(heads[4:], line[4:], strict=True) if cell)
-        print(f"{line[0]:<55} wengert {line[1]:>13}  target {line[2]:<12} {line[3]:<4} {peers}", flush=True)
+        others = "  ".join(f"{head} {cell}" for head, cell in zip(heads[4:], line[4:], strict=True) if cell)
+        print(f"{line[0]:<55} wengert {line[1]:>13}  target {line[2]:<12} {line[3]:<4} {others}", flush=True)
         if result.met() == "no":
             short.append(f"- {row.name}: {row.limit or 'not looked into yet'}.")
         for library, reason in result.absent.items():

@@ -1,7 +1,8 @@
 """Which names the API reference documents, and the pages that it writes for them.
 
-Nothing is listed by hand that the package can tell itself: a name added to the package appears in the reference of the
-next build. This file needs no Sphinx, so the tests can ask it too. `signatures.py` finds the parameters.
+Nothing is listed by hand that the package can tell itself: a name added to the package appears in the
+reference of the next build. This file needs no Sphinx, so the tests can ask it too. `signatures.py` finds the
+parameters.
 """
 
 import importlib
@@ -18,17 +19,31 @@ import wengert as wg
 
 # The modules in the order of the table of contents. Others are found by themselves and stand behind these.
 ORDER = """
-    nn nn.functional nn.init nn.utils optim optim.lr_scheduler autograd autograd.graph autograd.anomaly debugging
-    utils.data utils.checkpoint distributions serialization amp tree memory gpu testing plot numpy numpy.linalg
+    nn nn.functional nn.init nn.utils optim optim.lr_scheduler autograd autograd.graph autograd.anomaly
+    control debugging
+    utils.data utils.checkpoint distributions masked serialization safetensors amp tree memory gpu testing
+    plot numpy
+    numpy.linalg
     """.split()
-# Programs, not modules to import from.
-LEFT_OUT = {"wengert.demo"}
+# Programs, and what has nothing to document.
+LEFT_OUT = {"wengert.demo", "wengert.version"}
 
 CREATION = set(
     """
-    arange as_tensor asarray bartlett_window bernoulli blackman_window empty empty_like eye from_dlpack from_numpy
-    full full_like hamming_window hann_window kaiser_window linspace normal ones ones_like rand rand_like randint
-    randint_like randn randn_like randperm scalar_tensor tensor zeros zeros_like
+    arange as_tensor asarray bartlett_window bernoulli blackman_window empty empty_like empty_strided eye
+    from_dlpack from_numpy full full_like hamming_window hann_window kaiser_window linspace normal ones
+    ones_like rand rand_like randint randint_like randn randn_like randperm scalar_tensor tensor zeros
+    zeros_like
+    """.split()
+)
+
+# Functions of the core, over tensors, that follow from no method.
+OF_TENSORS = set(
+    """
+    atleast_1d atleast_2d atleast_3d block_diag broadcast_shapes broadcast_tensors can_cast cartesian_prod cat
+    column_stack concat concatenate dstack hstack imag is_tensor meshgrid op_kinds polygamma promote_types
+    real
+    result_type row_stack stack tril_indices triu_indices unravel_index vstack where
     """.split()
 )
 
@@ -44,11 +59,18 @@ class Page:
 
 
 def public(module: ModuleType) -> list[str]:
-    """The names that a module offers: its `__all__`, or what it defines itself."""
+    """The names that a module offers: its `__all__`, or what it defines itself. NumPy documents its own."""
     if hasattr(module, "__all__"):
-        return sorted(module.__all__, key=str.lower)
+        found = [name for name in module.__all__ if not is_numpy_s(getattr(module, name))]
+        return sorted(found, key=str.lower)
     found = [n for n, v in vars(module).items() if getattr(v, "__module__", None) == module.__name__]
     return sorted((n for n in found if not n.startswith("_")), key=str.lower)
+
+
+def is_numpy_s(value: Any) -> bool:
+    """Whether a function, class or object is NumPy's own, under its name in a module of ours."""
+    home = getattr(value, "__module__", None) or type(value).__module__
+    return home.partition(".")[0] == "numpy"
 
 
 def top_level() -> list[str]:
@@ -64,9 +86,11 @@ def kind(name: str) -> str:
         return "tensor"
     if name in CREATION:
         return "creation"
-    if getattr(value, "__module__", "").startswith(("wengert.transforms", "wengert.custom")):
+    if getattr(value, "__module__", "").startswith(
+        ("wengert.control", "wengert.transforms", "wengert.custom")
+    ):
         return "transforms"
-    own = callable(value) and not inspect.isclass(value)
+    own = callable(value) and not inspect.isclass(value) and not isinstance(value, wg.dtype)
     return "operations" if own and (hasattr(wg.Tensor, name) or takes_tensors(value)) else "runtime"
 
 
@@ -74,14 +98,7 @@ def takes_tensors(function: Any) -> bool:
     """Whether a function is written over tensors rather than about the library's state."""
     home = getattr(function, "__module__", None) or ""
     written = home.startswith(("wengert.composed", "wengert.nn.functional"))
-    return (
-        written
-        or home in ("wengert", "wengert._einsum")
-        or (
-            function.__name__
-            in ("cat", "stack", "where", "broadcast_shapes", "result_type", "is_tensor", "op_kinds")
-        )
-    )
+    return written or home in ("wengert", "wengert._einsum") or function.__name__ in OF_TENSORS
 
 
 def modules() -> Iterator[ModuleType]:
@@ -205,12 +222,13 @@ def hides_its_base(value: type) -> bool:
 def entry(full: str, first: dict[int, str]) -> str:
     """The directive that documents one name, or points to where the same object is documented."""
     value = resolve(full)
-    if not callable(value):
+    if not callable(value) or isinstance(value, wg.dtype):
         hidden = "   :no-index:\n" if shadows(full) else ""
         return f".. py:data:: {full}\n{hidden}\n   {constant(full, value)}\n"
     known = first.setdefault(id(value), full)
     if known != full:
-        return f".. py:{'class' if inspect.isclass(value) else 'function'}:: {full}\n\n   The same as `{known}`.\n"
+        role = "class" if inspect.isclass(value) else "function"
+        return f".. py:{role}:: {full}\n\n   The same as `{known}`.\n"
     if not inspect.isclass(value):
         return f".. autofunction:: {full}\n"
     if issubclass(value, BaseException):
@@ -232,7 +250,7 @@ def table(names: list[str]) -> list[str]:
     lines = [".. list-table::", "   :class: summary", "   :widths: 30 70", ""]
     for name in names:
         value = resolve(name)
-        if callable(value):
+        if callable(value) and not isinstance(value, wg.dtype):
             lines += [f"   * - :py:obj:`~{name}`", f"     - {first_sentence(value)}"]
     return [*lines, ""]
 

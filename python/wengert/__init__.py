@@ -1,8 +1,8 @@
 """wengert: a tensor library built for differentiation.
 
-PyTorch's eager tape and JAX's composable transforms in one object, a Rust core behind this package, GPUs through
-WGSL. The names are PyTorch's; the transforms' are JAX's; `axis` and `keepdims` are accepted beside `dim` and
-`keepdim`.
+PyTorch's eager tape and JAX's composable transforms in one object, a Rust core behind this package, GPUs
+through WGSL. The names are PyTorch's; the transforms' are JAX's; `axis` and `keepdims` are accepted beside
+`dim` and `keepdim`.
 
 Example:
     >>> import wengert as wg
@@ -27,6 +27,7 @@ from wengert._core import (
     LinAlgError,
     ShapeError,
     Tensor,
+    UntypedStorage,
     __version__,
     as_tensor,
     bfloat16,
@@ -49,6 +50,8 @@ from wengert._core import (
     full,
     full_like,
     get_autocast_dtype,
+    get_default_device,
+    get_default_dtype,
     get_num_threads,
     get_rng_state,
     int8,
@@ -65,6 +68,8 @@ from wengert._core import (
     randn_like,
     randperm,
     result_type,
+    set_default_device,
+    set_default_dtype,
     set_num_threads,
     set_rng_state,
     tensor,
@@ -90,7 +95,6 @@ from wengert.autograd.modes import (
     set_grad_enabled,
 )
 from wengert.custom import custom_jvp, custom_vjp
-from wengert.serialization import load, save
 from wengert.transforms import (
     all_gather,
     axis_index,
@@ -127,6 +131,7 @@ __all__: list[str] = [
     "LinAlgError",
     "ShapeError",
     "Tensor",
+    "UntypedStorage",
     "__version__",
     "all_gather",
     "as_tensor",
@@ -160,6 +165,8 @@ __all__: list[str] = [
     "full",
     "full_like",
     "get_autocast_dtype",
+    "get_default_device",
+    "get_default_dtype",
     "get_num_threads",
     "get_rng_state",
     "gpu",
@@ -206,6 +213,8 @@ __all__: list[str] = [
     "randperm",
     "result_type",
     "save",
+    "set_default_device",
+    "set_default_dtype",
     "set_grad_enabled",
     "set_num_threads",
     "set_rng_state",
@@ -231,25 +240,45 @@ _LAZY = {
     **{
         name: name
         for name in """
-            amp backends counting cuda debugging distributions fft func graph jit nn numpy optim plot serialization
-            special testing utils
+            __config__ amp backends control counting cuda debugging distributions fft func graph hub jit
+            library masked multiprocessing nn numpy onnx optim plot profiler random safetensors scipy
+            serialization signal special
+            testing utils version
         """.split()
     },
     "accelerator": "cuda.accelerator",
+    "config": "numpy._config",
     "mps": "cuda.others",
+    "tree_util": "tree",
     "xpu": "cuda.others",
 }
 
-# What PyTorch calls otherwise, or has and this library has not.
+_NOT_QUANTISED = "there are no quantised tensors; wengert.float16 and wengert.autocast save memory"
+
+# What PyTorch and JAX call otherwise, or have and this library has not.
 _ELSEWHERE = {
+    "ao": _NOT_QUANTISED,
+    "chalf": "there are no complex numbers of halves; use wengert.cfloat",
+    "complex32": "there are no complex numbers of halves; use wengert.cfloat",
     "device_count": "GPUs are counted by wengert.gpu.device_count()",
-    "get_default_dtype": "floats are float32 unless dtype= says otherwise",
-    "set_default_device": "pass device= to what makes tensors",
-    "set_default_dtype": "floats are float32 unless dtype= says otherwise",
-    "hub": "nothing is downloaded; load files by wengert.load",
-    "onnx": "models are not exported",
-    "random": "its functions are wengert.manual_seed, get_rng_state, set_rng_state and wengert.Generator",
-    "set_printoptions": "tensors print as they are; convert with .numpy() for other formats",
+    "distributed": "a program runs in one process on one device; wengert.multiprocessing starts others",
+    "export": "programs are not written to files; wengert.save(model.state_dict(), path) writes the weights",
+    "functional": "its functions are those of wengert, and of wengert.nn.functional for layers",
+    "fx": "there are no graphs of programs to rewrite; wengert.graph shows what ran, wengert.jit repeats it",
+    "jnp": "it is wengert.numpy",
+    "lax": "its operations are functions of wengert and wengert.numpy, its loops those of wengert.control",
+    "lobpcg": "wengert.linalg.eigh finds all eigenvalues of a dense matrix; take the first or last of them",
+    "matrix_rank": "it is wengert.linalg.matrix_rank, with hermitian= for symmetric=",
+    "pmap": "a program runs on one device; wengert.vmap runs a function for many inputs there",
+    "quantization": _NOT_QUANTISED,
+    "quantize_per_tensor": _NOT_QUANTISED,
+    **dict.fromkeys(
+        """
+        sparse sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo sparse_coo_tensor
+        sparse_csc_tensor sparse_csr sparse_csr_tensor
+        """.split(),
+        "there are no sparse tensors; tensors are dense, and wengert.Tensor.index_add adds rows by index",
+    ),
 }
 
 # What a module has beside its names.
@@ -263,30 +292,49 @@ _LAZY_NAMES = {
     "FlopCounter": "counting",
     "checkpoint": "utils.checkpoint",
     "compile": "jit",
+    "eval_shape": "jit",
+    "make_graph": "jit",
+    "default_generator": "random",
     "flops": "counting",
+    "load": "serialization",
+    "range": "composed.making",
+    "save": "serialization",
     **dict.fromkeys(
         """
-        are_deterministic_algorithms_enabled get_float32_matmul_precision set_float32_matmul_precision
-        use_deterministic_algorithms
+        are_deterministic_algorithms_enabled get_float32_matmul_precision printoptions set_default_tensor_type
+        set_float32_matmul_precision set_printoptions use_deterministic_algorithms
         """.split(),
         "_switches",
     ),
     **dict.fromkeys(
         """
-        alpha_dropout avg_pool1d bilinear cdist celu celu_ channel_shuffle conv1d conv2d conv3d conv_tbc
-        conv_transpose1d conv_transpose2d conv_transpose3d cosine_similarity dropout feature_alpha_dropout group_norm
-        hardshrink layer_norm max_pool1d max_pool2d max_pool3d pairwise_distance pdist pixel_shuffle pixel_unshuffle
-        rms_norm rrelu rrelu_ selu selu_ threshold threshold_
+        adaptive_avg_pool1d adaptive_max_pool1d alpha_dropout avg_pool1d bilinear cdist celu celu_
+        channel_shuffle conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d
+        cosine_similarity feature_alpha_dropout group_norm hardshrink max_pool1d max_pool2d max_pool3d
+        pairwise_distance pdist pixel_shuffle pixel_unshuffle rms_norm rrelu rrelu_ selu selu_ threshold
+        threshold_
         """.split(),
         "nn.functional",
     ),
+    **dict.fromkeys(
+        """
+        batch_norm binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss dropout embedding
+        feature_dropout hinge_embedding_loss instance_norm kl_div layer_norm margin_ranking_loss
+        max_pool1d_with_indices poisson_nll_loss triplet_margin_loss
+        """.split(),
+        "nn.functional.top_level",
+    ),
+    **dict.fromkeys("associative_scan cond fori_loop map scan switch while_loop".split(), "control"),
+    **dict.fromkeys(["lu_unpack", "pca_lowrank", "svd_lowrank"], "linalg._packed"),
 }
 
 
 if TYPE_CHECKING:
     from wengert import (
+        __config__ as __config__,
         amp as amp,
         backends as backends,
+        control as control,
         counting as counting,
         cuda as cuda,
         debugging as debugging,
@@ -294,27 +342,59 @@ if TYPE_CHECKING:
         fft as fft,
         func as func,
         graph as graph,
+        hub as hub,
         jit as jit,
+        library as library,
+        masked as masked,
+        multiprocessing as multiprocessing,
         nn as nn,
         numpy as numpy,
+        onnx as onnx,
         optim as optim,
         plot as plot,
+        profiler as profiler,
+        random as random,
+        safetensors as safetensors,
+        scipy as scipy,
         serialization as serialization,
+        signal as signal,
         special as special,
         testing as testing,
+        tree as tree_util,
         utils as utils,
+        version as version,
     )
     from wengert._switches import (
         are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled,
         get_float32_matmul_precision as get_float32_matmul_precision,
+        printoptions as printoptions,
+        set_default_tensor_type as set_default_tensor_type,
         set_float32_matmul_precision as set_float32_matmul_precision,
+        set_printoptions as set_printoptions,
         use_deterministic_algorithms as use_deterministic_algorithms,
+    )
+    from wengert.composed.making import range as range
+    from wengert.control import (
+        associative_scan as associative_scan,
+        cond as cond,
+        fori_loop as fori_loop,
+        map as map,
+        scan as scan,
+        switch as switch,
+        while_loop as while_loop,
     )
     from wengert.counting import FlopCounter as FlopCounter, flops as flops
     from wengert.cuda import accelerator as accelerator, others as mps, others as xpu
     from wengert.debugging import debug as debug, trace_backward as trace_backward, why as why
-    from wengert.jit import compile as compile
+    from wengert.jit import compile as compile, eval_shape as eval_shape, make_graph as make_graph
+    from wengert.linalg._packed import (
+        lu_unpack as lu_unpack,
+        pca_lowrank as pca_lowrank,
+        svd_lowrank as svd_lowrank,
+    )
     from wengert.nn.functional import (
+        adaptive_avg_pool1d as adaptive_avg_pool1d,
+        adaptive_max_pool1d as adaptive_max_pool1d,
         alpha_dropout as alpha_dropout,
         avg_pool1d as avg_pool1d,
         bilinear as bilinear,
@@ -333,7 +413,6 @@ if TYPE_CHECKING:
         feature_alpha_dropout as feature_alpha_dropout,
         group_norm as group_norm,
         hardshrink as hardshrink,
-        layer_norm as layer_norm,
         max_pool1d as max_pool1d,
         max_pool2d as max_pool2d,
         max_pool3d as max_pool3d,
@@ -349,7 +428,26 @@ if TYPE_CHECKING:
         threshold as threshold,
         threshold_ as threshold_,
     )
-    from wengert.nn.functional.dropout import dropout as dropout
+    from wengert.nn.functional.top_level import (
+        batch_norm as batch_norm,
+        binary_cross_entropy_with_logits as binary_cross_entropy_with_logits,
+        cosine_embedding_loss as cosine_embedding_loss,
+        ctc_loss as ctc_loss,
+        dropout as dropout,
+        embedding as embedding,
+        feature_dropout as feature_dropout,
+        hinge_embedding_loss as hinge_embedding_loss,
+        instance_norm as instance_norm,
+        kl_div as kl_div,
+        layer_norm as layer_norm,
+        margin_ranking_loss as margin_ranking_loss,
+        max_pool1d_with_indices as max_pool1d_with_indices,
+        poisson_nll_loss as poisson_nll_loss,
+        triplet_margin_loss as triplet_margin_loss,
+    )
+    from wengert.numpy import _config as config
+    from wengert.random import default_generator as default_generator
+    from wengert.serialization import load as load, save as save
     from wengert.utils.checkpoint import checkpoint as checkpoint
 else:
 

@@ -21,6 +21,7 @@ __all__ = [
     "one_of",
     "operand",
     "operands",
+    "refusing",
 ]
 
 P = ParamSpec("P")
@@ -56,20 +57,21 @@ def operand(function: str, x: Any, beside: Tensor | None = None) -> Tensor:
     to the tensor `beside`.
 
     Raises:
-        TypeError: names the function and what was given, for what is no tensor, number, list of numbers or array.
+        TypeError: names the function and what was given, for what is no tensor, number, list of numbers or
+            array.
     """
     if isinstance(x, Tensor):
         return x
     if beside is not None and type(x) in (bool, int, float, complex):
         return number_beside(x, beside)
     try:
-        return _core.as_tensor(x) if beside is None else _beside_tensor(x, beside)
+        return _core.as_tensor(x, device="cpu") if beside is None else _beside_tensor(x, beside)
     except TypeError:
         raise TypeError(f"{function}: tensors, arrays or numbers expected, got {type(x).__name__}") from None
 
 
 # The dtypes of Python's floats and complex numbers.
-_NARROW = (_core.float32, _core.complex64)
+_NARROW = (_core.float16, _core.bfloat16, _core.float32, _core.complex64)
 _DOUBLE = (_core.float64, _core.complex128)
 
 
@@ -78,16 +80,16 @@ def _beside_tensor(x: Any, beside: Tensor) -> Tensor:
     is_list = isinstance(x, (list, tuple))
     if is_list and beside.dtype == _core.uint64:
         with contextlib.suppress(ValueError, TypeError):
-            return _core.tensor(x, dtype=_core.uint64)
-    given = _core.as_tensor(x)
+            return _core.tensor(x, dtype=_core.uint64, device="cpu")
+    given = _core.as_tensor(x, device="cpu")
     if is_list and given.dtype in _NARROW and beside.dtype in _DOUBLE:
-        return _core.tensor(x, dtype=_with(given, beside.dtype))
+        return _core.tensor(x, dtype=_with(given, beside.dtype), device="cpu")
     return given
 
 
 def _with(x: Tensor, double: Any) -> Any:
     """The dtype of `x` beside a tensor of double precision with axes."""
-    return _core.result_type(x, _core.empty((1,), dtype=double))
+    return _core.result_type(x, _core.empty((1,), dtype=double, device="cpu"))
 
 
 def number_beside(number: complex, x: Tensor) -> Tensor:
@@ -165,7 +167,7 @@ def operands(function: str, tensors: Any) -> list[Tensor]:
     if double is None:
         return parts
     return [
-        _core.as_tensor(x, dtype=_with(part, double))
+        _core.as_tensor(x, dtype=_with(part, double), device="cpu")
         if part.dtype in _NARROW and isinstance(x, (float, complex, list, tuple))
         else part
         for x, part in zip(given, parts, strict=True)
@@ -180,10 +182,11 @@ def no_tensor(function: str, name: str, value: Any) -> TypeError:
 
 
 def of_tensors(function: Callable[P, R]) -> Callable[P, R]:
-    """A function whose arguments annotated as tensors must be tensors, and those annotated as numbers numbers.
+    """A function whose arguments annotated as tensors must be tensors, and those annotated as numbers
+    numbers.
 
-    Nothing is looked at unless the call fails: then an argument of another type is named as the reason. The wrapper
-    costs 0.1 us, so functions of one short call check for themselves.
+    Nothing is looked at unless the call fails: then an argument of another type is named as the reason. The
+    wrapper costs 0.1 us, so functions of one short call check for themselves.
     """
 
     @functools.wraps(function)
@@ -212,3 +215,42 @@ def _blame(function: Callable[..., Any], error: Exception, args: Any, kwargs: di
                 f"{function.__name__}: {name} must be a number, got {type(value).__name__}"
             ) from None
     raise error
+
+
+def refusing(
+    module: str, reason: str
+) -> Callable[[str], Callable[[Callable[P, None]], Callable[P, NoReturn]]]:
+    """The decorators of functions that programs import and this library has not: their calls raise, and say
+    why.
+
+    Args:
+        module: where they are.
+        reason: what there is not, and behind a semicolon what to do instead.
+
+    Returns:
+        A function of the arguments of an example, which is added to what the function says of itself.
+    """
+
+    def of(example: str) -> Callable[[Callable[P, None]], Callable[P, NoReturn]]:
+        def decorated(function: Callable[P, None]) -> Callable[P, NoReturn]:
+            name = f"{module}.{function.__qualname__.removesuffix('.__init__')}"
+            function.__annotations__["return"] = NoReturn
+
+            @functools.wraps(function)
+            def refused(*args: P.args, **kwargs: P.kwargs) -> NoReturn:
+                raise NotImplementedError(f"{name}: {reason}")
+
+            refused.__doc__ = f"""{inspect.cleandoc(function.__doc__ or "")}
+
+Example:
+    >>> try:
+    ...     wg.{name}({example})
+    ... except NotImplementedError as error:
+    ...     print(str(error).split(";")[0])
+    {name}: {reason.split(";")[0]}
+"""
+            return refused
+
+        return decorated
+
+    return of

@@ -15,7 +15,8 @@ __all__ = ["called", "warn"]
 # Modules of functions that are made of several operations, and what stands between these and their callers. A
 # frame of any other code, also of transforms, modules and optimisers, is a caller.
 _FAMILIES = tuple(
-    f"wengert.{part}" for part in "_ composed. fft. linalg. nn.functional. numpy. special".split()
+    f"wengert.{part}"
+    for part in "_ composed. fft. linalg. masked. nn.functional. numpy. scipy. special".split()
 )
 
 
@@ -42,7 +43,8 @@ def _module(frame: FrameType) -> str:
 def _is_public(name: str) -> bool:
     if name.startswith("_"):
         return False
-    packages = (sys.modules.get(f"wengert{part}") for part in ("", ".nn.functional", ".linalg", ".fft"))
+    homes = ("", ".nn.functional", ".linalg", ".fft", ".numpy", ".scipy.special")
+    packages = (sys.modules.get(f"wengert{home}") for home in homes)
     return any(hasattr(place, name) for place in (_core.Tensor, *packages))
 
 

@@ -259,28 +259,12 @@ class Tensor:
         """Returns the exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) - 1)`."""
     def _elu(self, /, alpha: builtins.float, scale: Any) -> Tensor:
         """Returns the exponential linear unit: `x` above 0, else `alpha (exp(x) - 1)`, both times `scale`."""
-    def _filling(self, /, name: builtins.str, value: _Operand) -> Tensor:
-        """`value` as `masked_fill` and `index_fill` write it: without axes, in the dtype of this tensor."""
     def _hardshrink(self, /, lambd: builtins.float) -> Tensor:
         """Returns `x` where `|x| > lambd`, else 0."""
     def _in_place(self, /, name: builtins.str, *args: Any, **kwargs: Any) -> Tensor:
         """Replaces the elements by the result of method `name`; `x.exp_()` is `x._in_place("exp")`."""
     def _leaky_relu(self, /, negative_slope: Any) -> Tensor:
         """Returns the leaky rectified linear unit: `x` above 0, else `negative_slope x`."""
-    def _logit(self, /, low: builtins.float, high: builtins.float) -> Tensor:
-        """Returns `log(x / (1 - x))` of `x` limited to `[low, high]`."""
-    def _norm(self, /, p: builtins.float | None = None, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
-        """Returns the vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0 for a count. Its gradient at 0 is 0."""
-    def _put_slices(self, /, name: builtins.str, dim: _Dims, index: _Operand, source: Tensor) -> Tensor:
-        """This tensor with `source`, broadcast, in the slices along `dim` that a vector of indices names."""
-    def _put_slices_(self, /, name: builtins.str, dim: _Dims, index: _Operand, source: Tensor) -> Tensor:
-        """The same in place."""
-    def _scatter(self, /, dim: _Dims, index: _Operand, src: Tensor) -> Tensor:
-        """This tensor with the elements of `src`, nowhere shorter than `index`, at `index` along `dim`."""
-    def _scatter_(self, /, name: builtins.str, dim: _Dims, index: _Operand, src: Tensor) -> Tensor:
-        """The same in place."""
-    def _scatter_extreme(self, /, dim: _Dims, index: _Operand, source: Tensor, largest: builtins.bool) -> Tensor: ...
-    def _scatter_last(self, /, dim: _Dims, length: builtins.int) -> Tensor: ...
     def _search_sorted(self, /, values: Tensor, right: Any) -> Tensor: ...
     def _softshrink(self, /, lambd: builtins.float) -> Tensor:
         """Moves `x` towards 0 by `lambd`, and 0 within it."""
@@ -289,10 +273,6 @@ class Tensor:
     @property
     def _version(self) -> builtins.int:
         """How many in-place writes the memory has seen."""
-    def _write(self, /, name: builtins.str, key: Any, value: _Operand, add: Any) -> Tensor:
-        """Writes `value` to what `key` selects, or adds it there; the method `name` does so in place."""
-    def _written(self, /, key: Any, value: _Operand, add: Any) -> Tensor:
-        """This tensor with `value` written to what `key` selects, or added there."""
     def abs(self, /) -> Tensor:
         """Returns the absolute value; its derivative at 0 is 0."""
     def abs_(self, /) -> Tensor:
@@ -313,31 +293,31 @@ class Tensor:
         """Adds: `x + y`. With `alpha`, `x + alpha * y`."""
     def add_(self, /, other: _Operand, *, alpha: builtins.float | None = None) -> Tensor:
         """Adds `alpha * other` in place."""
-    def addbmm(self, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addbmm(self, /, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Returns `beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
     def addbmm_(self, /, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `addbmm` in place."""
-    def addcdiv(self, tensor1: TensorLike, tensor2: Operand, *, value: builtins.float = 1) -> Tensor:
+    def addcdiv(self, /, tensor1: TensorLike, tensor2: TensorLike, *, value: builtins.float = 1) -> Tensor:
         """Returns `input + value * tensor1 / tensor2`; all broadcast."""
     def addcdiv_(self, /, tensor1: Tensor, tensor2: Tensor, *, value: _Operand = 1.0) -> Tensor:
         """Adds `value * tensor1 / tensor2` in place."""
-    def addcmul(self, tensor1: TensorLike, tensor2: Operand, *, value: builtins.float = 1) -> Tensor:
+    def addcmul(self, /, tensor1: TensorLike, tensor2: TensorLike, *, value: builtins.float = 1) -> Tensor:
         """Returns `input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
     def addcmul_(self, /, tensor1: Tensor, tensor2: Tensor, *, value: _Operand = 1.0) -> Tensor:
         """Adds `value * tensor1 * tensor2` in place."""
-    def addmm(self, mat1: TensorLike, mat2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmm(self, /, mat1: TensorLike, mat2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Returns `beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
     def addmm_(self, /, mat1: Tensor, mat2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `addmm` in place."""
-    def addmv(self, mat: TensorLike, vec: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addmv(self, /, mat: TensorLike, vec: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Returns `beta * input + alpha * (mat @ vec)`."""
     def addmv_(self, /, mat: Tensor, vec: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `addmv` in place."""
-    def addr(self, vec1: TensorLike, vec2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def addr(self, /, vec1: TensorLike, vec2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Returns `beta * input + alpha * outer(vec1, vec2)`."""
     def addr_(self, /, vec1: Tensor, vec2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `addr` in place."""
-    def adjoint(self) -> Tensor:
+    def adjoint(self, /) -> Tensor:
         """Returns the conjugate transposes of the matrices in the last two axes."""
     def all(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Tells whether all elements are true, over `dim` (all axes by default, none for an empty sequence)."""
@@ -347,12 +327,14 @@ class Tensor:
         """Returns the maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
     def amin(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
-    def aminmax(self, *, dim: Sizes | None = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+    def aminmax(self, /, *, dim: _Dims = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
         """Returns the smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
     def angle(self, /) -> Tensor:
         """Returns the angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
     def any(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Tells whether any element is true, over `dim` (all axes by default, none for an empty sequence)."""
+    def apply_(self, /, callable: Callable[..., Any]) -> Tensor:
+        """Replaces every element by what a function of Python's numbers makes of it, in place: slow, on the CPU only."""
     def arccos(self, /) -> Tensor:
         """Returns the arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
     def arccos_(self, /) -> Tensor:
@@ -387,10 +369,12 @@ class Tensor:
         """Returns the index of the first minimum along `dim`, or in the flattened tensor."""
     def argsort(self, /, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None) -> Tensor:
         """Returns the indices that sort `dim`. Equal elements keep their order, `stable` or not; NaN is the largest."""
-    def argwhere(self) -> Tensor:
+    def argwhere(self, /) -> Tensor:
         """Returns the indices of the elements that are not zero, as rows."""
     def as_strided(self, /, size: _Sizes, stride: _Sizes, storage_offset: builtins.int = 0) -> Tensor:
         """Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in row-major order. A view where this one is contiguous and lengths and strides rule out that elements meet, else a copy. Raises IndexError where an element lies outside."""
+    def as_subclass(self, /, cls) -> Tensor:
+        """Returns the tensor itself for the class `Tensor`."""
     def asin(self, /) -> Tensor:
         """Returns the arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
     def asin_(self, /) -> Tensor:
@@ -399,6 +383,11 @@ class Tensor:
         """Returns the inverse hyperbolic sine."""
     def asinh_(self, /) -> Tensor:
         """Computes `asinh` in place."""
+    def astype(self, /, dtype: _DTypeLike, *, copy: builtins.bool = True) -> Tensor:
+        """Returns this tensor converted to `dtype`, NumPy's name of `to(dtype)`; a copy, but with `copy=False` itself where nothing changes."""
+    @property
+    def at(self) -> Any:
+        """Changed copies, as in JAX: `x.at[i].set(v)`, `add`, `multiply`, `min`, `max`, ...; `x` stays as it is."""
     def atan(self, /) -> Tensor:
         """Returns the arc tangent, from `-pi/2` to `pi/2`."""
     def atan2(self, /, other: _Operand) -> Tensor:
@@ -413,7 +402,7 @@ class Tensor:
         """Computes `atanh` in place."""
     def backward(self, /, gradient: Tensor | None = None, retain_graph: builtins.bool | None = None, create_graph: builtins.bool = False, inputs: Tensor | Sequence[Tensor] | None = None) -> None:
         """Back-propagates from this tensor and adds the gradients of all leaves (or `inputs`) to `.grad`."""
-    def baddbmm(self, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
+    def baddbmm(self, /, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Returns `beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
     def baddbmm_(self, /, batch1: Tensor, batch2: Tensor, *, beta: builtins.float = 1, alpha: builtins.float = 1) -> Tensor:
         """Computes `baddbmm` in place."""
@@ -421,6 +410,22 @@ class Tensor:
         """Draws 1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
     def bernoulli_(self, /, p: _Operand = 0.5, *, generator: Generator | None = None) -> Tensor:
         """Fills with ones and zeros, ones with probability `p`, a number or a tensor that broadcasts, in place. Raises ValueError where a probability is outside of 0 to 1."""
+    def bessel_j0(self, /) -> Tensor:
+        """Returns the Bessel function of the first kind, of order 0."""
+    def bessel_j0_(self, /) -> Tensor:
+        """Computes `bessel_j0` in place."""
+    def bessel_j1(self, /) -> Tensor:
+        """Returns the Bessel function of the first kind, of order 1."""
+    def bessel_j1_(self, /) -> Tensor:
+        """Computes `bessel_j1` in place."""
+    def bessel_y0(self, /) -> Tensor:
+        """Returns the Bessel function of the second kind, of order 0: minus infinity at 0, NaN below."""
+    def bessel_y0_(self, /) -> Tensor:
+        """Computes `bessel_y0` in place."""
+    def bessel_y1(self, /) -> Tensor:
+        """Returns the Bessel function of the second kind, of order 1: minus infinity at 0, NaN below."""
+    def bessel_y1_(self, /) -> Tensor:
+        """Computes `bessel_y1` in place."""
     def bfloat16(self, /) -> Tensor:
         """Returns this tensor as bfloat16."""
     def bincount(self, weights: TensorLike | None = None, minlength: builtins.int = 0) -> Tensor:
@@ -453,6 +458,8 @@ class Tensor:
         """Returns the bits that exactly one integer has; of bools, whether exactly one is true."""
     def bitwise_xor_(self, /, other: _Operand) -> Tensor:
         """Computes `bitwise_xor` in place."""
+    def block_until_ready(self, /) -> Tensor:
+        """Returns this tensor, whose numbers are there when a program reads them: in JAX, where to wait."""
     def bmm(self, /, mat2: Tensor) -> Tensor:
         """Returns the products of two batches of matrices."""
     def bool(self, /) -> Tensor:
@@ -463,10 +470,16 @@ class Tensor:
         """Returns this tensor as uint8."""
     def cauchy_(self, /, median: builtins.float = 0.0, sigma: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fills with numbers of the Cauchy distribution around `median`, half of them within `sigma`, in place."""
+    def cdouble(self, /) -> Tensor:
+        """Returns this tensor as complex128."""
     def ceil(self, /) -> Tensor:
         """Returns the smallest integer not below `x`."""
     def ceil_(self, /) -> Tensor:
         """Computes `ceil` in place."""
+    def cfloat(self, /) -> Tensor:
+        """Returns this tensor as complex64."""
+    def chalf(self, /) -> Tensor:
+        """Raises TypeError: there are no complex numbers of halves; `cfloat()` converts to complex64."""
     def char(self, /) -> Tensor:
         """Returns this tensor as int8."""
     def cholesky(self, upper: builtins.bool = False) -> Tensor:
@@ -499,6 +512,8 @@ class Tensor:
         """Returns the complex conjugate, in memory of its own; of a real tensor the tensor itself."""
     def contiguous(self, /, memory_format: Any = None) -> Tensor:
         """Returns a copy in row-major order, or this tensor if it lies so already. `memory_format` changes nothing."""
+    def copy(self, /) -> Tensor:
+        """Returns a copy, through which gradients flow: NumPy's name of `clone`."""
     def copy_(self, /, src: Tensor, non_blocking: builtins.bool = False) -> Tensor:
         """Sets the elements to those of `src`, on any device, broadcast and converted, in place."""
     def copysign(self, /, other: _Operand) -> Tensor:
@@ -521,7 +536,7 @@ class Tensor:
         """Returns the covariance matrix of variables in rows, observed in columns. Integers become float32."""
     def cpu(self, /) -> Tensor:
         """Returns this tensor on the CPU."""
-    def cross(self, other: TensorLike, dim: builtins.int | None = None) -> Tensor:
+    def cross(self, /, other: TensorLike, dim: builtins.int | None = None) -> Tensor:
         """Returns the cross product of vectors of length 3 along `dim`, by default the first axis of that length; the other axes broadcast."""
     def cuda(self, /, device: _DeviceLike | None = None, non_blocking: builtins.bool = False, memory_format: Any = None) -> Tensor:
         """Returns this tensor on the GPU of number `device`, where `WENGERT_CUDA=gpu` calls GPUs so. Raises ValueError elsewhere."""
@@ -544,7 +559,7 @@ class Tensor:
     def data(self, value: Tensor) -> None: ...
     def data_ptr(self, /) -> builtins.int:
         """Returns the address of the first element. For memory that the host cannot address it is a number for comparison: equal where two tensors begin at the same element."""
-    def deg2rad(self) -> Tensor:
+    def deg2rad(self, /) -> Tensor:
         """Converts degrees to radians."""
     def deg2rad_(self, /) -> Tensor:
         """Computes `deg2rad` in place."""
@@ -559,13 +574,13 @@ class Tensor:
         """Where the tensor lies."""
     def diag(self, /, diagonal: builtins.int = 0) -> Tensor:
         """Makes a diagonal matrix of a vector, or takes the diagonal of a matrix. A copy; `diagonal()` gives the view."""
-    def diag_embed(self, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
+    def diag_embed(self, /, offset: builtins.int = 0, dim1: builtins.int = -2, dim2: builtins.int = -1) -> Tensor:
         """Returns matrices over two new axes whose diagonal is the last axis of `input`, zero elsewhere."""
-    def diagflat(self, offset: builtins.int = 0) -> Tensor:
+    def diagflat(self, /, offset: builtins.int = 0) -> Tensor:
         """Makes a matrix with all elements of `input`, in their order, on a diagonal, zero elsewhere."""
     def diagonal(self, /, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Returns a view of the diagonal of axes `dim1` and `dim2`, the first two by default, as the last axis."""
-    def diagonal_scatter(self, src: TensorLike, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
+    def diagonal_scatter(self, /, src: TensorLike, offset: builtins.int = 0, dim1: builtins.int = 0, dim2: builtins.int = 1) -> Tensor:
         """Returns `input` with a diagonal replaced by `src`, of the shape of `input.diagonal(offset, dim1, dim2)`."""
     def diff(self, /, n: builtins.int = 1, dim: _Dims = -1, prepend: _Operand | None = None, append: _Operand | None = None, *, axis: _Dims = None) -> Tensor:
         """Returns the differences of neighbours along `dim`, `x[1:] - x[:-1]`, `n` times, with `prepend` before the first and `append` behind the last: numbers, or tensors of this shape but for `dim`."""
@@ -575,7 +590,7 @@ class Tensor:
         """Computes `digamma` in place."""
     def dim(self, /) -> builtins.int:
         """Returns the number of axes."""
-    def dist(self, other: TensorLike, p: builtins.float = 2.0) -> Tensor:
+    def dist(self, /, other: TensorLike, p: builtins.float = 2.0) -> Tensor:
         """Returns the `p`-norm of the difference of all elements; the two broadcast."""
     def div(self, /, other: _Operand, *, rounding_mode: Any = None) -> Tensor:
         """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
@@ -589,7 +604,7 @@ class Tensor:
         """Returns the inner product of two vectors."""
     def double(self, /) -> Tensor:
         """Returns this tensor as float64."""
-    def dsplit(self, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
+    def dsplit(self, /, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
         """Splits along the third axis; see `tensor_split`."""
     @property
     def dtype(self) -> _dtype:
@@ -614,6 +629,10 @@ class Tensor:
         """Returns `1 - erf(x)`, accurate where that is small."""
     def erfc_(self, /) -> Tensor:
         """Computes `erfc` in place."""
+    def erfcx(self, /) -> Tensor:
+        """Returns `exp(x^2) erfc(x)`, the scaled complement of the error function; infinite far below 0."""
+    def erfcx_(self, /) -> Tensor:
+        """Computes `erfcx` in place."""
     def erfinv(self, /) -> Tensor:
         """Returns the inverse of the error function; NaN outside of `[-1, 1]`."""
     def erfinv_(self, /) -> Tensor:
@@ -636,9 +655,11 @@ class Tensor:
         """Computes `expm1` in place."""
     def exponential_(self, /, lambd: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fills with exponential numbers of rate `lambd`, whose mean is `1 / lambd`, in place."""
+    def fill(self, value: Tensor | builtins.complex) -> Tensor:
+        """Returns a tensor of the shape and dtype of `input` with one value everywhere."""
     def fill_(self, /, value: _Operand) -> Tensor:
         """Sets every element to `value`, in place."""
-    def fill_diagonal_(self, fill_value: Operand, wrap: builtins.bool = False) -> Tensor:
+    def fill_diagonal_(self, /, fill_value: _Operand, wrap: builtins.bool = False) -> Tensor:
         """Sets the main diagonal, where all indices are equal, to a number, in place."""
     def fix(self, /) -> Tensor:
         """Rounds towards 0."""
@@ -648,13 +669,13 @@ class Tensor:
         """Merges the axes `start_dim` to `end_dim` into one."""
     def flip(self, /, *dims: _Sizes) -> Tensor:
         """Reverses the order of the elements along `dims`. A copy."""
-    def fliplr(self) -> Tensor:
+    def fliplr(self, /) -> Tensor:
         """Reverses the second axis."""
-    def flipud(self) -> Tensor:
+    def flipud(self, /) -> Tensor:
         """Reverses the first axis."""
     def float(self, /) -> Tensor:
         """Returns this tensor as float32."""
-    def float_power(self, exponent: TensorLike) -> Tensor:
+    def float_power(self, /, exponent: TensorLike) -> Tensor:
         """Returns `input ** exponent`, computed in float64, or in complex128 where one of the two is complex."""
     def float_power_(self, /, exponent: _Operand) -> Tensor:
         """Computes `float_power` in place."""
@@ -682,6 +703,8 @@ class Tensor:
         """Returns the fractional part, with the sign of `x`."""
     def frac_(self, /) -> Tensor:
         """Computes `frac` in place."""
+    def frexp(self) -> tuple[Tensor, Tensor]:
+        """Splits numbers into a mantissa of magnitude from 1/2 to 1 and a power of 2: `x = mantissa * 2 ** exponent`."""
     def gather(self, /, dim: _Dims, index: _Operand) -> Tensor:
         """Returns one element per index along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim=0`."""
     def gcd(self, /, other: _Operand) -> Tensor:
@@ -706,9 +729,11 @@ class Tensor:
         """Computes `gelu_tanh` in place."""
     def geometric_(self, /, p: builtins.float, *, generator: Generator | None = None) -> Tensor:
         """Fills with the number of trials up to the first success, each of probability `p`, in place."""
+    def geqrf(self) -> builtins.tuple[Tensor, Tensor]:
+        """Returns the QR factorisation of matrices `(..., m, n)` as `R` and the reflections whose product is `Q`."""
     def ger(self, /, vec2: Tensor) -> Tensor:
         """Returns the outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
-    def get_device(self) -> builtins.int:
+    def get_device(self, /) -> builtins.int:
         """Returns the number of the GPU that holds the elements; -1 on the CPU."""
     def gpu(self, /, index: _Operand | None = None) -> Tensor:
         """Returns this tensor on a GPU."""
@@ -748,7 +773,9 @@ class Tensor:
         """Computes `heaviside` in place."""
     def histc(self, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0) -> Tensor:
         """Counts how many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
-    def hsplit(self, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
+    def histogram(self, bins: Any = 100, *, range: builtins.tuple[builtins.float, builtins.float] | None = None, weight: TensorLike | None = None, density: builtins.bool = False) -> Tensor:
+        """Counts (or sums of `weight`) of elements between edges, the last of which belongs to the last bin."""
+    def hsplit(self, /, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
         """Splits along the second axis, vectors along their only one; see `tensor_split`."""
     def hypot(self, /, other: _Operand) -> Tensor:
         """Returns the length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
@@ -770,6 +797,14 @@ class Tensor:
         """Returns `exp(-|x|) i1(x)`."""
     def i1e_(self, /) -> Tensor:
         """Computes `i1e` in place."""
+    def igamma(self, other: TensorLike) -> Tensor:
+        """Returns the regularised lower incomplete gamma function `P(a, x)` of `a = input` and `x = other`: the distribution function at `x` of a gamma variate of shape `a` and rate 1."""
+    def igamma_(self, /, other: _Operand) -> Tensor:
+        """Computes `igamma` in place."""
+    def igammac(self, other: TensorLike) -> Tensor:
+        """Returns the regularised upper incomplete gamma function `Q(a, x) = 1 - P(a, x)`; see `igamma`."""
+    def igammac_(self, /, other: _Operand) -> Tensor:
+        """Computes `igammac` in place."""
     @property
     def imag(self) -> Tensor:
         """Returns the imaginary part, a view. Raises TypeError for a real tensor. Assignment writes it in place."""
@@ -777,25 +812,25 @@ class Tensor:
         """Returns the input with rows of `source` added along `dim` at a vector of indices."""
     def index_add_(self, /, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1) -> Tensor:
         """Adds rows of `source` along `dim` at a vector of indices, in place."""
-    def index_copy(self, dim: builtins.int, index: TensorLike, source: Tensor | builtins.complex) -> Tensor:
+    def index_copy(self, /, dim: builtins.int, index: TensorLike, source: Tensor | _Number) -> Tensor:
         """Returns `input` with the slices along `dim` at the indices `index` replaced by those of `source`."""
-    def index_copy_(self, dim: builtins.int, index: TensorLike, source: Tensor | builtins.complex) -> Tensor:
+    def index_copy_(self, /, dim: builtins.int, index: TensorLike, source: Tensor | _Number) -> Tensor:
         """Computes `index_copy` in place."""
-    def index_fill(self, dim: builtins.int, index: TensorLike, value: Operand) -> Tensor:
+    def index_fill(self, /, dim: builtins.int, index: TensorLike, value: _Operand) -> Tensor:
         """Returns `input` with the slices along `dim` at the indices `index` filled with a number."""
-    def index_fill_(self, dim: builtins.int, index: TensorLike, value: Operand) -> Tensor:
+    def index_fill_(self, /, dim: builtins.int, index: TensorLike, value: _Operand) -> Tensor:
         """Computes `index_fill` in place."""
-    def index_put(self, indices: Sequence[TensorLike], values: Operand, accumulate: builtins.bool = False) -> Tensor:
+    def index_put(self, /, indices: Sequence[TensorLike], values: Operand, accumulate: builtins.bool = False) -> Tensor:
         """Returns `input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
-    def index_put_(self, indices: Sequence[TensorLike], values: Operand, accumulate: builtins.bool = False) -> Tensor:
+    def index_put_(self, /, indices: Sequence[TensorLike], values: Operand, accumulate: builtins.bool = False) -> Tensor:
         """Computes `index_put` in place."""
-    def index_reduce(self, dim: builtins.int, index: TensorLike, source: TensorLike, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+    def index_reduce(self, /, dim: builtins.int, index: TensorLike, source: Tensor | _Number, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """Returns `input` with the slices of `source` combined along `dim` at the indices of the vector `index`."""
-    def index_reduce_(self, dim: builtins.int, index: TensorLike, source: Tensor | builtins.complex, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+    def index_reduce_(self, /, dim: builtins.int, index: TensorLike, source: Tensor | _Number, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """Computes `index_reduce` in place."""
     def index_select(self, /, dim: _Dims, index: _Operand) -> Tensor:
         """Returns the rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
-    def inner(self, other: TensorLike) -> Tensor:
+    def inner(self, /, other: TensorLike) -> Tensor:
         """Sums products over the last axis of both."""
     def int(self, /) -> Tensor:
         """Returns this tensor as int32."""
@@ -803,6 +838,8 @@ class Tensor:
         """Returns the inverse; see `linalg.inv`."""
     def is_complex(self, /) -> builtins.bool:
         """Tells whether the dtype is complex."""
+    def is_conj(self, /) -> builtins.bool:
+        """Tells whether the elements are still to be conjugated when they are read: never, as `conj` does it."""
     def is_contiguous(self, /, memory_format: Any = None) -> builtins.bool:
         """Tells whether the elements lie in row-major order without gaps; with `memory_format`, in that order."""
     @property
@@ -821,14 +858,31 @@ class Tensor:
     @property
     def is_leaf(self) -> builtins.bool:
         """Whether this tensor is no result of a recorded operation."""
-    def is_nonzero(self) -> builtins.bool:
+    @property
+    def is_meta(self) -> Any:
+        """Whether the tensor has a shape alone and no elements: none has."""
+    @property
+    def is_mps(self) -> Any:
+        """Whether the tensor is on a device of the kind `mps`: none is."""
+    def is_neg(self, /) -> builtins.bool:
+        """Tells whether the elements are still to be negated when they are read: never."""
+    def is_nonzero(self, /) -> builtins.bool:
         """Tells whether the only element is not zero."""
     def is_pinned(self, /) -> Tensor:
         """Tells whether the memory is pinned: none is."""
-    def is_same_size(self, other: TensorLike) -> builtins.bool:
+    @property
+    def is_quantized(self) -> Any:
+        """Whether the tensor is quantised: none is."""
+    def is_same_size(self, /, other: TensorLike) -> builtins.bool:
         """Tells whether both have one shape."""
-    def is_signed(self) -> builtins.bool:
+    def is_signed(self, /) -> builtins.bool:
         """Tells whether the dtype has negative numbers."""
+    @property
+    def is_sparse(self) -> Any:
+        """Whether the tensor is sparse: none is."""
+    @property
+    def is_xpu(self) -> Any:
+        """Whether the tensor is on a device of the kind `xpu`: none is."""
     def isclose(self, /, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False) -> Tensor:
         """Tells where `|x - y| <= atol + rtol * |y|`."""
     def isfinite(self, /) -> Tensor:
@@ -837,11 +891,11 @@ class Tensor:
         """Tells where the elements are infinite."""
     def isnan(self, /) -> Tensor:
         """Tells where the elements are not a number."""
-    def isneginf(self) -> Tensor:
+    def isneginf(self, /) -> Tensor:
         """Tells where the elements are infinite and negative."""
-    def isposinf(self) -> Tensor:
+    def isposinf(self, /) -> Tensor:
         """Tells where the elements are infinite and positive."""
-    def isreal(self) -> Tensor:
+    def isreal(self, /) -> Tensor:
         """Tells where the imaginary part is zero; everywhere in real tensors."""
     def istft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False) -> Tensor:
         """Returns the signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares."""
@@ -850,15 +904,18 @@ class Tensor:
     @property
     def itemsize(self) -> builtins.int:
         """Bytes per element."""
-    def kron(self, other: TensorLike) -> Tensor:
+    def kron(self, /, other: TensorLike) -> Tensor:
         """Returns the Kronecker product: every element of `input` times all of `other`, block by block."""
-    def kthvalue(self, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _Along:
+    def kthvalue(self, /, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _Along:
         """Returns the `k`-th smallest element along `dim` (1 is the smallest), and its index: the pair (values, indices)."""
-    def lcm(self, other: TensorLike) -> Tensor:
+    @property
+    def layout(self) -> Any:
+        """How the elements are stored: `wengert.strided`, always."""
+    def lcm(self, /, other: TensorLike) -> Tensor:
         """Returns the least common multiple of integers, not negative; 0 where either is 0."""
     def lcm_(self, /, other: _Operand) -> Tensor:
         """Computes `lcm` in place."""
-    def ldexp(self, other: TensorLike) -> Tensor:
+    def ldexp(self, /, other: TensorLike) -> Tensor:
         """Returns `input * 2 ** other`."""
     def ldexp_(self, /, other: _Operand) -> Tensor:
         """Computes `ldexp` in place."""
@@ -866,7 +923,7 @@ class Tensor:
         """Tells where `self <= other`, elementwise, as bools."""
     def le_(self, /, other: _Operand) -> Tensor:
         """Computes `le` in place."""
-    def lerp(self, end: TensorLike, weight: TensorLike) -> Tensor:
+    def lerp(self, /, end: TensorLike, weight: TensorLike) -> Tensor:
         """Returns `input + weight * (end - input)`; all broadcast."""
     def lerp_(self, /, end: _Operand, weight: _Operand) -> Tensor:
         """Moves towards `end` in place: `x + weight * (end - x)`."""
@@ -912,7 +969,7 @@ class Tensor:
         """Computes `log_softmax` in place."""
     def logaddexp(self, /, other: _Operand) -> Tensor:
         """Returns `log(exp(x) + exp(y))` without overflow."""
-    def logaddexp2(self, other: TensorLike) -> Tensor:
+    def logaddexp2(self, /, other: TensorLike) -> Tensor:
         """Returns `log2(2 ** input + 2 ** other)` without overflow."""
     def logaddexp2_(self, /, other: _Operand) -> Tensor:
         """Computes `logaddexp2` in place."""
@@ -938,7 +995,7 @@ class Tensor:
         """Tells where exactly one is true (not zero)."""
     def logical_xor_(self, /, other: _Operand) -> Tensor:
         """Computes `logical_xor` in place."""
-    def logit(self, eps: builtins.float | None = None) -> Tensor:
+    def logit(self, /, eps: builtins.float | None = None) -> Tensor:
         """Returns `log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`."""
     def logit_(self, /, eps: builtins.float | None = None) -> Tensor:
         """Computes `logit` in place."""
@@ -954,17 +1011,23 @@ class Tensor:
         """Tells where `self < other`, elementwise, as bools."""
     def lt_(self, /, other: _Operand) -> Tensor:
         """Computes `lt` in place."""
+    def lu(self, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> builtins.tuple[Tensor, ...]:
+        """Returns the LU factors of matrices `(..., m, n)` and the row exchanges, as `linalg.lu_factor` does."""
+    def lu_solve(self, LU_data: Any, LU_pivots: Any) -> Tensor:
+        """Returns `X` with `A X = input`, where `LU_data` and `LU_pivots` are `lu_factor(A)`; see `linalg.lu_solve`."""
     @property
     def mH(self) -> Tensor:
         """The last two axes exchanged, conjugated: the adjoint of each matrix."""
     @property
     def mT(self) -> Tensor:
         """The last two axes exchanged."""
+    def map_(self, /, tensor: Tensor, callable: Callable[..., Any]) -> Tensor:
+        """Replaces every element by what a function of two of Python's numbers makes of it and of that of `tensor`, in place: slow, on the CPU only."""
     def masked_fill(self, /, mask: _Operand, value: _Operand) -> Tensor:
         """Returns this tensor with `value`, a number or a tensor without axes, where the bools `mask` are true; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
     def masked_fill_(self, /, mask: _Operand, value: _Operand) -> Tensor:
         """Sets elements to `value` where `mask` holds, in place."""
-    def masked_scatter(self, mask: TensorLike, source: Tensor | builtins.complex) -> Tensor:
+    def masked_scatter(self, /, mask: TensorLike, source: Tensor | _Number) -> Tensor:
         """Returns `input` with the elements where `mask` is true replaced by those of `source`, in their order."""
     def masked_scatter_(self, /, mask: _Operand, source: Tensor) -> Tensor:
         """Computes `masked_scatter` in place."""
@@ -1022,13 +1085,21 @@ class Tensor:
         """Computes `mish` in place."""
     def mm(self, /, mat2: Tensor) -> Tensor:
         """Returns the product of two matrices."""
-    def mode(self, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _Along:
+    def mode(self, /, dim: builtins.int = -1, keepdim: builtins.bool = False) -> _Along:
         """Returns the most frequent element along `dim`, the smallest of several, and the index of its last occurrence."""
+    def modified_bessel_k0(self, /) -> Tensor:
+        """Returns the modified Bessel function of the second kind, of order 0: infinite at 0, NaN below."""
+    def modified_bessel_k0_(self, /) -> Tensor:
+        """Computes `modified_bessel_k0` in place."""
+    def modified_bessel_k1(self, /) -> Tensor:
+        """Returns the modified Bessel function of the second kind, of order 1: infinite at 0, NaN below."""
+    def modified_bessel_k1_(self, /) -> Tensor:
+        """Computes `modified_bessel_k1` in place."""
     def moveaxis(self, /, source: _Sizes, destination: _Sizes) -> Tensor:
         """Moves axes to new positions; the others keep their order. A view."""
     def movedim(self, /, source: _Sizes, destination: _Sizes) -> Tensor:
         """Moves axes to new positions; the others keep their order. A view."""
-    def msort(self) -> Tensor:
+    def msort(self, /) -> Tensor:
         """Sorts the elements along the first axis."""
     def mul(self, /, other: _Operand) -> Tensor:
         """Multiplies: `x * y`."""
@@ -1042,13 +1113,13 @@ class Tensor:
         """Computes `mul` in place."""
     def mv(self, /, vec: Tensor) -> Tensor:
         """Returns the product of a matrix and a vector."""
-    def mvlgamma(self, p: builtins.int) -> Tensor:
+    def mvlgamma(self, /, p: builtins.int) -> Tensor:
         """Returns the logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN elsewhere."""
-    def nan_to_num(self, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
+    def nan_to_num(self, /, nan: builtins.float | None = None, posinf: builtins.float | None = None, neginf: builtins.float | None = None) -> Tensor:
         """Replaces NaN and infinities by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
     def nan_to_num_(self, /, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
         """Computes `nan_to_num` in place."""
-    def nanmean(self, dim: Sizes | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def nanmean(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
     @overload
     def nanmedian(self) -> Tensor:
@@ -1056,9 +1127,9 @@ class Tensor:
     @overload
     def nanmedian(self, dim: builtins.int, keepdim: builtins.bool = False) -> _Along:
         """Returns `median` of the elements that are not NaN; NaN where there are none."""
-    def nanquantile(self, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
+    def nanquantile(self, /, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
         """Returns `quantile` of the elements that are not NaN; NaN where there are none."""
-    def nansum(self, dim: Sizes | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None) -> Tensor:
+    def nansum(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None) -> Tensor:
         """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given."""
     def narrow(self, /, dim: _Dims, start: builtins.int, length: builtins.int) -> Tensor:
         """Returns the view of `length` elements from `start` along `dim`."""
@@ -1074,6 +1145,10 @@ class Tensor:
         """Returns the distribution function of the standard normal distribution."""
     def ndtr_(self, /) -> Tensor:
         """Computes `ndtr` in place."""
+    def ndtri(self, /) -> Tensor:
+        """Returns the quantile of the standard normal distribution, the inverse of `ndtr`: infinite at 0 and 1, NaN outside."""
+    def ndtri_(self, /) -> Tensor:
+        """Computes `ndtri` in place."""
     def ne(self, /, other: _Operand) -> Tensor:
         """Tells where `self != other`, elementwise, as bools."""
     def ne_(self, /, other: _Operand) -> Tensor:
@@ -1090,6 +1165,8 @@ class Tensor:
         """Counts the elements."""
     def new_empty(self, /, *size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes a tensor whose values do not matter yet, of the dtype and on the device of this one where they are not given."""
+    def new_empty_strided(self, /, size: Sequence[builtins.int], stride: Sequence[builtins.int], *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+        """Makes a tensor as `empty_strided` does, of the dtype and on the device of this one where they are not given."""
     def new_full(self, /, size: _Sizes, fill_value: _Number, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
         """Makes a tensor filled with `fill_value`, of the dtype and on the device of this one where they are not given."""
     def new_ones(self, /, *size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
@@ -1108,7 +1185,7 @@ class Tensor:
     @overload
     def nonzero(self, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
         """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
-    def norm(self, p: builtins.float | builtins.str | None = None, dim: Sizes | None = None, keepdim: builtins.bool = False, dtype: DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
+    def norm(self, /, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
     def normal_(self, /, mean: builtins.float = 0.0, std: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a negative `std`."""
@@ -1120,6 +1197,10 @@ class Tensor:
         """Counts the elements."""
     def numpy(self, /, *, force: builtins.bool = False) -> np.ndarray[Any, Any]:
         """Returns a NumPy array that shares the memory. Raises RuntimeError for a tensor that requires a gradient (call `detach()` first) and TypeError for one on a GPU (call `cpu()` first); `force=True` does both."""
+    def orgqr(self, tau: Any) -> Tensor:
+        """Returns the first columns of the product of reflections; LAPACK's name of `linalg.householder_product`."""
+    def ormqr(self, tau: Any, other: _Operand, left: builtins.bool = True, transpose: builtins.bool = False) -> Tensor:
+        """Returns `Q other`, or `other Q` if not `left`, where `Q` `(..., m, m)` is the product of the reflections that `geqrf` returns."""
     def outer(self, /, vec2: Tensor) -> Tensor:
         """Returns the outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
     @property
@@ -1135,7 +1216,7 @@ class Tensor:
         """Returns the derivative of order `n`, 0 to 20, of the digamma function; infinite or NaN at integers up to 0."""
     def polygamma_(self, /, n: builtins.int) -> Tensor:
         """Computes `polygamma` in place."""
-    def positive(self) -> Tensor:
+    def positive(self, /) -> Tensor:
         """Returns the tensor itself, as `+x`."""
     def pow(self, /, other: _Operand) -> Tensor:
         """Returns the power `x ** y`. At `x = 0` the partial in `y` is 0 for `y >= 0`, as in PyTorch."""
@@ -1149,16 +1230,20 @@ class Tensor:
         """Returns `x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
     def prod(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
+    def put(self, /, index: TensorLike, source: TensorLike, accumulate: builtins.bool = False) -> Tensor:
+        """Returns a copy with the elements of `source` at the positions `index` of the flattened tensor."""
+    def put_(self, /, index: TensorLike, source: TensorLike, accumulate: builtins.bool = False) -> Tensor:
+        """Stores the elements of `source` at the positions `index` of the flattened tensor, in place; see `put`."""
     def qr(self, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
         """Returns `Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
-    def quantile(self, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
+    def quantile(self, /, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear') -> Tensor:
         """Returns the quantiles of probability `q` along `dim`, or of all elements; NaN where there is a NaN."""
-    def rad2deg(self) -> Tensor:
+    def rad2deg(self, /) -> Tensor:
         """Converts radians to degrees."""
     def rad2deg_(self, /) -> Tensor:
         """Computes `rad2deg` in place."""
-    def random_(self, /, low: builtins.int = 0, high: builtins.int | None = None, *, generator: Generator | None = None) -> Tensor:
-        """Fills with integers from `low` to `high - 1`, in place; with one argument, from 0 to that less one; without, with any that the dtype holds."""
+    def random_(self, /, low: builtins.int | None = None, high: builtins.int | None = None, *, generator: Generator | None = None) -> Tensor:
+        """Fills with integers from `low` to `high - 1`, in place; with one argument, from 0 to that less one; without, with any that the dtype holds, and so from `low` on where `high` is None. Raises ValueError for bounds that the dtype does not hold."""
     def ravel(self, /) -> Tensor:
         """Returns all elements in one axis."""
     @property
@@ -1180,13 +1265,13 @@ class Tensor:
         """Returns the remainder with the sign of the divisor, as Python's `%`. Integers over zero raise ZeroDivisionError; on a GPU the result is 0."""
     def remainder_(self, /, other: _Operand) -> Tensor:
         """Computes `remainder` in place."""
-    def renorm(self, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
+    def renorm(self, /, p: builtins.float, dim: builtins.int, maxnorm: builtins.float) -> Tensor:
         """Returns `input` with every slice along `dim` whose `p`-norm exceeds `maxnorm` scaled down to it."""
     def renorm_(self, /, p: builtins.float, dim: _Dims, maxnorm: Any) -> Tensor:
         """Computes `renorm` in place."""
     def repeat(self, /, *dims: _Sizes) -> Tensor:
         """Repeats the tensor side by side, `dims[i]` times along axis `i`. A copy."""
-    def repeat_interleave(self, repeats: TensorLike | None = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
+    def repeat_interleave(self, /, repeats: TensorLike | None = None, dim: builtins.int | None = None, *, output_size: builtins.int | None = None) -> Tensor:
         """Repeats each element (along `dim`, each slice) `repeats` times in a row."""
     @property
     def requires_grad(self) -> builtins.bool:
@@ -1199,6 +1284,14 @@ class Tensor:
         """Returns the same elements in row-major order with another shape; one length may be -1. A view if possible."""
     def reshape_as(self, /, other: _Operand) -> Tensor:
         """Returns this tensor with the shape of `other`."""
+    def resize_(self, /, *size: _Sizes, memory_format: Any = None) -> Tensor:
+        """Changes the shape in place; the number of elements may change too."""
+    def resize_as_(self, /, the_template: Tensor) -> Tensor:
+        """Changes the shape to that of `the_template` in place; see `resize_`."""
+    def resolve_conj(self, /) -> Tensor:
+        """Returns the tensor itself, whose elements are conjugated already where they are to be."""
+    def resolve_neg(self, /) -> Tensor:
+        """Returns the tensor itself, whose elements are negated already where they are to be."""
     def retain_grad(self, /) -> None:
         """Keeps the gradient of this result when backward passes it, to be read as `.grad`; gradients of several backwards add up, as in leaves. Inside `vmap` it keeps those of all examples, stacked along axis 0."""
     @property
@@ -1206,7 +1299,7 @@ class Tensor:
         """Whether `retain_grad()` was called on this result."""
     def roll(self, /, shifts: _Sizes, dims: _Dims = None) -> Tensor:
         """Shifts the elements by `shifts` along `dims`; those pushed out come in at the other end. A copy."""
-    def rot90(self, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
+    def rot90(self, /, k: builtins.int = 1, dims: Sequence[builtins.int] = (0, 1)) -> Tensor:
         """Rotates by `k` quarter turns in the plane of `dims`, from `dims[0]` towards `dims[1]`. A copy."""
     def round(self, /, *, decimals: Any = 0) -> Tensor:
         """Rounds to the nearest integer, ties to even. With `decimals`, to so many decimal places."""
@@ -1216,22 +1309,34 @@ class Tensor:
         """Returns the reciprocal square root."""
     def rsqrt_(self, /) -> Tensor:
         """Computes `rsqrt` in place."""
-    def scatter(self, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex | None = None, *, value: builtins.complex | None = None, reduce: builtins.str | None = None) -> Tensor:
+    def rsub(self, other: TensorLike, *, alpha: builtins.float = 1) -> Tensor:
+        """Returns `other - alpha * input`; both broadcast."""
+    def scaled_modified_bessel_k0(self, /) -> Tensor:
+        """Returns `exp(x) modified_bessel_k0(x)`."""
+    def scaled_modified_bessel_k0_(self, /) -> Tensor:
+        """Computes `scaled_modified_bessel_k0` in place."""
+    def scaled_modified_bessel_k1(self, /) -> Tensor:
+        """Returns `exp(x) modified_bessel_k1(x)`."""
+    def scaled_modified_bessel_k1_(self, /) -> Tensor:
+        """Computes `scaled_modified_bessel_k1` in place."""
+    def scatter(self, /, dim: builtins.int, index: TensorLike, src: Tensor | _Number | None = None, *, value: _Number | None = None, reduce: builtins.str | None = None) -> Tensor:
         """Returns `input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
-    def scatter_(self, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex | None = None, *, value: builtins.complex | None = None, reduce: builtins.str | None = None) -> Tensor:
+    def scatter_(self, /, dim: builtins.int, index: TensorLike, src: Tensor | _Number | None = None, *, value: _Number | None = None, reduce: builtins.str | None = None) -> Tensor:
         """Computes `scatter` in place."""
     def scatter_add(self, /, dim: _Dims, index: _Operand, src: Tensor) -> Tensor:
         """Returns the input with the elements of `src` added at `index` along `dim`: `out[index[i][j]][j] += src[i][j]` for `dim=0`. `index` and `src` may be smaller than the input."""
     def scatter_add_(self, /, dim: _Dims, index: _Operand, src: Tensor) -> Tensor:
         """Adds the elements of `src` at `index` along `dim`, in place."""
-    def scatter_reduce(self, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+    def scatter_reduce(self, /, dim: builtins.int, index: TensorLike, src: Tensor | _Number, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """Returns `input` with the elements of `src` combined at the places that `index` names along `dim`."""
-    def scatter_reduce_(self, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
+    def scatter_reduce_(self, /, dim: builtins.int, index: TensorLike, src: Tensor | _Number, reduce: builtins.str, *, include_self: builtins.bool = True) -> Tensor:
         """Computes `scatter_reduce` in place."""
     def select(self, /, dim: _Dims, index: builtins.int) -> Tensor:
         """Returns the view at `index` along `dim`, without that axis."""
-    def select_scatter(self, src: TensorLike, dim: builtins.int, index: builtins.int) -> Tensor:
+    def select_scatter(self, /, src: TensorLike, dim: builtins.int, index: builtins.int) -> Tensor:
         """Returns `input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
+    def set_(self, /, source: Tensor | UntypedStorage | None = None, storage_offset: builtins.int = 0, size: Sequence[builtins.int] | None = None, stride: Sequence[builtins.int] | None = None) -> Tensor:
+        """Makes this tensor one over the memory of `source`, in place."""
     def sgn(self, /) -> Tensor:
         """Returns `x / |x|`, and 0 at 0; the sign of real numbers."""
     @property
@@ -1247,7 +1352,7 @@ class Tensor:
         """Returns the sign: -1, 0 or 1."""
     def sign_(self, /) -> Tensor:
         """Computes `sign` in place."""
-    def signbit(self) -> Tensor:
+    def signbit(self, /) -> Tensor:
         """Tells whether the sign is negative, that of zeros included; False for NaN."""
     def silu(self, /) -> Tensor:
         """Returns the sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017)."""
@@ -1268,7 +1373,7 @@ class Tensor:
     @property
     def size(self) -> _Size:
         """The number of elements, a number; called (`x.size()`, `x.size(0)`), the shape or the length of one axis."""
-    def slice_scatter(self, src: TensorLike, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
+    def slice_scatter(self, /, src: TensorLike, dim: builtins.int = 0, start: builtins.int | None = None, end: builtins.int | None = None, step: builtins.int = 1) -> Tensor:
         """Returns `input` with the elements `start`, `start + step`, … before `end` along `dim` replaced by those of `src`."""
     def slogdet(self) -> tuple[Tensor, Tensor]:
         """Returns the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
@@ -1286,9 +1391,13 @@ class Tensor:
         """Computes `softsign` in place."""
     def sort(self, /, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None) -> _Along:
         """Sorts along `dim`: the elements in order, and the indices where they were, the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
+    def spherical_bessel_j0(self, /) -> Tensor:
+        """Returns the spherical Bessel function of the first kind, of order 0: `sin(x) / x`, 1 at 0."""
+    def spherical_bessel_j0_(self, /) -> Tensor:
+        """Computes `spherical_bessel_j0` in place."""
     def split(self, /, split_size: _Sizes, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
         """Splits into parts of `split_size` elements (or of these sizes) along `dim`: a tuple of views."""
-    def split_with_sizes(self, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    def split_with_sizes(self, /, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Splits into parts of these lengths along `dim`, which are views."""
     def sqrt(self, /) -> Tensor:
         """Returns the square root."""
@@ -1300,12 +1409,16 @@ class Tensor:
         """Computes `square` in place."""
     def squeeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Removes the axes of length 1, or only those in `dim`. A view."""
+    def squeeze_(self, /, dim: _Dims = None) -> Tensor:
+        """Removes the axes of length 1, or only those in `dim`, in place."""
     def std(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the standard deviation over `dim`: the square root of `var`, whose sum is divided by `n - 1` by default. Its gradient is 0 where it is 0."""
-    def std_mean(self, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+    def std_mean(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> tuple[Tensor, Tensor]:
         """Returns standard deviation and mean along `dim`, or of all elements; see `std`."""
     def stft(self, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True) -> Tensor:
         """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
+    def storage(self, /) -> UntypedStorage:
+        """Returns the memory in which the tensor lies, counted in its elements."""
     def storage_offset(self, /) -> builtins.int:
         """Returns the position of the first element in the shared memory, in elements."""
     @overload
@@ -1324,14 +1437,22 @@ class Tensor:
         """Subtracts `alpha * other` in place."""
     def sum(self, /, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Sums over `dim` (all axes by default). Integers and bools are summed as int64. VJP: `g`, broadcast."""
+    def sum_to_size(self, /, *size: _Sizes) -> Tensor:
+        """Sums to the shape `size`, from which this tensor could have been broadcast: the transpose of `expand`."""
     def svd(self, some: builtins.bool = True) -> builtins.tuple[Tensor, Tensor, Tensor]:
         """Returns `U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`, `U` and `V` are square."""
     def swapaxes(self, /, axis0: builtins.int, axis1: builtins.int) -> Tensor:
         """Exchanges two axes. A view."""
+    def swapaxes_(self, /, axis0: builtins.int, axis1: builtins.int) -> Tensor:
+        """Exchanges two axes in place, as `transpose_`."""
     def swapdims(self, /, axis0: builtins.int, axis1: builtins.int) -> Tensor:
         """Exchanges two axes. A view."""
+    def swapdims_(self, /, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Exchanges two axes in place, as `transpose_`."""
     def t(self, /) -> Tensor:
         """Transposes a matrix; tensors with fewer than two axes are returned as they are."""
+    def t_(self, /) -> Tensor:
+        """Exchanges the axes of a matrix in place, as `transpose_`."""
     def take(self, /, index: _Operand, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Returns elements of the flattened tensor at `index`; along `dim`, rows picked by a vector of indices."""
     def take_along_dim(self, /, indices: Any, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
@@ -1348,7 +1469,7 @@ class Tensor:
         """Returns `x - tanh(x)`, by its continued fraction near 0."""
     def tanhshrink_(self, /) -> Tensor:
         """Computes `tanhshrink` in place."""
-    def tensor_split(self, indices_or_sections: Sizes | Tensor, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+    def tensor_split(self, /, indices_or_sections: Sizes | Tensor, dim: builtins.int = 0) -> tuple[Tensor, ...]:
         """Splits along `dim` into views."""
     def tile(self, /, *dims: _Sizes) -> Tensor:
         """Repeats the tensor side by side; missing leading counts are 1. A copy."""
@@ -1363,6 +1484,8 @@ class Tensor:
         """Returns this tensor with another dtype, on another device, or both, as named or as `other` has them; itself if nothing changes. Gradients flow through. `non_blocking` and `memory_format` change nothing."""
     def to_device(self, device: _DeviceLike, /, *, stream: Any = None) -> Tensor:
         """Returns this tensor on another device, itself if it is there; the array API standard's name of `to(device)`. Raises ValueError for a stream, which no device has."""
+    def to_sparse(self, /, *args: Any, **kwargs: Any) -> Tensor:
+        """Raises TypeError: there are no sparse tensors."""
     def tolist(self, /) -> Any:
         """Returns the elements as nested lists of Python numbers; a number for a tensor without axes."""
     def topk(self, /, k: builtins.int, dim: _Dims = -1, largest: builtins.bool = True, sorted: builtins.bool = True, *, axis: _Dims = None) -> _Along:
@@ -1371,6 +1494,10 @@ class Tensor:
         """Sums the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are not two axes."""
     def transpose(self, /, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None) -> Tensor:
         """Exchanges two axes; without arguments, reverses the order of all axes. A view."""
+    def transpose_(self, /, dim0: builtins.int, dim1: builtins.int) -> Tensor:
+        """Exchanges two axes in place; see `squeeze_`."""
+    def triangular_solve(self, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]:
+        """Returns `X` with `A X = input` of triangular matrices, and a copy of `A`; see `linalg.solve_triangular`."""
     def tril(self, /, diagonal: builtins.int = 0) -> Tensor:
         """Returns the lower triangle of the last two axes, zero above `diagonal`."""
     def tril_(self, /, diagonal: builtins.int = 0) -> Tensor:
@@ -1387,15 +1514,15 @@ class Tensor:
         """Rounds towards 0."""
     def trunc_(self, /) -> Tensor:
         """Computes `trunc` in place."""
-    def type(self, /, dtype: _DTypeLike | None = None) -> Tensor:
-        """Returns this tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of one; without an argument, the name of its dtype."""
+    def type(self, /, dtype: _DTypeLike | None = None, non_blocking: builtins.bool = False) -> Tensor:
+        """Returns this tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of one; without an argument, the name of its dtype. `non_blocking` changes nothing."""
     def type_as(self, /, other: _Operand) -> Tensor:
         """Returns this tensor converted to the dtype of `other`."""
     def unbind(self, /, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
         """Returns the tuple of slices along `dim`, which are views without that axis."""
     def unflatten(self, /, dim: _Dims, sizes: _Sizes) -> Tensor:
         """Splits axis `dim` into axes of these lengths, one of which may be -1. A view. Raises ShapeError where the lengths do not multiply to that of the axis."""
-    def unfold(self, dimension: builtins.int, size: builtins.int, step: builtins.int = 1) -> Tensor:
+    def unfold(self, /, dimension: builtins.int, size: builtins.int, step: builtins.int = 1) -> Tensor:
         """Returns windows of `size` elements every `step` along an axis; the window is a new last axis. A copy."""
     def uniform_(self, /, low: builtins.float = 0.0, high: builtins.float = 1.0, *, generator: Generator | None = None) -> Tensor:
         """Fills with uniform numbers on `[low, high)`, in place. Raises ValueError where `low` exceeds `high`."""
@@ -1413,17 +1540,28 @@ class Tensor:
         """Returns `unique` of neighbours only: the first of each run of equal elements, in their order."""
     def unsqueeze(self, /, dim: _Dims = None, *, axis: _Dims = None) -> Tensor:
         """Inserts a new axis of length 1 at `dim`. A view."""
+    def unsqueeze_(self, /, dim: builtins.int) -> Tensor:
+        """Adds an axis of length 1 at position `dim` in place; see `squeeze_`."""
+    def untyped_storage(self, /) -> UntypedStorage:
+        """Returns the memory in which the tensor lies, counted in bytes; see `storage`."""
     def var(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> Tensor:
         """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`, `n - 1` by default. `unbiased=False` is the correction 0; a bool in place of `dim` is `unbiased`."""
-    def var_mean(self, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+    def var_mean(self, /, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> tuple[Tensor, Tensor]:
         """Returns variance and mean along `dim`, or of all elements; see `var`."""
-    def vdot(self, other: TensorLike) -> Tensor:
+    def vdot(self, /, other: TensorLike) -> Tensor:
         """Returns the inner product of two vectors, `sum(conj(input) * other)`."""
-    def view(self, /, *shape: _Sizes) -> Tensor:
-        """Returns a view of another shape. Raises ShapeError where the layout would need a copy: use reshape."""
+    @overload
+    def view(self, *shape: _Sizes) -> Tensor:
+        """Returns a view of another shape, or the same bytes as another dtype. Where its size differs, the last axis becomes longer or shorter. Gradients pass between complex numbers and their parts alone, and inside `vmap` and `jvp` a view of another dtype is a tensor of its own. Raises ShapeError where the layout would need a copy: use reshape, or contiguous."""
+    @overload
+    def view(self, *, size: _Sizes) -> Tensor:
+        """Returns a view of another shape, or the same bytes as another dtype. Where its size differs, the last axis becomes longer or shorter. Gradients pass between complex numbers and their parts alone, and inside `vmap` and `jvp` a view of another dtype is a tensor of its own. Raises ShapeError where the layout would need a copy: use reshape, or contiguous."""
+    @overload
+    def view(self, dtype: _dtype) -> Tensor:
+        """Returns a view of another shape, or the same bytes as another dtype. Where its size differs, the last axis becomes longer or shorter. Gradients pass between complex numbers and their parts alone, and inside `vmap` and `jvp` a view of another dtype is a tensor of its own. Raises ShapeError where the layout would need a copy: use reshape, or contiguous."""
     def view_as(self, /, other: _Operand) -> Tensor:
         """Returns this tensor with the shape of `other`; as `reshape`."""
-    def vsplit(self, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
+    def vsplit(self, /, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
         """Splits along the first axis of a tensor with at least two; see `tensor_split`."""
     def where(self, /, condition: _Operand, other: _Operand) -> Tensor:
         """Returns `x` where `condition` holds and `other` elsewhere. No gradient flows through what is not picked."""
@@ -1460,6 +1598,39 @@ class TreeDef:
     def num_leaves(self) -> builtins.int:
         """The number of leaves of the tree."""
 
+class UntypedStorage:
+    """The memory of a tensor on the CPU, which its views share: its address, its size, and its elements."""
+    def __new__(cls, memory: Any) -> Self: ...
+    def __delitem__(self, key: Any, /) -> None: ...
+    def __eq__(self, value: Any, /) -> builtins.bool: ...
+    def __ge__(self, value: Any, /) -> builtins.bool: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
+    def __gt__(self, value: Any, /) -> builtins.bool: ...
+    def __hash__(self, /) -> builtins.int: ...
+    def __le__(self, value: Any, /) -> builtins.bool: ...
+    def __len__(self, /) -> builtins.int: ...
+    def __lt__(self, value: Any, /) -> builtins.bool: ...
+    def __ne__(self, value: Any, /) -> builtins.bool: ...
+    def __reduce__(self, /) -> Any: ...
+    def __repr__(self, /) -> builtins.str: ...
+    def __setitem__(self, key: Any, value: Any, /) -> None: ...
+    def data_ptr(self, /) -> builtins.int:
+        """Returns the address of the first element."""
+    @property
+    def device(self) -> _device:
+        """Where the memory lies."""
+    @property
+    def dtype(self) -> _dtype:
+        """What the elements are; uint8 where they are bytes."""
+    def element_size(self, /) -> builtins.int:
+        """Returns the bytes per element."""
+    def nbytes(self, /) -> builtins.int:
+        """Returns the number of bytes."""
+    def size(self, /) -> builtins.int:
+        """Returns the number of elements."""
+    def tolist(self, /) -> Any:
+        """Returns the elements as a list."""
+
 class _GpuProgram:
     """A shader that was parsed and validated."""
     def __new__(cls, name: builtins.str, source: Any, entry: Any, constants: Any) -> Self: ...
@@ -1493,10 +1664,57 @@ class _Log:
     def lines(self, /) -> Any:
         """The lines so far, and how many older ones were dropped."""
 
+class _Program:
+    """A region that can be run again."""
+    def groups(self, /) -> Any:
+        """The names of the operations of each group that runs as one, in order."""
+    def names(self, /) -> Any:
+        """The names of the operations, in order."""
+    def run(self, /, arguments: Any) -> Any:
+        """Runs it on these tensors, which must have the shapes, dtypes and devices of the first ones. Returns the results; None, and nothing changed, if what the region looked at is not what it was, or, as the second value says, if an operation failed."""
+    def shown_ends(self, /) -> Any:
+        """The values that are returned, and the sequence numbers of the leaves whose gradients change."""
+    def shown_memory(self, /) -> Any:
+        """The most bytes beyond what is held before, the step that takes them, and what is held after each step."""
+    def shown_steps(self, /) -> Any:
+        """The steps in order."""
+    def shown_values(self, /) -> Any:
+        """The values in the order of their numbers: what each is, its number or memory, its shape, its dtype."""
+
+class _Quick:
+    """The programs for such calls, newest first."""
+    def __new__(cls) -> Self: ...
+    def run(self, /, args: Any) -> Any:
+        """Runs the program for such arguments; NotImplemented, and nothing changed, if there is none."""
+    def with_one(self, /, args: Any, watched: Any, program: Any, one: Any, result: Any) -> Any:
+        """These programs and one more for calls such as `args`, with the settings that are now."""
+
+class _Watched:
+    """The places of a function, which are compared at every call."""
+    def __new__(cls) -> Self: ...
+    def answer(self, /, function: Callable[..., Any]) -> Any:
+        """Watches what a function of no arguments returns."""
+    def attribute(self, /, object: Any, name: builtins.str) -> Any:
+        """Watches an attribute of an object, or that it has none of that name. Returns what there is."""
+    def is_as_it_was(self, /) -> Any:
+        """Whether everything is as it was."""
+    def item(self, /, mapping: Any, key: Any) -> Any:
+        """Watches one item of a mapping, or that there is none."""
+    def items(self, /, dict: Any) -> Any:
+        """Watches all items of a dictionary."""
+    def kind(self, /, object: Any) -> Any:
+        """Watches of which class an object is."""
+    def members(self, /, container: Any) -> Any:
+        """Watches the members of a container, or the keys of a mapping."""
+    def tensors(self, /, tensors: Any) -> Any:
+        """Watches where these tensors lie."""
+
 class device:
-    """Where a tensor lies: `wengert.device("cpu")`, `wengert.device("gpu:0")`. It equals its name."""
+    """Where a tensor lies: `wengert.device("cpu")`, `wengert.device("gpu:0")`. It equals its name. As a context it is where new tensors of this thread lie, as `set_default_device` makes it."""
     def __new__(cls, name: builtins.str, index: Any = None) -> Self: ...
+    def __enter__(self, /) -> Any: ...
     def __eq__(self, value: Any, /) -> builtins.bool: ...
+    def __exit__(self, /, *_exc: Any) -> Any: ...
     def __ge__(self, value: Any, /) -> builtins.bool: ...
     def __gt__(self, value: Any, /) -> builtins.bool: ...
     def __hash__(self, /) -> builtins.int: ...
@@ -1515,6 +1733,7 @@ class device:
 
 class dtype:
     """The type of a tensor's elements; one object per type, also found as `wengert.float32` and so on."""
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
     def __eq__(self, value: Any, /) -> builtins.bool: ...
     def __ge__(self, value: Any, /) -> builtins.bool: ...
     def __gt__(self, value: Any, /) -> builtins.bool: ...
@@ -1606,17 +1825,23 @@ def _conv_transpose(rank: Any, input: Any, weight: Any, bias: Any, stride: Any, 
 def _copy_on_write_enter() -> Any:
     """Lets saved values survive writes in place. Returns the depth of the region."""
 def _cross(x: Any, y: Any, axis: Any) -> Any:
-    """The cross product along an axis."""
+    """The cross product along an axis, where axes that one of the two has not are broadcast."""
 def _cross_entropy(input: Any, target: Any, weight: Any, ignore_index: Any, reduction: Any, label_smoothing: Any) -> Any:
     """Cross-entropy of logits with class indices or probabilities."""
 def _custom(rule: Any, name: Any, inputs: Any, forms: Any, strict: Any, batches: Any) -> Any:
     """Calls a function with custom rules: `rule` holds them, `forms` says where both modes' come from."""
 def _debug_modes(modes: Any) -> Any:
     """Sets the debugging modes of this thread, a sum of 1 (lines), 2 (log), 4 (anomalies), 8 (anomalies of the forward raise), 16 (for the package's own use), 32 (strict gradients), 64 (count); returns those before."""
+def _default_generator() -> Generator:
+    """The default stream as a generator."""
 def _det(x: Any) -> Any:
     """The determinant."""
 def _dropout(x: Any, p: Any) -> Any:
     """Zeroes each element with probability `p` and scales the others."""
+def _dual_enter() -> Any:
+    """Enters a level; returns how many this thread was in."""
+def _dual_exit(level: Any = None) -> Any:
+    """Leaves the innermost level."""
 def _eig(x: Any) -> Any:
     """Eigenvalues and eigenvectors of square matrices."""
 def _eigh(x: Any) -> Any:
@@ -1638,7 +1863,7 @@ def _flops_begin() -> Any:
 def _flops_end() -> Any:
     """Ends the innermost region of counting."""
 def _flops_read() -> Any:
-    """What the innermost region has counted: module, whether in backward, operation, calls, floating point operations."""
+    """What the innermost region has counted: module, whether in backward, operation, calls, floating point operations, nanoseconds on the host."""
 def _flops_scope(scope: Any) -> Any:
     """Says which module runs, as a number; returns the one before."""
 def _fold(input: Any, size: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
@@ -1663,6 +1888,8 @@ def _gpu_profile_begin(index: Any) -> Any:
     """Begins to time each launch on a GPU."""
 def _gpu_profile_end(index: Any) -> Any:
     """Ends the profile of a GPU; returns of each launch kernel, variant, bytes, operations, begin and end."""
+def _gpu_reset_peak(index: Any) -> Any:
+    """Begins the search for the peak of a GPU's memory anew."""
 def _gpu_synchronize(index: Any) -> Any:
     """Waits until a GPU has done all that was queued."""
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: Any, create_graph: Any) -> Any:
@@ -1680,11 +1907,13 @@ def _inv(x: Any) -> Any:
 def _irfft(x: Any, axis: Any, n: Any, inverse: Any, scale: Any) -> Any:
     """Real numbers from pairs, the first half of their Fourier transform."""
 def _is_cuda_gpu() -> Any:
-    """What [`is_cuda_gpu`] says."""
+    """What [`checked_cuda`] says."""
 def _is_differentiated(tensor: Any) -> Any:
     """Whether something differentiates this tensor, at any level."""
 def _is_same(a: Any, b: Any) -> Any:
     """[`alike`] of two tensors."""
+def _is_staging() -> Any:
+    """Whether this thread writes down what it runs."""
 def _jacfwd_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any) -> Any:
     """The Jacobian of a function with respect to the tensor that is argument `at`, column by column; None if that is no floating point tensor."""
 def _jacrev_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any) -> Any:
@@ -1703,6 +1932,8 @@ def _lstm_cell(gates: Any, hidden: Any, cell: Any, weight: Any, bias: Any) -> An
     """A step of an LSTM, from the product of its input and its states `(h, c)`."""
 def _lu(x: Any) -> Any:
     """Factors in one matrix, order of the rows, exchanges."""
+def _make_dual(tensor: Any, tangent: Any, level: Any = None) -> Any:
+    """Returns `tensor` with `tangent` at the innermost level."""
 def _matrix_exp(x: Any) -> Any:
     """The exponential of square matrices."""
 def _max_pool(rank: Any, input: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil: Any) -> Any:
@@ -1733,10 +1964,14 @@ def _pad(input: Any, pad: Any, value: Any = 0.0) -> Any:
     """Pads with `pad` elements of `value` around the axes, from the last on: (left, right, top, ...). A copy."""
 def _pinv(x: Any, absolute: Any, relative: Any) -> Any:
     """The Moore-Penrose inverse."""
+def _print_options() -> Any:
+    """Returns how tensors are printed: precision, threshold, elements per edge, characters per line, and whether powers of ten are shown."""
 def _qr(x: Any, complete: Any) -> Any:
     """`Q` and `R`."""
 def _rebuild(*args: Any, **kwargs: Any) -> Any:
     """A tensor from what `state` stored."""
+def _recurrent(kind: Any, gates: Any, states: Any, weight: Any, bias: Any, backwards: Any) -> Any:
+    """All steps of a recurrent layer in one direction, from the products of its input and its first states: the hidden states of all times, and the last states. The kind of its cells is "LSTM", "GRU", "tanh" or "relu"."""
 def _replaces_values() -> Any:
     """Whether a forward mode or a batch is in force, where values are replaced instead of written."""
 def _reset_peak() -> Any:
@@ -1761,8 +1996,28 @@ def _set_grad_enabled(enabled: Any) -> Any:
     """Turns recording on or off; returns the state to restore."""
 def _set_inference(on: Any) -> Any:
     """Begins inference mode, or leaves it for a region; returns the state to restore."""
+def _set_print_options(precision: Any, threshold: Any, edge: Any, width: Any, scientific: Any) -> Any:
+    """Sets what [`_print_options`] returns."""
 def _solve(a: Any, b: Any, adjoint: Any) -> Any:
     """The solution of a system of equations."""
+def _stage_begin(arguments: Any, state: Any) -> Any:
+    """Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run. False if one of them has a history or a tangent, if a transform is active, or if the function also finds the memory of an argument elsewhere."""
+def _stage_call(function: Any) -> Any:
+    """Calls a function of the host, which every run calls: nothing that it does is written down."""
+def _stage_drop() -> Any:
+    """Ends it without a result."""
+def _stage_end(arguments: Any, state: Any, outputs: Any, calls: Any, catches: Any, watched: Any) -> Any:
+    """Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls` the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what it reads beside its arguments. Returns the program, or why there is none."""
+def _stage_hooks(tensors: Any) -> Any:
+    """The Python objects that the hooks of tensors hold."""
+def _stage_idle() -> Any:
+    """Says that the last call changed nothing, as it does in other runs."""
+def _stage_key(tensors: Any) -> Any:
+    """What tells arguments apart, as bytes."""
+def _stage_places(tensors: Any) -> Any:
+    """The memory of each tensor, and the sequence number of its node."""
+def _stage_refuse(what: Any) -> Any:
+    """Says that the region cannot be run again, and why."""
 def _svd(x: Any) -> Any:
     """`U`, the singular values, `V'`."""
 def _take_over(tensor: Any, result: Any, name: Any) -> Any:
@@ -1771,6 +2026,8 @@ def _triangular_solve(t: Any, b: Any, upper: Any, unit: Any) -> Any:
     """The solution of a triangular system."""
 def _unfold(input: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """Windows over the last two axes as columns."""
+def _unpack_dual(tensor: Any, level: Any = None) -> Any:
+    """Returns the value of `tensor` and its tangent at the innermost level, if it has one."""
 def _vjp(function: Any, primals: Any) -> Any:
     """Runs a function of a list of tensors and records it: its outputs and its pullback."""
 def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any, randomness: Any = 'same') -> Any:
@@ -1799,9 +2056,9 @@ def add(input: _Input, other: _Operand, *, alpha: builtins.float = 1, out: Tenso
     """Adds: `x + y`. With `alpha`, `x + alpha * y`."""
 def addbmm(input: _Input, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `beta * input + alpha * sum(batch1 @ batch2)`, summed over the batch."""
-def addcdiv(input: _Input, tensor1: TensorLike, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+def addcdiv(input: _Input, tensor1: TensorLike, tensor2: TensorLike, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `input + value * tensor1 / tensor2`; all broadcast."""
-def addcmul(input: _Input, tensor1: TensorLike, tensor2: Operand, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+def addcmul(input: _Input, tensor1: TensorLike, tensor2: TensorLike, *, value: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction."""
 def addmm(input: _Input, mat1: TensorLike, mat2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `beta * input + alpha * (mat1 @ mat2)`; with `beta` 0, NaN and infinities in `input` do not count."""
@@ -1821,14 +2078,14 @@ def amax(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, ax
     """Returns the maximum over `dim` (all axes by default); elements that tie share the gradient evenly."""
 def amin(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the minimum over `dim` (all axes by default); elements that tie share the gradient evenly."""
-def aminmax(input: _Input, *, dim: Sizes | None = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
+def aminmax(input: _Input, *, dim: _Dims = None, keepdim: builtins.bool = False) -> tuple[Tensor, Tensor]:
     """Returns the smallest and the largest element, of all or along `dim`; ties share the gradient evenly."""
 def angle(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the angle from the positive real axis in radians, in `[-pi, pi]`: 0 or pi for real numbers."""
 def any(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Tells whether any element is true, over `dim` (all axes by default, none for an empty sequence)."""
 def arange(start: _Number, end: _Number | None = None, step: _Number | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
-    """Returns `start, start + step, ...` up to but without `end`. Integers give int64, floats float32."""
+    """Returns `start, start + step, ...` up to but without `end`. Integers give int64, floats float32 (what `set_default_dtype` says)."""
 def arccos(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the arc cosine, from 0 to `pi`; NaN outside of `[-1, 1]`."""
 def arccos_(input: Tensor) -> Tensor:
@@ -1867,6 +2124,8 @@ def as_strided(input: _Input, size: _Sizes, stride: _Sizes, storage_offset: buil
     """Returns the tensor whose element `i` is element `storage_offset + sum(i * stride)` of this one in row-major order. A view where this one is contiguous and lengths and strides rule out that elements meet, else a copy. Raises IndexError where an element lies outside."""
 def as_tensor(data: Any, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, *, copy: builtins.bool | None = None) -> Tensor:
     """Returns `data` as a tensor that shares memory with arrays and tensors where dtype and device allow; lists are copied."""
+def asarray(obj: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, copy: builtins.bool | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Makes a tensor of anything that is one, an array, or nested lists of numbers; shares memory where it can."""
 def asin(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the arc sine, from `-pi/2` to `pi/2`; NaN outside of `[-1, 1]`."""
 def asin_(input: Tensor) -> Tensor:
@@ -1885,10 +2144,55 @@ def atanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the inverse hyperbolic tangent; NaN outside of `[-1, 1]`."""
 def atanh_(input: Tensor) -> Tensor:
     """Computes `atanh` in place."""
+@overload
+def atleast_1d(tensor: TensorLike, /) -> Tensor:
+    """Returns numbers as vectors of one element, everything else as it is."""
+@overload
+def atleast_1d(tensors: Sequence[TensorLike], /) -> tuple[Tensor, ...]:
+    """Returns numbers as vectors of one element, everything else as it is."""
+@overload
+def atleast_1d(*tensors: TensorLike) -> tuple[Tensor, ...]:
+    """Returns numbers as vectors of one element, everything else as it is."""
+@overload
+def atleast_2d(tensor: TensorLike, /) -> Tensor:
+    """Returns numbers and vectors as matrices of one row, everything else as it is."""
+@overload
+def atleast_2d(tensors: Sequence[TensorLike], /) -> tuple[Tensor, ...]:
+    """Returns numbers and vectors as matrices of one row, everything else as it is."""
+@overload
+def atleast_2d(*tensors: TensorLike) -> tuple[Tensor, ...]:
+    """Returns numbers and vectors as matrices of one row, everything else as it is."""
+@overload
+def atleast_3d(tensor: TensorLike, /) -> Tensor:
+    """Gives tensors at least three axes: a vector along the second axis, a matrix along the first two."""
+@overload
+def atleast_3d(tensors: Sequence[TensorLike], /) -> tuple[Tensor, ...]:
+    """Gives tensors at least three axes: a vector along the second axis, a matrix along the first two."""
+@overload
+def atleast_3d(*tensors: TensorLike) -> tuple[Tensor, ...]:
+    """Gives tensors at least three axes: a vector along the second axis, a matrix along the first two."""
 def baddbmm(input: _Input, batch1: TensorLike, batch2: TensorLike, *, beta: builtins.float = 1, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns `beta * input + alpha * (batch1 @ batch2)` of batches of matrices."""
+def bartlett_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Returns the triangle `1 - abs(2 k / n - 1)`; see `hann_window`."""
 def bernoulli(input: _Input, p: builtins.float | None = None, *, generator: Generator | None = None, out: Tensor | None = None) -> Tensor:
     """Draws 1 with the probability that each element gives (or with probability `p`), else 0. No gradient."""
+def bessel_j0(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns the Bessel function of the first kind, of order 0."""
+def bessel_j0_(input: Tensor) -> Tensor:
+    """Computes `bessel_j0` in place."""
+def bessel_j1(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns the Bessel function of the first kind, of order 1."""
+def bessel_j1_(input: Tensor) -> Tensor:
+    """Computes `bessel_j1` in place."""
+def bessel_y0(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns the Bessel function of the second kind, of order 0: minus infinity at 0, NaN below."""
+def bessel_y0_(input: Tensor) -> Tensor:
+    """Computes `bessel_y0` in place."""
+def bessel_y1(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns the Bessel function of the second kind, of order 1: minus infinity at 0, NaN below."""
+def bessel_y1_(input: Tensor) -> Tensor:
+    """Computes `bessel_y1` in place."""
 def bincount(input: _Input, weights: TensorLike | None = None, minlength: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Counts how often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`."""
 def bitwise_and(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
@@ -1905,10 +2209,22 @@ def bitwise_right_shift(input: _Input, other: _Operand, *, out: Tensor | None = 
     """Shifts the bits of integers down by `other` and keeps the sign: division by `2 ** other`, rounded down. Where `other` is negative or not below the number of bits, 0 or -1 is left."""
 def bitwise_xor(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the bits that exactly one integer has; of bools, whether exactly one is true."""
+def blackman_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Returns the window `0.42 - 0.5 cos(2 pi k / n) + 0.08 cos(4 pi k / n)`; see `hann_window`."""
+def block_diag(*tensors: TensorLike) -> Tensor:
+    """Makes a matrix with these matrices along its diagonal, zero elsewhere; vectors are rows."""
 def bmm(input: _Input, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the products of two batches of matrices."""
+def broadcast_shapes(*shapes: Any) -> tuple[builtins.int, ...]:
+    """Returns the common shape of operands of these shapes, each a sequence of lengths or the length of a vector."""
+def broadcast_tensors(*tensors: TensorLike) -> tuple[Tensor, ...]:
+    """Expands all tensors to their common shape."""
 def broadcast_to(input: _Input, *shape: _Sizes, out: Tensor | None = None) -> Tensor:
     """Broadcasts to `shape` without a copy."""
+def can_cast(from_: Any, to: Any) -> builtins.bool:
+    """Tells whether PyTorch converts a dtype in operations: never from a kind of numbers to a narrower one."""
+def cartesian_prod(*tensors: TensorLike) -> Tensor:
+    """Returns all tuples with one element of each vector, as rows."""
 def cat(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None, out: Any = None) -> Tensor:
     """Joins tensors along `dim`; their shapes agree on all other axes. A copy. Vectors without elements join anything, as in PyTorch. Raises ShapeError for shapes that do not fit."""
 def ceil(input: _Input, *, out: Tensor | None = None) -> Tensor:
@@ -1941,8 +2257,14 @@ def clip_(input: Tensor, min: _Operand | None = None, max: _Operand | None = Non
     """Limits the elements to `[min, max]`, in place."""
 def clone(input: _Input, *, memory_format: Any = None, out: Tensor | None = None) -> Tensor:
     """Returns a copy, through which gradients flow. `memory_format` changes nothing."""
+def column_stack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Joins tensors along the second axis; numbers and vectors are columns."""
 def complex(real: Any, imag: Any) -> Tensor:
     """Returns `real + i imag`, broadcast together: complex128 where either is float64, else complex64."""
+def concat(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None, out: Any = None) -> Tensor:
+    """Joins tensors along `dim`; their shapes agree on all other axes. A copy. Vectors without elements join anything, as in PyTorch. Raises ShapeError for shapes that do not fit."""
+def concatenate(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None, out: Any = None) -> Tensor:
+    """Joins tensors along `dim`; their shapes agree on all other axes. A copy. Vectors without elements join anything, as in PyTorch. Raises ShapeError for shapes that do not fit."""
 def conj(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the complex conjugate, in memory of its own; of a real tensor the tensor itself."""
 def copysign(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
@@ -1971,6 +2293,8 @@ def cumprod(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = None
     """Returns the cumulative product along `dim`, in `dtype` if given, exact in its gradient at zeros too. Integers and bools are multiplied as int64 (int32 on a GPU). VJP: a first-order recurrence from the back; saves input and output."""
 def cumsum(input: _Input, dim: _Dims = None, *, dtype: _DTypeLike | None = None, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
     """Returns the cumulative sum along `dim`, in `dtype` if given. Integers and bools are summed as int64."""
+def cumulative_trapezoid(y: TensorLike, x: TensorLike | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
+    """Returns the integrals of `y` up to each point but the first, by the trapezoidal rule."""
 def deg2rad(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Converts degrees to radians."""
 def deg2rad_(input: Tensor) -> Tensor:
@@ -2003,12 +2327,16 @@ def divide(input: _Input, other: _Operand, *, rounding_mode: Any = None, out: Te
     """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
 def dot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the inner product of two vectors."""
-def dsplit(input: _Input, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
+def dsplit(input: _Input, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
     """Splits along the third axis; see `tensor_split`."""
-def empty(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def dstack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Joins tensors along the third axis, after `atleast_3d`."""
+def empty(*size: _Sizes, out: Any = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes a tensor whose values do not matter yet (they are 0)."""
 def empty_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
     """Makes a tensor whose values do not matter yet (they are 0). Takes shape, dtype and device of `input` where they are not given; `memory_format` changes nothing."""
+def empty_strided(size: Sequence[builtins.int], stride: Sequence[builtins.int], *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Makes a tensor of shape `size` whose elements lie `stride` apart in memory, to be filled."""
 def entr(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns `-x * log(x)`, 0 at zero, where its slope is infinite, and minus infinity below: the entropy of a probability."""
 def entr_(input: Tensor) -> Tensor:
@@ -2025,6 +2353,10 @@ def erfc(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns `1 - erf(x)`, accurate where that is small."""
 def erfc_(input: Tensor) -> Tensor:
     """Computes `erfc` in place."""
+def erfcx(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns `exp(x^2) erfc(x)`, the scaled complement of the error function; infinite far below 0."""
+def erfcx_(input: Tensor) -> Tensor:
+    """Computes `erfcx` in place."""
 def erfinv(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the inverse of the error function; NaN outside of `[-1, 1]`."""
 def erfinv_(input: Tensor) -> Tensor:
@@ -2043,6 +2375,8 @@ def expm1_(input: Tensor) -> Tensor:
     """Computes `expm1` in place."""
 def eye(n: builtins.int, m: builtins.int | None = None, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes an `n` by `m` matrix with ones on the diagonal and zeros elsewhere."""
+def fill(input: _Input, value: Tensor | builtins.complex, *, out: Tensor | None = None) -> Tensor:
+    """Returns a tensor of the shape and dtype of `input` with one value everywhere."""
 def fix(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Rounds towards 0."""
 def fix_(input: Tensor) -> Tensor:
@@ -2073,6 +2407,8 @@ def frac(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the fractional part, with the sign of `x`."""
 def frac_(input: Tensor) -> Tensor:
     """Computes `frac` in place."""
+def frexp(input: _Input) -> tuple[Tensor, Tensor]:
+    """Splits numbers into a mantissa of magnitude from 1/2 to 1 and a power of 2: `x = mantissa * 2 ** exponent`."""
 def from_dlpack(array: Any) -> Tensor:
     """Returns a tensor over the memory of an array of another library (NumPy, JAX, PyTorch, ...), by DLPack."""
 def from_numpy(array: Any) -> Tensor:
@@ -2099,10 +2435,16 @@ def gelu_tanh(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the GELU by the tanh approximation (Hendrycks and Gimpel 2016)."""
 def gelu_tanh_(input: Tensor) -> Tensor:
     """Computes `gelu_tanh` in place."""
+def geqrf(input: _Input) -> builtins.tuple[Tensor, Tensor]:
+    """Returns the QR factorisation of matrices `(..., m, n)` as `R` and the reflections whose product is `Q`."""
 def ger(input: _Input, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
 def get_autocast_dtype(device_type: Any = None) -> _dtype | None:
     """Returns the low precision of the autocast region in force, on every device; None outside. Raises ValueError for a `device_type` that names no device."""
+def get_default_device() -> _device:
+    """Returns the device on which this thread makes tensors: the CPU, or what `set_default_device` or a `with wengert.device(...)` chose."""
+def get_default_dtype() -> _dtype:
+    """Returns the dtype of new floats: float32, or what `set_default_dtype` chose."""
 def get_num_threads() -> builtins.int:
     """Returns the number of CPU threads that large operations use."""
 def get_rng_state() -> tuple[builtins.int, builtins.int]:
@@ -2113,6 +2455,10 @@ def greater_equal(input: _Input, other: _Operand, *, out: Tensor | None = None) 
     """Tells where `self >= other`, elementwise, as bools."""
 def gt(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Tells where `self > other`, elementwise, as bools."""
+def hamming_window(window_length: builtins.int, periodic: builtins.bool = True, alpha: builtins.float = 0.54, beta: builtins.float = 0.46, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Returns the window `alpha - beta * cos(2 pi k / n)`; see `hann_window`."""
+def hann_window(window_length: builtins.int, periodic: builtins.bool = True, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Returns the window `1/2 - cos(2 pi k / n) / 2`; of the default dtype unless told otherwise."""
 def hardsigmoid(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns `clamp(x / 6 + 1/2, 0, 1)`; its derivative at -3 and 3 is 1/6."""
 def hardsigmoid_(input: Tensor) -> Tensor:
@@ -2125,8 +2471,12 @@ def heaviside(input: _Input, other: _Operand, *, out: Tensor | None = None) -> T
     """Returns the step at zero: 0 below, `y` at zero, 1 above."""
 def histc(input: _Input, bins: builtins.int = 100, min: builtins.float = 0, max: builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
     """Counts how many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes `max`."""
-def hsplit(input: _Input, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
+def histogram(input: _Input, bins: Any = 100, *, range: builtins.tuple[builtins.float, builtins.float] | None = None, weight: TensorLike | None = None, density: builtins.bool = False, out: Tensor | None = None) -> Tensor:
+    """Counts (or sums of `weight`) of elements between edges, the last of which belongs to the last bin."""
+def hsplit(input: _Input, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
     """Splits along the second axis, vectors along their only one; see `tensor_split`."""
+def hstack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Joins tensors along the second axis, vectors along their only one."""
 def hypot(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the length of `(x, y)` without overflow, infinite where either is; at 0 the gradient is 0."""
 def i0(input: _Input, *, out: Tensor | None = None) -> Tensor:
@@ -2145,17 +2495,23 @@ def i1e(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns `exp(-|x|) i1(x)`."""
 def i1e_(input: Tensor) -> Tensor:
     """Computes `i1e` in place."""
+def igamma(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
+    """Returns the regularised lower incomplete gamma function `P(a, x)` of `a = input` and `x = other`: the distribution function at `x` of a gamma variate of shape `a` and rate 1."""
+def igammac(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
+    """Returns the regularised upper incomplete gamma function `Q(a, x) = 1 - P(a, x)`; see `igamma`."""
+def imag(input: TensorLike) -> Tensor:
+    """Returns the imaginary part of a complex tensor. Real ones raise TypeError."""
 def index_add(input: _Input, dim: _Dims, index: _Operand, source: Tensor, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """Returns the input with rows of `source` added along `dim` at a vector of indices."""
-def index_copy(input: _Input, dim: builtins.int, index: TensorLike, source: Tensor | builtins.complex, *, out: Tensor | None = None) -> Tensor:
+def index_copy(input: _Input, dim: builtins.int, index: TensorLike, source: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the slices along `dim` at the indices `index` replaced by those of `source`."""
-def index_fill(input: _Input, dim: builtins.int, index: TensorLike, value: Operand, *, out: Tensor | None = None) -> Tensor:
+def index_fill(input: _Input, dim: builtins.int, index: TensorLike, value: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the slices along `dim` at the indices `index` filled with a number."""
 def index_put(input: _Input, indices: Sequence[TensorLike], values: Operand, accumulate: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` after `input[indices] = values`, or `+=` that counts every index, with `accumulate`."""
 def index_put_(input: Tensor, indices: Sequence[TensorLike], values: Operand, accumulate: builtins.bool = False) -> Tensor:
     """Computes `index_put` in place."""
-def index_reduce(input: _Input, dim: builtins.int, index: TensorLike, source: TensorLike, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
+def index_reduce(input: _Input, dim: builtins.int, index: TensorLike, source: Tensor | _Number, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the slices of `source` combined along `dim` at the indices of the vector `index`."""
 def index_select(input: _Input, dim: _Dims, index: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices."""
@@ -2169,6 +2525,8 @@ def is_autocast_enabled(device_type: Any = None) -> builtins.bool:
     """Tells whether an autocast region is in force on this thread. Regions hold for all devices, so `device_type` changes nothing. Raises ValueError where it names no device."""
 def is_complex(input: _Input) -> builtins.bool:
     """Tells whether the dtype is complex."""
+def is_conj(input: _Input) -> builtins.bool:
+    """Tells whether the elements are still to be conjugated when they are read: never, as `conj` does it."""
 def is_floating_point(input: _Input) -> builtins.bool:
     """Tells whether the dtype is a type of real floating point numbers."""
 def is_grad_enabled() -> builtins.bool:
@@ -2177,12 +2535,16 @@ def is_inference(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Tells whether the memory was made in `inference_mode()`: no tape keeps it, nothing outside writes it."""
 def is_inference_mode_enabled() -> builtins.bool:
     """Tells whether inference mode is on."""
+def is_neg(input: _Input) -> builtins.bool:
+    """Tells whether the elements are still to be negated when they are read: never."""
 def is_nonzero(input: _Input) -> builtins.bool:
     """Tells whether the only element is not zero."""
 def is_same_size(input: _Input, other: TensorLike) -> builtins.bool:
     """Tells whether both have one shape."""
 def is_signed(input: _Input) -> builtins.bool:
     """Tells whether the dtype has negative numbers."""
+def is_tensor(obj: Any) -> builtins.bool:
+    """Tells whether an object is a tensor."""
 def isclose(input: _Input, other: _Operand, rtol: builtins.float = 1e-05, atol: builtins.float = 1e-08, equal_nan: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
     """Tells where `|x - y| <= atol + rtol * |y|`."""
 def isfinite(input: _Input, *, out: Tensor | None = None) -> Tensor:
@@ -2199,6 +2561,8 @@ def isreal(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Tells where the imaginary part is zero; everywhere in real tensors."""
 def istft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, normalized: builtins.bool = False, onesided: builtins.bool | None = None, length: builtins.int | None = None, return_complex: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
     """Returns the signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in least squares."""
+def kaiser_window(window_length: builtins.int, periodic: builtins.bool = True, beta: builtins.float = 12.0, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Returns the window `i0(beta * sqrt(1 - (2 k / n - 1)^2)) / i0(beta)`; see `hann_window`."""
 def kron(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Returns the Kronecker product: every element of `input` times all of `other`, block by block."""
 def kthvalue(input: _Input, k: builtins.int, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _Along:
@@ -2225,7 +2589,7 @@ def lgamma_(input: Tensor) -> Tensor:
     """Computes `lgamma` in place."""
 def linear_recurrence(input: _Input, decay: _Operand, dim: _Dims = -1, reverse: builtins.bool = False, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
     """Computes the first-order recurrence `s[i] = decay[i] * s[i-1] + x[i]` along `dim`, with nothing before the first; from the back with `reverse`. `decay` broadcasts with the tensor. VJP: the same recurrence the other way round; saves decays and result."""
-def linspace(start: _Number, end: _Number, steps: Any = 100, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def linspace(start: Tensor | _Number, end: Tensor | _Number, steps: builtins.int = 100, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Returns `steps` numbers from `start` to `end`, both included, evenly spaced."""
 def log(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the natural logarithm."""
@@ -2277,11 +2641,15 @@ def logsumexp(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, 
     """Returns `log(sum(exp(x)))` over `dim` (all axes by default), without overflow. VJP: `g * softmax(x)`."""
 def lt(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Tells where `self < other`, elementwise, as bools."""
+def lu(input: _Input, pivot: builtins.bool = True, get_infos: builtins.bool = False) -> builtins.tuple[Tensor, ...]:
+    """Returns the LU factors of matrices `(..., m, n)` and the row exchanges, as `linalg.lu_factor` does."""
+def lu_solve(input: _Input, LU_data: Any, LU_pivots: Any, *, out: Tensor | None = None) -> Tensor:
+    """Returns `X` with `A X = input`, where `LU_data` and `LU_pivots` are `lu_factor(A)`; see `linalg.lu_solve`."""
 def manual_seed(seed: Any) -> Generator:
     """Starts the default random stream over with this seed of 64 bits; the same numbers follow on every device. Returns the default stream as a generator."""
 def masked_fill(input: _Input, mask: _Operand, value: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns this tensor with `value`, a number or a tensor without axes, where the bools `mask` are true; the two broadcast. `value` is converted to the dtype of the tensor; raises ValueError for a number that an integer dtype does not hold, and TypeError for a complex number that the dtype does not."""
-def masked_scatter(input: _Input, mask: TensorLike, source: Tensor | builtins.complex, *, out: Tensor | None = None) -> Tensor:
+def masked_scatter(input: _Input, mask: TensorLike, source: Tensor | _Number, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the elements where `mask` is true replaced by those of `source`, in their order."""
 def masked_select(input: _Input, mask: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Returns the elements where `mask` is true, in one axis. Their number depends on the data."""
@@ -2313,6 +2681,8 @@ def median(input: _Input, *, out: Tensor | None = None) -> Tensor:
 @overload
 def median(input: _Input, dim: builtins.int, keepdim: builtins.bool = False) -> _Along:
     """Returns the median: the middle element in sorted order, the lower one of two; NaN of none, or with a NaN."""
+def meshgrid(*tensors: TensorLike, indexing: builtins.str = 'ij') -> tuple[Tensor, ...]:
+    """Returns the coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point."""
 @overload
 def min(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the smallest element; with `dim`, the pair (values, indices) along it, whose gradient goes to the first minimum; with a tensor, the smaller of both, elementwise."""
@@ -2335,6 +2705,14 @@ def mm(input: _Input, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the product of two matrices."""
 def mode(input: _Input, dim: builtins.int = -1, keepdim: builtins.bool = False, *, out: Sequence[Tensor] | None = None) -> _Along:
     """Returns the most frequent element along `dim`, the smallest of several, and the index of its last occurrence."""
+def modified_bessel_k0(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns the modified Bessel function of the second kind, of order 0: infinite at 0, NaN below."""
+def modified_bessel_k0_(input: Tensor) -> Tensor:
+    """Computes `modified_bessel_k0` in place."""
+def modified_bessel_k1(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns the modified Bessel function of the second kind, of order 1: infinite at 0, NaN below."""
+def modified_bessel_k1_(input: Tensor) -> Tensor:
+    """Computes `modified_bessel_k1` in place."""
 def moveaxis(input: _Input, source: _Sizes, destination: _Sizes, *, out: Tensor | None = None) -> Tensor:
     """Moves axes to new positions; the others keep their order. A view."""
 def movedim(input: _Input, source: _Sizes, destination: _Sizes, *, out: Tensor | None = None) -> Tensor:
@@ -2355,7 +2733,7 @@ def nan_to_num(input: _Input, nan: builtins.float | None = None, posinf: builtin
     """Replaces NaN and infinities by numbers: NaN by 0, infinities by the largest finite ones where None is given."""
 def nan_to_num_(input: Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Tensor:
     """Computes `nan_to_num` in place."""
-def nanmean(input: _Input, dim: Sizes | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
+def nanmean(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the mean of the elements that are not NaN, computed in `dtype` if that is given; NaN where there are none."""
 @overload
 def nanmedian(input: _Input, *, out: Tensor | None = None) -> Tensor:
@@ -2365,7 +2743,7 @@ def nanmedian(input: _Input, dim: builtins.int, keepdim: builtins.bool = False) 
     """Returns `median` of the elements that are not NaN; NaN where there are none."""
 def nanquantile(input: _Input, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
     """Returns `quantile` of the elements that are not NaN; NaN where there are none."""
-def nansum(input: _Input, dim: Sizes | None = None, keepdim: builtins.bool = False, *, dtype: DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
+def nansum(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the sum of the elements that are not NaN, computed in `dtype` if that is given."""
 def narrow(input: _Input, dim: _Dims, start: builtins.int, length: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Returns the view of `length` elements from `start` along `dim`."""
@@ -2373,6 +2751,10 @@ def ndtr(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the distribution function of the standard normal distribution."""
 def ndtr_(input: Tensor) -> Tensor:
     """Computes `ndtr` in place."""
+def ndtri(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns the quantile of the standard normal distribution, the inverse of `ndtr`: infinite at 0 and 1, NaN outside."""
+def ndtri_(input: Tensor) -> Tensor:
+    """Computes `ndtri` in place."""
 def ne(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Tells where `self != other`, elementwise, as bools."""
 def neg(input: _Input, *, out: Tensor | None = None) -> Tensor:
@@ -2391,15 +2773,15 @@ def nonzero(input: _Input, *, as_tuple: Literal[False] = False, out: Tensor | No
 @overload
 def nonzero(input: _Input, *, as_tuple: Literal[True]) -> tuple[Tensor, ...]:
     """Returns the indices of the elements that are not zero, one row each; `as_tuple=True` gives one tensor per axis."""
-def norm(input: _Input, p: builtins.float | builtins.str | None = None, dim: Sizes | None = None, keepdim: builtins.bool = False, dtype: DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
+def norm(input: _Input, p: builtins.float | builtins.str | None = None, dim: _Dims = None, keepdim: builtins.bool = False, dtype: _DTypeLike | None = None, *, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`."""
-def normal(mean: builtins.float, std: builtins.float | None = None, size: _Sizes | None = None, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
+def normal(mean: builtins.float, std: builtins.float | None = None, size: _Sizes | None = None, *, generator: Generator | None = None, out: Any = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
     """Draws normal random numbers; `mean` and `std` are numbers (then `size` is the shape) or tensors. Raises ValueError for a negative `std`."""
 def not_equal(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
     """Tells where `self != other`, elementwise, as bools."""
 def numel(input: _Input) -> builtins.int:
     """Counts the elements."""
-def ones(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def ones(*size: _Sizes, out: Any = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes a tensor of ones."""
 def ones_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
     """Makes a tensor of ones. Takes shape, dtype and device of `input` where they are not given; `memory_format` changes nothing."""
@@ -2407,6 +2789,10 @@ def op_kinds() -> Any:
     """Every kind of operation: its name, its class, its precision under autocast."""
 def op_rows() -> Any:
     """Every row of the tables of elementwise functions: its name, its documentation, its table."""
+def orgqr(input: _Input, tau: Any, *, out: Tensor | None = None) -> Tensor:
+    """Returns the first columns of the product of reflections; LAPACK's name of `linalg.householder_product`."""
+def ormqr(input: _Input, tau: Any, other: _Operand, left: builtins.bool = True, transpose: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Returns `Q other`, or `other Q` if not `left`, where `Q` `(..., m, m)` is the product of the reflections that `geqrf` returns."""
 def outer(input: _Input, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the outer product of two vectors: `out[i, j] = x[i] * y[j]`."""
 def permute(input: _Input, *dims: _Sizes, out: Tensor | None = None) -> Tensor:
@@ -2415,6 +2801,8 @@ def pinverse(input: _Input, rcond: builtins.float = 1e-15, *, out: Tensor | None
     """Returns the Moore-Penrose inverse; singular values up to `rcond` times the largest count as zero. See `linalg.pinv`."""
 def polar(abs: Any, angle: Any) -> Tensor:
     """Returns `abs * (cos(angle) + i sin(angle))`."""
+def polygamma(n: builtins.int, input: TensorLike) -> Tensor:
+    """Returns the derivative of order `n` of the digamma function, `n` from 0 to 20."""
 def positive(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the tensor itself, as `+x`."""
 def pow(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
@@ -2425,6 +2813,10 @@ def prelu(input: _Input, weight: Tensor, *, out: Tensor | None = None) -> Tensor
     """Returns `x` where positive, else `weight * x`, with one slope or one per channel (axis 1)."""
 def prod(input: _Input, dim: _Dims = None, keepdim: builtins.bool = False, *, dtype: _DTypeLike | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the product over `dim` (all axes by default). VJP: `g * out / x`, exact where elements are zero."""
+def promote_types(type1: Any, type2: Any) -> _dtype:
+    """Returns the dtype of results of tensors of these dtypes."""
+def put(input: _Input, index: TensorLike, source: TensorLike, accumulate: builtins.bool = False, *, out: Tensor | None = None) -> Tensor:
+    """Returns a copy with the elements of `source` at the positions `index` of the flattened tensor."""
 def qr(input: _Input, some: builtins.bool = True) -> tuple[Tensor, Tensor]:
     """Returns `Q` and `R`; with `some=False`, `Q` is square. See `linalg.qr`."""
 def quantile(input: _Input, q: TensorLike, dim: builtins.int | None = None, keepdim: builtins.bool = False, *, interpolation: builtins.str = 'linear', out: Tensor | None = None) -> Tensor:
@@ -2433,22 +2825,24 @@ def rad2deg(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Converts radians to degrees."""
 def rad2deg_(input: Tensor) -> Tensor:
     """Computes `rad2deg` in place."""
-def rand(*size: _Sizes, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def rand(*size: _Sizes, generator: Generator | None = None, out: Any = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have two such parts."""
 def rand_like(input: Tensor, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
     """Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have two such parts. Takes shape, dtype and device of `input` where they are not given; `memory_format` changes nothing."""
-def randint(low: builtins.int, high: builtins.int, size: _Sizes | None = None, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def randint(low: builtins.int, high: builtins.int, size: _Sizes | None = None, *, generator: Generator | None = None, out: Any = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Draws uniform random integers in `[low, high)`: `randint(high, size)` or `randint(low, high, size)`."""
 def randint_like(input: Tensor, low: builtins.int, high: builtins.int | None = None, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of `input`."""
-def randn(*size: _Sizes, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def randn(*size: _Sizes, generator: Generator | None = None, out: Any = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Draws standard normal random numbers, from `generator` or the default stream. The parts of complex ones have a variance of one half."""
 def randn_like(input: Tensor, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
     """Draws standard normal random numbers, from `generator` or the default stream. The parts of complex ones have a variance of one half. Takes shape, dtype and device of `input` where they are not given; `memory_format` changes nothing."""
-def randperm(n: builtins.int, *, generator: Generator | None = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
+def randperm(n: builtins.int, *, generator: Generator | None = None, out: Any = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
     """Returns the numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`."""
 def ravel(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns all elements in one axis."""
+def real(input: TensorLike) -> Tensor:
+    """Returns the real part; of a real tensor the tensor itself."""
 def reciprocal(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the reciprocal `1 / x`."""
 def reciprocal_(input: Tensor) -> Tensor:
@@ -2465,6 +2859,10 @@ def repeat_interleave(input: _Input, repeats: TensorLike | None = None, dim: bui
     """Repeats each element (along `dim`, each slice) `repeats` times in a row."""
 def reshape(input: _Input, *shape: _Sizes, out: Tensor | None = None) -> Tensor:
     """Returns the same elements in row-major order with another shape; one length may be -1. A view if possible."""
+def resolve_conj(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns the tensor itself, whose elements are conjugated already where they are to be."""
+def resolve_neg(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns the tensor itself, whose elements are negated already where they are to be."""
 def result_type(a: _Operand, b: _Operand) -> _dtype:
     """Returns the dtype of an operation on these two."""
 def roll(input: _Input, shifts: _Sizes, dims: _Dims = None, *, out: Tensor | None = None) -> Tensor:
@@ -2475,15 +2873,29 @@ def round(input: _Input, *, decimals: Any = 0, out: Tensor | None = None) -> Ten
     """Rounds to the nearest integer, ties to even. With `decimals`, to so many decimal places."""
 def round_(input: Tensor, *, decimals: Any = 0) -> Tensor:
     """Computes `round` in place."""
+def row_stack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Joins tensors along the first axis; vectors become rows."""
 def rsqrt(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the reciprocal square root."""
 def rsqrt_(input: Tensor) -> Tensor:
     """Computes `rsqrt` in place."""
-def scatter(input: _Input, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex | None = None, *, value: builtins.complex | None = None, reduce: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
+def rsub(input: _Input, other: TensorLike, *, alpha: builtins.float = 1, out: Tensor | None = None) -> Tensor:
+    """Returns `other - alpha * input`; both broadcast."""
+def scalar_tensor(s: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+    """Makes a number a 0-d tensor, of the default dtype unless told otherwise."""
+def scaled_modified_bessel_k0(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns `exp(x) modified_bessel_k0(x)`."""
+def scaled_modified_bessel_k0_(input: Tensor) -> Tensor:
+    """Computes `scaled_modified_bessel_k0` in place."""
+def scaled_modified_bessel_k1(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns `exp(x) modified_bessel_k1(x)`."""
+def scaled_modified_bessel_k1_(input: Tensor) -> Tensor:
+    """Computes `scaled_modified_bessel_k1` in place."""
+def scatter(input: _Input, dim: builtins.int, index: TensorLike, src: Tensor | _Number | None = None, *, value: _Number | None = None, reduce: builtins.str | None = None, out: Tensor | None = None) -> Tensor:
     """Returns `input` with `out[index[i, j, …], j, …] = src[i, j, …]` for axis 0, and so on."""
 def scatter_add(input: _Input, dim: _Dims, index: _Operand, src: Tensor, *, out: Tensor | None = None) -> Tensor:
     """Returns the input with the elements of `src` added at `index` along `dim`: `out[index[i][j]][j] += src[i][j]` for `dim=0`. `index` and `src` may be smaller than the input."""
-def scatter_reduce(input: _Input, dim: builtins.int, index: TensorLike, src: Tensor | builtins.complex, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
+def scatter_reduce(input: _Input, dim: builtins.int, index: TensorLike, src: Tensor | _Number, reduce: builtins.str, *, include_self: builtins.bool = True, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the elements of `src` combined at the places that `index` names along `dim`."""
 def seed() -> builtins.int:
     """Starts the default random stream over with a seed from the system, and returns that seed."""
@@ -2491,6 +2903,10 @@ def select(input: _Input, dim: _Dims, index: builtins.int, *, out: Tensor | None
     """Returns the view at `index` along `dim`, without that axis."""
 def select_scatter(input: _Input, src: TensorLike, dim: builtins.int, index: builtins.int, *, out: Tensor | None = None) -> Tensor:
     """Returns `input` with the slice at `index` along `dim` replaced by `src`, which has one axis less."""
+def set_default_device(device: _DeviceLike | None) -> None:
+    """Makes `device` the one on which this thread makes tensors where no `device=` is given, and to which arrays and lists go that become one. Tensors made of another, like another, or by operations, lie where that does."""
+def set_default_dtype(d: _DTypeLike) -> None:
+    """Makes `d` the dtype of new floats, for all threads: of Python's floats, of tensors made without `dtype=`, and of results of integers that are none, such as `sqrt`. Complex numbers get parts of it (of float32 where it is a half). Tensors that exist keep theirs, and a number beside one adapts to it as before."""
 def set_num_threads(threads: Any) -> None:
     """Sets the number of CPU threads that large operations use."""
 def set_rng_state(state: Any) -> None:
@@ -2537,9 +2953,13 @@ def softsign_(input: Tensor) -> Tensor:
     """Computes `softsign` in place."""
 def sort(input: _Input, dim: _Dims = -1, descending: builtins.bool = False, stable: builtins.bool = True, *, axis: _Dims = None, out: Sequence[Tensor] | None = None) -> _Along:
     """Sorts along `dim`: the elements in order, and the indices where they were, the pair (values, indices). Equal elements always keep their order (`stable` is accepted); NaN counts as the largest. VJP: each gradient goes back to where its element was; saves the indices."""
+def spherical_bessel_j0(input: _Input, *, out: Tensor | None = None) -> Tensor:
+    """Returns the spherical Bessel function of the first kind, of order 0: `sin(x) / x`, 1 at 0."""
+def spherical_bessel_j0_(input: Tensor) -> Tensor:
+    """Computes `spherical_bessel_j0` in place."""
 def split(input: _Input, split_size: _Sizes, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
     """Splits into parts of `split_size` elements (or of these sizes) along `dim`: a tuple of views."""
-def split_with_sizes(input: _Input, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+def split_with_sizes(input: _Input, split_sizes: Sequence[builtins.int], dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """Splits into parts of these lengths along `dim`, which are views."""
 def sqrt(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the square root."""
@@ -2555,7 +2975,7 @@ def stack(tensors: Sequence[Tensor], dim: _Dims = 0, *, axis: _Dims = None, out:
     """Joins tensors of one shape along a new axis."""
 def std(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the standard deviation over `dim`: the square root of `var`, whose sum is divided by `n - 1` by default. Its gradient is 0 where it is 0."""
-def std_mean(input: _Input, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+def std_mean(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> tuple[Tensor, Tensor]:
     """Returns standard deviation and mean along `dim`, or of all elements; see `std`."""
 def stft(input: _Input, n_fft: builtins.int, hop_length: builtins.int | None = None, win_length: builtins.int | None = None, window: TensorLike | None = None, center: builtins.bool = True, pad_mode: builtins.str = 'reflect', normalized: builtins.bool = False, onesided: builtins.bool | None = None, return_complex: builtins.bool = True, *, out: Tensor | None = None) -> Tensor:
     """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies, frames)`."""
@@ -2591,7 +3011,7 @@ def tanhshrink_(input: Tensor) -> Tensor:
     """Computes `tanhshrink` in place."""
 def tensor(data: Any, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes a tensor of a copy of `data`: numbers, nested lists, arrays, tensors."""
-def tensor_split(input: _Input, indices_or_sections: Sizes | Tensor, dim: builtins.int = 0) -> builtins.tuple[Tensor, ...]:
+def tensor_split(input: _Input, indices_or_sections: Sizes | Tensor, dim: builtins.int = 0) -> tuple[Tensor, ...]:
     """Splits along `dim` into views."""
 def tile(input: _Input, *dims: _Sizes, out: Tensor | None = None) -> Tensor:
     """Repeats the tensor side by side; missing leading counts are 1. A copy."""
@@ -2601,6 +3021,10 @@ def trace(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Sums the diagonal of a matrix; `wengert.linalg.trace` takes many. Raises ShapeError where there are not two axes."""
 def transpose(input: _Input, dim0: builtins.int | None = None, dim1: builtins.int | None = None, *, axis0: builtins.int | None = None, axis1: builtins.int | None = None, out: Tensor | None = None) -> Tensor:
     """Exchanges two axes; without arguments, reverses the order of all axes. A view."""
+def trapezoid(y: TensorLike, x: TensorLike | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
+    """Returns the integral of `y` along `dim` by the trapezoidal rule, at points `x` or at steps of `dx`."""
+def trapz(y: TensorLike, x: TensorLike | None = None, *, dx: builtins.float = 1.0, dim: builtins.int = -1) -> Tensor:
+    """Returns the integral of `y` along `dim` by the trapezoidal rule, at points `x` or at steps of `dx`."""
 def tree_flatten(tree: Any, is_leaf: Callable[[Any], builtins.bool] | None = None) -> tuple[list[Any], TreeDef]:
     """Returns the leaves of a tree from left to right (dicts by key, rebuilt in the order that they have), and its structure. A part for which `is_leaf` returns true is a leaf."""
 def tree_leaves(tree: Any, is_leaf: Callable[[Any], builtins.bool] | None = None) -> list[Any]:
@@ -2611,16 +3035,24 @@ def tree_structure(tree: Any, is_leaf: Callable[[Any], builtins.bool] | None = N
     """Returns the structure of a tree; see `tree_flatten`."""
 def tree_unflatten(structure: TreeDef, leaves: Iterable[Any]) -> Any:
     """Builds the tree of this structure with these leaves. Raises ValueError for another number of them."""
+def triangular_solve(input: _Input, A: Any, upper: builtins.bool = True, transpose: builtins.bool = False, unitriangular: builtins.bool = False) -> builtins.tuple[Tensor, Tensor]:
+    """Returns `X` with `A X = input` of triangular matrices, and a copy of `A`; see `linalg.solve_triangular`."""
 def tril(input: _Input, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Returns the lower triangle of the last two axes, zero above `diagonal`."""
+def tril_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
+    """Returns rows and columns of the lower triangle of a matrix, up to diagonal `offset`, as a tensor of two rows."""
 def triu(input: _Input, diagonal: builtins.int = 0, *, out: Tensor | None = None) -> Tensor:
     """Returns the upper triangle of the last two axes, zero below `diagonal`."""
+def triu_indices(row: builtins.int, col: builtins.int, offset: builtins.int = 0, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None) -> Tensor:
+    """Returns rows and columns of the upper triangle of a matrix, from diagonal `offset` on, as a tensor of two rows."""
 def true_divide(input: _Input, other: _Operand, *, rounding_mode: Any = None, out: Tensor | None = None) -> Tensor:
     """Divides: `x / y`; integers give a float. `rounding_mode="trunc"` rounds towards zero and `"floor"` down: quotients of integers are integers then, and the gradient is zero."""
 def trunc(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Rounds towards 0."""
 def trunc_(input: Tensor) -> Tensor:
     """Computes `trunc` in place."""
+def typename(o: Any) -> builtins.str:
+    """Returns the name of the type of an object, with its module; of a tensor that of its dtype."""
 def unbind(input: _Input, dim: _Dims = 0, *, axis: _Dims = None) -> tuple[Tensor, ...]:
     """Returns the tuple of slices along `dim`, which are views without that axis."""
 def unflatten(input: _Input, dim: _Dims, sizes: _Sizes, *, out: Tensor | None = None) -> Tensor:
@@ -2639,11 +3071,13 @@ def unique_consecutive(input: _Input, return_inverse: Literal[False] = False, re
 @overload
 def unique_consecutive(input: _Input, return_inverse: builtins.bool = False, return_counts: builtins.bool = False, dim: builtins.int | None = None) -> tuple[Tensor, ...]:
     """Returns `unique` of neighbours only: the first of each run of equal elements, in their order."""
+def unravel_index(indices: TensorLike, shape: _Sizes) -> tuple[Tensor, ...]:
+    """Returns the coordinates of elements that are numbered in row-major order, one tensor for each axis of `shape`."""
 def unsqueeze(input: _Input, dim: _Dims = None, *, axis: _Dims = None, out: Tensor | None = None) -> Tensor:
     """Inserts a new axis of length 1 at `dim`. A view."""
 def var(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Returns the variance over `dim`: squared deviations from the mean, summed and divided by `n - correction`, `n - 1` by default. `unbiased=False` is the correction 0; a bool in place of `dim` is `unbiased`."""
-def var_mean(input: _Input, dim: Sizes | None = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None) -> builtins.tuple[Tensor, Tensor]:
+def var_mean(input: _Input, dim: _Dims = None, unbiased: builtins.bool | None = None, keepdim: builtins.bool = False, *, correction: builtins.float | None = None, axis: _Dims = None, keepdims: builtins.bool | None = None) -> tuple[Tensor, Tensor]:
     """Returns variance and mean along `dim`, or of all elements; see `var`."""
 def vdot(input: _Input, other: TensorLike, *, out: Tensor | None = None) -> Tensor:
     """Returns the inner product of two vectors, `sum(conj(input) * other)`."""
@@ -2651,8 +3085,10 @@ def view_as_complex(input: Tensor) -> Tensor:
     """Returns the complex numbers of the pairs along the last axis, which has length 2, of float32 or float64; a view where each pair lies side by side. VJP: `view_as_real(g)`; saves nothing."""
 def view_as_real(input: Tensor) -> Tensor:
     """Returns the pairs of real and imaginary parts along a new last axis, a view. VJP: `view_as_complex(g)`; saves nothing."""
-def vsplit(input: _Input, indices_or_sections: Sizes | Tensor) -> builtins.tuple[Tensor, ...]:
+def vsplit(input: _Input, indices_or_sections: Sizes | Tensor) -> tuple[Tensor, ...]:
     """Splits along the first axis of a tensor with at least two; see `tensor_split`."""
+def vstack(tensors: Sequence[TensorLike]) -> Tensor:
+    """Joins tensors along the first axis; vectors become rows."""
 def where(condition: _Operand, input: _Operand | None = None, other: _Operand | None = None, *, out: Any = None) -> Tensor:
     """Returns `input` where `condition` holds and `other` elsewhere; all broadcast. No gradient flows through what is not picked, so `where(x > 0, sqrt(x), x)` has a finite gradient everywhere. Without both: where it is true."""
 def xlog1py(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tensor:
@@ -2661,7 +3097,7 @@ def xlogy(input: _Input, other: _Operand, *, out: Tensor | None = None) -> Tenso
     """Returns `x * log(y)`, 0 where `x` is 0, unless `y` is NaN; there the slope in `x` is the logarithm, and 0 where that is not finite. Integers give a float."""
 def xlogy_(input: Tensor, other: _Operand) -> Tensor:
     """Computes `xlogy` in place."""
-def zeros(*size: _Sizes, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
+def zeros(*size: _Sizes, out: Any = None, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False) -> Tensor:
     """Makes a tensor of zeros."""
 def zeros_like(input: Tensor, *, dtype: _DTypeLike | None = None, device: _DeviceLike | None = None, requires_grad: builtins.bool = False, memory_format: Any = None) -> Tensor:
     """Makes a tensor of zeros. Takes shape, dtype and device of `input` where they are not given; `memory_format` changes nothing."""

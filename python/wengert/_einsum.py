@@ -114,7 +114,8 @@ def _term(axes: Any) -> str:
 
 
 def _of_lists(operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """The equation of operands that are followed by lists of their axes, and at the end by those of the output."""
+    """The equation of operands that are followed by lists of their axes, and at the end by those of the
+    output."""
     output = f"->{_term(operands[-1])}" if len(operands) % 2 else ""
     count = len(operands) // 2
     lists = operands[1 : 2 * count : 2]
@@ -129,10 +130,11 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     """Returns sums of products in Einstein's notation, as in NumPy.
 
     Args:
-        equation: one term per operand, with a letter per axis, as in `"ij,jk->ik"`; `...` stands for broadcast axes.
-            Letters left out of the output are summed over; without `->`, the output has all letters that occur once.
-        operands: tensors. Without an equation, each is followed by a list of its axes, numbers from 0 to 51, and the
-            last may be followed by the axes of the output: `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
+        equation: one term per operand, with a letter per axis, as in `"ij,jk->ik"`; `...` stands for
+            broadcast axes. Letters left out of the output are summed over; without `->`, the output has all
+            letters that occur once.
+        operands: tensors. Without an equation, each is followed by a list of its axes, numbers from 0 to 51,
+            and the last may be followed by the axes of the output: `einsum(x, [0, 1], y, [1, 2], [0, 2])`.
 
     Returns:
         A tensor of the dtype to which the operands promote.
@@ -158,7 +160,9 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     terms, output = _parse(equation, tensors)
     dtype = tensors[0].dtype
     for x in tensors[1:]:
-        dtype = _core.result_type(_core.empty(1, dtype=dtype), _core.empty(1, dtype=x.dtype))
+        dtype = _core.result_type(
+            _core.empty(1, dtype=dtype, device="cpu"), _core.empty(1, dtype=x.dtype, device="cpu")
+        )
     work = [_diagonals(x.to(dtype), s) for x, s in zip(tensors, terms)]
     order = [tuple(range(len(work)))]
     if len(work) > 2:

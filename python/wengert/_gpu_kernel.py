@@ -70,14 +70,14 @@ class Kernel:
         if not isinstance(given, Mapping):
             if len(names) > 1 and not isinstance(given, str):
                 raise TypeError(
-                    f"gpu.kernel {self.name}: it has {len(names)} outputs ({', '.join(names)}); pass outputs= as a "
-                    "dict with the shape of each"
+                    f"gpu.kernel {self.name}: it has {len(names)} outputs ({', '.join(names)}); pass "
+                    "outputs= as a dict with the shape of each"
                 )
             return [given] * len(names)
         if set(given) != set(names):
             raise TypeError(
-                f"gpu.kernel {self.name}: outputs= names {sorted(given)}, but the writable buffers of the shader are "
-                f"{sorted(names)}"
+                f"gpu.kernel {self.name}: outputs= names {sorted(given)}, but the writable buffers of the "
+                f"shader are {sorted(names)}"
             )
         return [given[name] for name in names]
 
@@ -86,8 +86,8 @@ class Kernel:
 
         Args:
             fwd: of the kernel's arguments; returns `(output, residuals)`, for which it calls the kernel.
-            bwd: of the residuals and the cotangent of the output; returns a tuple of cotangents, one per argument, None
-                for zeros. It may call other kernels.
+            bwd: of the residuals and the cotangent of the output; returns a tuple of cotangents, one per
+                argument, None for zeros. It may call other kernels.
         """
         self._custom.defvjp(fwd, bwd)
 
@@ -131,8 +131,8 @@ class Kernel:
         for name, value in given.items():
             if not isinstance(value, Tensor):
                 raise TypeError(
-                    f"gpu.kernel {self.name}: input {name} is {type(value).__name__}, expected a tensor; numbers go to "
-                    "constants="
+                    f"gpu.kernel {self.name}: input {name} is {type(value).__name__}, expected a tensor; "
+                    "numbers go to constants="
                 )
         return [given[name] for name in names]
 
@@ -162,8 +162,8 @@ class Kernel:
         listed = [groups] if isinstance(groups, int) else [int(n) for n in groups]
         if not 1 <= len(listed) <= 3 or min(listed) < 0:
             raise ValueError(
-                f"gpu.kernel {self.name}: groups= gave {listed}, expected the number of workgroups along one to "
-                "three axes"
+                f"gpu.kernel {self.name}: groups= gave {listed}, expected the number of workgroups along one "
+                "to three axes"
             )
         x, y, z = (*listed, 1, 1)[:3]
         return x, y, z
@@ -194,8 +194,8 @@ class _Underivable:
 
         def bwd(*_: Any) -> Any:
             raise NotImplementedError(
-                f"gpu.kernel {kernel.name} has no derivative; define one with its defvjp(fwd, bwd) or defjvp(jvp), or "
-                "detach() its inputs"
+                f"gpu.kernel {kernel.name} has no derivative; define one with its defvjp(fwd, bwd) or "
+                "defjvp(jvp), or detach() its inputs"
             )
 
         bare.defvjp(lambda *args: (kernel._run(args), None), bwd)
@@ -214,28 +214,31 @@ def kernel(
     """Returns a WGSL compute shader as a function of tensors.
 
     The shader says how it is called. Its `var<storage, read>` buffers in group 0 are the inputs, its
-    `var<storage, read_write>` buffers the outputs, in the order of their bindings; tensors are passed in this order or
-    by name. `array<f32>` holds float32, `array<i32>` int32, `array<f16>` float16 (where the GPU has it), and an input
-    of `array<u32>` bool, one word each; arrays of vec2 and vec4 of these are the same memory. Inputs arrive contiguous,
-    in row-major order, outputs begin as zeros, and `arrayLength` is the number of elements.
+    `var<storage, read_write>` buffers the outputs, in the order of their bindings; tensors are passed in this
+    order or by name. `array<f32>` holds float32, `array<i32>` int32, `array<f16>` float16 (where the GPU has
+    it), and an input of `array<u32>` bool, one word each; arrays of vec2 and vec4 of these are the same
+    memory. Inputs arrive contiguous, in row-major order, outputs begin as zeros, and `arrayLength` is the
+    number of elements.
 
-    The text is parsed and validated at once, and runs with bounds checks, always. Under `vmap` it runs once for each
-    example. It has no derivative until it gets one: by `defvjp` or `defjvp`, or inside a function that brings its own
-    (`custom_vjp`, `custom_jvp`, `autograd.Function`, whose `vmap` method is also the place for a better batching rule).
+    The text is parsed and validated at once, and runs with bounds checks, always. Under `vmap` it runs once
+    for each example. It has no derivative until it gets one: by `defvjp` or `defjvp`, or inside a function
+    that brings its own (`custom_vjp`, `custom_jvp`, `autograd.Function`, whose `vmap` method is also the
+    place for a better batching rule).
 
     Args:
         source: the WGSL text.
-        outputs: the shape of the output: a tuple, the name of the input whose shape it has, or a function of the
-            inputs; a dict of these by name where there are several. Without, that of the first input.
-        groups: how many workgroups run along x, or along x, y and z; a function of the inputs may say it. Without,
-            enough for one invocation per element of the first output.
+        outputs: the shape of the output: a tuple, the name of the input whose shape it has, or a function of
+            the inputs; a dict of these by name where there are several. Without, that of the first input.
+        groups: how many workgroups run along x, or along x, y and z; a function of the inputs may say it.
+            Without, enough for one invocation per element of the first output.
         constants: values of the shader's `override` declarations.
         entry: the entry point, where there are several.
-        name: what errors, tape entries and profiles call it; the `entry` that is passed, or `kernel`, otherwise.
+        name: what errors, tape entries and profiles call it; the `entry` that is passed, or `kernel`,
+            otherwise.
 
     Raises:
-        ValueError: if the shader does not parse or is not valid (the message shows the line), declares what cannot be
-            bound, or has no output.
+        ValueError: if the shader does not parse or is not valid (the message shows the line), declares what
+            cannot be bound, or has no output.
 
     Example:
         >>> scale = wg.gpu.kernel('''

@@ -1,15 +1,16 @@
 """`wengert.gpu.profile`: how long each kernel takes, by the clock of the GPU; and the ceilings of a GPU."""
 
 import contextlib
-import json
 import warnings
 from collections.abc import Mapping
 from numbers import Real
 from operator import index
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wengert import _core
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["KernelTime", "Launch", "Profile", "ceilings", "profile"]
 
@@ -237,9 +238,11 @@ class Profile:
 
     def json(self) -> str:
         """Returns `to_dict` as a text of JSON."""
+        import json
+
         return json.dumps(self.to_dict(), indent=1)
 
-    def trace(self, path: str | Path) -> None:
+    def trace(self, path: "str | Path") -> None:
         """Writes the launches as a timeline, for chrome://tracing or ui.perfetto.dev.
 
         Args:
@@ -255,8 +258,11 @@ class Profile:
             args = {"variant": launch.variant, "bytes": launch.bytes, "flops": launch.flops}
             times = {"ts": launch.start * 1e6, "dur": launch.seconds * 1e6}
             events.append({"name": launch.kernel, "cat": "kernel", "ph": "X", **times, **place, "args": args})
+        import json
+
         text = json.dumps({"displayTimeUnit": "ns", "traceEvents": events})
-        Path(path).write_text(text, encoding="utf-8")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
 
 
 def _rate(work: int | None, seconds: float) -> str:

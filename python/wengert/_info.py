@@ -16,8 +16,8 @@ class finfo:
     """
 
     def __init__(self, dtype: Any = None) -> None:
-        """Of `dtype`, or of a tensor's; float32 by default."""
-        self.dtype, name = _named(_core.float32 if dtype is None else dtype)
+        """Of `dtype`, or of a tensor's; the default dtype if None."""
+        self.dtype, name = _named(_core.get_default_dtype() if dtype is None else dtype)
         name = {"complex64": "float32", "complex128": "float64"}.get(name, name)
         if name not in _FLOATS:
             raise TypeError(f"finfo: a floating point dtype expected, got {name}; see iinfo")
@@ -27,6 +27,13 @@ class finfo:
         self.max = (2.0 - self.eps) * 2.0**top
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0 ** (1 - top)
+
+    def __repr__(self) -> str:
+        """The limits, as PyTorch shows them."""
+        return (
+            f"finfo(min={self.min:g}, max={self.max:g}, eps={self.eps:g}, smallest_normal={self.tiny:g}, "
+            f"tiny={self.tiny:g}, dtype={str(self.dtype).removeprefix('wengert.')})"
+        )
 
 
 class iinfo:
@@ -44,6 +51,10 @@ class iinfo:
             raise TypeError(f"iinfo: an integer dtype expected, got {name}; see finfo")
         self.bits, self.min, self.max = _INTS[name]
 
+    def __repr__(self) -> str:
+        """The limits."""
+        return f"iinfo(min={self.min}, max={self.max}, dtype={str(self.dtype).removeprefix('wengert.')})"
+
 
 # Bits, bits after the point, largest exponent.
 _FLOATS = {
@@ -60,5 +71,7 @@ _INTS = {f"int{bits}": (bits, -(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits 
 
 def _named(dtype: Any) -> tuple[Any, str]:
     """A dtype, as whatever names one or of a tensor, and its name."""
-    found = _core.empty(0, dtype=dtype.dtype if isinstance(dtype, _core.Tensor) else dtype).dtype
+    found = _core.empty(
+        0, dtype=dtype.dtype if isinstance(dtype, _core.Tensor) else dtype, device="cpu"
+    ).dtype
     return found, found.name

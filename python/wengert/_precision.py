@@ -1,8 +1,8 @@
 """The precision in which functions made of several operations run.
 
 An operation of the core accumulates float16 and bfloat16 in float32, rounds once, and has its precision under
-autocast in the list of operations. A function made of several is to behave as one operation does; these decorators
-say how.
+autocast in the list of operations. A function made of several is to behave as one operation does; these
+decorators say how.
 """
 
 import functools
@@ -27,7 +27,8 @@ _ELIGIBLE = (*_HALVES, _core.float32)
 
 
 def in_float32(function: Callable[P, R]) -> Callable[P, R]:
-    """A function that computes with float16 and bfloat16 in float32 and rounds its results to their type once.
+    """A function that computes with float16 and bfloat16 in float32 and rounds its results to their type
+    once.
 
     Under autocast the results stay float32.
     """

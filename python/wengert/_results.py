@@ -1,4 +1,5 @@
-"""What operations return: named pairs, the number of elements, results that depend on something in name only."""
+"""What operations return: named pairs, the number of elements, results that depend on something in name
+only."""
 
 from typing import NamedTuple, Self, overload
 
@@ -10,6 +11,13 @@ class Along(NamedTuple):
 
     values: Tensor
     indices: Tensor
+
+
+class MinMax(NamedTuple):
+    """The smallest and the largest element."""
+
+    min: Tensor
+    max: Tensor
 
 
 class Size(int):

@@ -1,4 +1,5 @@
-"""Kinds of arguments, for annotations: what functions take where a tensor, a dtype, a device or lengths are meant."""
+"""Kinds of arguments, for annotations: what functions take where a tensor, a dtype, a device or lengths are
+meant."""
 
 from collections.abc import Sequence
 from typing import Any, TypeAlias

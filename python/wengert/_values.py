@@ -37,8 +37,8 @@ def not_negative(
 ) -> Tensor:
     """Indices that must not count from the end, although the core's do.
 
-    Where they cannot be looked at, negative ones become `count`, which the core refuses like any other that is too
-    large.
+    Where they cannot be looked at, negative ones become `count`, which the core refuses like any other that
+    is too large.
 
     Args:
         what: what an index names, in the error.

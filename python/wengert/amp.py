@@ -2,9 +2,10 @@
 gradients from vanishing (Micikevicius et al. 2018). bfloat16 has float32's range and needs no scaler.
 """
 
+import functools
 import math
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
 
 import wengert as wg
 from wengert import _core
@@ -13,7 +14,7 @@ from wengert._core import Tensor
 from .autograd.autocast import check_device
 from .optim import Optimizer
 
-__all__ = ["GradScaler", "autocast"]  # noqa: F822 (see __getattr__)
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd", "is_autocast_available"]  # noqa: F822 (see __getattr__)
 
 
 def __getattr__(name: str) -> Any:
@@ -21,6 +22,116 @@ def __getattr__(name: str) -> Any:
     if name == "autocast":
         return wg.autocast
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Tells whether `autocast` works for a kind of device: True, for it works everywhere.
+
+    Args:
+        device_type: a device, or one of PyTorch's names of them.
+
+    Raises:
+        ValueError: for one that neither names.
+
+    Example:
+        >>> wg.amp.is_autocast_available("cpu")
+        True
+    """
+    check_device("is_autocast_available", device_type, "device_type", "'cpu'")
+    return True
+
+
+def _cast(value: Any, dtype: Any) -> Any:
+    """The floating point tensors in some arguments as `dtype`; float64 stays."""
+    if isinstance(value, Tensor):
+        eligible = value.is_floating_point() and value.dtype != wg.float64
+        return value.to(dtype) if eligible else value
+    if isinstance(value, Mapping):
+        return {key: _cast(part, dtype) for key, part in value.items()}
+    return type(value)(_cast(part, dtype) for part in value) if type(value) in (list, tuple) else value
+
+
+def custom_fwd(fwd: Any = None, *, device_type: str = "cpu", cast_inputs: Any = None) -> Any:
+    """Decorates the `forward` of an `autograd.Function` for autocast regions (as does `custom_bwd` its
+    `backward`).
+
+    Args:
+        fwd: the method; without it, a decorator is returned.
+        device_type: accepted; regions hold for all devices.
+        cast_inputs: a dtype: in a region, floating point arguments become that, and the region is left. None
+            stays in the region.
+
+    Example:
+        >>> class Square(wg.autograd.Function):
+        ...     @staticmethod
+        ...     @wg.amp.custom_fwd(device_type="cpu", cast_inputs=wg.float32)
+        ...     def forward(ctx, x):
+        ...         ctx.save_for_backward(x)
+        ...         return x * x
+        ...     @staticmethod
+        ...     @wg.amp.custom_bwd(device_type="cpu")
+        ...     def backward(ctx, g):
+        ...         return 2 * ctx.saved_tensors[0] * g
+        >>> with wg.autocast("cpu"):
+        ...     Square.apply(wg.ones(2).bfloat16()).dtype
+        wengert.float32
+    """
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorated(*args: Any, **kwargs: Any) -> Any:
+        ctx, dtype = args[0], wg.get_autocast_dtype()
+        ctx._autocast_dtype = None if cast_inputs is not None else dtype
+        if cast_inputs is None or dtype is None:
+            return fwd(*args, **kwargs)
+        with wg.autocast(enabled=False):
+            return fwd(ctx, *_cast(args[1:], cast_inputs), **_cast(kwargs, cast_inputs))
+
+    return decorated
+
+
+def custom_bwd(bwd: Any = None, *, device_type: str = "cpu") -> Any:
+    """Decorates the `backward` of an `autograd.Function`: it runs in the precision of the forward, which
+    `custom_fwd` decorates.
+
+    Args:
+        bwd: the method; without it, a decorator is returned.
+        device_type: accepted; regions hold for all devices.
+
+    Example:
+        >>> wg.amp.custom_bwd(lambda ctx, g: g).__name__
+        '<lambda>'
+    """
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorated(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+        dtype = getattr(ctx, "_autocast_dtype", None)
+        with wg.autocast(dtype=dtype, enabled=dtype is not None):
+            return bwd(ctx, *args, **kwargs)
+
+    return decorated
+
+
+def _times(outputs: Any, factor: Tensor) -> Any:
+    """A tensor, or all tensors of an iterable, times a factor."""
+    if isinstance(outputs, Tensor):
+        return outputs * factor
+    if isinstance(outputs, list | tuple):
+        return type(outputs)(_times(x, factor) for x in outputs)
+    if isinstance(outputs, Iterable) and not isinstance(outputs, str):
+        return (_times(x, factor) for x in outputs)
+    raise TypeError(
+        f"GradScaler.scale: a tensor, or an iterable of them, expected, got {type(outputs).__name__}"
+    )
+
+
+def _written(factor: float) -> Tensor:
+    """A factor where programs read it, which can be written to in inference mode and outside of it."""
+    with wg.inference_mode(False):
+        return wg.tensor(factor, dtype=wg.float32, device="cpu")
 
 
 class GradScaler:
@@ -49,6 +160,13 @@ class GradScaler:
         tensor(2048.)
     """
 
+    # See `wengert.jit`.
+    _called_by_programs = ("unscale_", "step", "update")
+    _recorded_by_programs = {  # noqa: RUF012
+        "scale": ("_scale_in_program", "_note_scale"),
+        "is_enabled": ("is_enabled", None),
+    }
+
     def __init__(
         self,
         device: Any = None,
@@ -58,8 +176,8 @@ class GradScaler:
         growth_interval: int = 2000,
         enabled: bool = True,
     ) -> None:
-        """Takes PyTorch's arguments. `device` may be any of PyTorch's names and changes nothing: gradients may
-        lie on any device. With `enabled=False` losses and steps are passed on as they are.
+        """Takes PyTorch's arguments. `device` may be any of PyTorch's names and changes nothing: gradients
+        may lie on any device. With `enabled=False` losses and steps are passed on as they are.
         """
         if device is not None and not isinstance(device, _core.device):
             check_device("GradScaler", device, "device", "the first factor as init_scale=")
@@ -70,7 +188,10 @@ class GradScaler:
             )
         self._checked("a positive growth_interval", growth_interval, growth_interval > 0)
         self._enabled = enabled
-        self._scale = self._checked("a positive init_scale", float(init_scale), 0.0 < init_scale < math.inf)
+        self._checked("a positive init_scale", float(init_scale), 0.0 < init_scale < math.inf)
+        # The factor where programs read it.
+        self._factor = _written(float(init_scale))
+        self._scale = float(init_scale)
         self._growth_factor, self._backoff_factor = growth_factor, backoff_factor
         self._growth_interval, self._growth_tracker = growth_interval, 0
         self._scaled = False
@@ -125,17 +246,37 @@ class GradScaler:
         if not self._enabled:
             return outputs
         self._scaled = True
-        if isinstance(outputs, Tensor):
-            # A tensor, unlike a number, makes float32 of a half without axes: the factor alone may be beyond
-            # its range.
-            return outputs * wg.tensor(self._scale)
-        if isinstance(outputs, list | tuple):
-            return type(outputs)(self.scale(x) for x in outputs)
-        if isinstance(outputs, Iterable) and not isinstance(outputs, str):
-            return map(self.scale, outputs)
-        raise TypeError(
-            f"GradScaler.scale: a tensor, or an iterable of them, expected, got {type(outputs).__name__}"
-        )
+        # A tensor, unlike a number, makes float32 of a half without axes: the factor alone may be beyond its
+        # range. It is a new one, so that nothing is written to what a tape saves of it.
+        return _times(outputs, wg.tensor(self._scale, dtype=wg.float32, device="cpu"))
+
+    def _scale_in_program(self, outputs: Any) -> Any:
+        """`scale`, where every run of a program finds the factor of then."""
+        if not self._enabled:
+            return outputs
+        self.__dict__["_scaled"] = True
+        # A copy, as in `scale`: what sets the factor may be called before `backward`.
+        return _times(outputs, self._factor.clone())
+
+    def _note_scale(self) -> None:
+        """Takes note that a program has scaled a loss."""
+        self._scaled = self._enabled
+
+    def _set_scale(self, value: float) -> None:
+        if self._factor.is_inference():
+            # A scaler that was copied or loaded in inference mode; nobody could write to that outside of it.
+            self._factor = _written(value)
+        else:
+            with wg.no_grad():
+                self._factor.fill_(value)
+        self._scale = value
+
+    def __copy__(self) -> Self:
+        """A scaler with the same state; the factor of one is not that of the other."""
+        copied = object.__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        copied._factor = _written(self._scale)
+        return copied
 
     def unscale_(self, optimizer: Optimizer) -> None:
         """Divides the optimiser's gradients by the factor, in place, and notes whether one overflowed.
@@ -151,15 +292,15 @@ class GradScaler:
             )
         if id(optimizer) in self._found:
             raise RuntimeError(
-                "GradScaler: unscale_() a second time for this optimiser since the last update(); call it once per "
-                "iteration, before step"
+                "GradScaler: unscale_() a second time for this optimiser since the last update(); call it "
+                "once per iteration, before step"
             )
         grads = [g for group in optimizer.param_groups for g in _core._gradients(group["params"])]
         for grad in grads:
             if grad.dtype == wg.float16:
                 raise RuntimeError(
-                    f"GradScaler: a gradient of shape {tuple(grad.shape)} is float16, which dividing would make "
-                    "vanish again; keep parameters in float32 and use autocast"
+                    f"GradScaler: a gradient of shape {tuple(grad.shape)} is float16, which dividing would "
+                    "make vanish again; keep parameters in float32 and use autocast"
                 )
         self._found[id(optimizer)] = _core._amp_unscale(grads, 1.0 / self._scale)
 
@@ -201,19 +342,19 @@ class GradScaler:
             value = float(new_scale)
             if not value > 0.0 or math.isinf(value):
                 raise ValueError(f"GradScaler.update: the factor must be positive and finite, got {value}")
-            self._scale = value
+            self._set_scale(value)
         elif not self._found:
             raise RuntimeError(
                 "GradScaler: update() before any step() or unscale_(); the order is scale, step, update"
             )
         elif overflowed:
-            self._scale *= self._backoff_factor
+            self._set_scale(self._scale * self._backoff_factor)
             self._growth_tracker = 0
         else:
             self._growth_tracker += 1
             if self._growth_tracker == self._growth_interval:
                 # A factor that leaves float32's range would turn every later gradient into NaN.
-                self._scale = min(self._scale * self._growth_factor, 2.0**127)
+                self._set_scale(min(self._scale * self._growth_factor, 2.0**127))
                 self._growth_tracker = 0
         self._found.clear()
         self._stepped.clear()
@@ -246,7 +387,7 @@ class GradScaler:
             raise RuntimeError(
                 "GradScaler.load_state_dict: the state is empty, it was saved by a disabled scaler"
             )
-        self._scale = float(state_dict["scale"])
+        self._set_scale(float(state_dict["scale"]))
         self._growth_factor, self._backoff_factor = state_dict["growth_factor"], state_dict["backoff_factor"]
         self._growth_interval, self._growth_tracker = (
             state_dict["growth_interval"],

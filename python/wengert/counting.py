@@ -1,13 +1,15 @@
 """Floating point operations, counted as a program runs: by operation, by module, forward and backward.
 
-The core counts where kernels run, each operation by its own formula, so whatever calls it (a layer, a transform, a
-checkpoint that runs again) is counted, with the shapes that it really has, batch axes of `vmap` included.
+The core counts where kernels run, each operation by its own formula, so whatever calls it (a layer, a
+transform, a checkpoint that runs again) is counted, with the shapes that it really has, batch axes of `vmap`
+included.
 
-What counts: additions, subtractions, multiplications, divisions and elementary functions (`exp`, `sqrt`, `tanh`, …) of
-one element count one each, of whatever dtype. Changes of sign, comparisons, selections, roundings, random numbers and
-moving data count nothing. The count is that of the formula: a product of matrices is `2 m n k`, a convolution two for
-each product of its window, padding included, attention the composition's, causal or not. Writes in place are counted
-like what makes a new value; for a fused step of an optimiser see `Update` in the list of operations.
+What counts: additions, subtractions, multiplications, divisions and elementary functions (`exp`, `sqrt`,
+`tanh`, …) of one element count one each, of whatever dtype. Changes of sign, comparisons, selections,
+roundings, random numbers and moving data count nothing. The count is that of the formula: a product of
+matrices is `2 m n k`, a convolution two for each product of its window, padding included, attention the
+composition's, causal or not. Writes in place are counted like what makes a new value; for a fused step of an
+optimiser see `Update` in the list of operations.
 """
 
 import threading
@@ -18,6 +20,7 @@ from typing import Any, NamedTuple
 from wengert import _core
 
 __all__ = ["Count", "FlopCounter", "flops"]
+__dir__ = __all__.copy
 
 # What a module is called where none runs, as in torch.utils.flop_counter.
 GLOBAL = "Global"
@@ -39,6 +42,8 @@ class Row:
     op: str
     calls: int
     flops: int
+    #: How long it took on the host.
+    seconds: float
 
 
 class _Modules(threading.local):
@@ -123,9 +128,9 @@ def _after(module: Any, args: tuple[Any, ...], out: Any) -> None:
 class FlopCounter:
     """Counts the floating point operations of what runs inside, in this thread; a context.
 
-    Counters nest. Modules are named by their place in the outermost module that is called (`Sequential.0`); what runs
-    outside of any is `Global`. The numbers can be read inside and afterwards, `print(counter)` shows a table.
-    Outside of a counter nothing is counted, at no cost.
+    Counters nest. Modules are named by their place in the outermost module that is called (`Sequential.0`);
+    what runs outside of any is `Global`. The numbers can be read inside and afterwards, `print(counter)`
+    shows a table. Outside of a counter nothing is counted, at no cost.
 
     Attributes:
         rows: one for each module, direction and operation.
@@ -169,7 +174,10 @@ class FlopCounter:
             _core._flops_scope(0)
 
     def _read(self) -> list[Row]:
-        found = (Row(_modules.names[scope], *rest) for scope, *rest in _core._flops_read())
+        found = (
+            Row(_modules.names[scope], backward, op, calls, flops, time / 1e9)
+            for scope, backward, op, calls, flops, time in _core._flops_read()
+        )
         return sorted(found, key=lambda row: (_place(row.module), row.backward, -row.flops, row.op))
 
     @property
@@ -276,8 +284,8 @@ def _table(rows: list[Row], depth: int | None) -> str:
 def flops(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     """Counts the floating point operations of `function(*args, **kwargs)`, which runs once.
 
-    To count a backward, let the function do it: `wg.flops(wg.grad(loss), w)`. See `FlopCounter` for what counts, and
-    for the parts.
+    To count a backward, let the function do it: `wg.flops(wg.grad(loss), w)`. See `FlopCounter` for what
+    counts, and for the parts.
 
     Example:
         >>> a, b = wg.ones(3, 4), wg.ones(4, 5)
@@ -293,8 +301,3 @@ def flops(function: Callable[..., Any], *args: Any, **kwargs: Any) -> int:
     with FlopCounter() as counter:
         function(*args, **kwargs)
     return counter.total
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

@@ -1,8 +1,8 @@
 """`custom_vjp` and `custom_jvp`: functions with derivatives written by hand, as JAX spells them.
 
-Both work on functions of pytrees, and one function can have both rules. A rule that is missing is derived from the
-other by transposition, so the two modes never contradict each other. What a rule does is differentiated in turn, so
-custom functions nest in every transform and have higher derivatives.
+Both work on functions of pytrees, and one function can have both rules. A rule that is missing is derived
+from the other by transposition, so the two modes never contradict each other. What a rule does is
+differentiated in turn, so custom functions nest in every transform and have higher derivatives.
 """
 
 import functools
@@ -54,8 +54,8 @@ class _Custom:
 
         Args:
             fwd: of the function's arguments; returns `(output, residuals)`.
-            bwd: of the `nondiff_argnums` arguments, the residuals and the cotangent of the output; returns a tuple
-                with one cotangent per differentiable argument, of its structure; None stands for zeros.
+            bwd: of the `nondiff_argnums` arguments, the residuals and the cotangent of the output; returns a
+                tuple with one cotangent per differentiable argument, of its structure; None stands for zeros.
         """
         self.fwd, self.bwd = fwd, bwd
 
@@ -81,8 +81,8 @@ class _Custom:
         """Sets the forward rule argument by argument.
 
         Args:
-            jvps: per argument a function of its tangent, the output and all primals, which returns its part of the
-                output's tangent; None where an argument has no influence.
+            jvps: per argument a function of its tangent, the output and all primals, which returns its part
+                of the output's tangent; None where an argument has no influence.
         """
         if self.nondiff:
             raise TypeError(f"defjvps: {self.name} has nondiff_argnums; define its rule with defjvp")
@@ -90,7 +90,8 @@ class _Custom:
         def jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
             if len(jvps) != len(primals):
                 raise TypeError(
-                    f"defjvps: {len(jvps)} rules given, expected {len(primals)}, one per argument of {self.name}"
+                    f"defjvps: {len(jvps)} rules given, expected {len(primals)}, one per argument of "
+                    f"{self.name}"
                 )
             out = self(*primals)
             parts = [rule(t, out, *primals) for rule, t in zip(jvps, tangents) if rule is not None]
@@ -129,8 +130,8 @@ class custom_vjp(_Custom):
         function: of trees of tensors (and numbers, which are constants).
         nondiff_argnums: positions of arguments that are no data; they come first in the arguments of `bwd`.
 
-    Differentiated tensors that the function or `fwd` closes over are an error, since the rule would miss them.
-    Without a `defjvp`, forward mode transposes `bwd`.
+    Differentiated tensors that the function or `fwd` closes over are an error, since the rule would miss
+    them. Without a `defjvp`, forward mode transposes `bwd`.
 
     Example:
         >>> @wg.custom_vjp
@@ -147,7 +148,8 @@ class custom_jvp(_Custom):
 
     Args:
         function: of trees of tensors (and numbers, which are constants).
-        nondiff_argnums: positions of arguments that are no data; they come first in the arguments of the rule.
+        nondiff_argnums: positions of arguments that are no data; they come first in the arguments of the
+            rule.
 
     Example:
         >>> @wg.custom_jvp
@@ -278,8 +280,8 @@ class _Call(Rule):
             )
         if len(found) != count:
             raise RuntimeError(
-                f"{who} returned {len(found)} cotangents, expected {count}: one per differentiable argument, None "
-                "for zeros"
+                f"{who} returned {len(found)} cotangents, expected {count}: one per differentiable argument, "
+                "None for zeros"
             )
         flat: list[Any] = []
         for i, (part, child) in enumerate(zip(found, children)):

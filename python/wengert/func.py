@@ -1,5 +1,5 @@
-"""PyTorch's `torch.func`: the transforms under its names. All but `grad_and_value` and `functionalize` are those of
-`wengert` and `wengert.nn` themselves.
+"""PyTorch's `torch.func`: the transforms under its names. All but `grad_and_value` and `functionalize` are
+those of `wengert` and `wengert.nn` themselves.
 """
 
 import functools
@@ -23,13 +23,14 @@ __all__ = [
     "vjp",
     "vmap",
 ]
+__dir__ = __all__.copy
 
 
 def grad_and_value(
     func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
 ) -> Callable[..., Any]:
-    """Returns `value_and_grad` the other way round: a function that returns `(gradient, value)`, or with `has_aux`
-    `(gradient, (value, aux))`.
+    """Returns `value_and_grad` the other way round: a function that returns `(gradient, value)`, or with
+    `has_aux` `(gradient, (value, aux))`.
 
     Example:
         >>> wg.func.grad_and_value(lambda x: (x * x).sum())(wg.tensor([1.0, 2.0]))
@@ -46,7 +47,8 @@ def grad_and_value(
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> NoReturn:
-    """Raises NotImplementedError: it prepares a function for a compiler, and writes in place need no preparation here.
+    """Raises NotImplementedError: it prepares a function for a compiler, and writes in place need no
+    preparation here.
 
     Example:
         >>> try:
@@ -58,8 +60,3 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> NoR
     raise NotImplementedError(
         "functionalize: writes in place are differentiated and batched as they are; use the function itself"
     )
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

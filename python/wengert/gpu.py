@@ -1,14 +1,13 @@
 """The GPUs of this machine, through WGSL: Vulkan, Metal and DirectX 12 alike.
 
-Nothing here touches a GPU before it is called. A software adapter counts as a GPU only where the environment variable
-`WENGERT_GPU=software` says so, or where a program names the device `gpu` and there is no other.
+Nothing here touches a GPU before it is called. A software adapter counts as a GPU only where the environment
+variable `WENGERT_GPU=software` says so, or where a program names the device `gpu` and there is no other.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wengert import _core
 from wengert._gpu_kernel import Kernel, kernel
-from wengert._gpu_profile import KernelTime, Launch, Profile, ceilings, profile
 
 __all__ = [
     "Kernel",
@@ -24,8 +23,10 @@ __all__ = [
     "kernel",
     "memory_stats",
     "profile",
+    "reset_peak",
     "synchronize",
 ]
+__dir__ = __all__.copy
 
 
 def is_available() -> bool:
@@ -94,11 +95,41 @@ def memory_stats(index: int = 0) -> dict[str, int]:
     return _core._gpu_memory_stats(index)
 
 
+def reset_peak(index: int = 0) -> None:
+    """Makes `memory_stats()["peak_bytes"]` the most bytes that are held from now on.
+
+    Args:
+        index: the number of the GPU.
+
+    Raises:
+        DeviceError: if there is no such GPU.
+
+    Example:
+        >>> wg.gpu.reset_peak() if wg.gpu.is_available() else None
+    """
+    _core._gpu_reset_peak(index)
+
+
 def empty_cache(index: int = 0) -> None:
     """Gives memory that is kept for reuse back to the driver."""
     _core._gpu_empty_cache(index)
 
 
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+# Profiles are imported when a program first times kernels.
+if TYPE_CHECKING:
+    from wengert._gpu_profile import (
+        KernelTime as KernelTime,
+        Launch as Launch,
+        Profile as Profile,
+        ceilings as ceilings,
+        profile as profile,
+    )
+else:
+
+    def __getattr__(name):
+        """Imports what times kernels."""
+        if name in ("KernelTime", "Launch", "Profile", "ceilings", "profile"):
+            from wengert import _gpu_profile
+
+            return getattr(_gpu_profile, name)
+        raise AttributeError(f"module 'wengert.gpu' has no attribute '{name}'")

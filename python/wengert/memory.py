@@ -17,8 +17,8 @@ __all__ = [
 def stats() -> dict[str, int]:
     """Returns all numbers of this module in one dictionary, and where memory came from.
 
-    `fresh_allocations` counts blocks that the system gave, `reused_allocations` those that had been kept for reuse.
-    In a steady loop of training only the second grows.
+    `fresh_allocations` counts blocks that the system gave, `reused_allocations` those that had been kept for
+    reuse. In a steady loop of training only the second grows.
 
     Example:
         >>> wg.memory.stats()["live_bytes"] >= 0
@@ -99,7 +99,8 @@ def empty_cache() -> None:
 
 
 def set_cache_limit(bytes: int) -> None:
-    """Keeps at most so many bytes of large blocks for reuse, 1 GiB unless told otherwise; gives back what there is.
+    """Keeps at most so many bytes of large blocks for reuse, 1 GiB unless told otherwise; gives back what
+    there is.
 
     Example:
         >>> wg.memory.set_cache_limit(1 << 30)

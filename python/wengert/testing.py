@@ -10,6 +10,7 @@ from wengert.autograd.gradcheck import gradcheck as check_once, gradgradcheck as
 from wengert.tree import tree_flatten
 
 __all__ = ["assert_close", "gradcheck", "gradgradcheck"]
+__dir__ = __all__.copy
 
 # Relative and absolute tolerance by dtype; exact for integers.
 _TOLERANCES = {
@@ -92,8 +93,8 @@ def _compare(
         return
     at = np.unravel_index(int(np.argmax(np.where(wrong, np.nan_to_num(distance, nan=np.inf), -1.0))), a.shape)
     raise AssertionError(
-        f"{where}{int(wrong.sum())} of {a.size} elements differ (rtol {relative:g}, atol {absolute:g}); the worst, at "
-        f"{tuple(int(k) for k in at)}, is {a[at]} instead of {b[at]}"
+        f"{where}{int(wrong.sum())} of {a.size} elements differ (rtol {relative:g}, atol {absolute:g}); the "
+        f"worst, at {tuple(int(k) for k in at)}, is {a[at]} instead of {b[at]}"
     )
 
 
@@ -170,8 +171,3 @@ def gradgradcheck(
         True
     """
     return check_twice(function, inputs, eps=eps, atol=atol, rtol=rtol, check_fwd_over_rev=True)
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

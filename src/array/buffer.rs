@@ -11,13 +11,13 @@ mod fallible;
 
 pub(crate) use cache::{CacheLock, lock_cache};
 pub use cache::{cached_bytes, empty_cache, fresh_allocations, reused_allocations, set_cache_limit};
-pub use counts::{live_bytes, peak_bytes, reset_peak};
+pub use counts::{live_bytes, peak_bytes, reset_peak, restore_peak};
 pub use fallible::{collect_at_most, filled, grow, lengthen, with_capacity, with_reserve};
 
 use crate::error::Result;
 use cache::class_of;
 use std::any::{Any, TypeId};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicUsize, Ordering, fence};
 
@@ -329,10 +329,47 @@ impl Drop for Buffer {
     }
 }
 
+/// The number of threads that watch which memory is released.
+static WATCHERS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// The numbers of the memory released so far, where this thread watches.
+    static RELEASED: RefCell<Option<Vec<usize>>> = const { RefCell::new(None) };
+}
+
+/// Begins or ends watching, in this thread, which memory it releases.
+pub fn watch_releases(on: bool) {
+    match (RELEASED.replace(on.then(Vec::new)).is_some(), on) {
+        (false, true) => drop(WATCHERS.fetch_add(1, Ordering::Relaxed)),
+        (true, false) => drop(WATCHERS.fetch_sub(1, Ordering::Relaxed)),
+        _ => {}
+    }
+}
+
+/// The numbers ([`Buffer::id`]) of memory that this thread released since the last call, oldest first.
+pub fn released() -> Vec<usize> {
+    RELEASED.with_borrow_mut(|released| released.as_mut().map(std::mem::take).unwrap_or_default())
+}
+
+/// Takes note of released memory; an alias is none.
+#[cold]
+fn note_release(id: usize, is_root: bool) {
+    let _ = RELEASED.try_with(|released| {
+        if let (true, Ok(mut released)) = (is_root, released.try_borrow_mut())
+            && let Some(released) = &mut *released
+        {
+            released.push(id);
+        }
+    });
+}
+
 /// Returns the memory of a dead header to the cache or its owner.
 fn release(header: NonNull<Header>) {
     // SAFETY: `drop` saw the last reference count go, so nothing else refers to the header.
     let h = unsafe { &mut *header.as_ptr() };
+    if WATCHERS.load(Ordering::Relaxed) != 0 {
+        note_release(h.root as usize, std::ptr::eq(h.root, h));
+    }
     if h.owner.is_some() {
         // SAFETY: headers with an owner come from `Box::leak` in `Buffer::owned`; `h` is not used again.
         drop(unsafe { Box::from_raw(header.as_ptr()) });

@@ -288,9 +288,11 @@ impl DType {
         ))
     }
 
-    /// The result type of an operation not defined on integers, such as `exp`: float32 for bool and integers.
-    pub const fn to_float(self) -> DType {
-        if self.is_differentiable() { self } else { DType::F32 }
+    /// The result type of an operation not defined on integers, such as `exp`: that of floats for bool and
+    /// integers.
+    #[inline]
+    pub fn to_float(self) -> DType {
+        if self.is_differentiable() { self } else { crate::array::defaults::float() }
     }
 }
 

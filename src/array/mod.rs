@@ -4,6 +4,7 @@
 
 pub mod buffer;
 pub mod complex;
+pub mod defaults;
 pub mod dtype;
 pub mod nest;
 pub mod random;

@@ -116,6 +116,15 @@ pub fn set_state(state: State) {
     }
 }
 
+/// Gives the counters back that [`take`] took from `start` on, unless others were taken or set since.
+pub fn give_back(start: State, counters: u64) {
+    with_state(|state| {
+        if state.seed == start.seed && state.offset == start.offset.wrapping_add(counters) {
+            *state = start;
+        }
+    });
+}
+
 /// Whether this thread draws from the default stream.
 fn is_default() -> bool {
     SOURCE.with_borrow(Option::is_none)

@@ -1,6 +1,8 @@
 //! Views: arrays that share a buffer and differ in shape, strides and offset.
 
 use super::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
 use crate::array::shape::{Axes, MAX_RANK, Shape};
 use crate::error::{Error, Result};
 
@@ -105,6 +107,35 @@ impl Array {
             return Err(self.outside(lengths));
         }
         self.view(*lengths, &strides[..self.rank()], offset as usize)
+    }
+
+    /// Returns the view of the same bytes as another dtype. Where its size differs, the last axis becomes
+    /// longer or shorter; `None` if shape, strides or alignment prevent it.
+    pub fn bitcast(&self, dtype: DType) -> Result<Option<Array>> {
+        let (from, to) = (self.dtype.size(), dtype.size());
+        let address = self.buf.ptr() as usize + self.offset() * from;
+        if self.device() == Device::Cpu && !address.is_multiple_of(dtype.align()) {
+            return Ok(None);
+        }
+        if from == to {
+            let (shape, strides) = (self.shape(), self.strides());
+            return Array::strided(self.buf.clone(), shape, &strides, self.offset(), dtype).map(Some);
+        }
+        let Some(last) = self.rank().checked_sub(1) else { return Ok(None) };
+        let scaled = |n: usize| (n * from).is_multiple_of(to).then_some(n * from / to);
+        let mut strides = Vec::with_capacity(last + 1);
+        for i in 0..last {
+            let Some(size) = scaled(self.stride(i).unsigned_abs()) else { return Ok(None) };
+            strides.push(if self.stride(i) < 0 { -(size as isize) } else { size as isize });
+        }
+        strides.push(1);
+        match (scaled(self.dim(last)), scaled(self.offset())) {
+            (Some(length), Some(offset)) if self.stride(last) == 1 || self.dim(last) < 2 => {
+                let shape = self.shape().removed(last).inserted(last, length)?;
+                Array::strided(self.buf.clone(), shape, &strides, offset, dtype).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Returns the same elements with another shape, without a copy; `None` if the layout does not allow it.

@@ -103,7 +103,8 @@ pub fn check_tangent(transform: &str, t: &Tensor, primal: &Aval) -> Result<()> {
     if t.has_shape(&primal.shape) && t.dtype() == primal.dtype {
         return Ok(());
     }
-    Err(Error::shape(format!(
+    let kind = if t.has_shape(&primal.shape) { Error::dtype } else { Error::shape };
+    Err(kind(format!(
         "{transform}: a tangent is {}{}, expected {}{} as its primal",
         t.dtype(),
         t.shape(),

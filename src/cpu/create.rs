@@ -5,7 +5,7 @@ use crate::cpu::prelude::*;
 
 /// Returns a new array filled with `value`.
 pub fn full(shape: Shape, value: f64, dtype: DType) -> Result<Array> {
-    if shape.numel() * dtype.size() < LARGE {
+    if shape.numel().saturating_mul(dtype.size()) < LARGE {
         return Array::full(shape, value, dtype);
     }
     let out = Array::empty(shape, dtype, Device::Cpu)?;
@@ -26,9 +26,12 @@ pub fn arange(start: f64, step: f64, n: usize, dtype: DType) -> Result<Array> {
     if !dtype.is_float() && start.fract() == 0.0 && step.fract() == 0.0 {
         let (start, step) = (start as i64, step as i64);
         let value = |i: usize| start.wrapping_add(step.wrapping_mul(i as i64));
-        return dispatch!(dtype, T => generate(n, |i| T::from_i64(value(i))));
+        return match dtype {
+            DType::I32 => generate(n, |i| value(i) as i32),
+            _ => cast(&generate(n, value)?, dtype),
+        };
     }
-    dispatch!(dtype, T => generate(n, |i| T::from_f64(start + step * i as f64)))
+    floats(n, dtype, |i| start + step * i as f64)
 }
 
 /// Returns `n` evenly spaced values from `start` to `stop`, both included.
@@ -37,7 +40,15 @@ pub fn linspace(start: f64, stop: f64, n: usize, dtype: DType) -> Result<Array> 
     let value = |i: usize| {
         if i > 0 && i + 1 == n { stop } else { start + step * i as f64 }
     };
-    dispatch!(dtype, T => generate(n, |i| T::from_f64(value(i))))
+    floats(n, dtype, value)
+}
+
+/// Returns the values of a formula, computed in float64.
+fn floats(n: usize, dtype: DType, value: impl Fn(usize) -> f64 + Sync) -> Result<Array> {
+    match dtype {
+        DType::F32 => generate(n, |i| value(i) as f32),
+        _ => cast(&generate(n, value)?, dtype),
+    }
 }
 
 /// Returns a matrix with ones where `column - row == diagonal`, zeros elsewhere.

@@ -7,6 +7,8 @@
 pub mod attention;
 pub mod conv;
 pub mod create;
+#[cfg(all(unix, target_arch = "x86_64"))]
+pub mod emit;
 pub mod fft;
 pub mod indexing;
 pub mod linalg;

@@ -8,8 +8,9 @@ use crate::ops::views::cast::Contiguous;
 use crate::watch::anomaly;
 use crate::watch::cost;
 use crate::watch::debug::{self, Modes};
-use crate::watch::script;
+use crate::watch::script::{self, Measure};
 use std::marker::PhantomData;
+use std::time::Instant;
 
 /// Where the outputs of an operation go.
 pub trait Destination: Copy {
@@ -79,18 +80,27 @@ pub fn run<O: Operation, D: Destination>(op: &O, x: &[&Array], to: D, modes: Mod
 /// Runs `op` with anomaly detection, cost counting, IEEE gradients or a script on.
 #[cold]
 fn watched<D: Destination>(op: &Op, x: &[&Array], to: D, modes: Modes) -> Result<D::Out> {
+    let begin = Instant::now();
+    let measured = modes.has(Modes::SCRIPT).then(Measure::begin);
     let filled = {
         // Operations that a kernel is made of are its own affair.
         let _quiet = debug::suspend(Modes::VALUES.and(Modes::COUNT).and(Modes::SCRIPT));
-        if modes.has(Modes::STRICT) { to.fill(&ByFormula(op), x) } else { to.fill(op, x) }?
+        if modes.has(Modes::STRICT) { to.fill(&ByFormula(op), x) } else { to.fill(op, x) }
     };
+    if filled.is_err() {
+        script::refuse(|| "an operation that failed".into());
+    }
+    let time = begin.elapsed();
+    let measured = measured.map(Measure::end);
+    let filled = filled?;
     let outputs = to.outputs(&filled);
     if modes.has(Modes::COUNT) {
-        cost::ran(op.name(), op.flops(x, &outputs));
+        cost::ran(op.name(), op.flops(x, &outputs), time);
     }
     if modes.has(Modes::SCRIPT) {
         let note = if D::IS_MEMORY { script::wrote } else { script::ran };
         note(op, x, &outputs);
+        measured.into_iter().for_each(|found| found.of(op.flops(x, &outputs), x, &outputs));
     }
     if modes.has(Modes::ANOMALY) && !D::IS_MEMORY {
         anomaly::ran(op, x, &outputs)?;

@@ -13,7 +13,7 @@ mod prelude;
 pub mod staged;
 pub mod tape;
 
-pub use autocast::{autocast_of, autocasting, below_autocast, enter_autocast, leave_autocast};
+pub use autocast::{autocast_of, autocasting, below_autocast, eligible, enter_autocast, leave_autocast};
 
 use crate::array::buffer;
 use crate::array::dtype::DType;

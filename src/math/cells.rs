@@ -5,7 +5,7 @@
 
 use crate::math::real::Real;
 
-/// The most numbers that a product has for an element.
+/// The most numbers that a product has for an element, and that derivatives read.
 pub const MOST: usize = 4;
 
 /// A cell.
@@ -14,6 +14,15 @@ pub trait Gated: Copy + Sync {
     fn gates(self) -> usize;
     /// Whether it has a state beside the hidden one.
     fn has_cell(self) -> bool;
+    /// How many numbers derivatives read for an element.
+    #[inline(always)]
+    fn kept(self) -> usize {
+        self.gates()
+    }
+    /// Whether the cotangents of the two products differ.
+    fn differ(self) -> bool {
+        false
+    }
     /// From the products of the input and of the hidden state, and the state before: what the derivatives
     /// read, the state after and the hidden state after.
     fn step<R: Real>(self, x: [R; MOST], h: [R; MOST], before: R) -> ([R; MOST], R, R);
@@ -97,6 +106,14 @@ impl Gated for Gru {
     fn has_cell(self) -> bool {
         false
     }
+    #[inline(always)]
+    fn kept(self) -> usize {
+        4
+    }
+    #[inline(always)]
+    fn differ(self) -> bool {
+        true
+    }
 
     #[inline(always)]
     fn step<R: Real>(self, x: [R; MOST], h: [R; MOST], before: R) -> ([R; MOST], R, R) {
@@ -115,5 +132,38 @@ impl Gated for Gru {
         let update = (g.out * (before - n) + g.kept[1]) * sigmoid_slope(z);
         let none = R::lit(0.0);
         ([reset, update, new, none], [reset, update, new * r + g.kept[3], none], g.out * z)
+    }
+}
+
+/// The recurrence of Elman (1990): one gate, whose value is the hidden state and what the derivatives read.
+#[derive(Clone, Copy)]
+pub struct Plain {
+    /// Whether the gate is the positive part of the sum, not its hyperbolic tangent.
+    pub relu: bool,
+}
+
+impl Gated for Plain {
+    #[inline(always)]
+    fn gates(self) -> usize {
+        1
+    }
+    #[inline(always)]
+    fn has_cell(self) -> bool {
+        false
+    }
+
+    #[inline(always)]
+    fn step<R: Real>(self, x: [R; MOST], h: [R; MOST], _before: R) -> ([R; MOST], R, R) {
+        let (sum, none) = (x[0] + h[0], R::lit(0.0));
+        // As `Unary::Relu`, which passes NaN on.
+        let after = if self.relu { R::select(sum.le(none), none, sum) } else { sum.tanh() };
+        ([after, none, none, none], after, after)
+    }
+
+    #[inline(always)]
+    fn vjp<R: Real>(self, kept: [R; MOST], _states: [R; 2], g: Cotangents<R>) -> ([R; MOST], [R; MOST], R) {
+        let (y, g, none) = (kept[0], g.out + g.kept[0], R::lit(0.0));
+        let sum = if self.relu { R::select(y.gt(none), g, none) } else { g * tanh_slope(y) };
+        ([sum, none, none, none], [sum, none, none, none], none)
     }
 }

@@ -77,6 +77,26 @@ macro_rules! primitives {
             i1 I1,
             /// `i1` times `exp(-|self|)`.
             i1e I1e,
+            /// `erfc` times `exp(self^2)`.
+            erfcx Erfcx,
+            /// Quantile of the standard normal distribution, the inverse of `ndtr`.
+            ndtri Ndtri,
+            /// Bessel function of the first kind, of order 0.
+            bessel_j0 BesselJ0,
+            /// Bessel function of the first kind, of order 1.
+            bessel_j1 BesselJ1,
+            /// Bessel function of the second kind, of order 0.
+            bessel_y0 BesselY0,
+            /// Bessel function of the second kind, of order 1.
+            bessel_y1 BesselY1,
+            /// Modified Bessel function of the second kind, of order 0.
+            modified_bessel_k0 ModifiedBesselK0,
+            /// Modified Bessel function of the second kind, of order 1.
+            modified_bessel_k1 ModifiedBesselK1,
+            /// `modified_bessel_k0` times `exp(self)`.
+            scaled_modified_bessel_k0 ScaledModifiedBesselK0,
+            /// `modified_bessel_k1` times `exp(self)`.
+            scaled_modified_bessel_k1 ScaledModifiedBesselK1,
         }
     };
 }
@@ -113,17 +133,27 @@ macro_rules! functions {
             );
             functions!(@shared $float: exp2 log2 log10 asin acos atan sinh cosh asinh acosh atanh);
             functions!(@shared $float: erfc ndtr gelu lgamma digamma i0 i0e i1 i1e);
+            functions!(@one $float: erfcx ndtri bessel_j0 bessel_j1 bessel_y0 bessel_y1);
+            functions!(@one $float: modified_bessel_k0 modified_bessel_k1);
+            functions!(@one $float: scaled_modified_bessel_k0 scaled_modified_bessel_k1);
             #[inline(always)]
             fn polygamma<L: Wide<Number = Self>>(x: L, order: usize) -> L {
                 let everywhere = L::lit(0.0).eq(L::lit(0.0));
                 let n = L::lit(order as f64);
-                x.replace(everywhere, [x, n], |[x, n]| one_polygamma(f64::from(x), n as usize) as $float)
+                x.replace(everywhere, [x, n], |[x, n]| one::polygamma(f64::from(x), n as usize) as $float)
             }
         }
     };
     (@shared $float:ty: $($name:ident)*) => {
         functions!(@own $($name(x) = special::$name::<$float, L>(x);)*);
     };
+    (@one $float:ty: $($name:ident)*) => {$(
+        #[inline(always)]
+        fn $name<L: Wide<Number = Self>>(x: L) -> L {
+            let everywhere = L::lit(0.0).eq(L::lit(0.0));
+            x.replace(everywhere, [x], |[x]| one::$name(f64::from(x)) as $float)
+        }
+    )*};
     (@own $($name:ident($($x:ident),*) = $body:expr;)*) => {$(
         #[inline(always)]
         fn $name<L: Wide<Number = Self>>($($x: L),*) -> L {
@@ -160,11 +190,29 @@ functions! { f64:
     pow(x, y) = power::pow::<f64, L>(x, y);
 }
 
-/// The derivative of order `n` of the digamma function at one number. It has no vector version: few programs
-/// need it for many numbers, and the code is long.
-#[cold]
-fn one_polygamma(x: f64, n: usize) -> f64 {
-    special::polygamma::<f64, F64Fma>(F64Fma(x), n).0
+/// Functions of one number at a time, in double precision. They have no vector version: few programs need
+/// them for many numbers, and the code is long.
+mod one {
+    use super::{F64Fma, special};
+
+    /// The derivative of order `n` of the digamma function.
+    #[cold]
+    pub fn polygamma(x: f64, n: usize) -> f64 {
+        special::polygamma::<f64, F64Fma>(F64Fma(x), n).0
+    }
+
+    macro_rules! functions {
+        ($($name:ident)*) => {$(
+            #[inline(never)]
+            pub fn $name(x: f64) -> f64 {
+                special::$name::<f64, F64Fma>(F64Fma(x)).0
+            }
+        )*};
+    }
+    functions! {
+        erfcx ndtri bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1
+        scaled_modified_bessel_k0 scaled_modified_bessel_k1
+    }
 }
 
 /// The exact remainder of a division; `scalar` is for quotients that have more bits than a mantissa.

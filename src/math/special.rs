@@ -1,5 +1,5 @@
 //! Functions with one formula for both precisions: inverse and hyperbolic functions, other bases, the normal
-//! distribution, the gamma function's logarithm and its derivatives, modified Bessel functions.
+//! distribution, the gamma function's logarithm and its derivatives, Bessel functions.
 //!
 //! Each is written over [`Lane`], with the tables of a [`Precision`]: single for CPUs and GPUs, double for
 //! CPUs. This file has their shared steps: an exponential whose last rounding is that of the result, a
@@ -9,6 +9,7 @@
 
 mod arc;
 mod bessel;
+mod cylinder;
 mod exponential;
 mod gamma;
 mod normal;
@@ -16,9 +17,13 @@ mod tables;
 
 pub use arc::{acos, acosh, asin, asinh, atan, atanh};
 pub use bessel::{i0, i0e, i1, i1e};
+pub use cylinder::{
+    bessel_j0, bessel_j1, bessel_y0, bessel_y1, modified_bessel_k0, modified_bessel_k1,
+    scaled_modified_bessel_k0, scaled_modified_bessel_k1,
+};
 pub use exponential::{cosh, exact_sigmoid, exp2, log2, log10, sigmoid, silu, sinh, tan};
 pub use gamma::{digamma, lgamma, polygamma};
-pub use normal::{double_erfinv, erfc, erfinv, gelu, ndtr};
+pub use normal::{double_erfinv, erfc, erfcx, erfinv, gelu, ndtr, ndtri};
 
 use super::Lane;
 
@@ -87,6 +92,16 @@ precisions! {
         [1.461_632_144_968_362_2, 9.549_995_429_965_697e-17];
     /// From here on, modified Bessel functions are infinite.
     BESSEL_END: f64 = 92.0, 714.5;
+    /// The first root of the Bessel functions `J0` and `J1`, each as a sum.
+    BESSEL_ROOTS: [[f64; 2]; 2] =
+        [
+            [2.404_825_448_989_868, 1.087_059_047_222_283e-7],
+            [3.831_706_047_058_105_5, -7.685_058_989_181_925e-8],
+        ],
+        [
+            [2.404_825_557_695_773, -1.176_691_651_530_894e-16],
+            [3.831_705_970_207_512_5, -1.526_918_409_008_806_7e-16],
+        ];
     /// Number of terms of a zeta function that are added one by one; none are from this argument on.
     ZETA_TERMS: usize = 8, 12;
     /// `(exp(r) - 1 - r) / r^2` on `|r| <= log(2)/2`.

@@ -21,22 +21,16 @@ macro_rules! decompose {
     };
 }
 
+#[rustfmt::skip]
 macro_rules! own {
-    (Composite, $op:ident) => {
-        Composite::own($op)
-    };
-    ($class:ident, $op:ident) => {
-        Own::ALL
-    };
+    (Composite, $op:ident) => { Composite::own($op) };
+    ($class:ident, $op:ident) => { Own::ALL };
 }
 
+#[rustfmt::skip]
 macro_rules! if_linear {
-    (Linear, $yes:expr, $no:expr) => {
-        $yes
-    };
-    ($class:ident, $yes:expr, $no:expr) => {
-        $no
-    };
+    (Linear, $yes:expr, $no:expr) => { $yes };
+    ($class:ident, $yes:expr, $no:expr) => { $no };
 }
 
 /// The formulas of an operation's rules, from its class.
@@ -82,13 +76,10 @@ macro_rules! lower {
 }
 
 /// The type of what an operation returns.
+#[rustfmt::skip]
 macro_rules! output {
-    () => {
-        Tensor
-    };
-    ($out:ident) => {
-        $out
-    };
+    () => { Tensor };
+    ($out:ident) => { $out };
 }
 
 /// What the documentation tells of an entry of the list.
@@ -218,6 +209,9 @@ macro_rules! ops {
             fn eval_into(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
                 match self { $(Op::$name(op) => op.eval_into(x, out),)* }
             }
+            fn element_fn(&self, dtypes: &[DType]) -> Option<ElementFn> {
+                match self { $(Op::$name(op) => op.element_fn(dtypes),)* }
+            }
         }
     };
 }
@@ -241,6 +235,8 @@ ops! {
     Select(ops::pointwise::compare::Select): Linear, Any, Lowered;
     /// Conversion to another dtype.
     Cast(ops::views::cast::Cast): Linear, Any, Lowered;
+    /// The same bytes as another dtype.
+    Bitcast(ops::views::cast::Bitcast): Discrete, Any, Direct;
     /// Copy to another device.
     Transfer(ops::views::cast::Transfer): Linear, Any, Direct;
     /// A copy in row-major order.
@@ -292,9 +288,9 @@ ops! {
     /// The gradients of a layer's input, weight and bias.
     AffineVjp(ops::contract::linear::AffineVjp): Composite, Low, Undefined -> Tensors;
     /// Convolution, and the two functions that it is transposed to.
-    Conv(ops::contract::conv::Conv): Bilinear, Low, Undefined;
+    Conv(ops::contract::conv::Conv): Bilinear, Low, Lowered;
     /// Convolution plus a number for each output channel.
-    ConvBias(ops::contract::conv::ConvBias): Composite, Low, Undefined;
+    ConvBias(ops::contract::conv::ConvBias): Composite, Low, Lowered;
     /// Maximum of every window, and its place.
     MaxPool(ops::contract::pool::MaxPool): General, Any, Undefined -> Tensors;
     /// Same elements, other shape.
@@ -349,10 +345,14 @@ ops! {
     CrossEntropy(ops::nn::loss::CrossEntropy): Composite, F32, Undefined -> Tensors;
     /// Softmax minus target, times the row's cotangent.
     CrossEntropyVjp(ops::nn::loss::CrossEntropyVjp): Composite, F32, Undefined;
-    /// A step of an LSTM or a GRU.
+    /// A step of a recurrent cell.
     Cell(ops::nn::cell::Cell): Composite, Low, Undefined -> Tensors;
     /// The gradients of its gates.
     CellVjp(ops::nn::cell::CellVjp): Composite, Any, Undefined -> Tensors;
+    /// All steps of a recurrent layer in one direction.
+    Recurrent(ops::nn::recurrent::Recurrent): Composite, Low, Undefined -> Tensors;
+    /// The gradients of all its steps.
+    RecurrentVjp(ops::nn::recurrent::RecurrentVjp): Composite, Any, Undefined -> Tensors;
     /// The Cholesky factor of self-adjoint matrices.
     Cholesky(ops::linalg::triangular::Cholesky): General, F32, Direct;
     /// Systems of equations with a triangular matrix.

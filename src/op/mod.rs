@@ -33,7 +33,9 @@ pub use needs::{Needs, Saves};
 pub use outputs::{Operation, Outputs};
 
 use crate::array::Array;
+use crate::array::dtype::DType;
 use crate::bind::bind;
+use crate::cpu::pointwise::fused::ElementFn;
 use crate::error::{Error, Result};
 use crate::tape::node::Vjp;
 use crate::tensor::{Tensor, Tensors};
@@ -56,6 +58,11 @@ pub trait Kernel {
     #[inline]
     fn eval_one(&self, x: &[&Array]) -> Result<Array> {
         self.eval(x)?.pop().ok_or_else(no_output)
+    }
+    /// The loop over elements that the operation is on the host, for dense operands of these dtypes; `None`
+    /// where it is anything else.
+    fn element_fn(&self, _dtypes: &[DType]) -> Option<ElementFn> {
+        None
     }
     /// Runs and stores the outputs in `out`, memory of their shapes, dtypes and device. An input may be one
     /// of them, which then changes; otherwise no input overlaps an output where the operation does not say

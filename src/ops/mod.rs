@@ -5,6 +5,7 @@ pub mod complex;
 pub mod contract;
 pub mod create;
 pub mod custom;
+mod failing;
 pub mod fft;
 pub mod indexing;
 pub mod linalg;
@@ -45,12 +46,15 @@ macro_rules! kernel {
             }
         }
     };
-    ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr $(, into |$out:ident| $into:block)?) => {
+    ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr $(, into |$out:ident| $into:block)?
+        $(, element_fn |$dtypes:ident| $element_fn:block)?) => {
         $crate::ops::kernel! {
-            $op, $name, |$self, $x| $eval, $(into |$out| $into,)? flops |_x, _y| 0
+            $op, $name, |$self, $x| $eval, $(into |$out| $into,)? $(element_fn |$dtypes| $element_fn,)?
+            flops |_x, _y| 0
         }
     };
     ($op:ty, $name:expr, |$self:ident, $x:ident| $eval:expr, $(into |$out:ident| $into:block,)?
+        $(element_fn |$dtypes:ident| $element_fn:block,)?
         $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
         impl $crate::op::Kernel for $op {
             fn name(&$self) -> &'static str {
@@ -64,15 +68,20 @@ macro_rules! kernel {
                 $eval
             }
             $crate::ops::kernel! {
-                @rest $self, $x; $(into |$out| $into,)? $(#[$doc])* flops |$inputs, $outputs| $flops
+                @rest $self, $x; $(into |$out| $into,)? $(element_fn |$dtypes| $element_fn,)?
+                $(#[$doc])* flops |$inputs, $outputs| $flops
             }
         }
     };
     (@rest $self:ident, $x:ident; $(into |$out:ident| $into:block,)?
+        $(element_fn |$dtypes:ident| $element_fn:block,)?
         $(#[$doc:meta])* flops |$inputs:ident, $outputs:ident| $flops:expr) => {
         $(fn eval_into(
             &$self, $x: &[&$crate::array::Array], $out: &[&$crate::array::Array],
         ) -> $crate::error::Result<()> $into)?
+        $(fn element_fn(
+            &$self, $dtypes: &[$crate::array::dtype::DType],
+        ) -> Option<$crate::cpu::pointwise::fused::ElementFn> $element_fn)?
         $(#[$doc])*
         fn flops(&$self, $inputs: &[&$crate::array::Array], $outputs: &[$crate::array::Array]) -> u64 {
             $flops

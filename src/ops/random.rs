@@ -5,6 +5,7 @@ use crate::device::create_on;
 use crate::interp::{self, Interp, Randomness, Tag, batch};
 use crate::op::AtCall;
 use crate::ops::prelude::*;
+use crate::watch::script;
 use std::sync::Arc;
 
 /// The distribution drawn from.
@@ -188,13 +189,7 @@ impl Tensor {
         if dtype.is_complex() {
             return Err(Error::dtype(format!("randint: a dtype of real numbers expected, got {dtype}")));
         }
-        let (least, most) = dtype.range();
-        if i128::from(low) < least || i128::from(high) - 1 > most {
-            return Err(Error::value(format!(
-                "randint: numbers from {low} to {} do not fit into {dtype}, which holds {least} to {most}",
-                high - 1
-            )));
-        }
+        check_range("randint", low, high, dtype)?;
         let fits = |v: i64| i32::try_from(v).is_ok();
         if device != Device::Cpu && dtype != DType::I32 && fits(low) && fits(high) {
             // A GPU draws int32.
@@ -293,6 +288,7 @@ impl Tensor {
 
     /// The numbers `0..n` in random order, from the default generator: int64 on the CPU, int32 on GPUs.
     pub fn permutation(n: usize, device: Device) -> Result<Tensor> {
+        script::refuse(|| "randperm, whose numbers the host makes".into());
         let levels = own_numbers("randperm")?;
         let shape = batched(&Shape::new(&[n])?, &levels)?;
         let count: usize = levels.iter().map(|(_, size)| size).product();
@@ -334,6 +330,18 @@ impl Tensor {
 fn of_parts(draw: impl Fn() -> Result<Tensor>) -> Result<Tensor> {
     let (real, imaginary) = (draw()?, draw()?);
     crate::ops::complex::join(&real, &imaginary)
+}
+
+/// Raises unless integers in `[low, high)` are numbers of this dtype.
+pub fn check_range(name: &str, low: i64, high: i64, dtype: DType) -> Result<()> {
+    let (least, most) = if dtype == DType::F16 { (-65504, 65504) } else { dtype.range() };
+    if i128::from(low) >= least && i128::from(high) - 1 <= most {
+        return Ok(());
+    }
+    Err(Error::value(format!(
+        "{name}: numbers from {low} to {} do not fit into {dtype}, which holds {least} to {most}",
+        high.saturating_sub(1)
+    )))
 }
 
 fn float_only(op: &str, dtype: DType) -> Result<()> {

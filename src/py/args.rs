@@ -32,7 +32,7 @@ macro_rules! extracted {
         }
     };
 }
-pub(super) use extracted;
+pub(in crate::py) use extracted;
 
 /// An axis or a length: an integer, not a bool.
 pub struct Whole(pub i64);

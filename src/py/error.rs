@@ -1,6 +1,6 @@
 //! Core errors as Python exceptions; Python exceptions pass through the core unchanged.
 
-use crate::error::Kind;
+use crate::error::{Kind, is_name};
 use crate::py::prelude::*;
 use pyo3::create_exception;
 use pyo3::exceptions::{
@@ -40,6 +40,7 @@ fn class_of_both(py: Python<'_>, kind: Kind) -> PyResult<Bound<'_, PyType>> {
 
 impl From<Error> for PyErr {
     #[cold]
+    #[inline(never)]
     fn from(error: Error) -> PyErr {
         if let Some(original) = error.payload().and_then(|p| p.downcast_ref::<PyErr>()) {
             return Python::attach(|py| original.clone_ref(py));
@@ -91,6 +92,27 @@ pub fn type_error(message: impl Into<String>) -> PyErr {
 #[cold]
 pub fn value_error(message: impl Into<String>) -> PyErr {
     PyValueError::new_err(message.into())
+}
+
+/// The same exception, with the operation that its message names replaced by `function`, which the user
+/// called.
+#[cold]
+pub fn renamed(py: Python<'_>, error: PyErr, function: &str) -> PyErr {
+    match error.value(py).to_string().split_once(": ") {
+        Some((operation, rest)) if is_name(operation) => {
+            PyErr::from_type(error.get_type(py), format!("{function}: {rest}"))
+        }
+        _ => error,
+    }
+}
+
+/// The error for an argument of a function that must be a tensor.
+#[cold]
+pub fn no_tensor(function: &str, argument: &str, given: &Bound<'_, PyAny>) -> PyErr {
+    let class = given.get_type().name().map_or_else(|_| "this".into(), |class| class.to_string());
+    type_error(format!(
+        "{function}: {argument} must be a tensor, got {class}; convert it with wengert.tensor()"
+    ))
 }
 
 /// Registers the exception classes.

@@ -25,6 +25,7 @@ macro_rules! exports {
 
 mod args;
 mod autograd;
+mod composed;
 pub mod data;
 mod detach;
 mod error;
@@ -52,11 +53,14 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
     autograd::location::register();
     m.add("__version__", env!("CARGO_PKG_VERSION"))?;
     register! {
-        tensor::object, tensor::functions, tensor::complex, tensor::linalg, error, writes::aliasing,
-        data::dtype, data::create, data::random, data::generator, data::layout, data::device, nn,
-        nn::conv, nn::ops, nn::optim, autograd, autograd::checkpoint, autograd::collect, autograd::custom,
-        autograd::debug, autograd::direct, autograd::hooks, autograd::node, autograd::saving,
-        autograd::transform, tree,
+        tensor::object, tensor::functions, tensor::complex, composed, tensor::linalg, error,
+        writes::aliasing, writes::storage,
+        data::dtype, data::create, data::ranges, data::random, data::generator, data::layout, data::device,
+        data::format,
+        nn, nn::conv, nn::ops, nn::optim, autograd, autograd::checkpoint, autograd::collect, autograd::custom,
+        autograd::debug, autograd::direct, autograd::forward, autograd::hooks, autograd::node,
+        autograd::quick, autograd::saving, autograd::shown, autograd::staging, autograd::transform,
+        autograd::watched, tree,
     }
     #[cfg(feature = "gpu")]
     register!(nn::program);

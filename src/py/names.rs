@@ -19,17 +19,18 @@ use std::sync::OnceLock;
 
 /// Methods that ask about a tensor, change it, or convert it: they are no functions.
 const METHODS_ONLY: &str = "\
-    backward bfloat16 bool byte char contiguous cpu cuda data_ptr dim double element_size expand expand_as \
-    float get_device gpu half int is_contiguous is_pinned item long ndimension nelement new_empty new_full \
-    new_ones new_tensor new_zeros numpy pin_memory polygamma register_hook \
-    register_post_accumulate_grad_hook repeat reshape_as retain_grad short storage_offset stride to \
-    to_device tolist type type_as view view_as";
+    as_subclass astype backward bfloat16 block_until_ready bool byte cdouble cfloat chalf char contiguous \
+    copy cpu cuda data_ptr dim double element_size expand expand_as float get_device gpu half int \
+    is_contiguous is_pinned item long ndimension nelement new_empty new_empty_strided new_full new_ones \
+    new_tensor new_zeros numpy pin_memory polygamma register_hook register_post_accumulate_grad_hook \
+    repeat reshape_as retain_grad short storage storage_offset stride sum_to_size to to_device to_sparse \
+    tolist type type_as untyped_storage view view_as";
 
 /// Functions whose results are no tensors, or views: they take no `out`.
 const WITHOUT_OUT: &[&str] = &[
-    "allclose", "chunk", "dsplit", "equal", "hsplit", "is_complex", "is_floating_point", "is_inference",
-    "is_nonzero", "is_same_size", "is_signed", "numel", "split", "split_with_sizes", "tensor_split",
-    "unbind", "vsplit",
+    "allclose", "chunk", "dsplit", "equal", "frexp", "hsplit", "is_complex", "is_conj", "is_floating_point",
+    "is_inference", "is_neg", "is_nonzero", "is_same_size", "is_signed", "numel", "resolve_conj",
+    "resolve_neg", "split", "split_with_sizes", "tensor_split", "unbind", "vsplit",
 ];
 
 /// Other names of methods and functions, PyTorch's and NumPy's.
@@ -44,6 +45,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("arctanh", "atanh"),
     ("bitwise_invert", "bitwise_not"),
     ("clip", "clamp"),
+    ("concat", "cat"),
+    ("concatenate", "cat"),
     ("divide", "div"),
     ("fix", "trunc"),
     ("ger", "outer"),
@@ -55,8 +58,10 @@ const ALIASES: &[(&str, &str)] = &[
     ("negative", "neg"),
     ("not_equal", "ne"),
     ("power", "pow"),
+    ("row_stack", "vstack"),
     ("subtract", "sub"),
     ("swapdims", "swapaxes"),
+    ("trapz", "trapezoid"),
     ("true_divide", "div"),
 ];
 
@@ -102,8 +107,8 @@ binary_table!(in_place_forms_of_binary);
 in_place_forms! { OTHERS:
     addbmm addmm addmv addr baddbmm bitwise_and bitwise_left_shift bitwise_not bitwise_or
     bitwise_right_shift bitwise_xor clamp_max clamp_min cumprod cumsum deg2rad eq float_power gcd ge gelu
-    gt lcm ldexp le log_softmax logaddexp2 logical_and logical_not logical_or logical_xor logit lt
-    masked_scatter nan_to_num ne nextafter polygamma rad2deg renorm softmax softplus tril triu
+    gt igamma igammac lcm ldexp le log_softmax logaddexp2 logical_and logical_not logical_or logical_xor
+    logit lt masked_scatter nan_to_num ne nextafter polygamma rad2deg renorm softmax softplus tril triu
 }
 
 /// Runs the in-place form of the method `name`.
@@ -328,13 +333,18 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
         for suffix in ["", "_"] {
             let (alias, name) = (format!("{alias}{suffix}"), format!("{name}{suffix}"));
             if let Some(method) = tensor.getattr_opt(name.as_str())? {
-                tensor.setattr(alias.as_str(), &method)?;
+                if !tensor.hasattr(alias.as_str())? {
+                    tensor.setattr(alias.as_str(), &method)?;
+                }
                 let own = text(&method, "__text_signature__")?;
                 let own =
                     if suffix.is_empty() { of_function(&name, &own) } else { own.replace("$self", "input") };
                 if m.hasattr(name.as_str())? && !m.hasattr(alias.as_str())? {
                     m.add(alias.as_str(), function(&alias, &method, &own, &text(&method, "__doc__")?)?)?;
                 }
+            } else if let Some(function) = m.getattr_opt(name.as_str())? {
+                // Shown below, which makes it a function of its own.
+                m.add(alias.as_str(), function)?;
             }
         }
     }

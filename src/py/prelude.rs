@@ -9,7 +9,7 @@ pub use crate::error::{Error, Named, Result};
 pub(crate) use crate::interp;
 pub use crate::py::args::{Arg, AsTensor, Whole, run, whole};
 pub use crate::py::detach::{Callback, Detach, attached};
-pub use crate::py::error::{foreign, type_error, value_error};
+pub use crate::py::error::{foreign, no_tensor, type_error, value_error};
 pub(crate) use crate::py::tensor::table::{functions, methods, named, readings, views};
 pub use crate::py::tensor::view::{refresh, value};
 pub use crate::py::tensor::{PyTensor, ReadState};

@@ -1,11 +1,13 @@
 //! Arguments interpreted relative to another tensor. Python numbers, alone or in lists, keep double precision
 //! beside a double-precision tensor. The bound of a comparison or of `clamp` need not fit the tensor's dtype.
 
+use crate::array::defaults;
 use crate::ops::pointwise::compare::{Logic, Relation};
-use crate::py::args::{extracted, not_an_operand};
+use crate::py::args::{extracted, members, not_an_operand};
 use crate::py::data::convert;
 use crate::py::prelude::*;
-use pyo3::types::{PyComplex, PyFloat};
+use pyo3::exceptions::PyTypeError;
+use pyo3::types::{PyComplex, PyFloat, PyString};
 
 /// The right-hand side of a comparison, or a bound of `clamp`: [`Arg::compared`].
 pub struct Compared(pub Arg);
@@ -23,9 +25,83 @@ impl Relative<'_> {
         if let Ok(t) = self.0.cast::<PyTensor>() {
             return value(t);
         }
+        if x.dtype() == DType::U64
+            && is_list(&self.0)
+            && let Ok(given) = convert::in_dtype(&self.0, DType::U64)
+        {
+            return Ok(given);
+        }
         let given = convert::as_tensor(&self.0)?;
-        if is_double(x) { in_double(&self.0, given) } else { Ok(given) }
+        if is_double(x) {
+            return in_double(&self.0, given);
+        }
+        // A number adapts to the tensor, whatever the dtype of floats is.
+        let adapts =
+            is_double(&given) && x.dtype().is_differentiable() && defaults::is_natural(given.dtype());
+        if adapts && (self.0.is_exact_instance_of::<PyFloat>() || self.0.is_exact_instance_of::<PyComplex>())
+        {
+            let single = if given.dtype().is_complex() { DType::C64 } else { DType::F32 };
+            return convert::in_dtype(&self.0, single);
+        }
+        Ok(given)
     }
+
+    /// Returns the argument as an operand of the function `name` beside `x`: a number stays one.
+    pub fn operand(&self, name: &str, x: &Tensor) -> PyResult<Arg> {
+        let number = if is_list(&self.0) { Ok(None) } else { Arg::from_any(&self.0) };
+        let given = match number {
+            Ok(Some(given)) => Ok(given),
+            Ok(None) => self.tensor(x).map(Arg::Tensor),
+            Err(error) => Err(error),
+        };
+        given.map_err(|error| no_operand(name, &self.0, error))
+    }
+
+    /// Returns the argument of the function `name` as a tensor beside `x`: a number in the dtype that the
+    /// result has.
+    pub fn beside(&self, name: &str, x: &Tensor) -> PyResult<Tensor> {
+        Ok(self.operand(name, x)?.tensor_with(x).named(name)?)
+    }
+
+    /// Whether this is a tensor, rather than what becomes one.
+    pub fn is_tensor(&self) -> bool {
+        self.0.is_instance_of::<PyTensor>()
+    }
+}
+
+fn is_list(obj: &Bound<'_, PyAny>) -> bool {
+    obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>()
+}
+
+/// The error for an argument of the function `name` that is no operand.
+#[cold]
+fn no_operand(name: &str, obj: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    if !error.is_instance_of::<PyTypeError>(obj.py()) {
+        return error;
+    }
+    let class = obj.get_type().name().map_or_else(|_| "this".into(), |class| class.to_string());
+    type_error(format!("{name}: tensors, arrays or numbers expected, got {class}"))
+}
+
+/// Returns an argument of the function `name` as a tensor.
+pub fn operand(name: &str, obj: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    convert::as_tensor(obj).map_err(|error| no_operand(name, obj, error))
+}
+
+/// Returns the members of a sequence given to the function `name` as tensors; Python numbers keep their
+/// precision beside a double-precision tensor.
+pub fn operands(name: &str, obj: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
+    let iterable = !obj.is_instance_of::<PyString>() && obj.hasattr("__iter__")?;
+    if !iterable {
+        let class = obj.get_type().name()?;
+        return Err(type_error(format!("{name}: a sequence of tensors expected, got {class}")));
+    }
+    let given: Vec<_> = members(obj)?.collect::<PyResult<_>>()?;
+    let parts = given.iter().map(|x| operand(name, x)).collect::<PyResult<Vec<_>>>()?;
+    if !parts.iter().any(is_double) {
+        return Ok(parts);
+    }
+    given.iter().zip(parts).map(|(x, t)| in_double(x, t)).collect()
 }
 
 /// Whether the dtype has the precision of float64.
@@ -37,9 +113,8 @@ pub fn is_double(x: &Tensor) -> bool {
 /// converted again in double precision.
 pub fn in_double(obj: &Bound<'_, PyAny>, converted: Tensor) -> PyResult<Tensor> {
     let is_number = obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyComplex>();
-    let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
     let dtype = converted.dtype();
-    if (is_number || is_list) && matches!(dtype, DType::F32 | DType::C64) {
+    if (is_number || is_list(obj)) && dtype.is_differentiable() && !is_double(&converted) {
         return convert::in_dtype(obj, dtype.promote(DType::F64));
     }
     Ok(converted)

@@ -88,6 +88,11 @@ impl Hooks {
         self.notes.get_or_init(make)
     }
 
+    /// The last id given and how many hooks there are: two numbers that change with every change.
+    pub fn stamp(&self) -> (u64, usize) {
+        (self.last.load(Ordering::Relaxed), lock(&self.entries).len())
+    }
+
     /// Shows `see` the Python objects that the notes and hooks hold.
     pub fn held(&self, see: &mut dyn FnMut(&HostRef)) {
         self.notes.get().into_iter().for_each(&mut *see);

@@ -184,6 +184,11 @@ impl Node {
         }
     }
 
+    /// The number that the next node gets.
+    pub fn next_seq() -> u64 {
+        SEQ.load(Ordering::Relaxed)
+    }
+
     /// The hooks of this node, made on first use.
     pub fn hooks_mut(&self) -> &Hooks {
         self.hooks.get_or_init(Box::default)

@@ -10,6 +10,7 @@ use crate::tape::host_ref::{HeldPart, Holder};
 use crate::tape::location::{self, Location};
 use crate::tape::node::{Saved, Slot};
 use crate::tensor::{Aval, Tensor, over_memory};
+use crate::watch::script;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::sync::Arc;
@@ -281,14 +282,22 @@ fn shielded(value: &Tensor) -> Result<Tensor> {
     })
 }
 
+/// Whether hooks or observers see what this thread saves.
+pub fn is_packing() -> bool {
+    PACKING.get() != 0
+}
+
 /// Tells all hooks and observers of this thread that `memory` is about to be written in place.
 #[inline]
 pub fn before_write(memory: &Array) -> Result<()> {
-    if PACKING.get() != 0 { announce(memory) } else { Ok(()) }
+    if PACKING.get() != 0 || script::is_on() { announce(memory) } else { Ok(()) }
 }
 
 #[cold]
 fn announce(memory: &Array) -> Result<()> {
+    if script::is_on() {
+        script::before_write(memory)?;
+    }
     let hooks = SAVED_HOOKS.with_borrow(Vec::clone);
     hooks.iter().try_for_each(|p| p.before_write(memory))?;
     let observers = OBSERVERS.with_borrow(Vec::clone);

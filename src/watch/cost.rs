@@ -12,18 +12,22 @@ use crate::array::Array;
 use crate::watch::debug::{Modes, modes, set_modes};
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
+use std::time::Duration;
 
 /// The key of a count: the running module (Python's number), whether a backward walk runs, and the operation.
 type CountKey = (u32, bool, &'static str);
 
-/// Module, whether in backward, operation, number of runs, floating point operations.
-pub type Row = (u32, bool, &'static str, u64, u64);
+/// Runs, floating point operations, and nanoseconds.
+type Sums = (u64, u64, u64);
+
+/// Module, whether in backward, operation, number of runs, floating point operations, nanoseconds.
+pub type Row = (u32, bool, &'static str, u64, u64, u64);
 
 /// The counting state of a thread.
 #[derive(Default)]
 struct Here {
     /// The counts of each open region, innermost last.
-    tallies: Vec<FxHashMap<CountKey, (u64, u64)>>,
+    tallies: Vec<FxHashMap<CountKey, Sums>>,
     /// The running module.
     scope: u32,
     /// Whether a backward walk runs.
@@ -46,7 +50,9 @@ pub fn begin() {
 pub fn read() -> Vec<Row> {
     HERE.with_borrow(|here| {
         let tally = here.tallies.last().into_iter().flatten();
-        tally.map(|(&(scope, backward, op), &(calls, flops))| (scope, backward, op, calls, flops)).collect()
+        tally
+            .map(|(&(scope, backward, op), &(calls, flops, time))| (scope, backward, op, calls, flops, time))
+            .collect()
     })
 }
 
@@ -58,9 +64,8 @@ pub fn end() {
             here.recorded.clear();
             return false;
         };
-        for (key, (calls, flops)) in inner {
-            let sum = outer.entry(key).or_default();
-            *sum = (sum.0 + calls, sum.1 + flops);
+        for (key, sums) in inner {
+            add(outer.entry(key).or_default(), sums);
         }
         true
     });
@@ -74,13 +79,16 @@ pub fn set_scope(scope: u32) -> u32 {
     HERE.with_borrow_mut(|here| std::mem::replace(&mut here.scope, scope))
 }
 
-/// Counts one run of an operation.
-pub fn ran(op: &'static str, flops: u64) {
+fn add(to: &mut Sums, sums: Sums) {
+    *to = (to.0 + sums.0, to.1 + sums.1, to.2 + sums.2);
+}
+
+/// Counts one run of an operation, which took so long on the host.
+pub fn ran(op: &'static str, flops: u64, time: Duration) {
     HERE.with_borrow_mut(|here| {
         let key = (here.scope, here.backward, op);
         if let Some(tally) = here.tallies.last_mut() {
-            let sum = tally.entry(key).or_default();
-            *sum = (sum.0 + 1, sum.1 + flops);
+            add(tally.entry(key).or_default(), (1, flops, time.as_nanos() as u64));
         }
     });
 }

@@ -1,7 +1,8 @@
 //! Debugging tools: the log of what is recorded, anomaly detection, the count of floating point operations,
-//! scripts.
+//! scripts and programs.
 
 pub mod anomaly;
 pub mod cost;
 pub mod debug;
+pub mod program;
 pub mod script;

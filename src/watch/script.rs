@@ -1,155 +1,290 @@
-//! Writes down every operation that runs on arrays, and runs the list again.
+//! Writes down every operation that runs on arrays, to be run again (`src/watch/program.rs`).
 //!
-//! A script holds what passed `bind` during a region and nothing else, so running it again does what the
-//! region did if, and only if, all that made or changed a value was an operation. What is no part of an
-//! operation ([`crate::op::AtCall`]) may be given anew.
-//!
-//! Writing is a mode of a thread (`Modes::SCRIPT`); without it, nothing of this file runs.
+//! A script holds what passed `bind` during a region, what became of the gradients of leaves, which elements
+//! the program looked at, and which functions of the host it called. Memory is told apart by its address:
+//! whatever reads or writes a parameter, a buffer of a layer or a closed-over tensor names its memory, so
+//! nothing of a program's state need be declared. Writing is a mode of a thread (`Modes::SCRIPT`); without
+//! it, nothing of this file runs.
+
+mod facts;
+mod notes;
+
+pub use facts::{Fact, Measure};
+pub use notes::{
+    before_write, begin, called, cleared, end, idled, is_on, left, ran, refuse, returned, touched, whole,
+    wrote,
+};
 
 use crate::array::Array;
-use crate::array::buffer::Buffer;
+use crate::array::buffer::{Buffer, Device, released};
 use crate::array::dtype::DType;
+use crate::array::random::{self, State};
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::op::{Kernel, Op};
-use crate::watch::debug::{Modes, modes, set_modes};
+use crate::tape::location::{self, Location};
+use crate::tape::node::Node;
+use crate::tensor::Tensor;
 use rustc_hash::FxHashMap;
-use std::cell::RefCell;
+use smallvec::SmallVec;
+use std::sync::{Arc, Weak};
 
 /// Memory made during a script begins with a version of its own, a multiple of this: it tells the memory from
 /// other memory at the same address, before or after it.
 const VERSIONS: u32 = 1 << 12;
 
 /// So much memory has versions of its own.
-const MOST: usize = u32::MAX as usize / VERSIONS as usize;
+pub const MOST: usize = u32::MAX as usize / VERSIONS as usize;
 
 /// How an array lies in the memory with this number.
-struct View {
-    memory: usize,
-    shape: Shape,
-    strides: Vec<isize>,
-    offset: usize,
-    dtype: DType,
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct View {
+    /// The memory.
+    pub memory: usize,
+    /// Shape, strides, first element and dtype of the array.
+    pub shape: Shape,
+    /// In elements.
+    pub strides: SmallVec<[isize; 4]>,
+    /// In elements.
+    pub offset: usize,
+    /// Of the elements.
+    pub dtype: DType,
 }
 
-/// An operation that ran.
-struct Step {
-    op: Op,
-    inputs: Vec<View>,
-    outputs: Vec<View>,
-    /// Whether the outputs were written into memory that existed.
-    into: bool,
+/// What a region did.
+pub enum Step {
+    /// An operation ran. If `into`, its outputs were written into memory that existed.
+    Ran { op: Box<Op>, inputs: Vec<View>, outputs: Vec<View>, into: bool },
+    /// The gradient of the leaf with this number was dropped, or replaced by an array.
+    Gradient { leaf: usize, value: Option<View> },
+    /// A function of the host was called, with this number.
+    Called(usize),
+    /// The program looked at an element, whose value decided what followed.
+    Looked { at: View, value: f64 },
+}
+
+/// Where memory of a script comes from.
+pub enum Origin {
+    /// It existed before. It lives as long as the script.
+    Outside(Buffer),
+    /// It was made by no operation: a number, data from outside. Beside it what it held before the region
+    /// wrote to it, as bytes, if it did.
+    Constant(Buffer, Option<Array>),
+    /// The argument with this number.
+    Argument(usize),
+    /// The gradient that the leaf with this number had before the region.
+    Gradient(usize),
+    /// An operation made it; whether it is still there.
+    Made(bool),
+}
+
+/// What a function of the host left.
+pub struct Called {
+    /// Where the stream of random numbers was before and after the call.
+    pub random: [State; 2],
+    /// Which of the leaves that were touched before had a gradient afterwards.
+    pub gradients: Vec<bool>,
+}
+
+/// A leaf whose gradient the region read or changed.
+pub struct Touched {
+    /// The leaf.
+    pub node: Weak<Node>,
+    /// Whether it had a gradient before, if that mattered.
+    pub had: Option<bool>,
+    /// That gradient.
+    pub before: Option<View>,
+    /// The gradient as the steps so far leave it; the outer `None` is that of before.
+    now: Option<Option<View>>,
 }
 
 /// The operations of a region, in the order in which they ran.
-#[derive(Default)]
 pub struct Script {
-    steps: Vec<Step>,
-    /// Memory that existed before, or was made by no operation: a number, data from outside; it lives as long
-    /// as the script. `None` is memory that a step makes.
-    memory: Vec<Option<Buffer>>,
+    /// What happened, in order.
+    pub steps: Vec<Step>,
+    /// What is known of a step beside, by its number.
+    pub facts: FxHashMap<usize, Fact>,
+    /// All memory that the steps read and wrote.
+    pub memory: Vec<Origin>,
+    /// Leaves in the order in which they were touched.
+    pub leaves: Vec<Touched>,
+    /// Leaves that the region made.
+    own: Vec<Weak<Node>>,
+    /// The number of the first node of the region.
+    first: u64,
+    /// Where the stream of random numbers was.
+    pub random: State,
+    /// Why the region cannot be run again, if so.
+    pub refusal: Option<(String, Option<Location>)>,
+    /// Whether some of the memory is not the host's.
+    pub elsewhere: bool,
+    /// The functions of the host that were called, in order.
+    pub calls: Vec<Called>,
+    /// Whether one that writes to memory of outside in other runs did not in this one.
+    idle: bool,
+    /// The memory of the arguments, which is not released while others take its number.
+    held: Vec<Buffer>,
     /// The number of the memory at an address, and the version in which it was last seen.
     known: FxHashMap<usize, (usize, u32)>,
 }
 
-thread_local! {
-    static SCRIPT: RefCell<Option<Script>> = const { RefCell::new(None) };
-}
-
-/// Begins a script; one that this thread was writing is dropped.
-pub fn begin() {
-    SCRIPT.set(Some(Script::default()));
-    set_modes(modes().and(Modes::SCRIPT));
-}
-
-/// Ends the script of this thread.
-pub fn end() -> Option<Script> {
-    set_modes(modes().without(Modes::SCRIPT));
-    SCRIPT.take()
-}
-
-/// Writes down that `op` made `outputs` of the arrays `x`.
-pub fn ran(op: &Op, x: &[&Array], outputs: &[Array]) {
-    let shares = |y: &Array| x.iter().any(|x| x.buffer().same(y.buffer()));
-    let written = matches!(op, Op::Put(_) | Op::PutRows(_)) && outputs.iter().any(shares);
-    if written {
-        return wrote(op, x, outputs);
-    }
-    if outputs.iter().all(shares) && !outputs.is_empty() {
-        // A view: where its elements lie says it all.
-        return;
-    }
-    with(|script| {
-        let inputs = script.views(x.iter().copied());
-        outputs.iter().filter(|y| !shares(y)).for_each(|y| script.made(y));
-        let outputs = script.views(outputs);
-        script.steps.push(Step { op: op.clone(), inputs, outputs, into: false });
-    });
-}
-
-/// Writes down that `op` of the arrays `x` was written into `out`.
-pub fn wrote(op: &Op, x: &[&Array], out: &[Array]) {
-    with(|script| {
-        let (inputs, outputs) = (script.views(x.iter().copied()), script.views(out));
-        script.steps.push(Step { op: op.clone(), inputs, outputs, into: true });
-    });
-}
-
-fn with(f: impl FnOnce(&mut Script)) {
-    SCRIPT.with_borrow_mut(|script| {
-        if let Some(script) = script {
-            f(script);
+impl Default for Script {
+    fn default() -> Script {
+        Script {
+            steps: Vec::new(),
+            facts: FxHashMap::default(),
+            memory: Vec::new(),
+            leaves: Vec::new(),
+            own: Vec::new(),
+            first: Node::next_seq(),
+            random: random::state(),
+            refusal: None,
+            elsewhere: false,
+            calls: Vec::new(),
+            idle: false,
+            held: Vec::new(),
+            known: FxHashMap::default(),
         }
-    });
+    }
 }
 
 impl Script {
+    /// Numbers memory.
+    fn add(&mut self, x: &Array, origin: Origin) -> usize {
+        let number = self.memory.len();
+        self.known.insert(x.buffer().id(), (number, x.buffer().root_version()));
+        self.memory.push(origin);
+        number
+    }
+
     /// Numbers memory that an operation made.
     fn made(&mut self, y: &Array) {
-        let first = (self.memory.len() as u32 + 1).wrapping_mul(VERSIONS);
-        y.buffer().set_version(first);
-        self.known.insert(y.buffer().id(), (self.memory.len(), first));
-        self.memory.push(None);
+        y.buffer().set_version((self.memory.len() as u32 + 1).wrapping_mul(VERSIONS));
+        self.add(y, Origin::Made(true));
+    }
+
+    /// Forgets what lay at the addresses of released memory.
+    fn forget_released(&mut self) {
+        for id in released() {
+            if let Some((memory, _)) = self.known.remove(&id)
+                && let Origin::Made(alive) = &mut self.memory[memory]
+            {
+                *alive = false;
+            }
+        }
     }
 
     fn views<'a>(&mut self, arrays: impl IntoIterator<Item = &'a Array>) -> Vec<View> {
         arrays.into_iter().map(|x| self.view(x)).collect()
     }
 
-    fn view(&mut self, x: &Array) -> View {
+    /// How an array lies in memory.
+    pub fn view(&mut self, x: &Array) -> View {
+        self.elsewhere |= x.device() != Device::Cpu;
         let (id, version) = (x.buffer().id(), x.buffer().root_version());
         let seen = self.known.get_mut(&id).filter(|(memory, last)| {
-            self.memory[*memory].is_some() || version.wrapping_sub(*last) < VERSIONS
+            !matches!(self.memory[*memory], Origin::Made(_)) || version.wrapping_sub(*last) < VERSIONS
         });
         let memory = match seen {
             Some((memory, last)) => {
                 *last = version;
                 *memory
             }
-            None => {
-                self.known.insert(id, (self.memory.len(), version));
-                self.memory.push(Some(x.buffer().clone()));
-                self.memory.len() - 1
-            }
+            None => self.add(x, Origin::Constant(x.buffer().clone(), None)),
         };
-        View { memory, shape: x.shape(), strides: x.strides(), offset: x.offset(), dtype: x.dtype() }
+        let strides = (0..x.rank()).map(|i| x.stride(i)).collect();
+        View { memory, shape: x.shape(), strides, offset: x.offset(), dtype: x.dtype() }
+    }
+
+    /// Refuses work on memory of outside behind a call that was idle.
+    fn check_idle(&mut self, inputs: &[View]) {
+        let outside = |view: &View| matches!(self.memory[view.memory], Origin::Outside(_));
+        if self.idle && self.refusal.is_none() && inputs.iter().any(outside) {
+            let what = "work on parameters after a step that changed nothing, as it does in other calls";
+            self.refusal = Some((what.into(), location::now()));
+        }
+    }
+
+    /// The number of a leaf whose gradient is `slot`; none for one that the region made, which another run
+    /// does not find.
+    fn leaf(&mut self, node: &Arc<Node>, slot: &Option<Tensor>, matters: bool) -> Option<usize> {
+        if node.seq >= self.first {
+            self.own.push(Arc::downgrade(node));
+            return None;
+        }
+        if let Some(known) = self.leaves.iter().position(|leaf| leaf.node.as_ptr() == Arc::as_ptr(node)) {
+            return Some(known);
+        }
+        let leaf = self.leaves.len();
+        let mut before = None;
+        match slot {
+            Some(Tensor::Array(array)) if !self.known.contains_key(&array.buffer().id()) => {
+                self.add(array, Origin::Gradient(leaf));
+                before = Some(self.view(array));
+            }
+            Some(Tensor::Traced(_)) if matters => {
+                self.refusal.get_or_insert(("a gradient with a history".into(), None));
+            }
+            _ => {}
+        }
+        let had = matters.then_some(slot.is_some());
+        // No reference that would count as an edge: a walk stores a gradient once its last edge was followed.
+        self.leaves.push(Touched { node: Arc::downgrade(node), had, before, now: None });
+        Some(leaf)
+    }
+
+    /// The memory of the gradients of leaves that the region made.
+    pub fn own_gradients(&mut self) -> Vec<usize> {
+        let own = std::mem::take(&mut self.own);
+        let slots = own.iter().filter_map(|node| node.upgrade()?.grad()?.as_ref()?.concrete().cloned());
+        let arrays: Vec<Array> = slots.collect();
+        self.views(&arrays).into_iter().map(|view| view.memory).collect()
+    }
+
+    /// Writes down what became of the gradients of leaves.
+    pub fn settle(&mut self) {
+        for leaf in 0..self.leaves.len() {
+            let node = self.leaves[leaf].node.upgrade();
+            let slot = node.and_then(|node| node.grad().and_then(|slot| slot.clone()));
+            let value = match &slot {
+                None => None,
+                Some(Tensor::Array(array)) => Some(self.view(array)),
+                Some(Tensor::Traced(_)) => {
+                    self.refusal.get_or_insert(("a gradient with a history".into(), None));
+                    continue;
+                }
+            };
+            let untouched = self.leaves[leaf].now.is_none()
+                && value.as_ref().map_or(
+                    self.leaves[leaf].had == Some(false),
+                    |view| matches!(self.memory[view.memory], Origin::Gradient(of) if of == leaf),
+                );
+            if untouched || self.leaves[leaf].now.as_ref() == Some(&value) {
+                continue;
+            }
+            self.leaves[leaf].now = Some(value.clone());
+            self.steps.push(Step::Gradient { leaf, value });
+        }
     }
 
     /// The names of the operations, in order.
     pub fn names(&self) -> Vec<&'static str> {
-        self.steps.iter().map(|step| step.op.name()).collect()
+        let name = |step: &Step| if let Step::Ran { op, .. } = step { Some(op.name()) } else { None };
+        self.steps.iter().filter_map(name).collect()
     }
 
     /// Runs all operations again on the memory that they read and wrote, each after `change` edited a copy.
     pub fn run(&self, change: impl Fn(&mut Op)) -> Result<()> {
-        if self.memory.len() > MOST {
-            return Err(Error::value(format!("internal: a script of more than {MOST} pieces of memory")));
-        }
-        let mut memory = self.memory.clone();
+        let kept = |origin: &Origin| match origin {
+            Origin::Outside(buffer) | Origin::Constant(buffer, _) => Some(buffer.clone()),
+            _ => None,
+        };
+        let mut memory: Vec<Option<Buffer>> = self.memory.iter().map(kept).collect();
         let arrays = |memory: &[Option<Buffer>], views: &[View]| -> Result<Vec<Array>> {
             views.iter().map(|view| view.of(memory)).collect()
         };
-        for Step { op, inputs, outputs, into } in &self.steps {
+        for step in &self.steps {
+            let Step::Ran { op, inputs, outputs, into } = step else { continue };
             let (mut op, x) = (op.clone(), arrays(&memory, inputs)?);
             change(&mut op);
             let x: Vec<&Array> = x.iter().collect();
@@ -160,7 +295,7 @@ impl Script {
                 continue;
             }
             for (view, y) in outputs.iter().zip(op.eval(&x)?) {
-                if self.memory[view.memory].is_none() {
+                if !matches!(self.memory[view.memory], Origin::Outside(_) | Origin::Constant(..)) {
                     memory[view.memory] = Some(y.buffer().clone());
                 }
             }

@@ -21,6 +21,8 @@ OTHER_NAMES = {
     **dict(greater="gt", greater_equal="ge", less="lt", less_equal="le", not_equal="ne", equal="eq"),
     **dict(power="pow", float_power="pow", clip="clamp", fix="trunc", bitwise_invert="bitwise_not"),
     **dict(concat="cat", concatenate="cat", inverse="inv", pinverse="pinv", moveaxis="movedim"),
+    **dict(gammaln="lgamma", psi="digamma", multigammaln="mvlgamma", orgqr="householder_product"),
+    **dict(modified_bessel_i0="i0", modified_bessel_i1="i1"),
     **dict(ravel="flatten", swapaxes="transpose", swapdims="transpose", sgn="sign", gelu_exact="gelu"),
 }
 
@@ -54,7 +56,37 @@ WRITTEN: dict[str, tuple[Any, ...]] = {
     **dict.fromkeys("fft.fftfreq fft.rfftfreq numpy.fft.fftfreq numpy.fft.rfftfreq".split(), (5,)),
     **{f"numpy.{name}": (5,) for name in "arange empty eye ones zeros".split()},
     **{f"numpy.{name}": (X,) for name in "asarray from_dlpack empty_like ones_like zeros_like".split()},
-    **{f"numpy.{name}": (V,) for name in "cumulative_prod cumulative_sum prod sum".split()},
+    **{f"numpy.{name}": (X,) for name in "array asanyarray ascontiguousarray argwhere".split()},
+    **{
+        f"numpy.{name}": (V,)
+        for name in "cumprod cumsum cumulative_prod cumulative_sum mean prod sum".split()
+    },
+    **{f"numpy.{name}": (V,) for name in "nancumprod nancumsum nanmean nanprod nansum std var".split()},
+    **{f"numpy.{name}": (5,) for name in "identity tri".split()},
+    **{f"numpy.{name}": (1.0, 2.0, 5) for name in "geomspace logspace".split()},
+    "numpy.fromfunction": (lambda i, j: i + j, (2, 3)),
+    "numpy.indices": ((2, 3),),
+    "numpy.isclose": (X, X),
+    "scipy.special.multigammaln": (X + 2, 2),
+    **{f"scipy.special.{name}": (X,) for name in "expit gammaln psi".split()},
+    **{f"special.{name}": (X,) for name in "expit gammaln modified_bessel_i0 modified_bessel_i1 psi".split()},
+    **{f"special.{name}": (X + 2, 2) for name in "multigammaln mvlgamma".split()},
+    **{
+        f"signal.windows.{name}": (5,)
+        for name in "bartlett blackman cosine exponential gaussian general_hamming hamming hann kaiser nuttall".split()
+    },
+    "signal.windows.general_cosine": (5,),
+    "masked.normalize": (X, 2.0, 1),
+    "masked.softmin": (X, 1),
+    "empty_strided": ((2, 3), (3, 1)),
+    "fill": (X, 2.0),
+    "frombuffer": (bytes(8),),
+    "geqrf": (M,),
+    "lu_solve": (floats(3, 2), *wg.linalg.lu_factor(POSITIVE_DEFINITE)),
+    "orgqr": tuple(wg.geqrf(M)),
+    "ormqr": (*wg.geqrf(M), floats(3, 2)),
+    "range": (1, 4),
+    "triangular_solve": (floats(3, 2), POSITIVE_DEFINITE),
     **dict.fromkeys(("full", "numpy.full"), ((2, 3), 2.0)),
     **dict.fromkeys(("full_like", "numpy.full_like"), (X, 2.0)),
     **dict.fromkeys(("linspace", "logspace", "numpy.linspace"), (1.0, 2.0, 5)),
@@ -103,6 +135,8 @@ WRITTEN: dict[str, tuple[Any, ...]] = {
     "unflatten": (floats(6), 0, (2, 3)),
     "unfold": (floats(6), 0, 2, 2),
 }
+# What such a call takes by name alone.
+NAMED: dict[str, dict[str, Any]] = {"signal.windows.general_cosine": {"a": [0.5, 0.25, 0.25]}}
 
 
 def parameters(function: Any) -> set[str]:
@@ -128,7 +162,7 @@ def calls(full: str, function: Any) -> Iterator[tuple[tuple[Any, ...], dict[str,
     """Arguments with which a function can be called."""
     name = full.rpartition(".")[2]
     if full in WRITTEN:
-        yield WRITTEN[full], {}
+        yield WRITTEN[full], NAMED.get(full, {})
         return
     sample = BY_NAME.get(OTHER_NAMES.get(name, name))
     if sample is None:

@@ -1,4 +1,5 @@
-"""The settings of layers that stand for others: losses for their functions, lazy layers for those that they become."""
+"""The settings of layers that stand for others: losses for their functions, lazy layers for those that they
+become."""
 
 from __future__ import annotations
 

@@ -91,12 +91,9 @@ SITUATIONS: Situations = {
         "nested lists of unequal depth: a list of 3 elements where a number was expected",
     ),
     "view": (
-        lambda: X.view(wg.int32),
+        lambda: X.view(wg.bool),
         TypeError,
-        (
-            "view: lengths of axes expected, got a dtype; .to(dtype) converts, and "
-            "from_numpy(x.numpy().view(...)) reads the memory as another type"
-        ),
+        "view: not every byte of float32 is a bool; use x != 0, which copies",
     ),
 }
 
@@ -107,6 +104,12 @@ PLAIN = {
     **{f: {"tensor_split"} for f in ("dsplit", "hsplit", "vsplit")},
     **{f: {"item"} for f in ("arange", "linspace", "logspace", "numpy.linspace")},
     **{f: {"arange"} for f in ("tril_indices", "triu_indices")},
+    **{f"numpy.{f}": {"item"} for f in ("fromfunction", "indices")},
+    **{f"numpy.{f}": {"item", "linspace"} for f in ("geomspace", "logspace")},
+    "scipy.special.expit": {"sigmoid"},
+    "scipy.special.gammaln": {"lgamma"},
+    "scipy.special.multigammaln": {"mvlgamma"},
+    "scipy.special.psi": {"digamma"},
     **{f"{f}_like": {f} for f in ("full", "rand", "randn", "randint")},
     "broadcast_to": {"expand"},
     "ger": {"outer"},

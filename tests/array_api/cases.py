@@ -1,7 +1,9 @@
-"""Calls of the standard's functions with drawn arguments, to be made in `wengert.numpy` and in a reference alike.
+"""Calls of the standard's functions with drawn arguments, to be made in `wengert.numpy` and in a reference
+alike.
 
-`CASES[name](draw)` draws arguments and returns `call(namespace, asarray)`. Numbers are small integers, also where the
-dtype is a float, so sums and products are exact and comparisons meet ties; special values have a test of their own.
+`CASES[name](draw)` draws arguments and returns `call(namespace, asarray)`. Numbers are small integers, also
+where the dtype is a float, so sums and products are exact and comparisons meet ties; special values have a
+test of their own.
 """
 
 from array_api import creation, elements, linear, shapes

@@ -1,4 +1,5 @@
-"""What the cases of all subjects share: dtypes, shapes, drawn arrays, and calls that two namespaces can be given."""
+"""What the cases of all subjects share: dtypes, shapes, drawn arrays, and calls that two namespaces can be
+given."""
 
 import math
 from collections.abc import Callable

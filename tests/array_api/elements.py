@@ -27,7 +27,7 @@ CASES: Cases = {}
 case = registering(CASES)
 
 
-# ---- elements ----------------------------------------------------------------------------------------------
+# ---- elements ------------------------------------------------------------------------------------
 
 
 @case("add", "subtract", "multiply", "maximum", "minimum")
@@ -111,7 +111,7 @@ def _where(name: str, draw: Draw) -> Call:
     return called(name, array(draw, ["bool"], shape), array(draw, [dtype], shape), array(draw, [dtype], ()))
 
 
-# ---- reductions and scans ----------------------------------------------------------------------------------
+# ---- reductions and scans ------------------------------------------------------------------------
 
 
 @case("sum", "prod")
@@ -145,7 +145,7 @@ def _scan(name: str, draw: Draw) -> Call:
     return called(name, x, axis=axis_of(draw, x), include_initial=draw(st.booleans()))
 
 
-# ---- order and sets ----------------------------------------------------------------------------------------
+# ---- order and sets ------------------------------------------------------------------------------
 
 
 @case("argmax", "argmin")

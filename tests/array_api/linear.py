@@ -28,7 +28,7 @@ CASES: Cases = {}
 case = registering(CASES)
 
 
-# ---- products and norms of vectors -------------------------------------------------------------------------
+# ---- products and norms of vectors ---------------------------------------------------------------
 
 
 @case("matmul", "linalg.matmul")
@@ -75,7 +75,7 @@ def _vector_norm(name: str, draw: Draw) -> Call:
     return called(name, x, axis=axes_of(draw, x) or None, keepdims=draw(st.booleans()), ord=order)
 
 
-# ---- matrices ----------------------------------------------------------------------------------------------
+# ---- matrices ------------------------------------------------------------------------------------
 
 
 def matrices(draw: Draw, rows: int = 0, symmetric: bool = False) -> Any:
@@ -154,7 +154,7 @@ def _ranked(name: str, draw: Draw) -> Call:
     return called(name, x, rtol=rtol)
 
 
-# ---- Fourier transforms ------------------------------------------------------------------------------------
+# ---- Fourier transforms --------------------------------------------------------------------------
 
 
 @case("fft.fft", "fft.ifft", "fft.hfft", "fft.ihfft", "fft.rfft", "fft.irfft")

@@ -1,6 +1,7 @@
 """`wengert.numpy` against the array API standard: names, signatures, promotion, special values, results.
 
-What a function returns is compared with `array_api_strict`, the standard's own minimal implementation over NumPy.
+What a function returns is compared with `array_api_strict`, the standard's own minimal implementation over
+NumPy.
 """
 
 import inspect
@@ -51,9 +52,20 @@ def test_every_name_of_the_standard_is_there() -> None:
 
 @pytest.mark.parametrize("name", SIGNATURES)
 def test_signatures(name: str) -> None:
-    wanted = SIGNATURES[name].parameters.values()
-    found = inspect.signature(by_name(xp, name)).parameters.values()
-    assert [(p.name, p.kind, p.default) for p in found] == [(p.name, p.kind, p.default) for p in wanted]
+    """Every call of the standard is taken and means the same; NumPy's programs may say more, or by
+    position."""
+    found = inspect.signature(by_name(xp, name)).parameters
+    either = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    used = []
+    for place, wanted in enumerate(SIGNATURES[name].parameters.values()):
+        by_place = wanted.kind not in (wanted.KEYWORD_ONLY, wanted.VAR_KEYWORD)
+        own = list(found.values())[place] if by_place else found[wanted.name]
+        assert own.kind in (wanted.kind, either), wanted.name
+        assert wanted.kind == wanted.POSITIONAL_ONLY or own.name == wanted.name
+        # Where the standard asks for an argument, NumPy may have a default.
+        assert wanted.default in (own.default, wanted.empty), wanted.name
+        used.append(own.name)
+    assert all(p.default is not p.empty for n, p in found.items() if n not in used)
 
 
 def test_all_lists_what_there_is() -> None:
@@ -103,8 +115,6 @@ def test_numbers_adapt_to_tensors() -> None:
     assert xp.result_type(xp.uint8, 1) == xp.uint8
     with pytest.raises(ValueError, match="at least one tensor or dtype"):
         xp.result_type(1, 2.0)
-    with pytest.raises(TypeError, match="add: at least one tensor expected, got int and float"):
-        xp.add(1, 2.0)
 
 
 @pytest.mark.parametrize("name", [name for name in standard.DTYPES if name in standard.KINDS["integral"]])
@@ -143,7 +153,8 @@ OPEN = {"floor_divide"}
 
 
 def same(found: wg.Tensor, wanted: Any, tolerance: float, strictly: bool = False) -> None:
-    """Equal dtypes, shapes and elements, NaN included, and on demand the smallest numbers and the sign of zero."""
+    """Equal dtypes, shapes and elements, NaN included, and on demand the smallest numbers and the sign of
+    zero."""
     wanted = np.asarray(wanted)
     value = np.asarray(found)
     assert found.dtype == wanted.dtype.name
@@ -321,8 +332,8 @@ def test_the_array_object() -> None:
     with pytest.raises(ValueError) as error:
         x.__array_namespace__(api_version="2099.12")
     assert str(error.value) == (
-        "__array_namespace__: version '2099.12' of the array API standard is not one of 2021.12, 2022.12, 2023.12, "
-        "2024.12"
+        "__array_namespace__: version '2099.12' of the array API standard is not one of 2021.12, 2022.12, "
+        "2023.12, 2024.12"
     )
     assert (x.size, x.ndim, x.shape, x.device, x.dtype) == (6, 2, (2, 3), "cpu", xp.float32)
     assert type(x.size + 0) is int
@@ -368,10 +379,6 @@ def test_errors() -> None:
         ValueError, match=r"cumulative_sum: a tensor of shape \(2, 1\) has several axes; say which"
     ):
         xp.cumulative_sum(xp.ones((2, 1)))
-    with pytest.raises(
-        ValueError, match=r"take: a tensor of shape \(2, 1\) is no vector; say along which axis"
-    ):
-        xp.take(xp.ones((2, 1)), xp.asarray([0]))
     with pytest.raises(ValueError, match="nonzero: a tensor with axes expected"):
         xp.nonzero(xp.asarray(1))
     with pytest.raises(ValueError, match=r"vecdot: axis -1 of shapes \(2,\) and \(3,\) differs in length"):

@@ -1,4 +1,5 @@
-"""Libraries that are written against the array API standard, on tensors: array-api-compat, array-api-extra, SciPy."""
+"""Libraries that are written against the array API standard, on tensors: array-api-compat, array-api-extra,
+SciPy."""
 
 import subprocess
 import sys

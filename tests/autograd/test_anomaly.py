@@ -38,9 +38,10 @@ def test_gradient_at_a_pole() -> None:
         with pytest.raises(AnomalyError) as caught:
             y.backward()
     assert whole(caught) == (
-        "anomaly in the backward of sqrt at L: the gradient of input 0 is inf at index (1,), where the cotangent is 1 "
-        "and the saved output 0 is 0; the derivative of sqrt is not finite there: keep its operand away from that "
-        "point (clamp it, or add a small number)"
+        "anomaly in the backward of sqrt at L: the gradient of input 0 is inf at index (1,), where the "
+        "cotangent is 1 "
+        "and the saved output 0 is 0; the derivative of sqrt is not finite there: keep its operand away from "
+        "that point (clamp it, or add a small number)"
     )
     assert f"{__file__}:{line_of('# the pole')}:" in str(caught.value)
     assert issubclass(AnomalyError, RuntimeError)
@@ -65,10 +66,12 @@ def test_masked_forward_value_spoils_a_gradient() -> None:
         with pytest.raises(AnomalyError) as caught:
             masked.sum().backward()
     assert whole(caught) == (
-        "anomaly in the backward of mul at L: the gradient of input 0 is nan at index (1,), where the cotangent is 0, "
-        "the saved input 0 is 0 and the saved input 1 is -inf; log at L made -inf at index (1,) in the forward, where "
-        "input 0 is 0, and where at L masked it later, so its cotangent is zero; keep the operands of log inside its "
-        "domain (clamp them, or apply where() to them as well as to the result)"
+        "anomaly in the backward of mul at L: the gradient of input 0 is nan at index (1,), where the "
+        "cotangent is 0, "
+        "the saved input 0 is 0 and the saved input 1 is -inf; log at L made -inf at index (1,) in the "
+        "forward, where "
+        "input 0 is 0, and where at L masked it later, so its cotangent is zero; keep the operands of log "
+        "inside its domain (clamp them, or apply where() to them as well as to the result)"
     )
 
 
@@ -85,9 +88,10 @@ def test_forward_raises_on_request() -> None:
     with detect_anomaly(forward=True), pytest.raises(AnomalyError) as caught:
         wg.where(x > 0, x.log(), x)
     assert whole(caught) == (
-        "anomaly in the forward: log at L made -inf at index (1,), where input 0 is 0; keep its operands inside its "
-        "domain (clamp them, or apply where() to them as well as to the result), or leave out forward=True if the "
-        "value is masked later"
+        "anomaly in the forward: log at L made -inf at index (1,), where input 0 is 0; keep its operands "
+        "inside its "
+        "domain (clamp them, or apply where() to them as well as to the result), or leave out forward=True "
+        "if the value is masked later"
     )
 
 
@@ -117,7 +121,8 @@ def test_tangent() -> None:
     with detect_anomaly(), pytest.raises(AnomalyError) as caught:
         wg.jvp(lambda x: x.sqrt(), (wg.zeros(2),), (wg.ones(2),))
     assert whole(caught) == (
-        "anomaly in the jvp of sqrt at L: the tangent is inf at index (0,), where input 0 is 0 and its tangent 0 is 1; "
+        "anomaly in the jvp of sqrt at L: the tangent is inf at index (0,), where input 0 is 0 and its "
+        "tangent 0 is 1; "
         "keep its operands away from where its derivative is not finite (clamp them, or add a small number)"
     )
 
@@ -149,8 +154,8 @@ def test_matrix_operands_are_told_by_shape() -> None:
     with detect_anomaly(), pytest.raises(AnomalyError) as caught:
         (a @ b).sum().backward()
     assert whole(caught) == (
-        "anomaly in the backward of matmul at L: the gradient of input 1 is inf at index (1, 0), where the cotangent "
-        "of shape (1, 1) is finite, the saved input 0 of shape (1, 2) is inf at index (0, 1) "
+        "anomaly in the backward of matmul at L: the gradient of input 1 is inf at index (1, 0), where the "
+        "cotangent of shape (1, 1) is finite, the saved input 0 of shape (1, 2) is inf at index (0, 1) "
         "and the saved input 1 of shape (2, 1) is finite; "
         "that operand was not finite when it came in: look at where its values come from"
     )
@@ -289,8 +294,8 @@ def test_errors_of_the_tape_name_the_line() -> None:
     assert "its saved output 0 of shape (2,) was modified in place" in str(written.value)
     assert f"recorded at {__file__}:{line_of('= x.exp()  # the recorded') + 4}" in str(written.value)
     assert whole(nothing).endswith(
-        "call requires_grad_() on an input before computing it; recorded values last left the tape by mul (recording "
-        "was off) at L"
+        "call requires_grad_() on an input before computing it; recorded values last left the tape by mul "
+        "(recording was off) at L"
     )
 
 

@@ -165,7 +165,7 @@ def test_writes_in_place_are_recorded() -> None:
     near(z.grad, expected, 1e-12)
 
 
-# ---- a real result has a real cotangent --------------------------------------------------------------------
+# ---- a real result has a real cotangent ----------------------------------------------------------
 
 
 def real_function(kind: str):

@@ -1,4 +1,5 @@
-"""Derivatives of every operation: against differences, against each other, of second order, through every API."""
+"""Derivatives of every operation: against differences, against each other, of second order, through every
+API."""
 
 import numpy as np
 import pytest
@@ -201,7 +202,7 @@ def test_gradients_have_the_dtype_of_their_tensor(sample: OpSample, dtype: str) 
     run()
 
 
-# ---- singular points, as in PyTorch ------------------------------------------------------------------------
+# ---- singular points, as in PyTorch --------------------------------------------------------------
 
 
 def slope(fn: object, *x: float) -> list[float]:

@@ -31,8 +31,8 @@ def test_message_names_input_entry_and_both_values() -> None:
     with pytest.raises(GradcheckError) as caught:
         gradcheck(lambda c, x: wrong(x) * c, (3.0, double(1.0, 2.0)))
     assert str(caught.value) == (
-        "gradcheck: reverse mode, input 1, output 0: 1 of 4 entries differ; the worst, output entry (1,) by input "
-        "entry (1,), is analytically 9 and numerically 12 (atol 1e-05, rtol 0.001)"
+        "gradcheck: reverse mode, input 1, output 0: 1 of 4 entries differ; the worst, output entry (1,) by "
+        "input entry (1,), is analytically 9 and numerically 12 (atol 1e-05, rtol 0.001)"
     )
     assert isinstance(caught.value, RuntimeError)
 
@@ -81,7 +81,8 @@ def test_nothing_to_check() -> None:
     with pytest.raises(ValueError) as caught:
         gradcheck(lambda x: x, wg.ones(2))
     assert str(caught.value) == (
-        "gradcheck: no input is a float64 tensor, and none requires a gradient; differences need double precision"
+        "gradcheck: no input is a float64 tensor, and none requires a gradient; differences need double "
+        "precision"
     )
 
 

@@ -1,7 +1,8 @@
 """Derivatives up to the third order where formulas change their branch, against mpmath's numerical ones.
 
-A rule is written with branches (the larger operand taken out of a root, a limit at zero) that agree in their values.
-Where the function is smooth, so must the derivatives of the rule: at zeros, at ties, on the axes of the plane.
+A rule is written with branches (the larger operand taken out of a root, a limit at zero) that agree in their
+values. Where the function is smooth, so must the derivatives of the rule: at zeros, at ties, on the axes of
+the plane.
 """
 
 from collections.abc import Callable
@@ -124,7 +125,8 @@ def pushed(f: Callable[..., Any], direction: complex) -> Callable[..., Any]:
 @pytest.mark.parametrize("z", PLACES)
 @pytest.mark.parametrize("name", PLANE)
 def test_in_the_complex_plane(name: str, z: complex) -> None:
-    """A derivative of a holomorphic function along 1, and the second one along `i`, which is minus that along 1."""
+    """A derivative of a holomorphic function along 1, and the second one along `i`, which is minus that along
+    1."""
     f, x = getattr(wg, name), wg.tensor(z, dtype=wg.complex128)
     with mpmath.workdps(60):
         first, second = (complex(mpmath.diff(PLANE[name], z, k, h=mpmath.mpf(10) ** -12)) for k in (1, 2))

@@ -54,7 +54,7 @@ def test_comparisons_and_others_in_place() -> None:
         wg.tensor([1, 2]).exp_()
 
 
-# ---- out= --------------------------------------------------------------------------------------------------
+# ---- out= ----------------------------------------------------------------------------------------
 
 
 def test_out() -> None:
@@ -86,7 +86,7 @@ def test_out_takes_the_history() -> None:
     assert_close(x.grad, 2 * (2 * x.detach()).exp())
 
 
-# ---- copies on write ---------------------------------------------------------------------------------------
+# ---- copies on write -----------------------------------------------------------------------------
 
 
 def test_saved_values_survive_writes() -> None:
@@ -200,7 +200,7 @@ def test_a_constant_keeps_the_graph() -> None:
     assert x.grad.tolist() == [0.0, 0.0]
 
 
-# ---- assignment by indices that vmap batches ---------------------------------------------------------------
+# ---- assignment by indices that vmap batches -----------------------------------------------------
 
 
 def test_assignment_at_batched_indices() -> None:

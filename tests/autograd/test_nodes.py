@@ -85,8 +85,8 @@ def test_calls_that_cannot_work() -> None:
     with pytest.raises(RuntimeError) as caught:
         get_gradient_edge(wg.ones(2))
     assert str(caught.value) == (
-        "get_gradient_edge: the tensor of shape (2,) does not require a gradient; call requires_grad_() on it, or on "
-        "an input before computing it"
+        "get_gradient_edge: the tensor of shape (2,) does not require a gradient; call requires_grad_() on "
+        "it, or on an input before computing it"
     )
     y.sum().backward()
     with pytest.raises(RuntimeError, match="the graph was already used and freed"):

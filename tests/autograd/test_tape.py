@@ -156,8 +156,8 @@ def test_mse_of_shapes_that_only_broadcast_warns() -> None:
     with pytest.warns(UserWarning, match="broadcasting") as caught:
         F.mse_loss(wg.ones(3, 1), wg.ones(3))
     assert [str(w.message) for w in caught] == [
-        "mse_loss: input of shape (3, 1) and target of shape (3,) only match by broadcasting, which is rarely meant; "
-        "reshape one of them"
+        "mse_loss: input of shape (3, 1) and target of shape (3,) only match by broadcasting, which is "
+        "rarely meant; reshape one of them"
     ]
 
 
@@ -224,7 +224,7 @@ def test_assigning_data_keeps_the_leaf() -> None:
     assert x.grad.tolist() == [2.0, 2.0]
 
 
-# ---- two tapes: leaves made inside of a transform ----------------------------------------------------------
+# ---- two tapes: leaves made inside of a transform ------------------------------------------------
 
 
 def penalty(made_inside: bool, materialize: bool = False):
@@ -297,7 +297,7 @@ def test_backward_into_named_inputs_of_both_tapes() -> None:
     assert wg.vjp(f, wg.tensor(3.0))[0].item() == 30.0 + 9.0
 
 
-# ---- leaves that are given other data ----------------------------------------------------------------------
+# ---- leaves that are given other data ------------------------------------------------------------
 
 
 def test_a_gradient_finds_a_leaf_of_another_dtype() -> None:
@@ -325,8 +325,8 @@ def test_a_leaf_of_another_shape_has_no_place_for_a_gradient() -> None:
     with pytest.raises(RuntimeError) as caught:
         y.backward()
     assert str(caught.value) == (
-        "backward: a leaf of shape (3,) was given data of shape (5,) after it was used, so its gradient has no place; "
-        "assign .data before the forward, or data of the same shape"
+        "backward: a leaf of shape (3,) was given data of shape (5,) after it was used, so its gradient has "
+        "no place; assign .data before the forward, or data of the same shape"
     )
     assert x.grad is None
     (x * 2).sum().backward()

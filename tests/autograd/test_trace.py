@@ -125,7 +125,8 @@ def test_limits_are_said() -> None:
     trace = wg.trace_backward(y.sum(), max_rows=3)
     assert len(trace.rows) == 3
     assert trace.notices == [
-        "3 local derivatives have more than 16 elements on a side and are not shown; raise max_elements to see them",
+        "3 local derivatives have more than 16 elements on a side and are not shown; raise max_elements to "
+        "see them",
         "the first 3 rows are shown, 2 are left out; raise max_rows",
     ]
     assert "(5, 5) of norm 5" in str(trace)
@@ -147,8 +148,8 @@ def test_what_cannot_be_traced() -> None:
     with pytest.raises(RuntimeError) as caught:
         wg.trace_backward(wg.ones(2))
     assert str(caught.value) == (
-        "trace_backward: the tensor of shape (2,) has no graph: none of its inputs requires a gradient, or it was "
-        "detached; call requires_grad_() on an input before computing it"
+        "trace_backward: the tensor of shape (2,) has no graph: none of its inputs requires a gradient, or "
+        "it was detached; call requires_grad_() on an input before computing it"
     )
     y = leaf(1.0).exp()
     y.backward()

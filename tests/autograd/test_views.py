@@ -19,7 +19,7 @@ SIZE = 12
 Step = tuple[Any, ...]
 Program = list[Step]
 
-# ---- programs ----------------------------------------------------------------------------------------------
+# ---- programs ------------------------------------------------------------------------------------
 # A program works on a list of arrays that begins with one root, and returns a weighted sum of what it reads.
 # Views are made by functions that NumPy and wengert share.
 
@@ -219,7 +219,7 @@ def test_derivatives_are_those_of_the_rewrite(way: str, program: Program, seed: 
     assert_close(got / scale, expected / scale, rtol=1e-9, atol=1e-9)
 
 
-# ---- situations --------------------------------------------------------------------------------------------
+# ---- situations ----------------------------------------------------------------------------------
 
 
 def test_a_view_made_before_a_recorded_write_has_its_history() -> None:

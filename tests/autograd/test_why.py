@@ -110,8 +110,8 @@ def test_loss_without_a_region() -> None:
     report = wg.why(p, (q * 2).sum())
     assert text(report) == (
         "the leaf of shape (1,) has no gradient\n"
-        "  because the loss does not depend on it; run the step inside `with wengert.debug():` to be told where it was "
-        "cut off"
+        "  because the loss does not depend on it; run the step inside `with wengert.debug():` to be told "
+        "where it was cut off"
     )
     assert "because the loss has no graph; run" in text(wg.why(p, wg.ones(())))
 
@@ -125,8 +125,8 @@ def test_dead_relu() -> None:
     assert report.status == "partly zero"
     assert text(report) == (
         "the leaf of shape (2, 3) has a gradient that is zero in 33% of its elements, norm 5.244\n"
-        "  because relu at L passes nothing for 1 of 3 units (they are not positive for every example) and 50% of the "
-        "elements\n"
+        "  because relu at L passes nothing for 1 of 3 units (they are not positive for every example) and "
+        "50% of the elements\n"
         "  it came from\n"
         "    matmul at L: norm 5.244, 100%"
     )
@@ -287,8 +287,8 @@ def test_walking_again_changes_nothing() -> None:
     with pytest.raises(RuntimeError) as caught:
         wg.why(p, loss)
     assert str(caught.value) == (
-        "why: the graph of this loss was freed by its backward(); ask before, pass retain_graph=True to it, or run the "
-        "step inside `with wengert.debug():`"
+        "why: the graph of this loss was freed by its backward(); ask before, pass retain_graph=True to it, "
+        "or run the step inside `with wengert.debug():`"
     )
 
 
@@ -357,8 +357,8 @@ def test_nothing_known(monkeypatch) -> None:
     with pytest.raises(RuntimeError) as caught:
         wg.why(leaf(1.0))
     assert str(caught.value) == (
-        "why: nothing is known of this tensor's gradient; pass the loss before its backward(), or run the step inside "
-        "`with wengert.debug():`"
+        "why: nothing is known of this tensor's gradient; pass the loss before its backward(), or run the "
+        "step inside `with wengert.debug():`"
     )
 
 

@@ -44,15 +44,16 @@ def live(run: Callable[[], object]) -> int:
 def product_flops(*roots: wg.Tensor, apart_from: tuple[wg.Tensor, ...] = ()) -> int:
     """Multiplications and additions of the matrix products on the tape of some tensors.
 
-    A backward with `create_graph=True` is on the tape of the gradients, so its products can be counted there; those of
-    the forward pass stand on it too and are named by `apart_from`.
+    A backward with `create_graph=True` is on the tape of the gradients, so its products can be counted there;
+    those of the forward pass stand on it too and are named by `apart_from`.
     """
     forward = {entry.sequence_nr for entry in entries(*apart_from)}
     total = 0
     for entry in entries(*roots):
         if entry.op not in ("matmul", "linear") or entry.sequence_nr in forward:
             continue
-        # The elements of an operand by those of its axis that the result has, whether it is transposed or not.
+        # The elements of an operand by those of its axis that the result has, whether it is transposed or
+        # not.
         i, operand = next((i, value) for i, value in enumerate(entry.inputs) if value is not None)
         inner = prod(operand.shape[-2:]) // entry.outputs[0].shape[-2 + i]
         total += 2 * prod(entry.outputs[0].shape) * inner

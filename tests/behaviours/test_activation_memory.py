@@ -33,9 +33,10 @@ def activations(
 def estimate(depth: int, batch: int, sequence: int, width: int, heads: int, itemsize: int) -> int:
     """The same by hand.
 
-    Per block, in units of batch * sequence * width: the input of each norm (2), the input of qkv (1), q, k, v (3), the
-    scaled q (1), the input of the output layer (1), of the up layer (1), of GELU (4) and of the down layer (4): 17. The
-    attention probabilities: batch * heads * sequence^2. And two float32 statistics per row and norm.
+    Per block, in units of batch * sequence * width: the input of each norm (2), the input of qkv (1), q, k, v
+    (3), the scaled q (1), the input of the output layer (1), of the up layer (1), of GELU (4) and of the down
+    layer (4): 17. The attention probabilities: batch * heads * sequence^2. And two float32 statistics per row
+    and norm.
     """
     values = 17 * batch * sequence * width + batch * heads * sequence**2
     return depth * (values * itemsize + 4 * batch * sequence * 4)
@@ -142,7 +143,8 @@ def test_checkpointing_runs_every_block_twice_which_costs_a_third() -> None:
 
 
 def sequential_peak(layers: int, segments: int) -> float:
-    """The most bytes alive at any layer's forward or backward, in values, with this many checkpointed segments."""
+    """The most bytes alive at any layer's forward or backward, in values, with this many checkpointed
+    segments."""
     size, peak = 4096, 0
     start = wg.memory.live_bytes()
 

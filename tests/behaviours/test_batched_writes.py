@@ -1,5 +1,5 @@
-"""Partial writes inside transforms, where a value is no memory: they take memory for what is written as long as nobody
-else holds the value, and whoever holds it keeps it as it was.
+"""Partial writes inside transforms, where a value is no memory: they take memory for what is written as long
+as nobody else holds the value, and whoever holds it keeps it as it was.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ class Token:
 
 @pytest.fixture
 def automatic() -> Any:
-    """Collections as Python starts them, from a clean slate: a full one waits until what is new is a quarter of all
-    that is old, so what other tests keep is set aside.
+    """Collections as Python starts them, from a clean slate: a full one waits until what is new is a quarter
+    of all that is old, so what other tests keep is set aside.
     """
     gc.collect()
     gc.freeze()

@@ -1,5 +1,5 @@
-"""Combining with the elements at the places of an index, in place: values and slopes are NumPy's, and it takes
-memory for what is combined, not for all.
+"""Combining with the elements at the places of an index, in place: values and slopes are NumPy's, and it
+takes memory for what is combined, not for all.
 """
 
 from __future__ import annotations

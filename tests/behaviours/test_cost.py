@@ -1,4 +1,5 @@
-"""What backward costs: twice the products of the forward pass, and memory that grows with the values, not Jacobians."""
+"""What backward costs: twice the products of the forward pass, and memory that grows with the values, not
+Jacobians."""
 
 import gc
 
@@ -56,8 +57,8 @@ def test_no_jacobian_is_ever_formed() -> None:
     width, batch, depth = 1000, 4, 10
     value = 4 * width * batch
     peak = backward_peak(depth, width, batch)
-    # Two values per layer, a few cotangents, the gradients of the weights. One Jacobian of one layer for this batch
-    # would take (4 * 1000)^2 * 4 bytes = 64 MB.
+    # Two values per layer, a few cotangents, the gradients of the weights. One Jacobian of one layer for this
+    # batch would take (4 * 1000)^2 * 4 bytes = 64 MB.
     gradients = depth * 4 * width * width
     assert peak <= gradients + 2 * depth * value + 4 * value
     assert peak < (width * batch) ** 2 * 4

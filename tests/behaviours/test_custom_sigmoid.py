@@ -1,4 +1,5 @@
-"""A sigmoid with derivatives written by hand equals the one of the library, in everything one can ask of it."""
+"""A sigmoid with derivatives written by hand equals the one of the library, in everything one can ask of
+it."""
 
 from collections.abc import Callable
 

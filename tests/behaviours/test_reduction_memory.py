@@ -1,4 +1,5 @@
-"""Reductions read their operand where it lies: they need no copy of it in another dtype. Values are NumPy's."""
+"""Reductions read their operand where it lies: they need no copy of it in another dtype. Values are
+NumPy's."""
 
 from __future__ import annotations
 

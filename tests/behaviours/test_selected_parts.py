@@ -1,4 +1,5 @@
-"""What selects elements costs what it selects: gradients are added to the part, rows of few elements take no longer.
+"""What selects elements costs what it selects: gradients are added to the part, rows of few elements take no
+longer.
 
 The references are NumPy's: a selection of a tensor is a matrix of zeros and ones, found by selecting from the
 numbers of its elements, and its gradient is the product with the transpose of that matrix.
@@ -95,7 +96,8 @@ def leaf_of(x, offset):
     "select", ["x[t]", "x[:, t]", "x[t:t + 1]", "x.select(0, t)", "x.narrow(1, t, 2)", "x[[t]]"]
 )
 def test_a_thousand_selections_fill_one_whole(select):
-    """Each further gradient is added where it belongs, instead of filling a tensor of the size of the whole."""
+    """Each further gradient is added where it belongs, instead of filling a tensor of the size of the
+    whole."""
     x = wg.tensor(draws(4, 50, 52), requires_grad=True)
     parts = [eval(select, {"x": x, "t": t}) for t in range(50)]
     y = sum((p * p).sum() for p in parts)

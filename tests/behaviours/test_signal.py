@@ -39,7 +39,8 @@ def test_relu_and_residual_connections_let_the_gradient_through() -> None:
 
 
 def first_gradient(weight: float, depth: int, width: int = 32) -> float:
-    """The norm of the input's gradient behind tanh layers with weights of this standard deviation, in 1/sqrt(width)."""
+    """The norm of the input's gradient behind tanh layers with weights of this standard deviation, in
+    1/sqrt(width)."""
     wg.manual_seed(0)
     x = y = (0.01 * wg.randn(width, dtype=FLOAT64)).requires_grad_()
     for _ in range(depth):

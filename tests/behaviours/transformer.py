@@ -1,5 +1,5 @@
-"""A pre-norm transformer block without dropout, with attention spelled out, in one piece or in tiles of queries, or as
-one operation.
+"""A pre-norm transformer block without dropout, with attention spelled out, in one piece or in tiles of
+queries, or as one operation.
 """
 
 import math

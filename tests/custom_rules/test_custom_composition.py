@@ -1,4 +1,5 @@
-"""Custom functions in every pair of transforms and tools: they equal the built-in in value and derivatives."""
+"""Custom functions in every pair of transforms and tools: they equal the built-in in value and
+derivatives."""
 
 import pytest
 import wengert as wg

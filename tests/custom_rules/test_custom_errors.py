@@ -56,20 +56,23 @@ def no_rules(kind):
 SITUATIONS: Situations = {
     "too few cotangents": (
         lambda: differentiate(rule(lambda kept, g: (g,))), RuntimeError,
-        "the reverse rule of mine returned 1 cotangents, expected 2: one per differentiable argument, None for zeros",
+        "the reverse rule of mine returned 1 cotangents, expected 2: one per differentiable argument, None "
+        "for zeros",
     ),
     "no tuple": (
         lambda: differentiate(rule(lambda kept, g: g)), RuntimeError,
-        "the reverse rule of mine returned Tensor, expected a tuple of 2 cotangents, one per differentiable argument",
+        "the reverse rule of mine returned Tensor, expected a tuple of 2 cotangents, one per differentiable "
+        "argument",
     ),
     "another structure": (
         lambda: differentiate(rule(lambda kept, g: ((g, g), g))), RuntimeError,
-        "the reverse rule of mine returned TreeDef((*, *)) for argument 0, expected TreeDef({'a': *}), the structure "
-        "of the argument",
+        "the reverse rule of mine returned TreeDef((*, *)) for argument 0, expected TreeDef({'a': *}), the "
+        "structure of the argument",
     ),
     "another shape": (
         lambda: differentiate(rule(lambda kept, g: ({"a": g[:2]}, g))), RuntimeError,
-        "the reverse rule of mine returned shape (2,) for the cotangent of leaf 0 of the arguments, expected (3,)",
+        "the reverse rule of mine returned shape (2,) for the cotangent of leaf 0 of the arguments, expected "
+        "(3,)",
     ),
     "no residuals": (
         lambda: differentiate(rule(fwd=lambda d, y: y)), RuntimeError,
@@ -81,7 +84,8 @@ SITUATIONS: Situations = {
     ),
     "a tangent of another structure": (
         lambda: push((None, wg.ones(3))), RuntimeError,
-        "the forward rule of mine returned a tangent TreeDef(*), expected TreeDef((*, *)), the structure of the output",
+        "the forward rule of mine returned a tangent TreeDef(*), expected TreeDef((*, *)), the structure of "
+        "the output",
     ),
     "a tangent of another shape": (
         lambda: push((None, (wg.ones(3), wg.ones(2)))), RuntimeError,
@@ -89,8 +93,8 @@ SITUATIONS: Situations = {
     ),
     "a differentiated tensor in a closure": (
         closes_over, RuntimeError,
-        "mine: the function closes over a tensor that is being differentiated, and the custom rules would miss its "
-        "gradient; make it an argument, or detach() it",
+        "mine: the function closes over a tensor that is being differentiated, and the custom rules would "
+        "miss its gradient; make it an argument, or detach() it",
     ),
     "no rules": (
         lambda: no_rules(wg.custom_vjp), NotImplementedError,
@@ -127,7 +131,7 @@ def test_an_argument_number_out_of_range() -> None:
         f(wg.ones(1))
 
 
-# ---- closures over tensors of transforms -------------------------------------------------------------------
+# ---- closures over tensors of transforms ---------------------------------------------------------
 
 
 def closing(kind: str):
@@ -170,7 +174,7 @@ def test_a_closure_over_a_tensor_of_a_transform_says_so(transform: str, kind: st
         assert TRANSFORMS["jvp"](lambda x: f(x * 1).sum())[1].item() == 6.0
 
 
-# ---- rules that are not linear -----------------------------------------------------------------------------
+# ---- rules that are not linear -------------------------------------------------------------------
 
 
 def test_a_forward_rule_that_adds_a_constant_has_no_transpose() -> None:

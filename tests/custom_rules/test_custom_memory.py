@@ -21,7 +21,7 @@ def identity():
     return f
 
 
-# ---- results that are arguments ----------------------------------------------------------------------------
+# ---- results that are arguments ------------------------------------------------------------------
 
 ALIASES = {
     "itself": function(forward=lambda ctx, x: x, backward=lambda ctx, g: g).apply,
@@ -108,7 +108,7 @@ def test_result_that_is_the_argument_has_its_gradient():
     assert leaf.grad.tolist() == [2, 1]
 
 
-# ---- arguments written in place ----------------------------------------------------------------------------
+# ---- arguments written in place ------------------------------------------------------------------
 
 DOUBLED = function(
     forward=lambda ctx, x: (x.mul_(2), ctx.mark_dirty(x), x)[2],
@@ -194,7 +194,7 @@ def test_written_argument_inside_transforms():
     np.testing.assert_allclose(wg.vmap(wg.grad(program))(t([[1.0, 2.0]])).numpy(), [want])
 
 
-# ---- gradients that are shared -----------------------------------------------------------------------------
+# ---- gradients that are shared -------------------------------------------------------------------
 
 
 def test_rule_that_writes_into_a_shared_cotangent_raises():

@@ -13,7 +13,7 @@ def function(**methods):
     return type("F", (wg.autograd.Function,), {name: staticmethod(f) for name, f in methods.items()})
 
 
-# ---- residuals that are no tensors -------------------------------------------------------------------------
+# ---- residuals that are no tensors ---------------------------------------------------------------
 
 
 def sine_by_pullback():
@@ -138,7 +138,7 @@ def test_number_written_on_the_context_in_backward_is_there_in_the_next():
     assert seen == [2, 3]
 
 
-# ---- needs_input_grad --------------------------------------------------------------------------------------
+# ---- needs_input_grad ----------------------------------------------------------------------------
 
 
 def squared(seen):
@@ -181,7 +181,7 @@ def test_needs_input_grad_in_reverse_mode():
     assert seen == [(True, False), (True, False), (False, False), (False, True)]
 
 
-# ---- defaults and names of arguments -----------------------------------------------------------------------
+# ---- defaults and names of arguments -------------------------------------------------------------
 
 
 def test_rules_of_custom_vjp_are_given_all_arguments():

@@ -19,7 +19,7 @@ def by_rule(rule, value=wg.sin):
     return h
 
 
-# ---- a rule that applies its function to the tangent -------------------------------------------------------
+# ---- a rule that applies its function to the tangent ---------------------------------------------
 
 
 def negation():
@@ -92,7 +92,7 @@ def test_rule_that_needs_itself_without_end_raises():
     assert wg.grad(negation())(t(1.0)).item() == -1
 
 
-# ---- what a forward rule returns ---------------------------------------------------------------------------
+# ---- what a forward rule returns -----------------------------------------------------------------
 
 
 def test_forward_mode_has_the_value_of_the_rule():
@@ -154,7 +154,7 @@ def test_forward_rule_in_autocast_has_the_dtype_of_the_value():
     assert moved.tolist() == [[6, 6], [6, 6]]
 
 
-# ---- what a batching rule returns --------------------------------------------------------------------------
+# ---- what a batching rule returns ----------------------------------------------------------------
 
 
 def batching(result):
@@ -177,7 +177,7 @@ def test_place_of_the_batch_is_checked():
         wg.vmap(batching(lambda info, dims, x: (x * 2, (0, 0))).apply)(x)
 
 
-# ---- containers of outputs ---------------------------------------------------------------------------------
+# ---- containers of outputs -----------------------------------------------------------------------
 
 
 def test_list_of_outputs_is_a_list_and_a_tuple_a_tuple():

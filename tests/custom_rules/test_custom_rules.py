@@ -1,5 +1,5 @@
-"""`custom_vjp` and `custom_jvp`: pytrees, arguments that are no data, both rules on one function, derived rules,
-closures, errors, and that nothing leaks."""
+"""`custom_vjp` and `custom_jvp`: pytrees, arguments that are no data, both rules on one function, derived
+rules, closures, errors, and that nothing leaks."""
 
 import functools
 import gc
@@ -78,7 +78,7 @@ def test_the_forward_rule_runs_only_where_it_is_needed() -> None:
     assert calls[3:] == ["fwd"]
 
 
-# ---- trees ---------------------------------------------------------------------------------------------------
+# ---- trees ---------------------------------------------------------------------------------------
 
 
 @wg.custom_vjp
@@ -147,7 +147,8 @@ def test_keyword_arguments_and_defaults() -> None:
     assert wg.grad(lambda x: power(y=wg.tensor(3.0), x=x))(wg.tensor(2.0)).item() == 12.0
 
 
-# ---- arguments that are no data ------------------------------------------------------------------------------
+# ---- arguments that are no data
+# ------------------------------------------------------------------------------
 
 
 def test_nondiff_argnums() -> None:
@@ -192,7 +193,7 @@ def test_a_method() -> None:
     assert wg.grad(lambda x: Model().f(x))(wg.tensor(2.0)).item() == 3.0
 
 
-# ---- rules that are derived ----------------------------------------------------------------------------------
+# ---- rules that are derived ----------------------------------------------------------------------
 
 
 def test_both_rules_on_one_function() -> None:

@@ -12,7 +12,7 @@ def leaf(*values: float) -> wg.Tensor:
     return wg.tensor(list(values), dtype=wg.float64, requires_grad=True)
 
 
-# ---- arguments and results ---------------------------------------------------------------------------------
+# ---- arguments and results -----------------------------------------------------------------------
 
 
 class Scale(Function):
@@ -307,7 +307,8 @@ def test_an_argument_twice_and_a_result_twice() -> None:
 
 
 class Noisy(Function):
-    """The square of x times noise that the forward draws; saves their product, which is neither input nor output."""
+    """The square of x times noise that the forward draws; saves their product, which is neither input nor
+    output."""
 
     @staticmethod
     def forward(ctx, x):

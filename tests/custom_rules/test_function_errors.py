@@ -82,11 +82,13 @@ def closed_over_vmap() -> None:
 SITUATIONS: Situations = {
     "too few gradients": (
         lambda: backward_of(wg.ones(3)), RuntimeError,
-        "Mine.backward returned 1 gradients, expected 3: one per argument of forward, None for an argument without one",
+        "Mine.backward returned 1 gradients, expected 3: one per argument of forward, None for an argument "
+        "without one",
     ),
     "too many gradients": (
         lambda: backward_of((None, None, None, wg.ones(3))), RuntimeError,
-        "Mine.backward returned 4 gradients, expected 3: one per argument of forward, None for an argument without one",
+        "Mine.backward returned 4 gradients, expected 3: one per argument of forward, None for an argument "
+        "without one",
     ),
     "a gradient of another shape": (
         lambda: backward_of((wg.ones(2), None, None)), RuntimeError,
@@ -103,8 +105,8 @@ SITUATIONS: Situations = {
     "no backward": (
         lambda: backward_of.__globals__["function"]().apply(leaf(3), leaf(3), 7)[0].sum().backward(),
         NotImplementedError,
-        "Mine has no backward and cannot be differentiated in reverse mode; define a static method backward(ctx, "
-        "*gradients), one gradient per output",
+        "Mine has no backward and cannot be differentiated in reverse mode; define a static method "
+        "backward(ctx, *gradients), one gradient per output",
     ),
     "too few tangents": (
         lambda: jvp_of(wg.ones(2, 3)), RuntimeError,
@@ -116,7 +118,8 @@ SITUATIONS: Situations = {
     ),
     "a number is saved": (
         saved_number, TypeError,
-        "save_for_backward: argument 1 is int, expected a tensor or None; keep other objects as attributes of ctx",
+        "save_for_backward: argument 1 is int, expected a tensor or None; keep other objects as attributes "
+        "of ctx",
     ),
     "saved tensors are read in the forward": (
         early_saved_tensors, RuntimeError,
@@ -124,22 +127,23 @@ SITUATIONS: Situations = {
     ),
     "a dirty tensor that is not returned": (
         dirty_stranger, RuntimeError,
-        "Mine: mark_dirty names a tensor that the forward does not return; it takes inputs that are outputs too",
+        "Mine: mark_dirty names a tensor that the forward does not return; it takes inputs that are outputs "
+        "too",
     ),
     "a leaf is written to": (
         dirty_leaf, RuntimeError,
-        "Mine: a leaf of shape (3,) that requires a gradient (or a view of one) cannot be marked as dirty while "
-        "recording; call the function under no_grad(), or of a clone()",
+        "Mine: a leaf of shape (3,) that requires a gradient (or a view of one) cannot be marked as dirty "
+        "while recording; call the function under no_grad(), or of a clone()",
     ),
     "a dict of tensors is returned": (
         lambda: function(forward=lambda ctx, x, y, n: {"a": x}).apply(leaf(3), leaf(3), 7), TypeError,
-        "Mine.forward returned dict with tensors in it, whose gradients would be lost; return a tensor or a tuple of "
-        "tensors",
+        "Mine.forward returned dict with tensors in it, whose gradients would be lost; return a tensor or a "
+        "tuple of tensors",
     ),
     "an in-place forward that would have to run again": (
         forward_again, RuntimeError,
-        "Mine: its forward writes to its arguments and cannot run again, which a derivative that it does not define "
-        "needs; save inputs and outputs only, and define backward and jvp",
+        "Mine: its forward writes to its arguments and cannot run again, which a derivative that it does not "
+        "define needs; save inputs and outputs only, and define backward and jvp",
     ),
     "an instance is called": (
         lambda: function()()(leaf(3)), RuntimeError,
@@ -151,8 +155,8 @@ SITUATIONS: Situations = {
     ),
     "a closure over a batch": (
         closed_over_vmap, RuntimeError,
-        "Mine: the function uses a tensor of an enclosing transform that is none of its arguments; pass it as an "
-        "argument",
+        "Mine: the function uses a tensor of an enclosing transform that is none of its arguments; pass it "
+        "as an argument",
     ),
 }  # fmt: skip
 

@@ -49,8 +49,8 @@ def test_once_differentiable() -> None:
     with pytest.raises(RuntimeError) as caught:
         g.sum().backward()
     assert str(caught.value) == (
-        "Cube.backward is marked as once_differentiable, and a derivative of it is asked for; write it with operations "
-        "of wengert and take the mark off"
+        "Cube.backward is marked as once_differentiable, and a derivative of it is asked for; write it with "
+        "operations of wengert and take the mark off"
     )
     total = lambda x: Cube.apply(x).sum()
     assert wg.grad(total)(x.detach()).tolist() == [12.0]
@@ -102,8 +102,8 @@ def test_two_batching_rules_are_too_many() -> None:
     with pytest.raises(RuntimeError) as caught:
         Both.apply(leaf(1.0))
     assert str(caught.value) == (
-        "Both: generate_vmap_rule=True asks for a generated batching rule, and there is a static method vmap; keep one "
-        "of them"
+        "Both: generate_vmap_rule=True asks for a generated batching rule, and there is a static method "
+        "vmap; keep one of them"
     )
 
     class Generated(NewStyle):

@@ -14,7 +14,7 @@ def leaf(*values: float) -> wg.Tensor:
     return wg.tensor(list(values), dtype=wg.float64, requires_grad=True)
 
 
-# ---- saving ------------------------------------------------------------------------------------------------
+# ---- saving --------------------------------------------------------------------------------------
 
 
 def test_the_ledger_counts_what_is_saved() -> None:
@@ -97,7 +97,7 @@ def test_save_for_forward_is_for_jvp() -> None:
     assert wg.hessian(lambda x: Square.apply(x).sum())(x).tolist() == [[2.0]]
 
 
-# ---- nothing leaks -------------------------------------------------------------------------------------------
+# ---- nothing leaks -------------------------------------------------------------------------------
 
 
 def test_nothing_leaks() -> None:

@@ -1,4 +1,5 @@
-"""`DataLoader`: which batches come, in which order, against slices of lists; arguments; random orders and seeds."""
+"""`DataLoader`: which batches come, in which order, against slices of lists; arguments; random orders and
+seeds."""
 
 import gc
 import math

@@ -1,5 +1,7 @@
-"""What workers leave behind: nothing, however an epoch or the program ends; programs that start them in other ways."""
+"""What workers leave behind: nothing, however an epoch or the program ends; programs that start them in other
+ways."""
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -50,6 +52,20 @@ def test_an_abandoned_epoch_leaves_nothing(context: str) -> None:
 
 
 @BOTH
+def test_an_error_leaves_nothing(context: str) -> None:
+    before = threading.active_count()
+    loader = DataLoader(Calls(lambda i: {0: 0}[i]), num_workers=2, multiprocessing_context=context)
+    gc.disable()
+    try:
+        with pytest.raises(KeyError, match="DataLoader worker 1") as caught:
+            list(loader)
+        del caught
+        assert (children(), threading.active_count()) == (0, before)
+    finally:
+        gc.enable()
+
+
+@BOTH
 def test_persistent_workers(context: str) -> None:
     def who(index: int) -> tuple[int, int, int]:
         return index, os.getpid(), threading.get_ident()
@@ -74,7 +90,7 @@ import wengert as wg
 from wengert.utils.data import DataLoader, Dataset, TensorDataset
 
 class Slow(Dataset):
-    def __len__(self): return 1000
+    def __len__(self): return 100_000
     def __getitem__(self, i):
         time.sleep(0.01)
         return wg.ones(1000)

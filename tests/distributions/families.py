@@ -1,4 +1,5 @@
-"""The distributions of numbers, with parameters from easy to extreme, and SciPy's distribution of the same name."""
+"""The distributions of numbers, with parameters from easy to extreme, and SciPy's distribution of the same
+name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

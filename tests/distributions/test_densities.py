@@ -1,4 +1,5 @@
-"""Densities, distribution functions, quantiles and moments against SciPy, numerical integrals and closed forms."""
+"""Densities, distribution functions, quantiles and moments against SciPy, numerical integrals and closed
+forms."""
 
 from typing import Any
 

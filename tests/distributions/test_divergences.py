@@ -162,6 +162,7 @@ VECTORS: list[tuple[Any, Any]] = [
     (D.Cauchy(tensor(0.2), tensor(0.7)), D.Cauchy(tensor(0.0), tensor(1.0))),
     (D.InverseGamma(tensor(3.0), tensor(2.0)), D.InverseGamma(tensor(2.0), tensor(3.0))),
     (D.Chi2(tensor(3.0)), D.Gamma(tensor(2.0), tensor(0.4))),
+    (D.Wishart(tensor(4.5), covariance(3, 0)), D.Wishart(tensor(2.2), precision_matrix=covariance(3, 1))),
     (D.LogisticNormal(tensor([0.1, 0.2]), tensor(0.5)), D.LogisticNormal(tensor([0.0, 0.0]), tensor(1.0))),
 ]
 
@@ -172,6 +173,28 @@ def test_means_of_samples(p: D.Distribution, q: D.Distribution) -> None:
     terms = p.log_prob(x) - q.log_prob(x)
     error = 5 * (terms.std() / terms.numel() ** 0.5).item()
     assert D.kl_divergence(p, q).item() == pytest.approx(terms.mean().item(), abs=error)
+
+
+def test_of_wishart_distributions() -> None:
+    """In one dimension they are gamma distributions."""
+    make = lambda df, v: D.Wishart(tensor(df), tensor([[v]]))
+    got = D.kl_divergence(make(3.4, 0.7), make(5.0, 2.0)).item()
+    gamma = lambda df, v: D.Gamma(tensor(df / 2), tensor(1 / (2 * v)))
+    assert got == pytest.approx(D.kl_divergence(gamma(3.4, 0.7), gamma(5.0, 2.0)).item(), rel=1e-12)
+    p = D.Wishart(tensor([[3.0], [4.0]]), covariance(3, 0))
+    assert D.kl_divergence(p, p).abs().max() < 1e-13
+    assert D.kl_divergence(p, D.Wishart(tensor([3.0, 5.0, 7.0]), covariance(3, 1))).shape == (2, 3)
+    with pytest.raises(ValueError, match=r"events have different shapes, \(3, 3\) and \(2, 2\)"):
+        D.kl_divergence(p, D.Wishart(tensor(3.0), covariance(2, 0)))
+    given = [covariance(2, s).cholesky().requires_grad_() for s in (3, 4)]
+    given += [tensor(3.5).requires_grad_(), tensor(2.5).requires_grad_()]
+    assert wg.testing.gradcheck(
+        lambda a, b, n, m: D.kl_divergence(
+            D.Wishart(n, scale_tril=a.tril(), validate_args=False),
+            D.Wishart(m, scale_tril=b.tril(), validate_args=False),
+        ),
+        given,
+    )
 
 
 def test_of_float32_is_computed_in_float64() -> None:
@@ -197,7 +220,7 @@ def test_shapes_and_gradients() -> None:
     assert wg.testing.gradcheck(lambda a, b: D.kl_divergence(D.Normal(a, b), D.Gumbel(b, a)), given)
 
 
-# ---- exponential families ----------------------------------------------------------------------------------
+# ---- exponential families ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

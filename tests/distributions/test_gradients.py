@@ -1,10 +1,13 @@
-"""Derivatives of densities, moments and samples in the parameters, against differences, quantiles and known means."""
+"""Derivatives of densities, moments and samples in the parameters, against differences, quantiles and known
+means."""
 
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
+import scipy.stats
 import wengert as wg
 import wengert.distributions as D
 from distributions.families import FAMILIES, OTHERS, tensor
@@ -118,7 +121,7 @@ def test_log_prob_and_entropy_of_vectors(name: str) -> None:
     assert gradcheck(lambda *p: make(*p).entropy(), given)
 
 
-# ---- samples -----------------------------------------------------------------------------------------------
+# ---- samples -------------------------------------------------------------------------------------
 
 
 REJECTED = ("Gamma", "Chi2", "InverseGamma", "Beta", "StudentT", "FisherSnedecor")
@@ -174,7 +177,8 @@ def test_gradients_of_means_of_beta_samples(a: float, b: float) -> None:
 
 
 def test_gradients_of_means_of_other_samples() -> None:
-    # E x^2 of Student's t is df / (df - 2); E x of F is n / (n - 2); that of a t's location and scale as usual.
+    # E x^2 of Student's t is df / (df - 2); E x of F is n / (n - 2); that of a t's location and scale as
+    # usual.
     got = mean_gradient(lambda df, s: D.StudentT(df, 0.0, s).rsample().square(), 9.0, 1.5)
     assert got == pytest.approx([-2 / 49 * 2.25, 2 * 1.5 * 9 / 7], rel=0.05)
     got = mean_gradient(lambda m, n: D.FisherSnedecor(m, n).rsample().log(), 5.0, 12.0)
@@ -250,3 +254,47 @@ def test_impossible_events_give_no_nan_gradients(make: Callable[..., wg.Tensor],
     # Through a saturated sigmoid, whose own derivative is 0.
     assert wg.grad(lambda x: make(x.sigmoid() * 0 + at))(wg.tensor(1.0)).isfinite()
     assert wg.grad(make)(wg.tensor(at)).isfinite()
+
+
+@pytest.mark.parametrize("concentration", [[0.7, 2.0, 3.0], [400.0, 900.0, 40.0]])
+def test_the_density_of_dirichlet_has_the_slopes_of_its_formula(concentration: list[float]) -> None:
+    """Off the simplex too, where the value is that of the formula as SciPy has it."""
+    a, x = np.array(concentration), np.array([0.2, 0.3, 0.4])
+    d = D.Dirichlet(tensor(a), validate_args=False)
+    value, (slope,) = wg.value_and_grad(d.log_prob, argnums=(0,))(tensor(x))
+    expected = scipy.special.xlogy(a - 1, x).sum() - (
+        scipy.special.gammaln(a).sum() - scipy.special.gammaln(a.sum())
+    )
+    assert value.item() == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_allclose(slope.numpy(), (a - 1) / x, rtol=1e-12)
+    float32 = D.Dirichlet(wg.tensor(a, dtype=wg.float32))
+    on = np.float32([0.2, 0.3, 0.5])
+    exact = scipy.stats.dirichlet.logpdf(on.astype(float) / on.astype(float).sum(), a)
+    assert float32.log_prob(wg.tensor(on)).item() == pytest.approx(exact, rel=1e-4)
+
+
+@pytest.mark.parametrize("count", [0.0, 2.0, 5.0])
+def test_slopes_of_binomials_in_the_count(count: float) -> None:
+    p, psi = 0.25, scipy.special.digamma
+    density = lambda k, n: D.Binomial(n, tensor(p), validate_args=False).log_prob(k)
+    given = tensor(count), tensor(5.0)
+    slopes = [x.item() for x in wg.grad(density, argnums=(0, 1))(*given)]
+    in_count = psi(6 - count) - psi(count + 1) + np.log(p) - np.log1p(-p)
+    np.testing.assert_allclose(slopes, [in_count, psi(6) - psi(6 - count) + np.log1p(-p)], rtol=1e-9)
+
+
+@pytest.mark.parametrize("count", [0.0, 1e-3, 1.0, 4.0])
+@pytest.mark.parametrize("failures", [0.3, 2.0, 80.0])
+def test_slopes_of_negative_binomials_in_the_count(count: float, failures: float) -> None:
+    p, psi = 0.25, scipy.special.digamma
+    density = lambda k, r: D.NegativeBinomial(r, tensor(p), validate_args=False).log_prob(k)
+    given = tensor(count), tensor(failures)
+    slopes = [x.item() for x in wg.grad(density, argnums=(0, 1))(*given)]
+    in_count = psi(failures + count) - psi(count + 1) + np.log(p)
+    in_failures = psi(failures + count) - psi(failures) + np.log1p(-p)
+    np.testing.assert_allclose(slopes, [in_count, in_failures], rtol=1e-9)
+    second = wg.grad(lambda k: wg.grad(density)(k, given[1]))(given[0]).item()
+    trigamma = lambda x: scipy.special.polygamma(1, x)
+    assert second == pytest.approx(trigamma(failures + count) - trigamma(count + 1), rel=1e-7)
+    assert density(tensor(0.0), tensor(0.0)).item() == 0
+    assert density(tensor(0.0), given[1]).item() == pytest.approx(failures * np.log1p(-p), rel=1e-14)

@@ -1,4 +1,5 @@
-"""Settings of distributions, transforms and constraints, one by one: each is passed by its name, and has its effect."""
+"""Settings of distributions, transforms and constraints, one by one: each is passed by its name, and has its
+effect."""
 
 from collections.abc import Callable
 from typing import Any

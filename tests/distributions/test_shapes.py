@@ -186,7 +186,7 @@ def test_modes() -> None:
         _ = D.ContinuousBernoulli(0.5).mode
 
 
-# ---- parameters from each other ----------------------------------------------------------------------------
+# ---- parameters from each other ------------------------------------------------------------------
 
 
 def test_probs_and_logits() -> None:

@@ -1,4 +1,7 @@
-"""Incomplete gamma functions, slopes of gamma variates, quantiles, densities of large shapes: against mpmath."""
+"""Incomplete gamma functions, slopes of gamma variates, quantiles, densities of large shapes: against
+mpmath."""
+
+import math
 
 import mpmath as mp
 import numpy as np
@@ -14,7 +17,6 @@ from wengert.distributions.numerics.special import (
     in_double,
     log1p_over,
     log_gamma_density,
-    ndtri,
 )
 from wengert.testing import gradcheck
 
@@ -90,13 +92,13 @@ def test_second_derivative_of_the_slope() -> None:
 
 def test_normal_quantiles() -> None:
     p = np.concatenate([10.0 ** np.arange(-300, 0, 5), np.linspace(0.001, 0.999, 98), [1 - 1e-10, 0.1, 0.9]])
-    np.testing.assert_allclose(ndtri(tensor(p)).numpy(), sp.ndtri(p), rtol=1e-13)
-    assert ndtri(tensor([0.0, 0.5, 1.0])).tolist() == [-np.inf, 0, np.inf]
-    assert ndtri(tensor([-0.1, 1.1, np.nan])).isnan().all()
+    np.testing.assert_allclose(wg.ndtri(tensor(p)).numpy(), sp.ndtri(p), rtol=1e-13)
+    assert wg.ndtri(tensor([0.0, 0.5, 1.0])).tolist() == [-np.inf, 0, np.inf]
+    assert wg.ndtri(tensor([-0.1, 1.1, np.nan])).isnan().all()
     x = tensor([1e-8, 0.05, 0.3, 0.95])
-    got = wg.grad(lambda p: ndtri(p).sum())(x).numpy()
+    got = wg.grad(lambda p: wg.ndtri(p).sum())(x).numpy()
     np.testing.assert_allclose(got, 1 / st.norm.pdf(sp.ndtri(x.numpy())), rtol=1e-12)
-    second = wg.vmap(wg.grad(wg.grad(ndtri)))(tensor([0.2, 0.7])).numpy()
+    second = wg.vmap(wg.grad(wg.grad(wg.ndtri)))(tensor([0.2, 0.7])).numpy()
     z = sp.ndtri([0.2, 0.7])
     np.testing.assert_allclose(second, z / st.norm.pdf(z) ** 2, rtol=1e-12)
 
@@ -144,3 +146,33 @@ def test_in_double_rounds_once() -> None:
     assert difference(wg.tensor(1e8), wg.tensor(1.0)).dtype == wg.float32
     assert difference(wg.tensor([1e8]), wg.tensor(1.0, dtype=wg.float64)).dtype == wg.float32
     assert difference(wg.tensor(3), wg.tensor(1.0)).dtype == wg.float32
+
+
+def test_incomplete_gamma_functions_at_zero() -> None:
+    """Constant in `a` at `x = 0`: the slope is 0 in both modes, also where the density is infinite."""
+    x = wg.zeros(4, dtype=wg.float64)
+    a = wg.tensor([0.25, 0.5, 1.0, 3.0], dtype=wg.float64)
+    for function, sign in ((wg.igamma, 1.0), (wg.igammac, -1.0)):
+        by_a, by_x = wg.vjp(function, a, x)[1](wg.ones_like(a))
+        assert by_a.tolist() == [0.0] * 4
+        assert by_x.tolist() == [sign * math.inf, sign * math.inf, sign, 0.0]
+        assert wg.jvp(lambda a, f=function: f(a, x), (a,), (wg.ones_like(a),))[1].tolist() == [0.0] * 4
+        moved = wg.jvp(function, (a, x), (wg.zeros_like(a), wg.ones_like(x)))[1]
+        assert moved.tolist() == by_x.tolist()
+
+
+def test_the_airy_function_far_out() -> None:
+    """Against mpmath, beside the height of the wave."""
+    places = [-13.0, -1234.5, -98765.4321, -1234567.891, -87654321.125, -3e10]
+    x = wg.tensor(places, dtype=wg.float64, requires_grad=True)
+    y = wg.special.airy_ai(x)
+    (slope,) = wg.autograd.grad(y.sum(), x)
+    with mp.workdps(60):
+        for at, value, moved in zip(places, y.tolist(), slope.tolist(), strict=True):
+            height = abs(mp.mpf(at)) ** 0.25 / mp.sqrt(mp.pi)
+            limit = 1e-15 if at > -1e9 else 1e-14
+            assert abs(moved - mp.airyai(at, derivative=1)) < limit * height
+            assert abs(value - mp.airyai(at)) * abs(at) ** 0.5 < limit * height
+    far = wg.special.airy_ai(wg.tensor([-1e150, -math.inf, math.inf], dtype=wg.float64))
+    assert far[0].abs() < 1e-37
+    assert far[1:].tolist() == [0.0, 0.0]

@@ -1,4 +1,5 @@
-"""The GPT of the examples: it learns, goes on where it was, and shows what the library promises about modules."""
+"""The GPT of the examples: it learns, goes on where it was, and shows what the library promises about
+modules."""
 
 import math
 from pathlib import Path
@@ -67,7 +68,8 @@ def test_gpt_learns(extra: list[str], tmp_path: Path) -> None:
     steps, train, held_out = zip(*trainer.history, strict=True)
     assert steps == (0, 30, 60)
     assert abs(held_out[0] - math.log(256)) < 0.15
-    # The entropy of single bytes in these sources is above 3.2; a loss below 3.4 takes more than guessing at random.
+    # The entropy of single bytes in these sources is above 3.2; a loss below 3.4 takes more than guessing at
+    # random.
     assert max(train[-1], held_out[-1]) < 3.4
 
 

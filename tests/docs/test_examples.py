@@ -39,7 +39,7 @@ def test_runs(path: Path, tmp_path: Path) -> None:
     assert path.stem not in ("moons", "gpt") or (tmp_path / f"{path.stem}.png").exists()
 
 
-# ---- two moons -------------------------------------------------------------------------------------------------------
+# ---- two moons -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -64,7 +64,8 @@ def test_scalars_and_tensors_give_the_same_numbers() -> None:
         np.testing.assert_allclose(array(layer.weight.detach()), weights, rtol=1e-4, atol=1e-6)
 
 
-# ---- the same program in PyTorch -------------------------------------------------------------------------------------
+# ---- the same program in PyTorch
+# -------------------------------------------------------------------------------------
 
 
 def test_moons_take_the_same_path_as_in_pytorch() -> None:
@@ -79,7 +80,7 @@ def test_the_readme_names_the_version_of_pytorch() -> None:
     assert f"the losses are those of PyTorch {version} within 1e-6" in text
 
 
-# ---- DQN -------------------------------------------------------------------------------------------------------------
+# ---- DQN -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("extra", [[], ["--tau", "0.02"]])
@@ -141,10 +142,11 @@ def test_target_network_follows() -> None:
     np.testing.assert_allclose(after, 0.75 * before + 0.25 * online, atol=1e-7)
 
 
-# ---- one import -----------------------------------------------------------------------------------------------------
+# ---- one import ----------------------------------------------------------------------------------
 
-# What the ports use of the library, all of it under the same name in PyTorch (2.3 or later) and with the same meaning.
-# A program with a name that is not here would no longer be a PyTorch program; add one only after looking it up there.
+# What the ports use of the library, all of it under the same name in PyTorch (2.3 or later) and with the same
+# meaning. A program with a name that is not here would no longer be a PyTorch program; add one only after
+# looking it up there.
 IMPORTS = {
     "wengert": ("torch", None),
     "wengert.nn": ("nn", None),

@@ -1,4 +1,5 @@
-"""The API reference: it has every public name, each has a docstring, and the examples in the docstrings run."""
+"""The API reference: it has every public name, each has a docstring, and the examples in the docstrings
+run."""
 
 import ast
 import doctest
@@ -109,6 +110,19 @@ EXAMPLES = {name: value for name, value in ALL.values() if ">>>" in str(getattr(
 EXAMPLES["wengert"] = wg
 
 
+def settings() -> dict[str, object]:
+    """The settings of the library and of its names for other devices."""
+    asked = {
+        name: getattr(wg, name)()
+        for name in dir(wg)
+        if name.startswith("get_") or (name.startswith(("is_", "are_")) and name.endswith("_enabled"))
+        if name != "get_rng_state"
+    }
+    backends = {name: dict(vars(getattr(wg.backends, name))) for name in ("cudnn", "mkldnn")}
+    ways = {name: value() for name, value in vars(wg.backends.cuda).items() if name.endswith("sdp_enabled")}
+    return {**asked, **backends, **ways}
+
+
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -116,7 +130,9 @@ def test_examples_in_docstrings(name: str, tmp_path: Path, monkeypatch: pytest.M
     test = doctest.DocTestParser().get_doctest(text, {"wg": wg}, name, name, 0)
     report: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
+    before = settings()
     runner.run(test, out=report.append)
+    assert settings() == before, "the example leaves a setting to those who come after it"
     assert not report, "".join(report)
 
 

@@ -1,4 +1,5 @@
-"""What a release is made of: notes of one version, a folder of the site, one version number, actions that stay put."""
+"""What a release is made of: notes of one version, a folder of the site, one version number, actions that
+stay put."""
 
 import json
 import re

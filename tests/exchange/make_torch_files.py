@@ -1,5 +1,7 @@
 """Writes `torch_*.pt`, which `test_torch_files.py` reads. Run it with an interpreter that has PyTorch."""
 
+import datetime
+from collections import Counter, OrderedDict, defaultdict, deque
 from pathlib import Path
 
 import torch
@@ -42,6 +44,34 @@ def main() -> None:
     torch.save(found, HERE / "torch_archive.pt")
     torch.save(found, HERE / "torch_row.pt", _use_new_zipfile_serialization=False)
     torch.save(model, HERE / "torch_module.pt")
+    torch.save(torch.nn.ReLU(), HERE / "torch_module_row.pt", _use_new_zipfile_serialization=False)
+    scale, marked = torch.nn.Parameter(torch.ones(2)), torch.arange(3.0)
+    scale.rank, scale.like, marked.note = 3, torch.zeros(1), "kept elsewhere"
+    things = {
+        "bytes": [b"ab\xff", b"", bytearray(b"x\x80"), bytearray()],
+        "dates": [
+            datetime.datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=datetime.UTC),
+            datetime.date(2021, 1, 1),
+            datetime.time(1, 2),
+            datetime.timedelta(1, 2, 3),
+        ],
+        "containers": [
+            OrderedDict(a=1),
+            {1, 2},
+            set(),
+            frozenset([1]),
+            Counter("aab"),
+            defaultdict(int, a=1),
+            deque([1, 2], 3),
+            range(3),
+        ],
+        "numbers": [2**100, -(2**70), 1 + 2j],
+        "parameter": scale,
+        "buffer": torch.nn.Buffer(torch.ones(1)),
+        "marked": marked,
+    }
+    torch.save(things, HERE / "torch_things.pt")
+    torch.save(things, HERE / "torch_things_row.pt", _use_new_zipfile_serialization=False)
 
 
 if __name__ == "__main__":

@@ -61,16 +61,16 @@ def test_they_are_differentiated() -> None:
 
 
 def test_functions_without_a_counterpart_take_the_elements() -> None:
-    got = np.median(wg.tensor(X), axis=0)
+    got = np.unwrap(wg.tensor(X), axis=0)
     assert type(got) is np.ndarray
-    np.testing.assert_allclose(got, np.median(X, axis=0))
+    np.testing.assert_allclose(got, np.unwrap(X, axis=0))
     np.testing.assert_allclose(np.add.reduce(wg.tensor(X)), X.sum(0))
     np.testing.assert_allclose(np.std(wg.tensor(X), ddof=1), np.std(X, ddof=1))
 
 
 def test_what_would_lose_a_derivative_raises() -> None:
     x = wg.tensor(X, requires_grad=True)
-    for lose in (np.median, np.add.reduce):
+    for lose in (np.unwrap, np.add.reduce):
         with pytest.raises(RuntimeError, match=r"call detach\(\) first"):
             lose(x)
 
@@ -115,4 +115,4 @@ def test_what_neither_takes_is_told_in_our_words() -> None:
     with pytest.raises(ValueError, match=r"concatenate|concat|cat: "):
         np.concatenate([wg.ones(2, 3), wg.ones(2, 4)])
     with pytest.raises(RuntimeError, match=r"requires a gradient|detach"):
-        np.median(wg.ones(3, requires_grad=True))
+        np.unwrap(wg.ones(3, requires_grad=True))

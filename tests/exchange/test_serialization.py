@@ -5,7 +5,7 @@ import io
 import pickle
 import re
 import zipfile
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -188,7 +188,9 @@ def test_files_of_other_libraries_say_what_they_are() -> None:
 
 
 def test_other_files_are_refused(tmp_path: Any) -> None:
-    with pytest.raises(pickle.UnpicklingError, match=r"not a file that wengert\.save wrote"):
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"not a file of wengert\.save or torch\.save, or a damaged one"
+    ):
         wg.load(io.BytesIO(b"nonsense"))
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("something", "else")
@@ -243,3 +245,39 @@ def test_files_opened_for_text_are_refused(tmp_path: Path) -> None:
     for given in (3, None, io.StringIO("x")):
         with pytest.raises(TypeError, match="load: a path or a file opened for binary reading"):
             wg.load(given)  # type: ignore[arg-type]
+
+
+def test_generators_go_on_where_they_were() -> None:
+    generator = wg.Generator().manual_seed(5)
+    wg.rand(3, generator=generator)
+    found = through_a_file({"random": generator})["random"]
+    assert wg.equal(wg.rand(4, generator=found), wg.rand(4, generator=generator))
+
+
+def test_rows_of_a_limited_length() -> None:
+    found = through_a_file(deque([wg.ones(1), wg.zeros(1)], 2))
+    assert (type(found), found.maxlen, [x.item() for x in found]) == (deque, 2, [1.0, 0.0])
+
+
+def test_parameters_keep_their_attributes() -> None:
+    scale = wg.nn.Parameter(wg.ones(2))
+    scale.rank, scale.like, scale.own = 3, wg.zeros(1), scale
+    found, again = through_a_file([scale, scale])
+    assert found is again is found.own
+    assert (found.rank, found.like.item(), found.tolist()) == (3, 0.0, [1.0, 1.0])
+    plain = through_a_file(wg.nn.Parameter(wg.ones(2)))
+    assert vars(plain) == {}
+    scale.backward = 3
+    with pytest.raises(pickle.UnpicklingError, match="'backward', which would hide its own"):
+        through_a_file(scale)
+
+
+def test_words_of_pytorch_for_formats(tmp_path: Any) -> None:
+    path = tmp_path / "x.pt"
+    wg.save(wg.ones(2), path, pickle_protocol=4, _use_new_zipfile_serialization=False)
+    assert wg.load(path, mmap=True, encoding="latin1").tolist() == [1, 1]
+    path.write_bytes(b"")
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"not a file of wengert\.save or torch\.save, or a damaged"
+    ):
+        wg.load(path)

@@ -1,8 +1,10 @@
 """Files of `torch.save`, written by `make_torch_files.py`: what they hold, and what is refused."""
 
+import datetime
 import io
 import pickle
 import zipfile
+from collections import Counter, OrderedDict, defaultdict, deque
 from pathlib import Path
 from typing import Any
 
@@ -259,3 +261,100 @@ def test_what_the_program_allows() -> None:
         load()
     with pytest.raises(TypeError, match=r"classes and functions expected, or pairs .*, got 3"):
         wg.serialization.add_safe_globals([3])
+
+
+def test_modules_in_files_of_before_1_6() -> None:
+    with pytest.raises(
+        pickle.UnpicklingError, match=r"the file holds a whole module of PyTorch, .*; save its state"
+    ):
+        wg.load(FILES / "torch_module_row.pt")
+
+
+@pytest.mark.parametrize("name", ["torch_things.pt", "torch_things_row.pt"])
+def test_things_beside_tensors(name: str) -> None:
+    with pytest.warns(UserWarning, match=r"a tensor of shape \(3,\) had attributes.* left out: note"):
+        found = wg.load(FILES / name)
+    assert found["bytes"] == [b"ab\xff", b"", bytearray(b"x\x80"), bytearray()]
+    assert found["dates"] == [
+        datetime.datetime(2020, 1, 2, 3, 4, 5, 6, tzinfo=datetime.UTC),
+        datetime.date(2021, 1, 1),
+        datetime.time(1, 2),
+        datetime.timedelta(1, 2, 3),
+    ]
+    expected = [
+        OrderedDict(a=1),
+        {1, 2},
+        set(),
+        frozenset([1]),
+        Counter("aab"),
+        defaultdict(int, a=1),
+        deque([1, 2], 3),
+        range(3),
+    ]
+    assert found["containers"] == expected
+    assert [type(x) for x in found["containers"]] == [type(x) for x in expected]
+    assert found["containers"][5].default_factory is int
+    assert found["containers"][6].maxlen == 3
+    assert found["numbers"] == [2**100, -(2**70), 1 + 2j]
+    assert (found["parameter"].rank, found["parameter"].like.tolist()) == (3, [0.0])
+    assert isinstance(found["parameter"], nn.Parameter)
+    assert found["buffer"].tolist() == [1.0]
+    assert found["marked"].tolist() == [0.0, 1.0, 2.0]
+
+
+TENSOR = b"ctorch._tensor\n_rebuild_from_type_v2\n"
+
+
+@pytest.mark.parametrize(
+    ("pickled", "message"),
+    [
+        (b"c_codecs\nencode\n(X\x01\x00\x00\x00aX\x04\x00\x00\x00idnatR.", "bytes are made of 'a' by 'idna'"),
+        (b"c_codecs\nencode\n(K\x05X\x06\x00\x00\x00latin1tR.", "bytes are made of 5 by 'latin1'"),
+        (
+            b"cbuiltins\nbytearray\n(X\x01\x00\x00\x00aX\x05\x00\x00\x00utf-8tR.",
+            "a bytearray of 'a' is named",
+        ),
+        (b"ccollections\ndeque\n((K\x01ltR.", "a container is made of its elements"),
+        (TENSOR + b"(cbuiltins\nrange\nctorch\nTensor\n(J\x00\x00\x00\x7ft}tR.", "a tensor is made by range"),
+        (
+            TENSOR + b"(ctorch._utils\n_rebuild_tensor_v2\ncbuiltins\nset\n(t}tR.",
+            "a tensor is of the class set",
+        ),
+    ],
+)
+def test_hostile_things(pickled: bytes, message: str) -> None:
+    with pytest.raises(pickle.UnpicklingError, match=message):
+        wg.load(archive(b"\x80\x02" + pickled))
+
+
+def stored(state: bytes, metadata: bytes = b"}", size: bytes = b"\x01\x00") -> io.BytesIO:
+    """An archive of 200 parameters over one storage, with this state; the size is that of the storage."""
+    tensor = (
+        b"ctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\nComplexFloatStorage\n"
+        b"X\x01\x00\x00\x000X\x03\x00\x00\x00cpuM"
+        + size
+        + b"tQK\x00M"
+        + size
+        + b"\x85K\x01\x85\x89N"
+        + metadata
+    )
+    made = b"ctorch._utils\n_rebuild_parameter_with_state\n(" + tensor + b"tR\x88N" + state + b"tR"
+    return archive(b"\x80\x02(" + made * 200 + b"l.", bytes(8 * int.from_bytes(size, "little")))
+
+
+def test_attributes_do_not_hide_those_of_the_class() -> None:
+    assert wg.load(stored(b"}X\x01\x00\x00\x00aK\x02s"))[0].a == 2
+    with pytest.raises(pickle.UnpicklingError, match="an attribute 'backward', which would hide its own"):
+        wg.load(stored(b"}X\x08\x00\x00\x00backwardK\x02s"))
+    with pytest.raises(pickle.UnpicklingError, match="no dictionary by name"):
+        wg.load(stored(b"}K\x01K\x02s"))
+    with pytest.raises(pickle.UnpicklingError, match="no dictionary by name"):
+        wg.load(stored(b"K\x01"))
+
+
+def test_conjugate_views_are_copies_and_count() -> None:
+    conjugate = b"}X\x04\x00\x00\x00conj\x88s"
+    assert len(wg.load(stored(b"}", conjugate))) == 200
+    with pytest.raises(pickle.UnpicklingError, match="copies more than it holds"):
+        wg.load(stored(b"}", conjugate, b"\x00\x40"))
+    assert len(wg.load(stored(b"}", size=b"\x00\x40"))) == 200

@@ -1,4 +1,5 @@
-"""Values and gradients where a formula that is right on paper loses its digits: large, small and infinite numbers."""
+"""Values and gradients where a formula that is right on paper loses its digits: large, small and infinite
+numbers."""
 
 from __future__ import annotations
 

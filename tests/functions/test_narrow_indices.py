@@ -1,4 +1,5 @@
-"""Index tensors of every integer dtype name the elements that NumPy's int64 names, also where axes are merged."""
+"""Index tensors of every integer dtype name the elements that NumPy's int64 names, also where axes are
+merged."""
 
 from typing import Any
 
@@ -79,7 +80,8 @@ def _doubled(x: wg.Tensor, i: wg.Tensor) -> wg.Tensor:
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", READS)
 def test_in_a_batch(name: str, dtype: str) -> None:
-    """Examples of a batch read and write their own rows; the expectation is each example alone, with int64."""
+    """Examples of a batch read and write their own rows; the expectation is each example alone, with
+    int64."""
     rng = np.random.default_rng(0)
     values, positions = rng.normal(size=(6, 120, 120)), rng.integers(100, 120, (6, 4))
     x, narrow, wide = wg.tensor(values), index(dtype, positions), wg.tensor(positions)

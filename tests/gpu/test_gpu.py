@@ -1,4 +1,5 @@
-"""Every operation on a GPU against the CPU: values, gradients, batching, layouts; what a GPU refuses; its queue."""
+"""Every operation on a GPU against the CPU: values, gradients, batching, layouts; what a GPU refuses; its
+queue."""
 
 import os
 import subprocess
@@ -162,7 +163,7 @@ def test_creation_on_the_device() -> None:
         assert_near(got, array(make("cpu")), 1e-6)
 
 
-# ---- what a GPU refuses ------------------------------------------------------------------------------------
+# ---- what a GPU refuses --------------------------------------------------------------------------
 
 
 def test_dtypes_that_a_gpu_lacks_raise() -> None:
@@ -228,7 +229,7 @@ def test_forked_children_are_refused() -> None:
     assert done.returncode == 7
 
 
-# ---- information and the queue -----------------------------------------------------------------------------
+# ---- information and the queue -------------------------------------------------------------------
 
 
 def test_devices_have_an_index() -> None:

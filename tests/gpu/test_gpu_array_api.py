@@ -33,6 +33,14 @@ def test_functions_stay_on_the_device() -> None:
         "concat": lambda p, x: p.concat([x, x], axis=None),
         "var": lambda p, x: p.var(x, axis=0),
         "roll": lambda p, x: p.roll(x, 1, axis=(0, 1)),
+        "pad": lambda p, x: p.pad(x, ((1, 0), (2, 1)), "edge"),
+        "delete": lambda p, x: p.delete(x, 1, axis=1),
+        "percentile": lambda p, x: p.percentile(x, [30, 60], axis=1),
+        "linspace": lambda p, x: p.linspace(x[0], x[1], 4),
+        "gradient": lambda p, x: p.gradient(x, 0.5, axis=1),
+        "convolve": lambda p, x: p.convolve(x[0], x[1]),
+        "where": lambda p, x: p.where(x > 2, 1.0, 0.0),
+        "nanmax": lambda p, x: p.nanmax(x, axis=0),
     }
     for name, function in results.items():
         found = function(xp, x)

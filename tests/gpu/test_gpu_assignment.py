@@ -1,4 +1,5 @@
-"""Assignment to elements of a tensor on a GPU, by every kind of key: NumPy's answers, and the CPU's gradients."""
+"""Assignment to elements of a tensor on a GPU, by every kind of key: NumPy's answers, and the CPU's
+gradients."""
 
 from collections.abc import Callable
 from typing import Any

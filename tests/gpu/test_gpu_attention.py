@@ -1,4 +1,5 @@
-"""Attention on a GPU: the numbers of the CPU in every order of derivative, tiles, masks, dropout, and its memory."""
+"""Attention on a GPU: the numbers of the CPU in every order of derivative, tiles, masks, dropout, and its
+memory."""
 
 from __future__ import annotations
 

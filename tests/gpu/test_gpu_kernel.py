@@ -233,8 +233,8 @@ def test_without_a_rule_the_derivative_says_so() -> None:
     x = on_gpu(np.ones(2)).requires_grad_()
     y = kernel(x)
     message = (
-        "gpu.kernel softsign has no derivative; define one with its defvjp(fwd, bwd) or defjvp(jvp), or detach() its "
-        "inputs"
+        "gpu.kernel softsign has no derivative; define one with its defvjp(fwd, bwd) or defjvp(jvp), or "
+        "detach() its inputs"
     )
     with pytest.raises(NotImplementedError) as caught:
         y.sum().backward()
@@ -269,8 +269,8 @@ def test_too_many_workgroups_are_refused() -> None:
     with pytest.raises(ValueError) as caught:
         wg.gpu.kernel(SOFTSIGN, groups=most + 1)(on_gpu([1.0]))
     assert str(caught.value) == (
-        f"gpu.kernel kernel: {most + 1} workgroups along one axis, but gpu:0 takes at most {most}; use more axes "
-        "or larger workgroups"
+        f"gpu.kernel kernel: {most + 1} workgroups along one axis, but gpu:0 takes at most {most}; use more "
+        "axes or larger workgroups"
     )
 
 
@@ -298,7 +298,8 @@ WRONG = {
         ),
         {},
         ValueError,
-        "gpu.kernel k: the shader declares no output; declare one as `@group(0) @binding(1) var<storage, read_write> "
+        "gpu.kernel k: the shader declares no output; declare one as "
+        "`@group(0) @binding(1) var<storage, read_write> "
         "out: array<f32>;`",
     ),
     "uniform": (
@@ -338,13 +339,15 @@ WRONG = {
         SAXPY.replace("factor: f32 = 2.0", "factor: f32"),
         {},
         ValueError,
-        "gpu.kernel k: constants: Missing value for pipeline-overridable constant with identifier string: 'factor'",
+        "gpu.kernel k: constants: Missing value for pipeline-overridable constant with identifier string: "
+        "'factor'",
     ),
     "outputs": (
         TWO,
         {"outputs": {"total": (1,)}},
         TypeError,
-        "gpu.kernel k: outputs= names ['total'], but the writable buffers of the shader are ['parity', 'total']",
+        "gpu.kernel k: outputs= names ['total'], but the writable buffers of the shader are ['parity', "
+        "'total']",
     ),
     "one shape for two": (
         TWO,

@@ -163,7 +163,8 @@ def browser(folder: Path) -> Iterator[Page]:
     path = executable()
     if path is None:
         raise FileNotFoundError(missing())
-    # The browser reads from descriptor 3 and writes to 4; copies above 9 cannot be overwritten on the way there.
+    # The browser reads from descriptor 3 and writes to 4; copies above 9 cannot be overwritten on the way
+    # there.
     low = (*os.pipe(), *os.pipe())
     there_in, here_out, here_in, there_out = (fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in low)
     for end in low:

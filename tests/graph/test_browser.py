@@ -1,7 +1,7 @@
 """The page of a graph in a real browser: it reports no error, and its search, zoom, details and colours work.
 
-Needs Chromium (Debian: `apt-get install chromium`). Screenshots stay in pytest's temporary folder, or in the folder
-that the environment's WENGERT_SCREENSHOTS names.
+Needs Chromium (Debian: `apt-get install chromium`). Screenshots stay in pytest's temporary folder, or in the
+folder that the environment's WENGERT_SCREENSHOTS names.
 """
 
 import io

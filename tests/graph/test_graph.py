@@ -238,7 +238,8 @@ def test_errors():
     with pytest.raises(RuntimeError) as caught:
         draw(wg.ones(2).sum())
     assert str(caught.value) == (
-        "draw: there is no graph behind the tensor; none of its inputs required a gradient, or it was computed under "
+        "draw: there is no graph behind the tensor; none of its inputs required a gradient, or it was "
+        "computed under "
         "no_grad(), or detach() cut it off: set requires_grad=True on an input before computing it"
     )
     with pytest.raises(RuntimeError, match="behind any of the 2 tensors"):
@@ -252,7 +253,8 @@ def test_errors():
     with pytest.raises(TypeError) as caught:
         draw(loss, params={"w": "w"})
     assert str(caught.value) == (
-        "draw: params holds str at 'w'; give a module, its named_parameters(), or a dict from names to tensors"
+        "draw: params holds str at 'w'; give a module, its named_parameters(), or a dict from names to "
+        "tensors"
     )
     with pytest.raises(ValueError, match="max_nodes must be an integer of at least 2, got 1"):
         draw(loss, max_nodes=1)

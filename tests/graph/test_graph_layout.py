@@ -195,8 +195,8 @@ def test_pictures_are_capped_with_notice():
     assert len(drawing._picture.boxes) == 50
     (notice,) = drawing.notices
     assert notice.endswith(
-        "not drawn: only the 49 boxes nearest to the outputs are; raise max_nodes (now 50), or take .dot, which is "
-        "complete unless max_nodes is given"
+        "not drawn: only the 49 boxes nearest to the outputs are; raise max_nodes (now 50), or take .dot, "
+        "which is complete unless max_nodes is given"
     )
     assert drawing._picture.boxes[0].kind == "rest"
     assert drawing._picture.operations == drawing.graph.operations

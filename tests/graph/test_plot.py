@@ -268,7 +268,8 @@ def test_errors():
     with pytest.raises(RuntimeError) as caught:
         gradient_flow(model)
     assert str(caught.value) == (
-        "gradient_flow: no parameter has a gradient; call loss.backward() before it, and zero_grad() only after it"
+        "gradient_flow: no parameter has a gradient; call loss.backward() before it, and zero_grad() only "
+        "after it"
     )
     with pytest.raises(TypeError, match="gradient_flow: a module expected, got list"):
         gradient_flow([])
@@ -293,11 +294,12 @@ def test_the_table_as_text():
     x = wg.tensor([[3.0]])
     model(x).sum().backward()
     assert str(gradient_flow(model, x, lr=0.01)) == (
-        "layer  kind    parameters  |weight|  |gradient|  gradient/weight  update/weight  dead  without gradient  "
-        "remarks\n"
-        "0      Linear           4  1.41e+00    6.32e+00         4.47e+00       4.47e-02   50%               50%  "
-        "dead\n"
-        "2      Linear           3  2.83e+00    3.16e+00         1.12e+00       1.12e-02     -                0%"
+        "layer  kind    parameters  |weight|  |gradient|  gradient/weight  update/weight  dead  without "
+        "gradient  remarks\n"
+        "0      Linear           4  1.41e+00    6.32e+00         4.47e+00       4.47e-02   50%               "
+        "50%  dead\n"
+        "2      Linear           3  2.83e+00    3.16e+00         1.12e+00       1.12e-02     -               "
+        " 0%"
     )
 
 

@@ -1,4 +1,5 @@
-"""Linear algebra beyond the walks: singular and degenerate points, special values, large matrices, errors, sharing."""
+"""Linear algebra beyond the walks: singular and degenerate points, special values, large matrices, errors,
+sharing."""
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def differences(f: object, x: Array, h: float = 1e-5) -> Array:
     return out
 
 
-# ---- singular and degenerate points ------------------------------------------------------------------------
+# ---- singular and degenerate points --------------------------------------------------------------
 
 
 def cofactors(a: Array) -> Array:
@@ -142,7 +143,7 @@ def test_small_singular_values_are_accurate() -> None:
     np.testing.assert_allclose(values, scale, rtol=1e-15)
 
 
-# ---- large matrices ----------------------------------------------------------------------------------------
+# ---- large matrices ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -201,7 +202,7 @@ def test_threads_do_not_change_a_bit() -> None:
     assert seen[0] == seen[1]
 
 
-# ---- what is shared, and where it runs ---------------------------------------------------------------------
+# ---- what is shared, and where it runs -----------------------------------------------------------
 
 
 def test_one_matrix_and_a_batch_of_right_hand_sides() -> None:

@@ -1,5 +1,5 @@
-"""Linear algebra of complex matrices, and eigenvalues of any: values against NumPy and SciPy, derivatives against
-differences of both parts, batches, singular points."""
+"""Linear algebra of complex matrices, and eigenvalues of any: values against NumPy and SciPy, derivatives
+against differences of both parts, batches, singular points."""
 
 from collections.abc import Callable
 from typing import Any
@@ -42,7 +42,8 @@ def projections(v: Any) -> Any:
 
 
 def weighted(w: Any, v: Any) -> Any:
-    """The projections on eigenvectors, each weighted by a function of its eigenvalue: the order does not matter."""
+    """The projections on eigenvectors, each weighted by a function of its eigenvalue: the order does not
+    matter."""
     return (projections(v) * (w / 4)[..., None, None, :] ** 2).sum(-1)
 
 
@@ -223,7 +224,8 @@ def test_real_matrices_are_complex_ones_without_imaginary_part(name: str) -> Non
         near(b, array(a), 1e-11)
 
 
-# ---- eigenvalues of real matrices ------------------------------------------------------------------------------------
+# ---- eigenvalues of real matrices
+# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
@@ -272,7 +274,8 @@ def test_repeated_eigenvalues_have_symmetric_functions() -> None:
     )
 
 
-# ---- singular and degenerate points ----------------------------------------------------------------------------------
+# ---- singular and degenerate points
+# ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("rank", [0, 1, 2, 3])

@@ -1,7 +1,8 @@
-"""Nothing leaks: bytes, tape entries, Python objects and heap memory are the same before and after many repetitions.
+"""Nothing leaks: bytes, tape entries, Python objects and heap memory are the same before and after many
+repetitions.
 
-The core paths run 10,000 times. Each record of `op_samples.py` goes through every level of differentiation as often as
-`OP_REPEATS` says: a few times by default, 10,000 times with `HYPOTHESIS_PROFILE=search`.
+The core paths run 10,000 times. Each record of `op_samples.py` goes through every level of differentiation as
+often as `OP_REPEATS` says: a few times by default, 10,000 times with `HYPOTHESIS_PROFILE=search`.
 """
 
 import ctypes
@@ -83,7 +84,7 @@ def test_the_heap_is_measured() -> None:
     assert abs(heap() - before) < 10_000
 
 
-# ---- core paths --------------------------------------------------------------------------------------------------
+# ---- core paths ----------------------------------------------------------------------------------
 
 X = wg.tensor([[0.5, 1.0], [1.5, 2.0]])
 W = wg.tensor([[0.25, -0.5], [1.0, 0.75]], requires_grad=True)
@@ -250,7 +251,7 @@ def test_core_paths(name: str) -> None:
     steady(CORE[name], REPEATS // (10 if slow and not SEARCH else 1))
 
 
-# ---- every operation ---------------------------------------------------------------------------------------------
+# ---- every operation -----------------------------------------------------------------------------
 
 
 def levels(sample: OpSample) -> list[Callable[[], Any]]:

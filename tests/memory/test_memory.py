@@ -1,4 +1,5 @@
-"""Memory: deep and wide graphs, long trainings, what each operation keeps, and that everything is given back."""
+"""Memory: deep and wide graphs, long trainings, what each operation keeps, and that everything is given
+back."""
 
 import gc
 import os

@@ -76,7 +76,8 @@ print((memory.live_bytes(), memory.peak_bytes()) == before, before[0])
 
 @pytest.mark.skipif(sys.platform != "linux", reason="limits of memory are Linux's")
 def test_limits_of_the_system_close_to_what_there_is() -> None:
-    """Wherever memory ends, in tensors, tapes or what libraries take: an error, never the end of the process."""
+    """Wherever memory ends, in tensors, tapes or what libraries take: an error, never the end of the
+    process."""
     script = """
 import os, resource, sys
 import numpy as np

@@ -1,4 +1,5 @@
-"""Attention beyond the walk over the samples: tiles, masks, dropout, shared heads, memory, any order of derivatives."""
+"""Attention beyond the walk over the samples: tiles, masks, dropout, shared heads, memory, any order of
+derivatives."""
 
 from __future__ import annotations
 

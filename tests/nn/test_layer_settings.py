@@ -12,7 +12,7 @@ from scipy.special import log_softmax
 from wengert import nn
 from wengert.nn import functional as F
 
-# ---- many classes ------------------------------------------------------------------------------------------
+# ---- many classes --------------------------------------------------------------------------------
 
 
 def test_adaptive_softmax() -> None:
@@ -117,8 +117,8 @@ def test_layers_that_learn_a_size(name: str) -> None:
         with pytest.raises(RuntimeError) as caught:
             list(ask() or ())
         assert str(caught.value) == (
-            f"Lazy{name}: its parameters are not known before the first call; call the model once with an input of the "
-            "right shape first"
+            f"Lazy{name}: its parameters are not known before the first call; call the model once with an "
+            "input of the right shape first"
         )
     wg.manual_seed(0)
     y = layer(x)
@@ -158,7 +158,7 @@ def test_clipping_by_a_norm_that_is_known() -> None:
     assert layer.bias.grad[0].item() == pytest.approx(0.5)
 
 
-# ---- settings that PyTorch's programs use ------------------------------------------------------------------
+# ---- settings that PyTorch's programs use --------------------------------------------------------
 
 
 @pytest.mark.parametrize("bags", [False, True])

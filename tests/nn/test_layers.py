@@ -128,7 +128,7 @@ def test_running_statistics_of_instances(momentum: float | None) -> None:
     close(layer(wg.tensor(x)), want, 1e-12)
 
 
-# ---- chance ------------------------------------------------------------------------------------------------
+# ---- chance --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_channels_of_an_example_in_a_batch() -> None:
         assert len({str(row.tolist()) for row in found}) == count
 
 
-# ---- in place ----------------------------------------------------------------------------------------------
+# ---- in place ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -233,8 +233,8 @@ ERRORS: Situations = {
     "shape": (
         lambda: parametrize.register_parametrization(square(), "weight", nn.Flatten(0)),
         ValueError,
-        "register_parametrization: 'weight' would be wengert.float64 of shape (9,), expected wengert.float64 of shape "
-        "(3, 3) as before; pass unsafe=True to allow that",
+        "register_parametrization: 'weight' would be wengert.float64 of shape (9,), expected wengert.float64 "
+        "of shape (3, 3) as before; pass unsafe=True to allow that",
     ),
     "not parametrized": (
         lambda: parametrize.remove_parametrizations(square(), "weight"),

@@ -123,8 +123,8 @@ ERRORS: Situations = {
     "order": (
         lambda: rnn.pack_padded_sequence(wg.ones(3, 2), [1, 3]),
         ValueError,
-        "pack_padded_sequence: lengths from the longest down expected, got [1, 3]; sort the sequences, or pass "
-        "enforce_sorted=False",
+        "pack_padded_sequence: lengths from the longest down expected, got [1, 3]; sort the sequences, or "
+        "pass enforce_sorted=False",
     ),
     "lengths": (
         lambda: rnn.pack_padded_sequence(wg.ones(3, 2), [3, 0]),

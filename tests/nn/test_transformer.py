@@ -1,4 +1,5 @@
-"""Attention of several heads and the transformer's layers: against NumPy, in every transform, and their parameters."""
+"""Attention of several heads and the transformer's layers: against NumPy, in every transform, and their
+parameters."""
 
 import copy
 import itertools
@@ -22,7 +23,8 @@ def numpy(x: wg.Tensor) -> np.ndarray:
 
 
 def reference(layer: nn.MultiheadAttention, q: Any, k: Any, v: Any, added: Any) -> tuple[Any, Any]:
-    """One sequence `(L, E)` through the layer, one head after another; `added` is added to the scores `(H, L, S)`."""
+    """One sequence `(L, E)` through the layer, one head after another; `added` is added to the scores
+    `(H, L, S)`."""
     get = lambda name: None if getattr(layer, name) is None else numpy(getattr(layer, name))
     packed = get("in_proj_weight")
     names = ("q_proj_weight", "k_proj_weight", "v_proj_weight")
@@ -236,7 +238,7 @@ def test_dropout_in_training_alone() -> None:
     assert layer(x).tolist() == layer(x).tolist()
 
 
-# ---- transforms --------------------------------------------------------------------------------------------
+# ---- transforms ----------------------------------------------------------------------------------
 
 
 def encoder(dropout: float = 0.0) -> nn.TransformerEncoderLayer:

@@ -1,4 +1,5 @@
-"""Rows of the tables on a GPU: NaN, whose comparisons a compiler may leave out, and attributes, its parameters."""
+"""Rows of the tables on a GPU: NaN, whose comparisons a compiler may leave out, and attributes, its
+parameters."""
 
 import math
 

@@ -1,5 +1,5 @@
-"""Norms, deviations and variances of float32 and halves whose powers overflow or underflow: value and derivatives are
-those of the same numbers near 1, times a power of the scale."""
+"""Norms, deviations and variances of float32 and halves whose powers overflow or underflow: value and
+derivatives are those of the same numbers near 1, times a power of the scale."""
 
 import math
 from collections.abc import Callable

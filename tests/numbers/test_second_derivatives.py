@@ -90,7 +90,8 @@ CURVES: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Any], Any], tuple[
 }
 
 
-#: In units of the last place, where it is not 16: the exponential of a number of about 50 has 50 times its error.
+#: In units of the last place, where it is not 16: the exponential of a number of about 50 has 50 times its
+#: error.
 STEEP = {"gelu (tanh)": 150}
 
 

@@ -26,7 +26,7 @@ def layouts(x: Any) -> list[wg.Tensor]:
     ]
 
 
-# ---- values and conversion -------------------------------------------------------------------------------------------
+# ---- values and conversion -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -106,7 +106,7 @@ def test_conversions() -> None:
     assert pairs.tolist() == [[0, 0], [5, -1], [0, 0]]
 
 
-# ---- functions -------------------------------------------------------------------------------------------------------
+# ---- functions -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -142,8 +142,8 @@ def test_branch_cuts_are_those_of_numpy(name: str) -> None:
     np.testing.assert_allclose(array(getattr(wg.tensor(z), name)()), expected, rtol=1e-12, atol=1e-14)
 
 
-# Where the sign of a result is open: the angle, of which only sine and cosine matter, is infinite. (Tangents at
-# infinity have the sign of the angle in the array API standard, of its double's sine in C99.)
+# Where the sign of a result is open: the angle, of which only sine and cosine matter, is infinite. (Tangents
+# at infinity have the sign of the angle in the array API standard, of its double's sine in C99.)
 ENDLESS: dict[str, Callable[[complex], bool]] = {
     **dict.fromkeys(["exp", "sinh", "cosh", "tan"], lambda z: np.isinf(z.imag)),
     **dict.fromkeys(["sin", "cos", "tanh"], lambda z: np.isinf(z.real)),
@@ -257,7 +257,8 @@ def test_there_is_no_order() -> None:
         _ = wg.ones(2).imag
 
 
-# ---- shapes, reductions, products ------------------------------------------------------------------------------------
+# ---- shapes, reductions, products
+# ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("dtype", TYPES)

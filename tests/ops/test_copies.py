@@ -14,34 +14,40 @@ import wengert as wg
 from wengert import Tensor, fft, linalg
 from wengert.nn import functional as F
 
-# Documented as views, conversions that give the tensor itself where there is nothing to convert, and functions that
-# give the input itself in a mode that does nothing, or for a single tensor.
+# Documented as views, conversions that give the tensor itself where there is nothing to convert, and
+# functions that give the input itself in a mode that does nothing, or for a single tensor.
 VIEWS = frozenset(
     """
     adjoint asarray dsplit hsplit tensor_split vsplit
     broadcast_tensors broadcast_to chunk conj contiguous detach diagonal expand expand_as flatten imag matrix_transpose
     meshgrid moveaxis movedim narrow permute ravel real reshape reshape_as select split split_with_sizes squeeze
     swapaxes swapdims t transpose unbind unflatten unsqueeze view view_as view_as_complex view_as_real
-    as_strided as_tensor compile cpu float long from_dlpack pin_memory positive to to_device type type_as
+    as_strided as_tensor block_until_ready cpu float long from_dlpack pin_memory positive to
+    to_device type type_as
     atleast_1d atleast_2d atleast_3d cartesian_prod chain_matmul
-    alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout
+    alpha_dropout dropout dropout1d dropout2d dropout3d feature_alpha_dropout feature_dropout
+    resolve_conj resolve_neg
     """.split()
 )
 NO_OPERATIONS = frozenset({"backward", "broadcast_shapes", "manual_seed", "seed", "set_num_threads"})
 # Functions that take none of these calls: they want tensors of several shapes, or arguments of another kind.
 UNREACHED = frozenset(
     """
-    addbmm addmv affine_grid all_gather are_deterministic_algorithms_enabled axis_index axis_size baddbmm
-    bartlett_window bilinear binary_cross_entropy blackman_window bmm can_cast checkpoint cholesky conv1d
-    conv3d conv_tbc conv_transpose1d conv_transpose3d cosine_embedding_loss ctc_loss cuda diagonal_scatter
-    flops fold from_numpy get_autocast_dtype get_float32_matmul_precision get_num_threads get_rng_state gpu
-    grad hamming_window hann_window hessian hvp imag index_add index_copy index_fill index_put index_reduce
-    initial_seed is_autocast_enabled is_grad_enabled is_ieee_gradients_enabled is_inference_mode_enabled istft
-    jacfwd jacobian jacrev jvp kaiser_window layer_norm linear_transpose linearize load max_unpool1d
-    max_unpool2d max_unpool3d multi_dot multi_head_attention_forward multi_margin_loss mv narrow nll_loss pmax
-    pmean pmin promote_types psum register_hook register_post_accumulate_grad_hook renorm retain_grad rms_norm
-    save scatter scatter_add scatter_reduce select_scatter set_float32_matmul_precision set_rng_state
-    solve_triangular split_with_sizes trace_backward unflatten value_and_grad view_as_real vjp vmap
+    addbmm addmv affine_grid all_gather are_deterministic_algorithms_enabled as_subclass astype axis_index
+    axis_size baddbmm bartlett_window bilinear binary_cross_entropy blackman_window bmm can_cast chalf
+    checkpoint cholesky compile conv1d conv3d conv_tbc conv_transpose1d conv_transpose3d
+    cosine_embedding_loss ctc_loss cuda diagonal_scatter flops fold from_numpy frombuffer
+    get_autocast_dtype get_default_device get_default_dtype get_float32_matmul_precision get_num_threads
+    get_rng_state gpu grad hamming_window hann_window hessian hvp imag index_add index_copy index_fill
+    index_put index_reduce initial_seed is_autocast_enabled is_grad_enabled is_ieee_gradients_enabled
+    is_inference_mode_enabled istft jacfwd jacobian jacrev jit jvp kaiser_window layer_norm
+    linear_transpose linearize load max_unpool1d max_unpool2d max_unpool3d multi_dot
+    multi_head_attention_forward multi_margin_loss mv narrow nll_loss pmax pmean pmin printoptions
+    promote_types psum register_hook register_post_accumulate_grad_hook renorm retain_grad rms_norm save
+    scatter scatter_add scatter_reduce select_scatter set_default_device set_default_dtype
+    set_default_tensor_type set_float32_matmul_precision set_printoptions set_rng_state solve_triangular
+    split_with_sizes to_sparse trace_backward unflatten value_and_grad view_as_real vjp vmap
+    associative_scan eval_shape fori_loop make_graph map scan switch while_loop
     """.split()
 )
 SHAPES = ((), (1,), (3,), (1, 3), (3, 3), (1, 1, 2, 3), (1, 4, 1, 2))
@@ -80,7 +86,7 @@ def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
         for name in dir(space):
             function = getattr(space, name)
             private = name.startswith("_") or name.endswith("_") or name in NO_OPERATIONS
-            if callable(function) and not isinstance(function, type) and not private:
+            if callable(function) and not isinstance(function, (type, wg.dtype)) and not private:
                 yield name, function
 
 
@@ -182,7 +188,8 @@ def test_copies_inside_transforms(name: str) -> None:
 
     x = wg.tensor(X)
     ones = wg.ones_like(x)
-    # Every element of the result is one of the operand: the slope is one plus three for each time it occurs there.
+    # Every element of the result is one of the operand: the slope is one plus three for each time it occurs
+    # there.
     value, along = wg.jvp(written, (x,), (ones,))
     assert value.item() == 3 * expected.sum() + X.sum()
     assert along.item() == 3 * expected.size + X.size

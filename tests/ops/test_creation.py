@@ -70,7 +70,8 @@ def test_eye() -> None:
     assert np.array_equal(array(wg.eye(2, 4)), np.eye(2, 4))
 
 
-# ---- distributions, by tests of fit; the seed is fixed, so nothing here is a matter of luck --------------------------
+# ---- distributions, by tests of fit; the seed is fixed, so nothing here is a matter of luck
+# --------------------------
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

@@ -40,7 +40,8 @@ def signal(*shape: int) -> np.ndarray:
 
 def test_frames_are_those_of_scipy() -> None:
     x, weights = signal(80), windows.hann(16, sym=False)
-    # SciPy's frames begin where the first window touches the signal; ours are centred on multiples of the hop.
+    # SciPy's frames begin where the first window touches the signal; ours are centred on multiples of the
+    # hop.
     theirs = ShortTimeFFT(weights, 4, 1.0).stft(x, p0=0, p1=21, padding="even", k_offset=0)
     ours = array(wg.stft(wg.tensor(x), 16, 4, window=wg.tensor(weights)))
     assert ours.shape == (9, 21)
@@ -106,8 +107,8 @@ SITUATIONS: Situations = {
         lambda: wg.istft(wg.ones(5, 3, dtype=wg.complex64), 8, 8, window=wg.hann_window(8), center=False),
         ValueError,
         (
-            "istft: the windows leave elements uncovered, or cover them by weights of zero; use a shorter hop_length "
-            "or another window"
+            "istft: the windows leave elements uncovered, or cover them by weights of zero; use a shorter "
+            "hop_length or another window"
         ),
     ),
     "frequencies": (

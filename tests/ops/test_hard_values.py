@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import wengert as wg
 from samples.linalg_samples import LINALG as LINALG_SAMPLES
+from samples.namespace_samples import POLYNOMIALS
 from samples.op_samples import SAMPLES
 from samples.sample import OpSample
 from support import Array, Case, examples, random_source, tensor
@@ -36,6 +37,11 @@ UNSTABLE_REFERENCE = {
     "normalize": "the reference divides by a norm of zero",
     "matrix_rank": "the pool has matrices of rank 0 and 1 whose rank is a matter of rounding",
     "logsumexp": "the reference loses 1e-300 beside 0",
+    "igamma": "the reference has 0 for the smallest shapes",
+    "igammac": "a difference for the smallest shapes",
+    "airy_ai": "the reference has no value at -1e150",
+    **dict.fromkeys(POLYNOMIALS, "the reference subtracts infinities where powers overflow"),
+    "hermite_of_many_degrees": "the reference subtracts infinities where powers overflow",
     "histc": "where the bins are narrower than a subnormal number, edges are a matter of rounding",
 }
 

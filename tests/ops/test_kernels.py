@@ -1,4 +1,5 @@
-"""The kernels at size: blocks and remainders, the same bits for any number of threads, every instruction set."""
+"""The kernels at size: blocks and remainders, the same bits for any number of threads, every instruction
+set."""
 
 import os
 import subprocess
@@ -22,7 +23,8 @@ from support import (
     tensor,
 )
 
-# ---- large operands: vector lanes with remainders, blocks, cut reductions --------------------------------------------
+# ---- large operands: vector lanes with remainders, blocks, cut reductions
+# --------------------------------------------
 
 SIZES = [(1,), (7,), (1031,), (70_001,), (3, 20_011), (20_011, 3), (257, 131), (5, 67, 129), (2, 3, 5, 7, 11)]
 
@@ -98,7 +100,7 @@ def test_many_operands_are_joined() -> None:
     assert np.array_equal(np.concatenate([array(g) for g in grads], 1), weights)
 
 
-# ---- layouts -------------------------------------------------------------------------------------------------
+# ---- layouts -------------------------------------------------------------------------------------
 
 ORDERS = [(1, 0), (2, 0, 1), (0, 2, 1), (3, 1, 0, 2)]
 
@@ -154,7 +156,7 @@ def test_writing_over_operands(dtype: str, n: int, case: int) -> None:
     assert np.array_equal(array(x), array(wg.tensor(expected).to(x.dtype)))
 
 
-# ---- the same bits for any number of threads; nearly the same for any processor ----------------------------
+# ---- the same bits for any number of threads; nearly the same for any processor ------------------
 
 LARGE = {
     "add": lambda a, b, m, i: a + b,

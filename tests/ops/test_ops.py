@@ -1,4 +1,5 @@
-"""Values of every operation against NumPy: dtypes, layouts, special values, empty tensors, threads, processors."""
+"""Values of every operation against NumPy: dtypes, layouts, special values, empty tensors, threads,
+processors."""
 
 import inspect
 import operator
@@ -30,7 +31,8 @@ from wengert import _core
 by_sample = pytest.mark.parametrize("sample", SAMPLES, ids=str)
 # Operations that compute with the inputs' values; the others only move them and are exact in every dtype.
 BY_NAME = {sample.name: sample for sample in SAMPLES}
-# Transfers are tested where devices are, custom operations in tests of their own (test_custom_composition.py).
+# Transfers are tested where devices are, custom operations in tests of their own
+# (test_custom_composition.py).
 INTERNAL = {"Transfer", "Custom"}
 
 
@@ -45,12 +47,13 @@ def check(sample: OpSample, values: list[Array], case: Case, got: object, dtype:
         assert_near(y, np.asarray(reference), TOLERANCE[dtype] * sample.scale, f"{sample.name} {case}")
 
 
-# ---- the list of operations is complete --------------------------------------------------------------------
+# ---- the list of operations is complete ----------------------------------------------------------
 
 
 def test_every_compiled_operation_has_a_record() -> None:
     # What has no derivative and is no method: its values are compared where it is used.
-    underived = {"Random", "Create", "Update", "Unscale", "Rescale", "TotalNorm"}
+    # `x.view(dtype)` is in `test_bytes_as_dtypes.py`.
+    underived = {"Bitcast", "Random", "Create", "Update", "Unscale", "Rescale", "TotalNorm"}
     covered = {row for sample in SAMPLES for row in sample.rows} | INTERNAL | underived
     kinds = {name for name, _, _ in _core.op_kinds()}
     rows = {name for name, _, _ in _core.op_rows()}
@@ -86,7 +89,7 @@ def test_mean_of_losses_without_those_left_out() -> None:
     assert wg.autograd.grad(loss, [x])[0][1].tolist() == [0.0, 0.0]
 
 
-# ---- values ------------------------------------------------------------------------------------------------
+# ---- values --------------------------------------------------------------------------------------
 
 
 def in_dtypes(sample: OpSample) -> list[str]:
@@ -254,7 +257,8 @@ def test_low_precision_accumulates_in_float32() -> None:
         assert wg.full((3000,), 1e-3, dtype=wg.float16).mean().item() == pytest.approx(1e-3, rel=1e-3)
 
 
-# ---- writing through an index ----------------------------------------------------------------------------------------
+# ---- writing through an index
+# ----------------------------------------------------------------------------------------
 
 
 @examples(150)
@@ -302,7 +306,7 @@ def test_assignment_by_masks(d: Drawn) -> None:
     assert np.array_equal(array(g), expected)
 
 
-# ---- the ends of the range -------------------------------------------------------------------------------------------
+# ---- the ends of the range -----------------------------------------------------------------------
 
 
 def test_integers_wrap_and_never_trap() -> None:

@@ -79,8 +79,16 @@ def test_what_is_imported_later_is_typed() -> None:
 def test_names_of_pytorch_say_where_to_look() -> None:
     for name in wg._ELSEWHERE:
         assert not hasattr(wg, name), name
-    with pytest.raises(AttributeError, match=r"has no attribute 'hub'; nothing is downloaded"):
-        _ = wg.hub  # type: ignore[attr-defined]
+    with pytest.raises(AttributeError, match=r"has no attribute 'device_count'; GPUs are counted by"):
+        _ = wg.device_count  # type: ignore[attr-defined]
+    for name, text in (
+        ("sparse_coo_tensor", "there are no sparse tensors"),
+        ("distributed", "a program runs in one process"),
+        ("quantization", "there are no quantised tensors"),
+        ("lax", "its operations are functions of wengert"),
+    ):
+        with pytest.raises(AttributeError, match=f"has no attribute '{name}'; {text}"):
+            getattr(wg, name)
     with pytest.raises(AttributeError, match=r"has no attribute 'expp'$"):
         _ = wg.expp  # type: ignore[attr-defined]
 

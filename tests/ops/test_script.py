@@ -1,4 +1,5 @@
-"""Every value passes the one door: running the recorded operations of a training step again gives the same bits."""
+"""Every value passes the one door: running the recorded operations of a training step again gives the same
+bits."""
 
 import math
 

@@ -1,4 +1,5 @@
-"""Special functions and bits: singular points as docs/formulas.md says, exact cases, operators on integers."""
+"""Special functions and bits: singular points as docs/formulas.md says, exact cases, operators on
+integers."""
 
 from __future__ import annotations
 
@@ -196,7 +197,7 @@ def test_other_names() -> None:
     assert wg.positive(x) is x
 
 
-# ---- bits ----------------------------------------------------------------------------------------------------------
+# ---- bits ----------------------------------------------------------------------------------------
 
 SHIFTS = (0, 1, 5)
 

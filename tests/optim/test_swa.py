@@ -153,8 +153,8 @@ ERRORS: Situations = {
     "model": (
         lambda: swa_utils.AveragedModel(nn.Linear(1, 2)).update_parameters(nn.Linear(2, 2)),
         ValueError,
-        "AveragedModel: a model with 2 parameters of shapes [(2, 2), (2,)] given, expected [(2, 1), (2,)] as in the "
-        "model that was copied",
+        "AveragedModel: a model with 2 parameters of shapes [(2, 2), (2,)] given, expected [(2, 1), (2,)] as "
+        "in the model that was copied",
     ),
     "strategy": (
         lambda: swa_utils.SWALR(SGD([nn.Parameter(wg.ones(1))], lr=0.1), 0.1, anneal_strategy="exp"),

@@ -1,1 +1,2 @@
-"""Programs written for PyTorch, JAX and autograd that run here under those names, and the losses they had there."""
+"""Programs written for PyTorch, JAX and autograd that run here under those names, and the losses they had
+there."""

@@ -11,7 +11,8 @@ import os
 import time
 from pathlib import Path
 
-# Both are read at import. JAX keeps float64 only if it is told to; threads cost more than they bring at these sizes.
+# Both are read at import. JAX keeps float64 only if it is told to; threads cost more than they bring at these
+# sizes.
 os.environ["JAX_ENABLE_X64"] = "1"
 os.environ["OMP_NUM_THREADS"] = "1"
 

@@ -2,8 +2,8 @@
 
     python tests/ported/run.py vae gpt
 
-prints the losses of the programs that are named, of all without a name. The programs are in `programs/`; each defines
-`main() -> list[float]`. `make_losses.py` runs the same files in PyTorch, JAX and autograd.
+prints the losses of the programs that are named, of all without a name. The programs are in `programs/`; each
+defines `main() -> list[float]`. `make_losses.py` runs the same files in PyTorch, JAX and autograd.
 """
 
 import contextlib
@@ -39,7 +39,8 @@ class Renamed(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self)
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Leaves Python to make an empty module, which `exec_module` replaces: ours keeps its own name and spec."""
+        """Leaves Python to make an empty module, which `exec_module` replaces: ours keeps its own name and
+        spec."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         """Puts the module of wengert in the place of the empty one."""

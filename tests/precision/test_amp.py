@@ -1,6 +1,8 @@
 """Autocast in models, and loss scaling."""
 
+import copy
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -265,8 +267,8 @@ def test_autocast_model_stays_near_float32(dtype, tol):
 
 #: Rows of the tables that run in float32: PyTorch's list, and what takes logarithms besides.
 IN_FLOAT32 = """
-    acos asin cosh entr erfinv exp expm1 log log10 log1p log2 log_ndtr logit pow reciprocal rsqrt sinh
-    softplus tan
+    acos asin cosh entr erfcx erfinv exp expm1 log log10 log1p log2 log_ndtr logit ndtri pow reciprocal rsqrt
+    sinh softplus tan
     xlog1py xlogy
     """.split()
 
@@ -429,3 +431,78 @@ def test_activations_keep_the_type_they_are_given(name):
     with wg.autocast(dtype=wg.float16):
         assert getattr(F, name)(H).dtype == wg.float16
         assert getattr(F, name)(FULL).dtype == wg.float32
+
+
+def scaled(scaler):
+    """A loss of 1, scaled by a program."""
+    return wg.jit(lambda x: scaler.scale(x * 1))
+
+
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy, lambda s: pickle.loads(pickle.dumps(s))])
+@pytest.mark.parametrize("inference", [False, True])
+def test_the_factor_of_a_copy_is_its_own(make, inference):
+    class Named(GradScaler):
+        name = "mine"
+
+    kind = GradScaler if make not in (copy.copy, copy.deepcopy) else Named
+    scaler = kind(init_scale=4.0)
+    scaler.label = "a"
+    with wg.inference_mode(inference):
+        copied = make(scaler)
+    assert type(copied) is kind
+    assert copied.label == "a"
+    assert copied.state_dict() == scaler.state_dict()
+    ours, theirs = scaled(scaler), scaled(copied)
+    for factor, other in ((4.0, 4.0), (2.0, 4.0), (2.0, 16.0)):
+        if factor != scaler.get_scale():
+            scaler.update(factor)
+        if other != copied.get_scale():
+            copied.update(other)
+        for _ in range(2):
+            assert (ours(wg.ones(())).item(), theirs(wg.ones(())).item()) == (factor, other)
+    assert ours.why() == theirs.why() == []
+
+
+def test_a_scaler_of_inference_mode():
+    with wg.inference_mode():
+        scaler = GradScaler(init_scale=4.0)
+        assert scaler.get_scale() == 4.0
+    step = scaled(scaler)
+    assert [step(wg.ones(())).item() for _ in range(2)] == [4.0, 4.0]
+    scaler.update(8.0)
+    assert [step(wg.ones(())).item() for _ in range(2)] == [8.0, 8.0]
+    with wg.inference_mode():
+        scaler.update(2.0)
+    assert scaler.get_scale() == 2.0
+    assert [step(wg.ones(())).item() for _ in range(2)] == [2.0, 2.0]
+    assert (step.traces, step.why()) == (1, [])
+
+
+def test_a_factor_that_is_another_tensor_is_seen():
+    scaler = GradScaler(init_scale=4.0)
+    step = scaled(scaler)
+    assert [step(wg.ones(())).item() for _ in range(2)] == [4.0, 4.0]
+    scaler.__dict__.update(copy.deepcopy(GradScaler(init_scale=16.0)).__dict__)
+    assert [step(wg.ones(())).item() for _ in range(2)] == [16.0, 16.0]
+    assert step.traces == 2
+
+
+def test_the_factor_may_be_set_between_a_loss_and_its_backward():
+    def train(jit):
+        weight, scaler = nn.Parameter(wg.ones(2)), GradScaler(init_scale=4.0)
+
+        @jit
+        def step(x):
+            weight.grad = None
+            loss = scaler.scale((weight * x).sum())
+            scaler.update(8.0)
+            loss.backward()
+            return weight.grad.clone()
+
+        found = []
+        for _ in range(3):
+            found.append(step(wg.ones(2)).tolist())
+            scaler.update(2.0)
+        return found
+
+    assert train(lambda f: f) == train(wg.jit) == [[4.0, 4.0], [2.0, 2.0], [2.0, 2.0]]

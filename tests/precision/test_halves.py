@@ -1,7 +1,7 @@
 """Reductions of float16 and bfloat16, and what is made of them: float32 inside, one rounding at the end.
 
-A sum of halves may be too large for them where a mean or a root of it is not. Expected values are those of NumPy in
-float64, and gradients central differences of them.
+A sum of halves may be too large for them where a mean or a root of it is not. Expected values are those of
+NumPy in float64, and gradients central differences of them.
 """
 
 import math

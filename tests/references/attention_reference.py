@@ -1,4 +1,5 @@
-"""What the tests of attention share: its definition, it as other operations, and derivatives of every order."""
+"""What the tests of attention share: its definition, it as other operations, and derivatives of every
+order."""
 
 from __future__ import annotations
 
@@ -69,7 +70,7 @@ def composed(
     return (weights if keep is None else weights * keep) @ v
 
 
-# ---- derivatives -------------------------------------------------------------------------------------------
+# ---- derivatives ---------------------------------------------------------------------------------
 
 
 def second(f: Derivative, *x: wg.Tensor) -> list[wg.Tensor]:

@@ -1,4 +1,5 @@
-"""What the tests of complex tensors share: numbers to draw, how results are compared, functions beside NumPy's."""
+"""What the tests of complex tensors share: numbers to draw, how results are compared, functions beside
+NumPy's."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,6 +7,19 @@ from typing import Any
 import numpy as np
 import wengert as wg
 from support import array
+
+
+def log_add_exp(x: Any, y: Any) -> Any:
+    """`log(exp(x) + exp(y))`, tensors by the library; the angle is next to that of the larger operand."""
+    if isinstance(x, wg.Tensor):
+        return wg.logaddexp(x, y)
+    if not (np.iscomplexobj(x) or np.iscomplexobj(y)):
+        return np.logaddexp(x, y)
+    x, y = np.broadcast_arrays(x, y)
+    top, low = np.where(x.real >= y.real, (x, y), (y, x))
+    with np.errstate(all="ignore"):
+        return (top + np.log1p(np.exp(low - top))).astype(np.result_type(x, y))
+
 
 UNARY: dict[str, Callable[..., Any]] = {
     "neg": np.negative,
@@ -38,6 +52,7 @@ UNARY: dict[str, Callable[..., Any]] = {
     "sgn": lambda z: z / np.abs(z),
     "sign": lambda z: z / np.abs(z),
     "sigmoid": lambda z: 1 / (1 + np.exp(-z)),
+    "silu": lambda z: z / (1 + np.exp(-z)),
     "isnan": np.isnan,
     "isinf": np.isinf,
     "isfinite": np.isfinite,
@@ -49,6 +64,7 @@ BINARY: dict[str, Callable[..., Any]] = {
     "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y,
     "pow": lambda x, y: x**y,
+    "logaddexp": lambda x, y: log_add_exp(x, y),
     "eq": lambda x, y: x == y,
     "ne": lambda x, y: x != y,
 }

@@ -1,4 +1,5 @@
-"""Convolution and pooling by definition, in NumPy: one slice of the padded input per element of the window."""
+"""Convolution and pooling by definition, in NumPy: one slice of the padded input per element of the
+window."""
 
 from collections.abc import Iterator, Sequence
 from itertools import product

@@ -1,7 +1,7 @@
 """Calls with integers that no axis and no int64 holds; `test_absurd_sizes.py` runs it.
 
-Prints a line per call that does not raise an error which names what is wrong. A call that computes until the limit of
-the processor's time ends the process.
+Prints a line per call that does not raise an error which names what is wrong. A call that computes until the
+limit of the processor's time ends the process.
 """
 
 import resource

@@ -99,7 +99,8 @@ class Draw:
         return self.one([d for d in DTYPES if kind_of(d) in kinds])
 
     def array(self, shape: tuple[int, ...], dtype: str, special: bool = True) -> Array:
-        """Small numbers that every type holds, and among the real ones some infinities and NaN; they shrink."""
+        """Small numbers that every type holds, and among the real ones some infinities and NaN; they
+        shrink."""
         whole = st.integers(0 if np.dtype(dtype).kind == "u" else -3, 3)
         quarters = st.integers(-12, 15).map(lambda k: k / 4)
         elements = (st.booleans(), whole, quarters, st.builds(complex, whole, whole))[kind_of(dtype)]

@@ -1,7 +1,7 @@
 """Calls every public function and method with arguments that make no sense; `test_invalid_calls.py` runs it.
 
-Prints a line per outcome that is no ordinary exception. Each function is called in a child of its own, and the call
-that is about to be made is kept in a file, so that a crash can be traced to it.
+Prints a line per outcome that is no ordinary exception. Each function is called in a child of its own, and
+the call that is about to be made is kept in a file, so that a crash can be traced to it.
 Usage: `python invalid_calls.py SEED COUNT`.
 """
 
@@ -25,7 +25,16 @@ ALLOWED = (
     KeyError, BufferError, ZeroDivisionError, StopIteration, AssertionError, ImportError,
 )  # fmt: skip
 # What ends the process, waits, opens files, or changes settings that later calls depend on.
-SKIPPED = {"set_num_threads", "set_default_dtype", "set_printoptions", "demo", "load", "save"}
+SKIPPED = {
+    "set_num_threads",
+    "set_default_device",
+    "set_default_dtype",
+    "set_default_tensor_type",
+    "set_printoptions",
+    "demo",
+    "load",
+    "save",
+}
 
 
 def tensors() -> list[Any]:

@@ -1,4 +1,5 @@
-"""Sizes that no memory holds raise at once, and integers beyond int64 are named: no riddle, no computing for hours."""
+"""Sizes that no memory holds raise at once, and integers beyond int64 are named: no riddle, no computing for
+hours."""
 
 import re
 import subprocess

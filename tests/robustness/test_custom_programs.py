@@ -28,7 +28,7 @@ Rng = np.random.Generator
 DEPTH = 3
 
 
-# ---- the functions: what they compute, and their derivatives -----------------------------------------------
+# ---- the functions: what they compute, and their derivatives -------------------------------------
 
 
 def _fit(g: Tensor, like: Tensor) -> Tensor:
@@ -111,7 +111,7 @@ def _pushed(row: Row, kept: list[Any], d: tuple[Tensor, ...], y: tuple[Tensor, .
     return tuple(out)
 
 
-# ---- their forms -------------------------------------------------------------------------------------------
+# ---- their forms ---------------------------------------------------------------------------------
 
 
 def _by_jvp(name: str, rng: Rng) -> Any:
@@ -182,7 +182,7 @@ def _by_class(name: str, rng: Rng) -> Any:
 FORMS = {"custom_jvp": _by_jvp, "custom_vjp": _by_vjp, "function": _by_class}
 
 
-# ---- programs ----------------------------------------------------------------------------------------------
+# ---- programs ------------------------------------------------------------------------------------
 
 
 class Program:
@@ -223,7 +223,7 @@ class Program:
         return f
 
 
-# ---- nestings ----------------------------------------------------------------------------------------------
+# ---- nestings ------------------------------------------------------------------------------------
 
 
 def _weights(shape: tuple[int, ...], shift: float = 0.0) -> Tensor:

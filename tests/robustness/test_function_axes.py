@@ -1,5 +1,6 @@
 """Random calls of functions along axes: reductions, scans, shapes, indices, products and ranges, with every
-dtype from bool to complex, axes of length 0 and 1, and every keyword. `function_draws.py` says what is expected.
+dtype from bool to complex, axes of length 0 and 1, and every keyword. `function_draws.py` says what is
+expected.
 """
 
 from __future__ import annotations

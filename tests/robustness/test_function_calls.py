@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import wengert as wg
 from hypothesis import given, strategies as st
+from references.complex_reference import log_add_exp
 from robustness.function_draws import Draw, as_float, judged, kind_of, promoted, widened, wrapped
 from support import examples
 
@@ -85,7 +86,7 @@ BINARY: dict[str, tuple[Callable[[Any, Any], Any], tuple[int, ...], str]] = {
     "atan2": (np.arctan2, (1, 2), "float"),
     "hypot": (np.hypot, (2,), "float"),
     "copysign": (np.copysign, (1, 2), "float"),
-    "logaddexp": (np.logaddexp, (2,), "float"),
+    "logaddexp": (log_add_exp, (2, 3), "float"),
     "logaddexp2": (np.logaddexp2, (1, 2), "float"),
     "ldexp": (lambda x, y: x * 2.0**y, (1, 2), "float"),
     "xlogy": (

@@ -1,7 +1,8 @@
 """Random programs on a GPU: values, shapes, dtypes and gradients are those of the CPU, step by step.
 
-Steps are drawn with the operands that are there: tensors of float32, float16, int32 and bool, views of them among them,
-with axes of length 0 and 1. What one device refuses the other refuses, with an error of the same class.
+Steps are drawn with the operands that are there: tensors of float32, float16, int32 and bool, views of them
+among them, with axes of length 0 and 1. What one device refuses the other refuses, with an error of the same
+class.
 """
 
 from __future__ import annotations

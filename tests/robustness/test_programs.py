@@ -1,9 +1,10 @@
 """Random programs of tensors, views, in-place writes, modes and backward, against a model that knows no tape.
 
-The model carries, with each value, its derivatives along every element of every leaf, in a NumPy array with one more
-axis. A view of a tensor is a view of both arrays, so an in-place write through any of them changes what all of them
-know, which is what reverse mode must find out by other means. Where wengert refuses (a value saved for backward was
-overwritten, a graph is gone, a write that cannot be recorded) it must say so and leave everything as it was.
+The model carries, with each value, its derivatives along every element of every leaf, in a NumPy array with
+one more axis. A view of a tensor is a view of both arrays, so an in-place write through any of them changes
+what all of them know, which is what reverse mode must find out by other means. Where wengert refuses (a value
+saved for backward was overwritten, a graph is gone, a write that cannot be recorded) it must say so and leave
+everything as it was.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ DIRECTIONS = LEAVES * SIZE
 
 #: What may be refused, and only with one of these reasons.
 REFUSALS = re.compile(
-    r"modified in place|already used and freed|has no graph|leaf|in place|in-place|view|share memory|no_grad|version"
+    r"modified in place|already used and freed|has no graph|leaf|in place|in-place|view|share "
+    r"memory|no_grad|version"
 )
 
 
@@ -119,7 +121,8 @@ class Program:
     # ---- views
 
     def view(self, x: Pair, _: Pair, kind: int) -> None:
-        # Views taken without recording learn of later writes to what they view; the model does not follow that.
+        # Views taken without recording learn of later writes to what they view; the model does not follow
+        # that.
         if x.value.ndim == 0 or (x.slope is not None and not self.recording):
             return
         key: Any = [(0, ...), slice(None, None, 2), slice(None, None, -1), slice(1, None), (..., 0)][kind % 5]

@@ -1,7 +1,7 @@
 """What must never happen: panics, dead interpreters, hangs and silent truncation, whatever a user passes in.
 
-Each test is the smallest form of something that once went wrong or that was attacked on purpose. Inputs that could take
-the interpreter down run in a process of their own.
+Each test is the smallest form of something that once went wrong or that was attacked on purpose. Inputs that
+could take the interpreter down run in a process of their own.
 """
 
 import os
@@ -22,7 +22,8 @@ def alone(code: str) -> str:
     return done.stdout.strip()
 
 
-# ---- what comes in from outside ----------------------------------------------------------------------------------
+# ---- what comes in from outside
+# ----------------------------------------------------------------------------------
 
 
 def test_lists_that_contain_themselves_are_refused():
@@ -101,7 +102,7 @@ def test_a_dlpack_capsule_is_consumed_once():
         wg.from_dlpack(Exporter())
 
 
-# ---- sizes -------------------------------------------------------------------------------------------------------
+# ---- sizes ---------------------------------------------------------------------------------------
 
 
 def test_shapes_beyond_the_address_space_are_refused():
@@ -181,7 +182,7 @@ except RuntimeError as error:
     assert "share memory; clone() it first" in out.splitlines()[3]
 
 
-# ---- numbers -----------------------------------------------------------------------------------------------------
+# ---- numbers -------------------------------------------------------------------------------------
 
 
 def test_numbers_keep_their_value_or_raise():
@@ -205,7 +206,8 @@ def test_numbers_keep_their_value_or_raise():
     assert (wg.tensor([2.0]) ** -1).tolist() == [0.5]
 
 
-# ---- one tensor, several users -----------------------------------------------------------------------------------
+# ---- one tensor, several users
+# -----------------------------------------------------------------------------------
 
 
 def test_a_hook_may_exchange_the_inputs_of_grad():
@@ -315,7 +317,8 @@ print(wg.is_grad_enabled())
     assert out == "False"
 
 
-# ---- writes that overlap what they read --------------------------------------------------------------------------
+# ---- writes that overlap what they read
+# --------------------------------------------------------------------------
 
 
 def test_overlapping_writes_read_the_old_values():
@@ -343,7 +346,8 @@ def test_overlapping_writes_read_the_old_values():
     assert square.tolist() == [[0, 4, 8], [4, 8, 12], [8, 12, 16]]
 
 
-# ---- exceptions in callbacks -------------------------------------------------------------------------------------
+# ---- exceptions in callbacks
+# -------------------------------------------------------------------------------------
 
 
 def test_exceptions_pass_through_and_leave_nothing_behind():

@@ -165,7 +165,7 @@ def point(seed: int) -> Any:
     return np.random.default_rng(seed).uniform(-0.8, 0.8, SHAPE)
 
 
-# ---- derivatives along one direction, in reverse and in forward mode ---------------------------------------
+# ---- derivatives along one direction, in reverse and in forward mode -----------------------------
 
 F = Callable[[Tensor], Tensor]
 

@@ -1,7 +1,8 @@
-"""Graphs a million operations deep and a million wide: every way through them, without recursion, in linear memory.
+"""Graphs a million operations deep and a million wide: every way through them, without recursion, in linear
+memory.
 
-Where a size says `MANY` it is smaller by default, and a million with `HYPOTHESIS_PROFILE=search`. Depth is tested on
-threads with a small stack, where a hundred thousand nested calls of anything would end the process.
+Where a size says `MANY` it is smaller by default, and a million with `HYPOTHESIS_PROFILE=search`. Depth is
+tested on threads with a small stack, where a hundred thousand nested calls of anything would end the process.
 """
 
 import gc
@@ -60,7 +61,7 @@ def powers(x: wg.Tensor, n: int) -> wg.Tensor:
     return y
 
 
-# ---- depth -------------------------------------------------------------------------------------------------------
+# ---- depth ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -180,7 +181,7 @@ def test_the_tape_can_be_walked_from_python() -> None:
     assert on_small_stack(work) == 20_000 - 1
 
 
-# ---- width -------------------------------------------------------------------------------------------------------
+# ---- width ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -197,7 +198,8 @@ def test_as_many_leaves_in_one_concatenation() -> None:
     wg.cat(leaves).sum().backward()
     assert all(leaf.grad is not None for leaf in leaves)
     assert sum(leaf.grad.item() for leaf in leaves[::1000]) == MANY / 1000
-    # The joined tensor and what it is joined from, its gradient and the leaves' own: four bytes per leaf each.
+    # The joined tensor and what it is joined from, its gradient and the leaves' own: four bytes per leaf
+    # each.
     assert wg.memory.peak_bytes() - start <= 6 * 4 * MANY
 
 

@@ -1,4 +1,5 @@
-"""Several threads: graphs cross them, trainings run side by side, and what one thread does to itself stays there."""
+"""Several threads: graphs cross them, trainings run side by side, and what one thread does to itself stays
+there."""
 
 import sys
 import threading
@@ -43,7 +44,8 @@ def often() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-# ---- graphs that cross threads -----------------------------------------------------------------------------------
+# ---- graphs that cross threads
+# -----------------------------------------------------------------------------------
 
 
 def test_backward_on_another_thread_than_forward() -> None:
@@ -106,7 +108,7 @@ def test_a_graph_is_freed_once(often: None) -> None:
         assert x.grad.tolist() == [2.0, 2.0]
 
 
-# ---- trainings ---------------------------------------------------------------------------------------------------
+# ---- trainings -----------------------------------------------------------------------------------
 
 
 def train(seed: int) -> list[bytes]:
@@ -142,7 +144,7 @@ def test_gradients_of_a_shared_parameter_add_up_exactly(often: None) -> None:
     assert shared.grad.tolist() == [200.0 * (1 + 2 + 3 + 4)] * 64
 
 
-# ---- modes and transforms ----------------------------------------------------------------------------------------
+# ---- modes and transforms ------------------------------------------------------------------------
 
 
 def test_transforms_on_several_threads(often: None) -> None:
@@ -270,12 +272,13 @@ def test_exchanging_a_tensor_while_others_use_it_works_or_raises(often: None) ->
     assert all("tensor" in text or "orrowed" in text or "backward" in text for text in outcomes), outcomes
 
 
-# ---- the interpreter lock ----------------------------------------------------------------------------------------
+# ---- the interpreter lock ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["matmul", "elementwise", "backward", "item"])
 def test_kernels_let_other_threads_run(name: str) -> None:
-    """The other thread can only count while a kernel runs: by itself the interpreter would not change threads."""
+    """The other thread can only count while a kernel runs: by itself the interpreter would not change
+    threads."""
     x = wg.ones(400, 400, requires_grad=True)
     value = x.detach()
     root = (x * x).sum()

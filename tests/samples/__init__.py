@@ -1,1 +1,2 @@
-"""A record of every operation, by subject, and calls of layers and losses; `op_samples.py` gathers the records."""
+"""A record of every operation, by subject, and calls of layers and losses; `op_samples.py` gathers the
+records."""

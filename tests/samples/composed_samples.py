@@ -1,4 +1,5 @@
-"""Records of the operations in `wengert.composed`: functions of elements, shapes, products, moments, scattering."""
+"""Records of the operations in `wengert.composed`: functions of elements, shapes, products, moments,
+scattering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Records of operations that are made of others: they have no rules of their own, but a reference of their own."""
+"""Records of operations that are made of others: they have no rules of their own, but a reference of their
+own."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ def shaped(domain: Domain = ANY, low: int = 0, high: int = 3, **kwargs: Any) -> 
     return lambda s: Case((Arg(s.shape(low, high), domain),), kwargs)
 
 
-# ---- activations -----------------------------------------------------------------------------------------------------
+# ---- activations ---------------------------------------------------------------------------------
 
 
 def activation(
@@ -63,7 +64,7 @@ activation("hardtanh", lambda x: np.clip(x, -1, 1), (-1, 1))
 activation("hardsigmoid", lambda x: np.clip(x / 6 + 0.5, 0, 1), (-3, 3), ("hardsigmoid",))
 activation("hardswish", lambda x: x * np.clip(x / 6 + 0.5, 0, 1), (-3, 3), ("hardswish",))
 
-# ---- shapes ----------------------------------------------------------------------------------------------------------
+# ---- shapes --------------------------------------------------------------------------------------
 
 
 def roll_case(s: Source) -> Case:
@@ -146,7 +147,7 @@ add(
 )
 add("index_add", lambda x, i, y: x.index_add(0, i, y), index_add_reference, index_add_case, empty=False)
 
-# ---- products --------------------------------------------------------------------------------------------------------
+# ---- products ------------------------------------------------------------------------------------
 
 EQUATIONS = (
     "ij,jk->ik",
@@ -240,7 +241,7 @@ add(
     empty=False,
 )
 
-# ---- norms and losses ------------------------------------------------------------------------------------------------
+# ---- norms and losses ----------------------------------------------------------------------------
 
 
 def rms_case(s: Source) -> Case:

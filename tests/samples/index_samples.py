@@ -179,7 +179,7 @@ def put_reference(x: Array, value: Array, dim: int, index: list[int]) -> Array:
 
 add(
     "put_rows",
-    lambda x, y, dim, index: x.index_copy(dim, wg.tensor(index), y),
+    lambda x, y, dim, index: x.index_copy(dim, wg.tensor(index, device=x.device), y),
     put_reference,
     put_case,
     rows=("PutRows", "IsLast"),

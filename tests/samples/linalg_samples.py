@@ -1,8 +1,8 @@
 """Records of linear algebra: factorisations, systems of equations, functions of matrices, norms.
 
-Inputs are small; the functions add a heavy diagonal with distinct elements, so that every matrix has its factorisation,
-with vectors that are determined up to a sign. Results that have a sign to choose are compared by what does not depend
-on it.
+Inputs are small; the functions add a heavy diagonal with distinct elements, so that every matrix has its
+factorisation, with vectors that are determined up to a sign. Results that have a sign to choose are compared
+by what does not depend on it.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def weights(shape: Any) -> Array:
 def heavy(x: Any) -> Any:
     """`x` with a heavy diagonal, a tensor or an array."""
     w = weights(x.shape)
-    return x + (w if isinstance(x, np.ndarray) else wg.tensor(w).to(x.dtype))
+    return x + (w if isinstance(x, np.ndarray) else wg.tensor(w, device=x.device).to(x.dtype))
 
 
 def turned(x: Any) -> Any:
@@ -118,7 +118,7 @@ def each(f: Callable[[Array], Any]) -> Callable[[Array], Any]:
     return batched
 
 
-# ---- factorisations ----------------------------------------------------------------------------------------
+# ---- factorisations ------------------------------------------------------------------------------
 
 
 def cholesky_reference(x: Array, upper: bool) -> Array:
@@ -263,7 +263,7 @@ add(
     empty=False,
 )
 
-# ---- systems of equations ----------------------------------------------------------------------------------
+# ---- systems of equations ------------------------------------------------------------------------
 
 
 def solve_reference(a: Array, b: Array, left: bool) -> Array:
@@ -379,7 +379,7 @@ add(
     "Solve",
 )
 
-# ---- functions of matrices ---------------------------------------------------------------------------------
+# ---- functions of matrices -----------------------------------------------------------------------
 
 add("det", lambda a: L.det(a), lambda a: np.asarray(np.linalg.det(a)), square(), "Det", "Cofactor")
 add(
@@ -401,7 +401,7 @@ add(
     scale=256,
 )
 
-# ---- norms and products ------------------------------------------------------------------------------------
+# ---- norms and products --------------------------------------------------------------------------
 
 ORDERS = ["fro", "nuc", 2, -2, 1, -1, np.inf, -np.inf]
 
@@ -427,7 +427,7 @@ add(
     empty=False,
 )
 add(
-    "cond",
+    "linalg_cond",
     lambda a, p: L.cond(heavy(a), p),
     lambda a, p: np.asarray(np.linalg.cond(heavy(a), p)),
     square(lambda s: {"p": s.choice([None, 2, -2, "fro", 1])}),

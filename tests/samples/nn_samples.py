@@ -182,7 +182,14 @@ def recurrent_case(gates: int) -> Callable[[Source], Case]:
 
 
 for _kind, _gates in (("RNN", 1), ("LSTM", 4), ("GRU", 3)):
-    add(_kind.lower(), recurrent(_kind), numpy_recurrent(_kind), recurrent_case(_gates), scale=32, gpu=False)
+    add(
+        _kind.lower(),
+        recurrent(_kind),
+        numpy_recurrent(_kind),
+        recurrent_case(_gates),
+        rows=("Recurrent", "RecurrentVjp"),
+        scale=32,
+    )
 
 
 def cell_case(kind: str) -> Callable[[Source], Case]:

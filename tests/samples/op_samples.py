@@ -1,10 +1,10 @@
 """One record per public operation: how to call it, what NumPy says it is, and where to draw its inputs from.
 
-Everything that must hold for every operation (values, derivatives, batching, layouts, dtypes, devices, threads) is
-tested by walks over `SAMPLES`; `test_ops.py` fails when the compiled list of operations has an entry without a record.
-A record's `rows` names the table rows and list entries it stands for. Operations with structure are in
-`view_samples.py`, `index_samples.py`, `sort_samples.py` and `loss_samples.py`, those made of others in
-`composite_samples.py`.
+Everything that must hold for every operation (values, derivatives, batching, layouts, dtypes, devices,
+threads) is tested by walks over `SAMPLES`; `test_ops.py` fails when the compiled list of operations has an
+entry without a record. A record's `rows` names the table rows and list entries it stands for. Operations with
+structure are in `view_samples.py`, `index_samples.py`, `sort_samples.py` and `loss_samples.py`, those made of
+others in `composite_samples.py`.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from samples.index_samples import INDEXING
 from samples.layer_samples import SHAPED
 from samples.linalg_samples import LINALG
 from samples.loss_samples import LOSSES
+from samples.namespace_samples import NAMESPACES
 from samples.nn_samples import LAYERS
 from samples.placing_samples import PLACING
 from samples.sample import ANY, SPECIAL, Table
@@ -41,7 +42,7 @@ NONZERO = Real(-3.0, 3.0, avoid=(0.0,), gap=0.3)
 SAMPLES = Table()
 add = SAMPLES.record
 
-# ---- elementwise: one operand ------------------------------------------------------------------------------
+# ---- elementwise: one operand --------------------------------------------------------------------
 
 
 unary, binary = SAMPLES.unary, SAMPLES.binary
@@ -126,7 +127,7 @@ add(
     rows=("clamp", "clamp_min", "clamp_max"),
 )
 
-# ---- elementwise: two operands -----------------------------------------------------------------------------
+# ---- elementwise: two operands -------------------------------------------------------------------
 
 binary("add", np.add, integers=True)
 binary("sub", np.subtract, integers=True)
@@ -240,7 +241,7 @@ add(
     gpu=False,
 )
 
-# ---- reductions --------------------------------------------------------------------------------------------
+# ---- reductions ----------------------------------------------------------------------------------
 
 
 def reduction(
@@ -390,4 +391,5 @@ SAMPLES += SHAPED
 SAMPLES += CONVOLUTIONS
 SAMPLES += LINALG
 SAMPLES += FOURIER
+SAMPLES += NAMESPACES
 DIFFERENTIABLE = [sample for sample in SAMPLES if sample.order > 0]

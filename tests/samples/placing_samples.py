@@ -9,11 +9,12 @@ import numpy as np
 import wengert as wg
 from scipy import special
 from support import Arg, Array, Case, Grid, Integers, Real, Source
-from wengert.composed.scattering import REDUCTIONS
 
 from samples.sample import ANY, Table
 
 PLACING = Table()
+#: The reductions of `scatter_reduce` and `index_reduce`.
+REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 
 
 def add(name: str, fn: Any, reference: Any, case: Callable[[Source], Case], **more: Any) -> None:
@@ -231,3 +232,38 @@ add(
     gpu=False,
     scale=32,
 )
+
+
+# ---- elements by position, sums to a shape ----
+
+
+def placed(x: Array, index: Array, source: Array, accumulate: bool = False) -> Array:
+    """Stores or adds at positions of the flattened array, one after the other."""
+    out = x.copy().reshape(-1)
+    for i, value in zip(index.reshape(-1), source.reshape(-1), strict=True):
+        out[i] = out[i] + value if accumulate else value
+    return out.reshape(x.shape)
+
+
+def put_case(s: Source) -> Case:
+    shape = s.shape(1, 3, least=1)
+    count = int(np.prod(shape))
+    places = (s.integer(1, 3),)
+    return Case((Arg(shape), Arg(places, Integers(-count, count - 1)), Arg(places)), {"accumulate": s.flag()})
+
+
+def summed(x: Array, size: tuple[int, ...]) -> Array:
+    """Sums over the axes that `size` has not, or has with length 1."""
+    lead = x.ndim - len(size)
+    axes = (*range(lead), *(lead + i for i, n in enumerate(size) if n != x.shape[lead + i]))
+    return x.sum(axes).reshape(size)
+
+
+def sum_case(s: Source) -> Case:
+    shape = s.shape(1, 3, least=1)
+    kept = shape[s.integer(0, len(shape)) :]
+    return Case((Arg(shape),), {"size": tuple(1 if s.flag() else n for n in kept)})
+
+
+add("put", wg.put, placed, put_case)
+add("sum_to_size", lambda x, size: x.sum_to_size(size), summed, sum_case)

@@ -1,5 +1,5 @@
-"""Records of the special functions and of those on bits: inverse and hyperbolic functions, other bases, the normal
-distribution, the gamma function's family, rounding towards 0."""
+"""Records of the special functions and of those on bits: inverse and hyperbolic functions, other bases, the
+normal distribution, the gamma function's family, rounding towards 0."""
 
 from __future__ import annotations
 
@@ -61,6 +61,21 @@ unary("i0", special.i0, special=LARGE)
 unary("i0e", special.i0e, special=ANGLES)
 unary("i1", special.i1, special=LARGE)
 unary("i1e", special.i1e, special=ANGLES)
+NEAR_BY = (0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 30.0, -30.0, math.nan)
+ABOVE = (0.0, 1.0, 0.5, 2.5, 5.0, 30.0, -1.0, math.nan)
+unary(
+    "erfcx", special.erfcx, Real(-1.5, 3), special=(0.0, -0.0, 1.0, -2.0, 7.5, 30.0, 1e4, math.inf, math.nan)
+)
+unary("ndtri", special.ndtri, Real(0.05, 0.95), special=(0.0, 1.0, 0.5, 0.25, 0.75, -1.0, 1.5, math.nan))
+unary("bessel_j0", special.j0, special=NEAR_BY, scale=4)
+unary("bessel_j1", special.j1, special=NEAR_BY, scale=4)
+unary("bessel_y0", special.y0, Real(0.5, 6), special=ABOVE, scale=4)
+unary("bessel_y1", special.y1, Real(0.5, 6), special=ABOVE, scale=4)
+unary("modified_bessel_k0", special.k0, Real(0.3, 4), special=ABOVE, scale=4)
+unary("modified_bessel_k1", special.k1, Real(0.3, 4), special=ABOVE, scale=4)
+unary("scaled_modified_bessel_k0", special.k0e, Real(0.3, 4), special=(*ABOVE, 1e4), scale=4)
+unary("scaled_modified_bessel_k1", special.k1e, Real(0.3, 4), special=(*ABOVE, 1e4), scale=4)
+unary("spherical_bessel_j0", lambda x: np.sinc(x / np.pi), special=(0.0, -0.0, 0.5, -1.25, 30.0, math.nan))
 unary("trunc", np.trunc, Real(-3, 3, avoid=WHOLE), integers=True)
 unary("frac", lambda x: x - np.trunc(x), Real(-3, 3, avoid=WHOLE), integers=True)
 binary(

@@ -23,7 +23,8 @@ PACKED = (np.dtype(np.float16), np.dtype(BF16))
 
 @functools.cache
 def device():
-    """The one device of the test process, on a software adapter where WENGERT_GPU asks for one, as in the Rust host."""
+    """The one device of the test process, on a software adapter where WENGERT_GPU asks for one, as in the
+    Rust host."""
     in_software = os.environ.get("WENGERT_GPU") == "software"
     adapter = wgpu.gpu.request_adapter_sync(
         power_preference="high-performance", force_fallback_adapter=in_software

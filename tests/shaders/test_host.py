@@ -1,4 +1,5 @@
-"""The two hosts of the shaders: what one finds right says something about the other only on the same adapter."""
+"""The two hosts of the shaders: what one finds right says something about the other only on the same
+adapter."""
 
 import wengert as wg
 from shaders.host import device

@@ -67,6 +67,12 @@ UNARY = {
     "i0e": (special.i0e, (-1e30, 1e30), 4),
     "i1": (i1, (-88.0, 88.0), 4),
     "i1e": (special.i1e, (-1e30, 1e30), 4),
+    "erfcx": (special.erfcx, (-9.0, 1e30), 4),
+    "ndtri": (special.ndtri, (1.2e-38, 0.99999), 6),
+    "modified_bessel_k0": (special.k0, (1e-30, 85.0), 5),
+    "modified_bessel_k1": (special.k1, (1e-30, 85.0), 5),
+    "scaled_modified_bessel_k0": (special.k0e, (1e-30, 1e30), 5),
+    "scaled_modified_bessel_k1": (special.k1e, (1e-30, 1e30), 5),
 }
 
 
@@ -103,6 +109,16 @@ def test_accuracy(name):
     reference, (low, high), allowed = UNARY[name]
     x = spread(low, high)
     assert ulps(elementwise(name, x), reference(x.astype(np.float64))) <= allowed
+
+
+@pytest.mark.parametrize("name", ["j0", "j1", "y0", "y1"])
+def test_waves(name):
+    """Next to roots errors are small beside the height of the waves."""
+    x = np.concatenate([np.geomspace(1e-30, 1e4, 20000), np.linspace(0.5, 60, 20000)]).astype(np.float32)
+    want = getattr(special, name)(x.astype(np.float64))
+    height = np.maximum(np.abs(want), np.sqrt(2 / np.pi / np.maximum(x, 1.0)))
+    error = np.abs(elementwise(f"bessel_{name}", x) - want) / height
+    assert error.max() < 8 * np.finfo(np.float32).eps
 
 
 @pytest.mark.parametrize("name", ["sin", "cos"])

@@ -35,7 +35,8 @@ def adam(
 @few
 @given(st.integers(1, 3000), st.sampled_from([0, 1]), st.booleans())
 def test_formula(count, found, decays):
-    """The file itself, whose formula leaves all as it is but for the factor on the parameter; and one put in."""
+    """The file itself, whose formula leaves all as it is but for the factor on the parameter; and one put
+    in."""
     r = rng(count)
     x, g, s = (r.standard_normal(count).astype(np.float32) for _ in range(3))
     g[0] = np.inf

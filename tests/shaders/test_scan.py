@@ -1,4 +1,5 @@
-"""scan.wgsl and recurrence.wgsl: cumulative sum, product, maximum, recurrences of strided views, both directions."""
+"""scan.wgsl and recurrence.wgsl: cumulative sum, product, maximum, recurrences of strided views, both
+directions."""
 
 import numpy as np
 import pytest

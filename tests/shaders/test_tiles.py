@@ -1,4 +1,5 @@
-"""attention*.wgsl against NumPy in float64: results, tangents and gradients, of every kind of mask, with dropout."""
+"""attention*.wgsl against NumPy in float64: results, tangents and gradients, of every kind of mask, with
+dropout."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def uniforms(count: int) -> np.ndarray:
 
 @dataclass
 class Problem:
-    """Queries (a, b, L, E), keys (a, 1 or b, S, E), values, a mask that broadcasts, and how they lie in memory."""
+    """Queries (a, b, L, E), keys (a, 1 or b, S, E), values, a mask that broadcasts, and how they lie in
+    memory."""
 
     q: np.ndarray
     k: np.ndarray
@@ -130,7 +132,8 @@ def flat(x: np.ndarray) -> np.ndarray:
 
 
 def operand(p: Problem, name: str) -> tuple[np.ndarray, list[int], list[int]]:
-    """The buffer of an operand and its tangent, batch strides, and (offset, row, column, way to the tangent)."""
+    """The buffer of an operand and its tangent, batch strides, and (offset, row, column, way to the
+    tangent)."""
     x = getattr(p, name)
     if name in p.t:
         x = np.ascontiguousarray(x)
@@ -142,7 +145,8 @@ def operand(p: Problem, name: str) -> tuple[np.ndarray, list[int], list[int]]:
 
 
 def launch(p: Problem, file: str, entry: str, g: np.ndarray, stats: np.ndarray, outs, **how):
-    """Runs one pass. `how`: walked axes, their product, tiles, chunks, size of the mask's gradient, constants."""
+    """Runs one pass. `how`: walked axes, their product, tiles, chunks, size of the mask's gradient,
+    constants."""
     length, source, depth, width = p.sizes
     a, b = p.batch
     parts = {name: operand(p, name) for name in ("q", "k", "v")}

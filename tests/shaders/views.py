@@ -1,4 +1,5 @@
-"""Random strided views for the shader tests: a flat buffer, and where and how a tensor lies in it; how many to draw."""
+"""Random strided views for the shader tests: a flat buffer, and where and how a tensor lies in it; how many
+to draw."""
 
 from dataclasses import dataclass
 

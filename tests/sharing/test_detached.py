@@ -1,5 +1,5 @@
-"""What is detached, and what becomes a leaf, inside transforms, where a value is no memory and shares its numbers
-all the same.
+"""What is detached, and what becomes a leaf, inside transforms, where a value is no memory and shares its
+numbers all the same.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def tensor(x: Any, **more: Any) -> Tensor:
     return wg.tensor(x, dtype=F64, **more)
 
 
-# ---- views of what is detached where a value is no memory --------------------------------------------------
+# ---- views of what is detached where a value is no memory ----------------------------------------
 
 # What is written, after a first write, of a detached tensor `d`.
 DETACHED: dict[str, Callable[[Tensor], Tensor]] = {
@@ -129,7 +129,7 @@ def test_a_copy_of_an_argument_does_not_follow_the_memory_of_the_argument() -> N
     assert (value.item(), slope.item()) == (3.0, 2.0)
 
 
-# ---- leaves ------------------------------------------------------------------------------------------------
+# ---- leaves --------------------------------------------------------------------------------------
 
 TRANSFORMS: dict[str, Callable[[Callable[[Tensor], Tensor], Tensor], Any]] = {
     "grad": lambda f, x: wg.grad(f)(x),

@@ -22,7 +22,7 @@ def tensor(x: Any, **more: Any) -> Tensor:
     return wg.tensor(x, dtype=F64, **more)
 
 
-# ---- complex numbers and their parts -----------------------------------------------------------------------
+# ---- complex numbers and their parts -------------------------------------------------------------
 
 
 def test_conj_of_a_real_tensor_is_the_tensor() -> None:
@@ -135,7 +135,7 @@ def test_a_complex_leaf_is_not_written_through_its_parts() -> None:
     assert z.tolist() == [2 + 2j]
 
 
-# ---- copies ------------------------------------------------------------------------------------------------
+# ---- copies --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["copy_", "out", "add of nothing", "half"])
@@ -187,7 +187,7 @@ def test_results_that_were_their_operand() -> None:
     assert j.tolist() == [1, 2]
 
 
-# ---- gradients that others hold ----------------------------------------------------------------------------
+# ---- gradients that others hold ------------------------------------------------------------------
 
 
 def test_gradients_are_added_to_in_place() -> None:
@@ -254,7 +254,7 @@ def test_gradients_are_written_inside_a_batch() -> None:
     assert_close(wg.vmap(clipped)(x), wg.stack([clipped(row) for row in x]))
 
 
-# ---- graphs that a custom function makes for itself --------------------------------------------------------
+# ---- graphs that a custom function makes for itself ----------------------------------------------
 
 
 class Inner(wg.autograd.Function):
@@ -318,7 +318,7 @@ def test_a_graph_made_in_forward_is_walked_in_backward() -> None:
     assert_close(wg.autograd.grad(again.sum(), x)[0], z + x.detach() * -s * z / (1 + s * x.detach()))
 
 
-# ---- what a mask selects inside vmap -----------------------------------------------------------------------
+# ---- what a mask selects inside vmap -------------------------------------------------------------
 
 SELECTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "logsumexp": lambda x: x[x > 0].logsumexp(0),

@@ -46,7 +46,7 @@ def total(outputs: tuple[Tensor, ...]) -> Tensor:
     return sum((y * weights(y)).sum() for y in outputs)
 
 
-# ---- programs ----------------------------------------------------------------------------------------------
+# ---- programs ------------------------------------------------------------------------------------
 
 
 def written(f: Callable[[Tensor], Tensor], which: str, how: str) -> Program:
@@ -66,7 +66,7 @@ def written(f: Callable[[Tensor], Tensor], which: str, how: str) -> Program:
     return program
 
 
-# ---- situations --------------------------------------------------------------------------------------------
+# ---- situations ----------------------------------------------------------------------------------
 
 
 def eager(program: Program, x: Tensor, t: Tensor) -> Found:
@@ -170,7 +170,7 @@ def check(program: Program, x: Tensor, t: Tensor, how: str, what: str, batches: 
         same(situation(program, x, t), pushed, f"{what} {situation.__name__}")
 
 
-# ---- every function of the samples -------------------------------------------------------------------------
+# ---- every function of the samples ---------------------------------------------------------------
 
 
 def drawn(sample: OpSample, seed: int) -> tuple[Callable[[Tensor], Tensor], Tensor, Tensor] | None:
@@ -215,7 +215,7 @@ def test_results_that_are_no_views_are_copies(sample: OpSample) -> None:
             np.testing.assert_array_equal(array(y.detach()), before, err_msg=f"{sample} recorded={recorded}")
 
 
-# ---- what returns its operand, or shares its numbers -------------------------------------------------------
+# ---- what returns its operand, or shares its numbers ---------------------------------------------
 
 SHARERS: dict[str, Callable[[Tensor], Tensor]] = {
     "contiguous": lambda v: v.contiguous(),

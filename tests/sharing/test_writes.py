@@ -21,7 +21,7 @@ def tensor(x: Any, **more: Any) -> Tensor:
     return wg.tensor(x, dtype=F64, **more)
 
 
-# ---- under no_grad, inside transforms ----------------------------------------------------------------------
+# ---- under no_grad, inside transforms ------------------------------------------------------------
 
 
 def halved(x: Tensor) -> Tensor:
@@ -112,7 +112,7 @@ def test_constants_keep_the_graph_inside_transforms() -> None:
     assert wg.vmap(lambda x: f(x.detach().requires_grad_() * 1).sum())(x).tolist() == [0.0, 0.0]
 
 
-# ---- training inside a batch -------------------------------------------------------------------------------
+# ---- training inside a batch ---------------------------------------------------------------------
 
 
 def by_hand(x: Tensor, clear: str) -> Tensor:
@@ -204,7 +204,7 @@ def test_a_step_on_parameters_from_outside_of_the_batch_is_an_error() -> None:
         assert_close(w, wg.full((3,), 0.25, dtype=F64), atol=1e-6 if name == "ASGD" else 0.0)
 
 
-# ---- tensors from outside of a transform -------------------------------------------------------------------
+# ---- tensors from outside of a transform ---------------------------------------------------------
 
 
 def push(f: Callable[[Tensor], Tensor], x: Tensor) -> Any:
@@ -311,7 +311,7 @@ def test_the_whole_text_of_the_error() -> None:
     )
 
 
-# ---- what backward needs -----------------------------------------------------------------------------------
+# ---- what backward needs -------------------------------------------------------------------------
 
 
 def test_a_plain_tensor_is_written_with_a_recorded_one() -> None:
@@ -390,7 +390,7 @@ def test_operands_that_are_not_needed_may_be_written() -> None:
     assert np.allclose(z0.grad.numpy(), np.conj(np.exp(z0.detach().numpy())))
 
 
-# ---- out=, views of leaves, empty parts --------------------------------------------------------------------
+# ---- out=, views of leaves, empty parts ----------------------------------------------------------
 
 
 def test_a_view_of_what_became_a_leaf_cannot_be_written() -> None:

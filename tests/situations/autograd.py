@@ -64,8 +64,8 @@ AUTOGRAD: Situations = {
     "complex_gradient": (
         lambda: (leaf(2) * 1).backward(ones(2) * 1j),
         RuntimeError,
-        "backward: a cotangent (gradient=) is complex64, and the tensor of shape (2,) that it belongs to is float32; "
-        "the cotangent of a real tensor is real: pass its .real or .imag",
+        "backward: a cotangent (gradient=) is complex64, and the tensor of shape (2,) that it belongs to is "
+        "float32; the cotangent of a real tensor is real: pass its .real or .imag",
     ),
     "grad_of_an_array": (
         lambda: wg.autograd.grad(np.ones(2), leaf(2)),
@@ -171,6 +171,14 @@ AUTOGRAD: Situations = {
         (
             "numpy of a tensor that requires a gradient would leave the tape; call detach() first, as "
             "in x.detach().numpy()"
+        ),
+    ),
+    "numpy_of_recorded_number": (
+        lambda: np.asarray([leaf(2).sum()]),
+        RuntimeError,
+        (
+            "numpy of a tensor that requires a gradient would leave the tape; call detach() first, as "
+            "in x.detach().numpy(), or item() for its number, as in [x.item() for x in losses]"
         ),
     ),
     "grad_of_unused_input": (

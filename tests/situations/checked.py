@@ -27,16 +27,16 @@ CHECKED: Situations = {
         lambda: F.embedding_bag(i(0, 1, 2), ones(3, 2), i(0, 2, 1)),
         ValueError,
         (
-            "embedding_bag: offsets must begin with 0, never decrease, and end at 3 or before, the number of indices; "
-            "got [0, 2, 1]"
+            "embedding_bag: offsets must begin with 0, never decrease, and end at 3 or before, the number of "
+            "indices; got [0, 2, 1]"
         ),
     ),
     "bag_first_offset": (
         lambda: F.embedding_bag(i(0, 1, 2), ones(3, 2), i(1)),
         ValueError,
         (
-            "embedding_bag: offsets must begin with 0, never decrease, and end at 3 or before, the number of indices; "
-            "got [1]"
+            "embedding_bag: offsets must begin with 0, never decrease, and end at 3 or before, the number of "
+            "indices; got [1]"
         ),
     ),
     "bag_last_offset": (
@@ -51,7 +51,8 @@ CHECKED: Situations = {
         lambda: F.cross_entropy(ones(2, 3), i(0, 1), ones(5)),
         wg.ShapeError,
         (
-            "cross_entropy: weight of shape (5,), expected (3,), one for each class of the input of shape (2, 3)"
+            "cross_entropy: weight of shape (5,), expected (3,), one for each class of the input of shape "
+            "(2, 3)"
         ),
     ),
     "bce_target": (
@@ -91,8 +92,8 @@ CHECKED: Situations = {
         lambda: wg.zeros(2, dtype=wg.uint8).masked_fill(ones(2) > 0, 300),
         ValueError,
         (
-            "masked_fill: 300 does not fit into uint8, which holds 0 to 255; use a wider dtype, or convert the tensor "
-            "first"
+            "masked_fill: 300 does not fit into uint8, which holds 0 to 255; use a wider dtype, or convert "
+            "the tensor first"
         ),
     ),
     "fill_complex": (
@@ -104,14 +105,14 @@ CHECKED: Situations = {
         lambda: ones(2, 2).addbmm(ones(2, 2, 3), ones(3, 2, 2)),
         wg.ShapeError,
         (
-            "addbmm: batches of matrices of shapes (2, 2, 3) and (3, 2, 2) do not multiply; expected (b, n, m) and "
-            "(b, m, p)"
+            "addbmm: batches of matrices of shapes (2, 2, 3) and (3, 2, 2) do not multiply; expected (b, n, "
+            "m) and (b, m, p)"
         ),
     ),
     "norm_of_nothing": (
         lambda: wg.linalg.vector_norm(wg.ones(2, 0), -1, dim=1),
         ValueError,
-        "norm: the norm of order -1 of no elements, the shape is (2, 0); pass at least one",
+        "vector_norm: the norm of order -1 of no elements, the shape is (2, 0); pass at least one",
     ),
     "norm_name": (
         lambda: ones(2, 2).norm("foo"),
@@ -122,7 +123,8 @@ CHECKED: Situations = {
         lambda: wg.ones(0, 4).unflatten(1, (3, 5)),
         wg.ShapeError,
         (
-            "unflatten: axis 1 of length 4 in shape (0, 4) does not split into [3, 5]; their product must be the length"
+            "unflatten: axis 1 of length 4 in shape (0, 4) does not split into [3, 5]; their product must be "
+            "the length"
         ),
     ),
     "diag_embed_axes": (
@@ -139,8 +141,8 @@ CHECKED: Situations = {
         lambda: ones(4, 3).take_along_dim(wg.zeros(2, 3, dtype=wg.int64), 1),
         wg.ShapeError,
         (
-            "take_along_dim: indices of shape (2, 3) and a tensor of shape (4, 3) do not broadcast: lengths on all "
-            "axes but 1 must be equal or 1"
+            "take_along_dim: indices of shape (2, 3) and a tensor of shape (4, 3) do not broadcast: lengths "
+            "on all axes but 1 must be equal or 1"
         ),
     ),
     "search_sides": (

@@ -21,7 +21,8 @@ LINALG: Situations = {
     "cholesky_of_halves": (
         lambda: L.cholesky(ones(2, 2, dtype=wg.float16)),
         TypeError,
-        "cholesky: a float32, float64, complex64 or complex128 tensor expected, got float16; convert with .float()",
+        "cholesky: a float32, float64, complex64 or complex128 tensor expected, got float16; convert with "
+        ".float()",
     ),
     "svd_of_integers": (
         lambda: L.svd(i(1, 2).reshape(1, 2)),
@@ -32,30 +33,32 @@ LINALG: Situations = {
         lambda: L.solve(ones(2, 2), ones(3, 1)),
         wg.ShapeError,
         (
-            "solve: a matrix of shape (2, 2) does not fit right-hand sides of shape (3, 1): as many rows, and a batch "
-            "that broadcasts, expected"
+            "solve: a matrix of shape (2, 2) does not fit right-hand sides of shape (3, 1): as many rows, "
+            "and a batch that broadcasts, expected"
         ),
     ),
     "lstsq_shapes": (
         lambda: L.lstsq(ones(3, 2), ones(2)),
         wg.ShapeError,
         (
-            "lstsq: a matrix of shape (3, 2) does not fit right-hand sides of shape (2,): as many rows expected"
+            "lstsq: a matrix of shape (3, 2) does not fit right-hand sides of shape (2,): as many rows "
+            "expected"
         ),
     ),
     "inverse_of_a_singular_matrix": (
         lambda: L.inv(ones(2, 2)),
         wg.LinAlgError,
         (
-            "inv: the matrix is singular: pivot 2 of its LU factorisation is zero; linalg.lstsq and linalg.pinv take it"
+            "inv: the matrix is singular: pivot 2 of its LU factorisation is zero; linalg.lstsq and "
+            "linalg.pinv take it"
         ),
     ),
     "solve_in_a_batch": (
         lambda: L.solve(wg.stack([wg.eye(2), ones(2, 2)]), ones(2, 2, 1)),
         wg.LinAlgError,
         (
-            "solve: matrix [1] of the batch is singular: pivot 2 of its LU factorisation is zero; linalg.lstsq and "
-            "linalg.pinv take it"
+            "solve: matrix [1] of the batch is singular: pivot 2 of its LU factorisation is zero; "
+            "linalg.lstsq and linalg.pinv take it"
         ),
     ),
     "cholesky_of_an_indefinite_matrix": (

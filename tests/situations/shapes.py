@@ -131,26 +131,27 @@ SHAPES: Situations = {
         lambda: attend(ones(2, 3, 4), ones(2, 5, 4), ones(2, 6, 4)),
         wg.ShapeError,
         (
-            "scaled_dot_product_attention: query (2, 3, 4), key (2, 5, 4), value (2, 6, 4); expected (..., L, E), "
-            "(..., S, E), (..., S, V)"
+            "scaled_dot_product_attention: query (2, 3, 4), key (2, 5, 4), value (2, 6, 4); expected (..., "
+            "L, E), (..., S, E), (..., S, V)"
         ),
     ),
     "attention_batches": (
         lambda: attend(ones(4, 3, 8), ones(2, 5, 8), ones(2, 5, 8)),
         wg.ShapeError,
         (
-            "scaled_dot_product_attention: the batch axes of query (4, 3, 8), key (2, 5, 8) and value (2, 5, 8) do not "
-            "broadcast; with enable_gqa=True the heads of the query (axis -3) may be a multiple of those of key and "
-            "value"
+            "scaled_dot_product_attention: the batch axes of query (4, 3, 8), key (2, 5, 8) and value (2, 5, "
+            "8) do not "
+            "broadcast; with enable_gqa=True the heads of the query (axis -3) may be a multiple of those of "
+            "key and value"
         ),
     ),
     "attention_groups": (
         lambda: attend(ones(5, 3, 8), ones(2, 5, 8), ones(2, 5, 8), enable_gqa=True),
         wg.ShapeError,
         (
-            "scaled_dot_product_attention: enable_gqa=True with query (5, 3, 8), key (2, 5, 8), value (2, 5, 8); "
-            "expected an axis of heads (axis -3) everywhere, as many heads of key as of value, and a multiple of them "
-            "of query"
+            "scaled_dot_product_attention: enable_gqa=True with query (5, 3, 8), key (2, 5, 8), value (2, 5, "
+            "8); expected an axis of heads (axis -3) everywhere, as many heads of key as of value, and a "
+            "multiple of them of query"
         ),
     ),
     "attention_mask": (
@@ -162,8 +163,8 @@ SHAPES: Situations = {
         lambda: attend(ones(3, 4), ones(5, 4), ones(5, 4), attn_mask=ones(3, 5).long()),
         TypeError,
         (
-            "scaled_dot_product_attention: attn_mask must be bool (True takes part) or floating point (added to the "
-            "scores), got int64; convert with .bool()"
+            "scaled_dot_product_attention: attn_mask must be bool (True takes part) or floating point (added "
+            "to the scores), got int64; convert with .bool()"
         ),
     ),
     "attention_mask_twice": (
@@ -180,8 +181,8 @@ SHAPES: Situations = {
         lambda: attend(ones(3, 4).long(), ones(3, 4).long(), ones(3, 4).long()),
         TypeError,
         (
-            "scaled_dot_product_attention: floating point operands expected, got int64, int64 and int64; convert with "
-            ".float()"
+            "scaled_dot_product_attention: floating point operands expected, got int64, int64 and int64; "
+            "convert with .float()"
         ),
     ),
 }

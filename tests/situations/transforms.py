@@ -35,8 +35,8 @@ TRANSFORMS: Situations = {
     "complex_cotangent": (
         lambda: wg.vjp(lambda x: x * x, ones(2))[1](ones(2) * 1j),
         TypeError,
-        "vjp: a cotangent of wengert.complex64 given for an output of wengert.float32 and shape (2,); the cotangent of "
-        "a real output is real: pass its .real or .imag",
+        "vjp: a cotangent of wengert.complex64 given for an output of wengert.float32 and shape (2,); the "
+        "cotangent of a real output is real: pass its .real or .imag",
     ),
     "autocast_for_nothing": (
         lambda: wg.autocast("xx"),
@@ -87,7 +87,8 @@ TRANSFORMS: Situations = {
         mismatched_batch,
         ValueError,
         (
-            "vmap: batch sizes differ: argument 0 of shape (2, 3), axis 0: 2; argument 1 of shape (4, 3), axis 0: 4"
+            "vmap: batch sizes differ: argument 0 of shape (2, 3), axis 0: 2; argument 1 of shape (4, 3), "
+            "axis 0: 4"
         ),
     ),
     "vmap_item": (
@@ -126,9 +127,10 @@ TRANSFORMS: Situations = {
         lambda: wg.vmap(lambda x: x[x > 0])(ones(2, 2)),
         TypeError,
         (
-            "vmap: the function's result is Selection, expected a tensor or a tree of tensors; inside vmap a mask "
-            "selects as many elements as each example has, so there is no shape: reduce them, for example with .sum(), "
-            "or use where() on all elements"
+            "vmap: the function's result is Selection, expected a tensor or a tree of tensors; inside vmap a "
+            "mask "
+            "selects as many elements as each example has, so there is no shape: reduce them, for example "
+            "with .sum(), or use where() on all elements"
         ),
     ),
     "vmap_mask_of_an_axis": (

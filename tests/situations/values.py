@@ -10,12 +10,14 @@ VALUES: Situations = {
     "a_list_as_a_factor": (
         lambda: ones(3) * [1, 2, 3],
         TypeError,
-        "a float32 tensor of shape (3,) cannot be multiplied by a list; make a tensor of it with wengert.tensor()",
+        "a float32 tensor of shape (3,) cannot be multiplied by a list; make a tensor of it with "
+        "wengert.tensor()",
     ),
     "a_factor_of_a_list": (
         lambda: (1, 2, 3) * ones(3),
         TypeError,
-        "a float32 tensor of shape (3,) cannot be multiplied by a tuple; make a tensor of it with wengert.tensor()",
+        "a float32 tensor of shape (3,) cannot be multiplied by a tuple; make a tensor of it with "
+        "wengert.tensor()",
     ),
     "truth_of_many": (
         lambda: bool(ones(2)),
@@ -178,8 +180,8 @@ VALUES: Situations = {
         lambda: wg.fmod(i(1), i(0)),
         ZeroDivisionError,
         (
-            "fmod: int64 cannot be divided by zero; mask the divisor with where(), or convert with .float() for inf "
-            "and nan"
+            "fmod: int64 cannot be divided by zero; mask the divisor with where(), or convert with .float() "
+            "for inf and nan"
         ),
     ),
     "class_of_one_hot": (
@@ -301,8 +303,8 @@ VALUES: Situations = {
     "product_of_bools": (
         lambda: ones(2, 2, dtype=wg.bool) @ ones(2, 2, dtype=wg.bool),
         TypeError,
-        "matmul: numbers expected, got two bool tensors; convert one with .int() to count, and compare the counts with "
-        "> 0 for a logical product",
+        "matmul: numbers expected, got two bool tensors; convert one with .int() to count, and compare the "
+        "counts with > 0 for a logical product",
     ),
     "sum_along_a_truth_value": (
         lambda: ones(2).sum(True),

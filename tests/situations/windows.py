@@ -24,16 +24,18 @@ WINDOWS: Situations = {
         conv((3, 3), (2, 3, 3, 3)),
         wg.ShapeError,
         (
-            "conv2d: input of shape (3, 3) with weight of shape (2, 3, 3, 3); expected an input with 4 axes (images, "
-            "channels and 2 spatial axes) or 3 (one image), and a weight with 4 axes (output channels, input channels "
-            "of a group and the window)"
+            "conv2d: input of shape (3, 3) with weight of shape (2, 3, 3, 3); expected an input with 4 axes "
+            "(images, "
+            "channels and 2 spatial axes) or 3 (one image), and a weight with 4 axes (output channels, input "
+            "channels of a group and the window)"
         ),
     ),
     "conv_channels": (
         conv((1, 4, 5, 5), (2, 3, 3, 3)),
         wg.ShapeError,
         (
-            "conv2d: input of shape (1, 4, 5, 5) with weight of shape (2, 3, 3, 3) in 1 groups; the input needs groups "
+            "conv2d: input of shape (1, 4, 5, 5) with weight of shape (2, 3, 3, 3) in 1 groups; the input "
+            "needs groups "
             "* 3 channels (axis 1), and the weight's 2 output channels must divide into the groups"
         ),
     ),
@@ -41,7 +43,8 @@ WINDOWS: Situations = {
         conv((1, 6, 5, 5), (3, 3, 3, 3), groups=2),
         wg.ShapeError,
         (
-            "conv2d: input of shape (1, 6, 5, 5) with weight of shape (3, 3, 3, 3) in 2 groups; the input needs groups "
+            "conv2d: input of shape (1, 6, 5, 5) with weight of shape (3, 3, 3, 3) in 2 groups; the input "
+            "needs groups "
             "* 3 channels (axis 1), and the weight's 3 output channels must divide into the groups"
         ),
     ),
@@ -54,8 +57,8 @@ WINDOWS: Situations = {
         conv((1, 3, 5, 3), (2, 3, 3, 3), dilation=2),
         wg.ShapeError,
         (
-            "conv2d: the window reaches over 5 elements of spatial axis 1, which has 3 of them and 0 of padding; it "
-            "must fit into them and not be empty (input (1, 3, 5, 3), weight (2, 3, 3, 3))"
+            "conv2d: the window reaches over 5 elements of spatial axis 1, which has 3 of them and 0 of "
+            "padding; it must fit into them and not be empty (input (1, 3, 5, 3), weight (2, 3, 3, 3))"
         ),
     ),
     "conv_stride": (
@@ -81,7 +84,8 @@ WINDOWS: Situations = {
     "conv_integers": (
         lambda: F.conv1d(wg.ones(1, 1, 3, dtype=wg.int64), ones(1, 1, 3)),
         TypeError,
-        "conv1d: floating point tensors expected, got input of int64; convert with .float()",
+        "conv1d: floating point, complex or integer tensors, both of one kind, expected, got input of int64; "
+        "convert with .float()",
     ),
     "conv_bias": (
         conv((1, 3, 5, 5), (2, 3, 3, 3), bias=ones(3)),
@@ -97,25 +101,26 @@ WINDOWS: Situations = {
         transposed((1, 4, 5, 5), (2, 3, 3, 3)),
         wg.ShapeError,
         (
-            "conv_transpose2d: input of shape (1, 4, 5, 5) with weight of shape (2, 3, 3, 3) in 1 groups; both need "
-            "the same number of input channels (axis 1 of the input, axis 0 of the weight), which must divide into "
-            "the groups"
+            "conv_transpose2d: input of shape (1, 4, 5, 5) with weight of shape (2, 3, 3, 3) in 1 groups; "
+            "both need "
+            "the same number of input channels (axis 1 of the input, axis 0 of the weight), which must "
+            "divide into the groups"
         ),
     ),
     "conv_transpose_output_padding": (
         transposed((1, 2, 5, 5), (2, 3, 3, 3), stride=2, output_padding=2),
         ValueError,
         (
-            "conv_transpose2d: output_padding must be smaller than stride or dilation, got 2 with stride 2 and "
-            "dilation 1"
+            "conv_transpose2d: output_padding must be smaller than stride or dilation, got 2 with stride 2 "
+            "and dilation 1"
         ),
     ),
     "conv_transpose_nothing": (
         transposed((1, 2, 1, 5), (2, 3, 2, 2), padding=1),
         wg.ShapeError,
         (
-            "conv_transpose2d: input of shape (1, 2, 1, 5) with weight of shape (2, 3, 2, 2) and padding [1, 1] "
-            "leaves nothing of spatial axis 0"
+            "conv_transpose2d: input of shape (1, 2, 1, 5) with weight of shape (2, 3, 2, 2) and padding [1, "
+            "1] leaves nothing of spatial axis 0"
         ),
     ),
     "conv_layer_groups": (
@@ -137,8 +142,8 @@ WINDOWS: Situations = {
         lambda: wg.nn.ConvTranspose1d(1, 1, 3, stride=2)(ones(1, 1, 4), output_size=(12,)),
         ValueError,
         (
-            "ConvTranspose1d: output_size (12,) cannot come from input of shape (1, 1, 4); each length is from (9,) "
-            "to less than one stride more"
+            "ConvTranspose1d: output_size (12,) cannot come from input of shape (1, 1, 4); each length is "
+            "from (9,) to less than one stride more"
         ),
     ),
     "pool_padding": (
@@ -150,21 +155,22 @@ WINDOWS: Situations = {
         lambda: F.avg_pool1d(ones(1, 2), 3),
         wg.ShapeError,
         (
-            "avg_pool1d: the window reaches over 3 elements of spatial axis 0, which has 2 of them and 0 of padding; "
-            "it must fit into them (input (1, 2))"
+            "avg_pool1d: the window reaches over 3 elements of spatial axis 0, which has 2 of them and 0 of "
+            "padding; it must fit into them (input (1, 2))"
         ),
     ),
     "pool_axes": (
         lambda: F.max_pool3d(ones(2, 2), 1),
         wg.ShapeError,
         (
-            "max_pool3d: input of shape (2, 2); expected 5 axes (images, channels and 3 spatial axes) or 4 (one image)"
+            "max_pool3d: input of shape (2, 2); expected 5 axes (images, channels and 3 spatial axes) or 4 "
+            "(one image)"
         ),
     ),
-    "pool_integers": (
-        lambda: F.avg_pool1d(wg.ones(1, 4, dtype=wg.int64), 2),
+    "pool_bools": (
+        lambda: F.avg_pool1d(wg.ones(1, 4, dtype=wg.bool), 2),
         TypeError,
-        "avg_pool1d: floating point tensor expected, got int64; convert with .float()",
+        "avg_pool1d: floating point tensor expected, got bool; convert with .float()",
     ),
     "pool_divisor": (
         lambda: F.avg_pool2d(ones(1, 4, 4), 2, divisor_override=0),
@@ -190,16 +196,16 @@ WINDOWS: Situations = {
         lambda: F.unfold(ones(1, 1, 2, 4), 3),
         wg.ShapeError,
         (
-            "unfold: the window reaches over 3 elements of spatial axis 0, which has 2 of them and 0 of padding; it "
-            "must fit into them"
+            "unfold: the window reaches over 3 elements of spatial axis 0, which has 2 of them and 0 of "
+            "padding; it must fit into them"
         ),
     ),
     "fold_columns": (
         lambda: F.fold(ones(1, 4, 5), (3, 3), 2),
         wg.ShapeError,
         (
-            "fold: input of shape (1, 4, 5); these windows over a plane of [3, 3] need (images, channels * 4, 4), or "
-            "the same without images"
+            "fold: input of shape (1, 4, 5); these windows over a plane of [3, 3] need (images, channels * "
+            "4, 4), or the same without images"
         ),
     ),
     "batch_norm_axes": (
@@ -216,8 +222,8 @@ WINDOWS: Situations = {
         lambda: wg.nn.BatchNorm1d(3)(ones(1, 3)),
         ValueError,
         (
-            "batch_norm: more than one value per channel expected in training, got input of shape (1, 3); use a "
-            "larger batch, or eval()"
+            "batch_norm: more than one value per channel expected in training, got input of shape (1, 3); "
+            "use a larger batch, or eval()"
         ),
     ),
 }

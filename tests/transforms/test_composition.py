@@ -24,8 +24,8 @@ def scalar(x: wg.Tensor) -> wg.Tensor:
     return (network(x) * x).sum()
 
 
-# Each transform maps a function from [4] to [4] onto another such function, so that any two compose. Its second entry
-# is the same by differences of float64 arrays.
+# Each transform maps a function from [4] to [4] onto another such function, so that any two compose. Its
+# second entry is the same by differences of float64 arrays.
 
 
 def by_grad(f):
@@ -133,6 +133,56 @@ def by_hook(f):
     return g
 
 
+def by_jit(f):
+    """The last call, at least, is that of a program, unless a transform is around it."""
+    staged = wg.jit(f)
+
+    def g(x):
+        for scale in (0.5, 1.0, 0.9):
+            staged(x * scale)
+        return staged(x)
+
+    g.staged = staged
+    return g
+
+
+WEIGHTS = np.array([0.5, -0.25, 1.0, -0.5, 0.75, 0.3])
+
+
+def by_scan(f):
+    """Six steps, of which backward keeps two carries."""
+
+    def step(c, w):
+        y = f(c)
+        return c * 0.75 + y * w * 0.25, y * w
+
+    def g(x):
+        c, ys = wg.scan(step, x, wg.tensor(WEIGHTS), save=2 * 32)
+        return c + ys.sum(0)
+
+    return g
+
+
+def by_cond(f):
+    """Two of the three examples of `by_vmap` take one branch, the other the other."""
+    return lambda x: wg.cond(x.sum() > 2, lambda x: f(x) * 2, lambda x: f(x) * x.sin(), x)
+
+
+def numeric_scan(f):
+    def g(x):
+        total = 0.0
+        for w in WEIGHTS:
+            y = f(x)
+            x, total = x * 0.75 + y * w * 0.25, total + y * w
+        return x + total
+
+    return g
+
+
+def numeric_cond(f):
+    return lambda x: f(x) * (2 if x.sum() > 2 else np.sin(x))
+
+
 def numeric_grad(f):
     """`J(f)' cos(x) - f sin(x)` by differences."""
 
@@ -178,7 +228,17 @@ TRANSFORMS = {
     "hook": (by_hook, lambda f: f),
     "saved_hooks": (by_saved_hooks, lambda f: f),
 }
-SMOOTH = ("hvp", "hessian")
+# Against NumPy alone: differences of differences of a function of arrays.
+STAGED = {
+    "jit": (by_jit, lambda f: f),
+    "scan": (by_scan, numeric_scan),
+    "cond": (by_cond, numeric_cond),
+}
+# What those of these compute that differences cannot follow.
+DETACHED = {
+    "no_grad": lambda f: lambda x: f(x) ** 2,
+    "create_graph": lambda f: lambda x: f(x) + numeric_grad(f)(x),
+}
 
 
 def values(f):
@@ -210,7 +270,8 @@ def test_every_ordered_pair(outer: str, inner: str) -> None:
     if outer == "no_grad":
         expected = values(inside)(X) ** 2
     elif outer == "create_graph":
-        # The inner function's own detached part is a constant for the outer derivative only if it is recomputed.
+        # The inner function's own detached part is a constant for the outer derivative only if it is
+        # recomputed.
         expected = values(inside)(X) + array(by_grad(inside)(wg.tensor(X)))
     elif inner in ("no_grad", "backward", "create_graph"):
         # Part of the inner function is detached on purpose, which differences cannot see: forward mode can.
@@ -233,6 +294,33 @@ def test_every_ordered_pair(outer: str, inner: str) -> None:
     else:
         expected = numeric(values(inside))(X)
     assert_near(got, expected, 2e-5, f"{outer} of {inner}")
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner"),
+    [pair for pair in pairs([*TRANSFORMS, *STAGED]) if not STAGED.keys().isdisjoint(pair)],
+    ids=lambda name: name,
+)
+def test_every_ordered_pair_with_staged_and_controlled_functions(outer: str, inner: str) -> None:
+    def mild(x):
+        return (wg.tensor(W, dtype=x.dtype) @ x).tanh() * x + x.square()
+
+    table = {**TRANSFORMS, **STAGED}
+    found = table[outer][0](table[inner][0](mild))
+    got = found(wg.tensor(X))
+    expected = lambda x: np.tanh(W @ x) * x + x**2
+    for name in (inner, outer):
+        expected = (DETACHED.get(name) or table[name][1])(expected)
+    assert_near(got, expected(X), 1e-7, f"{outer} of {inner}")
+    if outer == "jit":
+        # One program for each of the branches, or one for all.
+        assert (found.staged.traces, found.staged.why()) == (1 + (inner == "cond"), [])
+
+
+@pytest.mark.parametrize("name", STAGED)
+def test_staged_and_controlled_functions_alone(name: str) -> None:
+    transform, numeric = STAGED[name]
+    assert_near(transform(network)(wg.tensor(X)), numeric(values(network))(X), 1e-12)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +350,7 @@ def test_many_levels() -> None:
     assert_near(g(x), math.exp(0.7), 1e-12)
 
 
-# ---- perturbations stay apart ------------------------------------------------------------------------------
+# ---- perturbations stay apart --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("outer", ["grad", "jvp"])

@@ -1,4 +1,5 @@
-"""Layers and functions with structure in every transform: against differences, and against a loop over the examples."""
+"""Layers and functions with structure in every transform: against differences, and against a loop over the
+examples."""
 
 from collections.abc import Callable
 from typing import Any

@@ -175,8 +175,8 @@ def test_a_shared_tensor_takes_no_gradient_of_one_example() -> None:
     with pytest.raises(
         RuntimeError,
         match=re.escape(
-            "a hook inside vmap returned gradients that differ between the examples for a tensor that they share; "
-            "return one that does not depend on the example, or None to leave the gradient as it is"
+            "a hook inside vmap returned gradients that differ between the examples for a tensor that they "
+            "share; return one that does not depend on the example, or None to leave the gradient as it is"
         ),
     ):
         y.backward()
@@ -186,12 +186,13 @@ def test_backward_inside_a_batch_of_another_tape_says_what_to_do() -> None:
     with pytest.raises(RuntimeError) as error:
         wg.grad(lambda x: wg.vmap(lambda r: r.exp().sum().backward() or r.sum())(x).sum())(wg.ones(2, 3))
     assert str(error.value) == (
-        "backward: the float32 tensor of shape () is recorded by a tape around the vmap or jvp it is in, where all "
+        "backward: the float32 tensor of shape () is recorded by a tape around the vmap or jvp it is in, "
+        "where all "
         "examples are differentiated at once; return it, and go backward from what vmap or jvp returns"
     )
     with pytest.raises(RuntimeError) as error:
         wg.grad(lambda x: wg.vmap(lambda r: r.requires_grad_(False).sum())(x).sum())(wg.ones(2, 3))
     assert str(error.value) == (
-        "requires_grad_(False): the tensor of shape (3,) is recorded by a tape around the vmap or jvp it is in; call "
-        "detach() to compute with it without a gradient"
+        "requires_grad_(False): the tensor of shape (3,) is recorded by a tape around the vmap or jvp it is "
+        "in; call detach() to compute with it without a gradient"
     )

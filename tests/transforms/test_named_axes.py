@@ -17,7 +17,7 @@ def tensor(x: Any) -> wg.Tensor:
     return wg.tensor(np.asarray(x), dtype=F64)
 
 
-# ---- values ------------------------------------------------------------------------------------------------
+# ---- values --------------------------------------------------------------------------------------
 
 
 def test_reductions_over_the_axis() -> None:
@@ -82,7 +82,7 @@ def test_softmax_over_a_batch() -> None:
     )
 
 
-# ---- derivatives -------------------------------------------------------------------------------------------
+# ---- derivatives ---------------------------------------------------------------------------------
 
 MIXES = {
     "psum": (lambda x: wg.psum(x.sin(), "i") * x, lambda x: x.sin().sum(0) * x),
@@ -117,7 +117,8 @@ def test_derivatives_around_the_batch(name: str) -> None:
 
 @pytest.mark.parametrize("name", MIXES)
 def test_derivatives_inside_the_batch(name: str) -> None:
-    """The transpose of a sum over the axis is a sum over the axis: the gradient is that of all results together."""
+    """The transpose of a sum over the axis is a sum over the axis: the gradient is that of all results
+    together."""
     one, whole = MIXES[name]
     x, t = tensor(X), tensor(np.cos(X))
     inside = wg.vmap(wg.grad(lambda x, t: (one(x) * t).sum()), axis_name="i")
@@ -162,7 +163,7 @@ def test_errors_of_named_axes() -> None:
         wg.vmap(lambda x: x, axis_name="i", chunk_size=2)
 
 
-# ---- transposes --------------------------------------------------------------------------------------------
+# ---- transposes ----------------------------------------------------------------------------------
 
 A = RNG.normal(size=(3, 4))
 LINEAR = {

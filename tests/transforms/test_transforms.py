@@ -16,7 +16,7 @@ from wengert.utils.checkpoint import checkpoint
 
 RNG = np.random.default_rng(3)
 
-# ---- arguments, trees, auxiliary outputs -------------------------------------------------------------------
+# ---- arguments, trees, auxiliary outputs ---------------------------------------------------------
 
 
 def test_argnums() -> None:
@@ -113,7 +113,7 @@ def test_hessian_at_ties_and_kinks() -> None:
     )
 
 
-# ---- masks and branches ------------------------------------------------------------------------------------
+# ---- masks and branches --------------------------------------------------------------------------
 
 
 def test_masks_select_gradients() -> None:
@@ -158,7 +158,7 @@ def test_writes_inside_transforms() -> None:
     assert wg.jvp(f, (x,), (wg.ones(2),))[1].item() == 54.0
 
 
-# ---- the eager tape inside transforms ----------------------------------------------------------------------
+# ---- the eager tape inside transforms ------------------------------------------------------------
 
 
 def test_backward_inside_vmap_grad_and_jvp() -> None:
@@ -205,7 +205,7 @@ def test_dropout_is_the_same_when_recomputed() -> None:
     assert_near(again, array(plain), 0)
 
 
-# ---- misuse ------------------------------------------------------------------------------------------------
+# ---- misuse --------------------------------------------------------------------------------------
 
 
 def test_escaped_values_raise_and_everything_works_afterwards() -> None:
@@ -268,7 +268,7 @@ def test_misuse_says_what_to_do() -> None:
         wg.grad(lambda x: "3")(x)
 
 
-# ---- threads ---------------------------------------------------------------------------------------------------------
+# ---- threads -------------------------------------------------------------------------------------
 
 
 def in_threads(count: int, work: Callable[[int], None]) -> None:

@@ -1,4 +1,5 @@
-"""Containers that transforms take apart: those of Python, dataclasses, and what is registered here or with `optree`."""
+"""Containers that transforms take apart: those of Python, dataclasses, and what is registered here or with
+`optree`."""
 
 from __future__ import annotations
 
@@ -212,7 +213,8 @@ SITUATIONS: Situations = {
     "a_list_of_another_class": (
         lambda: wg.grad(lambda rows: rows[0].sum())(Rows([ONE, TWO])),
         TypeError,
-        "grad: an argument is Rows, expected a tensor or a tree of tensors; wengert.tree.register_pytree_node makes a "
+        "grad: an argument is Rows, expected a tensor or a tree of tensors; "
+        "wengert.tree.register_pytree_node makes a "
         "container of the class Rows",
     ),
     "a_text_in_a_tree": (
@@ -223,8 +225,8 @@ SITUATIONS: Situations = {
     "an_integer_in_a_tree": (
         lambda: wg.grad(total)({"w": ONE, "n": Layer(wg.tensor(3))}),
         TypeError,
-        "grad: only floating point inputs have derivatives, got wengert.int64 of shape () at ['n'].weight; convert it "
-        "with .float(), or leave it out of argnums",
+        "grad: only floating point inputs have derivatives, got wengert.int64 of shape () at ['n'].weight; "
+        "convert it with .float(), or leave it out of argnums",
     ),
 }
 

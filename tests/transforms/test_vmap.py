@@ -126,7 +126,8 @@ def test_tangents_against_a_loop(sample: OpSample) -> None:
 
 @pytest.mark.parametrize("sample", [s for s in DIFFERENTIABLE if s.vmap and s.order > 1], ids=str)
 def test_second_derivatives_under_an_outer_tape(sample: OpSample) -> None:
-    """A tensor outside of the batch that requires a gradient takes every operation through a tape below the batch."""
+    """A tensor outside of the batch that requires a gradient takes every operation through a tape below the
+    batch."""
 
     @examples(4)
     @given(drawn(sample.case, most=3))
@@ -229,7 +230,7 @@ def test_errors_name_the_sizes() -> None:
         wg.vmap(lambda x: x, in_dims=2)(wg.ones(2))
 
 
-# ---- trees of axes ---------------------------------------------------------------------------------------
+# ---- trees of axes -------------------------------------------------------------------------------
 
 
 def test_trees_of_axes_correspond_by_their_keys() -> None:
@@ -249,31 +250,32 @@ MISFITS: Situations = {
     "other keys": (
         lambda: wg.vmap(lambda d: d["w"], in_axes=({"x": 0, "w": None},))({"w": wg.ones(3), "y": wg.ones(3)}),
         ValueError,
-        "vmap in_axes: ({'x': 0, 'w': None},) does not fit the structure TreeDef(({'w': *, 'y': *},)); give one entry "
-        "for all of it, or containers of the same classes with the same keys",
+        "vmap in_axes: ({'x': 0, 'w': None},) does not fit the structure TreeDef(({'w': *, 'y': *},)); give "
+        "one entry for all of it, or containers of the same classes with the same keys",
     ),
     "one other key": (
         lambda: wg.vmap(lambda d: d["a"], in_axes=({"zz": 0},))({"a": wg.ones(3)}),
         ValueError,
-        "vmap in_axes: ({'zz': 0},) does not fit the structure TreeDef(({'a': *},)); give one entry for all of it, or "
-        "containers of the same classes with the same keys",
+        "vmap in_axes: ({'zz': 0},) does not fit the structure TreeDef(({'a': *},)); give one entry for all "
+        "of it, or containers of the same classes with the same keys",
     ),
     "a list for a tuple": (
         lambda: wg.vmap(lambda t: t[0], in_axes=([0, None],))((wg.ones(3), wg.ones(3))),
         ValueError,
-        "vmap in_axes: ([0, None],) does not fit the structure TreeDef(((*, *),)); give one entry for all of it, or "
-        "containers of the same classes with the same keys",
+        "vmap in_axes: ([0, None],) does not fit the structure TreeDef(((*, *),)); give one entry for all of "
+        "it, or containers of the same classes with the same keys",
     ),
     "a tree for a tensor": (
         lambda: wg.vmap(lambda x: x, in_axes=({"a": 0},))(wg.ones(3)),
         ValueError,
-        "vmap in_axes: ({'a': 0},) does not fit the structure TreeDef((*,)); an axis is an integer or None, got "
-        "{'a': 0}",
+        "vmap in_axes: ({'a': 0},) does not fit the structure TreeDef((*,)); an axis is an integer or None, "
+        "got {'a': 0}",
     ),
     "two places for one result": (
         lambda: wg.vmap(lambda x: x, out_axes=(0, 1))(wg.ones(3)),
         ValueError,
-        "vmap out_axes: (0, 1) does not fit the structure TreeDef(*); an axis is an integer or None, got (0, 1)",
+        "vmap out_axes: (0, 1) does not fit the structure TreeDef(*); an axis is an integer or None, got (0, "
+        "1)",
     ),
     "another size": (
         lambda: wg.vmap(lambda x: x, axis_size=7)(wg.ones(3)),

@@ -17,7 +17,7 @@ def tensor(x: Any) -> wg.Tensor:
     return wg.tensor(np.asarray(x), dtype=F64)
 
 
-# ---- masks -------------------------------------------------------------------------------------------------
+# ---- masks ---------------------------------------------------------------------------------------
 
 REDUCTIONS = {
     "sum": lambda x: x[x > 0].sum(),
@@ -123,8 +123,8 @@ def test_what_needs_a_shape_says_so(name: str) -> None:
     with pytest.raises(TypeError) as caught:
         wg.vmap(SHAPELESS[name])(tensor(X))
     assert str(caught.value) == (
-        f"{name}: inside vmap a mask selects as many elements as each example has, so there is no shape; reduce them, "
-        "for example with .sum(), or use where() on all elements"
+        f"{name}: inside vmap a mask selects as many elements as each example has, so there is no shape; "
+        "reduce them, for example with .sum(), or use where() on all elements"
     )
 
 
@@ -162,7 +162,7 @@ def test_results_whose_shape_depends_on_the_data(f: Any) -> None:
         wg.vmap(f)(wg.tensor([[1, 2], [3, 3]]))
 
 
-# ---- writes ------------------------------------------------------------------------------------------------
+# ---- writes --------------------------------------------------------------------------------------
 
 
 def test_writes_to_what_was_made_inside() -> None:
@@ -218,9 +218,10 @@ def test_writes_to_what_was_made_outside(name: str, plain: bool) -> None:
         wg.vmap(f, **({} if plain else {"chunk_size": 10}))(tensor(X))
     op = "copy_" if name == "exp" else name
     assert str(caught.value) == (
-        f"{op}: a tensor of shape (3,) from outside of vmap was written with a value that differs between the 4 "
-        "examples, and has room for one; it keeps the value that it had before. Return the value instead, or pass the "
-        "tensor as an argument"
+        f"{op}: a tensor of shape (3,) from outside of vmap was written with a value that differs between "
+        f"the 4 "
+        "examples, and has room for one; it keeps the value that it had before. Return the value instead, or "
+        "pass the tensor as an argument"
     )
     assert buffer.tolist() == [1, 2, 3]
     assert (buffer + 1).tolist() == [2, 3, 4]
@@ -315,7 +316,7 @@ def test_batch_norm_in_training() -> None:
         assert_near(after["running_var"][i], array(single.running_var), 1e-12)
 
 
-# ---- arguments ---------------------------------------------------------------------------------------------
+# ---- arguments -----------------------------------------------------------------------------------
 
 
 def test_shared_arguments_may_be_anything() -> None:

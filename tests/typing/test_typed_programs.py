@@ -1,4 +1,5 @@
-"""The typed programs of this folder do at run time what their types say, and the checkers read the whole surface."""
+"""The typed programs of this folder do at run time what their types say, and the checkers read the whole
+surface."""
 
 import typing
 
@@ -12,6 +13,7 @@ PROGRAMS = [
     accepted.methods,
     accepted.standard,
     accepted.transforms,
+    accepted.control,
     accepted.training,
 ]
 

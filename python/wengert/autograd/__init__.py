@@ -1,12 +1,13 @@
 """Reverse mode on the tape, as PyTorch spells it: `autograd.grad`, `autograd.backward`, recording modes."""
 
+import importlib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wengert import _core
 from wengert._core import Tensor
 from wengert._switches import Variable
-from wengert.autograd import function, functional, graph
+from wengert.autograd import function
 from wengert.autograd.anomaly import (
     AnomalyError,
     detect_anomaly,
@@ -25,6 +26,14 @@ from wengert.autograd.modes import (
     set_grad_enabled,
 )
 
+if TYPE_CHECKING:
+    from wengert.autograd import (
+        forward_ad as forward_ad,
+        functional as functional,
+        graph as graph,
+        profiler as profiler,
+    )
+
 __all__ = [
     "AnomalyError",
     "Function",
@@ -36,6 +45,7 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "forward_ad",
     "function",
     "functional",
     "grad",
@@ -48,9 +58,11 @@ __all__ = [
     "is_grad_enabled",
     "is_inference_mode_enabled",
     "no_grad",
+    "profiler",
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+__dir__ = __all__.copy
 
 Tensors = Tensor | Sequence[Tensor]
 
@@ -82,22 +94,22 @@ def grad(
     Args:
         outputs: tensors with a graph.
         inputs: tensors that they depend on, leaves or not.
-        grad_outputs: a cotangent per output, of its shape and converted to its dtype; may be None for outputs with one
-            element.
+        grad_outputs: a cotangent per output, of its shape and converted to its dtype; may be None for outputs
+            with one element.
         retain_graph: keep what was saved, for another backward. Defaults to `create_graph`.
         create_graph: record the backward itself, for higher derivatives.
         only_inputs: accepted for PyTorch's sake; only True has a meaning, `backward` fills `.grad`.
         allow_unused: give None for inputs that no output depends on, instead of raising.
-        is_grads_batched: the cotangents have a batch axis in front, and so have the gradients; one batched walk does
-            what a loop over them would do.
+        is_grads_batched: the cotangents have a batch axis in front, and so have the gradients; one batched
+            walk does what a loop over them would do.
         materialize_grads: give zeros for inputs that no output depends on.
 
-    Inside a transform, the gradient with respect to the argument of the transformed function is recorded for that
-    transform; with respect to leaves that were made inside, it is a constant.
+    Inside a transform, the gradient with respect to the argument of the transformed function is recorded for
+    that transform; with respect to leaves that were made inside, it is a constant.
 
     Raises:
-        RuntimeError: for an input that no output depends on, without `allow_unused` and `materialize_grads`; for a
-            complex cotangent of a real output.
+        RuntimeError: for an input that no output depends on, without `allow_unused` and `materialize_grads`;
+            for a complex cotangent of a real output.
         ValueError: for options that contradict each other, and for batched cotangents of unequal batch sizes.
 
     Example:
@@ -111,12 +123,13 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     if not only_inputs:
         raise ValueError(
-            "grad: only_inputs=False is not supported, for it would fill .grad of all leaves; call backward() for that"
+            "grad: only_inputs=False is not supported, for it would fill .grad of all leaves; call "
+            "backward() for that"
         )
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            "grad: materialize_grads=True gives zeros for unused inputs, which allow_unused=False forbids; leave "
-            "allow_unused out"
+            "grad: materialize_grads=True gives zeros for unused inputs, which allow_unused=False forbids; "
+            "leave allow_unused out"
         )
     walk = _batched if is_grads_batched else _core._grad
     found = walk(outputs, inputs, seeds, retain, create_graph)
@@ -127,8 +140,8 @@ def grad(
             found[i] = _core.zeros_like(x.detach())
         elif not allow_unused:
             raise RuntimeError(
-                f"grad: no output depends on input {i} of shape {tuple(x.shape)}; pass allow_unused=True for None in "
-                "its place, or materialize_grads=True for zeros"
+                f"grad: no output depends on input {i} of shape {tuple(x.shape)}; pass allow_unused=True for "
+                "None in its place, or materialize_grads=True for zeros"
             )
     return tuple(found)
 
@@ -183,8 +196,8 @@ def _batched(
     for g, i in zip(rows, places):
         if g.ndim == 0:
             raise ValueError(
-                f"grad: is_grads_batched=True, but the cotangent of output {i} has no axis for the batch; expected "
-                f"shape (batch, *{tuple(outputs[i].shape)})"
+                f"grad: is_grads_batched=True, but the cotangent of output {i} has no axis for the batch; "
+                f"expected shape (batch, *{tuple(outputs[i].shape)})"
             )
     found: list[Tensor | None] = [None] * len(inputs)
     for i, g in zip(reached, vmap(pull, randomness="same")(rows)) if rows else ():
@@ -206,8 +219,8 @@ def backward(
         grad_tensors: a cotangent per tensor; may be None for tensors with one element.
         retain_graph: keep what was saved, for another backward. Defaults to `create_graph`.
         create_graph: record the backward itself, for higher derivatives.
-        inputs: the tensors to accumulate into; all leaves by default. Results of operations keep their gradient as
-            after `retain_grad()`.
+        inputs: the tensors to accumulate into; all leaves by default. Results of operations keep their
+            gradient as after `retain_grad()`.
 
     Example:
         >>> x = wg.tensor([1.0, 2.0], requires_grad=True)
@@ -220,13 +233,17 @@ def backward(
     targets = None if inputs is None else _list(inputs, "backward: inputs")
     if targets is not None and not targets:
         raise RuntimeError(
-            "backward: inputs= names no tensor, so nothing would be accumulated; name at least one, or leave it out "
-            "for all leaves"
+            "backward: inputs= names no tensor, so nothing would be accumulated; name at least one, or leave "
+            "it out for all leaves"
         )
     retain = create_graph if retain_graph is None else retain_graph
     _core._backward(roots, seeds, retain, create_graph, targets)
 
 
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+def __getattr__(name: str) -> Any:
+    """Imports what is seldom needed, and finds PyTorch's names of modules."""
+    if name in ("forward_ad", "functional", "graph", "profiler"):
+        return importlib.import_module(f"wengert.autograd.{name}")
+    if name == "grad_mode":
+        return importlib.import_module("wengert.autograd.modes")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)

@@ -43,9 +43,9 @@ class FunctionCtx:
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
         """Keeps tensors for `backward`, where they are `ctx.saved_tensors`; also for `jvp`, unless
-        `save_for_forward` says otherwise. Inputs and outputs cost nothing but their memory. For another tensor the
-        inputs are kept in reserve, so that higher derivatives know where it came from; `once_differentiable` saves
-        that.
+        `save_for_forward` says otherwise. Inputs and outputs cost nothing but their memory. For another
+        tensor the inputs are kept in reserve, so that higher derivatives know where it came from;
+        `once_differentiable` saves that.
         """
         self._for_backward = _checked(tensors, "save_for_backward")
 
@@ -81,7 +81,7 @@ def _checked(tensors: tuple[Any, ...], name: str) -> tuple[Tensor | None, ...]:
     for i, t in enumerate(tensors):
         if not (t is None or isinstance(t, Tensor)):
             raise TypeError(
-                f"{name}: argument {i} is {type(t).__name__}, expected a tensor or None; keep other objects as "
-                "attributes of ctx"
+                f"{name}: argument {i} is {type(t).__name__}, expected a tensor or None; keep other objects "
+                "as attributes of ctx"
             )
     return tensors

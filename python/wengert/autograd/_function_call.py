@@ -1,5 +1,5 @@
-"""One call of an `autograd.Function`: takes arguments and results apart, runs the static methods of the class, and
-checks what they return.
+"""One call of an `autograd.Function`: takes arguments and results apart, runs the static methods of the
+class, and checks what they return.
 """
 
 from collections.abc import Callable
@@ -94,8 +94,8 @@ class FunctionCall(Rule):
         for y, there in zip(items, placed):
             if not there and any(isinstance(leaf, Tensor) for leaf in tree_leaves(y)):
                 raise TypeError(
-                    f"{self.name}.forward returned {type(y).__name__} with tensors in it, whose gradients would be "
-                    "lost; return a tensor or a tuple of tensors"
+                    f"{self.name}.forward returned {type(y).__name__} with tensors in it, whose gradients "
+                    "would be lost; return a tensor or a tuple of tensors"
                 )
         self.template = (many, [(p, None if p else y) for p, y in zip(placed, items)])
         return [y for y in items if isinstance(y, Tensor)]
@@ -142,8 +142,8 @@ class FunctionCall(Rule):
         self.dirty = [(places[id(y)], j) for j, y in enumerate(outputs) if id(y) in dirty and id(y) in places]
         if len(self.dirty) < len(dirty):
             raise RuntimeError(
-                f"{self.name}: mark_dirty names a tensor that the forward does not return; it takes inputs that are "
-                "outputs too"
+                f"{self.name}: mark_dirty names a tensor that the forward does not return; it takes inputs "
+                "that are outputs too"
             )
 
     def traceable(self, saving: Saving) -> bool:
@@ -162,8 +162,8 @@ class FunctionCall(Rule):
         """The forward once more, with a context of its own."""
         if self.dirty:
             raise RuntimeError(
-                f"{self.name}: its forward writes to its arguments and cannot run again, which a derivative that it "
-                "does not define needs; save inputs and outputs only, and define backward and jvp"
+                f"{self.name}: its forward writes to its arguments and cannot run again, which a derivative "
+                "that it does not define needs; save inputs and outputs only, and define backward and jvp"
             )
         ctx, result = self.forward(inputs)
         items = result if isinstance(result, (tuple, list)) else (result,)
@@ -195,8 +195,8 @@ class FunctionCall(Rule):
         backward = backward_of(self.cls)
         if backward is None:
             raise NotImplementedError(
-                f"{self.name} has no backward and cannot be differentiated in reverse mode; define a static method "
-                "backward(ctx, *gradients), one gradient per output"
+                f"{self.name} has no backward and cannot be differentiated in reverse mode; define a static "
+                "method backward(ctx, *gradients), one gradient per output"
             )
         wanted = [False] * len(self.arguments)
         for i, need in zip(self.positions, needs):
@@ -228,14 +228,15 @@ class FunctionCall(Rule):
             gradients = gradients[:-1]
         if len(gradients) != count:
             raise RuntimeError(
-                f"{who} returned {len(gradients)} gradients, expected {count}: one per argument of forward, None for "
-                "an argument without one"
+                f"{who} returned {len(gradients)} gradients, expected {count}: one per argument of forward, "
+                "None for an argument without one"
             )
         for i, g in enumerate(gradients):
             if g is not None and i not in self.positions:
                 kind = type(self.arguments[i]).__name__
                 raise RuntimeError(
-                    f"{who} returned a gradient for argument {i}, which is no tensor but {kind}; return None there"
+                    f"{who} returned a gradient for argument {i}, which is no tensor but {kind}; return None "
+                    f"there"
                 )
         out: list[Tensor | None] = []
         for i, like, need in zip(self.positions, self.inputs, needs):
@@ -255,7 +256,8 @@ class FunctionCall(Rule):
         items = self.template[1]
         if len(moved) != len(items):
             raise RuntimeError(
-                f"{self.name}.jvp returned {len(moved)} tangents, expected {len(items)}: one per output of forward"
+                f"{self.name}.jvp returned {len(moved)} tangents, expected {len(items)}: one per output of "
+                f"forward"
             )
         moved = tuple(t for t, (placed, _) in zip(moved, items) if placed)
         for i, (t, like) in enumerate(zip(moved, self.outputs)):

@@ -58,8 +58,8 @@ class _Once(Rule):
     def refuse(self) -> RuntimeError:
         """The error for a derivative of the backward."""
         return RuntimeError(
-            f"{self.name} is marked as once_differentiable, and a derivative of it is asked for; write it with "
-            "operations of wengert and take the mark off"
+            f"{self.name} is marked as once_differentiable, and a derivative of it is asked for; write it "
+            "with operations of wengert and take the mark off"
         )
 
     def vjp(self, saved: Any, cotangents: Any, needs: Any) -> Any:
@@ -72,8 +72,9 @@ class _Once(Rule):
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
-    """Marks a `backward` that cannot be differentiated itself, because it leaves wengert (for NumPy, say) or for
-    speed. It is given plain values; a second derivative raises RuntimeError, and forward mode traces the forward.
+    """Marks a `backward` that cannot be differentiated itself, because it leaves wengert (for NumPy, say) or
+    for speed. It is given plain values; a second derivative raises RuntimeError, and forward mode traces the
+    forward.
     """
 
     @functools.wraps(backward)

@@ -1,9 +1,10 @@
-"""What the core asks of a function with rules of its own; `autograd.Function`, `custom_vjp` and `custom_jvp` are
-subclasses of `Rule`.
+"""What the core asks of a function with rules of its own; `autograd.Function`, `custom_vjp` and `custom_jvp`
+are subclasses of `Rule`.
 
-A rule is one call of such a function. The core runs its forward once, on plain values, and keeps for the rules what
-the forward names: inputs, outputs, and values that are neither (hidden outputs). All of it goes through the tape's own
-way of saving, so versions are checked, saved-tensor hooks and checkpoints see it, and the ledger counts it.
+A rule is one call of such a function. The core runs its forward once, on plain values, and keeps for the
+rules what the forward names: inputs, outputs, and values that are neither (hidden outputs). All of it goes
+through the tape's own way of saving, so versions are checked, saved-tensor hooks and checkpoints see it, and
+the ledger counts it.
 """
 
 import inspect
@@ -16,13 +17,14 @@ from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
 __all__ = ["Kept", "Plan", "Rule", "Saving", "restored"]
 
-# The number of outputs; the values to save as (0 input, 1 output, 2 hidden; index); per output whether it has no
-# derivative; whether hidden outputs have derivatives; the outputs that are inputs written in place.
+# The number of outputs; the values to save as (0 input, 1 output, 2 hidden; index); per output whether it has
+# no derivative; whether hidden outputs have derivatives; the outputs that are inputs written in place.
 Plan = tuple[int, list[tuple[int, int]], list[bool], bool, list[int]]
 
 
 class Saving:
-    """Collects the values to save: finds out which input or output each is, and makes the rest hidden outputs."""
+    """Collects the values to save: finds out which input or output each is, and makes the rest hidden
+    outputs."""
 
     __slots__ = ("_known", "hidden", "sources")
 
@@ -117,15 +119,16 @@ class Rule:
             inputs: the tensors.
             reverse: where the VJP comes from: `own`, or `transpose` of the JVP.
             forward: where the JVP comes from: `own`, `transpose` of the VJP, or `trace` of the forward.
-            strict: whether differentiated tensors that come in by a closure are an error rather than constants.
+            strict: whether differentiated tensors that come in by a closure are an error rather than
+                constants.
             batches: whether the rule has methods `batch` and `describe`.
         """
         return _core._custom(self, self.name, inputs, (reverse, forward), strict, batches)
 
 
 def check_like(g: Any, like: tuple[tuple[int, ...], Any, Any], sums: bool, who: str, what: str) -> None:
-    """Raises unless `g` is a tensor of this shape, or with `sums` of one that broadcasting made of it, and real where a
-    real one is expected.
+    """Raises unless `g` is a tensor of this shape, or with `sums` of one that broadcasting made of it, and
+    real where a real one is expected.
     """
     if not isinstance(g, Tensor):
         raise RuntimeError(f"{who} returned {type(g).__name__} for {what}, expected a tensor or None")
@@ -133,8 +136,8 @@ def check_like(g: Any, like: tuple[tuple[int, ...], Any, Any], sums: bool, who: 
     got = tuple(g.shape)
     if g.dtype.is_complex and dtype.is_floating_point:
         raise RuntimeError(
-            f"{who} returned {g.dtype!r} for {what}, expected {dtype!r}; the derivative of a real tensor is real: "
-            "return its .real"
+            f"{who} returned {g.dtype!r} for {what}, expected {dtype!r}; the derivative of a real tensor is "
+            "real: return its .real"
         )
     if got == shape:
         return

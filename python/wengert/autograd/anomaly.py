@@ -1,7 +1,6 @@
 """The search for the first value that is not finite, in the forward and in the backward."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from wengert import _core
@@ -17,6 +16,7 @@ __all__ = [
     "is_anomaly_enabled",
     "set_detect_anomaly",
 ]
+__dir__ = __all__.copy
 
 # The bits of the core's modes: keep lines, write the log, look at derivatives, raise in the forward.
 LOCATIONS, LOG, CHECK, FORWARD = 1, 2, 4, 8
@@ -38,15 +38,18 @@ class Location(NamedTuple):
         return f"{self.file}:{self.line}"
 
 
-@dataclass(frozen=True)
 class Note:
     """A forward value that was made not finite from better operands."""
 
-    op: str
-    location: Location | None
-    index: tuple[int, ...]
-    value: float
-    operands: str
+    # Not a dataclass: their module is slow to import.
+    __slots__ = ("index", "location", "op", "operands", "value")
+
+    def __init__(
+        self, op: str, location: Location | None, index: tuple[int, ...], value: float, operands: str
+    ) -> None:
+        """What is kept of the operation."""
+        self.op, self.location, self.index = op, location, index
+        self.value, self.operands = value, operands
 
     def __str__(self) -> str:
         """One line."""
@@ -136,15 +139,16 @@ class detect_anomaly(Region):
     - Every operation keeps the line of the program that recorded it, and errors of the tape name it.
     - **Gradients and tangents**: the first one that is NaN or infinite raises `AnomalyError`, which tells the
       operation, its line, the index, and the operands and the cotangent there.
-    - **Forward values** that an operation makes NaN or infinite from better operands are noted, not raised: a mask may
-      take them out later. Where one spoils a gradient after all, the error names the operation that made it, its line
-      and operands, and the `where` that masked it.
+    - **Forward values** that an operation makes NaN or infinite from better operands are noted, not raised: a
+      mask may take them out later. Where one spoils a gradient after all, the error names the operation that
+      made it, its line and operands, and the `where` that masked it.
       `notes` lists them. With `forward=True` the first one raises at once.
 
-    Better means: finite is better than infinite, infinite better than NaN; an infinity that is only handed on, as the
-    `-inf` of an attention mask, is no anomaly. It holds in this thread, inside `grad`, `jvp` and `vmap` too. Each value
-    is read back and looked at, so it costs several times the time: switch it on to find a fault, and off again. A
-    `GradScaler` counts on gradients that overflow now and then; they raise here.
+    Better means: finite is better than infinite, infinite better than NaN; an infinity that is only handed
+    on, as the `-inf` of an attention mask, is no anomaly. It holds in this thread, inside `grad`, `jvp` and
+    `vmap` too. Each value is read back and looked at, so it costs several times the time: switch it on to
+    find a fault, and off again. A `GradScaler` counts on gradients that overflow now and then; they raise
+    here.
 
     Args:
         check_nan: look at values; without, only lines are kept.
@@ -194,8 +198,3 @@ class detect_anomaly(Region):
             Note(op, None if location is None else Location(*location), tuple(index), value, operands)
             for op, location, index, value, operands in _core._anomaly_notes()
         ]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

@@ -13,7 +13,8 @@ _FOREIGN = ("cuda", "mps", "xpu")
 
 
 def check_device(function: str, device_type: Any, parameter: str, other: str) -> None:
-    """Raises unless `parameter` of a function names a device type; `other` says how to pass what else it may be."""
+    """Raises unless `parameter` of a function names a device type; `other` says how to pass what else it may
+    be."""
     if not isinstance(device_type, str):
         raise TypeError(
             f"{function}: {parameter} is a string, got {type(device_type).__name__}; pass {other}"
@@ -27,8 +28,8 @@ def check_device(function: str, device_type: Any, parameter: str, other: str) ->
 class autocast(Region):
     """Runs operations in the precision that suits each; a context and a decorator.
 
-    Inputs are cast per operation, and the casts are recorded, so each parameter gets a gradient in its own dtype.
-    float64 and integers are left alone.
+    Inputs are cast per operation, and the casts are recorded, so each parameter gets a gradient in its own
+    dtype. float64 and integers are left alone.
 
     Args:
         device_type: a device, or one of PyTorch's names of them; the region holds for all devices.

@@ -1,9 +1,9 @@
 """`autograd.Function`: functions whose derivatives are written by hand, as PyTorch spells them.
 
-The forward runs on plain values and is not recorded; `backward`, `jvp` and `vmap` are, by whatever differentiates them,
-so custom functions nest in every transform and have higher derivatives. A rule that is missing is derived: `jvp` as the
-transpose of `backward` and the other way round, or from the forward where there is neither; `vmap` by batching what
-the functions do.
+The forward runs on plain values and is not recorded; `backward`, `jvp` and `vmap` are, by whatever
+differentiates them, so custom functions nest in every transform and have higher derivatives. A rule that is
+missing is derived: `jvp` as the transpose of `backward` and the other way round, or from the forward where
+there is neither; `vmap` by batching what the functions do.
 """
 
 from typing import Any
@@ -20,16 +20,17 @@ __all__ = ["Function", "FunctionCtx", "VmapInfo", "once_differentiable"]
 class Function:
     """A function with derivatives written by hand. Derive from it, define static methods, and call `apply`.
 
-    - `forward(ctx, *args)`, or `forward(*args)` with `setup_context(ctx, inputs, output)`: the value, one tensor or a
-      tuple or list. Runs without recording; what it uses beside its arguments is constant. A result that is
-      an argument, or a view of one, cannot be written in place while recording.
-    - `backward(ctx, *gradients)`: from one cotangent per output to one gradient per argument of the forward, None for
-      those without. Also as `vjp`.
+    - `forward(ctx, *args)`, or `forward(*args)` with `setup_context(ctx, inputs, output)`: the value, one
+      tensor or a tuple or list. Runs without recording; what it uses beside its arguments is constant. A
+      result that is an argument, or a view of one, cannot be written in place while recording.
+    - `backward(ctx, *gradients)`: from one cotangent per output to one gradient per argument of the forward,
+      None for those without. Also as `vjp`.
     - `jvp(ctx, *tangents)`: from one tangent per argument (None for what is no tensor) to one per output.
     - `vmap(info, in_dims, *args)`: the outputs of a whole batch and where their batch axes are.
 
-    Where a derivative is asked for that no rule gives (forward mode without `jvp` and `backward`, higher derivatives of
-    what is neither input nor output and was saved), the forward runs again, on the same random numbers.
+    Where a derivative is asked for that no rule gives (forward mode without `jvp` and `backward`, higher
+    derivatives of what is neither input nor output and was saved), the forward runs again, on the same random
+    numbers.
 
     Raises:
         RuntimeError: in backward, for gradients of the wrong number or shape.
@@ -112,8 +113,8 @@ class Function:
         batches = not is_missing(cls.vmap)
         if batches and cls.generate_vmap_rule:
             raise RuntimeError(
-                f"{cls.__name__}: generate_vmap_rule=True asks for a generated batching rule, and there is a static "
-                "method vmap; keep one of them"
+                f"{cls.__name__}: generate_vmap_rule=True asks for a generated batching rule, and there is a "
+                "static method vmap; keep one of them"
             )
         call = FunctionCall(cls, args)
         backward = backward_of(cls)

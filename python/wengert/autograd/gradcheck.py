@@ -58,8 +58,8 @@ class _Problem:
         self.moving = asked or [i for i in floats if self.leaves[i].dtype in double]
         if not self.moving:
             raise ValueError(
-                f"{caller}: no input is a float64 tensor, and none requires a gradient; differences need double "
-                "precision"
+                f"{caller}: no input is a float64 tensor, and none requires a gradient; differences need "
+                "double precision"
             )
         self.at = [_as_real(self.leaves[i].detach()) for i in self.moving]
 
@@ -109,8 +109,8 @@ def _compare(
     at = np.unravel_index(int(np.argmax(np.where(wrong, distance, -1.0))), analytic.shape)
     raise GradcheckError(
         f"gradcheck: {what}: {int(wrong.sum())} of {wrong.size} entries differ; the worst, "
-        f"{entry(tuple(int(k) for k in at))}, is analytically {analytic[at]:.8g} and numerically {numeric[at]:.8g} "
-        f"(atol {atol:g}, rtol {rtol:g})"
+        f"{entry(tuple(int(k) for k in at))}, is analytically {analytic[at]:.8g} and numerically "
+        f"{numeric[at]:.8g} (atol {atol:g}, rtol {rtol:g})"
     )
 
 
@@ -167,8 +167,8 @@ class _Check:
                 again = self.pull(o, next(_units(y.numel())))
                 if any(np.abs(a - b).max(initial=0.0) > nondet_tol for a, b in zip(rows[0], again)):
                     raise GradcheckError(
-                        f"gradcheck: reverse mode of output {o} gives another gradient the second time; a function is "
-                        "checked that is the same at every call"
+                        f"gradcheck: reverse mode of output {o} gives another gradient the second time; a "
+                        "function is checked that is the same at every call"
                     )
 
     def forward(self, numeric: list[list[Array]]) -> None:
@@ -248,8 +248,8 @@ def gradcheck(
 
     Args:
         func: of tensors, to a tree of tensors.
-        inputs: one tensor, or a tuple of arguments (trees too). Checked are the inputs that require a gradient, or all
-            that are float64 if none does; the others are held fixed.
+        inputs: one tensor, or a tuple of arguments (trees too). Checked are the inputs that require a
+            gradient, or all that are float64 if none does; the others are held fixed.
         eps: the step of the differences.
         atol: absolute tolerance.
         rtol: relative tolerance.
@@ -261,7 +261,8 @@ def gradcheck(
         fast_mode: compare one number per output, along fixed directions, instead of whole Jacobians.
 
     Raises:
-        GradcheckError: (a RuntimeError) naming input, entry, analytic and numeric value of the worst difference.
+        GradcheckError: (a RuntimeError) naming input, entry, analytic and numeric value of the worst
+            difference.
         ValueError: if no input can be checked.
 
     Example:
@@ -272,7 +273,8 @@ def gradcheck(
     coarse = [problem.name(i) for i, x in enumerate(problem.at) if x.dtype != _core.float64]
     if coarse:
         warn(
-            f"gradcheck: {', '.join(coarse)} is not float64; differences in lower precision are good for few digits"
+            f"gradcheck: {', '.join(coarse)} is not float64; differences in lower precision are good for few "
+            f"digits"
         )
     try:
         check = _Check(problem, eps, atol, rtol)
@@ -301,6 +303,7 @@ def gradgradcheck(
     eps: float = 1e-6,
     atol: float = 1e-5,
     rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
     raise_exception: bool = True,
     nondet_tol: float = 0.0,
     check_batched_grad: bool = False,
@@ -316,6 +319,7 @@ def gradgradcheck(
         func: of tensors, to a tree of tensors.
         inputs: as those of `gradcheck`.
         grad_outputs: a tree of one cotangent for each output; by default fixed numbers.
+        gen_non_contig_grad_outputs: whether these numbers lie apart in memory.
         check_fwd_over_rev: check forward over reverse mode too.
         check_rev_over_rev: check reverse over reverse mode.
         eps, atol, rtol, raise_exception, nondet_tol, check_batched_grad, fast_mode: as those of `gradcheck`.
@@ -334,6 +338,8 @@ def gradgradcheck(
     def gradient(*xs: Tensor) -> list[Tensor]:
         out, pullback = vjp(lambda *ys: problem(list(ys)), *xs)
         weights = [_direction(y, 5 + k) for k, y in enumerate(out)] if given is None else given
+        if gen_non_contig_grad_outputs and given is None:
+            weights = [_core.stack([w, w], -1).select(-1, 0) for w in weights]
         return list(pullback(list(weights)))
 
     return gradcheck(
@@ -354,9 +360,11 @@ def gradgradcheck(
 def adjoint_check(
     func: Callable[..., Any], inputs: Any, *, rtol: float | None = None, raise_exception: bool = True
 ) -> bool:
-    """Checks that reverse and forward mode are transposes: `<u, J v>` equals `<J' u, v>` for fixed `u` and `v`.
+    """Checks that reverse and forward mode are transposes: `<u, J v>` equals `<J' u, v>` for fixed `u` and
+    `v`.
 
-    It needs no differences, so it works in every floating point dtype and at kinks, and costs one pass of each mode.
+    It needs no differences, so it works in every floating point dtype and at kinks, and costs one pass of
+    each mode.
 
     Args:
         func: of tensors, to a tree of tensors.
@@ -389,6 +397,6 @@ def adjoint_check(
     if not raise_exception:
         return False
     raise GradcheckError(
-        f"adjoint_check: forward and reverse mode are no transposes: <u, J v> is {products[0]:.10g} and <J' u, v> is "
-        f"{products[1]:.10g} (rtol {rtol:g} of {size:.4g})"
+        f"adjoint_check: forward and reverse mode are no transposes: <u, J v> is {products[0]:.10g} and <J' "
+        f"u, v> is {products[1]:.10g} (rtol {rtol:g} of {size:.4g})"
     )

@@ -19,6 +19,7 @@ __all__ = [
     "save_on_cpu",
     "saved_tensors_hooks",
 ]
+__dir__ = __all__.copy
 
 
 class GradientEdge(NamedTuple):
@@ -31,8 +32,8 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Returns the tape entry behind a tensor that requires a gradient, leaf or not.
 
-    An entry tells its `op`, `inputs`, `outputs` and `saved` values with shapes, dtypes and bytes, `next_functions`,
-    and `sequence_nr`; calling it with cotangents applies its reverse rule.
+    An entry tells its `op`, `inputs`, `outputs` and `saved` values with shapes, dtypes and bytes,
+    `next_functions`, and `sequence_nr`; calling it with cotangents applies its reverse rule.
 
     Raises:
         RuntimeError: for a tensor without a graph.
@@ -64,8 +65,8 @@ class saved_tensors_hooks(Region):
         unpack: from that object to a tensor of the same shape, dtype and device.
 
     Raises:
-        RuntimeError: where `disable_saved_tensors_hooks` forbids it; for a `pack` that writes to its argument or an
-            `unpack` that returns something else than was packed.
+        RuntimeError: where `disable_saved_tensors_hooks` forbids it; for a `pack` that writes to its argument
+            or an `unpack` that returns something else than was packed.
 
     Example:
         >>> x = wg.ones(2, requires_grad=True)
@@ -244,8 +245,9 @@ def register_multi_grad_hook(
 
     Args:
         tensors: tensors that require a gradient.
-        fn: with `mode="all"`, called with a list of all their gradients (None for those that the backward does not
-            reach) as soon as the last is there; with `mode="any"`, called with the first that is there.
+        fn: with `mode="all"`, called with a list of all their gradients (None for those that the backward
+            does not reach) as soon as the last is there; with `mode="any"`, called with the first that is
+            there.
         mode: `"all"` or `"any"`.
 
     Returns:
@@ -277,8 +279,3 @@ def register_multi_grad_hook(
         # Gradients that arrive one by one are put together before the hook looks at them.
         handles.append(_core._watch(t, all_of(i)) if mode == "all" else t.register_hook(first))
     return _MultiHandle(handles)
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

@@ -31,18 +31,20 @@ def is_ieee_gradients_enabled() -> bool:
 
 
 class ieee_gradients(Region):
-    """Turns strict IEEE derivatives on or off in this thread, at once; as a context or decorator, until its end.
+    """Turns strict IEEE derivatives on or off in this thread, at once; as a context or decorator, until its
+    end.
 
-    Off, which is the default, a cotangent of exactly zero stays zero: where an elementwise function has an infinite
-    or undefined slope at its argument (`sqrt`, `log`, `reciprocal`, `x / y`, `x ** y`, … at a pole, or where the slope
-    overflows), zero times that slope is zero. A branch that `where` did not take then cannot spoil a gradient:
-    `where(x > 0, x.sqrt(), x)` has the derivative 1 at every `x <= 0`, under every transform and to every order. On,
-    zero times infinity is NaN, as PyTorch and JAX have it; a NaN in a gradient then shows that such a point was met,
-    also where a mask took it out.
+    Off, which is the default, a cotangent of exactly zero stays zero: where an elementwise function has an
+    infinite or undefined slope at its argument (`sqrt`, `log`, `reciprocal`, `x / y`, `x ** y`, … at a pole,
+    or where the slope overflows), zero times that slope is zero. A branch that `where` did not take then
+    cannot spoil a gradient: `where(x > 0, x.sqrt(), x)` has the derivative 1 at every `x <= 0`, under every
+    transform and to every order. On, zero times infinity is NaN, as PyTorch and JAX have it; a NaN in a
+    gradient then shows that such a point was met, also where a mask took it out.
 
     It concerns derivatives that are computed while it is on (the backward, not the forward that recorded it).
-    Conventions at single points (`abs` and `relu` at 0, ties of `maximum`, `x ** 0`) are the same in both. Off costs
-    nothing; on, each partial derivative runs as the operations of its formula, several times slower.
+    Conventions at single points (`abs` and `relu` at 0, ties of `maximum`, `x ** 0`) are the same in both.
+    Off costs nothing; on, each partial derivative runs as the operations of its formula, several times
+    slower.
 
     Args:
         mode: on where true.

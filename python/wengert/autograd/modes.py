@@ -58,7 +58,8 @@ class Region:
         def wrapped(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
             generator = function(*args, **kwargs)
             step: Callable[[], Any] = lambda: next(generator)
-            # The region is left at each yield, so that it does not leak into the code that consumes the generator.
+            # The region is left at each yield, so that it does not leak into the code that consumes the
+            # generator.
             while True:
                 try:
                     with self._again():
@@ -103,8 +104,8 @@ class _Recording(Region):
 class no_grad(_Recording):
     """Turns recording off; a context and a decorator.
 
-    Results of operations do not require gradients, and leaves can be written in place. Transforms entered inside
-    still differentiate.
+    Results of operations do not require gradients, and leaves can be written in place. Transforms entered
+    inside still differentiate.
 
     Example:
         >>> x = wg.ones(2, requires_grad=True)
@@ -133,9 +134,9 @@ class enable_grad(_Recording):
 class inference_mode(Region):
     """Turns recording off for good, for inference; a context and a decorator.
 
-    Tensors made inside are inference tensors: outside, they can be computed with, but not written in place, nor be
-    saved for backward, nor require a gradient; a `clone()` of one can. Inside, `enable_grad` has no effect.
-    `inference_mode(False)` leaves the mode for a region, in which recording is on.
+    Tensors made inside are inference tensors: outside, they can be computed with, but not written in place,
+    nor be saved for backward, nor require a gradient; a `clone()` of one can. Inside, `enable_grad` has no
+    effect. `inference_mode(False)` leaves the mode for a region, in which recording is on.
 
     Example:
         >>> with wg.inference_mode():

@@ -9,8 +9,8 @@ from wengert.autograd.modes import Region
 class allow_mutation_on_saved_tensors(Region):
     """Lets values that operations saved be written in place: a write gives the tape a copy first.
 
-    A context and a decorator. It covers what is saved and written inside it; the copies cost memory and time where
-    writes happen, and nothing elsewhere.
+    A context and a decorator. It covers what is saved and written inside it; the copies cost memory and time
+    where writes happen, and nothing elsewhere.
 
     Example:
         >>> x = wg.ones(2, requires_grad=True)

@@ -3,8 +3,4 @@
 from . import cuda, cudnn, mkldnn, mps
 
 __all__ = ["cuda", "cudnn", "mkldnn", "mps"]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__dir__ = __all__.copy

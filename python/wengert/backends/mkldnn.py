@@ -1,6 +1,7 @@
 """Switches of oneDNN, which is not here: they can be set, and change nothing."""
 
 __all__ = ["enabled", "is_available"]
+__dir__ = __all__.copy
 
 enabled = False
 
@@ -13,8 +14,3 @@ def is_available() -> bool:
         False
     """
     return False
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

@@ -1,6 +1,7 @@
 """Switches of Metal Performance Shaders, which is not here: they can be set, and change nothing."""
 
 __all__ = ["is_available", "is_built"]
+__dir__ = __all__.copy
 
 
 def is_available() -> bool:
@@ -21,8 +22,3 @@ def is_built() -> bool:
         False
     """
     return False
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

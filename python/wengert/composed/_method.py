@@ -24,7 +24,8 @@ def method(function: F) -> F:
 
 
 def _signature(function: Any) -> str:
-    """The parameters of a method as a builtin shows them: `($self, dim=None)`. `inspect.signature` is slower."""
+    """The parameters of a method as a builtin shows them:
+    `($self, dim=None)`. `inspect.signature` is slower."""
     code, defaults = function.__code__, function.__defaults__ or ()
     named = code.co_varnames[: code.co_argcount]
     values: dict[str, Any] = dict(zip(named[len(named) - len(defaults) :], defaults, strict=True))

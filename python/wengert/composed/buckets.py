@@ -9,7 +9,7 @@ from wengert._types import TensorLike
 
 from ._method import floating, index_dtype, method
 
-__all__ = ["bincount", "bucketize", "histc", "histogram", "searchsorted"]
+__all__ = ["bincount", "bucketize", "histc", "histogram", "isin", "searchsorted"]
 
 
 class Histogram(NamedTuple):
@@ -28,10 +28,12 @@ def searchsorted(
     side: str | None = None,
     sorter: TensorLike | None = None,
 ) -> Tensor:
-    """Returns the index at which each element of `input` belongs in an ascending sequence, over the last axis.
+    """Returns the index at which each element of `input` belongs in an ascending sequence, over the last
+    axis.
 
     Args:
-        sorted_sequence: one axis, or the shape of `input` but for the last axis: one sequence for each of its lines.
+        sorted_sequence: one axis, or the shape of `input` but for the last axis: one sequence for each of its
+            lines.
         out_int32: give int32 rather than int64.
         right: behind equal elements rather than before them; `side="right"` says the same.
         sorter: the order that sorts the sequence, from `argsort`.
@@ -59,7 +61,8 @@ def bucketize(
 ) -> Tensor:
     """Returns the number of the bucket between ascending `boundaries` that each element falls into.
 
-    Bucket `i` is `boundaries[i-1] < x <= boundaries[i]`; with `right`, `boundaries[i-1] <= x < boundaries[i]`.
+    Bucket `i` is `boundaries[i-1] < x <= boundaries[i]`; with `right`,
+    `boundaries[i-1] <= x < boundaries[i]`.
 
     Example:
         >>> wg.bucketize(wg.tensor([0.5, 3.0]), wg.tensor([1.0, 2.0]))
@@ -70,9 +73,39 @@ def bucketize(
     return found.int() if out_int32 else found
 
 
+def isin(
+    elements: TensorLike, test_elements: TensorLike, *, assume_unique: bool = False, invert: bool = False
+) -> Tensor:
+    """Tells where `elements` are equal to any of `test_elements`. NaN is equal to nothing.
+
+    Args:
+        assume_unique: accepted; the result does not depend on it.
+        invert: where they are equal to none instead.
+
+    Example:
+        >>> wg.isin(wg.tensor([1, 2, 3]), wg.tensor([2, 9]))
+        tensor([False,  True, False])
+    """
+    x, tests = compared("isin", elements, test_elements)
+    x, tests = x.detach(), tests.detach().reshape(-1)
+    if x.dtype == _core.bool:
+        x, tests = x.to(_core.int32), tests.to(_core.int32)
+    count = tests.shape[0]
+    if count == 0:
+        found = _core.zeros_like(x, dtype=_core.bool)
+    elif x.is_complex():
+        found = (x.unsqueeze(-1) == tests).any(-1)
+    else:
+        ascending = tests.sort(0).values
+        place = ascending._search_sorted(x, False)
+        found = ascending.take(place.clamp(max=count - 1), 0) == x
+    return found.logical_not() if invert else found
+
+
 @method
 def bincount(input: Tensor, weights: TensorLike | None = None, minlength: int = 0) -> Tensor:
-    """Counts how often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their `weights`.
+    """Counts how often each of the numbers 0, 1, 2, … occurs in a vector of integers, or the sum of their
+    `weights`.
 
     Sums are float32 for weights of that dtype, else float64 (float32 on a GPU).
 
@@ -113,8 +146,8 @@ def bincount(input: Tensor, weights: TensorLike | None = None, minlength: int = 
 
 @method
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Counts how many elements fall into each of `bins` equal parts of `min` to `max`, the last of which includes
-    `max`.
+    """Counts how many elements fall into each of `bins` equal parts of `min` to `max`, the last of which
+    includes `max`.
 
     Where both are equal, they are the extremes of the data. Elements outside and NaN are not counted.
 
@@ -138,6 +171,7 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
     )
 
 
+@method
 def histogram(
     input: TensorLike,
     bins: Any = 100,

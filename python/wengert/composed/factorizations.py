@@ -165,8 +165,8 @@ def qr(input: Tensor, some: bool = True) -> _decompose.QrParts:
 
 @method
 def svd(input: Tensor, some: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """Returns `U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with `some=False`,
-    `U` and `V` are square.
+    """Returns `U`, the singular values and `V` (not its transpose, which `linalg.svd` returns); with
+    `some=False`, `U` and `V` are square.
 
     Example:
         >>> wg.svd(wg.tensor([[3.0, 0.0], [0.0, 4.0]]))[1]

@@ -6,7 +6,6 @@ from wengert._core import Tensor
 from wengert._types import TensorLike
 
 from ._method import method, positions_like
-from .shaping import unfold
 
 __all__ = ["istft", "stft"]
 
@@ -26,8 +25,8 @@ def _lengths(
     width = n_fft if win_length is None else win_length
     if n_fft < 1 or hop < 1 or not 0 < width <= n_fft:
         raise ValueError(
-            f"{name}: n_fft, hop_length and win_length must be positive, and win_length at most n_fft; got {n_fft}, "
-            f"{hop} and {width}"
+            f"{name}: n_fft, hop_length and win_length must be positive, and win_length at most n_fft; got "
+            f"{n_fft}, {hop} and {width}"
         )
     real = x.real.dtype if x.is_complex() else x.dtype
     if window is None:
@@ -55,21 +54,22 @@ def stft(
     onesided: bool | None = None,
     return_complex: bool = True,
 ) -> Tensor:
-    """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`: `(…, frequencies,
-    frames)`.
+    """Returns the Fourier transforms of windows of a signal, `(length,)` or `(batch, length)`:
+    `(…, frequencies, frames)`.
 
     Args:
         input: the signal, real or complex.
         n_fft: how many elements are transformed at once.
         hop_length: how far a window is from the next; a quarter of `n_fft` by default.
-        win_length: the length of the window, which stands in the middle of the `n_fft` elements; `n_fft` by default.
+        win_length: the length of the window, which stands in the middle of the `n_fft` elements; `n_fft` by
+            default.
         window: the weights; ones by default. `hann_window` and others make them.
         center: continue the signal by half a window on both sides, so that frame `t` is around element
             `t * hop_length`.
         pad_mode: how it is continued: `"reflect"`, `"constant"` (zeros), `"replicate"` or `"circular"`.
         normalized: divide by the root of `n_fft`.
-        onesided: only the `n_fft // 2 + 1` first frequencies, of which the others are conjugates; the default for real
-            signals.
+        onesided: only the `n_fft // 2 + 1` first frequencies, of which the others are conjugates; the default
+            for real signals.
         return_complex: without, real and imaginary parts along a new last axis.
 
     Runs on the CPU, in the dtype of the signal. Its derivatives are those of `unfold` and `fft.rfft`.
@@ -86,7 +86,8 @@ def stft(
         raise ValueError(f"stft: pad_mode must be one of {', '.join(_PAD_MODES)}, got {pad_mode!r}")
     if not (input.is_floating_point() or input.is_complex()):
         raise TypeError(
-            f"stft: a floating point or complex signal expected, got {input.dtype}; convert with .float() first"
+            f"stft: a floating point or complex signal expected, got {input.dtype}; convert with .float() "
+            f"first"
         )
     from wengert import fft
     from wengert.nn.functional import pad
@@ -98,9 +99,10 @@ def stft(
         x = pad(x.unsqueeze(1), (half, half), pad_mode).squeeze(1)
     if x.shape[1] < n_fft:
         raise ValueError(
-            f"stft: a signal of {x.shape[1]} elements is shorter than n_fft = {n_fft}; center=True continues it"
+            f"stft: a signal of {x.shape[1]} elements is shorter than n_fft = {n_fft}; center=True continues "
+            f"it"
         )
-    frames = unfold(x, 1, n_fft, hop) * weights
+    frames = x.unfold(1, n_fft, hop) * weights
     is_complex = frames.is_complex()
     if is_complex and onesided:
         raise ValueError("stft: a complex signal or window has no one-sided transform; leave out onesided")
@@ -124,14 +126,15 @@ def istft(
     length: int | None = None,
     return_complex: bool = False,
 ) -> Tensor:
-    """Returns the signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest in
-    least squares.
+    """Returns the signal whose `stft` is `input`, `(…, frequencies, frames)`, complex; of others, the nearest
+    in least squares.
 
     The arguments are those of `stft`.
 
     Args:
         length: of the signal, which is cut or filled up with zeros; by default, what the frames cover.
-        onesided: whether only the first half of the frequencies is given; the default if their number says so.
+        onesided: whether only the first half of the frequencies is given; the default if their number says
+            so.
         return_complex: whether the signal is complex; then all frequencies are needed.
 
     Raises:
@@ -145,8 +148,8 @@ def istft(
     """
     if input.ndim not in (2, 3) or not input.is_complex():
         raise _core.ShapeError(
-            f"istft: complex numbers (frequencies, frames) or (batch, frequencies, frames) expected, got {input.dtype} "
-            f"of shape {tuple(input.shape)}"
+            f"istft: complex numbers (frequencies, frames) or (batch, frequencies, frames) expected, got "
+            f"{input.dtype} of shape {tuple(input.shape)}"
         )
     from wengert import fft
 
@@ -172,8 +175,8 @@ def istft(
     signal, covered = (y.narrow(1, start, end - start) for y in (signal, covered))
     if covered.numel() and covered.detach().min().item() < 1e-11:
         raise ValueError(
-            "istft: the windows leave elements uncovered, or cover them by weights of zero; use a shorter hop_length "
-            "or another window"
+            "istft: the windows leave elements uncovered, or cover them by weights of zero; use a shorter "
+            "hop_length or another window"
         )
     out = signal / covered
     if length is not None and end - start < length:

@@ -8,7 +8,7 @@ from wengert._types import DeviceLike, DTypeLike
 
 from ._method import method
 
-__all__ = ["asarray", "linspace", "prelu", "scalar_tensor"]
+__all__ = ["frombuffer", "prelu"]
 
 
 @method
@@ -24,80 +24,81 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
     return function(input, weight)
 
 
-def asarray(
-    obj: Any,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    copy: bool | None = None,
-    requires_grad: bool = False,
+def frombuffer(
+    buffer: Any, *, dtype: DTypeLike, count: int = -1, offset: int = 0, requires_grad: bool = False
 ) -> Tensor:
-    """Makes a tensor of anything that is one, an array, or nested lists of numbers; shares memory where it can.
+    """Returns the numbers in the memory of an object, which it shares: what changes in one changes in the
+    other.
 
     Args:
-        copy: True always copies, False raises where a copy would be needed.
-
-    Example:
-        >>> wg.asarray([1.0, 2.0])
-        tensor([1., 2.])
-    """
-    out = _core.as_tensor(obj, dtype, device, copy=copy)
-    return out.detach().requires_grad_() if requires_grad else out
-
-
-def _is_known(x: Tensor) -> bool:
-    """Whether a tensor is a number that nothing is differentiated by."""
-    try:
-        return not x.requires_grad and x.item() is not None
-    except TypeError:
-        return False
-
-
-def linspace(
-    start: complex | Tensor,
-    end: complex | Tensor,
-    steps: int = 100,
-    *,
-    dtype: DTypeLike | None = None,
-    device: DeviceLike | None = None,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Returns `steps` numbers from `start` to `end`, both included, evenly spaced.
-
-    Args:
-        start, end: numbers, or tensors without axes, which the result is a function of where they are
-            recorded or belong to a transform. For a dtype of integers they lose their fractions,
-            and so do the numbers.
+        buffer: what has the buffer protocol: `bytes`, `bytearray`, `memoryview`, an `array.array`, a file in
+            memory. Memory that must not be written, such as that of `bytes`, is copied.
+        dtype: how to read the bytes.
+        count: how many numbers; all that the bytes hold for -1.
+        offset: how many bytes to skip. Memory that is not aligned to the numbers there is copied.
 
     Raises:
-        TypeError: for the dtype bool.
+        ValueError: the bytes are too few, or no whole number of numbers.
 
     Example:
-        >>> wg.linspace(0, 1, 5)
-        tensor([0.00, 0.25, 0.50, 0.75, 1.00])
+        >>> wg.frombuffer(bytearray([1, 0, 2, 0]), dtype=wg.int16)
+        tensor([1, 2], dtype=int16)
     """
-    ends = [x for x in (start, end) if isinstance(x, Tensor)]
-    made: dict[str, Any] = {"dtype": dtype, "device": device}
-    if not ends or all(_is_known(x) for x in ends):
-        return _core.linspace(start, end, steps, **made, requires_grad=requires_grad)  # type: ignore[arg-type]
-    ramp = _core.linspace(0, 1, steps, **made)
-    first, last = (x.to(ramp.dtype) if isinstance(x, Tensor) else x for x in (start, end))
-    step = last - first
-    # From the nearer end, so that both are met exactly.
-    return _core.where(ramp < 0.5, first + step * ramp, last - step * (1 - ramp))
+    import numpy as np
+
+    kind = _core.empty(0, dtype=dtype).dtype
+    data = memoryview(buffer).cast("B")
+    left, size = len(data) - offset, kind.itemsize
+    if not 0 <= offset <= len(data):
+        raise ValueError(
+            f"frombuffer: offset must lie between 0 and {len(data)}, the bytes there are, got {offset}"
+        )
+    if count < 0 and left % size:
+        raise ValueError(f"frombuffer: {left} bytes are no whole number of {kind.name}, which has {size}")
+    many = left // size if count < 0 else count
+    if many * size > left:
+        raise ValueError(f"frombuffer: {count} numbers of {size} bytes expected, got {left} bytes")
+    raw = np.frombuffer(data, np.uint8, many * size, offset)
+    if kind == _core.bool:
+        out = _core.from_numpy(raw.view(np.bool_) if raw.max(initial=0) <= 1 else raw != 0)
+    else:
+        aligned = raw.flags.writeable and raw.ctypes.data % size == 0
+        out = _core.from_numpy(raw if aligned else raw.copy()).view(kind)
+    return out.requires_grad_() if requires_grad else out
 
 
-def scalar_tensor(
-    s: complex | Tensor,
+def range(
+    start: float = 0,
+    end: float | None = None,
+    step: float = 1,
     *,
     dtype: DTypeLike | None = None,
     device: DeviceLike | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Makes a number a 0-d tensor, of float32 unless told otherwise.
+    """Returns the numbers `start`, `start + step`, ... up to `end`, which is included.
+
+    PyTorch deprecates it for `arange`, whose end is left out, as in Python. Given as `wengert.range` alone; a
+    star import leaves Python's own in place.
+
+    Args:
+        start: the first number; with one argument the end, and the start is 0.
+        end: the last number, if it is a whole number of steps away.
+        step: the distance; negative to count down.
+        dtype: the default dtype if left out.
+
+    Raises:
+        ValueError: a step of 0, or one that leads away from the end.
 
     Example:
-        >>> wg.scalar_tensor(2.5)
-        tensor(2.5)
+        >>> wg.range(1, 4)
+        tensor([1., 2., 3., 4.])
     """
-    return _core.tensor(s, dtype=dtype or _core.float32, device=device, requires_grad=requires_grad)
+    start, end = (0, start) if end is None else (start, end)
+    if step == 0 or (end - start) / step < 0:
+        raise ValueError(f"range: a step that leads from {start} to {end} expected, got {step}")
+    count = int((end - start) / step) + 1
+    kind = _core.get_default_dtype() if dtype is None else dtype
+    out = (_core.arange(0, count, dtype=_core.float64) * step + start).to(kind)
+    out = out if device is None else out.to(device)
+    return out.requires_grad_() if requires_grad else out

@@ -1,68 +1,16 @@
 """Functions of single elements that are a line of others."""
 
-import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 from wengert import _core
-from wengert._arguments import of_tensors, operand
-from wengert._core import Tensor
-from wengert._precision import in_float32, in_widest, rounding_once
-from wengert._types import Operand, TensorLike
+from wengert._arguments import operand
+from wengert._core import Tensor, broadcast_tensors
+from wengert._types import TensorLike
 
 from ._method import method
 
-__all__ = [
-    "addcdiv",
-    "addcmul",
-    "deg2rad",
-    "float_power",
-    "imag",
-    "isneginf",
-    "isposinf",
-    "lcm",
-    "ldexp",
-    "lerp",
-    "logaddexp2",
-    "logit",
-    "mvlgamma",
-    "nan_to_num",
-    "polygamma",
-    "positive",
-    "rad2deg",
-    "real",
-    "signbit",
-]
-
-
-def real(input: TensorLike) -> Tensor:
-    """Returns the real part; of a real tensor the tensor itself.
-
-    Example:
-        >>> wg.real(wg.tensor([1 + 2j]))
-        tensor([1.])
-    """
-    return operand("real", input).real
-
-
-def imag(input: TensorLike) -> Tensor:
-    """Returns the imaginary part of a complex tensor. Real ones raise TypeError.
-
-    Example:
-        >>> wg.imag(wg.tensor([1 + 2j]))
-        tensor([2.])
-    """
-    return operand("imag", input).imag
-
-
-def polygamma(n: int, input: TensorLike) -> Tensor:
-    """Returns the derivative of order `n` of the digamma function, `n` from 0 to 20.
-
-    NaN or infinite at integers that are not positive.
-
-    Example:
-        >>> wg.polygamma(1, wg.tensor([1.0, 2.0]))
-        tensor([1.6449, 0.6449])
-    """
-    return operand("polygamma", input).polygamma(n)
+__all__ = ["fill", "frexp", "igamma", "igammac", "rsub"]
 
 
 def _reals(name: str, x: Tensor) -> Tensor:
@@ -79,247 +27,112 @@ def _reals(name: str, x: Tensor) -> Tensor:
 
 
 @method
-@rounding_once
-def lerp(input: Tensor, end: TensorLike, weight: TensorLike) -> Tensor:
-    """Returns `input + weight * (end - input)`; all broadcast.
-
-    From weight 1/2 on it is `end - (1 - weight) * (end - input)`, so that both ends are met exactly.
+def rsub(input: Tensor, other: TensorLike, *, alpha: float = 1) -> Tensor:
+    """Returns `other - alpha * input`; both broadcast.
 
     Example:
-        >>> wg.lerp(wg.tensor(0.0), wg.tensor(10.0), 0.3)
-        tensor(3.)
+        >>> wg.rsub(wg.tensor([1.0, 2.0]), 10, alpha=2)
+        tensor([8., 6.])
     """
-    end = operand("lerp", end, input)
-    if isinstance(weight, (int, float, complex)):
-        near = abs(weight) < 0.5
-        return input + weight * (end - input) if near else end + (weight - 1) * (end - input)
-    weight = operand("lerp", weight, input)
-    nearer = weight.detach().abs() < 0.5
-    offset = _core.where(nearer, weight, weight - 1)
-    return _core.where(nearer, input, end) + offset * (end - input)
+    return operand("rsub", other, input).sub(input, alpha=alpha)
 
 
 @method
-@in_widest
-@in_float32
-def addcmul(input: Tensor, tensor1: TensorLike, tensor2: Operand, *, value: float = 1) -> Tensor:
-    """Returns `input + value * tensor1 * tensor2`; all broadcast. For integers `value` loses its fraction.
+def fill(input: Tensor, value: Tensor | complex) -> Tensor:
+    """Returns a tensor of the shape and dtype of `input` with one value everywhere.
+
+    Args:
+        value: a number, or a tensor without axes, through which gradients flow.
 
     Example:
-        >>> wg.addcmul(wg.tensor(1.0), wg.tensor(2.0), wg.tensor(3.0), value=0.5)
-        tensor(4.)
+        >>> wg.fill(wg.tensor([1.0, 2.0]), 7)
+        tensor([7., 7.])
     """
-    first = operand("addcmul", tensor1, input)
-    if isinstance(value, float) and not input.is_floating_point():
-        factors = (input, first, operand("addcmul", tensor2, input))
-        value = value if any(x.dtype.is_differentiable for x in factors) else int(value)
-    return input + (first if value == 1 else first * value) * tensor2
+    if isinstance(value, Tensor) and value.ndim:
+        raise ValueError(f"fill: a number or a tensor without axes expected, got shape {tuple(value.shape)}")
+    return input.clone().fill_(value)
 
 
-@method
-@in_widest
-@in_float32
-def addcdiv(input: Tensor, tensor1: TensorLike, tensor2: Operand, *, value: float = 1) -> Tensor:
-    """Returns `input + value * tensor1 / tensor2`; all broadcast.
+def _incomplete(name: str, a: Tensor, other: TensorLike) -> Tensor:
+    """An incomplete gamma function of two tensors in the dtype that they meet in."""
+    from wengert.distributions.numerics import incomplete
 
-    Example:
-        >>> wg.addcdiv(wg.tensor(1.0), wg.tensor(2.0), wg.tensor(4.0))
-        tensor(1.5)
-    """
-    first = operand("addcdiv", tensor1, input)
-    return input + (first if value == 1 else first * value) / tensor2
-
-
-@method
-def nan_to_num(
-    input: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
-) -> Tensor:
-    """Replaces NaN and infinities by numbers: NaN by 0, infinities by the largest finite ones
-    where None is given.
-
-    The gradient of what was replaced is zero.
-
-    Example:
-        >>> wg.nan_to_num(wg.tensor([float("nan"), 1.0]))
-        tensor([0., 1.])
-    """
-    if input.is_complex():
-        parts = nan_to_num(_core.view_as_real(input), nan, posinf, neginf)
-        return _core.view_as_complex(parts)
-    if not input.is_floating_point():
-        return input.clone()
-    from wengert._info import finfo
-
-    limits = finfo(input.dtype)
-    posinf = limits.max if posinf is None else posinf
-    neginf = limits.min if neginf is None else neginf
-    out = input.masked_fill(input.isnan(), 0.0 if nan is None else float(nan))
-    out = out.masked_fill(input == math.inf, float(posinf))
-    return out.masked_fill(input == -math.inf, float(neginf))
-
-
-@method
-@in_float32
-def ldexp(input: Tensor, other: TensorLike) -> Tensor:
-    """Returns `input * 2 ** other`.
-
-    Example:
-        >>> wg.ldexp(wg.tensor(3.0), wg.tensor(4))
-        tensor(48.)
-    """
-    other = operand("ldexp", other, input)
-    # Powers of 2 in the type of the result, which holds the larger ones.
-    kind = _core.result_type(input, other)
-    return input * 2.0 ** other.to(kind if kind.is_differentiable else _core.float32)
-
-
-@method
-@rounding_once
-def logaddexp2(input: Tensor, other: TensorLike) -> Tensor:
-    """Returns `log2(2 ** input + 2 ** other)` without overflow.
-
-    Example:
-        >>> wg.logaddexp2(wg.tensor(3.0), wg.tensor(3.0))
-        tensor(4.)
-    """
-    ln2, other = math.log(2.0), operand("logaddexp2", other, input)
-    kind = _core.result_type(input, other)
+    x = operand(name, other, a)
+    kind = _core.result_type(a, x)
     kind = kind if kind.is_differentiable else _core.float32
-    input, other = input.to(kind), other.to(kind)
-    # The larger one is taken out, as the product with log(2) rounds.
-    top = input.maximum(other).detach().nan_to_num(0.0, 0.0, 0.0)
-    return ((input - top) * ln2).logaddexp((other - top) * ln2) / ln2 + top
+    a, x = broadcast_tensors(_reals(name, a.to(kind)), _reals(name, x.to(kind)))
+    function: Callable[[Tensor, Tensor], Tensor] = getattr(incomplete, name)
+    return function(a, x)
 
 
 @method
-@of_tensors
-@in_float32
-def logit(input: Tensor, eps: float | None = None) -> Tensor:
-    """Returns `log(p / (1 - p))`, the inverse of the logistic function, of `input` clamped to `eps` and `1 - eps`.
+def igamma(input: Tensor, other: TensorLike) -> Tensor:
+    """Returns the regularised lower incomplete gamma function `P(a, x)` of `a = input` and `x = other`: the
+    distribution function at `x` of a gamma variate of shape `a` and rate 1.
 
-    Integers become float32.
+    Differentiable in both to every order. Computed in float64 but on GPUs, with a relative error of about
+    1e-13; integers become float32. NaN where one is negative.
 
     Example:
-        >>> wg.logit(wg.tensor(0.5))
-        tensor(0.)
+        >>> wg.igamma(wg.tensor(1.0), wg.tensor(2.0))  # 1 - exp(-2)
+        tensor(0.8647)
     """
-    low, high = (-math.inf, math.inf) if eps is None else (eps, 1 - eps)
-    return _reals("logit", input)._logit(low, high)
+    return _incomplete("gammainc", input, other)
 
 
 @method
-def deg2rad(input: Tensor) -> Tensor:
-    """Converts degrees to radians.
+def igammac(input: Tensor, other: TensorLike) -> Tensor:
+    """Returns the regularised upper incomplete gamma function `Q(a, x) = 1 - P(a, x)`; see `igamma`.
+
+    It loses no digits where it is small because `x` is large. For shapes below 1e-3, where it is nearly 0 for
+    every `x`, the relative error grows to about 1e-16 over the shape.
 
     Example:
-        >>> wg.deg2rad(wg.tensor(180.0))
-        tensor(3.1416)
+        >>> wg.igammac(wg.tensor(1.0), wg.tensor(2.0))  # exp(-2)
+        tensor(0.1353)
     """
-    return input * (math.pi / 180.0)
+    return _incomplete("gammaincc", input, other)
+
+
+class Frexp(NamedTuple):
+    """Mantissas and exponents."""
+
+    mantissa: Tensor
+    exponent: Tensor
 
 
 @method
-def rad2deg(input: Tensor) -> Tensor:
-    """Converts radians to degrees.
+def frexp(input: Tensor) -> Frexp:
+    """Splits numbers into a mantissa of magnitude from 1/2 to 1 and a power of 2:
+    `x = mantissa * 2 ** exponent`.
+
+    Returns:
+        The named tuple `(mantissa, exponent)`, the exponent of int32. Zeros, infinities and NaN are their own
+        mantissa, with the exponent 0. The mantissa has the derivative of `x / 2 ** exponent`.
+
+    Raises:
+        TypeError: for integers and complex numbers.
 
     Example:
-        >>> wg.rad2deg(wg.tensor(0.5))
-        tensor(28.6479)
-    """
-    return input * (180.0 / math.pi)
-
-
-@method
-def float_power(input: Tensor, exponent: TensorLike) -> Tensor:
-    """Returns `input ** exponent`, computed in float64, or in complex128 where one of the two is complex.
-
-    Example:
-        >>> wg.float_power(wg.tensor([2, 3]), 2)
-        tensor([4., 9.], dtype=float64)
-    """
-    base = input.to(_core.complex128 if input.is_complex() else _core.float64)
-    if isinstance(exponent, (int, float, complex)):
-        return base**exponent
-    given = operand("float_power", exponent, base)
-    wide = _core.complex128 if base.is_complex() or given.is_complex() else _core.float64
-    return base.to(wide) ** given.to(wide)
-
-
-@method
-def positive(input: Tensor) -> Tensor:
-    """Returns the tensor itself, as `+x`.
-
-    Example:
-        >>> wg.positive(wg.tensor([1.0, -2.0]))
-        tensor([ 1., -2.])
-    """
-    return input
-
-
-@method
-def signbit(input: Tensor) -> Tensor:
-    """Tells whether the sign is negative, that of zeros included; False for NaN.
-
-    Example:
-        >>> wg.signbit(wg.tensor([-0.0, 1.0]))
-        tensor([ True, False])
+        >>> mantissa, exponent = wg.frexp(wg.tensor([1.0, -10.0]))
+        >>> mantissa, exponent
+        (tensor([ 0.500, -0.625]), tensor([1, 4], dtype=int32))
     """
     if not input.is_floating_point():
-        return input < 0
-    return _core.where(input == 0, 1.0 / input, input) < 0
-
-
-@method
-def isposinf(input: Tensor) -> Tensor:
-    """Tells where the elements are infinite and positive.
-
-    Example:
-        >>> wg.isposinf(wg.tensor([float("inf"), 1.0]))
-        tensor([ True, False])
-    """
-    return input == math.inf
-
-
-@method
-def isneginf(input: Tensor) -> Tensor:
-    """Tells where the elements are infinite and negative.
-
-    Example:
-        >>> wg.isneginf(wg.tensor([float("-inf"), 1.0]))
-        tensor([ True, False])
-    """
-    return input == -math.inf
-
-
-@method
-def lcm(input: Tensor, other: TensorLike) -> Tensor:
-    """Returns the least common multiple of integers, not negative; 0 where either is 0.
-
-    Example:
-        >>> wg.lcm(wg.tensor(4), wg.tensor(6))
-        tensor(12)
-    """
-    other = operand("lcm", other)
-    divisor = input.gcd(other)
-    return (input // divisor.masked_fill(divisor == 0, 1) * other).abs()
-
-
-@method
-@rounding_once
-def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """Returns the logarithm of the multivariate gamma function of dimension `p`, where `input > (p - 1) / 2`; NaN
-    elsewhere.
-
-    It is `p (p - 1) / 4 * log(pi)` plus `lgamma(x - k / 2)` for `k` from 0 to `p - 1` (T. W. Anderson, An Introduction
-    to Multivariate Statistical Analysis, 7.2), so its error is that of the largest of these. Integers become float32.
-
-    Example:
-        >>> wg.mvlgamma(wg.tensor(3.0), 2)
-        tensor(1.5502)
-    """
-    if p < 1:
-        raise ValueError(f"mvlgamma: p must be at least 1, got {p}")
-    x = _reals("mvlgamma", input)
-    x = x.masked_fill(x <= (p - 1) / 2, math.nan)
-    halves = _core.arange(0, p, dtype=x.dtype, device=x.device) / 2
-    return (x.unsqueeze(-1) - halves).lgamma().sum(-1) + p * (p - 1) / 4 * math.log(math.pi)
+        raise TypeError(
+            f"frexp: a floating point tensor expected, got {input.dtype}; convert with .float() first"
+        )
+    size = input.detach().abs()
+    size = size if size.itemsize > 2 else size.float()
+    plain = (size == 0) | ~size.isfinite()
+    size = size.masked_fill(plain, 1.0)
+    exponent = size.log2().floor() + 1
+    # The rounded logarithm may be that of the next power, and a power may be no normal number: two factors.
+    half = (exponent / 2).floor()
+    scaled = size * _core.exp2(-half) * _core.exp2(half - exponent)
+    exponent = exponent - (scaled < 0.5).to(size.dtype)
+    exponent = exponent.masked_fill(plain, 0.0)
+    half = (exponent / 2).floor()
+    kind = size.dtype
+    mantissa = (input.to(kind) * _core.exp2(-half) * _core.exp2(half - exponent)).to(input.dtype)
+    return Frexp(mantissa, exponent.to(_core.int32))

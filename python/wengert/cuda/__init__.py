@@ -1,50 +1,78 @@
 """What programs ask of `torch.cuda`, so that they run unchanged.
 
-GPUs of every maker are in `wengert.gpu`, and their device is `"gpu"`: `is_available()` is False here, memory is 0, and
-a program that asks goes to the CPU. With `WENGERT_CUDA=gpu` in the environment, these functions tell of the GPU, and
-`"cuda"`, `"cuda:0"` and `.cuda()` mean it.
+GPUs of every maker are in `wengert.gpu`, and their device is `"gpu"`: `is_available()` is False here, memory
+is 0, and a program that asks goes to the CPU. With `WENGERT_CUDA=gpu` in the environment, these functions
+tell of the GPU, and `"cuda"`, `"cuda:0"` and `.cuda()` mean it.
 """
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from wengert import _core, amp, gpu
+from wengert._kinds import kind
+
+from . import memory
+from .memory import *
+from .places import index_of, is_available, there
+from .streams import (
+    Event,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
 
 __all__ = [
+    "BFloat16Tensor",
+    "BoolTensor",
+    "ByteTensor",
+    "CharTensor",
+    "DoubleTensor",
+    "Event",
+    "FloatTensor",
+    "HalfTensor",
+    "IntTensor",
+    "LongTensor",
+    "ShortTensor",
+    "Stream",
+    "StreamContext",
     "amp",
+    "can_device_access_peer",
     "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
     "device_count",
+    "device_of",
     "empty_cache",
+    "get_arch_list",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
     "get_rng_state",
+    "get_rng_state_all",
     "init",
     "initial_seed",
     "ipc_collect",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
     "manual_seed",
     "manual_seed_all",
-    "max_memory_allocated",
-    "max_memory_reserved",
-    "memory_allocated",
-    "memory_reserved",
-    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
     "set_device",
     "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
     "synchronize",
 ]
-
-
-def is_available() -> bool:
-    """Tells whether there is a GPU that programs call `cuda`: False, unless `WENGERT_CUDA=gpu` is set.
-
-    Example:
-        >>> "cuda" if wg.cuda.is_available() else "cpu"
-        'cpu'
-    """
-    return _core._is_cuda_gpu() and gpu.is_available()
+__all__ += memory.__all__
+__dir__ = __all__.copy
 
 
 def is_initialized() -> bool:
@@ -113,7 +141,7 @@ def synchronize(device: Any = None) -> None:
         >>> wg.cuda.synchronize()
     """
     if is_available():
-        gpu.synchronize(_index("synchronize", device))
+        gpu.synchronize(index_of("synchronize", device))
 
 
 def manual_seed(seed: int) -> None:
@@ -125,13 +153,7 @@ def manual_seed(seed: int) -> None:
     _core.manual_seed(seed)
 
 
-def manual_seed_all(seed: int) -> None:
-    """Starts the random stream over, as `manual_seed`.
-
-    Example:
-        >>> wg.cuda.manual_seed_all(0)
-    """
-    _core.manual_seed(seed)
+manual_seed_all = manual_seed
 
 
 def initial_seed() -> int:
@@ -164,81 +186,130 @@ def set_rng_state(new_state: tuple[int, int], device: Any = None) -> None:
     _core.set_rng_state(new_state)
 
 
-def _memory(name: str, what: str, device: Any) -> int:
-    index = _index(name, device) if is_available() or device is not None else 0
-    return gpu.memory_stats(index)[what] if is_available() else 0
+BFloat16Tensor = kind("BFloat16Tensor", _core.bfloat16, "cuda")
+BoolTensor = kind("BoolTensor", _core.bool, "cuda")
+ByteTensor = kind("ByteTensor", _core.uint8, "cuda")
+CharTensor = kind("CharTensor", _core.int8, "cuda")
+DoubleTensor = kind("DoubleTensor", _core.float64, "cuda")
+FloatTensor = kind("FloatTensor", _core.float32, "cuda")
+HalfTensor = kind("HalfTensor", _core.float16, "cuda")
+IntTensor = kind("IntTensor", _core.int32, "cuda")
+LongTensor = kind("LongTensor", _core.int64, "cuda")
+ShortTensor = kind("ShortTensor", _core.int16, "cuda")
 
 
-def memory_allocated(device: Any = None) -> int:
-    """Returns the bytes that tensors hold on the GPU of this device or number.
+class device:
+    """Makes GPU `device` the one that `"cuda"` means in a block: the first one, which it means anyway.
 
-    Example:
-        >>> wg.cuda.memory_allocated()
-        0
-    """
-    return _memory("memory_allocated", "live_bytes", device)
+    Args:
+        device: a number or a device; None or a negative number changes nothing.
 
-
-def max_memory_allocated(device: Any = None) -> int:
-    """Returns the most bytes that tensors held on the GPU.
-
-    Example:
-        >>> wg.cuda.max_memory_allocated()
-        0
-    """
-    return _memory("max_memory_allocated", "peak_bytes", device)
-
-
-def memory_reserved(device: Any = None) -> int:
-    """Returns the bytes that tensors hold on the GPU and those that are kept for reuse.
+    Raises:
+        DeviceError: there is none, or another one is given.
 
     Example:
-        >>> wg.cuda.memory_reserved()
-        0
+        >>> with wg.cuda.device(None):
+        ...     print(wg.ones(1))
+        tensor([1.])
     """
-    held, kept = (_memory("memory_reserved", what, device) for what in ("live_bytes", "cached_bytes"))
-    return held + kept
+
+    def __init__(self, device: Any) -> None:
+        """Nothing changes before `with`."""
+        there_is = device is not None and not (isinstance(device, int) and device < 0)
+        self.idx = there("device", device) if there_is else -1
+        if self.idx > 0:
+            set_device(self.idx)
+
+    def __enter__(self) -> None:
+        """Checks nothing more: tensors say where they lie."""
+
+    def __exit__(self, *exc: Any) -> None:
+        """Ends the block."""
 
 
-def max_memory_reserved(device: Any = None) -> int:
-    """Returns the most bytes that tensors held on the GPU, or those of `memory_reserved` if these are more.
+class device_of(device):
+    """Makes the GPU of a tensor the one of a block, as `device`; one on the CPU changes nothing.
+
+    Args:
+        obj: a tensor.
 
     Example:
-        >>> wg.cuda.max_memory_reserved()
-        0
+        >>> with wg.cuda.device_of(wg.ones(1)):
+        ...     print(wg.ones(1))
+        tensor([1.])
     """
-    return max(max_memory_allocated(device), memory_reserved(device))
+
+    def __init__(self, obj: Any) -> None:
+        """Nothing changes before `with`."""
+        super().__init__(obj.device.index if obj.is_gpu else None)
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
-    """Does nothing: the most bytes are those since the start.
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Tells whether a GPU reads the memory of another: False.
+
+    Args:
+        device, peer_device: two GPUs.
 
     Example:
-        >>> wg.cuda.reset_peak_memory_stats()
+        >>> wg.cuda.can_device_access_peer(0, 1)
+        False
     """
+    return False
 
 
-def _index(name: str, device: Any) -> int:
-    """The number of a GPU; `device` is its number, a device or the name of one, or None for the first."""
-    if isinstance(device, int):
-        return device
-    place = _core.device("cuda" if device is None else device)
-    if place.index is None:
-        raise ValueError(f"cuda.{name}: the device of a GPU expected, got {place}")
-    return place.index
+def get_arch_list() -> list[str]:
+    """Returns the kinds of GPUs that CUDA's compiler built for: none.
+
+    Example:
+        >>> wg.cuda.get_arch_list()
+        []
+    """
+    return []
 
 
-def _there(name: str, device: Any) -> int:
-    """The number of a GPU that is there."""
-    if not is_available():
-        raise _core.DeviceError(
-            f"cuda.{name}: no GPU is called cuda here, and cuda.is_available() says so; GPUs are in wengert.gpu, their "
-            "device is 'gpu', and WENGERT_CUDA=gpu in the environment calls them cuda"
-        )
-    index = _index(name, device)
-    if not 0 <= index < gpu.device_count():
-        raise _core.DeviceError(f"cuda.{name}: GPU {index} of {gpu.device_count()}")
-    return index
+def is_current_stream_capturing() -> bool:
+    """Tells whether work is being recorded to be run again: False.
+
+    Example:
+        >>> wg.cuda.is_current_stream_capturing()
+        False
+    """
+    return False
+
+
+def seed() -> None:
+    """Starts the random stream over at a seed of chance.
+
+    Example:
+        >>> wg.cuda.seed()
+    """
+    _core.seed()
+
+
+seed_all = seed
+
+
+def get_rng_state_all() -> list[tuple[int, int]]:
+    """Returns the state of the random stream for each GPU; it is one stream.
+
+    Example:
+        >>> len(wg.cuda.get_rng_state_all()) == wg.cuda.device_count()
+        True
+    """
+    return [_core.get_rng_state()] * device_count()
+
+
+def set_rng_state_all(new_states: Iterable[tuple[int, int]]) -> None:
+    """Puts the random stream where `get_rng_state_all` found it.
+
+    Args:
+        new_states: what that returned.
+
+    Example:
+        >>> wg.cuda.set_rng_state_all(wg.cuda.get_rng_state_all())
+    """
+    for state in new_states:
+        _core.set_rng_state(state)
 
 
 def current_device() -> int:
@@ -250,7 +321,7 @@ def current_device() -> int:
     Example:
         >>> wg.cuda.current_device() if wg.cuda.is_available() else None
     """
-    return _there("current_device", 0)
+    return there("current_device", 0)
 
 
 def set_device(device: Any) -> None:
@@ -262,7 +333,7 @@ def set_device(device: Any) -> None:
     Example:
         >>> wg.cuda.set_device(0) if wg.cuda.is_available() else None
     """
-    if index := _there("set_device", device):
+    if index := there("set_device", device):
         raise _core.DeviceError(f"cuda.set_device: 'cuda' is GPU 0; write device='cuda:{index}' for this one")
 
 
@@ -275,7 +346,7 @@ def get_device_name(device: Any = None) -> str:
     Example:
         >>> wg.cuda.get_device_name(0) if wg.cuda.is_available() else None
     """
-    return str(gpu.info(_there("get_device_name", device))["adapter"])
+    return str(gpu.info(there("get_device_name", device))["adapter"])
 
 
 def get_device_capability(device: Any = None) -> tuple[int, int]:
@@ -287,7 +358,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
     Example:
         >>> wg.cuda.get_device_capability(0) if wg.cuda.is_available() else None
     """
-    _there("get_device_capability", device)
+    there("get_device_capability", device)
     return 0, 0
 
 
@@ -308,9 +379,4 @@ def get_device_properties(device: Any = None) -> DeviceProperties:
     Example:
         >>> wg.cuda.get_device_properties(0) if wg.cuda.is_available() else None
     """
-    return DeviceProperties(get_device_name(_there("get_device_properties", device)))
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+    return DeviceProperties(get_device_name(there("get_device_properties", device)))

@@ -1,10 +1,6 @@
 """Mixed precision under its older name: `wengert.amp`, for the device that a program calls `cuda`."""
 
-from wengert.amp import GradScaler, autocast
+from wengert.amp import GradScaler, autocast, custom_bwd, custom_fwd
 
-__all__ = ["GradScaler", "autocast"]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__all__ = ["GradScaler", "autocast", "custom_bwd", "custom_fwd"]
+__dir__ = __all__.copy

@@ -1,8 +1,9 @@
-"""What programs ask of `torch.mps` and `torch.xpu`: whether there is a device of that name, of which there is none.
-GPUs of every maker are in `wengert.gpu`.
+"""What programs ask of `torch.mps` and `torch.xpu`: whether there is a device of that name, of which there is
+none. GPUs of every maker are in `wengert.gpu`.
 """
 
 __all__ = ["device_count", "empty_cache", "is_available", "manual_seed", "synchronize"]
+__dir__ = __all__.copy
 
 from wengert.cuda import manual_seed
 
@@ -41,8 +42,3 @@ def synchronize() -> None:
     Example:
         >>> wg.mps.synchronize()
     """
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

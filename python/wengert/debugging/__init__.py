@@ -1,4 +1,5 @@
-"""Tools that explain gradients: `debug()` regions, `why` a gradient is what it is, the chain rule with numbers."""
+"""Tools that explain gradients: `debug()` regions, `why` a gradient is what it is, the chain rule with
+numbers."""
 
 from wengert.debugging._numbers import Passage
 from wengert.debugging._reasons import Reason

@@ -38,7 +38,8 @@ class Passage:
     sent_zeros: int
     sent_norm: float
     sent_finite: bool
-    # Where both have one shape: elements that stopped, and units (places of the last axis) that stopped everywhere.
+    # Where both have one shape: elements that stopped, and units (places of the last axis) that stopped
+    # everywhere.
     stopped: int = 0
     units: int = 0
     stopped_units: int = 0

@@ -30,7 +30,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Pull:
-    """One reverse rule of a walk: for each input that it sent a gradient to, how the cotangent came through."""
+    """One reverse rule of a walk: for each input that it sent a gradient to, how the cotangent came
+    through."""
 
     entry: int
     op: str
@@ -78,17 +79,19 @@ class _Records:
 
 
 class debug(Region):
-    """A region of this thread in which the tape keeps what is needed to explain gradients; a context and a decorator.
+    """A region of this thread in which the tape keeps what is needed to explain gradients; a context and a
+    decorator.
 
-    - Every operation keeps the line of the program that recorded it: errors of the tape name it, `grad_fn.location`
-      too.
+    - Every operation keeps the line of the program that recorded it: errors of the tape name it,
+      `grad_fn.location` too.
     - A log notes each recorded operation and each recorded value that leaves the tape: `detach()`, `.data`,
       `item()`, `numpy()`, operations under `no_grad` or without a derivative. `lines` lists it.
-    - Each backward walk notes, per reverse rule, how much of the cotangent came through. `wengert.why` reads this.
+    - Each backward walk notes, per reverse rule, how much of the cotangent came through. `wengert.why` reads
+      this.
 
-    It keeps numbers, no tensors and no graphs: about a kilobyte per operation, of the last eight walks. Backward reads
-    every gradient, which takes about a tenth of a millisecond per operation: switch it on to look at a step or two.
-    What was kept can be read until the next region.
+    It keeps numbers, no tensors and no graphs: about a kilobyte per operation, of the last eight walks.
+    Backward reads every gradient, which takes about a tenth of a millisecond per operation: switch it on to
+    look at a step or two. What was kept can be read until the next region.
 
     Args:
         limit: operations that the log remembers, from 0 on; older ones give way.

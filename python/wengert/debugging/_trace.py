@@ -25,9 +25,9 @@ Key = tuple[int, int]
 class TraceRow:
     """One input of one operation: `downstream` is `upstream` times the `local` derivative.
 
-    `local` is the Jacobian of the output with respect to the input, computed by the operation's own reverse rule: of
-    the output's shape followed by the input's; `diagonal` says that it is a diagonal in truth, and holds that alone.
-    None for more than `max_elements` elements.
+    `local` is the Jacobian of the output with respect to the input, computed by the operation's own reverse
+    rule: of the output's shape followed by the input's; `diagonal` says that it is a diagonal in truth, and
+    holds that alone. None for more than `max_elements` elements.
     """
 
     output: str
@@ -114,15 +114,17 @@ def trace_backward(
 ) -> Trace:
     """Walks the graph of `loss` back, and shows every step of the chain rule with its numbers.
 
-    One row per operation and input, in backward order: the name of the output, the operation, its local derivative,
-    times the cotangent of the output, equals what goes down to the input. Values have the names of the caller's
-    variables, or those in `names`, else `v1`, `v2`, ... Nothing is freed or accumulated, and no hooks are called.
+    One row per operation and input, in backward order: the name of the output, the operation, its local
+    derivative, times the cotangent of the output, equals what goes down to the input. Values have the names
+    of the caller's variables, or those in `names`, else `v1`, `v2`, ... Nothing is freed or accumulated, and
+    no hooks are called.
 
     Args:
         loss: where to begin; its graph must not have been freed.
         gradient: the cotangent to begin with; ones by default.
         names: tensors by name, in place of the caller's variables.
-        max_elements: the largest value whose local derivatives are computed; larger ones are shown by shape and norm.
+        max_elements: the largest value whose local derivatives are computed; larger ones are shown by shape
+            and norm.
         max_rows: rows after which the table ends, with a notice.
 
     Raises:
@@ -146,8 +148,8 @@ def trace_backward(
     edge = _core._gradient_edge(loss)
     if edge is None:
         raise RuntimeError(
-            f"trace_backward: the tensor of shape {tuple(loss.shape)} has no graph: none of its inputs requires a "
-            "gradient, or it was detached; call requires_grad_() on an input before computing it"
+            f"trace_backward: the tensor of shape {tuple(loss.shape)} has no graph: none of its inputs "
+            "requires a gradient, or it was detached; call requires_grad_() on an input before computing it"
         )
     if names is None:
         frame = sys._getframe(1)
@@ -156,7 +158,8 @@ def trace_backward(
     seed = _core.ones_like(loss.detach()) if gradient is None else gradient
     if tuple(seed.shape) != tuple(loss.shape):
         raise ValueError(
-            f"trace_backward: gradient= has shape {tuple(seed.shape)}, expected {tuple(loss.shape)} as the loss"
+            f"trace_backward: gradient= has shape {tuple(seed.shape)}, expected {tuple(loss.shape)} as the "
+            f"loss"
         )
     with no_grad():
         return _Tracer(_Names(names), max_elements, max_rows).run((edge[0], edge[1]), seed)
@@ -249,8 +252,8 @@ class _Tracer:
         notices = []
         if self.large:
             notices.append(
-                f"{self.large} local derivatives have more than {self.max_elements} elements on a side and are not "
-                "shown; raise max_elements to see them"
+                f"{self.large} local derivatives have more than {self.max_elements} elements on a side and "
+                "are not shown; raise max_elements to see them"
             )
         if self.left:
             notices.append(

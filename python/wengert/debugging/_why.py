@@ -1,4 +1,5 @@
-"""`why`: why a gradient is missing, zero, partly zero or not finite, and which uses of a tensor it came from."""
+"""`why`: why a gradient is missing, zero, partly zero or not finite, and which uses of a tensor it came
+from."""
 
 from dataclasses import dataclass, field
 
@@ -38,8 +39,9 @@ class Use:
 class Why:
     """What `why` found; `print` it, or read the fields.
 
-    `status` is "no gradient", "zero", "partly zero", "not finite" or "complete"; `norm` the norm of the gradient and
-    `zeros` its share of zeros (None without a gradient); `reasons` say why; `uses` split the gradient by consumer.
+    `status` is "no gradient", "zero", "partly zero", "not finite" or "complete"; `norm` the norm of the
+    gradient and `zeros` its share of zeros (None without a gradient); `reasons` say why; `uses` split the
+    gradient by consumer.
     """
 
     subject: str
@@ -72,13 +74,15 @@ class Why:
 
 
 def why(tensor: Tensor, loss: Tensor | None = None) -> Why:
-    """Explains the gradient of `tensor`: why it is missing, zero, partly zero or not finite, and where it came from.
+    """Explains the gradient of `tensor`: why it is missing, zero, partly zero or not finite, and where it
+    came from.
 
-    Inside a `wengert.debug()` region, or after it, the report reads what the region noted: values that left the tape
-    (`detach()`, `.data`, `item()`, `no_grad`, operations without derivative) with their lines, and how much of the
-    cotangent came through each operation of the last backward: dead ReLU units, masks, saturated sigmoids, a softmax
-    whose sum is taken. Without a region, pass the `loss` before `backward()`: its graph is walked once more, nothing is
-    freed or accumulated; lines and what left the tape are not known then.
+    Inside a `wengert.debug()` region, or after it, the report reads what the region noted: values that left
+    the tape (`detach()`, `.data`, `item()`, `no_grad`, operations without derivative) with their lines, and
+    how much of the cotangent came through each operation of the last backward: dead ReLU units, masks,
+    saturated sigmoids, a softmax whose sum is taken. Without a region, pass the `loss` before `backward()`:
+    its graph is walked once more, nothing is freed or accumulated; lines and what left the tape are not known
+    then.
 
     Args:
         tensor: the leaf or result in question.
@@ -125,8 +129,8 @@ def _walk(
     if loss is None:
         if region is None:
             raise RuntimeError(
-                "why: nothing is known of this tensor's gradient; pass the loss before its backward(), or run the step "
-                "inside `with wengert.debug():`"
+                "why: nothing is known of this tensor's gradient; pass the loss before its backward(), or "
+                "run the step inside `with wengert.debug():`"
             )
         return (walks[-1] if walks else None), _accumulated(tensor), {}
     root = _core._gradient_edge(loss)
@@ -139,8 +143,8 @@ def _walk(
     nodes = graph(root[0])
     if any(node.is_freed for node in nodes.values()):
         raise RuntimeError(
-            "why: the graph of this loss was freed by its backward(); ask before, pass retain_graph=True to it, or run "
-            "the step inside `with wengert.debug():`"
+            "why: the graph of this loss was freed by its backward(); ask before, pass retain_graph=True to "
+            "it, or run the step inside `with wengert.debug():`"
         )
     with watch() as region:
         (gradient,) = _core._grad([loss], [tensor], [_core.ones_like(loss.detach())], True, False)

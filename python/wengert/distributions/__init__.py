@@ -1,12 +1,12 @@
 """Probability distributions under the names of `torch.distributions`.
 
-A distribution has parameters in batches, draws (`sample`; `rsample`, whose draws are differentiable in the parameters),
-a density (`log_prob`), moments, and often `cdf`, `icdf` and `entropy`; `kl_divergence` compares two. All of it is made
-of operations of the library, so it is differentiated, and works in `vmap`. Where terms cancel, float32 parameters are
-computed with in float64 and rounded once.
+A distribution has parameters in batches, draws (`sample`; `rsample`, whose draws are differentiable in the
+parameters), a density (`log_prob`), moments, and often `cdf`, `icdf` and `entropy`; `kl_divergence` compares
+two. All of it is made of operations of the library, so it is differentiated, and works in `vmap`. Where terms
+cancel, float32 parameters are computed with in float64 and rounded once.
 
-Reading order: `distribution.py` (the base), `constraints.py`, `parameters.py`, a family (`normal.py`, `gamma.py`, ...),
-`numerics/` (functions that the core lacks, and samplers), `transforms/`, `kl/`.
+Reading order: `distribution.py` (the base), `constraints.py`, `parameters.py`, a family (`normal.py`,
+`gamma.py`, ...), `numerics/` (functions that the core lacks, and samplers), `transforms/`, `kl/`.
 
 Example:
     >>> d = wg.distributions.Normal(wg.tensor([0.0, 1.0]), 1.0)
@@ -34,70 +34,34 @@ from . import (
     transforms,
     utils,
 )
-from .beta import Beta, Dirichlet, Kumaraswamy
-from .binary import Bernoulli, ContinuousBernoulli, Geometric
-from .categorical import Categorical, OneHotCategorical, OneHotCategoricalStraightThrough
+from .beta import *
+from .binary import *
+from .categorical import *
 from .constraint_registry import biject_to, transform_to
-from .counts import Binomial, Multinomial, NegativeBinomial, Poisson
+from .counts import *
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .gamma import Chi2, FisherSnedecor, Gamma, InverseGamma, StudentT
+from .gamma import *
 from .independent import Independent
 from .kl import kl_divergence, register_kl
-from .location_scale import Cauchy, Gumbel, HalfCauchy, Laplace, Uniform, VonMises
-from .matrices import LKJCholesky, Wishart
+from .location_scale import *
+from .matrices import *
 from .mixture_same_family import MixtureSameFamily
-from .multivariate_normal import LowRankMultivariateNormal, MultivariateNormal
-from .normal import HalfNormal, LogisticNormal, LogNormal, Normal
-from .positive import Exponential, GeneralizedPareto, Pareto, Weibull
+from .multivariate_normal import *
+from .normal import *
+from .positive import *
 from .relaxed import RelaxedBernoulli, RelaxedOneHotCategorical
 from .transformed_distribution import TransformedDistribution
 from .transforms import *
 
 __all__ = [
-    "Bernoulli",
-    "Beta",
-    "Binomial",
-    "Categorical",
-    "Cauchy",
-    "Chi2",
-    "ContinuousBernoulli",
-    "Dirichlet",
     "Distribution",
-    "Exponential",
     "ExponentialFamily",
-    "FisherSnedecor",
-    "Gamma",
-    "GeneralizedPareto",
-    "Geometric",
-    "Gumbel",
-    "HalfCauchy",
-    "HalfNormal",
     "Independent",
-    "InverseGamma",
-    "Kumaraswamy",
-    "LKJCholesky",
-    "Laplace",
-    "LogNormal",
-    "LogisticNormal",
-    "LowRankMultivariateNormal",
     "MixtureSameFamily",
-    "Multinomial",
-    "MultivariateNormal",
-    "NegativeBinomial",
-    "Normal",
-    "OneHotCategorical",
-    "OneHotCategoricalStraightThrough",
-    "Pareto",
-    "Poisson",
     "RelaxedBernoulli",
     "RelaxedOneHotCategorical",
-    "StudentT",
     "TransformedDistribution",
-    "Uniform",
-    "VonMises",
-    "Weibull",
-    "Wishart",
     "biject_to",
     "constraint_registry",
     "constraints",
@@ -109,7 +73,18 @@ __all__ = [
     "transforms",
     "utils",
 ]
+__all__ += _beta.__all__
+__all__ += _binary.__all__
+__all__ += _categorical.__all__
+__all__ += _counts.__all__
+__all__ += _gamma.__all__
+__all__ += _location_scale.__all__
+__all__ += _matrices.__all__
+__all__ += _multivariate_normal.__all__
+__all__ += _normal.__all__
+__all__ += _positive.__all__
 __all__ += transforms.__all__
+__dir__ = __all__.copy
 
 # PyTorch has a module for each distribution; here a module has a family.
 _MODULES = {
@@ -128,8 +103,3 @@ _MODULES = {
 for _module, _names in _MODULES.items():
     for _name in _names.split():
         _sys.modules[f"{__name__}.{_name}"] = _module
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

@@ -42,7 +42,8 @@ def _draw_beta(a: Tensor, b: Tensor) -> Tensor:
 
 
 class Beta(ExponentialFamily):
-    """The beta distribution, with a density proportional to `x^(concentration1 - 1) (1 - x)^(concentration0 - 1)`.
+    """The beta distribution, with a density proportional to
+    `x^(concentration1 - 1) (1 - x)^(concentration0 - 1)`.
 
     Example:
         >>> d = wg.distributions.Beta(2.0, 3.0)
@@ -98,7 +99,8 @@ class Beta(ExponentialFamily):
 def _dirichlet_log_prob(x: Tensor, a: Tensor) -> Tensor:
     s = a.sum(-1)
     parts = log_gamma_density(a, s.unsqueeze(-1) * x).sum(-1) - log_gamma_density(s, s)
-    return parts + (a.shape[-1] - 1) * s.log()
+    # The last term is 0 on the simplex: the gradient in x is that of the density's formula, (a - 1) / x.
+    return parts + (a.shape[-1] - 1) * s.log() + s * (x.sum(-1) - 1)
 
 
 @in_double
@@ -184,7 +186,8 @@ def _kumaraswamy_moment(n: Tensor, a: Tensor, b: Tensor) -> Tensor:
 
 
 class Kumaraswamy(ByInversion):
-    """The Kumaraswamy distribution, with the distribution function `1 - (1 - x^concentration1)^concentration0`.
+    """The Kumaraswamy distribution, with the distribution function
+    `1 - (1 - x^concentration1)^concentration0`.
 
     Example:
         >>> d = wg.distributions.Kumaraswamy(2.0, 3.0)

@@ -26,14 +26,16 @@ __all__ = ["Bernoulli", "ContinuousBernoulli", "Geometric"]
 
 
 def odds(x: Tensor, logits: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A probability, its complement, and the logarithms of both, from logits or probabilities without cancellation."""
+    """A probability, its complement, and the logarithms of both, from logits or probabilities without
+    cancellation."""
     if logits:
         return x.sigmoid(), (-x).sigmoid(), x.logsigmoid(), (-x).logsigmoid()
     return x, 1 - x, log_or_infinite(x), log_complement(x)
 
 
 class ByOdds(Distribution):
-    """A distribution that is given by `probs` or by `logits`; the other one is computed when it is asked for."""
+    """A distribution that is given by `probs` or by `logits`; the other one is computed when it is asked
+    for."""
 
     arg_constraints: ClassVar[Any] = {"probs": constraints.unit_interval, "logits": constraints.real}
 
@@ -183,7 +185,7 @@ def _draw_geometric(log_q: Tensor) -> Tensor:
     return (u.log() / log_q).floor()
 
 
-# ---- continuous Bernoulli --------------------------------------------------------------------------------------------
+# ---- continuous Bernoulli ------------------------------------------------------------------------
 
 
 def log_mean_exp(logits: Tensor) -> Tensor:
@@ -255,7 +257,8 @@ def _continuous_entropy(logits: Tensor) -> Tensor:
 
 
 class ContinuousBernoulli(ByOdds, ExponentialFamily):
-    """A distribution on [0, 1] with a density proportional to `probs^x (1 - probs)^(1 - x)` (Loaiza-Ganem et al. 2019).
+    """A distribution on [0, 1] with a density proportional to `probs^x (1 - probs)^(1 - x)` (Loaiza-Ganem et
+    al. 2019).
 
     Args:
         probs: between 0 and 1; not the mean.

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import wengert as wg
 from wengert._core import Tensor
 from wengert._kinds import Size
+from wengert.composed._method import index_dtype
 
 from . import constraints
 from .distribution import Distribution
@@ -97,7 +98,7 @@ class Categorical(OverCategories):
 
     def log_prob(self, value: Tensor) -> Tensor:
         index = self._value(value)
-        index = index.to(wg.int32 if index.is_gpu else wg.int64) if index.is_floating_point() else index
+        index = index.to(index_dtype(index)) if index.is_floating_point() else index
         shape = wg.broadcast_shapes(index.shape, self._batch_shape)
         logits = self.logits.expand(*shape, self._num_events)
         return logits.gather(-1, index.expand(*shape).unsqueeze(-1)).squeeze(-1)

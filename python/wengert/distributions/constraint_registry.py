@@ -1,7 +1,7 @@
 """`biject_to` and `transform_to`: a transform from all numbers onto a constraint.
 
-`biject_to(constraint)` is bijective, as a change of variables of a density needs; `transform_to(constraint)` need not
-be, and may be cheaper or better behaved, as optimisation likes.
+`biject_to(constraint)` is bijective, as a change of variables of a density needs; `transform_to(constraint)`
+need not be, and may be cheaper or better behaved, as optimisation likes.
 """
 
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from .constraints import Constraint
 from .transforms import Transform
 
 __all__ = ["ConstraintRegistry", "biject_to", "transform_to"]
+__dir__ = __all__.copy
 
 Factory = Callable[[Any], Transform]
 
@@ -29,7 +30,8 @@ class ConstraintRegistry:
         self._registry: dict[type[Constraint], Factory] = {}
 
     def register(self, constraint: Any, factory: Factory | None = None) -> Any:
-        """Registers a factory for a class of constraints, or for that of an instance; without one it is a decorator.
+        """Registers a factory for a class of constraints, or for that of an instance; without one it is a
+        decorator.
 
         Args:
             factory: of a constraint of the class; returns a transform onto it.
@@ -109,8 +111,3 @@ transform_to.register(constraints.independent, lambda c: transform_to(c.base_con
 transform_to.register(constraints.lower_cholesky, lambda c: transforms.LowerCholeskyTransform())
 for _matrices in (constraints.positive_definite, constraints.positive_semidefinite):
     transform_to.register(_matrices, lambda c: transforms.PositiveDefiniteTransform())
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

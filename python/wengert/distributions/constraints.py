@@ -1,7 +1,8 @@
 """Constraints: sets of values, which say whether tensors lie in them.
 
 `constraint.check(value)` is a tensor of bools, one for each event. Names are PyTorch's: those of sets without
-parameters are instances (`real`, `positive`, `simplex`), the others classes (`interval`, `greater_than`, `stack`).
+parameters are instances (`real`, `positive`, `simplex`), the others classes (`interval`, `greater_than`,
+`stack`).
 """
 
 from collections.abc import Callable, Sequence
@@ -48,9 +49,10 @@ __all__ = [
     "symmetric",
     "unit_interval",
 ]
+__dir__ = __all__.copy
 
 
-# ---- numbers ---------------------------------------------------------------------------------------------------------
+# ---- numbers -------------------------------------------------------------------------------------
 
 
 class _Elementwise(Constraint):
@@ -141,7 +143,7 @@ class _IntegerGreaterThan(
     """Integers from a bound on."""
 
 
-# ---- vectors and matrices --------------------------------------------------------------------------------------------
+# ---- vectors and matrices ------------------------------------------------------------------------
 
 
 class _Event(Constraint):
@@ -212,7 +214,7 @@ class multinomial(Constraint):
         return (is_whole(value) & (value >= 0)).all(-1) & (value.sum(-1) <= self.upper_bound)
 
 
-# ---- sets made of others ---------------------------------------------------------------------------------------------
+# ---- sets made of others -------------------------------------------------------------------------
 
 
 class independent(Constraint):
@@ -321,8 +323,3 @@ lower_triangular, lower_cholesky, corr_cholesky = _LowerTriangular(), _LowerChol
 square, symmetric = _Square(), _Symmetric()
 positive_semidefinite, positive_definite = _PositiveSemidefinite(), _PositiveDefinite()
 real_vector = independent(real, 1)
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

@@ -76,7 +76,8 @@ def _with_odds(k: Tensor, n: Tensor, param: Tensor, logits: bool) -> Tensor:
 @in_double
 def _binomial_log_prob(k: Tensor, n: Tensor, param: Tensor, logits: bool) -> Tensor:
     outside = (k < 0) | (k > n)
-    return wg.where(outside, -wg.inf, _with_odds(k.clamp_min(0).minimum(n), n, param, logits))
+    # Not by a minimum, whose slope is split between k and n where they are equal.
+    return wg.where(outside, -wg.inf, _with_odds(wg.where(outside, n, k), n, param, logits))
 
 
 class Binomial(ByOdds):
@@ -154,10 +155,14 @@ class Binomial(ByOdds):
 @in_double
 def _negative_binomial_log_prob(k: Tensor, r: Tensor, param: Tensor, logits: bool) -> Tensor:
     count = k.clamp_min(0)
-    log_q = odds(param, logits)[3]
+    _, _, log_p, log_q = odds(param, logits)
     # The share r / (r + k) of a binomial probability; both are 0 over 0 for no trials at all.
     n = wg.where(count == 0, r + 1, r + count)
-    found = wg.where(count == 0, times(r, log_q), _with_odds(count, n, param, logits) + r.log() - n.log())
+    # For 0 as it stands in books, since that has the slope in k: no large numbers are there to cancel.
+    some = wg.where(r == 0, 1, r)
+    none = (some + count).lgamma() - some.lgamma() - (count + 1).lgamma() + times(count, log_p)
+    found = _with_odds(count, n, param, logits) + r.log() - n.log()
+    found = wg.where(count == 0, times(r, log_q) + none, found)
     return wg.where((k < 0) | (k == wg.inf), -wg.inf, found)
 
 

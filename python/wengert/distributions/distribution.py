@@ -32,7 +32,8 @@ def _shortened(value: Any) -> str:
 
 
 def check(who: str, what: str, constraint: Constraint, value: Tensor) -> None:
-    """Raises ValueError with the first element that does not satisfy a constraint; silent inside `vmap` and on GPUs."""
+    """Raises ValueError with the first element that does not satisfy a constraint; silent inside `vmap` and
+    on GPUs."""
     if value.is_gpu:
         return
     valid = constraint.check(value).detach()
@@ -50,18 +51,20 @@ def check(who: str, what: str, constraint: Constraint, value: Tensor) -> None:
 
 
 class Distribution(Documented):
-    """The base of distributions: `batch_shape` lists independent ones, `event_shape` is the shape of one draw.
+    """The base of distributions: `batch_shape` lists independent ones, `event_shape` is the shape of one
+    draw.
 
-    A subclass sets its parameters, then calls `super().__init__(batch_shape, event_shape, validate_args)`; it defines
-    `arg_constraints`, `support`, `log_prob`, and `rsample` (with `has_rsample = True`) or `sample`. Parameters that
-    `arg_constraints` names are checked and expanded here. Docstrings of methods are inherited.
+    A subclass sets its parameters, then calls `super().__init__(batch_shape, event_shape, validate_args)`; it
+    defines `arg_constraints`, `support`, `log_prob`, and `rsample` (with `has_rsample = True`) or `sample`.
+    Parameters that `arg_constraints` names are checked and expanded here. Docstrings of methods are
+    inherited.
 
     Args:
         batch_shape: shape of the parameters, less the axes of an event.
         event_shape: shape of one draw; empty for numbers.
-        validate_args: whether parameters, and values given to `log_prob`, are checked; by default they are, unless
-            Python runs with `-O` or `set_default_validate_args` says otherwise. Values are not looked at inside
-            `vmap` and on GPUs.
+        validate_args: whether parameters, and values given to `log_prob`, are checked; by default they are,
+            unless Python runs with `-O` or `set_default_validate_args` says otherwise. Values are not looked
+            at inside `vmap` and on GPUs.
 
     Raises:
         ValueError: a parameter does not satisfy its constraint.
@@ -137,8 +140,8 @@ class Distribution(Documented):
         """An instance of the type of `self` without parameters, for `expand`."""
         if _instance is None and type(self).__init__ != cls.__init__:
             raise NotImplementedError(
-                f"{type(self).__name__}.expand: a subclass of {cls.__name__} with an __init__ of its own must "
-                "define expand, too"
+                f"{type(self).__name__}.expand: a subclass of {cls.__name__} with an __init__ of its own "
+                "must define expand, too"
             )
         return type(self).__new__(type(self)) if _instance is None else _instance
 
@@ -182,7 +185,8 @@ class Distribution(Documented):
     # ---- density and what follows --------------------------------------------------------------------------
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Returns the logarithm of the density, or probability, at `value`, summed over the axes of an event."""
+        """Returns the logarithm of the density, or probability, at `value`, summed over the axes of an
+        event."""
         raise self._missing("log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -259,7 +263,8 @@ class Distribution(Documented):
         shape = (*self._batch_shape, *self._event_shape)
         if any(m != n and 1 not in (m, n) for m, n in zip(reversed(value.shape), reversed(shape))):
             raise ValueError(
-                f"{name}: value of shape {tuple(value.shape)} does not broadcast with batch and event, {shape}"
+                f"{name}: value of shape {tuple(value.shape)} does not broadcast with batch and event, "
+                f"{shape}"
             )
         try:
             support = self.support

@@ -11,11 +11,12 @@ __all__ = ["ExponentialFamily"]
 
 
 class ExponentialFamily(Distribution):
-    """Densities `exp(sum_i t_i(x) theta_i - A(theta) + k(x))`, with statistics `t`, parameters `theta` and carrier `k`.
+    """Densities `exp(sum_i t_i(x) theta_i - A(theta) + k(x))`, with statistics `t`, parameters `theta` and
+    carrier `k`.
 
-    A subclass defines `_natural_params`, `_log_normalizer(*params)` (that is `A`) and, unless the carrier is 0, its
-    mean `_mean_carrier_measure`; `entropy` and `kl_divergence` of two members of a family follow (Nielsen and Nock
-    2010), and are differentiable.
+    A subclass defines `_natural_params`, `_log_normalizer(*params)` (that is `A`) and, unless the carrier is
+    0, its mean `_mean_carrier_measure`; `entropy` and `kl_divergence` of two members of a family follow
+    (Nielsen and Nock 2010), and are differentiable.
 
     Example:
         >>> class Coin(wg.distributions.ExponentialFamily):

@@ -1,4 +1,5 @@
-"""The gamma distribution, and distributions of ratios of gamma variates: chi-squared, inverse gamma, Student's t, F.
+"""The gamma distribution, and distributions of ratios of gamma variates: chi-squared, inverse gamma,
+Student's t, F.
 
 Samples are differentiable in all parameters: `samplers.gamma_sample` moves with the concentration.
 """

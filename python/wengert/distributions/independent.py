@@ -38,8 +38,8 @@ class Independent(Distribution):
         batch = base_distribution.batch_shape
         if not 0 <= reinterpreted_batch_ndims <= len(batch):
             raise ValueError(
-                f"Independent: reinterpreted_batch_ndims must lie between 0 and {len(batch)}, the number of axes of "
-                f"the batch of {type(base_distribution).__name__}, got {reinterpreted_batch_ndims}"
+                f"Independent: reinterpreted_batch_ndims must lie between 0 and {len(batch)}, the number of "
+                f"axes of the batch of {type(base_distribution).__name__}, got {reinterpreted_batch_ndims}"
             )
         cut = len(batch) - reinterpreted_batch_ndims
         self.base_dist, self.reinterpreted_batch_ndims = base_distribution, reinterpreted_batch_ndims
@@ -82,7 +82,8 @@ class Independent(Distribution):
         """Returns the values of the base.
 
         Raises:
-            NotImplementedError: axes are reinterpreted: values would be all combinations of those of the parts.
+            NotImplementedError: axes are reinterpreted: values would be all combinations of those of the
+                parts.
         """
         if self.reinterpreted_batch_ndims:
             raise NotImplementedError("Independent: enumerate_support of several parts would be a product")

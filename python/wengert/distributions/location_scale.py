@@ -214,7 +214,8 @@ class Uniform(ByInversion):
 
 
 class VonMises(Distribution):
-    """The von Mises distribution of angles in radians: densities proportional to `exp(concentration cos(x - loc))`.
+    """The von Mises distribution of angles in radians: densities proportional to
+    `exp(concentration cos(x - loc))`.
 
     Draws lie between `-pi` and `pi`, by the method of Best and Fisher (1979).
 

@@ -20,11 +20,13 @@ __all__ = ["LKJCholesky", "Wishart"]
 class LKJCholesky(Distribution):
     """The distribution of Cholesky factors of correlation matrices with a density `det^(concentration - 1)`.
 
-    Drawn row by row: a direction, and a length from a beta distribution (Lewandowski, Kurowicka and Joe 2009).
+    Drawn row by row: a direction, and a length from a beta distribution (Lewandowski, Kurowicka and Joe
+    2009).
 
     Args:
         dim: the size of the matrices, 2 or more.
-        concentration: 1 makes all correlation matrices equally likely; more, those near the identity likelier.
+        concentration: 1 makes all correlation matrices equally likely; more, those near the identity
+            likelier.
 
     Example:
         >>> d = wg.distributions.LKJCholesky(2, 1.0)
@@ -73,7 +75,8 @@ def _lkj_normalizer(concentration: Tensor, dim: int) -> Tensor:
 
 
 class Wishart(ByMatrix):
-    """The distribution of `sum x x'` over `df` normal vectors `x` of mean 0, and its extension to any `df > n - 1`.
+    """The distribution of `sum x x'` over `df` normal vectors `x` of mean 0, and its extension to any
+    `df > n - 1`.
 
     Drawn by Bartlett's decomposition.
 

@@ -65,7 +65,8 @@ def is_corr_cholesky(x: Tensor) -> Tensor:
 
 
 def _spectrum(x: Tensor) -> tuple[Tensor, Tensor]:
-    """The eigenvalues of matrices, and which matrices are symmetric and finite; of the others they mean nothing."""
+    """The eigenvalues of matrices, and which matrices are symmetric and finite; of the others they mean
+    nothing."""
     good = is_symmetric(x) & x.isfinite().all(-1).all(-1)
     if x.shape[-2] != x.shape[-1]:
         return x[..., 0], good

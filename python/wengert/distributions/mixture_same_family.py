@@ -55,8 +55,8 @@ class MixtureSameFamily(Distribution):
             or any(m != n and m != 1 for m, n in zip(reversed(mixture), reversed(batch[:-1])))
         ):
             raise ValueError(
-                f"MixtureSameFamily: components of batch {tuple(batch)} do not fit {count} categories of batch "
-                f"{tuple(mixture)}; expected (..., {count})"
+                f"MixtureSameFamily: components of batch {tuple(batch)} do not fit {count} categories of "
+                f"batch {tuple(mixture)}; expected (..., {count})"
             )
         super().__init__(batch[:-1], component_distribution.event_shape, validate_args)
 

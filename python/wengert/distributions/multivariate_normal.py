@@ -52,7 +52,8 @@ class ByMatrix(Distribution):
         self._matrix: Tensor = wg.as_tensor(matrices[self._given])
         if self._matrix.ndim < 2:
             raise ValueError(
-                f"{who}: {self._given} must be a matrix, or a batch of them, got a tensor of {self._matrix.ndim} axes"
+                f"{who}: {self._given} must be a matrix, or a batch of them, got a tensor of "
+                f"{self._matrix.ndim} axes"
             )
         return self._matrix
 
@@ -195,14 +196,15 @@ class LowRankMultivariateNormal(Distribution):
     ) -> None:
         if loc.ndim < 1 or cov_factor.ndim < 2 or cov_diag.ndim < 1:
             raise ValueError(
-                "LowRankMultivariateNormal: loc (..., n), cov_factor (..., n, rank) and cov_diag (..., n) expected, "
+                "LowRankMultivariateNormal: loc (..., n), cov_factor (..., n, rank) and cov_diag (..., n) "
+                "expected, "
                 f"got shapes {tuple(loc.shape)}, {tuple(cov_factor.shape)} and {tuple(cov_diag.shape)}"
             )
         n = loc.shape[-1]
         if cov_factor.shape[-2] != n or cov_diag.shape[-1] != n:
             raise ValueError(
-                f"LowRankMultivariateNormal: cov_factor must be (..., {n}, rank) and cov_diag (..., {n}), as loc has "
-                f"{n} elements; got {tuple(cov_factor.shape)} and {tuple(cov_diag.shape)}"
+                f"LowRankMultivariateNormal: cov_factor must be (..., {n}, rank) and cov_diag (..., {n}), as "
+                f"loc has {n} elements; got {tuple(cov_factor.shape)} and {tuple(cov_diag.shape)}"
             )
         batch = wg.broadcast_shapes(loc.shape[:-1], cov_factor.shape[:-2], cov_diag.shape[:-1])
         self.loc, self.cov_diag = loc.expand(*batch, n), cov_diag.expand(*batch, n)

@@ -10,7 +10,6 @@ from wengert._core import Tensor
 from . import constraints
 from .distribution import Distribution
 from .exp_family import ExponentialFamily
-from .numerics.special import ndtri
 from .parameters import Parameter, broadcast_all
 from .transformed_distribution import TransformedDistribution
 from .transforms import AbsTransform, ExpTransform, StickBreakingTransform
@@ -57,7 +56,7 @@ class Normal(ExponentialFamily):
         return ((self._value(value) - self.loc) / self.scale).ndtr()
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * ndtri(value)
+        return self.loc + self.scale * value.ndtri()
 
     def entropy(self) -> Tensor:
         return self.scale.log() + (0.5 + _LOG_ROOT_TAU)

@@ -1,4 +1,5 @@
-"""Parameters of distributions: brought to one shape, probabilities and logits from each other, computed when asked."""
+"""Parameters of distributions: brought to one shape, probabilities and logits from each other, computed when
+asked."""
 
 from collections.abc import Callable
 from typing import Any, Generic, TypeAlias, TypeVar, overload
@@ -71,7 +72,7 @@ class lazy_property(Generic[V]):
 def broadcast_all(*values: Parameter) -> tuple[Tensor, ...]:
     """Returns tensors of one shape and one floating point dtype.
 
-    Numbers take the dtype of the tensors; numbers alone, and integers, become float32.
+    Numbers take the dtype of the tensors; numbers alone, and integers, get the default dtype.
 
     Raises:
         TypeError: a value is neither a tensor nor a number.
@@ -118,7 +119,8 @@ def times(count: Tensor, log: Tensor) -> Tensor:
 
 
 def log_or_infinite(p: Tensor) -> Tensor:
-    """Returns `log(p)`; at 0 minus infinity, but constant: an impossible event has no gradient, rather than NaN."""
+    """Returns `log(p)`; at 0 minus infinity, but constant: an impossible event has no gradient, rather than
+    NaN."""
     return wg.where(p == 0, -wg.inf, p.log())
 
 
@@ -143,8 +145,8 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Returns logits of probabilities, infinite for those that are 0 or 1.
 
     Args:
-        is_binary: whether a probability stands for itself, with `log(p / (1 - p))`; else the last axis holds those of
-            categories, with `log(p)`.
+        is_binary: whether a probability stands for itself, with `log(p / (1 - p))`; else the last axis holds
+            those of categories, with `log(p)`.
 
     Example:
         >>> from wengert.distributions.utils import probs_to_logits

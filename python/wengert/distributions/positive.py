@@ -155,7 +155,8 @@ class Pareto(ByInversion):
 
 
 class GeneralizedPareto(ByInversion):
-    """The distribution of excesses over a threshold: `(1 + c z)^(-1 / c)` of them exceed `z = (x - loc) / scale`.
+    """The distribution of excesses over a threshold: `(1 + c z)^(-1 / c)` of them exceed
+    `z = (x - loc) / scale`.
 
     Args:
         loc: the threshold.

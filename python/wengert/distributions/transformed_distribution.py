@@ -18,8 +18,8 @@ __all__ = ["TransformedDistribution"]
 class TransformedDistribution(Distribution):
     """The distribution of `transforms(x)` for `x` of a base distribution.
 
-    The density follows from that of the base and the determinants of the Jacobians; the transforms must be bijective
-    for it.
+    The density follows from that of the base and the determinants of the Jacobians; the transforms must be
+    bijective for it.
 
     Args:
         base_distribution: of `x`.
@@ -46,8 +46,8 @@ class TransformedDistribution(Distribution):
         domain, codomain = whole.domain.event_dim, whole.codomain.event_dim
         if len(base_shape) < domain:
             raise ValueError(
-                f"{type(self).__name__}: the transforms need {domain} axes or more, the base distribution has shape "
-                f"{base_shape}"
+                f"{type(self).__name__}: the transforms need {domain} axes or more, the base distribution "
+                f"has shape {base_shape}"
             )
         shape = whole.forward_shape(base_shape)
         # The base broadcast to what the transforms make of it, with as many event axes as they need.

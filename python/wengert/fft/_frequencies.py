@@ -8,6 +8,8 @@ from wengert._core import Tensor
 
 from ._pairs import checked
 
+__all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
+
 
 def _over(numbers: Tensor, length: float, dtype: Any, device: Any) -> Tensor:
     like = _core.empty(0, dtype=dtype, device=device)
@@ -22,7 +24,7 @@ def fftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) ->
         tensor([ 0.00,  0.25, -0.50, -0.25])
     """
     checked("fftfreq", n)
-    numbers = _core.arange(0, n, dtype=_core.float64)
+    numbers = _core.arange(0, n, dtype=_core.float64, device="cpu")
     return _over(numbers - n * (numbers >= (n + 1) // 2), n * d, dtype, device)
 
 
@@ -34,7 +36,7 @@ def rfftfreq(n: int, d: float = 1.0, *, dtype: Any = None, device: Any = None) -
         tensor([0.00, 0.25, 0.50])
     """
     checked("rfftfreq", n)
-    return _over(_core.arange(0, n // 2 + 1, dtype=_core.float64), n * d, dtype, device)
+    return _over(_core.arange(0, n // 2 + 1, dtype=_core.float64, device="cpu"), n * d, dtype, device)
 
 
 def _shifted(name: str, x: Any, dim: Any, back: bool) -> Tensor:

@@ -1,4 +1,5 @@
-"""Transforms of complex numbers whose parts are kept apart: real and imaginary part along a last axis of length 2."""
+"""Transforms of complex numbers whose parts are kept apart: real and imaginary part along a last axis of
+length 2."""
 
 from typing import Any
 
@@ -8,12 +9,15 @@ from wengert._core import Tensor
 
 from ._pairs import of_real, to_real, transform
 
+__all__ = ["fft_of_pairs", "ifft_of_pairs", "irfft_of_pairs", "rfft_to_pairs"]
+
 
 def _axis(name: str, x: Tensor, dim: int, pairs: bool) -> int:
     """The axis of the numbers, counted from the front."""
     if pairs and (x.ndim < 1 or x.shape[-1] != 2):
         raise _core.ShapeError(
-            f"{name}: real and imaginary parts along a last axis of length 2 expected, got shape {tuple(x.shape)}"
+            f"{name}: real and imaginary parts along a last axis of length 2 expected, got shape "
+            f"{tuple(x.shape)}"
         )
     return axis_of(name, dim, x.ndim - pairs)
 
@@ -25,8 +29,8 @@ def fft_of_pairs(pairs: Any, n: int | None = None, dim: int = -1, norm: str | No
         pairs: real and imaginary parts along the last axis, float32 or float64.
         n: the length: input is cut off there, or filled up with zeros.
         dim: an axis of the numbers; their last one is -1.
-        norm: `"backward"` (the default) does not scale, `"ortho"` by `1 / sqrt(n)`, `"forward"` by `1 / n`; the
-            inverse has what is missing.
+        norm: `"backward"` (the default) does not scale, `"ortho"` by `1 / sqrt(n)`, `"forward"` by `1 / n`;
+            the inverse has what is missing.
 
     It is linear, so its derivatives are transforms with the other sign; saves nothing.
 

@@ -1,4 +1,5 @@
-"""Transforms of pairs (real and imaginary part along the last axis) and of real numbers, of which the rest is made."""
+"""Transforms of pairs (real and imaginary part along the last axis) and of real numbers, of which the rest is
+made."""
 
 from math import sqrt
 

@@ -9,6 +9,27 @@ from wengert._core import Tensor
 
 from ._pairs import of_real, to_real, transform
 
+__all__ = [
+    "fft",
+    "fft2",
+    "fftn",
+    "hfft",
+    "hfft2",
+    "hfftn",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ihfft",
+    "ihfft2",
+    "ihfftn",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftn",
+]
+
 
 def _floating(name: str, x: Any) -> Tensor:
     """A tensor of real or complex floating point numbers; integers become float32."""
@@ -40,6 +61,34 @@ def _one(name: str, pairs: Tensor, n: int | None, dim: int, norm: str | None, in
     return _core.view_as_complex(transform(name, pairs, axis_of(name, dim, pairs.ndim - 1), n, norm, inverse))
 
 
+def _from_real(name: str, input: Any, s: Any, axes: Any, norm: str | None, inverse: bool) -> Tensor:
+    """Half the transform of real numbers along the last of several axes, then the whole one along the
+    others."""
+    x = _real(name, input)
+    *others, last = _one_or_more(name, x.ndim, s, axes)
+    pairs = of_real(name, x, *last, norm, inverse)
+    for axis, n in others:
+        pairs = transform(name, pairs, axis, n, norm, inverse)
+    return _core.view_as_complex(pairs)
+
+
+def _back_to_real(name: str, input: Any, s: Any, axes: Any, norm: str | None, inverse: bool) -> Tensor:
+    """The whole transform along all but the last of several axes, then that of half of them to real
+    numbers."""
+    pairs = _pairs(name, input)
+    *others, last = _one_or_more(name, pairs.ndim - 1, s, axes)
+    for axis, n in others:
+        pairs = transform(name, pairs, axis, n, norm, inverse)
+    return to_real(name, pairs, *last, norm, inverse)
+
+
+def _one_or_more(name: str, rank: int, s: Any, axes: Any) -> list[tuple[int, int | None]]:
+    plan = _plan(name, rank, s, axes)
+    if not plan:
+        raise ValueError(f"{name}: at least one axis expected, got none")
+    return plan
+
+
 def fft(
     input: Any, n: int | None = None, dim: int = -1, norm: str | None = None, *, axis: int | None = None
 ) -> Tensor:
@@ -49,10 +98,11 @@ def fft(
         input: real or complex; integers become float32.
         n: the length: input is cut off there, or filled up with zeros.
         dim: the axis; `axis` is another name of it.
-        norm: `"backward"` (the default) does not scale, `"ortho"` by `1 / sqrt(n)`, `"forward"` by `1 / n`; the
-            inverse has what is missing.
+        norm: `"backward"` (the default) does not scale, `"ortho"` by `1 / sqrt(n)`, `"forward"` by `1 / n`;
+            the inverse has what is missing.
 
-    Runs on the CPU, in the dtype of the parts. It is linear, so its derivatives are transforms; saves nothing.
+    Runs on the CPU, in the dtype of the parts. It is linear, so its derivatives are transforms; saves
+    nothing.
 
     Example:
         >>> wg.fft.fft(wg.tensor([1.0, 0.0, 0.0, 0.0])).real
@@ -138,7 +188,8 @@ def _plan(name: str, rank: int, s: Sequence[int] | None, dim: Any) -> list[tuple
         axes = [axis_of(name, d, rank) for d in ([dim] if isinstance(dim, int) else dim)]
     if len(set(axes)) != len(axes) or any(a < 0 for a in axes):
         raise ValueError(
-            f"{name}: different axes of a tensor with {rank} axes expected, got {dim if dim is not None else s}"
+            f"{name}: different axes of a tensor with {rank} axes expected, got "
+            f"{dim if dim is not None else s}"
         )
     if s is not None and len(s) != len(axes):
         raise ValueError(f"{name}: as many lengths as axes expected, got {len(s)} and {len(axes)}")
@@ -184,15 +235,7 @@ def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *
         tensor([[4., 0.],
                 [0., 0.]])
     """
-    x = _real("rfftn", input)
-    plan = _plan("rfftn", x.ndim, s, dim if axes is None else axes)
-    if not plan:
-        raise ValueError("rfftn: at least one axis expected, got none")
-    (last, n), others = plan[-1], plan[:-1]
-    pairs = of_real("rfftn", x, last, n, norm)
-    for axis, n in others:
-        pairs = transform("rfftn", pairs, axis, n, norm, False)
-    return _core.view_as_complex(pairs)
+    return _from_real("rfftn", input, s, dim if axes is None else axes, norm, False)
 
 
 def irfftn(
@@ -205,13 +248,7 @@ def irfftn(
         tensor([[1., 2.],
                 [3., 4.]])
     """
-    pairs = _pairs("irfftn", input)
-    plan = _plan("irfftn", pairs.ndim - 1, s, dim if axes is None else axes)
-    if not plan:
-        raise ValueError("irfftn: at least one axis expected, got none")
-    for axis, n in plan[:-1]:
-        pairs = transform("irfftn", pairs, axis, n, norm, True)
-    return to_real("irfftn", pairs, *plan[-1], norm)
+    return _back_to_real("irfftn", input, s, dim if axes is None else axes, norm, True)
 
 
 def fft2(
@@ -273,13 +310,7 @@ def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None, *
         >>> wg.fft.hfftn(wg.ones(2, 3)).shape
         (2, 4)
     """
-    pairs = _pairs("hfftn", input)
-    plan = _plan("hfftn", pairs.ndim - 1, s, dim if axes is None else axes)
-    if not plan:
-        raise ValueError("hfftn: at least one axis expected, got none")
-    for axis, n in plan[:-1]:
-        pairs = transform("hfftn", pairs, axis, n, norm, False)
-    return to_real("hfftn", pairs, *plan[-1], norm, inverse=False)
+    return _back_to_real("hfftn", input, s, dim if axes is None else axes, norm, False)
 
 
 def ihfftn(
@@ -292,14 +323,7 @@ def ihfftn(
         >>> wg.fft.ihfftn(wg.ones(2, 4)).shape
         (2, 3)
     """
-    x = _real("ihfftn", input)
-    plan = _plan("ihfftn", x.ndim, s, dim if axes is None else axes)
-    if not plan:
-        raise ValueError("ihfftn: at least one axis expected, got none")
-    pairs = of_real("ihfftn", x, *plan[-1], norm, inverse=True)
-    for axis, n in plan[:-1]:
-        pairs = transform("ihfftn", pairs, axis, n, norm, True)
-    return _core.view_as_complex(pairs)
+    return _from_real("ihfftn", input, s, dim if axes is None else axes, norm, True)
 
 
 def hfft2(

@@ -4,8 +4,4 @@ from .draw import Drawing, draw
 from .record import record
 
 __all__ = ["Drawing", "draw", "record"]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__dir__ = __all__.copy

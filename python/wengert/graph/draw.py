@@ -1,6 +1,8 @@
-"""`draw`: the graph behind some results as DOT, Mermaid, SVG or a page for a browser; `Drawing` holds them all.
+"""`draw`: the graph behind some results as DOT, Mermaid, SVG or a page for a browser; `Drawing` holds them
+all.
 
-The tape is read at once (`tape.py`), with gradient norms if asked for; each format is made when it is first wanted.
+The tape is read at once (`tape.py`), with gradient norms if asked for; each format is made when it is first
+wanted.
 """
 
 import heapq
@@ -16,8 +18,8 @@ from . import fold, html, svg, tape, text
 
 __all__ = ["Drawing", "draw"]
 
-# Boxes in a picture, unless told otherwise, and from how many on repetitions are folded. Mermaid by default refuses
-# more than 500 links or 50,000 characters. DOT is complete: Graphviz takes what it gets.
+# Boxes in a picture, unless told otherwise, and from how many on repetitions are folded. Mermaid by default
+# refuses more than 500 links or 50,000 characters. DOT is complete: Graphviz takes what it gets.
 PICTURE, FOLDED, MERMAID = 400, 200, 300
 FORMATS = {
     ".dot": "dot",
@@ -88,7 +90,8 @@ class Drawing:
         known = sorted(set(FORMATS.values()))
         if format is None and path.suffix.lower() not in FORMATS:
             raise ValueError(
-                f"draw: the suffix of {path.name!r} tells no format; use one of {', '.join(FORMATS)}, or format="
+                f"draw: the suffix of {path.name!r} tells no format; use one of {', '.join(FORMATS)}, or "
+                f"format="
             )
         kind = FORMATS[path.suffix.lower()] if format is None else format
         if kind not in known:
@@ -120,26 +123,29 @@ def draw(
     constants: bool = True,
     title: str | None = None,
 ) -> Drawing:
-    """Draws the operations that gradients of `outputs` pass through, from the leaves at the top to the results below.
+    """Draws the operations that gradients of `outputs` pass through, from the leaves at the top to the
+    results below.
 
-    Boxes tell the operation, shape and dtype of its result, and how many bytes it keeps for backward; memory that
-    several operations keep is counted at each. Names come from `params`; a named parameter shows the norm of its
-    `.grad`, and one that the results do not depend on is reported in `notices`.
+    Boxes tell the operation, shape and dtype of its result, and how many bytes it keeps for backward; memory
+    that several operations keep is counted at each. Names come from `params`; a named parameter shows the
+    norm of its `.grad`, and one that the results do not depend on is reported in `notices`.
 
-    In a `wengert.debug()` region operations remember the line that recorded them; the page and the SVG then tell it.
+    In a `wengert.debug()` region operations remember the line that recorded them; the page and the SVG then
+    tell it.
 
     Args:
         outputs: a tensor, several, or a tree of them.
         path: where to write a file; its suffix (`.dot`, `.mmd`, `.svg`, `.html`) tells the format.
         format: "dot", "mermaid", "svg" or "html", where the suffix does not say.
-        params: a module, its `named_parameters()`, or a tree of tensors, for names. Results of operations can be
-            named, too.
-        backward: computes gradients and shows their norms at every box. Cotangents are ones, as for `outputs.sum()`;
-            neither `.grad` nor what the graph keeps changes, and hooks do not run. The graph must not be freed.
-            `record` watches a backward of your own instead.
-        collapse: folds repetitions (layers, time steps) or not; by default in pictures of more than 200 boxes.
-        max_nodes: the most boxes, by default 400 in pictures and 300 in Mermaid; where there are more, those nearest
-            to the outputs are drawn and `notices` says so. DOT is complete unless this is given.
+        params: a module, its `named_parameters()`, or a tree of tensors, for names. Results of operations can
+            be named, too.
+        backward: computes gradients and shows their norms at every box. Cotangents are ones, as for
+            `outputs.sum()`; neither `.grad` nor what the graph keeps changes, and hooks do not run. The graph
+            must not be freed. `record` watches a backward of your own instead.
+        collapse: folds repetitions (layers, time steps) or not; by default in pictures of more than 200
+            boxes.
+        max_nodes: the most boxes, by default 400 in pictures and 300 in Mermaid; where there are more, those
+            nearest to the outputs are drawn and `notices` says so. DOT is complete unless this is given.
         constants: whether to draw inputs that need no gradient.
         title: the heading.
 
@@ -192,7 +198,8 @@ def _title(graph: tape.Graph) -> str:
 
 
 def _gradients(graph: tape.Graph, index: dict[Any, int]) -> None:
-    """Walks back with cotangents of ones, applying each entry's rule, and notes the norms; keeps nothing else."""
+    """Walks back with cotangents of ones, applying each entry's rule, and notes the norms; keeps nothing
+    else."""
     waiting: dict[Any, list[Tensor | None]] = {}
     heap: list[tuple[int, int, Any]] = []
 

@@ -1,8 +1,8 @@
 """Makes large graphs small enough to look at: repetitions are folded, and what is still too much is left out.
 
 Between two places where a single value carries everything (as between the layers of a network, the steps of a
-recurrent one, the blocks of a transformer) lies a block. Blocks that follow each other and are alike, alone or in
-groups, are drawn once; one box stands for the others. A notice tells what was left out.
+recurrent one, the blocks of a transformer) lies a block. Blocks that follow each other and are alike, alone
+or in groups, are drawn once; one box stands for the others. A notice tells what was left out.
 """
 
 from collections.abc import Sequence
@@ -126,7 +126,8 @@ def _replace(graph: Graph, folded: list[tuple[list[int], int]]) -> Graph:
             new.links.append(Link(source, target, port))
     hidden = sum(len(hidden) for hidden, _ in folded)
     new.notices.append(
-        f"repetitions are folded: {count_text(hidden, 'operation')} in {count_text(len(folded), 'box', 'boxes')}"
+        f"repetitions are folded: {count_text(hidden, 'operation')} in "
+        f"{count_text(len(folded), 'box', 'boxes')}"
     )
     return new
 
@@ -185,7 +186,7 @@ def cap(graph: Graph, limit: int) -> Graph:
             from_rest.add(link.target)
             new.links.append(Link(0, number[link.target]))
     new.notices.append(
-        f"{title}: only the {len(kept):,} boxes nearest to the outputs are; raise max_nodes (now {limit:,}), or "
-        "take .dot, which is complete unless max_nodes is given"
+        f"{title}: only the {len(kept):,} boxes nearest to the outputs are; raise max_nodes (now {limit:,}), "
+        "or take .dot, which is complete unless max_nodes is given"
     )
     return new

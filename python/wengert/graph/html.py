@@ -1,4 +1,5 @@
-"""The graph as a page for a browser: the elements of `svg.py` with zoom, search and details (`page.js`, `page.css`).
+"""The graph as a page for a browser: the elements of `svg.py` with zoom, search and details (`page.js`,
+`page.css`).
 
 One file that loads nothing, which its content security policy also forbids.
 """

@@ -1,8 +1,10 @@
-"""Places the boxes of a layered graph and routes its edges, as Sugiyama, Tagawa and Toda do it (IEEE SMC-11, 1981).
+"""Places the boxes of a layered graph and routes its edges, as Sugiyama, Tagawa and Toda do it (IEEE SMC-11,
+1981).
 
-Four steps: ranks by longest path; edges that pass several ranks get a bend point in each; boxes of a rank are ordered
-by the barycentre of their neighbours; positions come from isotonic regression, which is the exact least-squares answer
-to "as near to the neighbours as the gaps allow". Read next: `svg.py`, which draws the result.
+Four steps: ranks by longest path; edges that pass several ranks get a bend point in each; boxes of a rank are
+ordered by the barycentre of their neighbours; positions come from isotonic regression, which is the exact
+least-squares answer to "as near to the neighbours as the gaps allow". Read next: `svg.py`, which draws the
+result.
 """
 
 from bisect import bisect_right, insort
@@ -50,7 +52,8 @@ class _Item:
     height: int
     up: list[int] = field(default_factory=list)
     down: list[int] = field(default_factory=list)
-    # Neighbours that decide where this stands: along the longest path, so that the main line of a graph is straight.
+    # Neighbours that decide where this stands: along the longest path, so that the main line of a graph is
+    # straight.
     strong_up: list[int] = field(default_factory=list)
     strong_down: list[int] = field(default_factory=list)
     # A leaf, or made of one leaf alone and followed by nothing: stands wherever its users do.
@@ -59,7 +62,8 @@ class _Item:
 
 
 def arrange(sizes: Sequence[tuple[float, float]], links: Sequence[Link]) -> Layout:
-    """A picture of boxes of these (width, height), given so that every link leads from a box to a later one."""
+    """A picture of boxes of these (width, height), given so that every link leads from a box to a later
+    one."""
     ranks, depths, heights = _ranks(len(sizes), links)
     items = [_Item(ranks[i], size[0] / 2, i, depths[i], heights[i]) for i, size in enumerate(sizes)]
     chains = _bend(items, links)
@@ -90,7 +94,8 @@ def _ranks(count: int, links: Sequence[Link]) -> tuple[list[int], list[int], lis
 
 
 def _bend(items: list[_Item], links: Sequence[Link]) -> dict[tuple[int, int], list[int]]:
-    """Adds bend points. Links from one output share them, so that a value used often is one line with branches."""
+    """Adds bend points. Links from one output share them, so that a value used often is one line with
+    branches."""
     chains: dict[tuple[int, int], list[int]] = {}
     for link in links:
         chain = chains.setdefault((link.source, link.port), [link.source])
@@ -110,7 +115,8 @@ def _connect(items: list[_Item], above: int, below: int) -> None:
 
 
 def _strengthen(items: list[_Item]) -> None:
-    """A box follows its deepest inputs, and of its users those that lead furthest; a bend only if there is no box."""
+    """A box follows its deepest inputs, and of its users those that lead furthest; a bend only if there is no
+    box."""
     for i, item in enumerate(items):
         deepest = max((items[j].depth for j in item.up), default=0)
         item.strong_up = [j for j in item.up if items[j].depth == deepest]
@@ -156,7 +162,8 @@ def _crossings(items: list[_Item], layers: list[list[int]]) -> int:
 
 
 def _uncross(items: list[_Item], layers: list[list[int]]) -> list[list[int]]:
-    """Sweeps up and down, sorting each rank by the mean place of the neighbours there; keeps the best order met."""
+    """Sweeps up and down, sorting each rank by the mean place of the neighbours there; keeps the best order
+    met."""
     best, fewest = [list(layer) for layer in layers], _crossings(items, layers)
     for sweep in range(SWEEPS):
         if fewest == 0:
@@ -183,7 +190,8 @@ def _pairs(layers: list[list[int]], down: bool) -> list[tuple[list[int], list[in
 
 
 def _place(items: list[_Item], layers: list[list[int]]) -> None:
-    """Gives every item its x: sweeps both ways, then one down for straight lines and one up that brings leaves near."""
+    """Gives every item its x: sweeps both ways, then one down for straight lines and one up that brings
+    leaves near."""
     for layer in layers:
         _pack(items, layer, [0.0] * len(layer))
     for sweep in range(2 * SWEEPS + 2):
@@ -205,7 +213,8 @@ def _place(items: list[_Item], layers: list[list[int]]) -> None:
 
 
 def _pack(items: list[_Item], layer: list[int], wanted: list[float]) -> None:
-    """Moves a rank as near to the wanted places as order and gaps allow; what lies on the longest path stands firm."""
+    """Moves a rank as near to the wanted places as order and gaps allow; what lies on the longest path stands
+    firm."""
     offset, offsets = 0.0, []
     for before, i in zip([None, *layer], layer):
         if before is not None:
@@ -219,7 +228,8 @@ def _pack(items: list[_Item], layer: list[int], wanted: list[float]) -> None:
 
 
 def _nearest(wanted: Sequence[float], weights: Sequence[float], offsets: Sequence[float]) -> list[float]:
-    """The x that minimise the weighted sum of (x - wanted)^2, with x - offsets not falling: pool adjacent violators."""
+    """The x that minimise the weighted sum of (x - wanted)^2, with x - offsets not falling: pool adjacent
+    violators."""
     # Blocks of items that touch: weighted sum of wants less offsets, weight, count.
     blocks: list[tuple[float, float, int]] = []
     for want, weight, offset in zip(wanted, weights, offsets):
@@ -270,7 +280,8 @@ def _enter(
     links: Sequence[Link],
     routes: list[list[Point]],
 ) -> None:
-    """Ends each route on its target, near to where it comes from: what comes from straight above stays straight."""
+    """Ends each route on its target, near to where it comes from: what comes from straight above stays
+    straight."""
     ends: dict[int, list[int]] = {}
     for k, link in enumerate(links):
         ends.setdefault(link.target, []).append(k)

@@ -1,4 +1,5 @@
-"""`record`: watches real backwards pass through a graph, so that a drawing can show the gradients they had there."""
+"""`record`: watches real backwards pass through a graph, so that a drawing can show the gradients they had
+there."""
 
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,9 @@ __all__ = ["record"]
 class record:
     """Notes the norm of every gradient in the graph behind `outputs` while backwards run; a context.
 
-    Unlike `draw(..., backward=True)` it sees what really happens: the cotangents given, what hooks change, what
-    `inputs=` leaves out. The graph is read on entry, so bytes are those kept before backward frees them. Norms are
-    those of the last backward that passed; they are read at once, which on a GPU waits for it.
+    Unlike `draw(..., backward=True)` it sees what really happens: the cotangents given, what hooks change,
+    what `inputs=` leaves out. The graph is read on entry, so bytes are those kept before backward frees them.
+    Norms are those of the last backward that passed; they are read at once, which on a GPU waits for it.
 
     Args:
         outputs, params, constants: as for `draw`.

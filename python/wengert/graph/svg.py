@@ -1,7 +1,8 @@
-"""The graph as SVG: boxes with text, smooth edges, a legend, for light and dark pages; no other program is needed.
+"""The graph as SVG: boxes with text, smooth edges, a legend, for light and dark pages; no other program is
+needed.
 
-`body` makes the elements, with classes and no colours; `svg` adds the styles and the frame of a file. Read next:
-`html.py`, which puts the same elements on a page.
+`body` makes the elements, with classes and no colours; `svg` adds the styles and the frame of a file. Read
+next: `html.py`, which puts the same elements on a page.
 """
 
 import math
@@ -106,7 +107,8 @@ def link_text(graph: Graph, link: Link) -> str:
 
 
 def heat(norm: float, low: float, high: float) -> str:
-    """Blue for the smallest gradient norm of the graph, red for the largest, on a logarithmic scale; grey for zero."""
+    """Blue for the smallest gradient norm of the graph, red for the largest, on a logarithmic scale; grey for
+    zero."""
     if norm == 0:
         return "#9aa3b2"
     if not math.isfinite(norm):
@@ -246,7 +248,8 @@ def svg(graph: Graph, title: str) -> str:
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
             f'height="{height:.0f}" role="img">',
             f"<title>{escape(title)}</title>",
-            f"<style>\n{SHARED}\n{style('light')}\n@media (prefers-color-scheme: dark){{\n{style('dark')}\n}}</style>",
+            f"<style>\n{SHARED}\n{style('light')}\n@media (prefers-color-scheme: "
+            f"dark){{\n{style('dark')}\n}}</style>",
             '<rect class="page" width="100%" height="100%"/>',
             f'<text class="heading" x="{MARGIN}" y="{MARGIN + 8}">{escape(title)}</text>',
             *lines,

@@ -1,7 +1,7 @@
 """The tape as a picture needs it: boxes and links, read once from the entries behind some results.
 
-A box is an operation, a leaf, or a value that needs no gradient; a link carries a value. Reading changes nothing and is
-linear in the size of the graph. Read next: `fold.py`, which makes large graphs small.
+A box is an operation, a leaf, or a value that needs no gradient; a link carries a value. Reading changes
+nothing and is linear in the size of the graph. Read next: `fold.py`, which makes large graphs small.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,8 +31,9 @@ class Box:
     """One thing in the picture.
 
     Attributes:
-        kind: "parameter" (a leaf with a name), "leaf", "data" (needs no gradient), "operation", "output" (an operation
-            whose result was given), "fold" (repetitions left out), "rest" (what was not drawn at all).
+        kind: "parameter" (a leaf with a name), "leaf", "data" (needs no gradient), "operation", "output" (an
+            operation whose result was given), "fold" (repetitions left out), "rest" (what was not drawn at
+            all).
         title: the operation, or the name of the leaf.
         shapes, dtypes: of its outputs.
         function: the name of the tape entry, as in `MulBackward`.
@@ -156,7 +157,8 @@ def _labelled(tree_: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def named_tensors(params: Any) -> list[tuple[str, Tensor]]:
-    """(name, tensor) of a module, of `named_parameters()`, or of nested dicts, lists and tuples of tensors."""
+    """(name, tensor) of a module, of `named_parameters()`, or of nested dicts, lists and tuples of
+    tensors."""
     if params is None:
         return []
     if hasattr(params, "named_parameters"):

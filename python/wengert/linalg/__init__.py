@@ -1,11 +1,12 @@
 """Linear algebra on the last two axes, for batches of matrices, with derivatives of every order.
 
-Names and arguments are those of `torch.linalg`; what the array API standard adds to them is here, too. Everything runs
-on the CPU, for real and complex matrices; a float32 matrix is factorised in float64, a complex64 matrix in complex128,
-and the result rounded once. Factorisations are those of the `faer` library; the derivatives are ours.
+Names and arguments are those of `torch.linalg`; what the array API standard adds to them is here, too.
+Everything runs on the CPU, for real and complex matrices; a float32 matrix is factorised in float64, a
+complex64 matrix in complex128, and the result rounded once. Factorisations are those of the `faer` library;
+the derivatives are ours.
 
-Where a matrix has no such inverse or factorisation, `LinAlgError` is raised, which is a `ValueError` (as NumPy's) and a
-`RuntimeError` (as PyTorch's).
+Where a matrix has no such inverse or factorisation, `LinAlgError` is raised, which is a `ValueError` (as
+NumPy's) and a `RuntimeError` (as PyTorch's).
 
 Example:
     >>> a = wg.tensor([[4.0, 2.0], [2.0, 3.0]], requires_grad=True)
@@ -15,88 +16,53 @@ Example:
             [-0.2500,  0.5000]])
 """
 
+from typing import TYPE_CHECKING
+
 from wengert._core import LinAlgError
 
-from ._decompose import (
-    Eigen,
-    LuFactors,
-    LuParts,
-    QrParts,
-    SvdParts,
-    cholesky,
-    eig,
-    eigh,
-    eigvals,
-    eigvalsh,
-    householder_product,
-    lu,
-    lu_factor,
-    lu_solve,
-    qr,
-    svd,
-    svdvals,
-)
-from ._functions import SignAndLog, det, matrix_exp, matrix_power, slogdet
-from ._norms import cond, matrix_norm, matrix_rank, norm, vector_norm
-from ._products import (
-    cross,
-    diagonal,
-    matmul,
-    matrix_transpose,
-    multi_dot,
-    outer,
-    tensordot,
-    trace,
-    vander,
-    vecdot,
-)
-from ._solve import LeastSquares, inv, lstsq, pinv, solve, solve_triangular, tensorinv, tensorsolve
+from . import _decompose, _functions, _norms, _products, _solve
+from ._decompose import *
+from ._functions import *
+from ._norms import *
+from ._products import *
+from ._solve import *
 
 __all__ = [
-    "cholesky",
-    "cond",
-    "cross",
-    "det",
-    "diagonal",
-    "eig",
-    "Eigen",
-    "eigh",
-    "eigvals",
-    "eigvalsh",
-    "householder_product",
-    "inv",
-    "LeastSquares",
+    "cholesky_ex",
+    "inv_ex",
     "LinAlgError",
-    "lstsq",
-    "lu",
-    "lu_factor",
-    "lu_solve",
-    "LuFactors",
-    "LuParts",
-    "matmul",
-    "matrix_exp",
-    "matrix_norm",
-    "matrix_power",
-    "matrix_rank",
-    "matrix_transpose",
-    "multi_dot",
-    "norm",
-    "outer",
-    "pinv",
-    "qr",
-    "QrParts",
-    "SignAndLog",
-    "slogdet",
-    "solve",
-    "solve_triangular",
-    "svd",
-    "SvdParts",
-    "svdvals",
-    "tensordot",
-    "tensorinv",
-    "tensorsolve",
-    "trace",
-    "vander",
-    "vecdot",
-    "vector_norm",
+    "lu_factor_ex",
+    "solve_ex",
 ]
+__all__ += _decompose.__all__
+__all__ += _functions.__all__
+__all__ += _norms.__all__
+__all__ += _products.__all__
+__all__ += _solve.__all__
+__dir__ = __all__.copy
+
+# Functions that few programs use: their module is imported at the first call.
+_CHECKED = {"cholesky_ex", "inv_ex", "lu_factor_ex", "solve_ex"}
+
+# What PyTorch has and this library has not.
+_ELSEWHERE = dict.fromkeys(
+    ["ldl_factor", "ldl_factor_ex", "ldl_solve"],
+    "; solve() takes symmetric matrices too, eigh() tells their signs, cholesky() factors definite ones",
+)
+
+if TYPE_CHECKING:
+    from ._checked import (
+        cholesky_ex as cholesky_ex,
+        inv_ex as inv_ex,
+        lu_factor_ex as lu_factor_ex,
+        solve_ex as solve_ex,
+    )
+else:
+
+    def __getattr__(name):
+        """Imports what reports failure in a tensor."""
+        if name in _CHECKED:
+            from . import _checked
+
+            return getattr(_checked, name)
+        raise AttributeError(f"module 'wengert.linalg' has no attribute '{name}'{_ELSEWHERE.get(name, '')}")

@@ -4,8 +4,28 @@ from typing import Any, NamedTuple
 
 from wengert import _core
 from wengert._arguments import operand
-from wengert._core import Tensor
+from wengert._core import LinAlgError, Tensor
 from wengert._precision import in_full
+
+__all__ = [
+    "cholesky",
+    "eig",
+    "Eigen",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "householder_product",
+    "lu",
+    "lu_factor",
+    "lu_solve",
+    "LuFactors",
+    "LuParts",
+    "qr",
+    "QrParts",
+    "svd",
+    "SvdParts",
+    "svdvals",
+]
 
 
 class QrParts(NamedTuple):
@@ -48,9 +68,9 @@ class SvdParts(NamedTuple):
 def cholesky(A: Any, *, upper: bool = False) -> Tensor:
     """Returns the lower triangular `L` with `A = L L'` of symmetric positive definite matrices `(..., n, n)`.
 
-    Of complex matrices `L'` is the adjoint, here and in what follows. Only the lower triangle is read; with `upper`,
-    only the upper one, and the result is `L'`. The gradient is symmetric: that along symmetric matrices. Saves the
-    factor.
+    Of complex matrices `L'` is the adjoint, here and in what follows. Only the lower triangle is read; with
+    `upper`, only the upper one, and the result is `L'`. The gradient is symmetric: that along symmetric
+    matrices. Saves the factor.
 
     Raises:
         LinAlgError: a matrix is not positive definite; names the minor that is not positive.
@@ -73,12 +93,12 @@ def qr(A: Any, mode: str = "reduced") -> QrParts:
     `(..., m, n)`.
 
     Args:
-        mode: `"reduced"` gives `Q` of `(m, k)` and `R` of `(k, n)` with `k = min(m, n)`; `"complete"` a square `Q`
-            and `R` of `(m, n)`; `"r"` the reduced `R` alone, with an empty `Q`.
+        mode: `"reduced"` gives `Q` of `(m, k)` and `R` of `(k, n)` with `k = min(m, n)`; `"complete"` a
+            square `Q` and `R` of `(m, n)`; `"r"` the reduced `R` alone, with an empty `Q`.
 
-    The signs are LAPACK's; of complex matrices `R` has a real diagonal. Derivatives need the first `k` columns to be
-    independent. A complete `Q` has `m - n` columns that may be any basis of what is left: only what does not depend on
-    the choice has a derivative. Saves `Q` and `R`.
+    The signs are LAPACK's; of complex matrices `R` has a real diagonal. Derivatives need the first `k`
+    columns to be independent. A complete `Q` has `m - n` columns that may be any basis of what is left: only
+    what does not depend on the choice has a derivative. Saves `Q` and `R`.
 
     Example:
         >>> [f.shape for f in wg.linalg.qr(wg.ones(3, 2))]
@@ -87,17 +107,20 @@ def qr(A: Any, mode: str = "reduced") -> QrParts:
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}")
     q, r = _core._qr(operand("qr", A), mode == "complete")
-    return QrParts(_core.zeros(0, dtype=q.dtype) if mode == "r" else q, r)
+    return QrParts(_core.zeros(0, dtype=q.dtype, device=q.device) if mode == "r" else q, r)
 
 
 def lu_factor(A: Any, *, pivot: bool = True) -> LuFactors:
     """Returns the LU factorisation of matrices `(..., m, n)` for `lu_solve`: `L`, without its diagonal of
     ones, below `U`.
 
-    `pivots` (int32, `(..., min(m, n))`) are the row exchanges as LAPACK counts them: row `i` and row `pivots[i] - 1`.
-    Derivatives need the first `min(m, n)` columns to be independent. Saves the factors and the order of the rows.
+    `pivots` (int32, `(..., min(m, n))`) are the row exchanges as LAPACK counts them: row `i` and row
+    `pivots[i] - 1`. Derivatives need the first `min(m, n)` columns to be independent. Saves the factors and
+    the order of the rows. Inside `vmap`, where values cannot be read, singular matrices are factorised too.
 
     Raises:
+        LinAlgError: a pivot is zero, so that `lu_solve` would divide by it; `lu_factor_ex` returns the
+            factors and says which one it is.
         ValueError: `pivot` is false: without exchanges of rows the factors are not accurate.
 
     Example:
@@ -107,7 +130,24 @@ def lu_factor(A: Any, *, pivot: bool = True) -> LuFactors:
     """
     _check_pivot("lu_factor", pivot)
     packed, _, exchanges = _core._lu(operand("lu_factor", A))
+    try:
+        singular = not packed.detach().diagonal(0, -2, -1).all()
+    except TypeError:  # values that differ between the examples of a batch
+        singular = False
+    if singular:
+        raise LinAlgError(
+            f"lu_factor: pivot {int(zero_pivot(packed).max())} of the LU factorisation of a matrix is zero, "
+            "so the matrix is singular; lu_factor_ex returns its factors"
+        )
     return LuFactors(packed, exchanges)
+
+
+def zero_pivot(packed: Tensor) -> Tensor:
+    """The number of the first zero on the diagonal, or 0."""
+    zero = packed.detach().diagonal(0, -2, -1) == 0
+    if zero.shape[-1] == 0:
+        return zero.any(-1).to(_core.int32)
+    return _core.where(zero.any(-1), zero.to(_core.int32).argmax(-1).to(_core.int32) + 1, 0).to(_core.int32)
 
 
 def _check_pivot(name: str, pivot: bool) -> None:
@@ -138,7 +178,7 @@ def _order(pivots: Tensor) -> Tensor:
     """The permutation that the exchanges make of the rows."""
     n = pivots.shape[-1]
     pivots = pivots.to(_core.int64) - 1
-    order = _core.arange(0, n, dtype=_core.int64).expand(*pivots.shape) + pivots * 0
+    order = _core.arange(0, n, dtype=_core.int64, device=pivots.device).expand(*pivots.shape) + pivots * 0
     for i in range(n):
         here = _core.full_like(pivots.narrow(-1, 0, 1), i)
         there = pivots.narrow(-1, i, 1)
@@ -151,8 +191,8 @@ def lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool =
     """Returns `X` with `A X = B`, from `lu_factor(A)`: square factors `(..., n, n)`, right-hand sides
     `(..., n, k)`.
 
-    With `left=False` it is `X A = B`, with `adjoint` the transpose of `A`, conjugated where it is complex. Batches
-    broadcast. Gradients reach `LU` and `B`.
+    With `left=False` it is `X A = B`, with `adjoint` the transpose of `A`, conjugated where it is complex.
+    Batches broadcast. Gradients reach `LU` and `B`.
 
     Example:
         >>> factors, pivots = wg.linalg.lu_factor(wg.tensor([[2.0, 0.0], [0.0, 4.0]]))
@@ -186,11 +226,11 @@ def eigh(A: Any, UPLO: str = "L") -> Eigen:
     """Returns the eigenvalues `(..., n)` in ascending order and eigenvectors, the columns of `(..., n, n)`,
     of symmetric matrices.
 
-    Complex matrices are Hermitian, and their eigenvalues real. One triangle is read: the lower one (`UPLO="L"`) or the
-    upper one (`"U"`). The gradient is symmetric. Eigenvectors are determined up to their sign, or their phase; only
-    functions that do not depend on it have a derivative. Eigenvalues that differ by no more than `n * eps` times the
-    largest count as equal; between their vectors no derivative flows, so that functions of the eigenvalues alone have
-    the right one. Saves both results.
+    Complex matrices are Hermitian, and their eigenvalues real. One triangle is read: the lower one
+    (`UPLO="L"`) or the upper one (`"U"`). The gradient is symmetric. Eigenvectors are determined up to their
+    sign, or their phase; only functions that do not depend on it have a derivative. Eigenvalues that differ
+    by no more than `n * eps` times the largest count as equal; between their vectors no derivative flows, so
+    that functions of the eigenvalues alone have the right one. Saves both results.
 
     Raises:
         LinAlgError: an element is not finite.
@@ -219,16 +259,17 @@ def eig(A: Any) -> Eigen:
     """Returns the eigenvalues `(..., n)` and eigenvectors of length 1, the columns of `(..., n, n)`, of any
     square matrices.
 
-    Both are complex, of real matrices as well, whose eigenvalues are real or come in conjugate pairs. Eigenvalues are
-    in no particular order. Eigenvectors are determined up to a factor of size 1; only functions that do not depend on
-    it have a derivative. Equal eigenvalues are as in `eigh`. Saves both results.
+    Both are complex, of real matrices as well, whose eigenvalues are real or come in conjugate pairs.
+    Eigenvalues are in no particular order. Eigenvectors are determined up to a factor of size 1; only
+    functions that do not depend on it have a derivative. Equal eigenvalues are as in `eigh`. Saves both
+    results.
 
     Raises:
         LinAlgError: an element is not finite; or, from a derivative, the eigenvectors are no basis.
 
-    Source: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation",
-    2008; the lengths of the vectors as in C. Boeddeker et al., "On the computation of complex-valued gradients with
-    application to statistically optimum beamforming", 2017.
+    Source: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+    differentiation", 2008; the lengths of the vectors as in C. Boeddeker et al., "On the computation of
+    complex-valued gradients with application to statistically optimum beamforming", 2017.
 
     Example:
         >>> wg.linalg.eig(wg.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
@@ -257,13 +298,15 @@ def svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Svd
     """Returns `A = U diag(S) Vh` of matrices `(..., m, n)`, with singular values in descending order.
 
     Args:
-        full_matrices: whether `U` is `(m, m)` and `Vh` `(n, n)`; otherwise they have `k = min(m, n)` columns and rows.
-        driver: "gesvd", "gesvdj", "gesvda" or None; there is one algorithm, divide and conquer on a bidiagonal matrix.
+        full_matrices: whether `U` is `(m, m)` and `Vh` `(n, n)`; otherwise they have `k = min(m, n)` columns
+            and rows.
+        driver: "gesvd", "gesvdj", "gesvda" or None; there is one algorithm, divide and conquer on a
+            bidiagonal matrix.
 
-    Singular values are real; those that are small beside the largest have its rounding errors. Vectors are determined
-    up to a common sign, or phase, and only functions that do not depend on it have a derivative. Singular values that
-    differ by no more than `max(m, n) * eps` times the largest count as equal; between their vectors no derivative flows
-    but that of `U @ Vh`. Saves all results.
+    Singular values are real; those that are small beside the largest have its rounding errors. Vectors are
+    determined up to a common sign, or phase, and only functions that do not depend on it have a derivative.
+    Singular values that differ by no more than `max(m, n) * eps` times the largest count as equal; between
+    their vectors no derivative flows but that of `U @ Vh`. Saves all results.
 
     Raises:
         LinAlgError: an element is not finite.

@@ -10,6 +10,8 @@ from wengert._results import beside
 
 from ._solve import inv
 
+__all__ = ["det", "matrix_exp", "matrix_power", "SignAndLog", "slogdet"]
+
 
 class SignAndLog(NamedTuple):
     """The sign of a determinant, and the logarithm of its magnitude."""
@@ -46,7 +48,7 @@ def slogdet(A: Any) -> SignAndLog:
         raise _core.ShapeError(f"{called()}: square matrices expected, got shape {tuple(A.shape)}")
     packed, _, exchanges = _core._lu(A)
     pivots = packed.diagonal(0, -2, -1)
-    own = _core.arange(1, A.shape[-1] + 1, dtype=exchanges.dtype)
+    own = _core.arange(1, A.shape[-1] + 1, dtype=exchanges.dtype, device=exchanges.device)
     odd = (exchanges != own).sum(-1) % 2
     return SignAndLog(pivots.sign().prod(-1) * (1 - 2 * odd), pivots.abs().log().sum(-1))
 

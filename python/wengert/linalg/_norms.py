@@ -10,6 +10,8 @@ from wengert._core import Tensor
 from ._decompose import eigvalsh, svdvals
 from ._solve import _count, _cutoffs, inv
 
+__all__ = ["cond", "matrix_norm", "matrix_rank", "norm", "vector_norm"]
+
 _MATRIX_NORMS = ("fro", "nuc", inf, -inf, 1, -1, 2, -2)
 
 
@@ -25,8 +27,8 @@ def vector_norm(
 ) -> Tensor:
     """Returns the `ord`-norm of the elements along `dim`, or of all: `sum(abs(x) ** ord) ** (1 / ord)`.
 
-    `ord` may be any number; `inf` and `-inf` are the largest and the smallest magnitude, 0 counts what is not zero. The
-    gradient at zero is zero.
+    `ord` may be any number; `inf` and `-inf` are the largest and the smallest magnitude, 0 counts what is not
+    zero. The gradient at zero is zero.
 
     Example:
         >>> wg.linalg.vector_norm(wg.tensor([3.0, -4.0]), ord=1)
@@ -50,9 +52,9 @@ def matrix_norm(
     """Returns a norm of the matrices that lie along the two axes `dim`.
 
     Args:
-        ord: `"fro"`, the root of the sum of squares; `"nuc"`, the sum of the singular values; 2 and -2, the largest
-            and the smallest of them; 1 and -1, the largest and the smallest sum of magnitudes of a column; `inf` and
-            `-inf`, the same of a row.
+        ord: `"fro"`, the root of the sum of squares; `"nuc"`, the sum of the singular values; 2 and -2, the
+            largest and the smallest of them; 1 and -1, the largest and the smallest sum of magnitudes of a
+            column; `inf` and `-inf`, the same of a row.
 
     Example:
         >>> wg.linalg.matrix_norm(wg.tensor([[1.0, -2.0], [3.0, 4.0]]), ord=1)
@@ -91,8 +93,8 @@ def norm(
 ) -> Tensor:
     """Returns a vector norm or a matrix norm.
 
-    With neither `ord` nor `dim`, or with one axis, it is `vector_norm`; with two axes, or a matrix and an `ord`,
-    `matrix_norm`.
+    With neither `ord` nor `dim`, or with one axis, it is `vector_norm`; with two axes, or a matrix and an
+    `ord`, `matrix_norm`.
 
     Example:
         >>> wg.linalg.norm(wg.tensor([[3.0, 0.0], [0.0, 4.0]]))
@@ -117,8 +119,8 @@ def norm(
 def cond(A: Any, p: Any = None) -> Tensor:
     """Returns the condition number of matrices: the norm of `A` times that of its inverse.
 
-    By default, and for `p` 2 and -2, it is the ratio of the largest and the smallest singular value, and the matrices
-    need not be square. Infinite for a singular matrix, 0 for one without elements.
+    By default, and for `p` 2 and -2, it is the ratio of the largest and the smallest singular value, and the
+    matrices need not be square. Infinite for a singular matrix, 0 for one without elements.
 
     Example:
         >>> wg.linalg.cond(wg.tensor([[4.0, 0.0], [0.0, 2.0]]))

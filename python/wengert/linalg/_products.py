@@ -6,8 +6,21 @@ from wengert import _core, _tensordot
 from wengert._arguments import one_of, operand, operands
 from wengert._core import Tensor
 from wengert._precision import in_float32, in_low
-from wengert.composed import products
+from wengert.composed.products import chain_matmul
 from wengert.composed.shaping import powers_of
+
+__all__ = [
+    "cross",
+    "diagonal",
+    "matmul",
+    "matrix_transpose",
+    "multi_dot",
+    "outer",
+    "tensordot",
+    "trace",
+    "vander",
+    "vecdot",
+]
 
 
 def matmul(x1: Any, x2: Any) -> Tensor:
@@ -32,8 +45,7 @@ def cross(x1: Any, x2: Any, *, dim: int = -1, axis: int | None = None) -> Tensor
         tensor([0., 0., 1.])
     """
     a, b = operands("cross", (x1, x2))
-    products.same_rank("cross", a, b)
-    return products.cross_along(a, b, one_of(dim, axis, -1))
+    return a.cross(b, one_of(dim, axis, -1))
 
 
 def outer(x1: Any, x2: Any) -> Tensor:
@@ -122,7 +134,7 @@ def multi_dot(tensors: Any) -> Tensor:
         factors[0] = factors[0].unsqueeze(0)
     if column:
         factors[-1] = factors[-1].unsqueeze(1)
-    out = products.chain_matmul(*factors)
+    out = chain_matmul(*factors)
     out = out.squeeze(-1) if column else out
     return out.squeeze(0) if row else out
 

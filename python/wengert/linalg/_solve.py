@@ -11,6 +11,8 @@ from wengert._precision import in_full
 
 from ._decompose import check_driver, svdvals
 
+__all__ = ["inv", "LeastSquares", "lstsq", "pinv", "solve", "solve_triangular", "tensorinv", "tensorsolve"]
+
 
 class LeastSquares(NamedTuple):
     """What `lstsq` returns."""
@@ -29,8 +31,9 @@ def _is_vector(A: Tensor, B: Tensor) -> bool:
 def solve(A: Any, B: Any, *, left: bool = True) -> Tensor:
     """Returns `X` with `A X = B`, or `X A = B` if not `left`, for matrices `A` of `(..., n, n)`.
 
-    `B` is `(..., n, k)`, or a vector `(n,)`, or a batch of vectors with exactly the batch of `A`; batches broadcast.
-    VJP: `G_B = solve(A', G)` with the same LU factors, and `G_A = -G_B X'`. Saves `A`, its factors and the solution.
+    `B` is `(..., n, k)`, or a vector `(n,)`, or a batch of vectors with exactly the batch of `A`; batches
+    broadcast. VJP: `G_B = solve(A', G)` with the same LU factors, and `G_A = -G_B X'`. Saves `A`, its factors
+    and the solution.
 
     Raises:
         LinAlgError: a matrix is singular: a pivot of its LU factorisation is zero.
@@ -57,8 +60,8 @@ def solve_triangular(
         upper: whether it is the upper triangle.
         unitriangular: whether the diagonal counts as ones and is not read.
 
-    A zero on the diagonal gives infinities, not an error. Batches broadcast. The gradient of `A` is zero where `A` is
-    not read. Saves `A` and the solution.
+    A zero on the diagonal gives infinities, not an error. Batches broadcast. The gradient of `A` is zero
+    where `A` is not read. Saves `A` and the solution.
 
     Example:
         >>> wg.linalg.solve_triangular(wg.tensor([[2.0, 0.0], [1.0, 1.0]]), wg.tensor([[2.0], [3.0]]), upper=False)
@@ -122,8 +125,8 @@ def pinv(
 
     The derivative is that at constant rank. Saves the matrix and the inverse.
 
-    Source: G. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose
-    variables separate", 1973.
+    Source: G. Golub, V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems
+    whose variables separate", 1973.
 
     Example:
         >>> wg.linalg.pinv(wg.tensor([[2.0], [0.0]]))
@@ -165,11 +168,12 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     Args:
         B: right-hand sides `(..., m, k)`, or vectors as in `solve`.
         rcond: singular values up to this times the largest count as zero; `max(m, n) * eps` by default.
-        driver: "gels", "gelsy", "gelsd", "gelss" or None; there is one algorithm, which takes matrices of any rank.
+        driver: "gels", "gelsy", "gelsd", "gelss" or None; there is one algorithm, which takes matrices of any
+            rank.
 
     Returns:
-        solution; residuals, the squared lengths of `A X - B` (empty unless `m > n`); rank (int64); singular_values.
-        The derivative is that at constant rank.
+        solution; residuals, the squared lengths of `A X - B` (empty unless `m > n`); rank (int64);
+        singular_values. The derivative is that at constant rank.
 
     Raises:
         ShapeError: shapes that do not fit.
@@ -183,8 +187,8 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
     A, B = operands("lstsq", (A, B))
     if A.ndim < 2 or B.ndim < 1 or B.shape[-1 if _is_vector(A, B) else -2] != A.shape[-2]:
         raise _core.ShapeError(
-            f"lstsq: a matrix of shape {tuple(A.shape)} does not fit right-hand sides of shape {tuple(B.shape)}: as "
-            "many rows expected"
+            f"lstsq: a matrix of shape {tuple(A.shape)} does not fit right-hand sides of shape "
+            f"{tuple(B.shape)}: as many rows expected"
         )
     atol, rtol = _cutoffs(A, None, rcond) if _has_eps(A) else (0.0, 0.0)
     vector = _is_vector(A, B)
@@ -198,7 +202,7 @@ def lstsq(A: Any, B: Any, rcond: float | None = None, *, driver: str | None = No
         residuals = (A @ solution - right).abs().square().sum(-2)
         residuals = residuals.squeeze(-1) if vector else residuals
     else:
-        residuals = _core.zeros(0, dtype=solution.dtype)
+        residuals = _core.zeros(0, dtype=solution.dtype, device=solution.device)
     values = values / factor.squeeze(-1)
     return LeastSquares(solution.squeeze(-1) if vector else solution, residuals, rank, values)
 
@@ -208,7 +212,7 @@ def _balance(A: Tensor) -> Tensor:
     inverse stays within the dtype.
     """
     if A.numel() == 0:
-        return _core.ones((*A.shape[:-2], 1, 1), dtype=A.abs().dtype)
+        return _core.ones((*A.shape[:-2], 1, 1), dtype=A.abs().dtype, device=A.device)
     far = 2.0**511 if A.dtype.itemsize // (2 if A.dtype.is_complex else 1) == 8 else 2.0**63
     largest = A.detach().abs().amax((-2, -1), keepdim=True)
     one = _core.ones_like(largest)
@@ -242,8 +246,8 @@ def tensorsolve(A: Any, B: Any, dims: Any = None) -> Tensor:
     shape = tuple(A.shape[B.ndim :])
     if prod(shape) != prod(A.shape[: B.ndim]) or tuple(A.shape[: B.ndim]) != tuple(B.shape):
         raise _core.ShapeError(
-            f"tensorsolve: a tensor of shape {tuple(A.shape)} is no square matrix for right-hand sides of shape "
-            f"{tuple(B.shape)}"
+            f"tensorsolve: a tensor of shape {tuple(A.shape)} is no square matrix for right-hand sides of "
+            f"shape {tuple(B.shape)}"
         )
     n = prod(shape)
     return solve(A.reshape(n, n), B.reshape(n)).reshape(shape)

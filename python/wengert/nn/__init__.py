@@ -15,17 +15,19 @@
 - `LazyLinear` and the other lazy layers take their first size from the first input.
 - `functional_call` and `stack_module_state` make a module a pure function of its parameters, for `grad` and
   `vmap`.
+- `DataParallel`, `SyncBatchNorm`, `nn.parallel`, `nn.attention` are there for programs that name them, on one
+  device.
 - `nn.functional` has the same as functions, `nn.init` initial values, `nn.utils` gradient clipping, packed
   sequences and parametrizations.
 
-Layers with parameters take `device` (None: the CPU) and `dtype` (None: float32), by which these are made. A
-batch comes first in shapes unless a layer says otherwise.
+Layers with parameters take `device` (None: the default, the CPU) and `dtype` (None: the default, float32), by
+which these are made. A batch comes first in shapes unless a layer says otherwise.
 """
 
 # Reading order: `parameter.py`, `module.py`, `state.py`, `hooks.py`, `functional/`, `modules/`,
 # `functional_call.py`.
 
-from . import functional, init, utils
+from . import attention, functional, init, parallel, utils
 from .functional_call import functional_call, stack_module_state
 from .hooks import (
     register_module_buffer_registration_hook,
@@ -37,177 +39,50 @@ from .hooks import (
     register_module_parameter_registration_hook,
 )
 from .module import Module
-from .modules.activation import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    RReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softshrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
+from .modules import (
+    activation as _activation,
+    adaptive as _adaptive,
+    affine as _affine,
+    attention as _attention,
+    batch as _batch,
+    cells as _cells,
+    container as _container,
+    convolution as _convolution,
+    dropout as _dropout,
+    extremes as _extremes,
+    lazy as _lazy,
+    loss as _loss,
+    normalization as _normalization,
+    options as _options,
+    padding as _padding,
+    parameters as _parameters,
+    pooling as _pooling,
+    recurrent as _recurrent,
+    transformer as _transformer,
+    vision as _vision,
 )
-from .modules.adaptive import (
-    AdaptiveLogSoftmaxWithLoss,
-    LinearCrossEntropyLoss,
-)
-from .modules.affine import Bilinear, Dropout, Embedding, Flatten, Identity, Linear, Unflatten
-from .modules.attention import (
-    MultiheadAttention,
-)
-from .modules.batch import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-)
-from .modules.cells import GRUCell, LSTMCell, RNNCell
-from .modules.container import ModuleDict, ModuleList, Sequential
-from .modules.convolution import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-    Fold,
-    Unfold,
-)
-from .modules.dropout import (
-    AlphaDropout,
-    Dropout1d,
-    Dropout2d,
-    Dropout3d,
-    FeatureAlphaDropout,
-)
-from .modules.extremes import (
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    FractionalMaxPool2d,
-    FractionalMaxPool3d,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-)
-from .modules.lazy import (
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
-    LazyConv1d,
-    LazyConv2d,
-    LazyConv3d,
-    LazyConvTranspose1d,
-    LazyConvTranspose2d,
-    LazyConvTranspose3d,
-    LazyInstanceNorm1d,
-    LazyInstanceNorm2d,
-    LazyInstanceNorm3d,
-    LazyLinear,
-)
-from .modules.loss import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
-    CrossEntropyLoss,
-    CTCLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    MarginRankingLoss,
-    MSELoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    PoissonNLLLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
-from .modules.normalization import (
-    GroupNorm,
-    LayerNorm,
-    LocalResponseNorm,
-    RMSNorm,
-)
-from .modules.padding import (
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
-from .modules.parameters import ParameterDict, ParameterList
-from .modules.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-)
-from .modules.recurrent import GRU, LSTM, RNN
-from .modules.transformer import (
-    Transformer,
-    TransformerDecoder,
-    TransformerDecoderLayer,
-    TransformerEncoder,
-    TransformerEncoderLayer,
-)
-from .modules.vision import (
-    ChannelShuffle,
-    CosineSimilarity,
-    EmbeddingBag,
-    PairwiseDistance,
-    PixelShuffle,
-    PixelUnshuffle,
-    Upsample,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
-)
-from .parameter import Parameter
+from .modules.activation import *
+from .modules.adaptive import *
+from .modules.affine import *
+from .modules.attention import *
+from .modules.batch import *
+from .modules.cells import *
+from .modules.container import *
+from .modules.convolution import *
+from .modules.dropout import *
+from .modules.extremes import *
+from .modules.lazy import *
+from .modules.loss import *
+from .modules.normalization import *
+from .modules.options import *
+from .modules.padding import *
+from .modules.parameters import *
+from .modules.pooling import *
+from .modules.recurrent import *
+from .modules.transformer import *
+from .modules.vision import *
+from .parallel import DataParallel
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
 __all__ = [
     "Parameter",
@@ -217,164 +92,31 @@ __all__ = [
     "utils",
     "functional_call",
     "stack_module_state",
-    "Sequential",
-    "ModuleList",
-    "ModuleDict",
-    "ParameterList",
-    "ParameterDict",
-    "Identity",
-    "Linear",
-    "Bilinear",
-    "Embedding",
-    "Conv1d",
-    "Conv2d",
-    "Conv3d",
-    "ConvTranspose1d",
-    "ConvTranspose2d",
-    "ConvTranspose3d",
-    "Unfold",
-    "Fold",
-    "MaxPool1d",
-    "MaxPool2d",
-    "MaxPool3d",
-    "AvgPool1d",
-    "AvgPool2d",
-    "AvgPool3d",
-    "AdaptiveAvgPool1d",
-    "AdaptiveAvgPool2d",
-    "AdaptiveAvgPool3d",
-    "Dropout",
-    "Flatten",
-    "Unflatten",
-    "LayerNorm",
-    "RMSNorm",
-    "GroupNorm",
-    "BatchNorm1d",
-    "BatchNorm2d",
-    "BatchNorm3d",
-    "ReLU",
-    "ReLU6",
-    "LeakyReLU",
-    "PReLU",
-    "ELU",
-    "CELU",
-    "SELU",
-    "GELU",
-    "SiLU",
-    "Mish",
-    "GLU",
-    "Sigmoid",
-    "LogSigmoid",
-    "Tanh",
-    "Tanhshrink",
-    "Softplus",
-    "Softsign",
-    "Hardtanh",
-    "Hardsigmoid",
-    "Hardswish",
-    "Softmax",
-    "Softmin",
-    "LogSoftmax",
-    "CrossEntropyLoss",
-    "NLLLoss",
-    "BCELoss",
-    "BCEWithLogitsLoss",
-    "KLDivLoss",
-    "MSELoss",
-    "L1Loss",
-    "SmoothL1Loss",
-    "HuberLoss",
-    "PoissonNLLLoss",
-    "GaussianNLLLoss",
-    "HingeEmbeddingLoss",
-    "MarginRankingLoss",
-    "SoftMarginLoss",
-    "TripletMarginLoss",
-    "CosineEmbeddingLoss",
-    "MultiMarginLoss",
-    "MultiLabelMarginLoss",
-    "MultiLabelSoftMarginLoss",
-    "TripletMarginWithDistanceLoss",
-    "CTCLoss",
-    "RNN",
-    "LSTM",
-    "GRU",
-    "RNNCell",
-    "LSTMCell",
-    "GRUCell",
-    "Upsample",
-    "UpsamplingNearest2d",
-    "UpsamplingBilinear2d",
-    "PixelShuffle",
-    "PixelUnshuffle",
-    "ChannelShuffle",
-    "PairwiseDistance",
-    "CosineSimilarity",
-    "EmbeddingBag",
-    "Hardshrink",
-    "Softshrink",
-    "Threshold",
-    "RReLU",
-    "Softmax2d",
-    "InstanceNorm1d",
-    "InstanceNorm2d",
-    "InstanceNorm3d",
-    "LocalResponseNorm",
-    "AlphaDropout",
-    "Dropout1d",
-    "Dropout2d",
-    "Dropout3d",
-    "FeatureAlphaDropout",
-    "ZeroPad1d",
-    "ZeroPad2d",
-    "ZeroPad3d",
-    "ConstantPad1d",
-    "ConstantPad2d",
-    "ConstantPad3d",
-    "ReflectionPad1d",
-    "ReflectionPad2d",
-    "ReflectionPad3d",
-    "ReplicationPad1d",
-    "ReplicationPad2d",
-    "ReplicationPad3d",
-    "CircularPad1d",
-    "CircularPad2d",
-    "CircularPad3d",
-    "AdaptiveMaxPool1d",
-    "AdaptiveMaxPool2d",
-    "AdaptiveMaxPool3d",
-    "FractionalMaxPool2d",
-    "FractionalMaxPool3d",
-    "LPPool1d",
-    "LPPool2d",
-    "LPPool3d",
-    "MaxUnpool1d",
-    "MaxUnpool2d",
-    "MaxUnpool3d",
-    "AdaptiveLogSoftmaxWithLoss",
-    "LinearCrossEntropyLoss",
-    "MultiheadAttention",
-    "Transformer",
-    "TransformerDecoder",
-    "TransformerDecoderLayer",
-    "TransformerEncoder",
-    "TransformerEncoderLayer",
-    "LazyLinear",
-    "LazyConv1d",
-    "LazyConv2d",
-    "LazyConv3d",
-    "LazyConvTranspose1d",
-    "LazyConvTranspose2d",
-    "LazyConvTranspose3d",
-    "LazyBatchNorm1d",
-    "LazyBatchNorm2d",
-    "LazyBatchNorm3d",
-    "LazyInstanceNorm1d",
-    "LazyInstanceNorm2d",
-    "LazyInstanceNorm3d",
+    "Buffer",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "DataParallel",
+    "attention",
+    "parallel",
 ]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__all__ += _activation.__all__
+__all__ += _adaptive.__all__
+__all__ += _affine.__all__
+__all__ += _attention.__all__
+__all__ += _batch.__all__
+__all__ += _cells.__all__
+__all__ += _container.__all__
+__all__ += _convolution.__all__
+__all__ += _dropout.__all__
+__all__ += _extremes.__all__
+__all__ += _lazy.__all__
+__all__ += _loss.__all__
+__all__ += _normalization.__all__
+__all__ += _options.__all__
+__all__ += _padding.__all__
+__all__ += _parameters.__all__
+__all__ += _pooling.__all__
+__all__ += _recurrent.__all__
+__all__ += _transformer.__all__
+__all__ += _vision.__all__
+__dir__ = __all__.copy

@@ -54,8 +54,8 @@ def _before(
             continue
         if not (isinstance(changed, tuple) and len(changed) == 2):
             raise RuntimeError(
-                f"{type(module).__name__}: a forward pre-hook with kwargs returned {type(changed).__name__}, expected "
-                "None or a pair (args, kwargs)"
+                f"{type(module).__name__}: a forward pre-hook with kwargs returned {type(changed).__name__}, "
+                "expected None or a pair (args, kwargs)"
             )
         args, kwargs = changed
     return args, kwargs
@@ -75,8 +75,8 @@ def _always(
             out = out if changed is None else changed
         except Exception as error:
             warn(
-                f"{type(module).__name__}: a forward hook with always_call=True raised {error!r}, which gives way to "
-                "the exception that was raised before"
+                f"{type(module).__name__}: a forward hook with always_call=True raised {error!r}, which "
+                "gives way to the exception that was raised before"
             )
 
 
@@ -113,8 +113,8 @@ class _Backward:
         many = isinstance(out, tuple)
         if not many and not isinstance(out, Tensor):
             warn(
-                f"{type(self.module).__name__}: backward hooks need a tensor or a tuple of tensors as the result of "
-                f"forward, got {type(out).__name__}; they are not called"
+                f"{type(self.module).__name__}: backward hooks need a tensor or a tuple of tensors as the "
+                f"result of forward, got {type(out).__name__}; they are not called"
             )
             return out
         passed, places, node = _through_entry(_as_tuple(out))
@@ -139,8 +139,8 @@ class _Backward:
             changed = _as_tuple(changed)
             if len(changed) != len(grad_output):
                 raise RuntimeError(
-                    f"{type(self.module).__name__}: a backward pre-hook returned {len(changed)} gradients, expected "
-                    f"{len(grad_output)}, one (or None) per output"
+                    f"{type(self.module).__name__}: a backward pre-hook returned {len(changed)} gradients, "
+                    f"expected {len(grad_output)}, one (or None) per output"
                 )
             grad_output = changed
         if self.inputs is None:
@@ -154,8 +154,8 @@ class _Backward:
             changed = hook.call(self.module, nothing, grad_output)
             if changed is not None and any(g is not None for g in _as_tuple(changed)):
                 raise RuntimeError(
-                    f"{type(self.module).__name__}: a backward hook returned a gradient, but no input of the module "
-                    "requires one; return None"
+                    f"{type(self.module).__name__}: a backward hook returned a gradient, but no input of the "
+                    "module requires one; return None"
                 )
 
     def after(self, grad_inputs: tuple[Any, ...], _: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -175,8 +175,8 @@ class _Backward:
             changed = _as_tuple(changed)
             if len(changed) != len(grad_input):
                 raise RuntimeError(
-                    f"{type(self.module).__name__}: a backward hook returned {len(changed)} gradients, expected "
-                    f"{len(grad_input)}, one (or None) per argument"
+                    f"{type(self.module).__name__}: a backward hook returned {len(changed)} gradients, "
+                    f"expected {len(grad_input)}, one (or None) per argument"
                 )
             grad_input = changed
         return None if grad_input is given else tuple(grad_input[i] for i in places)
@@ -191,7 +191,8 @@ def _spread(gradients: tuple[Any, ...], places: list[int], count: int) -> tuple[
 
 
 def _through_entry(values: tuple[Any, ...]) -> tuple[tuple[Any, ...], list[int], Any]:
-    """The values, the places of those that went through one entry of the tape, and the entry (None without)."""
+    """The values, the places of those that went through one entry of the tape, and the entry (None
+    without)."""
     places = [i for i, x in enumerate(values) if isinstance(x, Tensor) and x.dtype.is_differentiable]
     if not any(values[i].requires_grad for i in places):
         return values, places, None

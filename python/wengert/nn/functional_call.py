@@ -34,6 +34,7 @@ def functional_call(
 
     Raises:
         KeyError: for a name the module does not have (and, if `strict`, for one that is missing).
+        TypeError: for what is no module, and for parameters that are no mapping.
 
     Example:
         >>> model = wg.nn.Linear(3, 1)
@@ -42,6 +43,13 @@ def functional_call(
         >>> g["weight"]
         tensor([[5., 5., 5.]])
     """
+    if not isinstance(module, Module):
+        raise TypeError(f"functional_call: module is a module, got {type(module).__name__}")
+    if not isinstance(parameters, Mapping):
+        raise TypeError(
+            "functional_call: parameters is a dictionary of names and tensors, got "
+            f"{type(parameters).__name__}"
+        )
     places = _places(module)
     unknown = [name for name in parameters if name not in places]
     if unknown:
@@ -60,7 +68,10 @@ def functional_call(
     if strict:
         missing = [name for name, (owner, leaf) in places.items() if id(owner[leaf]) not in replaced]
         if missing:
-            raise KeyError(f"functional_call: no value for {', '.join(missing)}")
+            raise KeyError(
+                f"functional_call: no value for {', '.join(missing)} of {type(module).__name__}; strict=True "
+                "demands one for every parameter and buffer"
+            )
     saved = [(owner, leaf, owner[leaf]) for owner, leaf, _ in targets.values()]
     try:
         for owner, leaf, value in targets.values():
@@ -82,7 +93,8 @@ def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
 
 
 def stack_module_state(models: list[Module]) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Returns the parameters and buffers of equal modules, stacked along a new first axis: an ensemble for `vmap`.
+    """Returns the parameters and buffers of equal modules, stacked along a new first axis: an ensemble for
+    `vmap`.
 
     Example:
         >>> models = [wg.nn.Linear(2, 1) for _ in range(3)]

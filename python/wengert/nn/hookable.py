@@ -56,6 +56,10 @@ class Hookable:
         """
         return add(self._hooks, "backward", Hook(hook), prepend)
 
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Registers `hook` as `register_full_backward_hook` does, under the older name."""
+        return self.register_full_backward_hook(hook)
+
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(module, prefix, keep_vars)` before `state_dict()` looks at the module."""
         return add(self._hooks, "state_dict_pre", Hook(hook))
@@ -71,6 +75,27 @@ class Hookable:
         error_msgs)` before anything is loaded; it may change the dict (a copy) and add to the lists.
         """
         return add(self._hooks, "load_state_dict_pre", Hook(hook))
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`register_state_dict_post_hook` by PyTorch's inner name; the hook may return another dict of its
+        own."""
+
+        def changed(module: Any, state_dict: Any, prefix: str, local_metadata: Any) -> None:
+            found = hook(module, state_dict, prefix, local_metadata)
+            if found is not None and found is not state_dict:
+                entries = dict(found)
+                state_dict.clear()
+                state_dict.update(entries)
+
+        return add(self._hooks, "state_dict_post", Hook(changed))
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        """`register_load_state_dict_pre_hook` by PyTorch's inner name; the module is passed `with_module`
+        alone."""
+        call = hook if with_module else lambda module, *args: hook(*args)
+        return add(self._hooks, "load_state_dict_pre", Hook(call))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(module, incompatible_keys)` after the values were loaded; keys that it removes from the

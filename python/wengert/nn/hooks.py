@@ -115,14 +115,16 @@ def hooks_of(registry: Registry, kind: str) -> Iterator[tuple[int, Hook]]:
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
-    """Calls `hook(module, args)` before `forward` of every module; what is not None replaces the arguments."""
+    """Calls `hook(module, args)` before `forward` of every module; what is not None replaces the
+    arguments."""
     return add(EVERYWHERE, "forward_pre", Hook(hook))
 
 
 def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
-    """Calls `hook(module, args, output)` after `forward` of every module; see `Module.register_forward_hook`."""
+    """Calls `hook(module, args, output)` after `forward` of every module; see
+    `Module.register_forward_hook`."""
     return add(EVERYWHERE, "forward", Hook(hook, with_kwargs, always_call))
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "dirac_",
     "sparse_",
 ]
+__dir__ = __all__.copy
 
 _GAINS = {
     "linear": 1.0,
@@ -146,24 +147,24 @@ def trunc_normal_(
     low, high = (a - mean) / std, (b - mean) / std
     mass = 0.5 * (math.erf(high / math.sqrt(2.0)) - math.erf(low / math.sqrt(2.0)))
     shape, dtype = tuple(tensor.shape), _working(tensor)
-    found = wg.full(shape, math.nan, dtype=dtype)
+    found = wg.full(shape, math.nan, dtype=dtype, device="cpu")
     while bool((missing := found.isnan()).any()):
         if mass > 0.05:
-            z = wg.randn(shape, generator=generator, dtype=dtype)
+            z = wg.randn(shape, generator=generator, dtype=dtype, device="cpu")
             x, accept = z * std + mean, (z >= low) & (z <= high)
         else:
-            # Distances from the bound next to the mean, in an exponential distribution that touches the normal one
-            # there; where the mean lies between narrow bounds, in a uniform one.
+            # Distances from the bound next to the mean, in an exponential distribution that touches the
+            # normal one there; where the mean lies between narrow bounds, in a uniform one.
             near = max(low, -high)
             length = (b - a) / std
-            u = wg.rand(shape, generator=generator, dtype=dtype)
+            u = wg.rand(shape, generator=generator, dtype=dtype, device="cpu")
             if near > 0.0:
                 step = (u * math.expm1(-near * length)).log1p() / -near
                 density = (-0.5 * step * step).exp()
             else:
                 step = u * length
                 density = (-0.5 * (low + step).square()).exp()
-            accept = wg.rand(shape, generator=generator, dtype=dtype) <= density
+            accept = wg.rand(shape, generator=generator, dtype=dtype, device="cpu") <= density
             x = b - step * std if near == -high and near > 0.0 else a + step * std
         found = wg.where(missing & accept, x.clamp(a, b), found)
     return _fill(tensor, found.to(tensor.device))
@@ -299,7 +300,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
     rows = tensor.shape[0]
     columns = math.prod(tuple(tensor.shape)[1:])
     size = max(rows, columns), min(rows, columns)
-    flat = wg.randn(size, generator=generator, dtype=wg.float64).numpy()
+    flat = wg.randn(size, generator=generator, dtype=wg.float64, device="cpu").numpy()
     q, r = np.linalg.qr(flat)
     q = q * np.where(np.diagonal(r) < 0, -1.0, 1.0)
     q = q.T if rows < columns else q
@@ -348,13 +349,8 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
         raise ValueError(f"sparse_: sparsity must lie between 0 and 1, got {sparsity}")
     rows, columns = tuple(tensor.shape)
     normal_(tensor, 0.0, std, generator)
-    order = wg.rand((rows, columns), generator=generator).argsort(0)
+    order = wg.rand((rows, columns), generator=generator, device="cpu").argsort(0)
     zeros = (order.argsort(0) < math.ceil(sparsity * rows)).to(tensor.device)
     with wg.no_grad():
         tensor.masked_fill_(zeros, 0.0)
     return tensor
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

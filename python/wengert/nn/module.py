@@ -19,7 +19,7 @@ from .calling import call_with_hooks
 from .hookable import Hookable
 from .hooks import EVERYWHERE, SEEN, Registry
 from .moving import destination, move
-from .parameter import Parameter
+from .parameter import Buffer, Parameter
 from .state import StateDict
 from .walking import Walking
 
@@ -73,6 +73,8 @@ class Module(Hookable, Walking, StateDict):
     _buffer_names: dict[str, bool]  # the value says whether the state dict holds it
     _module_names: dict[str, None]
     _hooks: Registry
+    #: The attributes that `extra_repr` shows, in a class that does not write its own.
+    _shown: tuple[str, ...] = ()
 
     def __init__(self) -> None:
         """Prepares the registries; call it before assigning anything."""
@@ -118,6 +120,8 @@ class Module(Hookable, Walking, StateDict):
             )
         elif isinstance(value, Module):
             self._register("_module_names", name, value)
+        elif isinstance(value, Buffer):
+            self._register("_buffer_names", name, value, value.persistent)
         elif value is not None and name in self._module_names:
             raise TypeError(
                 f"{type(self).__name__}.{name} is a module, got {type(value).__name__}; assign a Module or "
@@ -156,8 +160,8 @@ class Module(Hookable, Walking, StateDict):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}", name=name, obj=self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Takes over attributes, from a copy or a pickle. Copying looks for it in an object that is empty yet, which a
-        subclass that delegates could not be asked.
+        """Takes over attributes, from a copy or a pickle. Copying looks for it in an object that is empty
+        yet, which a subclass that delegates could not be asked.
         """
         self.__dict__.update(state)
         hooks = self.__dict__.get("_hooks")
@@ -286,6 +290,10 @@ class Module(Hookable, Walking, StateDict):
         """Clears the gradients of all parameters; `set_to_none=False` writes zeros instead."""
         _core._clear_gradients(self.parameters(), set_to_none)
 
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Warns once, as `wengert.compile`: operations run as they are called."""
+        wg.compile(self, **kwargs)
+
     def share_memory(self) -> Self:
         """Does nothing; accepted for programs written for PyTorch; threads share all memory. Returns self."""
         return self
@@ -324,8 +332,8 @@ class Module(Hookable, Walking, StateDict):
         return self.to(device=f"gpu:{index}")
 
     def cuda(self, device: Any = None) -> Self:
-        """Moves everything to the GPU of number or name `device`, where `WENGERT_CUDA=gpu` calls GPUs so; raises
-        ValueError elsewhere.
+        """Moves everything to the GPU of number or name `device`, where `WENGERT_CUDA=gpu` calls GPUs so;
+        raises ValueError elsewhere.
         """
         return self.to(device=f"cuda:{device or 0}" if isinstance(device, int | None) else device)
 
@@ -373,15 +381,19 @@ class Module(Hookable, Walking, StateDict):
     # Printing.
 
     def extra_repr(self) -> str:
-        """Returns the settings shown between the parentheses."""
-        return ""
+        """Returns the settings shown between the parentheses: those that `_shown` names."""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self._shown)
+
+    def _get_name(self) -> str:
+        """The name that is shown."""
+        return type(self).__name__
 
     def __repr__(self) -> str:
         """The tree of modules, one per line."""
         extra = self.extra_repr()
         lines = extra.split("\n") if extra else []
         below = [f"({name}): {self.__dict__[name]!r}" for name in self._module_names]
-        return tree_text(type(self).__name__, lines, below)
+        return tree_text(self._get_name(), lines, below)
 
 
 def tree_text(name: str, lines: list[str], below: list[str]) -> str:

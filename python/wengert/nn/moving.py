@@ -27,7 +27,7 @@ def destination(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any
         elif value is not None:
             device = value
     if dtype is not None:
-        dtype = wg.empty(0, dtype=dtype).dtype
+        dtype = wg.empty(0, dtype=dtype, device="cpu").dtype
         if not dtype.is_differentiable:
             raise TypeError(f"Module.to: parameters need a floating point or complex dtype, got {dtype}")
     return device, dtype

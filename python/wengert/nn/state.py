@@ -54,7 +54,8 @@ class StateDict:
         raise NotImplementedError
 
     def get_extra_state(self) -> Any:
-        """Returns what the state dict keeps beside parameters and buffers; a subclass that has it overrides this."""
+        """Returns what the state dict keeps beside parameters and buffers; a subclass that has it overrides
+        this."""
         raise RuntimeError(f"{type(self).__name__} has no extra state; define get_extra_state() in it")
 
     def set_extra_state(self, state: Any) -> None:
@@ -123,8 +124,9 @@ class StateDict:
         Args:
             state_dict: names to tensors or NumPy arrays.
             strict: demand exactly the names of this module.
-            assign: let the parameters and buffers share the memory of the given tensors, with their dtype and device,
-                instead of copying into their own. The objects stay the same, so an optimiser that knows them goes on.
+            assign: let the parameters and buffers share the memory of the given tensors, with their dtype and
+                device, instead of copying into their own. The objects stay the same, so an optimiser that
+                knows them goes on.
 
         Raises:
             RuntimeError: naming the missing keys, the unexpected keys, and both shapes of every mismatched
@@ -165,8 +167,8 @@ class StateDict:
         for module, hook in after:
             if hook.call(module, keys) is not None:
                 raise RuntimeError(
-                    f"load_state_dict of {type(module).__name__}: a hook after loading returned a value; change the "
-                    "lists that it is given in place, and return None"
+                    f"load_state_dict of {type(module).__name__}: a hook after loading returned a value; "
+                    "change the lists that it is given in place, and return None"
                 )
         self._raise(keys, [], strict)
         return keys

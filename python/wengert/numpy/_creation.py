@@ -5,14 +5,16 @@ from typing import Any
 import numpy as np
 
 from wengert import _core
-from wengert._arguments import is_beyond_int64
+from wengert._arguments import is_beyond_int64, operand
 from wengert._core import Tensor
 from wengert._functions import meshgrid as _meshgrid
 
-from ._dtypes import DTYPES
+from ._dtypes import DTYPES, default_float
+from ._elementwise import alike
 
 __all__ = [
     "arange",
+    "array",
     "asarray",
     "empty",
     "empty_like",
@@ -31,7 +33,7 @@ __all__ = [
 ]
 
 
-def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Tensor:
+def asarray(obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Returns a tensor, array, number or nested list of numbers as a tensor.
 
     Args:
@@ -52,6 +54,17 @@ def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | 
     return made
 
 
+def array(object: Any, dtype: Any = None, *, copy: bool = True, ndmin: int = 0) -> Tensor:
+    """Returns a tensor, array, number or nested list of them as a tensor with memory of its own.
+
+    Args:
+        copy: `False` shares memory where it can.
+        ndmin: the least number of axes; those that are missing come first.
+    """
+    made = asarray(object, dtype, copy=copy or None)
+    return made.reshape((1,) * (ndmin - made.ndim) + tuple(made.shape)) if made.ndim < ndmin else made
+
+
 def _shares(made: Tensor, obj: Any) -> bool:
     """Whether a tensor was made over the memory of an object."""
     if isinstance(obj, Tensor):
@@ -64,7 +77,7 @@ def _address(array: np.ndarray[Any, Any]) -> int:
 
 
 def arange(
-    start: float, /, stop: float | None = None, step: float = 1, *, dtype: Any = None, device: Any = None
+    start: float, stop: float | None = None, step: float = 1, dtype: Any = None, *, device: Any = None
 ) -> Tensor:
     """Returns `start, start + step, …` up to but without `stop`; `0, 1, …` up to `start` where only that is
     given.
@@ -77,44 +90,48 @@ def arange(
     return _core.arange(start, stop, step, dtype=dtype, device=device)
 
 
-def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty(shape: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Returns a tensor whose values do not matter yet (they are 0)."""
     return _core.empty(shape, dtype=dtype, device=device)
 
 
-def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros(shape: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Returns a tensor of zeros."""
     return _core.zeros(shape, dtype=dtype, device=device)
 
 
-def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones(shape: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Returns a tensor of ones."""
     return _core.ones(shape, dtype=dtype, device=device)
 
 
-def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """Returns a tensor filled with a number, whose kind decides the dtype where none is given."""
+def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """Returns a tensor filled with a number, whose kind decides the dtype where none is given, or with the
+    elements of a tensor or array that broadcasts.
+    """
+    if not isinstance(fill_value, (bool, int, float, complex)):
+        return asarray(fill_value, dtype, device=device).broadcast_to(shape).clone()
     if is_beyond_int64(fill_value):
         return _core.tensor(fill_value, dtype=dtype or DTYPES["uint64"], device=device).expand(shape).clone()
     return _core.full(shape, fill_value, dtype=dtype, device=device)
 
 
-def empty_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def empty_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Returns a tensor of the shape, dtype and device of `x` whose values do not matter yet (they are 0)."""
     return _core.empty_like(x, dtype=dtype, device=device)
 
 
-def zeros_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def zeros_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Returns zeros of the shape, dtype and device of `x`."""
     return _core.zeros_like(x, dtype=dtype, device=device)
 
 
-def ones_like(x: Tensor, /, *, dtype: Any = None, device: Any = None) -> Tensor:
+def ones_like(x: Tensor, /, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Returns ones of the shape, dtype and device of `x`."""
     return _core.ones_like(x, dtype=dtype, device=device)
 
 
-def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
+def full_like(x: Tensor, /, fill_value: Any, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Returns a tensor of the shape, dtype and device of `x`, filled with a number."""
     if is_beyond_int64(fill_value):
         return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x.device)
@@ -122,7 +139,7 @@ def full_like(x: Tensor, /, fill_value: Any, *, dtype: Any = None, device: Any =
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None
+    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
 ) -> Tensor:
     """Returns a matrix with ones on its `k`-th diagonal (above the main one if positive), zeros elsewhere."""
     n_cols = n_rows if n_cols is None else n_cols
@@ -131,35 +148,70 @@ def eye(
     rows = _core.arange(n_rows, dtype=DTYPES["int32"], device=device)
     columns = _core.arange(n_cols, dtype=DTYPES["int32"], device=device)
     k = max(-n_rows, min(k, n_cols))  # beyond the corners all diagonals are empty
-    return (rows.unsqueeze(1) + k == columns).to(DTYPES["float32"] if dtype is None else dtype)
+    return (rows.unsqueeze(1) + k == columns).to(default_float() if dtype is None else dtype)
 
 
 def linspace(
-    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
-) -> Tensor:
-    """Returns `num` numbers, evenly spaced, from `start` to `stop`, which `endpoint=False` leaves out."""
-    made = _core.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)
-    return made if endpoint else made.narrow(0, 0, num)
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+) -> Any:
+    """Returns `num` numbers, evenly spaced, from `start` to `stop`, which `endpoint=False` leaves out.
+
+    Args:
+        start, stop: numbers, or tensors that broadcast; the numbers between them lie along a new axis, and
+            are functions of them.
+        retstep: returns the pair of the numbers and the distance between them.
+        axis: where the new axis is.
+    """
+    count = num if endpoint else num + 1
+    if any(isinstance(x, (Tensor, np.ndarray, list, tuple)) for x in (start, stop)):
+        first, last = alike("linspace", start, stop)
+        step = last - first
+        ramp = _core.linspace(0, 1, count, dtype=(step / 1).dtype, device=device or step.device).reshape(
+            [-1] + [1] * step.ndim
+        )
+        # From the nearer end, so that both are met exactly.
+        made = _core.where(ramp < 0.5, first + step * ramp, last - step * (1 - ramp))
+        made = made if dtype is None else made.to(dtype)
+    else:
+        made = _core.linspace(start, stop, count, dtype=dtype, device=device)
+    made = made.narrow(0, 0, num).moveaxis(0, axis)
+    return (made, (stop - start) / max(count - 1, 1)) if retstep else made
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Tensor]:
+def meshgrid(*arrays: Any, indexing: str = "xy", sparse: bool = False) -> list[Tensor]:
     """Returns the coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
 
     Args:
         arrays: the coordinates along each axis, vectors of one dtype.
         indexing: `"xy"` exchanges the first two axes, `"ij"` does not.
+        sparse: leaves axes along which nothing changes at length 1.
     """
-    return list(_meshgrid(*arrays, indexing=indexing))
+    grid = _meshgrid(*arrays, indexing=indexing)
+    if not sparse:
+        return list(grid)
+    order = [1, 0, *range(2, len(grid))] if indexing == "xy" and len(grid) > 1 else range(len(grid))
+    return [
+        operand("meshgrid", x).reshape([-1 if k == own else 1 for k in range(len(grid))])
+        for x, own in zip(arrays, order)
+    ]
 
 
-def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
+def tril(x: Tensor, /, k: int = 0) -> Tensor:
     """Returns the lower triangle of the last two axes, zero above the `k`-th diagonal."""
-    return x.tril(k)
+    return operand("tril", x).tril(k)
 
 
-def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
+def triu(x: Tensor, /, k: int = 0) -> Tensor:
     """Returns the upper triangle of the last two axes, zero below the `k`-th diagonal."""
-    return x.triu(k)
+    return operand("triu", x).triu(k)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:

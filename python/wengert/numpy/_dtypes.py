@@ -26,6 +26,11 @@ DTYPES: dict[str, dtype] = {name: getattr(_core, name) for name in (*KINDS["bool
 _OF_KIND = KINDS | {kind: (*KINDS[kind], "float16", "bfloat16") for kind in ("real floating", "numeric")}
 
 
+def default_float() -> dtype:
+    """The dtype of floats where nothing else says it."""
+    return _core.empty(0).dtype
+
+
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Tells whether a dtype is of a kind.
 
@@ -73,8 +78,8 @@ def promoted(a: dtype, b: dtype) -> dtype:
 def result_type(*arrays_and_dtypes: Any) -> dtype:
     """Returns the dtype of an operation on all of these: tensors, dtypes and Python numbers.
 
-    The number of axes does not count, unlike in this library's operators, where a number in a 0-d tensor does not
-    widen a tensor with axes. Python numbers adapt to the tensors.
+    The number of axes does not count, unlike in this library's operators, where a number in a 0-d tensor does
+    not widen a tensor with axes. Python numbers adapt to the tensors.
 
     Raises:
         ValueError: neither a tensor nor a dtype among them.

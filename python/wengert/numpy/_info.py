@@ -4,7 +4,7 @@ from typing import Any
 
 from wengert import _core, gpu
 
-from ._dtypes import DTYPES, KINDS
+from ._dtypes import DTYPES, KINDS, default_float
 
 __all__ = ["__array_namespace_info__"]
 
@@ -36,9 +36,10 @@ class __array_namespace_info__:
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Returns the dtypes of tensors made of Python numbers; a GPU has no 64-bit integers."""
         integer = "int64" if _is_host(device) else "int32"
+        real = default_float().name
         names = {
-            "real floating": "float32",
-            "complex floating": "complex64",
+            "real floating": real,
+            "complex floating": "complex128" if real == "float64" else "complex64",
             "integral": integer,
             "indexing": integer,
         }

@@ -50,7 +50,7 @@ def _promoted(name: str, arrays: Any) -> Sequence[Tensor]:
     return [x.to(dtype) for x in parts]
 
 
-def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
+def concat(arrays: Any, /, axis: int | None = 0) -> Tensor:
     """Joins tensors along an existing axis, flattened before where `axis` is None."""
     parts = _promoted("concat", arrays)
     if axis is None:
@@ -58,18 +58,19 @@ def concat(arrays: Any, /, *, axis: int | None = 0) -> Tensor:
     return _core.cat(parts, axis)
 
 
-def stack(arrays: Any, /, *, axis: int = 0) -> Tensor:
+def stack(arrays: Any, /, axis: int = 0) -> Tensor:
     """Joins tensors of one shape along a new axis."""
     return _core.stack(_promoted("stack", arrays), axis)
 
 
-def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
+def unstack(x: Tensor, /, axis: int = 0) -> tuple[Tensor, ...]:
     """Returns the slices along an axis, as views without it."""
     return operand("unstack", x).unbind(axis)
 
 
 def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
-    """Returns the tensor with a new axis of length 1 at `axis`, or at each of several, counted in the result."""
+    """Returns the tensor with a new axis of length 1 at `axis`, or at each of several, counted in the
+    result."""
     x = operand("expand_dims", x)
     if isinstance(axis, int):
         return x.unsqueeze(axis)
@@ -79,13 +80,15 @@ def expand_dims(x: Tensor, /, axis: int | tuple[int, ...] = 0) -> Tensor:
     return x
 
 
-def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
-    """Returns the tensor without the given axes.
+def squeeze(x: Tensor, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """Returns the tensor without the given axes, without all of length 1 by default.
 
     Raises:
         ValueError: one of them has another length than 1.
     """
     x = operand("squeeze", x)
+    if axis is None:
+        return x.squeeze()
     for i in (axis,) if isinstance(axis, int) else axis:
         if -x.ndim <= i < x.ndim and x.shape[i] != 1:
             raise _core.ShapeError(
@@ -94,7 +97,7 @@ def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     return x.squeeze(axis) if axis != () else x
 
 
-def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
+def flip(x: Tensor, /, axis: int | tuple[int, ...] | None = None) -> Tensor:
     """Reverses the tensor along some axes, all by default."""
     x = operand("flip", x)
     axes = tuple(range(x.ndim)) if axis is None else (axis,) if isinstance(axis, int) else axis
@@ -106,7 +109,7 @@ def flip(x: Tensor, /, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
     )
 
 
-def moveaxis(x: Tensor, source: Any, destination: Any, /) -> Tensor:
+def moveaxis(x: Tensor, /, source: Any, destination: Any) -> Tensor:
     """Moves axes to new positions; the others keep their order."""
     return operand("moveaxis", x).moveaxis(source, destination)
 
@@ -116,33 +119,56 @@ def permute_dims(x: Tensor, /, axes: tuple[int, ...]) -> Tensor:
     return operand("permute_dims", x).permute(axes)
 
 
-def repeat(x: Tensor, repeats: Any, /, *, axis: int | None = None) -> Tensor:
+def repeat(x: Tensor, /, repeats: Any, axis: int | None = None) -> Tensor:
     """Repeats each element (along `axis`, each slice) `repeats` times in a row, of the flattened tensor by
     default.
     """
     x = operand("repeat", x)
+    if isinstance(repeats, (list, tuple)):
+        repeats = _core.tensor(repeats)
     if isinstance(repeats, Tensor) and repeats.shape == (1,):
         repeats = repeats.expand(x.numel() if axis is None else x.shape[axis])
     return x.repeat_interleave(repeats, axis)
 
 
-def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
+def reshape(
+    x: Tensor,
+    /,
+    shape: int | tuple[int, ...] | None = None,
+    order: str = "C",
+    *,
+    newshape: Any = None,
+    copy: bool | None = None,
+) -> Tensor:
     """Returns the same elements in row-major order with another shape; one length may be -1.
 
     Args:
+        order: `"F"` reads and writes the elements with the first axis changing fastest.
+        newshape: NumPy's older name of `shape`.
         copy: `True` always copies, `False` never does, `None` only where it must.
 
     Raises:
         ValueError: `copy=False`, and the layout needs a copy.
     """
-    x = operand("reshape", x)
+    x, shape = operand("reshape", x), newshape if shape is None else shape
+    if shape is None or order not in ("C", "F", "A"):
+        raise TypeError(f"reshape: a shape and the order 'C' or 'F' expected, got {shape} and {order!r}")
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    if order == "F":
+        return _reversed(_reversed(x).reshape(shape[::-1]))
     if copy is False:
         return x.view(shape)
     return x.clone().reshape(shape) if copy else x.reshape(shape)
 
 
-def roll(x: Tensor, /, shift: Any, *, axis: int | tuple[int, ...] | None = None) -> Tensor:
-    """Shifts the elements along axes, or in the flattened tensor; those pushed out come back in at the other end."""
+def _reversed(x: Tensor) -> Tensor:
+    """The view with its axes in the opposite order."""
+    return x.permute(tuple(range(x.ndim))[::-1])
+
+
+def roll(x: Tensor, /, shift: Any, axis: int | tuple[int, ...] | None = None) -> Tensor:
+    """Shifts the elements along axes, or in the flattened tensor; those pushed out come back in at the other
+    end."""
     x = operand("roll", x)
     if axis is None:
         return x.roll(shift)
@@ -151,6 +177,6 @@ def roll(x: Tensor, /, shift: Any, *, axis: int | tuple[int, ...] | None = None)
     return x.roll(shift, axis)
 
 
-def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
-    """Returns the tensor laid side by side; missing leading counts are 1."""
-    return operand("tile", x).tile(repetitions)
+def tile(x: Tensor, /, reps: int | tuple[int, ...]) -> Tensor:
+    """Returns the tensor laid side by side, `reps` times along each axis; missing leading counts are 1."""
+    return operand("tile", x).tile((reps,) if isinstance(reps, int) else tuple(reps))

@@ -28,12 +28,13 @@ def matrix_transpose(x: Tensor, /) -> Tensor:
     return operand("matrix_transpose", x).mT
 
 
-def tensordot(x1: Tensor, x2: Tensor, /, *, axes: Any = 2) -> Tensor:
-    """Sums products over `axes` axes (the last of `x1`, the first of `x2`), or over the pairs of axes given."""
+def tensordot(x1: Tensor, x2: Tensor, /, axes: Any = 2) -> Tensor:
+    """Sums products over `axes` axes (the last of `x1`, the first of `x2`), or over the pairs of axes
+    given."""
     return _tensordot(*alike("tensordot", x1, x2), axes)
 
 
-def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+def vecdot(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
     """Returns the product of vectors along an axis of both, the first conjugated; the other axes broadcast.
 
     Raises:

@@ -1,7 +1,7 @@
 """NumPy's functions of tensors: `np.sin(t)`, `np.concatenate([t, u])`, `array + t`.
 
-Those that this namespace has run here: they return tensors and are differentiated. All others get the elements as
-arrays, which a tensor that requires a gradient refuses to become.
+Those that this namespace has run here: they return tensors and are differentiated. All others get the
+elements as arrays, which a tensor that requires a gradient refuses to become.
 """
 
 import inspect
@@ -12,23 +12,8 @@ import wengert
 from wengert._core import Tensor
 from wengert.tree import tree_map
 
-# NumPy's names where this namespace has another, and functions beyond the standard that do what NumPy's do.
-_NAMES = {
-    "absolute": "abs",
-    "amax": "max",
-    "amin": "min",
-    "around": "round",
-    "concatenate": "concat",
-    "conjugate": "conj",
-    "invert": "bitwise_invert",
-    "left_shift": "bitwise_left_shift",
-    "power": "pow",
-    "right_shift": "bitwise_right_shift",
-    "rint": "round",
-} | {f"arc{name}": f"a{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")}
 # Where the standard keeps the dtype of integers, and NumPy does not.
 _PROMOTED = frozenset(["clip"])
-_BEYOND = frozenset("deg2rad dstack einsum exp2 fmax fmin hstack kron outer rad2deg trace vstack".split())
 # Operators of two operands, the first of which is NumPy's.
 _REFLECTED = {
     "add": "__radd__",
@@ -52,15 +37,14 @@ def _counterpart(name: str, module: str) -> Callable[..., Any] | None:
     """The function of tensors that does what NumPy's of this name does; None where there is none."""
     from wengert import numpy as xp
 
-    name = _NAMES.get(name, name)
     if module == "numpy" and name in _PROMOTED:
         return getattr(wengert, name)
-    if (module, name) == ("numpy.linalg", "norm"):
-        return wengert.linalg.norm
-    for home, part in (("numpy", xp), ("numpy.linalg", xp.linalg), ("numpy.fft", xp.fft)):
-        if module == home and name in part.__all__:
-            return getattr(part, name)
-    return getattr(wengert, name) if module == "numpy" and name in _BEYOND else None
+    home = {"numpy": xp, "numpy.linalg": xp.linalg, "numpy.fft": xp.fft}.get(module)
+    if home is None or name not in home.__all__ or name in xp._plain.__all__:
+        return None
+    found: Callable[..., Any] = getattr(home, name)
+    # Some are NumPy's own, which would come here again.
+    return None if (found.__module__ or "").startswith("numpy") else found
 
 
 def _run(

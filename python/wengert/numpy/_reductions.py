@@ -8,7 +8,7 @@ from wengert import _core
 from wengert._arguments import operand
 from wengert._core import Tensor
 
-from ._dtypes import DTYPES, isdtype
+from ._dtypes import DTYPES, default_float, isdtype
 
 __all__ = [
     "all",
@@ -58,56 +58,93 @@ def _accumulated(
     return _reduced(name, method, x, axis, keepdims, **rest)
 
 
-def sum(x: Tensor, /, *, axis: _Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def sum(x: Tensor, /, axis: _Axes = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Returns the sum over axes, all by default. Integers are added in 64 bits unless a dtype is given."""
     return _accumulated("sum", Tensor.sum, x, axis, dtype, keepdims)
 
 
-def prod(x: Tensor, /, *, axis: _Axes = None, dtype: Any = None, keepdims: bool = False) -> Tensor:
+def prod(x: Tensor, /, axis: _Axes = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Returns the product over axes, all by default. Integers are multiplied in 64 bits unless a dtype is
     given.
     """
     return _accumulated("prod", Tensor.prod, x, axis, dtype, keepdims)
 
 
-def max(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
+def max(x: Tensor, /, axis: _Axes = None, *, keepdims: bool = False) -> Tensor:
     """Returns the largest element over axes, all by default; elements that tie share the gradient evenly."""
     return _reduced("max", Tensor.amax, x, axis, keepdims)
 
 
-def min(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
+def min(x: Tensor, /, axis: _Axes = None, *, keepdims: bool = False) -> Tensor:
     """Returns the smallest element over axes, all by default; elements that tie share the gradient evenly."""
     return _reduced("min", Tensor.amin, x, axis, keepdims)
 
 
-def mean(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
-    """Returns the arithmetic mean over axes, all by default."""
-    return _reduced("mean", Tensor.mean, x, axis, keepdims)
+def mean(x: Tensor, /, axis: _Axes = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
+    """Returns the arithmetic mean over axes, all by default. Integers and bools become floats of the default
+    dtype, unless a dtype is given.
+    """
+    return _reduced("mean", Tensor.mean, _inexact("mean", x, dtype), axis, keepdims)
 
 
-def var(x: Tensor, /, *, axis: _Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+def _inexact(name: str, x: Any, dtype: Any = None) -> Tensor:
+    """A tensor of a dtype, or of one with fractions."""
+    x = operand(name, x)
+    if dtype is None and not x.dtype.is_differentiable:
+        dtype = default_float()
+    return x if dtype is None else x.to(dtype)
+
+
+def var(
+    x: Tensor,
+    /,
+    axis: _Axes = None,
+    dtype: Any = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    ddof: float | None = None,
+) -> Tensor:
     """Returns the variance over axes, all by default: squared deviations from the mean, summed, divided by
     `n - correction`.
+
+    Args:
+        ddof: NumPy's name of `correction`.
     """
+    x, correction = _inexact("var", x, dtype), correction if ddof is None else ddof
     return _reduced("var", Tensor.var, x, axis, keepdims, correction=correction)
 
 
-def std(x: Tensor, /, *, axis: _Axes = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-    """Returns the standard deviation over axes, all by default: the square root of `var`."""
+def std(
+    x: Tensor,
+    /,
+    axis: _Axes = None,
+    dtype: Any = None,
+    *,
+    correction: float = 0.0,
+    keepdims: bool = False,
+    ddof: float | None = None,
+) -> Tensor:
+    """Returns the standard deviation over axes, all by default: the square root of `var`.
+
+    Args:
+        ddof: NumPy's name of `correction`.
+    """
+    x, correction = _inexact("std", x, dtype), correction if ddof is None else ddof
     return _reduced("std", Tensor.std, x, axis, keepdims, correction=correction)
 
 
-def all(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
+def all(x: Tensor, /, axis: _Axes = None, *, keepdims: bool = False) -> Tensor:
     """Tells whether all elements are true (not zero), over axes, all by default."""
     return _reduced("all", Tensor.all, x, axis, keepdims)
 
 
-def any(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
+def any(x: Tensor, /, axis: _Axes = None, *, keepdims: bool = False) -> Tensor:
     """Tells whether any element is true (not zero), over axes, all by default."""
     return _reduced("any", Tensor.any, x, axis, keepdims)
 
 
-def count_nonzero(x: Tensor, /, *, axis: _Axes = None, keepdims: bool = False) -> Tensor:
+def count_nonzero(x: Tensor, /, axis: _Axes = None, *, keepdims: bool = False) -> Tensor:
     """Returns the number of elements that are not zero, over axes, all by default."""
     count = _reduced("count_nonzero", lambda x, axis, *_: x.count_nonzero(axis), x, axis, False)
     if not keepdims or axis == ():
@@ -138,7 +175,7 @@ def _scanned(
 
 
 def cumulative_sum(
-    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Tensor, /, axis: int | None = None, dtype: Any = None, *, include_initial: bool = False
 ) -> Tensor:
     """Returns the sum of the elements so far along an axis, which only a vector need not name.
 
@@ -150,7 +187,7 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Tensor, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Tensor, /, axis: int | None = None, dtype: Any = None, *, include_initial: bool = False
 ) -> Tensor:
     """Returns the product of the elements so far along an axis, which only a vector need not name.
 
@@ -161,14 +198,17 @@ def cumulative_prod(
     return _scanned("cumulative_prod", Tensor.cumprod, 1, x, axis, dtype, include_initial)
 
 
-def diff(
-    x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None
-) -> Tensor:
+def diff(x: Tensor, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Tensor:
     """Returns the differences of neighbours along an axis, `n` times.
 
     Args:
         prepend: what to put before the elements along the axis first.
         append: what to put behind them.
     """
-    parts = [p for p in (prepend, operand("diff", x), append) if p is not None]
+    x = operand("diff", x)
+    ends = [None if p is None else operand("diff", p, x) for p in (prepend, append)]
+    # A number stands for a slice of it.
+    width = [1 if k == axis % x.ndim else n for k, n in enumerate(x.shape)]
+    ends = [p if p is None or p.ndim else p.expand(width) for p in ends]
+    parts = [p for p in (ends[0], x, ends[1]) if p is not None]
     return (_core.cat(parts, axis) if len(parts) > 1 else parts[0]).diff(n, axis)

@@ -3,10 +3,9 @@
 from typing import Any, NamedTuple
 
 from wengert import _core
-from wengert._arguments import operand
+from wengert._arguments import axis_of, operand
 from wengert._core import Tensor
-from wengert.composed.asking import isin as _isin
-from wengert.composed.buckets import searchsorted as _searchsorted
+from wengert.composed.buckets import isin as _isin, searchsorted as _searchsorted
 
 from ._elementwise import alike
 
@@ -28,12 +27,12 @@ __all__ = [
 ]
 
 
-def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmax(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Returns the place of the first maximum along an axis, or in the flattened tensor."""
     return _place(operand("argmax", x), Tensor.argmax, axis, keepdims)
 
 
-def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
+def argmin(x: Tensor, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """Returns the place of the first minimum along an axis, or in the flattened tensor."""
     return _place(operand("argmin", x), Tensor.argmin, axis, keepdims)
 
@@ -45,14 +44,14 @@ def _place(x: Tensor, method: Any, axis: int | None, keepdims: bool) -> Tensor:
     return method(x, axis, keepdims)
 
 
-def sort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def sort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the elements in sorted order along an axis. Equal ones always keep their order; NaN counts as
     the largest.
     """
     return operand("sort", x).sort(axis, descending).values
 
 
-def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
+def argsort(x: Tensor, /, axis: int = -1, *, descending: bool = False, stable: bool = True) -> Tensor:
     """Returns the positions that sort an axis. Equal elements always keep their order; NaN counts as the
     largest.
     """
@@ -71,7 +70,7 @@ def nonzero(x: Tensor, /) -> tuple[Tensor, ...]:
     return (x != 0 if x.is_complex() else x).nonzero(as_tuple=True)
 
 
-def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor | None = None) -> Tensor:
+def searchsorted(x1: Tensor, x2: Any, /, side: str = "left", sorter: Tensor | None = None) -> Tensor:
     """Returns where each element of `x2` belongs in the ascending vector `x1`: before equal elements, or
     (`"right"`) behind.
 
@@ -82,33 +81,29 @@ def searchsorted(x1: Tensor, x2: Any, /, *, side: str = "left", sorter: Tensor |
     return _searchsorted(x1, x2, side=side, sorter=sorter)
 
 
-def where(condition: Tensor, x1: Any, x2: Any, /) -> Tensor:
-    """Returns `x1` where the condition holds, `x2` elsewhere; all broadcast. No gradient flows through what
-    is not picked.
+def where(condition: Tensor, x: Any = None, y: Any = None, /) -> Any:
+    """Returns `x` where the condition holds, `y` elsewhere; all broadcast. No gradient flows through what is
+    not picked. The condition alone gives the places where it holds, as `nonzero` does.
     """
-    return _core.where(operand("where", condition), *alike("where", x1, x2))
+    if x is None and y is None:
+        return nonzero(condition)
+    numbers = isinstance(x, (int, float, complex)) and isinstance(y, (int, float, complex))
+    return _core.where(operand("where", condition), *((x, y) if numbers else alike("where", x, y)))
 
 
-def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
-    """Returns the slices along an axis (which only a vector need not name) at a vector of places.
-
-    Raises:
-        ValueError: no axis, for a tensor that is no vector.
+def take(x: Tensor, /, indices: Any, axis: int | None = None) -> Tensor:
+    """Returns the slices along an axis (elements of the flattened tensor by default) at places; the axes of
+    `indices` stand where that axis was.
     """
-    x = operand("take", x)
+    x, places = operand("take", x), operand("take", indices)
     if axis is None:
-        if x.ndim != 1:
-            raise ValueError(
-                f"take: a tensor of shape {x.shape} is no vector; say along which axis with axis="
-            )
-        axis = 0
-    places = operand("take", indices)
-    return (
-        x.index_select(axis, places) if places.ndim else x.index_select(axis, places.reshape(1)).squeeze(axis)
-    )
+        x, axis = x.reshape(-1), 0
+    axis = axis_of("take", axis, x.ndim)
+    taken = x.index_select(axis, places.reshape(-1))
+    return taken.reshape((*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]))
 
 
-def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
+def take_along_axis(x: Tensor, /, indices: Any, axis: int = -1) -> Tensor:
     """Takes, for each line along an axis, the elements at its own places; the other axes broadcast."""
     return operand("take_along_axis", x).take_along_dim(operand("take_along_axis", indices), axis)
 

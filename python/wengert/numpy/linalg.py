@@ -4,26 +4,32 @@ from typing import Any, NamedTuple
 
 from wengert import _core, linalg as _linalg
 from wengert._arguments import operand
-from wengert._core import Tensor
-from wengert.composed.products import cross_along as _cross
+from wengert._core import LinAlgError, Tensor
 
 from ._elementwise import alike
 from ._products import matmul, matrix_transpose, tensordot, vecdot
 from ._reductions import sum as _sum
 
 __all__ = [
+    "LinAlgError",
     "cholesky",
+    "cond",
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
+    "lstsq",
     "matmul",
     "matrix_norm",
     "matrix_power",
     "matrix_rank",
     "matrix_transpose",
+    "multi_dot",
+    "norm",
     "outer",
     "pinv",
     "qr",
@@ -32,10 +38,13 @@ __all__ = [
     "svd",
     "svdvals",
     "tensordot",
+    "tensorinv",
+    "tensorsolve",
     "trace",
     "vecdot",
     "vector_norm",
 ]
+__dir__ = __all__.copy
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
@@ -45,9 +54,9 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     return _linalg.cholesky(x, upper=upper)
 
 
-def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
+def cross(x1: Tensor, x2: Tensor, /, axis: int = -1) -> Tensor:
     """Returns the cross product of vectors of length 3 along an axis; the other axes broadcast."""
-    return _cross(*alike("cross", x1, x2), axis)
+    return _core._cross(*alike("cross", x1, x2), axis)
 
 
 def det(x: Tensor, /) -> Tensor:
@@ -55,19 +64,23 @@ def det(x: Tensor, /) -> Tensor:
     return _linalg.det(x)
 
 
-def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
+def diagonal(x: Tensor, /, offset: int = 0) -> Tensor:
     """Returns the `offset`-th diagonals of matrices in the last two axes."""
     return operand("diagonal", x).diagonal(offset, -2, -1)
 
 
-def eigh(x: Tensor, /) -> Any:
-    """Returns the eigenvalues and eigenvectors of symmetric matrices: the pair (eigenvalues, eigenvectors)."""
-    return _linalg.eigh(x)
+def eigh(x: Tensor, /, UPLO: str = "L") -> Any:
+    """Returns the eigenvalues and eigenvectors of symmetric matrices: the pair (eigenvalues, eigenvectors).
+
+    Args:
+        UPLO: which triangle is read, `"L"` or `"U"`.
+    """
+    return _linalg.eigh(x, UPLO)
 
 
-def eigvalsh(x: Tensor, /) -> Tensor:
-    """Returns the eigenvalues of symmetric matrices, ascending."""
-    return _linalg.eigvalsh(x)
+def eigvalsh(x: Tensor, /, UPLO: str = "L") -> Tensor:
+    """Returns the eigenvalues of symmetric matrices, ascending; `UPLO` as for `eigh`."""
+    return _linalg.eigvalsh(x, UPLO)
 
 
 def inv(x: Tensor, /) -> Tensor:
@@ -94,14 +107,15 @@ def _relative(x: Tensor, rtol: Any) -> Tensor:
     return operand("rtol", rtol).to(x.real.dtype).unsqueeze(-1)
 
 
-def matrix_rank(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+def matrix_rank(x: Tensor, /, tol: Any = None, *, rtol: Any = None) -> Tensor:
     """Returns the ranks of matrices: how many singular values are above `rtol` times the largest.
 
     Args:
+        tol: above which singular values count, absolutely.
         rtol: a number, or one for each matrix; `max(m, n) * eps` by default.
     """
     if not isinstance(rtol, Tensor):
-        return _linalg.matrix_rank(x, rtol=rtol)
+        return _linalg.matrix_rank(x, tol, rtol=rtol)
     values = svdvals(x).detach()
     return _sum(values > _relative(x, rtol) * values.amax(-1, keepdim=True), axis=-1, dtype=_core.int64)
 
@@ -116,12 +130,14 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     return x1.unsqueeze(1) * x2
 
 
-def pinv(x: Tensor, /, *, rtol: Any = None) -> Tensor:
+def pinv(x: Tensor, /, rcond: Any = None, *, rtol: Any = None) -> Tensor:
     """Returns the pseudo-inverses of matrices; singular values up to `rtol` times the largest count as zero.
 
     Args:
         rtol: a number, or one for each matrix; `max(m, n) * eps` by default.
+        rcond: NumPy's older name of `rtol`.
     """
+    rtol = rcond if rtol is None else rtol
     if not isinstance(rtol, Tensor):
         return _linalg.pinv(x, rtol=rtol)
     u, s, vh = svd(x, full_matrices=False)
@@ -137,15 +153,17 @@ class QR(NamedTuple):
     R: Tensor
 
 
-def qr(x: Tensor, /, *, mode: str = "reduced") -> QR:
-    """Returns the factors `Q @ R` of matrices; with `mode="complete"`, `Q` is square.
+def qr(x: Tensor, /, mode: str = "reduced") -> Any:
+    """Returns the factors `Q @ R` of matrices; with `mode="complete"`, `Q` is square; with `mode="r"`, `R`
+    alone.
 
     Raises:
         ValueError: another mode.
     """
-    if mode not in ("reduced", "complete"):
-        raise ValueError(f"qr: mode must be 'reduced' or 'complete', got {mode!r}")
-    return QR(*_linalg.qr(x, mode))
+    if mode not in ("reduced", "complete", "r"):
+        raise ValueError(f"qr: mode must be 'reduced', 'complete' or 'r', got {mode!r}")
+    factors = QR(*_linalg.qr(x, mode))
+    return factors.R if mode == "r" else factors
 
 
 def slogdet(x: Tensor, /) -> Any:
@@ -167,9 +185,11 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     return _linalg.solve(x1, x2.reshape((1,) * missing + x2.shape))
 
 
-def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
-    """Returns the singular value decomposition `U @ diag(S) @ Vh` of matrices: the triple (U, S, Vh)."""
-    return _linalg.svd(x, full_matrices=full_matrices)
+def svd(x: Tensor, /, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """Returns the singular value decomposition `U @ diag(S) @ Vh` of matrices: the triple (U, S, Vh); with
+    `compute_uv=False`, `S` alone.
+    """
+    return _linalg.svd(x, full_matrices) if compute_uv else _linalg.svdvals(x)
 
 
 def svdvals(x: Tensor, /) -> Tensor:
@@ -177,7 +197,29 @@ def svdvals(x: Tensor, /) -> Tensor:
     return _linalg.svdvals(x)
 
 
-def trace(x: Tensor, /, *, offset: int = 0, dtype: Any = None) -> Tensor:
+cond, eig, eigvals = _linalg.cond, _linalg.eig, _linalg.eigvals
+lstsq, multi_dot, tensorinv = _linalg.lstsq, _linalg.multi_dot, _linalg.tensorinv
+
+
+def tensorsolve(a: Tensor, b: Tensor, axes: Any = None) -> Tensor:
+    """Returns the solution of `tensordot(a, x, x.ndim) = b`.
+
+    Args:
+        axes: those of `a` that are moved behind the others first.
+    """
+    return _linalg.tensorsolve(a, b, axes)
+
+
+def norm(x: Tensor, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Tensor:
+    """Returns the norm of vectors along one axis, of matrices in two, or of all elements.
+
+    Args:
+        ord: which norm, see `vector_norm` and `matrix_norm`; the root of the sum of squares by default.
+    """
+    return _linalg.norm(x, ord, axis, keepdims)
+
+
+def trace(x: Tensor, /, offset: int = 0, *, dtype: Any = None) -> Tensor:
     """Returns the sums of the `offset`-th diagonals of matrices in the last two axes."""
     return _sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
@@ -189,8 +231,3 @@ def vector_norm(x: Tensor, /, *, axis: Any = None, keepdims: bool = False, ord: 
         ord: any number, `inf` and `-inf` (extrema of `|x|`), or 0 (the count of what is not zero).
     """
     return operand("vector_norm", x).norm(ord, axis, keepdims)
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

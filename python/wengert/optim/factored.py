@@ -103,7 +103,8 @@ class Adafactor(Stepwise):
 
 
 def _orthogonal(x: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
-    """A matrix with the singular vectors of `x` and singular values near 1, by a quintic Newton-Schulz iteration."""
+    """A matrix with the singular vectors of `x` and singular values near 1, by a quintic Newton-Schulz
+    iteration."""
     a, b, c = coefficients
     is_tall = x.shape[0] > x.shape[1]
     x = x.mT if is_tall else x
@@ -177,13 +178,14 @@ class Muon(Stepwise):
         self._between(group, "momentum", 0.0, math.inf)
         if group["adjust_lr_fn"] not in (None, "original", "match_rms_adamw"):
             raise ValueError(
-                f"Muon: adjust_lr_fn must be None, 'original' or 'match_rms_adamw', got {group['adjust_lr_fn']!r}"
+                f"Muon: adjust_lr_fn must be None, 'original' or 'match_rms_adamw', got "
+                f"{group['adjust_lr_fn']!r}"
             )
         for i, p in enumerate(group["params"]):
             if p.ndim != 2:
                 raise ValueError(
-                    f"Muon: parameter {i} of shape {tuple(p.shape)} is no matrix; give it to another optimiser, such "
-                    "as AdamW"
+                    f"Muon: parameter {i} of shape {tuple(p.shape)} is no matrix; give it to another "
+                    "optimiser, such as AdamW"
                 )
 
     def _decayed(self, p: Tensor, g: Tensor, group: dict[str, Any]) -> Tensor:

@@ -92,7 +92,8 @@ class LBFGS(Optimizer):
         """
         if self.param_groups:
             raise ValueError(
-                f"LBFGS: one group of parameters expected, got {len(self.param_groups) + 1}; all of them are one vector"
+                f"LBFGS: one group of parameters expected, got {len(self.param_groups) + 1}; all of them are "
+                f"one vector"
             )
         super().add_param_group(param_group)
 
@@ -224,7 +225,8 @@ class LBFGS(Optimizer):
                 if not _core._replaces_values():
                     raise
                 raise RuntimeError(
-                    "LBFGS: how far step() goes depends on the value of the loss, which vmap and jvp hide; call it "
+                    "LBFGS: how far step() goes depends on the value of the loss, which vmap and jvp hide; "
+                    "call it "
                     "outside of them, or use an optimiser that looks at no values, such as SGD or Adam"
                 ) from None
             return sign * value, self._gradient() * sign, loss
@@ -244,7 +246,8 @@ def _flat(parts: list[Tensor]) -> Tensor:
 
 
 def _cubic(a: Point, b: Point, low: float, high: float) -> float:
-    """The minimum of the cubic through two points and their slopes, or the middle where there is none inside."""
+    """The minimum of the cubic through two points and their slopes, or the middle where there is none
+    inside."""
     if a[0] == b[0]:
         return 0.5 * (low + high)
     d1 = a[2] + b[2] - 3.0 * (a[1] - b[1]) / (a[0] - b[0])
@@ -267,7 +270,8 @@ def strong_wolfe(
     decrease: float = 1e-4,
     curvature: float = 0.9,
 ) -> Point:
-    """A point with `f(t) <= f(0) + decrease t f'(0)` and `|f'(t)| <= curvature |f'(0)|` (Nocedal and Wright 2006).
+    """A point with `f(t) <= f(0) + decrease t f'(0)` and `|f'(t)| <= curvature |f'(0)|` (Nocedal and Wright
+    2006).
 
     Args:
         at: the point at a length.

@@ -13,10 +13,14 @@ from wengert._caller import warn
 from wengert._core import Tensor
 
 from ..nn.hooks import RemovableHandle
+from .hookable import StateHooks
 
 __all__ = ["Optimizer"]
 
 _NOT_GIVEN: Any = object()
+
+#: What marks a setting without a default in `defaults`: groups must give it.
+required: Any = type("_Required", (), {"__repr__": lambda self: "<required parameter>"})()
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -51,7 +55,7 @@ def _only(keyword: Any, *args: Any) -> Any:
     return args[0]
 
 
-class Optimizer:
+class Optimizer(StateHooks):
     """Base class of optimisers.
 
     A subclass defines `_update(group)`, which changes those parameters of one group that have a gradient, in
@@ -83,6 +87,10 @@ class Optimizer:
         >>> p.tolist()
         [0.5]
     """
+
+    # See `wengert.jit`.
+    _called_by_programs = ("step",)
+    _recorded_by_programs = {"zero_grad": ("zero_grad", None)}  # noqa: RUF012
 
     param_groups: list[dict[str, Any]]
     state: defaultdict[Any, Any]
@@ -139,6 +147,11 @@ class Optimizer:
             raise TypeError(f"{type(self).__name__}: a parameter group is a dictionary with the key 'params'")
         group = {**self.defaults, **param_group, **self._named(param_group["params"])}
         known = {id(param) for other in self.param_groups for param in other["params"]}
+        for name, value in group.items():
+            if value is required:
+                raise ValueError(
+                    f"{type(self).__name__}: a group of parameters does not say {name}, which is required"
+                )
         for i, param in enumerate(group["params"]):
             self._check_param(i, param)
             if id(param) in known:
@@ -256,6 +269,11 @@ class Optimizer:
                     self._update(group)
         return loss
 
+    def _begins_with_closure(self) -> bool:
+        """Whether `step(closure)` is a call of the closure and then `step()`."""
+        is_own = type(self).step is Optimizer.step and "step" not in self.__dict__
+        return is_own and not (self._pre_hooks or self._post_hooks)
+
     def _step_unless(self, found: Tensor) -> Callable[[], None] | None:
         """Takes a step if `found` is 0, which the device decides.
 
@@ -324,8 +342,8 @@ class Optimizer:
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """Calls `hook(optimizer, args, kwargs)` before each step, and before its closure.
 
-        `args` begins with the optimiser; what `step` was given by keyword is in `kwargs`. A hook may return other
-        `(args, kwargs)`.
+        `args` begins with the optimiser; what `step` was given by keyword is in `kwargs`. A hook may return
+        other `(args, kwargs)`.
         """
         return RemovableHandle.add(self._pre_hooks, hook)
 
@@ -337,6 +355,8 @@ class Optimizer:
         """Settings and state, with parameters replaced by their numbers; tensors share memory with the
         optimiser.
         """
+        for hook in self._hooks_of("state_dict_pre"):
+            hook(self)
         numbers = {id(p): i for i, p in enumerate(self._all())}
         groups = [
             {**group, "params": [numbers[id(p)] for p in group["params"]]} for group in self.param_groups
@@ -348,7 +368,7 @@ class Optimizer:
             else entry
             for key, entry in self.state.items()
         }
-        return {"state": state, "param_groups": groups}
+        return self._changed("state_dict_post", {"state": state, "param_groups": groups})
 
     def _all(self) -> list[Tensor]:
         return [param for group in self.param_groups for param in group["params"]]
@@ -363,9 +383,10 @@ class Optimizer:
         if not isinstance(state_dict, Mapping) or not {"state", "param_groups"} <= state_dict.keys():
             found = list(state_dict) if isinstance(state_dict, Mapping) else type(state_dict).__name__
             raise ValueError(
-                f"{type(self).__name__}.load_state_dict: a dictionary with 'state' and 'param_groups', as state_dict() "
-                f"returns it, expected, got {found}"
+                f"{type(self).__name__}.load_state_dict: a dictionary with 'state' and 'param_groups', as "
+                f"state_dict() returns it, expected, got {found}"
             )
+        state_dict = self._changed("load_state_dict_pre", dict(state_dict))
         groups = state_dict["param_groups"]
         theirs, ours = [len(g["params"]) for g in groups], [len(g["params"]) for g in self.param_groups]
         if theirs != ours:
@@ -384,10 +405,13 @@ class Optimizer:
         for mine, group in zip(self.param_groups, groups):
             mine.update({key: copy.deepcopy(value) for key, value in group.items() if key != "params"})
         self.__setstate__({"state": state, "param_groups": self.param_groups})
+        for hook in self._hooks_of("load_state_dict_post"):
+            hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
-        """The attributes without the hooks, which belong to this object alone, as does a step that is running."""
-        own = ("_pre_hooks", "_post_hooks", "_is_stepping")
+        """The attributes without the hooks, which belong to this object alone, as does a step that is
+        running."""
+        own = ("_pre_hooks", "_post_hooks", "_state_hooks", "_is_stepping")
         return {key: value for key, value in self.__dict__.items() if key not in own}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -1,5 +1,5 @@
-"""What optimisers share beside SGD and Adam: rules of one formula per element, which the core reads, and steps that are
-written in tensor operations, one parameter after another.
+"""What optimisers share beside SGD and Adam: rules of one formula per element, which the core reads, and
+steps that are written in tensor operations, one parameter after another.
 """
 
 from typing import Any
@@ -14,8 +14,8 @@ __all__ = ["Elementwise", "Stepwise"]
 
 
 class Elementwise(Optimizer):
-    """Base class: a subclass names a rule of `src/math/updates.rs` and gives its numbers. One pass of a kernel moves
-    all parameters of a group whose numbers are equal, as they are unless some joined later.
+    """Base class: a subclass names a rule of `src/math/updates.rs` and gives its numbers. One pass of a
+    kernel moves all parameters of a group whose numbers are equal, as they are unless some joined later.
     """
 
     _records_nothing = True
@@ -74,8 +74,8 @@ class Elementwise(Optimizer):
 class Stepwise(Optimizer):
     """Base class: a subclass defines `_step_of(p, g, state, group)`, which changes one parameter in place.
 
-    The gradient that it is given has the sign of a minimisation and, unless decay is decoupled, the weight decay in it.
-    `state["step"]` counts from 1. Nothing is recorded.
+    The gradient that it is given has the sign of a minimisation and, unless decay is decoupled, the weight
+    decay in it. `state["step"]` counts from 1. Nothing is recorded.
     """
 
     def _decayed(self, p: Tensor, g: Tensor, group: dict[str, Any]) -> Tensor:
@@ -113,8 +113,8 @@ class Stepwise(Optimizer):
 
 
 def zeros(state: dict[str, Any], name: str, like: Tensor, value: complex = 0.0) -> Tensor:
-    """An entry of the state, shaped as the parameter; it begins with one value everywhere, also in both parts of
-    complex numbers.
+    """An entry of the state, shaped as the parameter; it begins with one value everywhere, also in both parts
+    of complex numbers.
     """
     if state.get(name) is None:
         value = complex(value, value) if like.dtype.is_complex else value

@@ -1,8 +1,8 @@
 """Averages of a model's weights over training, under the names of `torch.optim.swa_utils`.
 
-Averaging the weights of the last epochs at a constant rate finds wider minima (P. Izmailov et al., "Averaging weights
-leads to wider optima and better generalization", 2018); an exponential moving average is the same with a fixed horizon
-(B. T. Polyak and A. B. Juditsky, 1992).
+Averaging the weights of the last epochs at a constant rate finds wider minima (P. Izmailov et al., "Averaging
+weights leads to wider optima and better generalization", 2018); an exponential moving average is the same
+with a fixed horizon (B. T. Polyak and A. B. Juditsky, 1992).
 
 Example:
     >>> model = wg.nn.Linear(1, 1)
@@ -118,7 +118,8 @@ class AveragedModel(nn.Module):
         device: where the averages lie; where the model lies by default.
         avg_fn: the average; `get_swa_avg_fn()` by default.
         multi_avg_fn: the average as a function of lists, in place of `avg_fn`.
-        use_buffers: whether floating point buffers are averaged too; otherwise, and for others, the last are copied.
+        use_buffers: whether floating point buffers are averaged too; otherwise, and for others, the last are
+            copied.
 
     Raises:
         TypeError: both functions given.
@@ -130,6 +131,9 @@ class AveragedModel(nn.Module):
         >>> int(averaged.n_averaged)
         1
     """
+
+    # See `wengert.jit`.
+    _called_by_programs = ("update_parameters",)
 
     n_averaged: Tensor
 
@@ -148,7 +152,7 @@ class AveragedModel(nn.Module):
         self.module = copy.deepcopy(model)
         if device is not None:
             self.module.to(device)
-        self.register_buffer("n_averaged", wg.zeros((), dtype=wg.int64))
+        self.register_buffer("n_averaged", wg.zeros((), dtype=wg.int64, device="cpu"))
         self.use_buffers = use_buffers
         self._average = multi_avg_fn or partial(_each, avg_fn or get_swa_avg_fn())
 
@@ -184,14 +188,15 @@ def _pairs(what: str, averages: Iterable[Tensor], values: Iterable[Tensor]) -> l
     ours, theirs = list(averages), list(values)
     if [tuple(a.shape) for a in ours] != [tuple(p.shape) for p in theirs]:
         raise ValueError(
-            f"AveragedModel: a model with {len(theirs)} {what} of shapes {[tuple(p.shape) for p in theirs]} given, "
-            f"expected {[tuple(a.shape) for a in ours]} as in the model that was copied"
+            f"AveragedModel: a model with {len(theirs)} {what} of shapes {[tuple(p.shape) for p in theirs]} "
+            f"given, expected {[tuple(a.shape) for a in ours]} as in the model that was copied"
         )
     return list(zip(ours, theirs))
 
 
 def update_bn(loader: Iterable[Any], model: nn.Module, device: Any = None) -> None:
-    """Computes the running statistics of all batch normalisations anew, as averages over the batches of `loader`.
+    """Computes the running statistics of all batch normalisations anew, as averages over the batches of
+    `loader`.
 
     Averaged weights have other activations than those that the statistics were taken of.
 

@@ -1,4 +1,5 @@
-"""Pictures of training: how gradients flow through a model, and the demonstration's page. Drawing needs matplotlib."""
+"""Pictures of training: how gradients flow through a model, and the demonstration's page. Drawing needs
+matplotlib."""
 
 from .flow import FlowTable, LayerFlow, Thresholds
 from .gradient_flow import FlowReport, GradientFlow, gradient_flow
@@ -16,8 +17,4 @@ __all__ = [
     "smooth",
     "training",
 ]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__dir__ = __all__.copy

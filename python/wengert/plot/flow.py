@@ -21,8 +21,8 @@ class Thresholds:
 
     Attributes:
         vanishing: its gradient, relative to its weights, is below this share of the model's largest.
-        exploding: its gradient is more than so many times its weights: with 10, a step of learning rate 0.1 replaces
-            them altogether. Values that are not finite count, too.
+        exploding: its gradient is more than so many times its weights: with 10, a step of learning rate 0.1
+            replaces them altogether. Values that are not finite count, too.
         dead: at least this share of its units was zero for every sample.
         saturated: at least this share of its outputs was within 1 % of the limits of the activation.
     """
@@ -136,7 +136,8 @@ _DYING = (nn.ReLU, nn.ReLU6)
 
 @dataclass
 class Units:
-    """What forward hooks saw of the activations since `clear`: which units lived, how many outputs were saturated.
+    """What forward hooks saw of the activations since `clear`: which units lived, how many outputs were
+    saturated.
 
     An activation belongs to the layer that ran last before it. Units lie along the last axis.
     """
@@ -223,7 +224,8 @@ def _silent(module: Any) -> float | None:
 def measure(
     model: Any, units: Units, updates: Mapping[str, float], rates: Mapping[int, float], thresholds: Thresholds
 ) -> FlowTable:
-    """The table of a model as it stands; `updates` are measured ratios, `rates` learning rates by parameter."""
+    """The table of a model as it stands; `updates` are measured ratios, `rates` learning rates by
+    parameter."""
     rows: list[dict[str, Any]] = []
     for name, module in model.named_modules():
         params = _own(module)

@@ -1,4 +1,5 @@
-"""`gradient_flow`: how gradients pass the layers of a model at one moment; `GradientFlow`: the same, step by step.
+"""`gradient_flow`: how gradients pass the layers of a model at one moment; `GradientFlow`: the same, step by
+step.
 
 What is measured stands in `flow.py`, the figures in `flow_figures.py`.
 """
@@ -78,7 +79,8 @@ def _rates(model: Any, optimizer: Any, lr: float | None) -> dict[int, float]:
 def _require_gradients(table: FlowTable, what: str) -> FlowTable:
     if all(row.grad_norm is None for row in table):
         raise RuntimeError(
-            f"{what}: no parameter has a gradient; call loss.backward() before it, and zero_grad() only after it"
+            f"{what}: no parameter has a gradient; call loss.backward() before it, and zero_grad() only "
+            f"after it"
         )
     return table
 
@@ -97,17 +99,18 @@ def gradient_flow(
 
     Args:
         model: a module whose parameters have gradients.
-        inputs: what to call the model with (a tensor, or a tuple of arguments) to look at its activations; without
-            it, shares of dead and saturated units are unknown. It is called without recording; buffers and the random
-            stream are put back.
-        optimizer: gives learning rates; update ratios are then those of plain gradient descent, `lr |g| / |w|`.
-            `GradientFlow` measures what the optimiser really does. About 1e-3 is usual.
+        inputs: what to call the model with (a tensor, or a tuple of arguments) to look at its activations;
+            without it, shares of dead and saturated units are unknown. It is called without recording;
+            buffers and the random stream are put back.
+        optimizer: gives learning rates; update ratios are then those of plain gradient descent,
+            `lr |g| / |w|`. `GradientFlow` measures what the optimiser really does. About 1e-3 is usual.
         lr: one learning rate for all, instead.
         thresholds: when a layer is remarked upon; see `Thresholds`.
         title: the heading of the figure.
 
     Returns:
-        A `FlowReport`: `.table` prints without matplotlib, `.figure` needs it, and `figure, table = report` works.
+        A `FlowReport`: `.table` prints without matplotlib, `.figure` needs it, and `figure, table = report`
+        works.
 
     Raises:
         TypeError: for something else than a module.
@@ -150,9 +153,9 @@ class GradientFlow:
     """Records a `FlowTable` at each `update()` and draws them over time.
 
     Call `update()` once per step, after `backward()` and before the next `zero_grad()`; before or after
-    `optimizer.step()`, as you like. Activations are looked at in every forward between two updates: that costs a copy
-    of each to the host, and with an optimiser a copy of the parameters at each step. `remove()`, or the end of a
-    `with` block, takes all hooks away. Forwards inside `vmap` and `jvp` are not seen.
+    `optimizer.step()`, as you like. Activations are looked at in every forward between two updates: that
+    costs a copy of each to the host, and with an optimiser a copy of the parameters at each step. `remove()`,
+    or the end of a `with` block, takes all hooks away. Forwards inside `vmap` and `jvp` are not seen.
 
     Args:
         model: the module to watch.
@@ -228,7 +231,8 @@ class GradientFlow:
         self._waiting = False
 
     def update(self) -> FlowTable:
-        """Adds a table of the gradients as they are, and of the activations since the last update; returns it.
+        """Adds a table of the gradients as they are, and of the activations since the last update; returns
+        it.
 
         Raises:
             RuntimeError: if no parameter has a gradient.

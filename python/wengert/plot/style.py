@@ -42,8 +42,8 @@ def new_figure(width: float, height: float) -> Any:
         require_matplotlib()
     except ImportError as error:
         raise ImportError(
-            f"wengert.plot draws with matplotlib, which is missing ({error}); install it with: pip install matplotlib. "
-            "Tables print without it"
+            f"wengert.plot draws with matplotlib, which is missing ({error}); install it with: pip install "
+            "matplotlib. Tables print without it"
         ) from None
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

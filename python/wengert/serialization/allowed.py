@@ -8,7 +8,8 @@ from typing import Any
 __all__ = ["add_safe_globals", "clear_safe_globals", "get_safe_globals", "safe_globals"]
 
 Names = dict[tuple[str, str], Any]
-# By the module and the name under which a file knows them: for good, and inside of `with` blocks of this thread.
+# By the module and the name under which a file knows them: for good, and inside of `with` blocks of this
+# thread.
 _ALLOWED: Names = {}
 _INSIDE: ContextVar[Names | None] = ContextVar("_INSIDE", default=None)
 
@@ -83,7 +84,8 @@ def clear_safe_globals() -> None:
 
 @contextlib.contextmanager
 def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
-    """Allows files to name these inside of a `with` block, in this thread, as `add_safe_globals` does for good.
+    """Allows files to name these inside of a `with` block, in this thread, as `add_safe_globals` does for
+    good.
 
     Example:
         >>> import fractions, io

@@ -2,7 +2,7 @@
 
 import pickle
 import sys
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Sized
 from typing import Any, ClassVar
 
@@ -11,7 +11,7 @@ from wengert._core import Tensor
 from wengert.serialization.allowed import allowed, is_allowed
 from wengert.serialization.plain_data import CALLED, SAFE
 
-__all__ = ["Checking", "Trusting", "check_pickle", "shown"]
+__all__ = ["Checking", "Trusting", "check_pickle", "is_bytes", "shown"]
 
 # Containers in containers that `load` follows; `save` itself ends at Python's limit of recursion.
 _DEPTH = 1000
@@ -27,8 +27,8 @@ class Trusting(pickle.Unpickler):
 
 # Python's own, whose steps can be looked at; the one in C runs them unseen.
 class Checking(pickle._Unpickler):
-    """Refuses names that are not plain data, calls that make more than the file holds, and keys that take long to
-    hash.
+    """Refuses names that are not plain data, calls that make more than the file holds, and keys that take
+    long to hash.
     """
 
     dispatch: ClassVar[dict[int, Callable[[Any], None]]] = dict(pickle._Unpickler.dispatch)
@@ -70,14 +70,16 @@ class Checking(pickle._Unpickler):
         )
         if not is_result and not any(function is known for known in (*CALLED, _core.device)):
             raise pickle.UnpicklingError(f"load: the file calls {shown(function)}, which `save` never does")
-        if function is bytearray and args and not isinstance(args[0], (bytes, str)):
+        if function is bytearray and args and not is_bytes(args):
             raise pickle.UnpicklingError(f"load: a bytearray of {shown(args[0])} is named, not of bytes")
         if function is Counter and args and not isinstance(args[0], dict):
             raise pickle.UnpicklingError("load: a Counter of what is no dictionary")
-        if (function is OrderedDict and args) or (function is defaultdict and len(args) > 1):
-            raise pickle.UnpicklingError(
-                "load: a dictionary is made of its elements, which `save` never does"
-            )
+        if (
+            (function is OrderedDict and args)
+            or (function is defaultdict and len(args) > 1)
+            or (function is deque and args and args[0])
+        ):
+            raise pickle.UnpicklingError("load: a container is made of its elements, which `save` never does")
         if function is not range:
             self.spend(args)
         return function(*args)
@@ -165,9 +167,17 @@ for _name in ("NEWOBJ_EX", "INST", "OBJ", "EXT1", "EXT2", "EXT4"):
     Checking.dispatch[getattr(pickle, _name)[0]] = Checking.refuse
 
 
-# Tuples in tuples that a key may be, and how many parts it may have, those that stand in several places counted there.
+# Tuples in tuples that a key may be, and how many parts it may have, those that stand in several places
+# counted there.
 _KEY_DEPTH = 8
 _KEY_PARTS = 100_000
+
+
+def is_bytes(args: tuple[Any, ...]) -> bool:
+    """Whether these are bytes, or the text that early protocols of pickle write for them."""
+    if len(args) == 1:
+        return isinstance(args[0], bytes)
+    return len(args) == 2 and isinstance(args[0], str) and args[1] in ("latin1", "latin-1")
 
 
 def shown(thing: Any) -> str:

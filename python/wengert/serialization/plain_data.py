@@ -1,21 +1,26 @@
 """What a file may hold beside tensors, numbers, strings and containers, and how it lies in the file."""
 
 import datetime
+import pickle
 import sys
-from collections import Counter, OrderedDict, defaultdict
+import warnings
+from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any
 
 import numpy as np
 
+from wengert import _core
 from wengert._core import Tensor
 from wengert._results import Along, Size
 
-__all__ = ["CALLED", "FORMAT", "KIND", "NUMBERS", "SAFE", "little"]
+__all__ = ["CALLED", "FORMAT", "KIND", "NUMBERS", "SAFE", "little", "with_attributes"]
 
 KIND = "wengert.tensor"
 # Kinds of NumPy's dtypes that tensors have too.
 NUMBERS = "biufc"
 FORMAT = "1"
+# What PyTorch notes of a module's buffers.
+_OF_BUFFERS = {"persistent", "_is_buffer"}
 
 
 def _array_of(tensor: Tensor) -> Any:
@@ -43,11 +48,13 @@ SAFE: dict[tuple[str, str], Any] = {
     ("builtins", "range"): range,
     ("collections", "Counter"): Counter,
     ("collections", "defaultdict"): defaultdict,
+    ("collections", "deque"): deque,
     **{("builtins", kind.__name__): kind for kind in (bool, dict, float, int, list, str, tuple)},
     **{
         ("datetime", kind.__name__): kind
         for kind in (datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone)
     },
+    ("wengert._core", "_generator"): _core._generator,
     ("wengert._results", "Along"): Along,
     ("wengert._results", "Size"): Size,
     (HOME, "_array_of"): _array_of,
@@ -59,6 +66,7 @@ CALLED = {
     OrderedDict,
     Counter,
     defaultdict,
+    deque,
     complex,
     slice,
     range,
@@ -67,8 +75,34 @@ CALLED = {
     Size,
     _array_of,
     _number_of,
+    _core._generator,
 }
 CALLED |= {kind for (module, _), kind in SAFE.items() if module == "datetime"}
+
+
+def with_attributes(tensor: Tensor, attributes: Any) -> Tensor:
+    """The tensor, which gets the attributes that it had where it is a parameter: others have none here.
+
+    Raises:
+        pickle.UnpicklingError: for what names no attributes, or what would hide one of the class.
+    """
+    if not isinstance(attributes, dict) or not all(isinstance(name, str) for name in attributes):
+        raise pickle.UnpicklingError("load: the attributes of a tensor are no dictionary by name")
+    if not hasattr(tensor, "__dict__"):
+        if lost := sorted(set(attributes) - _OF_BUFFERS):
+            warnings.warn(
+                f"load: a tensor of shape {tuple(tensor.shape)} had attributes, which only parameters have "
+                f"here; left out: {', '.join(lost)[:80]}",
+                stacklevel=2,
+            )
+        return tensor
+    for name in attributes:
+        if hasattr(type(tensor), name):
+            raise pickle.UnpicklingError(
+                f"load: a tensor has an attribute {name[:80]!r}, which would hide its own"
+            )
+    vars(tensor).update(attributes)
+    return tensor
 
 
 def little(data: bytes, itemsize: int, order: str = "little") -> bytes:

@@ -1,7 +1,8 @@
 """Files of `torch.save`, both of its formats, read without PyTorch and without running what they say.
 
-The archives of today hold `NAME/data.pkl`, a pickle, and the bytes of each storage in `NAME/data/KEY`. Before 1.6 a
-file was a row of pickles, a magic number first, with the storages behind the object that is made of them.
+The archives of today hold `NAME/data.pkl`, a pickle, and the bytes of each storage in `NAME/data/KEY`. Before
+1.6 a file was a row of pickles, a magic number first, with the storages behind the object that is made of
+them.
 """
 
 import contextlib
@@ -13,8 +14,8 @@ from typing import Any, BinaryIO, ClassVar
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.serialization.checking import Checking, Trusting, check_pickle, shown
-from wengert.serialization.plain_data import little
+from wengert.serialization.checking import Checking, Trusting, check_pickle, is_bytes, shown
+from wengert.serialization.plain_data import little, with_attributes
 
 __all__ = ["MAGIC", "is_archive", "read_archive", "read_row"]
 
@@ -108,12 +109,41 @@ def _tensor_of_dtype(
     return _tensor(whole.to(storage.device), offset, size, stride, requires_grad, hooks, metadata)
 
 
-def _parameter(data: Tensor, requires_grad: bool, *_: Any) -> Tensor:
+def _parameter(data: Tensor, requires_grad: bool, hooks: Any = None, state: Any = None) -> Tensor:
     from wengert.nn import Parameter
 
     if not isinstance(data, Tensor):
         raise pickle.UnpicklingError(f"load: a parameter is made of {shown(data)}")
-    return Parameter(data, requires_grad)
+    return _with_state(Parameter(data, requires_grad), state)
+
+
+def _with_state(tensor: Tensor, state: Any) -> Tensor:
+    """The tensor with the attributes of a state: a dictionary, or a pair of one and of what lies in slots."""
+    for attributes in state if isinstance(state, tuple) else (state,):
+        if attributes is not None:
+            with_attributes(tensor, attributes)
+    return tensor
+
+
+def _of_type(make: Any, kind: Any, args: tuple[Any, ...], state: Any) -> Tensor:
+    """A tensor with attributes."""
+    if not any(make is known for known in (_tensor, _tensor_of_dtype)) or not isinstance(args, tuple):
+        raise pickle.UnpicklingError(f"load: a tensor is made by {shown(make)}")
+    if kind is not Tensor:
+        raise pickle.UnpicklingError(f"load: a tensor is of the class {shown(kind)}")
+    return _with_state(make(*args), state)
+
+
+def _encoded(text: str, encoding: str) -> bytes:
+    """Bytes, which the protocol of PyTorch's files has as a text."""
+    if not is_bytes((text, encoding)):
+        raise pickle.UnpicklingError(f"load: bytes are made of {shown(text)} by {shown(encoding)}")
+    return text.encode("latin-1")
+
+
+def _no_bytes() -> bytes:
+    """`b""`."""
+    return b""
 
 
 def _size(lengths: Any = ()) -> tuple[int, ...]:
@@ -139,9 +169,14 @@ _FUNCTIONS: dict[tuple[str, str], Any] = {
     ("torch._utils", "_rebuild_tensor_v3"): _tensor_of_dtype,
     ("torch._utils", "_rebuild_parameter"): _parameter,
     ("torch._utils", "_rebuild_parameter_with_state"): _parameter,
+    ("torch._tensor", "_rebuild_from_type_v2"): _of_type,
     ("torch", "Size"): _size,
     ("torch", "device"): _Device,
 }
+# Bytes, in the words of a protocol that has none.
+_BYTES: dict[tuple[str, str], Any] = {("_codecs", "encode"): _encoded, ("builtins", "bytes"): _no_bytes}
+# What Python 2 called them: PyTorch's files have its names.
+_OLD = {"long": "int", "unicode": "str", "xrange": "range"}
 
 
 def _named(module: str, name: str) -> Any:
@@ -152,6 +187,8 @@ def _named(module: str, name: str) -> Any:
         return getattr(_core, _STORAGES[name])
     if module == "torch" and name in _DTYPES:
         return getattr(_core, _DTYPES[name])
+    if (module, name) == ("torch", "Tensor"):
+        return Tensor
     return _parameter if (module, name) == ("torch.nn.parameter", "Parameter") else None
 
 
@@ -160,16 +197,19 @@ class _Reading(Checking):
 
     def find_class(self, module: str, name: str) -> Any:
         """What a name in the file stands for."""
-        # PyTorch writes the names that Python 2 had.
-        module = {"__builtin__": "builtins"}.get(module, module)
-        found = _named(module, name)
+        if module == "__builtin__":
+            module, name = "builtins", _OLD.get(name, name)
+        found = _BYTES.get((module, name)) or _named(module, name)
         return super().find_class(module, name) if found is None else found
 
     def call(self, function: Any, args: tuple[Any, ...]) -> Any:
         """What a call in the file returns."""
-        if any(function is known for known in _FUNCTIONS.values()):
-            # A shape is copied, and the numbers of a storage of bytes.
-            self.spend(args[:1] if function in (_size, _tensor_of_dtype) else ())
+        if any(function is known for known in (*_FUNCTIONS.values(), *_BYTES.values())):
+            make, given = (args[0], args[2]) if function is _of_type and len(args) == 4 else (function, args)
+            # A shape, a text and the numbers of a storage of bytes are copied, and those of conjugate views.
+            copies = any(make is known for known in (_size, _encoded, _tensor_of_dtype))
+            copies = copies or (make is _tensor and any(given[6:]))
+            self.spend(given[:1] if copies else ())
             return function(*args)
         if function in (set, frozenset) and all(isinstance(part, (list, tuple)) for part in args):
             # A step of its own in later protocols of pickle.
@@ -199,6 +239,11 @@ def _read(data: bytes, storages: Callable[[Any], Any], size: int, trusted: bool)
 
 def _storage(pid: Any) -> tuple[Any, str, str, int]:
     """The dtype, key, device and number of elements in a reference to a storage."""
+    if isinstance(pid, tuple) and pid[:1] == ("module",):
+        raise pickle.UnpicklingError(
+            "load: the file holds a whole module of PyTorch, which is not plain data; save its state_dict() "
+            "there"
+        )
     try:
         kind, dtype, key, location, numel, *_ = pid
     except (TypeError, ValueError):

@@ -10,9 +10,8 @@ from typing import Any, BinaryIO
 from wengert import _core
 from wengert._core import Tensor
 from wengert._places import placed
-from wengert.serialization import pytorch
 from wengert.serialization.checking import Checking, Trusting, check_pickle, shown
-from wengert.serialization.plain_data import FORMAT, KIND, little
+from wengert.serialization.plain_data import FORMAT, KIND, little, with_attributes
 
 __all__ = ["load"]
 
@@ -31,7 +30,7 @@ class _Tensors:
     def persistent_load(self, pid: Any) -> Any:
         """The tensor of a reference."""
         try:
-            kind, number, (place, shape, dtype, device), parameter, requires_grad = pid
+            kind, number, (place, shape, dtype, device), parameter, requires_grad, *attributes = pid
         except (TypeError, ValueError):
             kind = None
         if kind != KIND:
@@ -41,6 +40,8 @@ class _Tensors:
         if number not in self.objects:
             stored = self._stored(place, shape, dtype, device)
             self.objects[number] = _as_saved(stored, parameter, requires_grad)
+        for named in attributes:
+            with_attributes(self.objects[number], named)
         return self.objects[number]
 
     def _stored(self, place: int, shape: tuple[int, ...], dtype: str, device: Any) -> Tensor:
@@ -49,7 +50,8 @@ class _Tensors:
             whole = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
             if not isinstance(kind, _core.dtype) or not whole:
                 raise pickle.UnpicklingError(
-                    f"load: no tensor has the dtype {shown(dtype)} and the shape {shape if whole else shown(shape)}"
+                    f"load: no tensor has the dtype {shown(dtype)} and the shape "
+                    f"{shape if whole else shown(shape)}"
                 )
             expected = math.prod(shape) * kind.itemsize
             try:
@@ -105,8 +107,8 @@ def _moved_by(function: Callable[[Tensor, str], Tensor | None], tensor: Tensor, 
             )
         if out is not None and out.shape != tensor.shape:
             raise ValueError(
-                f"load: map_location(tensor, device) returns the tensor itself, moved; got the shape {out.shape} for "
-                f"{tensor.shape}"
+                f"load: map_location(tensor, device) returns the tensor itself, moved; got the shape "
+                f"{out.shape} for {tensor.shape}"
             )
     except Exception as error:
         raise _Stopped(error) from None
@@ -120,8 +122,8 @@ def _moved(tensor: Tensor, device: Any) -> Tensor:
         return placed(tensor, device)
     except _core.DeviceError as error:
         raise _core.DeviceError(
-            f"load: a tensor was saved on '{device}', which is not available here ({error}); load it elsewhere "
-            "with map_location='cpu'"
+            f"load: a tensor was saved on '{device}', which is not available here ({error}); load it "
+            "elsewhere with map_location='cpu'"
         ) from None
 
 
@@ -134,7 +136,14 @@ def _as_saved(stored: Tensor, parameter: bool, requires_grad: bool) -> Tensor:
     return tensor.requires_grad_() if requires_grad else tensor
 
 
-def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights_only: bool = True) -> Any:
+def load(
+    f: str | os.PathLike[str] | BinaryIO,
+    map_location: Any = None,
+    weights_only: bool = True,
+    *,
+    mmap: bool | None = None,
+    encoding: str = "utf-8",
+) -> Any:
     """Reads what `save` wrote, and files of `torch.save`, without PyTorch.
 
     Args:
@@ -146,13 +155,15 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights
             dictionary does not name, and those for which the function returns None.
         weights_only: accept only tensors, arrays, numbers, strings, dates and containers of them. False
             unpickles anything, which may run code from the file: use it only for files that you trust.
+        mmap, encoding: accepted, as PyTorch has them: files are read once, and strings of Python 2 are none
+            of their data.
 
     Returns:
         The object that was saved.
 
     Raises:
-        pickle.UnpicklingError: if the file is not one of `save`'s or `torch.save`'s, is damaged, or holds more than
-            plain data.
+        pickle.UnpicklingError: if the file is not one of `save`'s or `torch.save`'s, is damaged, or holds
+            more than plain data.
         DeviceError: if a device is not there; give `map_location`.
         ValueError: for a `map_location` that names no device.
 
@@ -180,6 +191,8 @@ def load(f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, weights
 def _read(file: BinaryIO, move: _Move, trusted: bool) -> Any:
     """What an open file holds."""
     import zipfile
+
+    from wengert.serialization import pytorch
 
     # What trusted pickles name is looked up in the program, which may lack it.
     passed: tuple[type[Exception], ...] = (pickle.UnpicklingError, _core.DeviceError, MemoryError)
@@ -210,7 +223,7 @@ def _read(file: BinaryIO, move: _Move, trusted: bool) -> Any:
         raise
     except Exception as error:
         raise pickle.UnpicklingError(
-            f"load: {_origin(file) or 'not a file that wengert.save wrote, or a damaged one'} "
+            f"load: {_origin(file) or 'not a file of wengert.save or torch.save, or a damaged one'} "
             f"({type(error).__name__}: {error})"
         ) from error
 
@@ -223,7 +236,8 @@ def _of_pytorch(move: _Move) -> _Move:
             return move(tensor, saved)
         except ValueError as error:
             raise _core.DeviceError(
-                f"load: a tensor was saved on {saved[:40]!r} ({error}); load it elsewhere with map_location='cpu'"
+                f"load: a tensor was saved on {saved[:40]!r} ({error}); load it elsewhere with "
+                f"map_location='cpu'"
             ) from None
 
     return moved
@@ -241,6 +255,8 @@ def _origin(file: BinaryIO) -> str | None:
     """What wrote a file that is not one of `save`'s, and what reads it; None if it is unknown."""
     import zipfile
 
+    from wengert.serialization import pytorch
+
     try:
         file.seek(0)
         head, names = file.read(16), []
@@ -254,4 +270,6 @@ def _origin(file: BinaryIO) -> str | None:
         return "a file of numpy.save or numpy.savez; read it with numpy.load"
     if head.startswith(b"\x80"):
         return "a plain pickle; read it with pickle.load, if you trust it"
+    if head[6:9] == b"\0\0{":
+        return "a file of safetensors; read it with wengert.safetensors.load_file"
     return None

@@ -13,7 +13,7 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.serialization.plain_data import FORMAT, KIND, NUMBERS, _array_of, _number_of, little
 
-__all__ = ["save"]
+__all__ = ["save", "written"]
 
 
 def _where(tensor: Tensor) -> tuple[Any, ...] | None:
@@ -22,7 +22,8 @@ def _where(tensor: Tensor) -> tuple[Any, ...] | None:
         address = tensor.data_ptr()
     except TypeError:
         raise TypeError(
-            "save: a tensor inside vmap or jvp stands for many values at once; save outside of the transformed function"
+            "save: a tensor inside vmap or jvp stands for many values at once; save outside of the "
+            "transformed function"
         ) from None
     if address == 0 or tensor.numel() == 0:
         return None
@@ -45,11 +46,15 @@ class _Writer(pickle.Pickler):
         if not isinstance(obj, Tensor):
             return None
         number = self.objects.setdefault(id(obj), len(self.objects))
-        if number == len(self.kept):
+        is_new = number == len(self.kept)
+        if is_new:
             self.kept.append(obj)
         from wengert.nn import Parameter
 
-        return KIND, number, self._store(obj), isinstance(obj, Parameter), obj.requires_grad and obj.is_leaf
+        is_parameter = isinstance(obj, Parameter)
+        found = KIND, number, self._store(obj), is_parameter, obj.requires_grad and obj.is_leaf
+        # Once, for attributes may lead back to the parameter.
+        return (*found, vars(obj)) if is_parameter and is_new and vars(obj) else found
 
     def reducer_override(self, obj: Any) -> Any:
         """NumPy's arrays and numbers as tensors."""
@@ -57,7 +62,7 @@ class _Writer(pickle.Pickler):
         if kind.__module__ == "numpy" and hasattr(obj, "dtype") and getattr(obj.dtype, "kind", "") in NUMBERS:
             is_array = isinstance(obj, np.ndarray)
             with contextlib.suppress(TypeError, ValueError):
-                return (_array_of if is_array else _number_of), (_core.tensor(np.asarray(obj)),)
+                return (_array_of if is_array else _number_of), (_core.tensor(np.asarray(obj), device="cpu"),)
         return NotImplemented
 
     def _store(self, tensor: Tensor) -> tuple[int, tuple[int, ...], str, str]:
@@ -70,17 +75,25 @@ class _Writer(pickle.Pickler):
         return place, tuple(tensor.shape), tensor.dtype.name, device
 
 
-def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
+def save(
+    obj: Any,
+    f: str | os.PathLike[str] | BinaryIO,
+    *,
+    pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool = True,
+) -> None:
     """Writes an object and the tensors in it to a file: state dicts, or any other object that pickles.
 
     Args:
-        obj: tensors, NumPy arrays, numbers, strings, dates, and containers of them. Of a module save the
-            `state_dict()`. Other objects, modules among them, are pickled; `load` refuses them unless it is
-            called with `weights_only=False`.
+        obj: tensors, NumPy arrays, numbers, strings, dates, generators, and containers of them. Of a module
+            save the `state_dict()`. Other objects, modules among them, are pickled; `load` refuses them
+            unless it is called with `weights_only=False`.
         f: a path, or a file opened for binary writing.
+        pickle_protocol: accepted, as PyTorch has it: there is one format. So is
+            `_use_new_zipfile_serialization`.
 
-    Tensors keep dtype, device, sharing and whether they are a `Parameter` or require a gradient; they lose
-    their history and their `.grad`.
+    Tensors keep dtype, device, sharing and whether they are a `Parameter`, with its attributes, or require a
+    gradient; they lose their history and their `.grad`.
 
     Raises:
         TypeError: for another `f`, and for a tensor inside `vmap` or `jvp`.
@@ -108,7 +121,7 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
     pickled = io.BytesIO()
     writer = _Writer(pickled)
     writer.dump(obj)
-    with _written(f) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+    with written(f) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("wengert", FORMAT)
         archive.writestr("data.pkl", pickled.getvalue())
         for number, tensor in enumerate(writer.stored):
@@ -117,9 +130,9 @@ def save(obj: Any, f: str | os.PathLike[str] | BinaryIO) -> None:
 
 
 @contextlib.contextmanager
-def _written(f: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
-    """An open file. A path is written beside, and gets its name when all is there: what had the name before stays whole
-    until then, and where writing fails.
+def written(f: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
+    """An open file. A path is written beside, and gets its name when all is there: what had the name before
+    stays whole until then, and where writing fails.
     """
     if not isinstance(f, (str, os.PathLike)):
         yield f

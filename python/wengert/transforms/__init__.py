@@ -1,8 +1,9 @@
 """Transforms of functions: gradients, directional derivatives, Jacobians, batching, in any nesting.
 
-Each takes a function of pytrees (see `wengert.tree`) and returns a function or its result. The core differentiates and
-batches functions of flat lists of tensors; these files take arguments apart and put results together.
-Names and defaults are JAX's; PyTorch's keywords (`in_dims`, `out_dims`, `argnums`, `has_aux`) are accepted too.
+Each takes a function of pytrees (see `wengert.tree`) and returns a function or its result. The core
+differentiates and batches functions of flat lists of tensors; these files take arguments apart and put
+results together. Names and defaults are JAX's; PyTorch's keywords (`in_dims`, `out_dims`, `argnums`,
+`has_aux`) are accepted too.
 """
 
 from wengert.transforms.axes import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
@@ -33,8 +34,4 @@ __all__ = [
     "vjp",
     "vmap",
 ]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__dir__ = __all__.copy

@@ -62,7 +62,8 @@ def check_float(leaves: list[Tensor], name: str, tree: Any) -> None:
         if not x.dtype.is_differentiable:
             path = _path(tree, i)
             raise TypeError(
-                f"{name}: only floating point inputs have derivatives, got {x.dtype!r} of shape {tuple(x.shape)}"
+                f"{name}: only floating point inputs have derivatives, got {x.dtype!r} of shape "
+                f"{tuple(x.shape)}"
                 f"{f' at {path}' if path else ''}; convert it with .float(), or leave it out of argnums"
             )
 
@@ -75,7 +76,8 @@ def select(args: tuple[Any, ...], argnums: Argnums, name: str) -> tuple[tuple[in
         positions = tuple(operator.index(i) for i in given)
     except TypeError:
         raise TypeError(
-            f"{name}: argnums is an integer, the position of an argument, or a sequence of them, got {argnums!r}"
+            f"{name}: argnums is an integer, the position of an argument, or a sequence of them, got "
+            f"{argnums!r}"
         ) from None
     for i in positions:
         if not -len(args) <= i < len(args):
@@ -116,8 +118,8 @@ def replaced(args: tuple[Any, ...], positions: tuple[int, ...], values: Any, man
 class Flat:
     """A function of trees as a function of flat lists; remembers the structure of the result.
 
-    Tensors in the auxiliary data are outputs like others to the core, so that they leave the level of the transform as
-    values of the level below, with the history that they have there.
+    Tensors in the auxiliary data are outputs like others to the core, so that they leave the level of the
+    transform as values of the level below, with the history that they have there.
     """
 
     __slots__ = ("aux", "aux_structure", "call", "count", "has_aux", "name", "out")

@@ -1,9 +1,9 @@
 """Named axes of batches: what an example inside `vmap(..., axis_name=)` does together with all others.
 
-Two operations are enough. `psum` adds up over the axis, and is its own transpose; `all_gather` shows every example all
-values, and its transpose hands each example the sum of what the others say about its own. Both are custom functions
-whose batching rule is the operation; an index along the axis, an operand that only this batch has, tells
-them at which of several nested batches to act.
+Two operations are enough. `psum` adds up over the axis, and is its own transpose; `all_gather` shows every
+example all values, and its transpose hands each example the sum of what the others say about its own. Both
+are custom functions whose batching rule is the operation; an index along the axis, an operand that only this
+batch has, tells them at which of several nested batches to act.
 """
 
 import contextlib
@@ -40,8 +40,8 @@ def _axis(function: str, name: str) -> tuple[Tensor, int]:
     if name not in axes:
         known = ", ".join(repr(n) for n in axes) or "none"
         raise ValueError(
-            f"{function}: there is no axis {name!r} here; vmap(..., axis_name={name!r}) gives an axis its name. "
-            f"Known here: {known}"
+            f"{function}: there is no axis {name!r} here; vmap(..., axis_name={name!r}) gives an axis its "
+            f"name. Known here: {known}"
         )
     return axes[name]
 
@@ -154,8 +154,8 @@ def psum(x: Any, axis_name: str) -> Any:
         x: a tensor, or a tree of them; a number counts once for each example.
         axis_name: the name that `vmap` was given.
 
-    The gradient of one example's result is that of all examples' results together, as in JAX: the transpose of a sum
-    over the axis is a sum over the axis.
+    The gradient of one example's result is that of all examples' results together, as in JAX: the transpose
+    of a sum over the axis is a sum over the axis.
 
     Raises:
         ValueError: where no batch has an axis of this name.

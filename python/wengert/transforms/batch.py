@@ -49,8 +49,8 @@ def _axes(given: Any, structure: TreeDef, name: str) -> list[int | None]:
     for axis in axes:
         if axis is not None and (not isinstance(axis, int) or isinstance(axis, bool)):
             raise ValueError(
-                f"vmap {name}: {given!r} does not fit the structure {structure}; an axis is an integer or None, got "
-                f"{axis!r}"
+                f"vmap {name}: {given!r} does not fit the structure {structure}; an axis is an integer or "
+                f"None, got {axis!r}"
             )
     return axes
 
@@ -99,8 +99,8 @@ def vmap(
             `in_dims` is another name for it.
         out_axes: where the batch axis goes in the results: an integer, None for a result that is the same for
             all examples, or a tree of these. `out_dims` is another name for it.
-        randomness: `"different"` draws random numbers of its own for each example, `"same"` the same for all, and
-            `"error"` raises where random numbers are drawn.
+        randomness: `"different"` draws random numbers of its own for each example, `"same"` the same for all,
+            and `"error"` raises where random numbers are drawn.
         axis_size: the batch size; needed only where no argument has a batch axis, else it must be theirs.
         chunk_size: at most so many examples at once, at least 1, to save memory.
         axis_name: a name for the batch axis, by which `psum`, `pmean`, `all_gather` and `axis_index` find it.
@@ -118,12 +118,12 @@ def vmap(
     `x[x > 0].sum()`, `x[x > 0] *= 2`.
 
     Raises:
-        ValueError: batch sizes that differ, named with their arguments; axes that do not fit arguments or results; a
-            name together with `chunk_size`.
+        ValueError: batch sizes that differ, named with their arguments; axes that do not fit arguments or
+            results; a name together with `chunk_size`.
         TypeError: values of examples that Python would have to look at, as `if x > 0` does; what needs the
             number of elements that a mask selects.
-        RuntimeError: random numbers drawn under `randomness="error"`; a tensor from outside that was written with
-            values that differ between examples.
+        RuntimeError: random numbers drawn under `randomness="error"`; a tensor from outside that was written
+            with values that differ between examples.
 
     Example:
         >>> wg.vmap(lambda x, w: (x * w).sum(), in_axes=(0, None))(wg.ones(3, 2), wg.ones(2))
@@ -202,7 +202,7 @@ def vmap(
                 return function(*filled(flat[:-1]), **kwargs)
 
         on_gpu = bool(leaves) and leaves[0].is_gpu
-        index = _core.arange(0, size, dtype=_core.int32 if on_gpu else _core.int64)
+        index = _core.arange(0, size, dtype=_core.int32 if on_gpu else _core.int64, device="cpu")
         index = index.to(leaves[0].device) if on_gpu else index
         run = Flat(with_axis, False, "vmap")
         return _place(_core._vmap(run, [*leaves, index], [*axes, 0], size, randomness), run, size)
@@ -222,8 +222,8 @@ def vmap(
             if target is None:
                 if axis is not None:
                     raise ValueError(
-                        "vmap: out_axes is None for a result that differs between examples; name the place of its "
-                        "batch axis, as in out_axes=0"
+                        "vmap: out_axes is None for a result that differs between examples; name the place "
+                        "of its batch axis, as in out_axes=0"
                     )
                 results.append(y)
                 continue

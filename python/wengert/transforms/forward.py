@@ -5,6 +5,7 @@ from typing import Any, Literal, overload
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert.transforms._dependence import check_dependence
 from wengert.transforms._derivative import LinearMap
 from wengert.transforms._flat import Flat, Function, R, check_float, flatten_result, leaves_of
 from wengert.tree import tree_unflatten
@@ -27,11 +28,20 @@ def _push(
 
 @overload
 def jvp(
-    function: Callable[..., R], primals: Any, tangents: Any, has_aux: Literal[False] = False
+    function: Callable[..., R],
+    primals: Any,
+    tangents: Any,
+    has_aux: Literal[False] = False,
+    *,
+    strict: bool = False,
 ) -> tuple[R, R]: ...
 @overload
-def jvp(function: Function, primals: Any, tangents: Any, has_aux: Literal[True]) -> tuple[Any, Any, Any]: ...
-def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) -> Any:
+def jvp(
+    function: Function, primals: Any, tangents: Any, has_aux: Literal[True], *, strict: bool = False
+) -> tuple[Any, Any, Any]: ...
+def jvp(
+    function: Function, primals: Any, tangents: Any, has_aux: bool = False, *, strict: bool = False
+) -> Any:
     """Returns the value of a function at `primals` and its derivative along `tangents`, in one forward pass.
 
     Args:
@@ -39,15 +49,18 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
         primals: a tuple (or list) with one entry per argument: floating point tensors, or trees of them.
         tangents: the direction: a tuple of the same structure, shapes and dtypes.
         has_aux: whether the function returns auxiliary data, which comes back as a third result.
+        strict: whether to raise for an output that depends on no primal, whose tangent is zeros otherwise.
+            The function runs once more for that.
 
     Returns:
         `(value, tangent)`, both of the structure that the function returns, or `(value, tangent, aux)` with
         `has_aux`.
 
     Raises:
-        TypeError: for primals that are no tuple, or not floating point.
+        TypeError: for primals that are no tuple, or not floating point, and tangents of other dtypes.
         ValueError: for tangents of another structure.
-        ShapeError: for tangents of other shapes or dtypes.
+        ShapeError: for tangents of other shapes.
+        RuntimeError: with `strict`, an output depends on no primal.
 
     Example:
         >>> wg.jvp(lambda x: x**2, (wg.tensor(3.0),), (wg.tensor(1.0),))
@@ -55,6 +68,8 @@ def jvp(function: Function, primals: Any, tangents: Any, has_aux: bool = False) 
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp: primals and tangents are tuples with one entry per argument of the function")
+    if strict:
+        check_dependence("jvp", function, tuple(primals), has_aux)
     if not has_aux:
         found = _core._jvp_of_tensors(function, tuple(primals), tuple(tangents), _flatten)
         if found is not None:
@@ -76,10 +91,10 @@ def linearize(
 def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """Returns the value of a function at a point, and the linear map from tangents to tangents there.
 
-    The function runs once, here; its derivative is kept as the list of linear operations that a tangent goes through,
-    with their coefficients. A call of the map runs that list and nothing else: none of the function's own operations,
-    and no random draw, so all tangents belong to the same value. The map keeps the coefficients, about what a pullback
-    of `vjp` keeps, for as long as it lives.
+    The function runs once, here; its derivative is kept as the list of linear operations that a tangent goes
+    through, with their coefficients. A call of the map runs that list and nothing else: none of the
+    function's own operations, and no random draw, so all tangents belong to the same value. The map keeps the
+    coefficients, about what a pullback of `vjp` keeps, for as long as it lives.
 
     Args:
         function: takes the primals as positional arguments.
@@ -87,9 +102,9 @@ def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:
         has_aux: whether the function returns auxiliary data, which comes back as a third result.
 
     Returns:
-        `(value, push)`, or `(value, push, aux)` with `has_aux`. `push(*tangents)` takes one tangent per primal and
-        returns the tangent of the value, zeros where nothing moves it; it can be called any number of times, and inside
-        other transforms. It is a container of the primals, as the pullback of `vjp` is.
+        `(value, push)`, or `(value, push, aux)` with `has_aux`. `push(*tangents)` takes one tangent per
+        primal and returns the tangent of the value, zeros where nothing moves it; it can be called any number
+        of times, and inside other transforms. It is a container of the primals, as the pullback of `vjp` is.
 
     Raises:
         TypeError: for integer primals; from a function that branches on values that depend on the primals.

@@ -24,7 +24,8 @@ _flatten_rev, _flatten_fwd = flatten_result("jacrev"), flatten_result("jacfwd")
 
 
 def _basis(leaves: list[Tensor]) -> list[Tensor]:
-    """The unit vectors of all elements of all leaves: per leaf a stack with one row per element of any leaf."""
+    """The unit vectors of all elements of all leaves: per leaf a stack with one row per element of any
+    leaf."""
     total = sum(x.numel() for x in leaves)
     out, start = [], 0
     for x in leaves:

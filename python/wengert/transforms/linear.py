@@ -16,7 +16,7 @@ __all__ = ["linear_transpose"]
 
 def _probe(x: Tensor, start: int) -> Tensor:
     """Numbers of both signs without a pattern, the same each time, shaped as `x`."""
-    at = _core.arange(start + 1, start + 1 + x.numel(), dtype=_core.float64)
+    at = _core.arange(start + 1, start + 1 + x.numel(), dtype=_core.float64, device="cpu")
     values = (at * at * 0.7390851332151607).sin().reshape(x.shape)
     return values.to(x.dtype).to(x.device)
 
@@ -83,14 +83,16 @@ def linear_transpose(function: Function, *primals: Any, check: bool = True) -> F
 
     Args:
         function: linear in all its arguments together.
-        primals: tensors, or trees of them, of the shapes and dtypes of its arguments; their values do not matter.
+        primals: tensors, or trees of them, of the shapes and dtypes of its arguments; their values do not
+            matter.
         check: test that the function is linear, by its value at zero and identities at a fixed point, which
             costs three more calls of it. Inside other transforms, where values cannot be seen, nothing is
             tested; nor is what `linearize` returned.
 
     Returns:
-        A function of one cotangent per output, in a tree of the output's structure, that returns a tuple of one
-        cotangent per argument. It is linear itself, and can be called any number of times and inside other transforms.
+        A function of one cotangent per output, in a tree of the output's structure, that returns a tuple of
+        one cotangent per argument. It is linear itself, and can be called any number of times and inside
+        other transforms.
 
     Raises:
         TypeError: for arguments that are not floating point; for a real cotangent of a complex output.

@@ -156,8 +156,8 @@ def _cotangents(tree: Any, structure: TreeDef, out: list[Tensor], name: str) -> 
             )
         if g.dtype.is_complex and not y.dtype.is_complex:
             raise TypeError(
-                f"{name}: a cotangent of {g.dtype!r} given for an output of {y.dtype!r} and shape {tuple(y.shape)}; "
-                "the cotangent of a real output is real: pass its .real or .imag"
+                f"{name}: a cotangent of {g.dtype!r} given for an output of {y.dtype!r} and shape "
+                f"{tuple(y.shape)}; the cotangent of a real output is real: pass its .real or .imag"
             )
     return leaves
 

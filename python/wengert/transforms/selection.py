@@ -1,7 +1,7 @@
 """What a mask selects inside `vmap`, where each example has its own number of elements.
 
-Such a selection has no shape, so it is no tensor: it keeps all elements and the mask. Functions of one element,
-reductions, and assignment back under the same mask need no shape, and work.
+Such a selection has no shape, so it is no tensor: it keeps all elements and the mask. Functions of one
+element, reductions, and assignment back under the same mask need no shape, and work.
 """
 
 import math
@@ -18,10 +18,10 @@ __all__ = ["Selection"]
 class Selection:
     """The elements `x[mask]` of an example inside `vmap`.
 
-    Arithmetic with numbers, tensors without axes and selections by the same mask, comparisons and functions of one
-    element give selections. `sum`, `mean`, `var`, `std`, `prod`, `norm`, `logsumexp`, `amax`, `amin`, `max`, `min`,
-    `any`, `all` and `numel` give tensors, also along `dim=0`; of no element, the largest is minus infinity
-    and the mean is NaN. `x[mask] = selection` puts the elements back;
+    Arithmetic with numbers, tensors without axes and selections by the same mask, comparisons and functions
+    of one element give selections. `sum`, `mean`, `var`, `std`, `prod`, `norm`, `logsumexp`, `amax`, `amin`,
+    `max`, `min`, `any`, `all` and `numel` give tensors, also along `dim=0`; of no element, the largest is
+    minus infinity and the mean is NaN. `x[mask] = selection` puts the elements back;
     `selection[selection > 2] = 2` changes some of them.
 
     Raises:
@@ -36,8 +36,8 @@ class Selection:
     __slots__ = ("key", "mask", "values")
     # What is added to messages that expected a tensor.
     _no_tensor = (
-        "; inside vmap a mask selects as many elements as each example has, so there is no shape: reduce them, for "
-        "example with .sum(), or use where() on all elements"
+        "; inside vmap a mask selects as many elements as each example has, so there is no shape: reduce "
+        "them, for example with .sum(), or use where() on all elements"
     )
     # Operators of tensors on the left leave the work to those here.
     __array_ufunc__ = None
@@ -217,8 +217,8 @@ class Selection:
 
 
 def _inside(values: Tensor, mask: Tensor) -> Tensor:
-    """The values with a selected one in place of all others, or 1 if there is none: what is defined for the selected
-    elements is then defined for all, and no NaN reaches what they are combined with.
+    """The values with a selected one in place of all others, or 1 if there is none: what is defined for the
+    selected elements is then defined for all, and no NaN reaches what they are combined with.
     """
     if values.numel() == 0:
         return values
@@ -253,7 +253,8 @@ def _bound(dtype: Any, sign: int) -> Any:
 def _shapeless(name: str, what: str = "") -> TypeError:
     """The error for what needs the number of elements."""
     return TypeError(
-        f"{name}: inside vmap a mask selects as many elements as each example has, {what or 'so there is no shape'}; "
+        f"{name}: inside vmap a mask selects as many elements as each example has, "
+        f"{what or 'so there is no shape'}; "
         "reduce them, for example with .sum(), or use where() on all elements"
     )
 
@@ -288,8 +289,8 @@ def _operator(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow neg abs invert and or xor eq ne "
-    "lt le gt ge"
+    "add radd sub rsub mul rmul truediv rtruediv floordiv rfloordiv mod rmod pow rpow neg abs invert and or "
+    "xor eq ne lt le gt ge"
 ).split():
     if hasattr(Tensor, f"__{_name}__"):
         setattr(Selection, f"__{_name}__", _operator(f"__{_name}__"))

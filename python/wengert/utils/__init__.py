@@ -1,5 +1,5 @@
 """What goes with training, where PyTorch keeps it: `wengert.utils.checkpoint` and `wengert.utils.data`."""
 
-from . import checkpoint, data
+from . import _pytree as _pytree, checkpoint, data
 
 __all__ = ["checkpoint", "data"]

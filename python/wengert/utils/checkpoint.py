@@ -14,6 +14,7 @@ from typing import Any
 from wengert import _core
 
 __all__ = ["checkpoint", "checkpoint_sequential", "set_checkpoint_early_stop"]
+__dir__ = __all__.copy
 
 
 def checkpoint(
@@ -151,8 +152,3 @@ def _run(chain: list[Callable[..., Any]], x: Any) -> Any:
     for function in chain:
         x = function(x)
     return x
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__

@@ -147,6 +147,12 @@ pub fn reset_peak() {
     total.peak = total.live();
 }
 
+/// Sets the peak to one that was known before [`reset_peak`], if nothing since was higher.
+pub fn restore_peak(peak: i64) {
+    let mut total = lock(&TOTAL);
+    total.peak = total.peak().max(peak);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use crate::autodiff::queue::Slots;
 use crate::error::{Error, Result};
 use crate::tape::node::Node;
 use crate::tensor::Tensor;
+use crate::watch::script;
 use smallvec::smallvec;
 use std::sync::{Arc, Weak};
 
@@ -73,6 +74,7 @@ impl Walk<'_> {
         let Some(value) = g[0].take() else { return Ok(()) };
         // Without handles, nobody can read the gradient.
         let Some(mut slot) = node.grad().filter(|_| node.has_handle()) else { return Ok(()) };
+        script::touched(node, &slot);
         let Some(hooks) = node.hooks() else {
             return accumulate::into_slot(&mut slot, value, self.options.create_graph);
         };

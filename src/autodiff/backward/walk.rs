@@ -8,7 +8,7 @@ use crate::autodiff::finished::FinishedTape;
 use crate::autodiff::queue::{Queue, Slots};
 use crate::autodiff::running::{self, Nodes};
 use crate::error::Result;
-use crate::interp::tape;
+use crate::interp::{self, tape};
 use crate::op::{Grads, Needs, Op};
 use crate::process::interrupt::InterruptBudget;
 use crate::tape::hooks::Hooks;
@@ -220,13 +220,16 @@ impl Walk<'_> {
         }
         self.before(node, &mut g)?;
         let retain = self.options.retain_graph || self.options.create_graph;
+        let is_custom = matches!(op, Op::Custom(_));
+        // A user's rule may differentiate what it saved, under `enable_grad`, by any of it.
+        let attached =
+            self.options.create_graph || is_custom && self.finished.is_none() && interp::is_plain();
         let mut saved = Saved::new();
-        node.unpack(retain, self.options.create_graph, &g, &mut saved)?;
+        node.unpack(retain, attached, &g, &mut saved)?;
         let context = Vjp { node, saved: &saved, needs, recorded: self.options.create_graph };
         if op.selects() && self.add_selected(node, op, &context, &g)? {
             return Ok(());
         }
-        let is_custom = matches!(op, Op::Custom(_));
         let mut grads =
             if is_custom { self.pull_custom(op, &context, &g)? } else { self.pull(op, &context, &g)? };
         drop(saved);

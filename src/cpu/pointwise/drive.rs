@@ -67,7 +67,7 @@ macro_rules! kernel {
 pub(crate) use kernel;
 
 /// Elements of a tile; an operand's tile of eight-byte elements is 8 KiB.
-const TILE: usize = 1024;
+pub(super) const TILE: usize = 1024;
 /// Maximum number of operands of a loop without a plan.
 const SMALL_OPERANDS: usize = 3;
 /// Rows at least this long are processed one by one, so that contiguous ones need no gathering.
@@ -198,15 +198,16 @@ impl<'a> ElementLoop<'a> {
     }
 }
 
+/// The address of the first element.
 #[inline(always)]
-fn start(a: &Array) -> *mut u8 {
+pub(super) fn start(a: &Array) -> *mut u8 {
     a.buffer().ptr().wrapping_add(a.offset() * a.dtype().size())
 }
 
 /// # Safety
 /// `from` holds an element of `T`'s size, `to` is writable for `n` of them.
 #[inline(always)]
-unsafe fn repeat<T: Copy>(from: *const u8, to: *mut u8, n: usize) {
+pub(super) unsafe fn repeat<T: Copy>(from: *const u8, to: *mut u8, n: usize) {
     // SAFETY: guaranteed by the caller.
     unsafe { std::slice::from_raw_parts_mut(to.cast::<T>(), n).fill(*from.cast()) }
 }

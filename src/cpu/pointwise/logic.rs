@@ -1,6 +1,7 @@
 //! Comparison, selection and logic: kernels with bool operands or results.
 
 use super::drive::{LoopFn, kernel};
+use super::fused::ElementFn;
 use super::layout::broadcast;
 use super::map::into_fresh;
 use crate::arguments::logic::{Logic, Relation};
@@ -13,20 +14,128 @@ pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     unsafe { into_fresh(&[x, y], DType::Bool, kernel, (&raw const relation).cast(), true) }
 }
 
+/// The loop of [`compare`] for operands of this dtype.
+pub fn compare_fn(dtype: DType, relation: Relation) -> Option<ElementFn> {
+    let kernel: LoopFn = match dtype {
+        DType::F32 => compare_kernel::<f32>,
+        DType::F64 => compare_kernel::<f64>,
+        _ => return None,
+    };
+    #[cfg_attr(not(all(unix, target_arch = "x86_64")), allow(unused_mut))]
+    // SAFETY: the kernel was chosen by the dtype, its rule is a relation, and its results are bool.
+    let mut run = unsafe { ElementFn::new(kernel, relation, DType::Bool) };
+    #[cfg(all(unix, target_arch = "x86_64"))]
+    // SAFETY: as above.
+    unsafe {
+        run.read_by(reading::compare);
+    }
+    Some(run)
+}
+
+/// The loop of [`select`] for operands of this dtype.
+pub fn select_fn(dtype: DType) -> Option<ElementFn> {
+    let kernel = select_kernel_of(dtype)?;
+    #[cfg_attr(not(all(unix, target_arch = "x86_64")), allow(unused_mut))]
+    // SAFETY: the kernel was chosen by the size of the elements and reads no rule.
+    let mut run = unsafe { ElementFn::new(kernel, (), dtype) };
+    #[cfg(all(unix, target_arch = "x86_64"))]
+    if let Some(read) = reading::select_of(dtype) {
+        // SAFETY: there is no rule, and the reading was chosen by the dtype.
+        unsafe { run.read_by(read) };
+    }
+    Some(run)
+}
+
+/// The loop of [`logical`].
+pub fn logical_fn(logic: Logic) -> ElementFn {
+    #[cfg_attr(not(all(unix, target_arch = "x86_64")), allow(unused_mut))]
+    // SAFETY: operands and results are bool, and the rule is a function of these.
+    let mut run = unsafe { ElementFn::new(logical_kernel, logic, DType::Bool) };
+    #[cfg(all(unix, target_arch = "x86_64"))]
+    // SAFETY: as above.
+    unsafe {
+        run.read_by(reading::logical);
+    }
+    run
+}
+
+/// The loops as what machine code is made of. A mask is a [`Value`], too, there.
+#[cfg(all(unix, target_arch = "x86_64"))]
+mod reading {
+    use crate::arguments::logic::{Logic, Relation};
+    use crate::array::dtype::DType;
+    use crate::cpu::emit::{Code, NONE, Reading, Truth, Value, push};
+    use crate::math::real::Real;
+
+    /// # Safety
+    /// The rule is a relation.
+    pub unsafe fn compare(rule: *const u8, x: &[Value]) -> Value {
+        let (x, y) = (x[0], x[1]);
+        // SAFETY: guaranteed by the caller.
+        let holds = match unsafe { *rule.cast::<Relation>() } {
+            Relation::Lt => x.lt(y),
+            Relation::Le => x.le(y),
+            Relation::Eq => x.eq(y),
+            Relation::Ne => x.ne(y),
+            Relation::Gt => x.gt(y),
+            Relation::Ge => x.ge(y),
+        };
+        Value(holds.0)
+    }
+
+    /// The reading of a selection among elements of this dtype.
+    pub fn select_of(dtype: DType) -> Option<Reading> {
+        match (dtype, dtype.size()) {
+            (DType::Bool, _) => Some(select_truths),
+            (_, 4 | 8) => Some(select),
+            _ => None,
+        }
+    }
+
+    /// # Safety
+    /// None: there is no rule.
+    unsafe fn select(_rule: *const u8, x: &[Value]) -> Value {
+        Value::select(Truth(x[0].0), x[1], x[2])
+    }
+
+    /// # Safety
+    /// None: there is no rule.
+    unsafe fn select_truths(_rule: *const u8, x: &[Value]) -> Value {
+        let [mask, x, y] = [0, 1, 2].map(|i| Truth(x[i].0));
+        Value(((mask & x) | (!mask & y)).0)
+    }
+
+    /// # Safety
+    /// The rule is a function of truth values.
+    pub unsafe fn logical(rule: *const u8, x: &[Value]) -> Value {
+        let (x, y) = (Truth(x[0].0), Truth(x[1].0));
+        // SAFETY: guaranteed by the caller.
+        Value(match unsafe { *rule.cast::<Logic>() } {
+            Logic::And => (x & y).0,
+            Logic::Or => (x | y).0,
+            Logic::Xor | Logic::Not => push(Code::Differ, [x.0, y.0, NONE], 0),
+        })
+    }
+}
+
+/// The kernel of [`select`] for elements that fit into a tile.
+fn select_kernel_of(dtype: DType) -> Option<LoopFn> {
+    Some(match dtype.size() {
+        1 => select_kernel::<u8>,
+        2 => select_kernel::<u16>,
+        4 => select_kernel::<u32>,
+        8 => select_kernel::<u64>,
+        _ => return None,
+    })
+}
+
 /// Returns `x` where `mask` is true, else `y`; `x` and `y` have one dtype (any), all three broadcast.
 pub fn select(mask: &Array, x: &Array, y: &Array) -> Result<Array> {
     if mask.dtype() != DType::Bool {
         return Err(wrong_dtype("select", mask.dtype()));
     }
     let dtype = common_dtype(&[x, y])?;
-    let kernel: LoopFn = match dtype.size() {
-        1 => select_kernel::<u8>,
-        2 => select_kernel::<u16>,
-        4 => select_kernel::<u32>,
-        8 => select_kernel::<u64>,
-        // Larger elements do not fit into a tile.
-        _ => return Err(wrong_dtype("select", dtype)),
-    };
+    let kernel = select_kernel_of(dtype).ok_or_else(|| wrong_dtype("select", dtype))?;
     // SAFETY: the kernel was chosen by the size of the elements and has no rule.
     unsafe { into_fresh(&[mask, x, y], dtype, kernel, std::ptr::null(), false) }
 }

@@ -7,7 +7,10 @@
 mod loops;
 
 use super::drive::{ElementLoop, LoopFn};
+use super::fused::ElementFn;
 use super::layout::{broadcast, rule_dtype};
+#[cfg(all(unix, target_arch = "x86_64"))]
+use crate::cpu::emit::Value;
 use crate::cpu::prelude::*;
 use crate::math::real::{Pointwise, PointwiseInt};
 use loops::{float_kernel, int_kernel};
@@ -21,6 +24,36 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Re
     let kernel = float_kernel::<N, P>(dtype)?;
     // SAFETY: the kernel was chosen by the dtype, for a rule of this type.
     unsafe { into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true) }
+}
+
+/// The loop of a float rule for operands of this dtype, which is computed in itself. Its rule is not read for
+/// machine code.
+pub fn tiled_fn<const N: usize, P: Pointwise<N>>(rule: P, dtype: DType) -> Option<ElementFn> {
+    let kernel = float_kernel::<N, P>(dtype).ok().filter(|_| dtype.compute() == dtype)?;
+    // SAFETY: the kernel was chosen by the dtype, for a rule of this type.
+    Some(unsafe { ElementFn::new(kernel, rule, dtype) })
+}
+
+/// The same with its rule.
+pub fn element_fn<const N: usize, P: Pointwise<N>>(rule: P, dtype: DType) -> Option<ElementFn> {
+    #[cfg_attr(not(all(unix, target_arch = "x86_64")), allow(unused_mut))]
+    let mut run = tiled_fn(rule, dtype)?;
+    #[cfg(all(unix, target_arch = "x86_64"))]
+    // SAFETY: the rule is of this type.
+    unsafe {
+        run.read_by(read::<N, P>);
+    }
+    Some(run)
+}
+
+/// Reads a rule for machine code.
+///
+/// # Safety
+/// The rule is of this type, and there are as many operands as it has.
+#[cfg(all(unix, target_arch = "x86_64"))]
+unsafe fn read<const N: usize, P: Pointwise<N>>(rule: *const u8, x: &[Value]) -> Value {
+    // SAFETY: guaranteed by the caller.
+    unsafe { (*rule.cast::<P>()).apply(*x.as_ptr().cast::<[Value; N]>()) }
 }
 
 /// Raises unless all operands are on the CPU.
@@ -199,22 +232,6 @@ unsafe fn into_existing(out: &Array, x: &[&Array], kernel: LoopFn, rule: *const 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::math::real::{Integer, Real};
-
-    #[derive(Clone, Copy)]
-    struct Affine(f64);
-
-    impl Pointwise<2> for Affine {
-        fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R {
-            x * self.0 + y
-        }
-    }
-
-    impl PointwiseInt<2> for Affine {
-        fn apply<I: Integer>(&self, [x, y]: [I; 2]) -> I {
-            x.mul(I::lit(self.0 as i64)).add(y)
-        }
-    }
 
     const SHAPES: [&[usize]; 9] =
         [&[], &[0, 3], &[5], &[3, 4], &[2, 3, 5], &[3, 200], &[700, 3], &[90, 5, 3], &[60, 7, 2, 8]];

@@ -5,6 +5,7 @@ pub mod complex;
 pub mod copy;
 pub mod cross;
 pub(crate) mod drive;
+pub mod fused;
 pub(crate) mod half_float;
 pub(crate) mod integer;
 pub(crate) mod layout;

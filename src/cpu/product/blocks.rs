@@ -13,9 +13,9 @@ use crate::cpu::run::scratch::Scratch;
 use std::ops::Range;
 
 /// Multiplications that are worth one chunk of a parallel loop.
-const WORK: usize = 1 << 20;
+pub(super) const WORK: usize = 1 << 20;
 /// Elements that are worth one chunk of a parallel loop that packs.
-const COPY: usize = 1 << 15;
+pub(super) const COPY: usize = 1 << 15;
 /// Bytes of the right operand packed at a time: they stay in even a shared third-level cache.
 const RIGHT: usize = 2 << 20;
 /// Bytes of a right operand from which on packing pays even if its columns are adjacent.
@@ -35,7 +35,7 @@ const DIRECT: usize = 4;
 /// Steps of a depth so short that writing the result takes longest; the result is then written row by row.
 const SHALLOW: usize = 32;
 /// Bytes of one row or column within the depth of a block.
-const DEPTH: usize = 2048;
+pub(super) const DEPTH: usize = 2048;
 /// Minimal number of pieces that a large enough product is cut into.
 const PIECES: usize = 8;
 

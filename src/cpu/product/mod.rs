@@ -7,7 +7,8 @@
 //!
 //! Read next, in `src/cpu/product/`: mac (the operations of an instruction set), tile (the innermost loop),
 //! pack (operands in the order in which tiles read them), blocks (how a product is cut into tiles), thin
-//! (results of a few rows or columns), vector and x86 (the instruction sets).
+//! (results of a few rows or columns), packed (one right operand for many products), vector and x86 (the
+//! instruction sets).
 
 mod blocks;
 pub mod epilogue;
@@ -15,6 +16,7 @@ mod inner;
 mod mac;
 pub mod matmul;
 mod pack;
+pub mod packed;
 #[cfg(test)]
 #[path = "../../../tests/kernels/product.rs"]
 mod tests;

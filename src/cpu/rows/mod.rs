@@ -7,6 +7,7 @@ pub(crate) mod cell;
 pub(crate) mod cross_entropy;
 pub(crate) mod layer_norm;
 pub mod norm;
+pub(crate) mod recurrent;
 
 use crate::cpu::pointwise::vector::{Loop, Number};
 use crate::cpu::prelude::*;

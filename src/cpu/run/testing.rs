@@ -6,6 +6,7 @@ use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::dispatch;
 use crate::error::Result;
+use crate::math::real::{Integer, Pointwise, PointwiseInt, Real};
 
 /// Returns a shape, empty where invalid.
 pub fn shape(dims: &[usize]) -> Shape {
@@ -92,4 +93,20 @@ pub fn same_for_any_threads(f: impl Fn() -> Result<Array>) -> Result<Array> {
 pub fn bytes(a: &Array) -> Result<Vec<u8>> {
     let bits = |x: f64| x.to_bits().to_le_bytes();
     dispatch!(a.dtype(), T => Ok(a.slice::<T>()?.iter().flat_map(|&x| bits(x.to_f64())).collect()))
+}
+
+/// The rule `factor * x + y`.
+#[derive(Clone, Copy)]
+pub struct Affine(pub f64);
+
+impl Pointwise<2> for Affine {
+    fn apply<R: Real>(&self, [x, y]: [R; 2]) -> R {
+        x * self.0 + y
+    }
+}
+
+impl PointwiseInt<2> for Affine {
+    fn apply<I: Integer>(&self, [x, y]: [I; 2]) -> I {
+        x.mul(I::lit(self.0 as i64)).add(y)
+    }
 }

@@ -54,7 +54,7 @@ impl Drop for Allocation {
 pub struct Stats {
     /// Bytes in buffers that tensors hold.
     pub live_bytes: u64,
-    /// The largest value of `live_bytes`.
+    /// The largest value of `live_bytes`, since the start or [`reset_peak`].
     pub peak_bytes: u64,
     /// Bytes in buffers kept for reuse.
     pub cached_bytes: u64,
@@ -235,6 +235,14 @@ fn empty_cache_of(gpu: &Gpu) {
     lock(&gpu.recorder).forget(&mut lock(&gpu.pool).dead);
     drop(dead);
     let _ = gpu.device.poll(wgpu::PollType::Poll);
+}
+
+/// Begins the search for the peak of GPU `index` anew.
+pub fn reset_peak(index: u8) -> Result<()> {
+    let gpu = gpu(index)?;
+    let stats = &mut lock(&gpu.pool).stats;
+    stats.peak_bytes = stats.live_bytes;
+    Ok(())
 }
 
 /// Statistics of memory and queue of GPU `index`.

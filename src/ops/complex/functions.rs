@@ -68,6 +68,7 @@ composed! {
     log10 |z| z.log() * (1.0 / LN_10);
     rsqrt |z| z.sqrt().reciprocal();
     sigmoid |z| ((-z).exp() + 1.0).reciprocal();
+    silu |z| z * z.sigmoid();
     sin |z| z.times_i().sinh().times_minus_i();
     cos |z| z.times_i().cosh();
     tan |z| z.times_i().tanh().times_minus_i();
@@ -171,6 +172,17 @@ impl ComplexSym {
         let safe =
             ComplexSym { re: Sym::select(is_zero_times_pole, Sym::lit(1.0 - shift), other.re), im: other.im };
         self * if shift == 0.0 { safe.log() } else { safe.log1p() }
+    }
+
+    /// `log(exp(self) + exp(other))`, whose imaginary part is that of the operand with the larger real part
+    /// plus an angle of at most a quarter turn.
+    pub fn log_add_exp(self, other: ComplexSym) -> ComplexSym {
+        let is_less = self.re.lt(other.re);
+        let (top, low) = (ComplexSym::select(is_less, other, self), ComplexSym::select(is_less, self, other));
+        // Two infinities of one sign have no difference.
+        let equal = top.re.eq(low.re) & top.re.abs().eq(Sym::lit(f64::INFINITY));
+        let re = Sym::select(equal, Sym::lit(0.0), low.re - top.re);
+        top + ComplexSym { re, im: low.im - top.im }.exp().log1p()
     }
 
     /// Numerator and denominator of `sinh / cosh`, both over `cosh(re)^2`.

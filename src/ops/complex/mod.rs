@@ -16,6 +16,7 @@ mod product;
 
 use crate::arguments::logic::Relation;
 use crate::op::no_output;
+use crate::ops::contract::conv::{Conv, ConvBias, per_channel};
 use crate::ops::contract::matmul::Matmul;
 use crate::ops::indexing::index::{ScatterAdd, TakeAdd};
 use crate::ops::pointwise::compare::{Compare, Logic, Logical, Select};
@@ -110,12 +111,11 @@ lower! {
         let (re, im) = (x.0.compare(&y.0, self.relation)?, x.1.compare(&y.1, self.relation)?);
         bind(Logical { logic }, &[&re, &im])
     };
-    /// `(A + iB)(C + iD)`, by four real products.
-    Matmul = |self, x| {
-        let (a, b, c, d) = (x[0].real()?, x[0].imag()?, x[1].real()?, x[1].imag()?);
-        let product = |x: &Tensor, y: &Tensor| bind(*self, &[x, y]);
-        let re = product(&a, &c)?.sub(&product(&b, &d)?)?;
-        join(&re, &product(&a, &d)?.add(&product(&b, &c)?)?)
+    Matmul = |self, x| of_parts(*self, x);
+    Conv = |self, x| of_parts(self.clone(), x);
+    ConvBias = |self, x| {
+        let out = bind(self.conv.clone(), &x[..2])?;
+        out.add(&per_channel(x[2], self.conv.window.rank)?)
     };
     /// Doubling: after `k` steps every element is the product of the `2^k` elements up to it.
     CumProd = |self, x| {
@@ -131,6 +131,14 @@ lower! {
         }
         Ok(out)
     };
+}
+
+/// A bilinear operation as `(A + iB)(C + iD)`, by four real products.
+fn of_parts(op: impl Operation<Out = Tensor>, x: &[&Tensor]) -> Result<Tensor> {
+    let (a, b, c, d) = (x[0].real()?, x[0].imag()?, x[1].real()?, x[1].imag()?);
+    let product = |x: &Tensor, y: &Tensor| bind(op.clone(), &[x, y]);
+    let re = product(&a, &c)?.sub(&product(&b, &d)?)?;
+    join(&re, &product(&a, &d)?.add(&product(&b, &c)?)?)
 }
 
 /// Runs a linear operation on the leading axes of the pairs of its first input.

@@ -2,6 +2,7 @@
 
 use crate::array::window::{AXES, Window};
 use crate::ops::contract::conv::{Conv, ConvBias, Member, per_channel};
+use crate::ops::contract::integers;
 use crate::ops::pointwise::operand::promote;
 use crate::ops::prelude::*;
 use std::sync::Arc;
@@ -118,10 +119,12 @@ fn operands(
             rank + 2
         )));
     }
+    let whole = |t: &Tensor| !t.dtype().is_differentiable();
     for (name, t) in [("input", x), ("weight", w)] {
-        if !t.dtype().is_float() {
+        if whole(t) && (t.dtype() == DType::Bool || !whole(x) || !whole(w)) {
             return Err(Error::dtype(format!(
-                "{op}: floating point tensors expected, got {name} of {}; convert with .float()",
+                "{op}: floating point, complex or integer tensors, both of one kind, expected, got {name} of \
+                 {}; convert with .float()",
                 t.dtype()
             )));
         }
@@ -131,11 +134,19 @@ fn operands(
     }
     let single = x.rank() == rank + 1;
     let x = if single { x.unsqueeze(0)? } else { x.clone() };
-    if x.dtype() != w.dtype() && !crate::interp::autocasting() {
+    let keeps = crate::interp::autocasting() && !x.dtype().is_complex() && !w.dtype().is_complex();
+    if x.dtype() != w.dtype() && !keeps {
         let dtype = promote(&x, w);
         return Ok((x.cast(dtype)?, w.cast(dtype)?, single));
     }
     Ok((x, w.clone(), single))
+}
+
+/// The sum of a result and one number per channel, in the dtype of the result.
+fn biased(out: Tensor, op: &str, bias: Option<&Tensor>, rank: usize) -> Result<Tensor> {
+    let Some(bias) = bias else { return Ok(out) };
+    check_bias(op, bias, out.shape().at(1))?;
+    out.add(&per_channel(&bias.cast(out.dtype())?, rank)?)
 }
 
 /// Raises unless `bias` has one number per channel.
@@ -188,12 +199,17 @@ impl Tensor {
             }
             window.output[axis] = (length - reach - 1) / window.stride[axis] + 1;
         }
+        if !x.dtype().is_differentiable() {
+            let out = biased(integers::conv(&x, &w, &window, groups)?, op, bias, options.rank)?;
+            return if single { out.select_index(0, 0) } else { Ok(out) };
+        }
         let conv = Conv { gives: Member::Y, groups: groups as u32, window: Arc::new(window) };
         let out = match bias {
             None => bind(conv, &[&x, &w])?,
             Some(bias) => {
                 check_bias(op, bias, outputs)?;
-                let same = crate::interp::autocasting() || bias.dtype() == x.dtype();
+                let keeps = crate::interp::autocasting() && !x.dtype().is_complex();
+                let same = keeps || bias.dtype() == x.dtype();
                 let bias = if same { bias.clone() } else { bias.cast(x.dtype())? };
                 bind(ConvBias { conv }, &[&x, &w, &bias])?
             }
@@ -246,12 +262,12 @@ impl Tensor {
             }
             window.input[axis] = length;
         }
-        let op_x = Conv { gives: Member::X, groups: groups as u32, window: Arc::new(window) };
-        let mut out = bind(op_x, &[&x, &w])?;
-        if let Some(bias) = bias {
-            check_bias(op, bias, out.shape().at(1))?;
-            out = out.add(&per_channel(&bias.cast(out.dtype())?, options.rank)?)?;
-        }
+        let out = if x.dtype().is_differentiable() {
+            bind(Conv { gives: Member::X, groups: groups as u32, window: Arc::new(window) }, &[&x, &w])?
+        } else {
+            integers::conv_transpose(&x, &w, &window, groups)?
+        };
+        let out = biased(out, op, bias, options.rank)?;
         if single { out.select_index(0, 0) } else { Ok(out) }
     }
 }

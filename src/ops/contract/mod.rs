@@ -3,6 +3,7 @@
 pub mod conv;
 pub mod convolve;
 pub mod cross;
+pub mod integers;
 pub mod linear;
 pub mod matmul;
 pub mod patches;

@@ -8,6 +8,7 @@ use crate::array::buffer::filled;
 use crate::array::window::{AXES, Window};
 use crate::ops::contract::conv::{Conv, Member};
 use crate::ops::contract::convolve::{per_axis, spatial};
+use crate::ops::contract::integers;
 use crate::ops::indexing::index::{Gather, ScatterAdd};
 use crate::ops::prelude::*;
 use std::sync::Arc;
@@ -189,20 +190,28 @@ impl Tensor {
     }
 
     /// The average of every window over the last axes. Padding elements count as zeros if `padded`, else not
-    /// at all; `divisor` replaces the number of elements.
+    /// at all; `divisor` replaces the number of elements. Averages of integers lose their fractions.
     pub fn avg_pool(
         &self, op: &str, options: &PoolOptions, padded: bool, divisor: Option<i64>,
     ) -> Result<Tensor> {
-        check_float(op, self)?;
+        let whole = !self.dtype().is_differentiable() && self.dtype() != DType::Bool;
+        if !whole {
+            check_float(op, self)?;
+        }
         if divisor == Some(0) {
             return Err(Error::value(format!("{op}: divisor_override cannot be 0")));
         }
         let window = options.window(op, self)?;
         let rank = options.rank;
         let front = self.shape().part(0, self.rank() - rank);
-        // Halves are summed and divided in float32 and rounded once.
-        let wide = self.cast(self.dtype().compute())?;
-        let (dtype, device) = (wide.dtype(), wide.device());
+        // Halves are summed and divided in float32 and rounded once; integers do not overflow in the widest.
+        let dtype = match (whole, self.device()) {
+            (false, _) => self.dtype().compute(),
+            (true, Device::Cpu) => DType::I64,
+            (true, _) => DType::I32,
+        };
+        let wide = self.cast(dtype)?;
+        let device = wide.device();
         let each: [Vec<usize>; AXES] = std::array::from_fn(|axis| counts(&window, axis, padded));
         let even = each.iter().all(|counts| counts.windows(2).all(|w| w[0] == w[1]));
         let number = match divisor {
@@ -210,21 +219,39 @@ impl Tensor {
             None if even => Some(each.iter().map(|c| c.first().copied().unwrap_or(1) as f64).product()),
             None => None,
         };
-        let weight = 1.0 / number.unwrap_or(1.0);
+        let weight = if whole { 1.0 } else { 1.0 / number.unwrap_or(1.0) };
         let weight = Tensor::full(window.shape(&[1, 1], &window.kernel)?, weight, dtype, device)?;
         let planes = wide.reshape(&window.shape(&[front.numel(), 1], &window.input)?)?;
+        let shape = window.shape(&front.to_vec(), &window.output)?;
+        // One number per position along an axis.
+        let along = |axis: usize, numbers: &[f64]| {
+            let mut dims = vec![1; rank];
+            dims[axis + rank - AXES] = numbers.len();
+            Tensor::from_slice(numbers, &dims)?.cast(dtype)?.to_device(device)
+        };
+        let spatial = each.iter().enumerate().skip(AXES - rank);
+        if whole {
+            let sums = integers::conv(&planes, &weight, &window, 1)?;
+            let mut divisor = Tensor::full(Shape::SCALAR, number.unwrap_or(1.0), dtype, device)?;
+            if number.is_none() {
+                for (axis, counts) in spatial {
+                    let counts: Vec<f64> = counts.iter().map(|&n| n as f64).collect();
+                    divisor = divisor.mul(&along(axis, &counts)?)?;
+                }
+            }
+            // What `fmod` leaves divides evenly.
+            let whole = sums.sub(&sums.fmod(&divisor)?)?.floor_divide(&divisor)?;
+            return whole.reshape(&shape)?.cast(self.dtype());
+        }
         let op = Conv { gives: Member::Y, groups: 1, window: Arc::new(window) };
         let mut out = bind(op, &[&planes, &weight])?;
         if number.is_none() {
-            for (axis, counts) in each.iter().enumerate().skip(AXES - rank) {
+            for (axis, counts) in spatial {
                 let shares: Vec<f64> = counts.iter().map(|&n| 1.0 / n as f64).collect();
-                let mut dims = vec![1; rank];
-                dims[axis + rank - AXES] = shares.len();
-                let shares = Tensor::from_slice(&shares, &dims)?.cast(dtype)?.to_device(device)?;
-                out = out.mul(&shares)?;
+                out = out.mul(&along(axis, &shares)?)?;
             }
         }
-        out.reshape(&window.shape(&front.to_vec(), &window.output)?)?.cast(self.dtype())
+        out.reshape(&shape)?.cast(self.dtype())
     }
 
     /// Averages of windows that divide each of the last axes into `sizes` parts (`None`: one part per

@@ -7,6 +7,7 @@ use crate::ops::indexing::index::{Gather, ScatterAdd, Take, TakeAdd, index_from_
 use crate::ops::prelude::*;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
+use crate::watch::script;
 
 /// Raises unless `index` is an integer tensor.
 pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
@@ -251,6 +252,7 @@ pub fn nonzero(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_complex() {
         return nonzero(&x.detach().ne(0i64)?);
     }
+    script::refuse(|| "a result whose length depends on values (nonzero)".into());
     let array = x.array("nonzero")?.to_device(Device::Cpu)?;
     let mask = crate::cpu::pointwise::copy::cast(&array, DType::Bool)?;
     let found = Tensor::Array(crate::cpu::indexing::gather::nonzero(&mask)?);

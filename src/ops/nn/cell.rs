@@ -1,10 +1,12 @@
-//! A step of an LSTM or a GRU as one operation: the product of the hidden state, the gates, and one entry of
+//! A step of a recurrent cell as one operation: the product of the hidden state, the gates, and one entry of
 //! the tape. The product of the input is made for all times at once, before.
 //!
-//! Read next: `src/math/cells.rs`, the formulas; `src/cpu/rows/cell.rs`, their loops.
+//! Read next: `src/ops/nn/recurrent.rs`, all steps of a layer; `src/math/cells.rs`, the formulas;
+//! `src/cpu/rows/cell.rs`, their loops.
 
 use crate::cpu::rows::cell as kernels;
-use crate::math::cells::{Cotangents, Gated, Gru, Lstm, MOST};
+use crate::interp;
+use crate::math::cells::{Cotangents, Gated, Gru, Lstm, MOST, Plain};
 use crate::math::real::Real;
 use crate::ops::contract::linear::{AffineVjp, finished, rows, unrolled};
 use crate::ops::pointwise::elementwise::by_parts;
@@ -20,6 +22,10 @@ pub enum Kind {
     Lstm,
     /// Gated recurrent units.
     Gru,
+    /// One gate, the hyperbolic tangent.
+    Tanh,
+    /// One gate, the positive part.
+    Relu,
 }
 
 /// Runs an expression with `$cell` bound to the formulas of a kind.
@@ -34,22 +40,51 @@ macro_rules! with_cell {
                 let $cell = Gru;
                 $body
             }
+            kind => {
+                let $cell = Plain { relu: kind == Kind::Relu };
+                $body
+            }
         }
     };
 }
+pub(super) use with_cell;
 
 impl Kind {
     fn name(self) -> &'static str {
         match self {
             Kind::Lstm => "lstm_cell",
             Kind::Gru => "gru_cell",
+            Kind::Tanh | Kind::Relu => "rnn_cell",
         }
     }
-    fn gates(self) -> usize {
+    /// The name of a layer of such cells.
+    pub(super) fn layer(self) -> &'static str {
+        match self {
+            Kind::Lstm => "lstm",
+            Kind::Gru => "gru",
+            Kind::Tanh | Kind::Relu => "rnn",
+        }
+    }
+    pub(super) fn gates(self) -> usize {
         with_cell!(self, cell => cell.gates())
     }
-    fn has_cell(self) -> bool {
+    pub(super) fn has_cell(self) -> bool {
         with_cell!(self, cell => cell.has_cell())
+    }
+    pub(super) fn differ(self) -> bool {
+        with_cell!(self, cell => cell.differ())
+    }
+    fn kept(self) -> usize {
+        with_cell!(self, cell => cell.kept())
+    }
+    /// The operations on numbers of a step, and of its VJP.
+    pub(super) fn costs(self) -> [u64; 2] {
+        let step = spent(|v| with_cell!(self, cell => cell.step([v; MOST], [v; MOST], v)));
+        let vjp = spent(|v| {
+            let g = Cotangents { out: v, state: v, kept: [v; MOST] };
+            with_cell!(self, cell => cell.vjp([v; MOST], [v; 2], g))
+        });
+        [step, vjp]
     }
     /// The values of a step, as operations.
     fn step(self, values: &[Tensor]) -> Result<[Tensor; 6]> {
@@ -88,12 +123,40 @@ pub struct Cell {
 
 impl Cell {
     /// The state that the gates change, among the inputs.
-    fn state(&self) -> usize {
+    pub(super) fn state(&self) -> usize {
         if self.kind.has_cell() { 3 } else { 2 }
     }
     /// The bias among them.
-    fn bias<'a, T>(&self, x: &[&'a T]) -> Option<&'a T> {
+    pub(super) fn bias<'a, T>(&self, x: &[&'a T]) -> Option<&'a T> {
         x.get(self.state() + 1).copied()
+    }
+    /// Raises unless the inputs fit, with products of the input of shape `gates` at each step.
+    pub(super) fn check(&self, name: &str, lead: &str, gates: Shape, x: &[&Tensor]) -> Result<()> {
+        let (weight, hidden, state) = (x[1].shape(), x[2].shape(), x[self.state()].shape());
+        let fits = state.rank() > 0 && hidden.rank() == state.rank() && weight.rank() == 2 && {
+            let last = state.rank() - 1;
+            let rows = self.kind.gates() * state.at(last);
+            gates == state.with(last, rows)
+                && hidden == state.with(last, weight.at(1))
+                && weight.at(0) == rows
+                && (self.kind.has_cell() || weight.at(1) == state.at(last))
+                && self.bias(x).is_none_or(|bias| bias.shape().to_vec() == [rows])
+        };
+        if fits { Ok(()) } else { Err(self.misfit(name, lead, x)) }
+    }
+    /// The error for inputs that do not fit; `lead` stands before the last axis of the gates.
+    pub(super) fn misfit(&self, name: &str, lead: &str, x: &[&Tensor]) -> Error {
+        let count = self.kind.gates();
+        let shapes: Vec<String> = x.iter().map(|x| x.shape().to_string()).collect();
+        let states = match self.kind.has_cell() {
+            true => "hidden state (..., k), cell state (..., n)",
+            false => "state (..., n)",
+        };
+        Error::shape(format!(
+            "{name}: operands of shapes {}; expected gates {lead}{count} n), weight ({count} n, k), {states} \
+             and bias ({count} n)",
+            shapes.join(", ")
+        ))
     }
 }
 
@@ -104,13 +167,12 @@ kernel! {
         }
         let (sum, _) = finished(&rows(x[2])?, x[1], self.bias(x), None)?;
         let sum = unrolled(sum, x[2])?;
-        let out = with_cell!(self.kind, cell => kernels::cell(cell, x[0], &sum, x[self.state()]))?;
+        let out = with_cell!(self.kind, cell => kernels::cell(&cell, x[0], &sum, x[self.state()]))?;
         Ok(out.into_iter().collect())
     },
     /// Those of the product, and those of the formula for each element of the state.
     flops |x, y| {
-        let each = spent(|v| with_cell!(self.kind, cell => cell.step([v; MOST], [v; MOST], v)));
-        let gates = x[0].numel();
+        let (gates, [each, _]) = (x[0].numel(), self.kind.costs());
         cost::product(gates, x[1].dim(1)) + u64::from(self.bias) * gates as u64 + cost::each(&y[..1], each)
     }
 }
@@ -131,7 +193,7 @@ impl Composite for Cell {
         if self.kind.has_cell() {
             all.push(after.cast(dtype)?);
         }
-        all.push(cat(&kept, -1)?);
+        all.push(cat(&kept[..self.kind.kept()], -1)?);
         Ok(all)
     }
     fn saves(&self, needs: Needs, _inputs: usize) -> Saves {
@@ -200,46 +262,60 @@ kernel! {
             return by_parts(self, x);
         }
         let g = self.cotangents(x);
-        let out = with_cell!(self.kind, cell => kernels::cell_vjp(cell, x[0], [x[1], x[2]], g))?;
+        let out = with_cell!(self.kind, cell => kernels::cell_vjp(&cell, x[0], [x[1], x[2]], g))?;
         Ok(out.into_iter().collect())
     },
     /// Those of the formula for each element of the state.
     flops |x, _y| {
-        let each = spent(|v| {
-            let g = Cotangents { out: v, state: v, kept: [v; MOST] };
-            with_cell!(self.kind, cell => cell.vjp([v; MOST], [v; 2], g))
-        });
-        cost::each(&x[1..2], each)
+        cost::each(&x[1..2], self.kind.costs()[1])
     }
 }
 
 impl Composite for CellVjp {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
-        let mut values = pieces(x[0], MOST)?;
+        let (kept, mut values) = (self.kind.kept(), Vec::new());
         for state in &x[1..3] {
             values.extend(pieces(state, 1)?);
         }
-        let [out, state, kept] = self.cotangents(x);
-        for (g, count) in [(out, 1), (state, 1), (kept, MOST)] {
+        values.extend(pieces(x[0], kept)?);
+        for (g, count) in self.cotangents(x).into_iter().zip([1, 1, kept]) {
             match g {
                 Some(g) => values.extend(pieces(g, count)?),
-                None => values.extend(std::iter::repeat_n(values[4].zeros_like()?, count)),
+                None => values.extend(std::iter::repeat_n(values[0].zeros_like()?, count)),
             }
         }
         let all = sym::record(&values, |v| {
-            let kept = padded(&v[8..8 + MOST]);
-            let g = Cotangents { out: v[6], state: v[7], kept };
-            let (dx, dh, dstate) = with_cell!(self.kind, cell => cell.vjp(padded(&v[..4]), [v[4], v[5]], g));
+            let (before, after) = v.split_at(2 + kept);
+            let g = Cotangents { out: after[0], state: after[1], kept: padded(&after[2..]) };
+            let states = [before[0], before[1]];
+            let (dx, dh, dstate) = with_cell!(self.kind, cell => cell.vjp(padded(&before[2..]), states, g));
             [dx[0], dx[1], dx[2], dx[3], dh[0], dh[1], dh[2], dh[3], dstate]
         })?;
         let (dtype, count) = (x[1].dtype(), self.kind.gates());
         let mut out = smallvec![cat(&all[..count], -1)?.cast(dtype)?];
-        if !self.kind.has_cell() {
+        if self.kind.differ() {
             out.push(cat(&all[MOST..MOST + count], -1)?.cast(dtype)?);
         }
-        out.push(all[2 * MOST].cast(dtype)?);
+        // A constant where the state does not reach the next one.
+        out.push(all[2 * MOST].cast(dtype)?.expand(&x[1].shape())?);
         Ok(out)
     }
+}
+
+/// Binds an operation on a cell's operands, as it is where they have one float dtype; operands of different
+/// dtypes are promoted, and where that is no float the operation runs by its parts.
+pub(super) fn run(op: impl Composite<Out = Tensors>, x: &[&Tensor]) -> Result<Tensors> {
+    let dtype = x.iter().fold(x[0].dtype(), |dtype, x| dtype.promote(x.dtype()));
+    if !dtype.is_float() {
+        return op.decompose(x);
+    }
+    // Autocast makes one dtype of those that it converts.
+    let are_made_alike = interp::autocasting() && x.iter().all(|x| interp::eligible(x.dtype()));
+    if are_made_alike || x.iter().all(|x| x.dtype() == dtype) {
+        return bind(op, x);
+    }
+    let alike: Vec<Tensor> = x.iter().map(|x| x.cast(dtype)).collect::<Result<_>>()?;
+    bind(op, &alike.iter().collect::<SmallVec<[&Tensor; 5]>>())
 }
 
 /// A step of a cell: the hidden state, and the cell state if the kind has one. Operands of different dtypes
@@ -253,45 +329,9 @@ pub fn cell(
     let mut x: SmallVec<[&Tensor; 5]> = smallvec![gates, weight];
     x.extend(states.iter().copied());
     x.extend(bias);
-    check(kind, &x, bias.is_some())?;
     let op = Cell { kind, bias: bias.is_some() };
-    let dtype = x[1..].iter().fold(gates.dtype(), |dtype, x| dtype.promote(x.dtype()));
-    let mut out = if !dtype.is_float() {
-        op.decompose(&x)?
-    } else if crate::interp::autocasting() || x.iter().all(|x| x.dtype() == dtype) {
-        bind(op, &x)?
-    } else {
-        let alike: Vec<Tensor> = x.iter().map(|x| x.cast(dtype)).collect::<Result<_>>()?;
-        bind(op, &alike.iter().collect::<SmallVec<[&Tensor; 5]>>())?
-    };
-    out.truncate(1 + usize::from(kind.has_cell()));
+    op.check(kind.name(), "(..., ", gates.shape(), &x)?;
+    let mut out = run(op, &x)?;
+    out.truncate(states.len());
     Ok(out)
-}
-
-/// Raises unless the inputs of [`Cell`] fit.
-fn check(kind: Kind, x: &[&Tensor], bias: bool) -> Result<()> {
-    let op = Cell { kind, bias };
-    let (gates, weight, hidden, state) = (x[0].shape(), x[1].shape(), x[2].shape(), x[op.state()].shape());
-    let count = kind.gates();
-    let fits = state.rank() > 0 && hidden.rank() == state.rank() && weight.rank() == 2 && {
-        let last = state.rank() - 1;
-        let rows = count * state.at(last);
-        gates == state.with(last, rows)
-            && hidden == state.with(last, weight.at(1))
-            && weight.at(0) == rows
-            && (kind.has_cell() || weight.at(1) == state.at(last))
-            && op.bias(x).is_none_or(|bias| bias.shape().to_vec() == [rows])
-    };
-    if fits {
-        return Ok(());
-    }
-    let shapes: Vec<String> = x.iter().map(|x| x.shape().to_string()).collect();
-    let states =
-        if kind.has_cell() { "hidden state (..., k), cell state (..., n)" } else { "state (..., n)" };
-    Err(Error::shape(format!(
-        "{}: operands of shapes {}; expected gates (..., {count} n), weight ({count} n, k), {states} and \
-         bias ({count} n)",
-        kind.name(),
-        shapes.join(", ")
-    )))
 }

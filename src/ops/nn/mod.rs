@@ -4,3 +4,4 @@ pub mod attention;
 pub mod cell;
 pub mod loss;
 pub mod norm;
+pub mod recurrent;

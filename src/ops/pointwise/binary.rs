@@ -63,7 +63,8 @@ macro_rules! binary_table {
             /// Returns `log(exp(x) + exp(y))` without overflow.
             LogAddExp logaddexp(x, y) =
                 R::select(x.eq(y), x + LN_2, R::select(x.gt(y), x, y) + (-((x - y).abs())).exp().log1p()),
-                [(g, x, y) => share(x, y, g), (g, x, y) => share(y, x, g)], Any, Cheap, float, Undefined;
+                [(g, x, y) => share(x, y, g), (g, x, y) => share(y, x, g)],
+                Any, Cheap, float, Two(ComplexSym::log_add_exp);
             /// Returns the length of `(x, y)` without overflow, infinite where either is; at 0 the gradient
             /// is 0.
             Hypot hypot(x, y) = hypotenuse(x.abs(), y.abs()),

@@ -1,7 +1,9 @@
 //! Comparisons, logic, and `where`.
 
+use crate::array::defaults;
 use crate::array::dtype::Category;
 use crate::cpu::indexing::put;
+use crate::cpu::pointwise::logic as cpu_logic;
 use crate::ops::pointwise::operand::{Operand, bind_met, check_broadcast, join, meeting, promote};
 use crate::ops::prelude::*;
 use crate::ops::reduce::index_type;
@@ -25,7 +27,11 @@ kernel! {
         Relation::Gt => "gt",
         Relation::Ge => "ge",
     },
-    |self, x| on_device!(x[0], logic::compare(x[0], x[1], self.relation))
+    |self, x| on_device!(x[0], logic::compare(x[0], x[1], self.relation)),
+    element_fn |dtypes| {
+        let [x, y] = dtypes else { return None };
+        (x == y).then(|| cpu_logic::compare_fn(*x, self.relation)).flatten()
+    }
 }
 
 impl Discrete for Compare {
@@ -47,7 +53,10 @@ kernel! {
         Logic::Xor => "logical_xor",
         Logic::Not => "logical_not",
     },
-    |self, x| on_device!(x[0], logic::logical(self.logic, x))
+    |self, x| on_device!(x[0], logic::logical(self.logic, x)),
+    element_fn |dtypes| {
+        (*dtypes == [DType::Bool; 2]).then(|| cpu_logic::logical_fn(self.logic))
+    }
 }
 
 impl Discrete for Logical {
@@ -67,6 +76,10 @@ kernel! {
             return put::fill_where(to, &mask.expand(&to.shape())?, value);
         }
         to.assign(&self.eval_one(x)?)
+    },
+    element_fn |dtypes| {
+        let [DType::Bool, x, y] = dtypes else { return None };
+        (x == y).then(|| cpu_logic::select_fn(*x)).flatten()
     }
 }
 
@@ -186,8 +199,8 @@ impl Tensor {
         };
         let dtype = match (&x, &y) {
             (Operand::Tensor(t), other) | (other, Operand::Tensor(t)) => other.result_type(t),
-            (Operand::Complex(..), _) | (_, Operand::Complex(..)) => DType::C64,
-            (Operand::Float(_), _) | (_, Operand::Float(_)) => DType::F32,
+            (Operand::Complex(..), _) | (_, Operand::Complex(..)) => defaults::float().complex(),
+            (Operand::Float(_), _) | (_, Operand::Float(_)) => defaults::float(),
             (Operand::Bool(_), Operand::Bool(_)) => DType::Bool,
             _ => index_type(like.device()),
         };

@@ -6,7 +6,8 @@ mod derivatives;
 pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
 use crate::array::dtype::Truth;
-use crate::cpu::pointwise::map::{add_small, pointwise_into};
+use crate::cpu::pointwise::fused::ElementFn;
+use crate::cpu::pointwise::map::{add_small, element_fn, pointwise_into};
 use crate::interp::eval;
 use crate::math::lane::F64;
 use crate::math::real::{Pointwise, PointwiseInt};
@@ -57,6 +58,26 @@ impl Visit for RunInto<'_> {
         let x = operands::<N>(self.run.fun, self.run.x)?;
         // SAFETY: as `Kernel::eval_into` demands, nobody else reads or writes `out` meanwhile.
         unsafe { pointwise_into(self.out, x, rule) }
+    }
+}
+
+/// Finds the loop of a row for so many operands of one dtype.
+struct Find {
+    dtype: DType,
+    operands: usize,
+}
+
+impl Find {
+    fn of(dtypes: &[DType]) -> Option<Find> {
+        let dtype = *dtypes.first()?;
+        dtypes.iter().all(|&d| d == dtype).then_some(Find { dtype, operands: dtypes.len() })
+    }
+}
+
+impl Visit for Find {
+    type Out = Option<ElementFn>;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Option<ElementFn> {
+        if N == self.operands { element_fn(rule, self.dtype) } else { None }
     }
 }
 
@@ -128,6 +149,10 @@ impl Kernel for Map {
             return out.assign(&self.eval_one(x)?);
         }
         self.fun.value(self.p.get(), RunInto { out, run: Run { x, fun: self.fun, rule: 0, p: self.p } })
+    }
+    fn element_fn(&self, dtypes: &[DType]) -> Option<ElementFn> {
+        let find = Find::of(dtypes).filter(|find| find.dtype.is_float())?;
+        self.fun.value(self.p.get(), find)
     }
     /// As its row says, per output.
     fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {

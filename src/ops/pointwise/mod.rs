@@ -4,6 +4,7 @@ pub mod binary;
 pub mod bitwise;
 pub mod clamp;
 pub mod compare;
+pub mod cylinder;
 pub mod elementwise;
 pub mod formulas;
 pub mod jet;

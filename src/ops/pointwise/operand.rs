@@ -53,8 +53,8 @@ impl<'a> Operand<'a> {
             Operand::Tensor(x) => promote(x, other),
             Operand::Bool(_) => dtype,
             Operand::Int(_) if dtype == DType::Bool => index_type(other.device()),
-            Operand::Float(_) if !dtype.is_differentiable() => DType::F32,
-            Operand::Complex(..) => dtype.complex(),
+            Operand::Float(_) => dtype.to_float(),
+            Operand::Complex(..) => dtype.to_float().complex(),
             _ => dtype,
         }
     }
@@ -303,7 +303,7 @@ impl Tensor {
             // The sign of a truth value is that value; a copy.
             Category::Bool if op.fun == Fun::Unary(Unary::Sign) => self.copied(),
             Category::Bool if keeps_integers() => bind(op, &[&self.cast(index_type(self.device()))?]),
-            _ => bind(op, &[&self.cast(DType::F32)?]),
+            _ => bind(op, &[&self.cast(self.dtype().to_float())?]),
         }
     }
 

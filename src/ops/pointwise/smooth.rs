@@ -17,6 +17,9 @@ const SINC: [f64; 11] = [
 ];
 
 rule! {
+    /// `(u cos(u) - sin(u)) / u^2`, the derivative of `sin(u) / u`, for `|u| <= pi/2`.
+    pub fn wave_slope(u) { u * polynomial(u * u, &SINC) }
+
     /// `sin(pi x)`: exactly 0 at whole numbers.
     pub fn sin_pi(x) {
         let whole = x.round();
@@ -45,7 +48,7 @@ rule! {
         let near = x.abs().lt(R::lit(0.5));
         let u = PI * R::select(near, x, R::lit(0.0));
         let far = R::select(near, R::lit(1.0), x);
-        R::select(near, PI * u * polynomial(u * u, &SINC), (cos_pi(far) - sin_pi(far) / (PI * far)) / far)
+        R::select(near, PI * wave_slope(u), (cos_pi(far) - sin_pi(far) / (PI * far)) / far)
     }
 }
 
@@ -115,7 +118,7 @@ rule! {
 }
 
 /// Below, the normal distribution function is its density over `-x`, times an asymptotic series.
-const TAIL: f64 = -10.0;
+pub const FAR_BELOW: f64 = -10.0;
 /// `log(2 pi) / 2`.
 const HALF_LOG_2_PI: f64 = 0.9189385332046728;
 /// That series without its 1, in `1 / x^2`: `(-1)^k (2k - 1)!!`.
@@ -128,7 +131,8 @@ const MILLS: [f64; 25] = [
 ];
 
 rule! {
-    /// What the density over `-x` lacks to the distribution function, relative to it, for `x` below `TAIL`.
+    /// What the density over `-x` lacks to the distribution function, relative to it, for `x` below
+    /// `FAR_BELOW`.
     pub fn mills(x) {
         let inverse = 1.0 / x;
         polynomial(inverse * inverse, &MILLS)
@@ -136,8 +140,8 @@ rule! {
 
     /// Logarithm of the standard normal distribution function.
     pub fn log_ndtr(x) {
-        let (low, high) = (x.lt(R::lit(TAIL)), x.gt(R::lit(0.0)));
-        let tail = R::select(low, x, R::lit(TAIL));
+        let (low, high) = (x.lt(R::lit(FAR_BELOW)), x.gt(R::lit(0.0)));
+        let tail = R::select(low, x, R::lit(FAR_BELOW));
         let below = ((-0.5 * tail) * tail - (-tail).log()) + (mills(tail).log1p() - HALF_LOG_2_PI);
         let inside = R::select(low | high, R::lit(0.0), x);
         let above = R::select(high, x, R::lit(0.0));
@@ -146,8 +150,8 @@ rule! {
 
     /// The derivative of `log_ndtr`, density over distribution function.
     pub fn log_ndtr_slope(x) {
-        let low = x.lt(R::lit(TAIL));
-        let (tail, inside) = (R::select(low, x, R::lit(TAIL)), R::select(low, R::lit(0.0), x));
+        let low = x.lt(R::lit(FAR_BELOW));
+        let (tail, inside) = (R::select(low, x, R::lit(FAR_BELOW)), R::select(low, R::lit(0.0), x));
         R::select(low, -tail / (1.0 + mills(tail)), normal_pdf(inside) / inside.ndtr())
     }
 

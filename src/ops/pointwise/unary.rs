@@ -23,10 +23,14 @@
 //! derivative.
 
 use crate::ops::complex::number::ComplexSym;
+use crate::ops::pointwise::cylinder::*;
 use crate::ops::pointwise::formulas::*;
 use crate::ops::pointwise::smooth::*;
 use crate::ops::pointwise::table::*;
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, LOG10_E};
+
+/// `sqrt(2 pi)`.
+const ROOT_TAU: f64 = 2.506_628_274_631_000_5;
 
 macro_rules! unary_table {
     ($callback:ident) => {
@@ -139,6 +143,40 @@ macro_rules! unary_table {
             I1 i1(x) = x.i1(), [(g, x) => g * zero_guard(g, i1_slope(x))], Any, Costly, float, Undefined;
             /// Returns `exp(-|x|) i1(x)`.
             I1e i1e(x) = x.i1e(), [(g, x) => g * i1e_slope(x)], Any, Costly, float, Undefined;
+            /// Returns `exp(x^2) erfc(x)`, the scaled complement of the error function; infinite far below 0.
+            Erfcx erfcx(x) = x.erfcx(), [(g, x) => g * zero_guard(g, erfcx_slope(x))],
+                F32, Costly, float, Undefined;
+            /// Returns the quantile of the standard normal distribution, the inverse of `ndtr`: infinite at 0
+            /// and 1, NaN outside.
+            Ndtri ndtri(x) = x.ndtri(), [(g, o) => g * zero_guard(g, (o * o * 0.5).exp() * ROOT_TAU)],
+                F32, Costly, float, Undefined;
+            /// Returns the Bessel function of the first kind, of order 0.
+            BesselJ0 bessel_j0(x) = x.bessel_j0(), [(g, x) => -(g * x.bessel_j1())],
+                Any, Costly, float, Undefined;
+            /// Returns the Bessel function of the first kind, of order 1.
+            BesselJ1 bessel_j1(x) = x.bessel_j1(), [(g, x) => g * bessel_j1_slope(x)],
+                Any, Costly, float, Undefined;
+            /// Returns the Bessel function of the second kind, of order 0: minus infinity at 0, NaN below.
+            BesselY0 bessel_y0(x) = x.bessel_y0(), [(g, x) => -(g * zero_guard(g, x.bessel_y1()))],
+                Any, Costly, float, Undefined;
+            /// Returns the Bessel function of the second kind, of order 1: minus infinity at 0, NaN below.
+            BesselY1 bessel_y1(x) = x.bessel_y1(), [(g, x) => g * zero_guard(g, bessel_y1_slope(x))],
+                Any, Costly, float, Undefined;
+            /// Returns the modified Bessel function of the second kind, of order 0: infinite at 0, NaN below.
+            ModifiedBesselK0 modified_bessel_k0(x) = x.modified_bessel_k0(),
+                [(g, x) => -(g * zero_guard(g, x.modified_bessel_k1()))], Any, Costly, float, Undefined;
+            /// Returns the modified Bessel function of the second kind, of order 1: infinite at 0, NaN below.
+            ModifiedBesselK1 modified_bessel_k1(x) = x.modified_bessel_k1(),
+                [(g, x) => g * zero_guard(g, modified_k1_slope(x))], Any, Costly, float, Undefined;
+            /// Returns `exp(x) modified_bessel_k0(x)`.
+            ScaledModifiedBesselK0 scaled_modified_bessel_k0(x) = x.scaled_modified_bessel_k0(),
+                [(g, x) => g * zero_guard(g, scaled_k0_slope(x))], Any, Costly, float, Undefined;
+            /// Returns `exp(x) modified_bessel_k1(x)`.
+            ScaledModifiedBesselK1 scaled_modified_bessel_k1(x) = x.scaled_modified_bessel_k1(),
+                [(g, x) => g * zero_guard(g, scaled_k1_slope(x))], Any, Costly, float, Undefined;
+            /// Returns the spherical Bessel function of the first kind, of order 0: `sin(x) / x`, 1 at 0.
+            SphericalBesselJ0 spherical_bessel_j0(x) = spherical_j0(x), [(g, x) => g * spherical_j0_slope(x)],
+                Any, Costly, float, Undefined;
             /// Returns the logistic sigmoid `1 / (1 + exp(-x))`.
             Sigmoid sigmoid(x) = x.sigmoid(), [(g, o) => g * (o * (1.0 - o))],
                 Any, Cheap, float, One(ComplexSym::sigmoid);
@@ -153,7 +191,8 @@ macro_rules! unary_table {
             GeluTanh gelu_tanh(x) = x * gelu_gate(x).sigmoid(),
                 [(g, x) => g * gelu_slope(x)], Any, Costly, float, Undefined;
             /// Returns the sigmoid linear unit `x * sigmoid(x)` (Elfwing et al. 2017).
-            Silu silu(x) = x.silu(), [(g, x) => g * silu_slope(x)], Any, Costly, float, Undefined;
+            Silu silu(x) = x.silu(), [(g, x) => g * silu_slope(x)],
+                Any, Costly, float, One(ComplexSym::silu);
             /// Returns `x tanh(log(1 + exp(x)))` (Misra 2019).
             Mish mish(x) = mish_value(x), [(g, x) => g * mish_slope(x)], Any, Costly, float, Undefined;
             /// Returns `log(sigmoid(x))`.

@@ -92,14 +92,14 @@ impl Tensor {
         self.accumulated(|x| x.homogeneous(axes, degree, 2.0, moment))
     }
 
-    /// `log(sum(exp(x)))` over `axes`, without overflow.
+    /// `log(sum(exp(x)))` over `axes`, without overflow; of complex numbers the principal value.
     pub fn logsumexp(&self, axes: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
         self.cast(self.dtype().to_float())?.accumulated(|x| {
             if x.numel() == 0 {
                 return x.exp()?.sum(axes, keepdim)?.log();
             }
             // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
-            let top = x.amax(axes, true)?.detach();
+            let top = x.real()?.amax(axes, true)?.detach();
             let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
             let sum = x.sub(&shift)?.exp()?.sum(axes, true)?.log()?.add(&shift)?;
             if keepdim {

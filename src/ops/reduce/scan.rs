@@ -6,7 +6,10 @@
 
 use crate::array::shape::normalize_axis;
 use crate::cpu::reduce::recurrence::running_extreme;
+use crate::ops::complex::join;
 use crate::ops::prelude::*;
+use crate::ops::views::join::cat;
+use std::f64::consts::TAU;
 
 /// Cumulative sum along an axis, from the front or from the back.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -175,6 +178,25 @@ impl Discrete for ArgScan {
     batch!(in_front: |self| ArgScan { axis: self.axis + 1, ..*self });
 }
 
+/// The full turns to add to the angles of `total`, the logarithms of sums of `exp(x)` along an axis, so that
+/// each is next to that of the sum before, or to that of `x` where its term is the larger of the two.
+fn turns(x: &Tensor, total: &Tensor, axis: usize) -> Result<Tensor> {
+    let nearest = |angle: &Tensor| angle.div(TAU)?.round()?.mul(TAU);
+    let (own, angle) = (x.imag()?, total.imag()?);
+    let size = total.real()?;
+    // Before the first sum there is none.
+    let first = Tensor::full(size.shape().with(axis, 1), f64::NEG_INFINITY, size.dtype(), size.device())?;
+    let last = size.shape().at(axis) - 1;
+    let before = cat(&[first, size.narrow(axis as i64, 0, last)?], axis as i64)?;
+    let is_new = x.real()?.gt(&before)?;
+    let step = is_new.select(&angle.sub(&own)?, &angle.sub(&moved_by_one(&angle, axis, true)?)?)?;
+    let step = step.sub(&nearest(&step)?)?;
+    let start = is_new.select(&own.add(&step)?, &step)?;
+    let goes_on = is_new.logical_not()?.cast(angle.dtype())?;
+    let followed = start.linear_recurrence(&goes_on, axis as i64, false)?;
+    nearest(&followed.sub(&angle)?)
+}
+
 impl Tensor {
     /// The scan that `along` makes of an axis; a copy of a number.
     fn scanned<O>(&self, name: &str, axis: i64, along: impl FnOnce(u8) -> O) -> Result<Tensor>
@@ -241,7 +263,8 @@ impl Tensor {
         self.running(axis, false)
     }
 
-    /// `log(cumsum(exp(x)))` along `axis`, without overflow: sums relative to the largest so far.
+    /// `log(cumsum(exp(x)))` along `axis`, without overflow: sums relative to the largest so far. Of complex
+    /// numbers, the angles follow the sums without jumps, as adding one after the other gives them.
     pub fn logcumsumexp(&self, axis: i64) -> Result<Tensor> {
         let x = self.cast(self.dtype().to_float())?;
         if x.rank() == 0 || x.numel() == 0 {
@@ -251,12 +274,18 @@ impl Tensor {
         let axis = x.shape().axis(axis, "logcumsumexp")?;
         x.accumulated(|x| {
             // The shift cancels, so no gradient flows through it. An infinite maximum is not subtracted.
-            let top = x.detach().cummax(axis as i64)?.0;
+            let top = x.real()?.detach().cummax(axis as i64)?.0;
             let shift = top.abs()?.eq(f64::INFINITY)?.select(0.0, &top)?;
             let growth = shift.sub(&moved_by_one(&shift, axis, true)?)?;
             let decay = growth.maximum(0.0)?.neg()?.exp()?;
-            let sums = x.sub(&shift)?.exp()?.linear_recurrence(&decay, axis as i64, false)?;
-            sums.log()?.add(&shift)
+            let sums = |x: &Tensor| x.linear_recurrence(&decay, axis as i64, false);
+            let terms = x.sub(&shift)?.exp()?;
+            if !x.dtype().is_complex() {
+                return sums(&terms)?.log()?.add(&shift);
+            }
+            let total = join(&sums(&terms.real()?)?, &sums(&terms.imag()?)?)?.log()?.add(&shift)?;
+            let turns = turns(&x.detach(), &total.detach(), axis)?;
+            join(&total.real()?, &total.imag()?.add(&turns)?)
         })
     }
 }

@@ -19,6 +19,27 @@ impl Linear for Cast {
     batch!(in_place: |self| *self);
 }
 
+/// The same bytes as another dtype, a view where the layout allows it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Bitcast {
+    /// The dtype to read the bytes as.
+    pub dtype: DType,
+}
+
+kernel! {
+    Bitcast, "view", |self, x| {
+        if let Some(view) = x[0].bitcast(self.dtype)? {
+            return Ok(view);
+        }
+        let dense = x[0].copied()?.bitcast(self.dtype)?;
+        dense.ok_or_else(|| Error::shape("internal: dense bytes cannot be read as another dtype"))
+    }
+}
+
+impl Discrete for Bitcast {
+    batch!(in_front: |self| *self);
+}
+
 /// A copy on another device.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Transfer {
@@ -48,6 +69,28 @@ impl Linear for Contiguous {
     batch!(in_place: |self| *self);
 }
 
+/// The error for bytes that are no whole number of elements of `dtype`.
+#[cold]
+fn unreadable(own: DType, shape: &Shape, dtype: DType) -> Error {
+    let why = match shape.rank().checked_sub(1) {
+        None => "a tensor without axes must keep the size of its element; give it an axis with \
+                 unsqueeze(-1), or convert the value with .to(dtype)"
+            .into(),
+        Some(last) => {
+            let bytes = shape.at(last) * own.size();
+            format!("the last axis holds {bytes} bytes, which must be a multiple of {}", dtype.size())
+        }
+    };
+    let unit = |n: usize| if n == 1 { "byte" } else { "bytes" };
+    Error::shape(format!(
+        "view: {own} of shape {shape}, {} {} an element, cannot be read as {dtype}, {} {} an element: {why}",
+        own.size(),
+        unit(own.size()),
+        dtype.size(),
+        unit(dtype.size())
+    ))
+}
+
 impl Tensor {
     /// Converts to `dtype`; returns the tensor itself if it has that dtype.
     pub fn cast(&self, dtype: DType) -> Result<Tensor> {
@@ -58,6 +101,44 @@ impl Tensor {
             return crate::ops::complex::cast(self, dtype);
         }
         bind(Cast { dtype }, &[self])
+    }
+
+    /// Reads the same bytes as `dtype`; returns the tensor itself if it has that dtype. The last axis becomes
+    /// longer or shorter where the sizes differ. Differentiable between complex numbers and their parts.
+    pub fn bitcast(&self, dtype: DType) -> Result<Tensor> {
+        let (own, shape) = (self.dtype(), self.shape());
+        if own == dtype {
+            return Ok(self.clone());
+        }
+        if dtype == DType::Bool {
+            return Err(Error::dtype(format!(
+                "view: not every byte of {own} is a bool; use x != 0, which copies"
+            )));
+        }
+        let words = [DType::F32, DType::I32, DType::U32];
+        if self.device() != Device::Cpu && !(words.contains(&own) && words.contains(&dtype)) {
+            return Err(Error::dtype(format!(
+                "view: {} reads float32, int32 and uint32 as each other, got {own} as {dtype}; move it to \
+                 the cpu first",
+                self.device()
+            )));
+        }
+        let last = shape.rank().checked_sub(1);
+        let Some(last) = last.filter(|&i| (shape.at(i) * own.size()).is_multiple_of(dtype.size())) else {
+            if own.size() == dtype.size() {
+                return bind(Bitcast { dtype }, &[self]);
+            }
+            return Err(unreadable(own, &shape, dtype));
+        };
+        let length = shape.at(last) * own.size() / dtype.size();
+        if own.is_complex() && dtype == own.real() {
+            return self.view_as_real()?.reshape(&shape.removed(last).inserted(last, length)?);
+        }
+        if own == dtype.real() && dtype.is_complex() {
+            let pairs = shape.removed(last).inserted(last, length)?.inserted(last + 1, 2)?;
+            return self.reshape(&pairs)?.view_as_complex();
+        }
+        bind(Bitcast { dtype }, &[self])
     }
 
     /// Copies to `device`; returns the tensor itself if it is there.

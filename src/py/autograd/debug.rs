@@ -2,7 +2,6 @@
 //! a region ran, to run again with other numbers in tests.
 
 use crate::op::Op;
-use crate::ops::nn::attention::Settings;
 use crate::optim::UpdateRule;
 use crate::process::sync::lock;
 use crate::py::autograd::node::PyNode;
@@ -11,6 +10,7 @@ use crate::tape::location::Location;
 use crate::tape::node::{Edge, Node};
 use crate::watch::anomaly;
 use crate::watch::debug::{self, Line, Listener, Log, Modes};
+use crate::watch::program::random_state;
 use crate::watch::script::{self, Script};
 use std::sync::Mutex;
 
@@ -101,7 +101,7 @@ functions! {
     /// Forgets them.
     _anomaly_clear() = anomaly::clear();
     /// Begins to write down what this thread runs.
-    _begin_script() = script::begin();
+    _begin_script() = script::begin(&[], &[]);
     /// Ends it, and returns what ran.
     _end_script() -> Option<PyScript> = script::end().map(PyScript);
 }
@@ -126,25 +126,18 @@ impl PyScript {
     /// Runs all again on the memory found: with another seed, another learning rate, so many steps later.
     #[pyo3(signature = (seed=None, lr=None, later=0))]
     fn run(&self, py: Python<'_>, seed: Option<u64>, lr: Option<f64>, later: i32) -> Result<()> {
-        let with_seed = |settings: &mut Settings| {
-            if let (Some(dropout), Some(seed)) = (&mut settings.dropout, seed) {
-                dropout.state.0.seed = seed;
+        let change = |op: &mut Op| {
+            if let (Some(state), Some(seed)) = (random_state(op), seed) {
+                state.seed = seed;
             }
-        };
-        let change = |op: &mut Op| match op {
-            Op::Random(random) => random.state.0.seed = seed.unwrap_or(random.state.0.seed),
-            Op::Attention(op) => with_seed(&mut op.settings),
-            Op::AttentionVjp(op) => with_seed(&mut op.settings),
-            Op::Update(update) => {
-                update.steps.0.iter_mut().for_each(|step| *step += later);
-                match &mut update.rule {
-                    UpdateRule::Sgd(sgd) => sgd.lr = lr.unwrap_or(sgd.lr),
-                    UpdateRule::Adam(adam) => adam.lr = lr.unwrap_or(adam.lr),
-                    // The first number of most formulas is the rate, which depends on the step.
-                    UpdateRule::Elementwise(_) => {}
-                }
+            let Op::Update(update) = op else { return };
+            update.steps.0.iter_mut().for_each(|step| *step += later);
+            match &mut update.rule {
+                UpdateRule::Sgd(sgd) => sgd.lr = lr.unwrap_or(sgd.lr),
+                UpdateRule::Adam(adam) => adam.lr = lr.unwrap_or(adam.lr),
+                // The first number of most formulas is the rate, which depends on the step.
+                UpdateRule::Elementwise(_) => {}
             }
-            _ => {}
         };
         py.detached(|| self.0.run(change))
     }

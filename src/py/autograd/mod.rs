@@ -6,11 +6,16 @@ pub(crate) mod collect;
 pub(crate) mod custom;
 pub(crate) mod debug;
 pub(crate) mod direct;
+pub(crate) mod forward;
 pub(crate) mod hooks;
 pub(crate) mod location;
 pub(crate) mod node;
+pub(crate) mod quick;
 pub(crate) mod saving;
+pub(crate) mod shown;
+pub(crate) mod staging;
 pub(crate) mod transform;
+pub(crate) mod watched;
 
 use crate::autodiff::backward::{self, Options};
 use crate::autodiff::levels::{behind, edge_behind, stacked};
@@ -22,6 +27,7 @@ use crate::py::tensor::view::{apart, cut, link};
 use crate::py::tensor::{leaf, replace, require_grad, with_history};
 use crate::py::writes::outer;
 use crate::tape::node::Edge;
+use crate::watch::script;
 use pyo3::exceptions::PyUserWarning;
 
 #[pymethods]
@@ -104,6 +110,7 @@ impl PyTensor {
         let Some((Edge { node, index }, levels)) = behind(&refresh(slf)?) else { return Ok(None) };
         let seen = |g: Option<Tensor>| Ok(g.map(|g| stacked(g, &levels)).transpose()?.map(PyTensor::from));
         if let Some(slot) = node.grad() {
+            script::touched(&node, &slot);
             let found = slot.clone();
             drop(slot);
             return match found {
@@ -143,6 +150,7 @@ impl PyTensor {
             };
         };
         if let Some(mut slot) = node.grad() {
+            script::cleared(&node, &slot);
             let before = std::mem::replace(&mut *slot, grad);
             drop(slot);
             // Outside the lock: its memory may belong to a Python object with a destructor.

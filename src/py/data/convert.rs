@@ -3,6 +3,7 @@
 //! An array comes in through `__array_interface__` and is kept alive by the tensor's buffer; it goes out
 //! through the buffer protocol (`src/py/data/memory.rs`). Others come in by DLPack (`src/py/data/dlpack.rs`).
 
+use crate::array::defaults;
 use crate::py::autograd::debug;
 use crate::py::data::nested::{Class, from_nested, from_nested_as, number, scalar};
 use crate::py::data::numpy::share;
@@ -35,7 +36,7 @@ pub fn element(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
         return value(t);
     }
     if obj.is_exact_instance_of::<PyFloat>() {
-        return Ok(Tensor::scalar(obj.extract()?, DType::F32, Device::Cpu)?);
+        return Ok(Tensor::scalar(obj.extract()?, defaults::float(), Device::Cpu)?);
     }
     if obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>() {
         return from_nested(obj, depth);

@@ -1,9 +1,10 @@
-//! Functions that create tensors: from data, constants and ranges.
+//! Functions that create tensors from data and constants; `src/py/data/ranges.rs` has the ranges.
 
-use crate::ops::create::arange_length;
-use crate::py::args::{count, integers, shape, shape_from, too_large};
+use crate::array::defaults;
+use crate::ops::reduce::index_type;
+use crate::py::args::{count, integers, shape, shape_from};
 use crate::py::data::convert;
-use crate::py::data::dtype::{optional_device, optional_dtype};
+use crate::py::data::dtype::{device_of, device_or_default, optional_device, optional_dtype};
 use crate::py::data::layout::Format;
 use crate::py::prelude::*;
 use crate::py::tensor::options::starred;
@@ -14,7 +15,7 @@ pub type Any<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Returns dtype and device as given, or the defaults.
 pub fn place(dtype: Any, device: Any) -> PyResult<(DType, Device)> {
-    Ok((optional_dtype(dtype)?.unwrap_or(DType::F32), optional_device(device)?.unwrap_or_default()))
+    Ok((optional_dtype(dtype)?.unwrap_or_else(defaults::float), device_or_default(device)?))
 }
 
 /// [`place`], where `x` gives the defaults.
@@ -22,9 +23,14 @@ pub fn place_beside(x: &Tensor, dtype: Any, device: Any) -> PyResult<(DType, Dev
     Ok((optional_dtype(dtype)?.unwrap_or(x.dtype()), optional_device(device)?.unwrap_or(x.device())))
 }
 
-/// The dtype of Python integers: int64, or int32 on GPUs, which have no int64.
-pub fn integer(device: Device) -> DType {
-    if device == Device::Cpu { DType::I64 } else { DType::I32 }
+/// The device of `data` that become a tensor: the given one, or what `set_default_device` chose for all but a
+/// tensor, which stays where it lies.
+fn device_of_data(data: &Bound<'_, PyAny>, device: Any) -> PyResult<Option<Device>> {
+    match device {
+        None if data.is_instance_of::<PyTensor>() => Ok(None),
+        None => Ok(defaults::chosen_device()),
+        Some(device) => device_of(device).map(Some),
+    }
 }
 
 /// Returns the result as an object, as a leaf if `requires_grad`.
@@ -35,9 +41,10 @@ pub fn made(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
 /// Makes a tensor of a copy of `data`: numbers, nested lists, arrays, tensors.
 ///
 /// Args:
-///     data: floats become float32, integers int64, bools bool; arrays keep their dtype.
+///     data: floats become float32 (what `set_default_dtype` says), integers int64, bools bool; arrays keep
+///         their dtype.
 ///     dtype: the dtype of the result.
-///     device: where it lies; `"cpu"` by default.
+///     device: where it lies; `"cpu"` by default, or what `set_default_device` says.
 ///     requires_grad: whether gradients are recorded for it.
 ///
 /// Returns:
@@ -53,7 +60,7 @@ pub fn made(t: Tensor, requires_grad: bool) -> PyResult<PyTensor> {
 #[pyfunction]
 #[pyo3(signature = (data, *, dtype=None, device=None, requires_grad=false))]
 fn tensor(data: &Bound<'_, PyAny>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
-    let t = convert::build(data, optional_dtype(dtype)?, optional_device(device)?, true)?;
+    let t = convert::build(data, optional_dtype(dtype)?, device_of_data(data, device)?, true)?;
     made(t, requires_grad)
 }
 
@@ -65,11 +72,37 @@ fn as_tensor<'py>(
     data: &Bound<'py, PyAny>, dtype: Any<'_, 'py>, device: Any<'_, 'py>, copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let copy = copy.unwrap_or(false);
+    let device = device_of_data(data, device)?;
     if data.is_instance_of::<PyTensor>() && dtype.is_none() && device.is_none() && !copy {
         return Ok(data.clone());
     }
-    let t = convert::build(data, optional_dtype(dtype)?, optional_device(device)?, copy)?;
+    let t = convert::build(data, optional_dtype(dtype)?, device, copy)?;
     object(data.py(), t)
+}
+
+/// Makes a tensor of anything that is one, an array, or nested lists of numbers; shares memory where it can.
+///
+/// Args:
+///     copy: True always copies, False raises where a copy would be needed.
+#[pyfunction]
+#[pyo3(signature = (obj, *, dtype=None, device=None, copy=None, requires_grad=false))]
+fn asarray<'py>(
+    obj: &Bound<'py, PyAny>, dtype: Any<'_, 'py>, device: Any<'_, 'py>, copy: Option<bool>,
+    requires_grad: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let out = as_tensor(obj, dtype, device, copy)?;
+    if !requires_grad {
+        return Ok(out);
+    }
+    object(obj.py(), require_grad(&out.extract::<Tensor>()?.detach())?)
+}
+
+/// Makes a number a 0-d tensor, of the default dtype unless told otherwise.
+#[pyfunction]
+#[pyo3(signature = (s, *, dtype=None, device=None, requires_grad=false))]
+fn scalar_tensor(s: &Bound<'_, PyAny>, dtype: Any, device: Any, requires_grad: bool) -> PyResult<PyTensor> {
+    let dtype = optional_dtype(dtype)?.unwrap_or_else(defaults::float);
+    made(convert::build(s, Some(dtype), device_of_data(s, device)?, true)?, requires_grad)
 }
 
 /// Functions that make a tensor of a shape, given by its lengths or by another tensor. In front may stand, in
@@ -78,7 +111,7 @@ macro_rules! of_shape {
     ($(#[$doc:meta])* $name:ident $($rest:tt)*) => {
         $crate::py::data::create::of_shape! {
             [
-                "(*size, dtype=None, device=None, requires_grad=False)"
+                "(*size, out=None, dtype=None, device=None, requires_grad=False)"
                 "(input, *, dtype=None, device=None, requires_grad=False, memory_format=None)"
             ]
             $(#[$doc])* $name $($rest)*
@@ -92,21 +125,26 @@ macro_rules! of_shape {
         $(#[$doc])*
         #[pyfunction]
         #[pyo3(
-            signature = (*args, size=None, $($more=$default,)? dtype=None, device=None, requires_grad=false),
+            signature = (
+                *args, size=None, $($more=$default,)? out=None, dtype=None, device=None, requires_grad=false
+            ),
             text_signature = $text
         )]
+        #[allow(clippy::too_many_arguments)]
         fn $name<'py>(
             py: Python<'py>,
             args: &Bound<'py, PyTuple>,
             size: Any<'_, 'py>,
             $($more: $type,)?
+            out: $crate::py::data::out::Out<'py>,
             dtype: Any<'_, 'py>,
             device: Any<'_, 'py>,
             requires_grad: bool,
-        ) -> PyResult<PyTensor> {
-            let (dtype, device) = place(dtype, device)?;
+        ) -> PyResult<Bound<'py, PyTensor>> {
+            let (dtype, device) = $crate::py::data::out::place_in(&out, dtype, device)?;
             let size = starred(stringify!($name), args, [("size", size)])?;
-            made($make(py, shape(&integers(&size)?)?, dtype, device $(, $more)?)?, requires_grad)
+            let t = $make(py, shape(&integers(&size)?)?, dtype, device $(, $more)?)?;
+            $crate::py::data::out::stored(py, stringify!($name), t, requires_grad, out)
         }
 
         $(#[$doc])*
@@ -196,12 +234,12 @@ beside! {
 fn full(
     size: &Bound<'_, PyAny>, fill_value: Arg, dtype: Any, device: Any, requires_grad: bool,
 ) -> PyResult<PyTensor> {
-    let device = optional_device(device)?.unwrap_or_default();
+    let device = device_or_default(device)?;
     let natural = match &fill_value {
         Arg::Bool(_) => DType::Bool,
-        Arg::Int(_) => integer(device),
-        Arg::Float(_) => DType::F32,
-        Arg::Complex(..) => DType::C64,
+        Arg::Int(_) => index_type(device),
+        Arg::Float(_) => defaults::float(),
+        Arg::Complex(..) => defaults::float().complex(),
         Arg::Tensor(t) => t.dtype(),
     };
     let dtype = optional_dtype(dtype)?.unwrap_or(natural);
@@ -246,7 +284,7 @@ impl PyTensor {
 }
 
 /// Returns a tensor filled with `value`, on behalf of the function `name`.
-fn constant(name: &str, value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult<Tensor> {
+pub fn constant(name: &str, value: &Arg, shape: Shape, dtype: DType, device: Device) -> PyResult<Tensor> {
     Ok(match value {
         Arg::Tensor(t) => t.cast(dtype)?.to_device(device)?.expand(&shape).named(name)?.copied()?,
         Arg::Int(v) => {
@@ -273,89 +311,6 @@ fn constant(name: &str, value: &Arg, shape: Shape, dtype: DType, device: Device)
     })
 }
 
-/// Returns an integer range in which a bound or the step is not exact in float64; `None` for any other range.
-fn large_range(start: i64, end: i64, step: i64) -> Result<Option<Tensor>> {
-    let large = |v: i64| v.unsigned_abs() > 1 << f64::MANTISSA_DIGITS;
-    if step == 0 || ![start, end, step].into_iter().any(large) {
-        return Ok(None);
-    }
-    let distance = (end as i128 - start as i128) * step.signum() as i128;
-    if distance < 0 {
-        return Ok(None);
-    }
-    let length = (distance + step.unsigned_abs() as i128 - 1) / step.unsigned_abs() as i128;
-    let n = usize::try_from(length).unwrap_or(usize::MAX);
-    let places = Tensor::arange(0.0, 1.0, n, DType::I64, Device::Cpu)?;
-    Ok(Some(places.mul(step)?.add(start)?))
-}
-
-/// Returns the dtype of a range; bool is an error.
-fn numbers(name: &str, dtype: DType) -> PyResult<DType> {
-    if dtype == DType::Bool {
-        return Err(type_error(format!(
-            "{name}: a dtype of numbers expected, got bool; convert with .bool()"
-        )));
-    }
-    Ok(dtype)
-}
-
-/// Truncates a bound or the step of an integer range to its integer part.
-fn whole_if(dtype: DType, value: f64) -> f64 {
-    if dtype.is_integer() { value.trunc() } else { value }
-}
-
-/// Returns `start, start + step, ...` up to but without `end`. Integers give int64, floats float32.
-#[pyfunction]
-#[pyo3(
-    signature = (start=None, end=None, step=None, *, dtype=None, device=None, requires_grad=false),
-    text_signature = "(start, end=None, step=None, *, dtype=None, device=None, requires_grad=False)"
-)]
-fn arange(
-    start: Any, end: Any, step: Any, dtype: Any, device: Any, requires_grad: bool,
-) -> PyResult<PyTensor> {
-    let number = |x: &Bound<'_, PyAny>| -> PyResult<(f64, Option<i64>)> {
-        match Arg::from_any(x)? {
-            Some(Arg::Float(v)) => Ok((v, None)),
-            Some(Arg::Int(v)) => Ok((v as f64, Some(i64::try_from(v).map_err(|_| too_large(v))?))),
-            Some(Arg::Bool(v)) => Ok((f64::from(v), Some(i64::from(v)))),
-            Some(Arg::Tensor(t)) if t.dtype().is_float() => Ok((t.item()?, None)),
-            Some(Arg::Tensor(t)) => t.item().map(|v| (v, Some(v as i64))).map_err(PyErr::from),
-            Some(Arg::Complex(..)) | None => Err(type_error("arange: real numbers expected")),
-        }
-    };
-    let (start, end) = match (start, end) {
-        (Some(start), Some(end)) => (number(start)?, number(end)?),
-        (Some(end), None) | (None, Some(end)) => ((0.0, Some(0)), number(end)?),
-        (None, None) => return Err(type_error("arange() missing 1 required positional argument: 'end'")),
-    };
-    let step = step.map(number).transpose()?.unwrap_or((1.0, Some(1)));
-    let whole = start.1.zip(end.1).zip(step.1);
-    let device = optional_device(device)?.unwrap_or_default();
-    let natural = if whole.is_none() { DType::F32 } else { integer(device) };
-    let dtype = numbers("arange", optional_dtype(dtype)?.unwrap_or(natural))?;
-    if let (Some(((start, end), step)), DType::I64, Device::Cpu) = (whole, dtype, device)
-        && let Some(t) = large_range(start, end, step)?
-    {
-        return made(t, requires_grad);
-    }
-    let n = arange_length(start.0, end.0, step.0)?;
-    let (start, step) = (whole_if(dtype, start.0), whole_if(dtype, step.0));
-    made(Tensor::arange(start, step, n, dtype, device)?, requires_grad)
-}
-
-/// Returns `steps` numbers from `start` to `end`, both included, evenly spaced.
-#[pyfunction]
-#[pyo3(signature = (start, end, steps=100, *, dtype=None, device=None, requires_grad=false))]
-fn linspace(
-    start: f64, end: f64, #[pyo3(from_py_with = whole)] steps: i64, dtype: Any, device: Any,
-    requires_grad: bool,
-) -> PyResult<PyTensor> {
-    let (dtype, device) = place(dtype, device)?;
-    let dtype = numbers("linspace", dtype)?;
-    let [start, end] = [start, end].map(|v| whole_if(dtype, v));
-    made(Tensor::linspace(start, end, count("linspace: steps", steps)?, dtype, device)?, requires_grad)
-}
-
 /// Makes an `n` by `m` matrix with ones on the diagonal and zeros elsewhere.
 #[pyfunction]
 #[pyo3(signature = (n, m=None, *, dtype=None, device=None, requires_grad=false))]
@@ -367,5 +322,5 @@ fn eye(n: Whole, m: Option<Whole>, dtype: Any, device: Any, requires_grad: bool)
 
 exports! {
     functions: tensor, as_tensor, zeros, zeros_like, ones, ones_like, empty, empty_like, full,
-        full_like, arange, linspace, eye
+        full_like, eye, asarray, scalar_tensor
 }

@@ -125,6 +125,14 @@ fn _gpu_empty_cache(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(py.detached(|| crate::gpu::empty_cache(index))?)
 }
 
+/// Begins the search for the peak of a GPU's memory anew.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_reset_peak(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = gpu_index("gpu.reset_peak", index)?;
+    Ok(py.detached(|| crate::gpu::reset_peak(index))?)
+}
+
 /// Begins to time each launch on a GPU.
 #[cfg(feature = "gpu")]
 #[pyfunction]
@@ -165,5 +173,6 @@ exports! {
         _fail_allocations, _gpu_is_available, _gpu_device_count, _gpu_adapters,
         #[cfg(feature = "gpu")] _gpu_info, #[cfg(feature = "gpu")] _gpu_synchronize,
         #[cfg(feature = "gpu")] _gpu_empty_cache, #[cfg(feature = "gpu")] _gpu_memory_stats,
+        #[cfg(feature = "gpu")] _gpu_reset_peak,
         #[cfg(feature = "gpu")] _gpu_profile_begin, #[cfg(feature = "gpu")] _gpu_profile_end
 }

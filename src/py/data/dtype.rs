@@ -1,7 +1,10 @@
 //! `wengert.float32` and the other dtypes, and `wengert.device`: immutable objects, equal to their names.
 
+use crate::array::defaults;
+use crate::py::data::convert;
 use crate::py::prelude::*;
-use pyo3::exceptions::PyOverflowError;
+use crate::py::tensor::object;
+use pyo3::exceptions::{PyOverflowError, PyRuntimeError};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyComplex, PyFloat, PyString, PyType};
 
@@ -98,6 +101,15 @@ impl PyDType {
         // As an argument `float` means float64, but it does not equal float64.
         of_python(other).is_none() && parse(other) == Some(self.dtype)
     }
+    /// Returns a number, list, array or tensor as a tensor of this type with memory of its own, as NumPy's
+    /// types do: `float32(3)`. Gradients flow through.
+    #[pyo3(signature = (value, /))]
+    fn __call__<'py>(slf: &Bound<'py, Self>, value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if value.is_instance_of::<PyTensor>() {
+            return value.call_method1("astype", (slf,));
+        }
+        object(value.py(), convert::build(value, Some(slf.get().dtype), None, true)?)
+    }
     /// NumPy's dtype of the same name; bfloat16 needs the package ml_dtypes.
     #[getter]
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -117,7 +129,8 @@ pub fn numpy_dtype(py: Python<'_>, dtype: DType) -> PyResult<Bound<'_, PyAny>> {
     make.call1((package.getattr("bfloat16")?,))
 }
 
-/// Where a tensor lies: `wengert.device("cpu")`, `wengert.device("gpu:0")`. It equals its name.
+/// Where a tensor lies: `wengert.device("cpu")`, `wengert.device("gpu:0")`. It equals its name. As a context
+/// it is where new tensors of this thread lie, as `set_default_device` makes it.
 #[pyclass(name = "device", module = "wengert", frozen)]
 pub struct PyDevice {
     pub device: Device,
@@ -155,9 +168,26 @@ pub fn optional_device(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Device
     obj.map(device_of).transpose()
 }
 
+/// The device of a new tensor: the given one, or the default.
+pub fn device_or_default(obj: Option<&Bound<'_, PyAny>>) -> PyResult<Device> {
+    obj.map_or_else(|| Ok(defaults::device()), device_of)
+}
+
 /// Whether the environment says that programs call GPUs `cuda`: `WENGERT_CUDA=gpu`.
 pub fn is_cuda_gpu() -> bool {
     std::env::var_os("WENGERT_CUDA").is_some_and(|value| value == "gpu")
+}
+
+/// [`is_cuda_gpu`]; raises where the variable has another value, which would change nothing.
+fn checked_cuda() -> PyResult<bool> {
+    match std::env::var_os("WENGERT_CUDA") {
+        Some(value) if !value.is_empty() && value != "gpu" => Err(value_error(format!(
+            "WENGERT_CUDA={} in the environment is not understood; set WENGERT_CUDA=gpu to call GPUs 'cuda', \
+             or unset it",
+            value.display()
+        ))),
+        _ => Ok(is_cuda_gpu()),
+    }
 }
 
 /// Parses the name of a device; the error lists the valid names.
@@ -167,7 +197,7 @@ pub fn device_from_name(name: &str) -> PyResult<Device> {
     let (kind, index) = name.split_once(':').map_or((name, None), |(kind, index)| (kind, Some(index)));
     match (kind, index) {
         ("cpu", None | Some("0")) => Ok(Device::Cpu),
-        ("cuda", _) if !is_cuda_gpu() => Err(value_error(format!(
+        ("cuda", _) if !checked_cuda()? => Err(value_error(format!(
             "'{name}' is not a device: GPUs are called 'gpu' whoever made them; write device='gpu', or set \
              WENGERT_CUDA=gpu in the environment for programs that say cuda"
         ))),
@@ -185,10 +215,74 @@ pub fn name_of(device: Device) -> String {
     }
 }
 
-/// What [`is_cuda_gpu`] says.
+/// What [`checked_cuda`] says.
 #[pyfunction]
-fn _is_cuda_gpu() -> bool {
-    is_cuda_gpu()
+fn _is_cuda_gpu() -> PyResult<bool> {
+    checked_cuda()
+}
+
+/// Returns the dtype of new floats: float32, or what `set_default_dtype` chose.
+///
+/// Example:
+///     >>> wg.get_default_dtype()
+///     wengert.float32
+#[pyfunction]
+fn get_default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
+    dtype_object(py, defaults::float())
+}
+
+/// Makes `d` the dtype of new floats, for all threads: of Python's floats, of tensors made without `dtype=`,
+/// and of results of integers that are none, such as `sqrt`. Complex numbers get parts of it (of float32
+/// where it is a half). Tensors that exist keep theirs, and a number beside one adapts to it as before.
+///
+/// Args:
+///     d: float32, float64, float16 or bfloat16.
+///
+/// Raises:
+///     TypeError: for any other dtype.
+///
+/// Example:
+///     >>> wg.set_default_dtype(wg.float64)
+///     >>> wg.tensor(0.1).dtype
+///     wengert.float64
+///     >>> wg.set_default_dtype(wg.float32)
+#[pyfunction]
+fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
+    Ok(defaults::set_float(dtype_of(d)?)?)
+}
+
+/// Returns the device on which this thread makes tensors: the CPU, or what `set_default_device` or a
+/// `with wengert.device(...)` chose.
+///
+/// Example:
+///     >>> wg.get_default_device()
+///     device('cpu')
+#[pyfunction]
+fn get_default_device() -> PyDevice {
+    PyDevice { device: defaults::device() }
+}
+
+/// Makes `device` the one on which this thread makes tensors where no `device=` is given, and to which arrays
+/// and lists go that become one. Tensors made of another, like another, or by operations, lie where that
+/// does.
+///
+/// `with wengert.device("gpu"):` does the same for a block. Other threads, such as those of a `DataLoader`,
+/// go on with the CPU.
+///
+/// Args:
+///     device: a device or its name; None is the CPU again.
+///
+/// Raises:
+///     ValueError: for what is not the name of a device.
+///
+/// Example:
+///     >>> wg.set_default_device("cpu")
+///     >>> wg.zeros(2).device
+///     device('cpu')
+#[pyfunction]
+fn set_default_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    defaults::choose_device(optional_device(device)?);
+    Ok(())
 }
 
 #[pymethods]
@@ -203,6 +297,19 @@ impl PyDevice {
             *own = given;
         }
         Ok(PyDevice { device })
+    }
+    /// Makes this the default device of the thread until the end of the block.
+    fn __enter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        defaults::enter_device(slf.device);
+        slf
+    }
+    /// Ends the block.
+    #[pyo3(signature = (*_exc))]
+    fn __exit__(&self, _exc: &Bound<'_, PyTuple>) -> PyResult<()> {
+        if defaults::leave_device() {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err("device: a block must end on the thread that began it"))
     }
     fn __reduce__(&self, py: Python<'_>) -> (Py<PyAny>, (String,)) {
         (py.get_type::<PyDevice>().into_any().unbind(), (self.device.to_string(),))
@@ -238,6 +345,10 @@ pub fn register(m: &Bound<'_, PyModule>) -> PyResult<()> {
     m.add_class::<PyDType>()?;
     m.add_class::<PyDevice>()?;
     m.add_function(wrap_pyfunction!(_is_cuda_gpu, m)?)?;
+    m.add_function(wrap_pyfunction!(get_default_dtype, m)?)?;
+    m.add_function(wrap_pyfunction!(set_default_dtype, m)?)?;
+    m.add_function(wrap_pyfunction!(get_default_device, m)?)?;
+    m.add_function(wrap_pyfunction!(set_default_device, m)?)?;
     for dtype in DType::ALL {
         m.add(dtype.name(), dtype_object(m.py(), dtype)?)?;
     }

@@ -1,16 +1,69 @@
-//! Printing of tensors: NumPy's layout, four digits, large tensors summarised.
+//! Printing of tensors: NumPy's layout, four digits, large tensors summarised, unless `set_printoptions` says
+//! otherwise.
 
+use crate::array::defaults;
 use crate::py::data::dtype::name_of;
 use crate::py::prelude::*;
 use crate::py::tensor::{leaf, tracer};
 use crate::tensor::Payload;
+use crate::watch::script;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Tensors with more elements are summarised by the edges of their axes.
-const SUMMARY: usize = 1000;
-/// Elements per edge.
-const EDGE: usize = 3;
-/// Characters per line.
-const WIDTH: usize = 80;
+/// How tensors are printed.
+#[derive(Clone, Copy)]
+struct Options {
+    /// Digits after the point.
+    precision: usize,
+    /// Tensors with more elements are summarised by the edges of their axes.
+    threshold: usize,
+    /// Elements per edge.
+    edge: usize,
+    /// Characters per line.
+    width: usize,
+    /// Whether powers of ten are shown; where `None`, the numbers decide.
+    scientific: Option<bool>,
+}
+
+/// The options of the process in the order of [`Options`]; the last is 0 for `None`, 1 for false, 2 for true.
+static OPTIONS: [AtomicUsize; 5] = [
+    AtomicUsize::new(4),
+    AtomicUsize::new(1000),
+    AtomicUsize::new(3),
+    AtomicUsize::new(80),
+    AtomicUsize::new(0),
+];
+
+impl Options {
+    /// Those in force.
+    fn now() -> Options {
+        let [precision, threshold, edge, width, scientific] =
+            [0, 1, 2, 3, 4].map(|i| OPTIONS[i].load(Relaxed));
+        let scientific = [None, Some(false), Some(true)][scientific.min(2)];
+        Options { precision, threshold, edge, width, scientific }
+    }
+}
+
+/// Returns how tensors are printed: precision, threshold, elements per edge, characters per line, and whether
+/// powers of ten are shown.
+#[pyfunction]
+fn _print_options() -> (usize, usize, usize, usize, Option<bool>) {
+    let o = Options::now();
+    (o.precision, o.threshold, o.edge, o.width, o.scientific)
+}
+
+/// Sets what [`_print_options`] returns.
+#[pyfunction]
+#[pyo3(signature = (precision, threshold, edge, width, scientific))]
+fn _set_print_options(
+    precision: usize, threshold: usize, edge: usize, width: usize, scientific: Option<bool>,
+) {
+    let scientific = scientific.map_or(0, |on| 1 + usize::from(on));
+    for (place, value) in OPTIONS.iter().zip([precision, threshold, edge, width, scientific]) {
+        place.store(value, Relaxed);
+    }
+}
+
+exports! { functions: _print_options, _set_print_options }
 
 /// Formats a tensor, as in `tensor([1., 2.], requires_grad=True)`.
 pub fn tensor(t: &Tensor) -> Result<String> {
@@ -20,7 +73,7 @@ pub fn tensor(t: &Tensor) -> Result<String> {
         Some(text) => text,
         None => OPENING.to_string() + &values(&t.detach(), OPENING.len())?,
     };
-    if !matches!(t.dtype(), DType::F32 | DType::I64 | DType::Bool | DType::C64) {
+    if !matches!(t.dtype(), DType::I64 | DType::Bool) && !defaults::is_natural(t.dtype()) {
         notes.push(format!("dtype={}", t.dtype()));
     }
     if t.numel() == 0 && t.rank() != 1 && tracer(t).is_none() {
@@ -68,10 +121,10 @@ enum Style {
     Text,
     Int,
     Fixed(usize),
-    Scientific,
+    Scientific(usize),
 }
 
-fn style(t: &Tensor, shown: &[f64]) -> Style {
+fn style(t: &Tensor, shown: &[f64], options: Options) -> Style {
     match t.dtype() {
         DType::Bool => return Style::Text,
         dtype if dtype.is_integer() => return Style::Int,
@@ -81,35 +134,35 @@ fn style(t: &Tensor, shown: &[f64]) -> Style {
         shown.iter().copied().filter(|v| v.is_finite() && *v != 0.0).map(f64::abs).collect();
     let largest = finite.iter().copied().fold(0.0, f64::max);
     let smallest = finite.iter().copied().fold(f64::INFINITY, f64::min);
-    if largest >= 1e8
+    let by_numbers = largest >= 1e8
         || smallest < 1e-4
-        || (smallest.is_finite() && largest / smallest > 1e5 && largest >= 1e3)
-    {
-        return Style::Scientific;
+        || (smallest.is_finite() && largest / smallest > 1e5 && largest >= 1e3);
+    if options.scientific.unwrap_or(by_numbers) {
+        return Style::Scientific(options.precision);
     }
-    Style::Fixed(finite.iter().map(|v| digits(*v)).max().unwrap_or(0))
+    Style::Fixed(finite.iter().map(|v| digits(*v, options.precision)).max().unwrap_or(0))
 }
 
-/// Digits after the point that show `v` to four decimals, without trailing zeros.
-fn digits(v: f64) -> usize {
-    let text = format!("{v:.4}");
+/// Digits after the point that show `v` to so many decimals, without trailing zeros.
+fn digits(v: f64, precision: usize) -> usize {
+    let text = format!("{v:.precision$}");
+    if precision == 0 {
+        return 0;
+    }
     let kept = text.trim_end_matches('0');
     kept.len() - kept.find('.').map_or(kept.len(), |p| p + 1)
 }
 
 fn number(v: f64, style: &Style) -> String {
-    match style {
-        Style::Text => return if v != 0.0 { "True" } else { "False" }.into(),
-        Style::Int => return format!("{v:.0}"),
-        _ if v.is_nan() => return "nan".into(),
-        _ if v.is_infinite() => return if v > 0.0 { "inf" } else { "-inf" }.into(),
-        _ => {}
-    }
-    match style {
+    match *style {
+        Style::Text => if v != 0.0 { "True" } else { "False" }.into(),
+        Style::Int => format!("{v:.0}"),
+        _ if v.is_nan() => "nan".into(),
+        _ if v.is_infinite() => if v > 0.0 { "inf" } else { "-inf" }.into(),
         Style::Fixed(0) => format!("{v:.0}."),
         Style::Fixed(n) => format!("{v:.n$}"),
-        _ => {
-            let text = format!("{v:.4e}");
+        Style::Scientific(n) => {
+            let text = format!("{v:.n$e}");
             let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
             let (sign, power) = power.strip_prefix('-').map_or(('+', power), |p| ('-', p));
             format!("{digits}e{sign}{power:0>2}")
@@ -119,36 +172,38 @@ fn number(v: f64, style: &Style) -> String {
 
 /// Formats the elements of a concrete tensor in brackets; `indent` is the column of the first bracket.
 fn values(t: &Tensor, indent: usize) -> Result<String> {
+    script::refuse(|| "a tensor as a string".into());
     let t = Tensor::Array(t.array("print")?.to_device(Device::Cpu)?);
     if t.numel() == 0 {
         return Ok("[]".into());
     }
-    let summary = t.numel() > SUMMARY;
+    let options = Options::now();
+    let edge = (t.numel() > options.threshold).then_some(options.edge);
     let mut picked = Vec::new();
     let shape = t.shape();
     let mut part = t.clone();
     // Select the edges of every summarised axis by index.
     for (i, d) in shape.iter().enumerate() {
-        let rows = rows(d, summary);
+        let rows = rows(d, edge);
         let shown: Vec<i64> = rows.iter().flatten().map(|&r| r as i64).collect();
         if shown.len() < d {
             part = part.take(&Tensor::from_slice(&shown, &[shown.len()])?, i as i64)?;
         }
         picked.push(rows.iter().map(Option::is_some).collect());
     }
-    let mut texts = exact(&part)?;
+    let mut texts = exact(&part, options)?;
     if shape.rank() == 0 {
         return Ok(texts.pop().unwrap_or_default());
     }
     let width = texts.iter().map(String::len).max().unwrap_or(0);
-    let mut page = Page { texts, width, picked, next: 0, indent };
+    let mut page = Page { texts, width, picked, next: 0, indent, line: options.width };
     let mut out = String::new();
     page.write(0, &mut out);
     Ok(out)
 }
 
 /// Formats every element; integers without rounding.
-fn exact(t: &Tensor) -> Result<Vec<String>> {
+fn exact(t: &Tensor, options: Options) -> Result<Vec<String>> {
     if t.dtype().is_integer() && t.dtype().size() == 8 {
         let host = crate::cpu::pointwise::copy::contiguous(t.array("print")?)?;
         return Ok(match t.dtype() {
@@ -158,23 +213,24 @@ fn exact(t: &Tensor) -> Result<Vec<String>> {
     }
     if !t.dtype().is_complex() {
         let numbers = t.to_vec()?;
-        let style = style(t, &numbers);
+        let style = style(t, &numbers, options);
         return Ok(numbers.iter().map(|&v| number(v, &style)).collect());
     }
     // As Python does, each part in its own style.
-    let (re, im) = (exact(&t.real()?)?, exact(&t.imag()?)?);
+    let (re, im) = (exact(&t.real()?, options)?, exact(&t.imag()?, options)?);
     let sign = |im: &str| if im.starts_with('-') { "" } else { "+" };
     Ok(re.iter().zip(&im).map(|(re, im)| format!("{re}{}{im}j", sign(im))).collect())
 }
 
-/// Returns the rows to print; `None` is the gap of a summary.
-fn rows(length: usize, summary: bool) -> Vec<Option<usize>> {
-    if summary && length > 2 * EDGE + 1 {
-        let head = (0..EDGE).map(Some);
-        let tail = (length - EDGE..length).map(Some);
-        return head.chain([None]).chain(tail).collect();
+/// Returns the rows to print; `None` is the gap of a summary, which shows so many at either edge.
+fn rows(length: usize, edge: Option<usize>) -> Vec<Option<usize>> {
+    match edge.filter(|edge| length > edge.saturating_mul(2).saturating_add(1)) {
+        Some(edge) => {
+            let tail = (length - edge..length).map(Some);
+            (0..edge).map(Some).chain([None]).chain(tail).collect()
+        }
+        None => (0..length).map(Some).collect(),
     }
-    (0..length).map(Some).collect()
 }
 
 struct Page {
@@ -183,6 +239,8 @@ struct Page {
     picked: Vec<Vec<bool>>,
     next: usize,
     indent: usize,
+    /// Characters per line.
+    line: usize,
 }
 
 impl Page {
@@ -196,7 +254,7 @@ impl Page {
                 out.push(',');
                 // Newlines separate blocks, one for each axis in between.
                 let blocks = rank - axis - 1;
-                if blocks > 0 || column + self.width + 3 > WIDTH {
+                if blocks > 0 || column + self.width + 3 > self.line {
                     column = self.indent + axis + 1;
                     out.push_str(&"\n".repeat(blocks.max(1)));
                     out.push_str(&" ".repeat(column));

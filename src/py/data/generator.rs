@@ -6,6 +6,7 @@ use crate::py::args::extracted;
 use crate::py::data::create::Any;
 use crate::py::data::dtype::{PyDevice, optional_device};
 use crate::py::prelude::*;
+use crate::watch::script;
 use pyo3::exceptions::PyOverflowError;
 use std::sync::{Arc, Mutex};
 
@@ -51,7 +52,10 @@ impl Generator {
     fn put(&self, state: State) {
         match &self.own {
             Some(own) => *lock(own) = state,
-            None => random::set_state(state),
+            None => {
+                seeded();
+                random::set_state(state);
+            }
         }
     }
     fn at(state: State, device: Device) -> Generator {
@@ -147,7 +151,13 @@ extracted!(Stream, |obj| {
         return Ok(Stream::DEFAULT);
     }
     match obj.cast::<Generator>() {
-        Ok(generator) => Ok(Stream(generator.get().own.clone())),
+        Ok(generator) => {
+            let own = generator.get().own.clone();
+            if own.is_some() {
+                script::refuse(|| "a generator of the program's own".into());
+            }
+            Ok(Stream(own))
+        }
         Err(_) => Err(type_error(format!(
             "generator: a wengert.Generator expected, got {}; make one by wengert.Generator()",
             obj.get_type().name()?
@@ -171,13 +181,24 @@ fn state_of(name: &str, getter: &str, state: &Bound<'_, PyAny>) -> PyResult<Stat
 /// so do forked children, unless a seed was set before the fork, which they then share.
 #[pyfunction]
 fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<Generator> {
+    seeded();
     random::manual_seed(bits("manual_seed", seed)?);
     Ok(Generator { own: None, device: Device::Cpu })
 }
 
+/// A program goes on with the numbers where they are.
+fn seeded() {
+    script::refuse(|| "a new seed of the random numbers".into());
+}
+
 functions! {
+    /// The default stream as a generator.
+    _default_generator() -> Generator = Generator { own: None, device: Device::Cpu };
     /// Starts the default random stream over with a seed from the system, and returns that seed.
-    seed() -> u64 = random::seed();
+    seed() -> u64 = {
+        seeded();
+        random::seed()
+    };
     /// Returns the seed of the default random stream: of the last `manual_seed` or `seed`, at first one that
     /// the system gave.
     initial_seed() -> u64 = random::state().seed;
@@ -195,5 +216,5 @@ functions! {
 
 exports! {
     classes: Generator;
-    functions: _generator, manual_seed, seed, initial_seed, get_rng_state, set_rng_state
+    functions: _default_generator, _generator, manual_seed, seed, initial_seed, get_rng_state, set_rng_state
 }

@@ -11,6 +11,8 @@ pub(crate) mod layout;
 pub(crate) mod memory;
 pub(crate) mod nested;
 pub(crate) mod numpy;
+pub(crate) mod out;
 pub(crate) mod pickle;
 pub(crate) mod random;
+pub(crate) mod ranges;
 pub(crate) mod reading;

@@ -2,6 +2,7 @@
 
 use crate::array::buffer::{collect_at_most, grow, lengthen, with_capacity};
 use crate::array::complex::Complex;
+use crate::array::defaults;
 use crate::array::dtype::{Element, Truth};
 use crate::array::shape::MAX_RANK;
 use crate::py::args::too_large;
@@ -45,8 +46,8 @@ pub fn number(obj: &Bound<'_, PyAny>) -> PyResult<Option<(i128, f64, Class)>> {
 pub fn scalar(obj: &Bound<'_, PyAny>, (int, float, class): (i128, f64, Class)) -> PyResult<Tensor> {
     Ok(match class {
         Class::Complex => Array::from_slice(&[Complex { re: float, im: imaginary(obj) }], Shape::SCALAR)
-            .and_then(|a| Tensor::Array(a).cast(DType::C64)),
-        Class::Float => Tensor::scalar(float, DType::F32, Device::Cpu),
+            .and_then(|a| Tensor::Array(a).cast(defaults::float().complex())),
+        Class::Float => Tensor::scalar(float, defaults::float(), Device::Cpu),
         Class::Int => Tensor::from_slice(&[i64::try_from(int).map_err(|_| too_large(int))?], &[]),
         Class::Bool => Tensor::from_slice(&[Truth::from(int != 0)], &[]),
     }?)
@@ -162,7 +163,10 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     }
     let class = if all.floats.is_empty() { Class::Float } else { all.class };
     Ok(match class {
-        Class::Complex => all.complex()?.cast(DType::C64)?,
+        Class::Complex => all.complex()?.cast(defaults::float().complex())?,
+        Class::Float if defaults::float() != DType::F32 => {
+            Tensor::from_slice(&all.floats, &all.shape)?.cast(defaults::float())?
+        }
         Class::Float => {
             let values = collect_at_most(all.floats.len(), all.floats.iter().map(|f| *f as f32))?;
             Tensor::from_slice(&values, &all.shape)?
@@ -175,13 +179,13 @@ pub fn from_nested(obj: &Bound<'_, PyAny>, depth: usize) -> PyResult<Tensor> {
     })
 }
 
-/// Converts Python numbers to `dtype` without passing floats through float32; integers must fit. Returns
-/// `None` for float32, and where [`from_nested`] and a cast lose nothing or report the error.
+/// Converts Python numbers to `dtype` without passing floats through another one; integers must fit. Returns
+/// `None` for the dtype of floats, and where [`from_nested`] and a cast lose nothing or report the error.
 pub fn from_nested_as(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Option<Tensor>> {
     let is_list = obj.is_instance_of::<PyList>() || obj.is_instance_of::<PyTuple>();
     let is_number =
         obj.is_instance_of::<PyFloat>() || obj.is_instance_of::<PyInt>() || obj.is_instance_of::<PyComplex>();
-    if dtype == DType::F32 || !(is_list || is_number) {
+    if dtype == defaults::float() || !(is_list || is_number) {
         return Ok(None);
     }
     let mut all = Nested::default();

@@ -9,6 +9,7 @@ use crate::py::data::dlpack;
 use crate::py::data::dtype::numpy_dtype;
 use crate::py::data::memory::Memory;
 use crate::py::prelude::*;
+use crate::watch::script;
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyString, PyType};
@@ -149,9 +150,12 @@ fn array_dtype(array: &Bound<'_, PyAny>, description: &Bound<'_, PyAny>) -> PyRe
 /// Returns the array of a tensor that may be exported: on the CPU, without history.
 pub fn exportable<'a>(t: &'a Tensor, what: &str) -> PyResult<&'a Array> {
     if t.edge().is_some() {
+        // Lists of losses, as programs plot and average them.
+        let of_number =
+            if t.rank() == 0 { ", or item() for its number, as in [x.item() for x in losses]" } else { "" };
         return Err(PyRuntimeError::new_err(format!(
             "{what} of a tensor that requires a gradient would leave the tape; call detach() first, as in \
-             x.detach().{what}()"
+             x.detach().{what}(){of_number}"
         )));
     }
     let array = t.array(what)?;
@@ -161,6 +165,7 @@ pub fn exportable<'a>(t: &'a Tensor, what: &str) -> PyResult<&'a Array> {
             array.device()
         )));
     }
+    script::refuse(|| format!("{what}, which takes values out of the program"));
     Ok(array)
 }
 

@@ -2,11 +2,13 @@
 
 use crate::array::random::draw_from;
 use crate::ops::pointwise::operand::meeting;
+use crate::ops::reduce::index_type;
 use crate::py::args::{amount, count, integers, shape, shape_from};
-use crate::py::data::create::{Any, integer, made, of_shape, place, place_beside};
-use crate::py::data::dtype::{optional_device, optional_dtype};
+use crate::py::data::create::{Any, made, of_shape, place_beside};
+use crate::py::data::dtype::{device_or_default, optional_dtype};
 use crate::py::data::generator::Stream;
 use crate::py::data::layout::Format;
+use crate::py::data::out::{Out, place_in, stored};
 use crate::py::prelude::*;
 use crate::py::tensor::options::starred;
 use smallvec::SmallVec;
@@ -23,7 +25,7 @@ fn drawn(draw: Draw) -> impl Fn(Python<'_>, Shape, DType, Device, Stream) -> PyR
 of_shape! {
     [
         generator: Stream = Stream::DEFAULT;
-        "(*size, generator=None, dtype=None, device=None, requires_grad=False)"
+        "(*size, generator=None, out=None, dtype=None, device=None, requires_grad=False)"
         "(input, *, generator=None, dtype=None, device=None, requires_grad=False, memory_format=None)"
     ]
     /// Draws uniform random numbers on `[0, 1)`, from `generator` or the default stream. Complex ones have
@@ -38,24 +40,31 @@ of_shape! {
 #[pyfunction]
 #[pyo3(
     signature = (
-        low=None, high=None, size=None, *, generator=Stream::DEFAULT, dtype=None, device=None,
+        low=None, high=None, size=None, *, generator=Stream::DEFAULT, out=None, dtype=None, device=None,
         requires_grad=false
     ),
-    text_signature = "(low, high, size=None, *, generator=None, dtype=None, device=None, requires_grad=False)"
+    text_signature =
+        "(low, high, size=None, *, generator=None, out=None, dtype=None, device=None, requires_grad=False)"
 )]
 #[allow(clippy::too_many_arguments)]
-fn randint(
-    low: Option<Whole>, high: Any, size: Any, generator: Stream, dtype: Any, device: Any, requires_grad: bool,
-) -> PyResult<PyTensor> {
+fn randint<'py>(
+    py: Python<'py>, low: Option<Whole>, high: Any<'_, 'py>, size: Any<'_, 'py>, generator: Stream,
+    out: Out<'py>, dtype: Any<'_, 'py>, device: Any<'_, 'py>, requires_grad: bool,
+) -> PyResult<Bound<'py, PyTensor>> {
     let (low, high, shape) = match (low, high, size) {
         (low, Some(high), Some(size)) => (low.map_or(0, |low| low.0), whole(high)?, shape_from(size)?),
         (Some(low), Some(size), None) | (Some(low), None, Some(size)) => (0, low.0, shape_from(size)?),
         _ => return Err(type_error("randint: a bound and a size expected, as in randint(10, (2, 3))")),
     };
-    let device = optional_device(device)?.unwrap_or_default();
-    let dtype = optional_dtype(dtype)?.unwrap_or(integer(device));
+    let (dtype, device) = match &out {
+        Some(out) => place_beside(&out.read().t, dtype, device)?,
+        None => {
+            let device = device_or_default(device)?;
+            (optional_dtype(dtype)?.unwrap_or(index_type(device)), device)
+        }
+    };
     let _stream = draw_from(generator.own())?;
-    made(Tensor::randint(low, high, shape, dtype, device)?, requires_grad)
+    stored(py, "randint", Tensor::randint(low, high, shape, dtype, device)?, requires_grad, out)
 }
 
 /// Draws integers from `low` to `high - 1` (with one bound, from 0) in the shape, dtype and device of
@@ -82,15 +91,16 @@ fn randint_like(
 /// Returns the numbers `0..n` in random order: int64 (int32 on a GPU), or of `dtype`.
 #[pyfunction]
 #[pyo3(
-    signature = (n, *, generator=Stream::DEFAULT, dtype=None, device=None),
-    text_signature = "(n, *, generator=None, dtype=None, device=None)"
+    signature = (n, *, generator=Stream::DEFAULT, out=None, dtype=None, device=None),
+    text_signature = "(n, *, generator=None, out=None, dtype=None, device=None)"
 )]
-fn randperm(n: Whole, generator: Stream, dtype: Any, device: Any) -> PyResult<PyTensor> {
-    let dtype = optional_dtype(dtype)?;
+fn randperm<'py>(
+    py: Python<'py>, n: Whole, generator: Stream, out: Out<'py>, dtype: Any<'_, 'py>, device: Any<'_, 'py>,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let dtype = optional_dtype(dtype)?.or(out.as_ref().map(|out| out.read().t.dtype()));
     let _stream = draw_from(generator.own())?;
-    let order =
-        Tensor::permutation(count("randperm: n", n.0)?, optional_device(device)?.unwrap_or_default())?;
-    made(dtype.map_or(Ok(order.clone()), |dtype| order.cast(dtype))?, false)
+    let order = Tensor::permutation(count("randperm: n", n.0)?, device_or_default(device)?)?;
+    stored(py, "randperm", dtype.map_or(Ok(order.clone()), |dtype| order.cast(dtype))?, false, out)
 }
 
 /// Raises for a negative standard deviation. Tensors of a GPU, or of a transform, are not looked at.
@@ -116,13 +126,15 @@ pub fn check_deviation(name: &str, std: &Arg) -> Result<()> {
 /// ValueError for a negative `std`.
 #[pyfunction]
 #[pyo3(
-    signature = (mean, std=None, size=None, *, generator=Stream::DEFAULT, dtype=None, device=None),
-    text_signature = "(mean, std=None, size=None, *, generator=None, dtype=None, device=None)"
+    signature = (mean, std=None, size=None, *, generator=Stream::DEFAULT, out=None, dtype=None, device=None),
+    text_signature = "(mean, std=None, size=None, *, generator=None, out=None, dtype=None, device=None)"
 )]
-fn normal(
-    py: Python<'_>, mean: Arg, std: Option<Arg>, size: Any, generator: Stream, dtype: Any, device: Any,
-) -> PyResult<PyTensor> {
-    let (dtype, place) = place(dtype, device)?;
+#[allow(clippy::too_many_arguments)]
+fn normal<'py>(
+    py: Python<'py>, mean: Arg, std: Option<Arg>, size: Any<'_, 'py>, generator: Stream, out: Out<'py>,
+    dtype: Any<'_, 'py>, device: Any<'_, 'py>,
+) -> PyResult<Bound<'py, PyTensor>> {
+    let (dtype, place) = place_in(&out, dtype, device)?;
     let std = std.unwrap_or(Arg::Float(1.0));
     check_deviation("normal", &std)?;
     // The numbers are drawn on the device of the tensors.
@@ -144,7 +156,7 @@ fn normal(
     let _stream = draw_from(generator.own())?;
     let noise = Tensor::randn(shape, dtype, device)?;
     let moved = || noise.mul(std.operand())?.add(mean.operand());
-    made(run(py, noise.numel(), || moved().named("normal"))?, false)
+    stored(py, "normal", run(py, noise.numel(), || moved().named("normal"))?, false, out)
 }
 
 exports! {

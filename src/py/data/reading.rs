@@ -1,9 +1,10 @@
 //! Conversion of a tensor's elements to Python: numbers, lists, NumPy arrays, truth values.
 
 use crate::cpu::pointwise::copy;
-use crate::py::autograd::debug;
+use crate::py::autograd::{debug, staging};
 use crate::py::data::{nested, numpy};
 use crate::py::prelude::*;
+use crate::watch::script;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::types::{PyComplex, PyFloat};
 
@@ -16,6 +17,7 @@ pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         )));
     }
     let array = t.array("item")?;
+    script::left("item()", array)?;
     let value = py.detached(|| array.to_device(Device::Cpu))?;
     let value = copy::contiguous(&value)?;
     Ok(match t.dtype() {
@@ -37,6 +39,7 @@ impl PyTensor {
     fn leaving(&self, name: &str) -> PyResult<Tensor> {
         let t = self.value()?.into_owned();
         debug::left(name, &t);
+        staging::left(name, &t)?;
         Ok(t)
     }
 }

@@ -11,6 +11,7 @@ pub(crate) mod program;
 use crate::ops::nn::attention::AttentionOptions;
 use crate::ops::nn::cell::{self, Kind};
 use crate::ops::nn::loss::{self, CrossEntropyOptions, Reduction};
+use crate::ops::nn::recurrent;
 use crate::ops::pointwise::unary::Unary;
 use crate::ops::{first, outputs};
 use crate::py::args::{LARGE, listed};
@@ -22,10 +23,7 @@ use crate::tensor::Tensors;
 fn operand<'a>(x: &'a Bound<'_, PyAny>, name: &str) -> PyResult<Value<'a>> {
     match x.cast::<PyTensor>() {
         Ok(t) => t.get().value(),
-        Err(_) => Err(type_error(format!(
-            "linear: {name} must be a tensor, got {}; convert it with wengert.tensor()",
-            x.get_type().name()?
-        ))),
+        Err(_) => Err(no_tensor("linear", name, x)),
     }
 }
 
@@ -109,6 +107,27 @@ fn step(
     run(py, work, || cell::cell(kind, gates, states, weight, bias))
 }
 
+/// All steps of a recurrent layer in one direction, from the products of its input and its first states: the
+/// hidden states of all times, and the last states. The kind of its cells is "LSTM", "GRU", "tanh" or "relu".
+#[pyfunction]
+#[allow(clippy::too_many_arguments)]
+fn _recurrent(
+    py: Python<'_>, kind: &str, gates: Tensor, states: Vec<Tensor>, weight: Tensor, bias: Option<Tensor>,
+    backwards: bool,
+) -> PyResult<(Tensor, Vec<Tensor>)> {
+    let kind = match kind {
+        "LSTM" => Kind::Lstm,
+        "GRU" => Kind::Gru,
+        "relu" => Kind::Relu,
+        _ => Kind::Tanh,
+    };
+    let before: Vec<&Tensor> = states.iter().collect();
+    let work = gates.numel().saturating_mul(weight.shape().iter().last().unwrap_or(1));
+    let layer = || recurrent::recurrent(kind, backwards, &gates, &before, &weight, bias.as_ref());
+    let (out, last) = run(py, work, layer)?;
+    Ok((out, last.into_vec()))
+}
+
 /// Zeroes each element with probability `p` and scales the others.
 #[pyfunction]
 fn _dropout(py: Python<'_>, x: Tensor, p: f64) -> PyResult<Tensor> {
@@ -153,6 +172,6 @@ fn _bce_with_logits(
 }
 
 exports! {
-    functions: _linear, _layer_norm, _attention, _lstm_cell, _gru_cell, _dropout, _cross_entropy, _nll_loss,
-        _bce_with_logits
+    functions: _linear, _layer_norm, _attention, _lstm_cell, _gru_cell, _recurrent, _dropout, _cross_entropy,
+        _nll_loss, _bce_with_logits
 }

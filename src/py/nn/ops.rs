@@ -65,7 +65,7 @@ functions! {
     /// Ends the innermost region of counting.
     _flops_end() = cost::end();
     /// What the innermost region has counted: module, whether in backward, operation, calls, floating point
-    /// operations.
+    /// operations, nanoseconds on the host.
     _flops_read() -> Vec<cost::Row> = cost::read();
     /// Says which module runs, as a number; returns the one before.
     _flops_scope(scope: u32) -> u32 = cost::set_scope(scope);

@@ -7,6 +7,7 @@ use crate::py::args::{collected, extracted, members};
 use crate::py::prelude::*;
 use crate::py::tensor::leaf;
 use crate::tape::node::Edge;
+use crate::watch::script;
 use pyo3::exceptions::PyKeyError;
 use pyo3::intern;
 use pyo3::types::PyString;
@@ -46,7 +47,10 @@ fn elements<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> usize {
 fn gradient(t: &Tensor) -> Option<Tensor> {
     let Edge { node, index } = t.edge()?;
     match node.grad() {
-        Some(slot) => slot.clone(),
+        Some(slot) => {
+            script::touched(&node, &slot);
+            slot.clone()
+        }
         None => node.hooks()?.retained(index)?.get(),
     }
 }
@@ -257,6 +261,11 @@ fn _clear_gradients(params: &Bound<'_, PyAny>, set_to_none: bool) -> PyResult<()
     for param in members(params)? {
         let Some(edge) = leaf(&param?.extract()?) else { continue };
         let Some(mut slot) = edge.node.grad() else { continue };
+        if set_to_none {
+            script::cleared(&edge.node, &slot);
+        } else {
+            script::touched(&edge.node, &slot);
+        }
         let before = slot.take();
         if let (false, Some(g)) = (set_to_none, &before) {
             *slot = Some(Tensor::zeros(g.shape(), g.dtype(), g.device())?);

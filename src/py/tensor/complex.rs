@@ -1,5 +1,6 @@
 //! Complex tensors: their parts, and construction from parts.
 
+use crate::array::defaults;
 use crate::ops::complex;
 use crate::py::prelude::*;
 use crate::py::tensor::attach;
@@ -8,7 +9,7 @@ use crate::py::tensor::attach;
 impl PyTensor {
     /// Returns the real part, a view; of a real tensor itself. Assignment writes it in place.
     #[getter]
-    fn real<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTensor>> {
+    pub fn real<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTensor>> {
         if !slf.get().is_complex() {
             return Ok(slf.clone());
         }
@@ -22,7 +23,7 @@ impl PyTensor {
 
     /// Returns the imaginary part, a view. Raises TypeError for a real tensor. Assignment writes it in place.
     #[getter]
-    fn imag(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+    pub fn imag(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         attach::across(slf, Tensor::imag)
     }
 
@@ -41,7 +42,7 @@ impl PyTensor {
 
     /// The last two axes exchanged, conjugated: the adjoint of each matrix.
     #[getter(mH)]
-    fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
+    pub fn adjoint_matrices(slf: &Bound<'_, Self>) -> PyResult<PyTensor> {
         let is_number = slf.get().read().t.rank() == 0;
         let exchanged = |x: &Tensor| if is_number { Ok(x.clone()) } else { x.transpose(-2, -1) };
         if slf.get().is_complex() {
@@ -100,7 +101,7 @@ fn polar(py: Python<'_>, abs: Arg, angle: Arg) -> PyResult<PyTensor> {
 
 /// Returns two real operands as tensors; a number takes the dtype of the tensor beside it.
 fn pair(name: &str, x: &Arg, y: &Arg) -> crate::error::Result<(Tensor, Tensor)> {
-    let alone = || Tensor::scalar(0.0, DType::F32, Device::Cpu);
+    let alone = || Tensor::scalar(0.0, defaults::float(), Device::Cpu);
     let (x, y) = match (x, y) {
         (Arg::Tensor(t), other) => (t.clone(), other.tensor_with(t)?),
         (other, Arg::Tensor(t)) => (other.tensor_with(t)?, t.clone()),

@@ -76,7 +76,7 @@ pub fn dtype_of_class(name: &str) -> Option<DType> {
         return None;
     }
     Some(match class {
-        "FloatTensor" => DType::F32,
+        "FloatTensor" | "Tensor" => DType::F32,
         "DoubleTensor" => DType::F64,
         "HalfTensor" => DType::F16,
         "BFloat16Tensor" => DType::BF16,

@@ -83,6 +83,23 @@ impl PyTensor {
         convert_to(slf, dtype, device, copy)
     }
 
+    /// Returns this tensor converted to `dtype`, NumPy's name of `to(dtype)`; a copy, but with `copy=False`
+    /// itself where nothing changes.
+    #[pyo3(signature = (dtype, *, copy=true))]
+    fn astype(slf: &Bound<'_, Self>, dtype: &Bound<'_, PyAny>, copy: bool) -> PyResult<Py<PyTensor>> {
+        convert_to(slf, Some(dtype_of(dtype)?), None, copy)
+    }
+
+    /// Returns a copy, through which gradients flow: NumPy's name of `clone`.
+    fn copy(&self, py: Python<'_>) -> PyResult<PyTensor> {
+        self.apply(py, Tensor::copied)
+    }
+
+    /// Returns this tensor, whose numbers are there when a program reads them: in JAX, where to wait.
+    fn block_until_ready(slf: &Bound<'_, Self>) -> Py<PyTensor> {
+        slf.clone().unbind()
+    }
+
     /// Returns this tensor on the CPU.
     fn cpu(slf: &Bound<'_, Self>) -> PyResult<Py<PyTensor>> {
         convert_to(slf, None, Some(Device::Cpu), false)
@@ -120,9 +137,12 @@ impl PyTensor {
     }
 
     /// Returns this tensor converted to `dtype`, which may be a class such as `FloatTensor`, or the name of
-    /// one; without an argument, the name of its dtype.
-    #[pyo3(name = "type", signature = (dtype=None))]
-    fn type_<'py>(slf: &Bound<'py, Self>, dtype: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    /// one; without an argument, the name of its dtype. `non_blocking` changes nothing.
+    #[pyo3(name = "type", signature = (dtype=None, non_blocking=false))]
+    fn type_<'py>(
+        slf: &Bound<'py, Self>, dtype: Option<&Bound<'py, PyAny>>, non_blocking: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let _ = non_blocking;
         match dtype {
             Some(d) => {
                 let name = d.getattr("__name__").and_then(|n| n.extract::<String>());
@@ -175,6 +195,10 @@ casts! {
     to_char "char" I8;
     /// Returns this tensor as uint8.
     to_byte "byte" U8;
+    /// Returns this tensor as complex64.
+    to_cfloat "cfloat" C64;
+    /// Returns this tensor as complex128.
+    to_cdouble "cdouble" C128;
     /// Returns this tensor as bool: true where it is not zero.
     to_bool "bool" Bool;
 }

@@ -75,29 +75,6 @@ impl PyTensor {
         inplace::overwrite_part(&root, "setitem", &part, new)
     }
 
-    /// Writes `value` to what `key` selects, or adds it there; the method `name` does so in place.
-    fn _write<'py>(
-        slf: &Bound<'py, Self>, name: &str, key: &Bound<'py, PyAny>, value: &Bound<'py, PyAny>, add: bool,
-    ) -> PyResult<Bound<'py, Self>> {
-        let old = refresh(slf)?;
-        let value = replacement(&old, value)?;
-        let plan = plan(slf.py(), &old, key)?;
-        drop(old);
-        write(&plan, slf, name, &value, add)?;
-        Ok(slf.clone())
-    }
-
-    /// This tensor with `value` written to what `key` selects, or added there.
-    fn _written(
-        &self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, add: bool,
-    ) -> PyResult<PyTensor> {
-        let x = self.value()?.into_owned();
-        let value = replacement(&x, value)?;
-        let plan = plan(py, &x, key)?;
-        let rows = plan.rows(&Part::whole(&x.shape()), x.numel())?;
-        Ok(x.put_rows(&rows, &fitted(&value, &rows.shape)?, add)?.into())
-    }
-
     fn __delitem__(&self, _key: &Bound<'_, PyAny>) -> PyResult<()> {
         Err(type_error("elements of a tensor cannot be deleted; select the others by an index or a mask"))
     }
@@ -119,8 +96,27 @@ fn write(
     inplace::overwrite_rows(slf, name, |part, n| plan.rows(part, n), |shape| fitted(value, shape), add)
 }
 
+/// Returns `x` with `value` written to what `key` selects, or added there.
+pub fn with_written(
+    py: Python<'_>, x: &Tensor, key: &Bound<'_, PyAny>, value: &Tensor, add: bool,
+) -> PyResult<Tensor> {
+    let rows = plan(py, x, key)?.rows(&Part::whole(&x.shape()), x.numel())?;
+    Ok(x.put_rows(&rows, &fitted(value, &rows.shape)?, add)?)
+}
+
+/// [`with_written`] in place, on behalf of the method `name`.
+pub fn write_at(
+    slf: &Bound<'_, PyTensor>, name: &str, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>, add: bool,
+) -> PyResult<()> {
+    let old = refresh(slf)?;
+    let value = replacement(&old, value)?;
+    let plan = plan(slf.py(), &old, key)?;
+    drop(old);
+    write(&plan, slf, name, &value, add)
+}
+
 /// Converts a value to be assigned to elements of `old` to a tensor of the same dtype.
-fn replacement(old: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+pub fn replacement(old: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(match Arg::from_any(value)? {
         Some(value) => beside(old, value.operand().to_tensor(old.dtype(), old)?)?,
         None => convert::in_dtype(value, old.dtype())?,

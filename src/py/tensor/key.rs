@@ -8,6 +8,7 @@ use crate::ops::views::region::Region;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::Rows;
 use crate::py::args::{beyond_every_axis, position};
+use crate::py::autograd::staging;
 use crate::py::data::convert;
 use crate::py::prelude::*;
 use pyo3::exceptions::PyIndexError;
@@ -77,7 +78,10 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
     match t.dtype() {
         DType::Bool => Ok(Item::Mask(t)),
         d if d.is_differentiable() => Err(not_an_index(obj)),
-        _ if t.rank() == 0 && t.concrete().is_some() => Ok(Item::At(t.item()? as i64)),
+        _ if t.rank() == 0 && t.concrete().is_some() => {
+            staging::left("an index", &t)?;
+            Ok(Item::At(t.item()? as i64))
+        }
         _ => Ok(Item::Index(t)),
     }
 }
@@ -263,6 +267,7 @@ impl Builder {
     /// length 0 selects nothing of an axis of any length, as in the array API standard.
     fn push_mask(&mut self, mask: &Tensor) -> PyResult<()> {
         if mask.rank() == 0 {
+            staging::left("a mask", mask)?;
             let picked = if mask.item()? != 0.0 { vec![0i64] } else { Vec::new() };
             self.keep(1, Some(Tensor::from_slice(&picked, &[picked.len()])?));
             return Ok(());

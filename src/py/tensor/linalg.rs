@@ -11,9 +11,6 @@ fn work(x: &Tensor) -> usize {
 type Three = (Tensor, Tensor, Tensor);
 
 functions! {
-    /// The cross product along an axis.
-    _cross(py: Python<'_>, x: Tensor, y: Tensor, axis: i64) -> PyResult<Tensor> =
-        run(py, x.numel().max(y.numel()), || x.cross(&y, axis));
     /// The lower triangular factor of symmetric positive definite matrices.
     _cholesky(py: Python<'_>, x: Tensor) -> PyResult<Tensor> = run(py, work(&x), || x.cholesky());
     /// The solution of a triangular system.
@@ -54,6 +51,6 @@ functions! {
 }
 
 exports! {
-    functions: _cross, _cholesky, _triangular_solve, _lu, _solve, _inv, _qr, _eigh, _eig, _svd,
+    functions: _cholesky, _triangular_solve, _lu, _solve, _inv, _qr, _eigh, _eig, _svd,
         _det, _pinv, _matrix_exp, _fft, _rfft, _irfft
 }

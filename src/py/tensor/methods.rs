@@ -80,8 +80,6 @@ methods! {
     _softshrink(lambd: f64) = |x| x.bounded(Parametric::Softshrink, [lambd, 0.0]);
     /// Returns `x` where `|x| > lambd`, else 0.
     _hardshrink(lambd: f64) = |x| x.bounded(Parametric::Hardshrink, [lambd, 0.0]);
-    /// Returns `log(x / (1 - x))` of `x` limited to `[low, high]`.
-    _logit(low: f64, high: f64) = |x| x.parametric(Parametric::Logit, [low, high]);
     /// Returns the exponential linear unit with a smooth slope: `x` above 0, else `alpha (exp(x / alpha) -
     /// 1)`.
     _celu(alpha: f64) = |x| x.parametric(Parametric::Celu, [alpha, 0.0]);
@@ -94,8 +92,6 @@ methods! {
         let value = filling("masked_fill", x, value)?;
         x.masked_fill(&mask.0, value.operand()).named("masked_fill")
     };
-    /// `value` as `masked_fill` and `index_fill` write it: without axes, in the dtype of this tensor.
-    _filling(name: &str, value: Arg) = |x| filling(name, x, value)?.operand().to_tensor(x.dtype(), x);
     /// Returns the rows along `dim` picked by a vector of indices. VJP: rows of `g` added at the indices.
     index_select(dim: Whole, index: AsTensor) = |x| x.index_select(dim.0, &index.0).named("index_select");
     /// Returns one element per index along `dim`: `out[i][j] = input[index[i][j]][j]` for `dim=0`.

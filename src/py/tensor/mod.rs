@@ -22,6 +22,8 @@ pub(crate) mod shaping;
 pub(crate) mod table;
 pub(crate) mod view;
 
+use crate::array::defaults;
+use crate::py::autograd::staging;
 use crate::py::data::dtype::{PyDType, PyDevice, dtype_object, is_cuda_gpu, optional_device};
 use crate::py::data::format;
 use crate::py::data::layout::Format;
@@ -162,8 +164,8 @@ readings! { PyTensor, |object| object.read().t;
     /// Counts the elements.
     nelement -> usize = |t| t.numel();
     /// Where the tensor lies.
-    #[getter]
-    device -> PyDevice = |t| PyDevice { device: t.device() };
+    #[getter(device)]
+    home -> PyDevice = |t| PyDevice { device: t.device() };
     /// Whether the tensor is on the CPU.
     #[getter]
     is_cpu -> bool = |t| t.device() == Device::Cpu;
@@ -173,6 +175,21 @@ readings! { PyTensor, |object| object.read().t;
     /// Whether the tensor is on a GPU.
     #[getter]
     is_gpu -> bool = |t| t.device() != Device::Cpu;
+    /// Whether the tensor is sparse: none is.
+    #[getter]
+    is_sparse -> bool = |_t| false;
+    /// Whether the tensor is quantised: none is.
+    #[getter]
+    is_quantized -> bool = |_t| false;
+    /// Whether the tensor has a shape alone and no elements: none has.
+    #[getter]
+    is_meta -> bool = |_t| false;
+    /// Whether the tensor is on a device of the kind `xpu`: none is.
+    #[getter]
+    is_xpu -> bool = |_t| false;
+    /// Whether the tensor is on a device of the kind `mps`: none is.
+    #[getter]
+    is_mps -> bool = |_t| false;
     /// Bytes per element.
     #[getter]
     itemsize -> usize = |t| t.dtype().size();
@@ -189,14 +206,15 @@ readings! { PyTensor, |object| object.read().t;
     is_inference -> bool = |t| saving::is_inference(t);
     /// How many in-place writes the memory has seen.
     #[getter]
-    _version -> u32 = |t| saving::version(t);
+    _version -> u32 = |t| staging::version(t);
 }
 
 #[pymethods]
 impl PyTensor {
     /// `Tensor(2, 3)` is a float32 tensor of this shape, to be filled; `Tensor(data)` has the elements of
     /// nested lists or of an array as float32, or shares the memory of a tensor, without its history. Use
-    /// `wengert.tensor` to keep the dtype of the data, and for a single number.
+    /// `wengert.tensor` to keep the dtype of the data, and for a single number. `set_default_dtype` chooses
+    /// another dtype than float32.
     #[new]
     #[pyo3(signature = (*size, data=None, requires_grad=false, device=None))]
     fn new(
@@ -210,7 +228,7 @@ impl PyTensor {
                 return Err(type_error("Tensor: data is given by position and by name; give it once"));
             }
         };
-        let t = of_kind("Tensor", &given, DType::F32, optional_device(device)?)?;
+        let t = of_kind("Tensor", &given, defaults::float(), optional_device(device)?)?;
         let t = if requires_grad { require_grad(&t)? } else { t };
         Ok(if interp::is_plain() { t.into() } else { PyTensor::sharing(t, None) })
     }
@@ -228,6 +246,13 @@ impl PyTensor {
         static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let numel = self.read().t.numel();
         SIZE.import(py, "wengert._results", "Size")?.call1((numel, self.shape(py)?))
+    }
+
+    /// Changed copies, as in JAX: `x.at[i].set(v)`, `add`, `multiply`, `min`, `max`, ...; `x` stays as it is.
+    #[getter]
+    fn at<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        static AT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        AT.import(slf.py(), "wengert.numpy._updates", "At")?.call1((slf,))
     }
 
     /// Returns the functions of the array API standard: `wengert.numpy`. Raises ValueError for a version of
@@ -251,6 +276,13 @@ impl PyTensor {
         dtype_object(py, self.read().t.dtype())
     }
 
+    /// How the elements are stored: `wengert.strided`, always.
+    #[getter]
+    fn layout<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static STRIDED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        STRIDED.import(py, "wengert._kinds", "strided").cloned()
+    }
+
     /// Returns the strides in elements, or that of one axis; inside `vmap` those of one example.
     #[pyo3(signature = (dim=None))]
     fn stride<'py>(&self, py: Python<'py>, dim: Option<Whole>) -> PyResult<Bound<'py, PyAny>> {
@@ -264,6 +296,7 @@ impl PyTensor {
 
     /// Returns the position of the first element in the shared memory, in elements.
     fn storage_offset(&self) -> PyResult<usize> {
+        crate::watch::script::refuse(|| "storage_offset(), which is another number in each run".into());
         Ok(self.value()?.array("storage_offset")?.offset())
     }
 
@@ -272,8 +305,8 @@ impl PyTensor {
     fn data_ptr(&self) -> PyResult<usize> {
         /// Ids of buffers are at least this far apart.
         const ALIGNED: usize = 16;
-        let t = self.value()?;
-        let array = t.array("data_ptr")?;
+        crate::watch::script::refuse(|| "data_ptr(), which is another address in each run".into());
+        let array = self.value()?.array("data_ptr")?.clone();
         let base = match array.buffer().ptr() as usize {
             0 => (array.buffer().id() / ALIGNED) << 20,
             base => base,

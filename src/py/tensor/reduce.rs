@@ -2,7 +2,7 @@
 
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::views::region::Region;
-use crate::py::args::{Dims, one_of};
+use crate::py::args::{Dims, integers, one_of, shape};
 use crate::py::data::create::Any;
 use crate::py::data::dtype::optional_dtype;
 use crate::py::prelude::*;
@@ -47,7 +47,7 @@ fn axes_and_correction<'py>(
 }
 
 /// Methods with one signature each: over axes, read by a function; over axes, with a dtype to compute in;
-/// moments about the mean; indices of extrema.
+/// moments about the mean, alone and with the mean; indices of extrema.
 macro_rules! reductions {
     (over $axes:path: $($(#[$doc:meta])* $method:ident;)*) => {
         methods! { $(
@@ -92,6 +92,28 @@ macro_rules! reductions {
                 move |x| x.$method(dims.get(), correction, keep).named(stringify!($method))
             };
         )* }
+    };
+    (with the mean: $($(#[$doc:meta])* $method:ident = $moment:ident;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                $(#[$doc])*
+                #[pyo3(signature = (
+                    dim=None, unbiased=None, keepdim=false, *, correction=None, axis=None, keepdims=None
+                ))]
+                #[allow(clippy::too_many_arguments)]
+                fn $method(
+                    &self, py: Python<'_>, dim: Any, unbiased: Any, keepdim: bool, correction: Option<f64>,
+                    axis: Option<Dims>, keepdims: Option<bool>,
+                ) -> PyResult<(PyTensor, PyTensor)> {
+                    let name = stringify!($method);
+                    let (dims, correction) = axes_and_correction(name, dim, unbiased, correction)?;
+                    let (dims, keep) = over(dims, keepdim, axis, keepdims)?;
+                    let moment = self.apply(py, |x| x.$moment(dims.get(), correction, keep).named(name))?;
+                    Ok((moment, self.apply(py, |x| x.mean(dims.get(), keep).named(name))?))
+                }
+            )*
+        }
     };
     (places: $($(#[$doc:meta])* $method:ident;)*) => {
         methods! { $(
@@ -166,6 +188,13 @@ reductions! { about the mean:
     std;
 }
 
+reductions! { with the mean:
+    /// Returns variance and mean along `dim`, or of all elements; see `var`.
+    var_mean = var;
+    /// Returns standard deviation and mean along `dim`, or of all elements; see `std`.
+    std_mean = std;
+}
+
 reductions! { extrema:
     /// Returns the largest element; with `dim`, the pair (values, indices) along it, whose gradient goes to
     /// the first maximum; with a tensor, the larger of both, elementwise.
@@ -189,26 +218,87 @@ methods! {
         let dims = dim.or(axis)?;
         move |x| x.count_nonzero(dims.get(), false)
     };
-    /// Returns the vector norm over `dim` (all axes by default): `p` may be any number, `inf`, `-inf`, or 0
-    /// for a count. Its gradient at 0 is 0.
-    #[pyo3(
-        signature = (p=None, dim=Dims(None), keepdim=false, *, axis=None, keepdims=None),
-        text_signature = "($self, p=None, dim=None, keepdim=False, *, axis=None, keepdims=None)"
-    )]
-    _norm(p: Any, dim: Dims, keepdim: bool, axis: Option<Dims>, keepdims: Option<bool>) = {
-        let p = match p {
-            Some(p) if p.extract::<&str>().is_ok_and(|s| s == "fro") => 2.0,
-            p => p.map_or(Ok(2.0), |p| p.extract())?,
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Sums to the shape `size`, from which this tensor could have been broadcast: the transpose of `expand`.
+    ///
+    /// Raises:
+    ///     ShapeError: `size` does not broadcast to the shape of this tensor.
+    ///
+    /// Example:
+    ///     >>> wg.ones(2, 3).sum_to_size(1, 3)
+    ///     tensor([[2., 2., 2.]])
+    #[pyo3(signature = (*size))]
+    fn sum_to_size(&self, py: Python<'_>, size: &Bound<'_, PyTuple>) -> PyResult<PyTensor> {
+        let (own, wanted) = (self.read().t.shape(), integers(size)?);
+        let fits = |lead: usize| {
+            wanted.iter().zip(own.iter().skip(lead)).all(|(&n, length)| n == 1 || n == length as i64)
         };
+        let Some(lead) = own.rank().checked_sub(wanted.len()).filter(|&lead| fits(lead)) else {
+            return Err(Error::shape(format!(
+                "sum_to_size: shape {} does not broadcast to that of the tensor, {own}",
+                PyTuple::new(py, &wanted)?
+            ))
+            .into());
+        };
+        let wanted = shape(&wanted)?;
+        let longer = |&i: &usize| i < lead || wanted.at(i - lead) != own.at(i);
+        let axes: Vec<i64> = (0..own.rank()).filter(longer).map(|i| i as i64).collect();
+        self.apply(py, |x| match axes.is_empty() {
+            true => x.copied(),
+            false => x.sum(Some(&axes), false)?.reshape(&wanted),
+        })
+    }
+
+    /// Returns the `p`-norm of the elements along `dim`, or of all: `sum(abs(x) ** p) ** (1 / p)`.
+    ///
+    /// Args:
+    ///     p: any number, 2 by default; `inf` and `-inf` are the extremes of the magnitudes, 0 counts what is
+    ///         not zero. `"fro"` is 2; `"nuc"` is the sum of the singular values of matrices, in the last two
+    ///         axes or in `dim`.
+    ///     dim: an axis or several.
+    ///     dtype: what it is computed in.
+    ///
+    /// The gradient of an element that is zero is zero.
+    ///
+    /// Raises:
+    ///     ValueError: another name; of no elements, where `p` is negative or infinite.
+    #[pyo3(
+        name = "norm",
+        signature = (p=None, dim=Dims(None), keepdim=false, dtype=None, *, axis=None, keepdims=None),
+        text_signature = "($self, p=None, dim=None, keepdim=False, dtype=None, *, axis=None, keepdims=None)"
+    )]
+    #[allow(clippy::too_many_arguments)]
+    fn p_norm<'py>(
+        slf: &Bound<'py, Self>, py: Python<'py>, p: Any<'_, 'py>, dim: Dims, keepdim: bool,
+        dtype: Any<'_, 'py>, axis: Option<Dims>, keepdims: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let (dims, keep) = over(dim, keepdim, axis, keepdims)?;
-        move |x| norm(x, p, dims.get(), keep).named("norm")
-    };
+        let x = &value(slf)?;
+        let x = &optional_dtype(dtype)?.map_or(Ok(x.clone()), |dtype| x.cast(dtype))?;
+        let name = p.and_then(|p| p.extract::<String>().ok());
+        let p = match (name.as_deref(), p) {
+            (Some("fro"), _) | (None, None) => 2.0,
+            (Some("nuc"), _) => {
+                let axes = PyTuple::new(py, dims.0.as_deref().unwrap_or(&[-2, -1]))?;
+                let norms = py.import("wengert.linalg")?.getattr("matrix_norm")?;
+                return norms.call1((PyTensor::from(x.clone()), "nuc", axes, keep));
+            }
+            (Some(name), _) => {
+                return Err(value_error(format!("norm: p must be a number, 'fro' or 'nuc', got '{name}'")));
+            }
+            (None, Some(p)) => p.extract()?,
+        };
+        object(py, run(py, x.numel(), || unaliased(norm(x, p, dims.get(), keep).named("norm")?, x))?)
+    }
 }
 
 /// `x[1:] - x[:-1]` along `axis`.
 pub fn difference(x: &Tensor, axis: i64) -> Result<Tensor> {
     let i = x.shape().axis(axis, "diff")?;
-    let length = x.shape().at(i).saturating_sub(1);
+    let Some(length) = x.shape().at(i).checked_sub(1) else { return Ok(x.clone()) };
     let mut front = Region::whole(&x.shape());
     front.lengths = front.lengths.with(i, length);
     let mut back = front.clone();
@@ -219,9 +309,15 @@ pub fn difference(x: &Tensor, axis: i64) -> Result<Tensor> {
 }
 
 /// The `p`-norm. Its gradient at 0 is 0, as the denominator is never 0. Integers become floats first.
-fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
+pub fn norm(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result<Tensor> {
     if x.dtype().is_complex() {
         return norm(&x.abs()?, p, axes, keep);
+    }
+    let own = x.shape();
+    if p < 0.0 && own.axes(axes, "norm")?.iter().any(|i| own.at(i) == 0) {
+        return Err(Error::value(format!(
+            "norm: the norm of order {p} of no elements, the shape is {own}; pass at least one"
+        )));
     }
     let x = x.cast(x.dtype().to_float())?;
     x.accumulated(|x| norm_of_reals(x, p, axes, keep))
@@ -237,6 +333,12 @@ fn norm_of_reals(x: &Tensor, p: f64, axes: Option<&[i64]>, keep: bool) -> Result
     }
     if p == 1.0 {
         return x.abs()?.sum(axes, keep);
+    }
+    if 0.0 < p && p < 1.0 {
+        // The slope of a power below 1 is infinite at 0, where it never looks.
+        let (size, zero) = (x.abs()?, x.detach().eq(0i64)?);
+        let powers = zero.select(0.0, &zero.select(1.0, &size)?.pow(p)?)?;
+        return powers.sum(axes, keep)?.pow(1.0 / p);
     }
     x.homogeneous(axes, 1, p, |x| {
         let total = if p == 2.0 { x.square()?.sum(axes, keep)? } else { x.abs()?.pow(p)?.sum(axes, keep)? };

@@ -7,6 +7,7 @@ use crate::py::data::dtype::optional_dtype;
 use crate::py::prelude::*;
 use crate::py::tensor::reduce::difference;
 use crate::py::writes::aliasing::unaliased;
+use pyo3::sync::PyOnceLock;
 
 /// Applies `f` in `dtype` if given, where integers may widen: the result is cast to `dtype` again.
 pub fn in_dtype(
@@ -34,8 +35,15 @@ impl PyTensor {
         let t = self.value()?;
         let (values, indices) = run(py, t.numel(), || f(&t))?;
         let both = (unaliased(values, &t)?, indices);
-        py.import("wengert._results")?.getattr("Along")?.call1(both)
+        pair(py, "Along", both)
     }
+}
+
+/// Two results as a named tuple, one of the classes of `wengert._results`.
+pub fn pair<'py>(py: Python<'py>, class: &str, both: (Tensor, Tensor)) -> PyResult<Bound<'py, PyAny>> {
+    static RESULTS: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let results = RESULTS.get_or_try_init(py, || py.import("wengert._results").map(Bound::unbind))?;
+    results.bind(py).getattr(class)?.call1(both)
 }
 
 /// Methods along an axis, by default the one given, with a dtype to compute in.
@@ -190,7 +198,4 @@ methods! {
     };
 
     _search_sorted(values: Arg, right: bool) = |x| x.search_sorted(&values.tensor_with(x)?, right);
-    _scatter_last(dim: Whole, length: usize) = |x| x.scatter_last(dim.0, length);
-    _scatter_extreme(dim: Whole, index: AsTensor, source: AsTensor, largest: bool) =
-        |x| x.scatter_extreme(dim.0, &index.0, &source.0, largest);
 }

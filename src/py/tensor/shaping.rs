@@ -8,13 +8,13 @@ use crate::py::args::{
 };
 use crate::py::data::dtype::PyDType;
 use crate::py::prelude::*;
-use crate::py::tensor::attach::{apply as view_of, apply_all};
+use crate::py::tensor::attach::{across, apply as view_of, apply_all};
 use crate::py::tensor::options::{renamed, starred};
 use crate::py::tensor::rearrange::{diagonal, expanded, matrix_or_diagonal, moved, pieces, rolled, tiled};
 use smallvec::SmallVec;
 
 /// Returns views as a tuple of tensors.
-fn views_of<'py>(
+pub fn views_of<'py>(
     slf: &Bound<'py, PyTensor>, f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
 ) -> PyResult<Bound<'py, PyTuple>> {
     PyTuple::new(slf.py(), apply_all(slf, f)?)
@@ -28,6 +28,33 @@ fn shape_of(slf: &Bound<'_, PyTensor>) -> Shape {
 fn length_of(slf: &Bound<'_, PyTensor>, axis: i64, name: &str) -> PyResult<usize> {
     let own = shape_of(slf);
     Ok(own.at(own.axis(axis, name)?))
+}
+
+/// Returns the same bytes as another dtype, in the same memory.
+fn read_as(slf: &Bound<'_, PyTensor>, dtype: DType) -> PyResult<PyTensor> {
+    let t = value(slf)?;
+    if t.dtype() == dtype {
+        return view_of(slf, |x| Ok(x.clone()));
+    }
+    if t.dtype().is_complex() != dtype.is_complex() && t.dtype().real() == dtype.real() {
+        // The kind of numbers alone decides: where views are located, the dtype is another one.
+        let other = |x: DType| if x.is_complex() { x.real() } else { x.complex() };
+        return across(slf, |x| x.bitcast(other(x.dtype())));
+    }
+    let out = t.bitcast(dtype)?;
+    if let Some(array) = t.concrete()
+        && out.concrete().is_some_and(|out| !out.buffer().same(array.buffer()))
+    {
+        return Err(Error::shape(format!(
+            "view: a {} tensor of shape {} with strides {:?} cannot be read as {dtype} in place; call \
+             contiguous() first, which copies",
+            array.dtype(),
+            array.shape(),
+            array.strides()
+        ))
+        .into());
+    }
+    Ok(if interp::is_plain() { out.into() } else { PyTensor::sharing(out, None) })
 }
 
 /// Returns the numbers given, one or several; none for None.
@@ -154,18 +181,20 @@ impl PyTensor {
         view_of(slf, |x| x.reshape(&shape))
     }
 
-    /// Returns a view of another shape. Raises ShapeError where the layout would need a copy: use reshape.
-    #[pyo3(signature = (*args, size=None), text_signature = "($self, *shape)")]
+    /// Returns a view of another shape, or the same bytes as another dtype. Where its size differs, the last
+    /// axis becomes longer or shorter. Gradients pass between complex numbers and their parts alone, and
+    /// inside `vmap` and `jvp` a view of another dtype is a tensor of its own. Raises ShapeError where the
+    /// layout would need a copy: use reshape, or contiguous.
+    #[pyo3(signature = (*args, size=None, dtype=None), text_signature = "($self, *shape, dtype=None)")]
     fn view<'py>(
         slf: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, size: Option<&Bound<'py, PyAny>>,
+        dtype: Option<PyRef<'py, PyDType>>,
     ) -> PyResult<PyTensor> {
-        let shape = &starred("view", args, [("size", size)])?;
-        if shape.get_item(0).is_ok_and(|first| first.is_instance_of::<PyDType>()) {
-            return Err(type_error(
-                "view: lengths of axes expected, got a dtype; .to(dtype) converts, and \
-                 from_numpy(x.numpy().view(...)) reads the memory as another type",
-            ));
+        let first = args.get_item(0).ok().and_then(|first| first.extract::<PyRef<'py, PyDType>>().ok());
+        if let Some(dtype) = dtype.or(first) {
+            return read_as(slf, dtype.dtype);
         }
+        let shape = &starred("view", args, [("size", size)])?;
         let shape = inferred_shape(&integers(shape)?, shape_of(slf).numel())?;
         if let Some(array) = value(slf)?.concrete()
             && array.shape().numel() == shape.numel()

@@ -23,7 +23,7 @@ use crate::py::tensor::{changed, replace, same};
 use crate::tensor::over_memory;
 
 /// The epoch of a root advances by this much when its memory is exchanged; older views stop following it.
-const ERA: u64 = 1 << 32;
+pub const ERA: u64 = 1 << 32;
 
 /// The link of a view to the tensor it was made from.
 pub struct View {
@@ -224,7 +224,7 @@ pub fn written(root: &Bound<'_, PyTensor>, next: Tensor) -> PyResult<()> {
 }
 
 /// Moves what `retain_grad()` asked for to the node of the next value of `obj`.
-fn keep_gradient(obj: &Bound<'_, PyTensor>, next: &Tensor) {
+pub fn keep_gradient(obj: &Bound<'_, PyTensor>, next: &Tensor) {
     let this = obj.read();
     let Some(keep) = this.ties.as_ref().and_then(|ties| ties.kept.as_ref()) else { return };
     if let Some(hooks) = edge_behind(&this.t).as_ref().and_then(|edge| edge.node.hooks()) {

@@ -2,6 +2,8 @@
 
 use crate::array::random::draw_from;
 use crate::ops::pointwise::operand::Operand;
+use crate::ops::random::check_range;
+use crate::py::args::extracted;
 use crate::py::data::generator::Stream;
 use crate::py::data::random::check_deviation;
 use crate::py::prelude::*;
@@ -17,6 +19,24 @@ fn uniform(x: &Tensor) -> Result<Tensor> {
 fn wide(x: &Tensor) -> DType {
     if x.dtype() == DType::F64 { DType::F64 } else { DType::F32 }
 }
+
+/// Whether a number of this dtype is next to `bound`, and not an infinity.
+fn holds(dtype: DType, bound: f64) -> bool {
+    match dtype.real() {
+        DType::F32 => (bound as f32).is_finite(),
+        other => other.nearest_half(bound).is_finite(),
+    }
+}
+
+/// An upper bound that may be missing, or None: without an end.
+enum Upper {
+    Missing,
+    Given(Option<i64>),
+}
+
+extracted!(Upper, |obj| {
+    if obj.is_none() { Ok(Upper::Given(None)) } else { Ok(Upper::Given(Some(obj.extract::<Whole>()?.0))) }
+});
 
 /// Raises for a number that is not positive.
 fn check_positive(name: &str, what: &str, value: f64) -> Result<()> {
@@ -66,8 +86,15 @@ assignments! {
             )));
         }
         move |x| {
+            if [low, high].iter().any(|&bound| !holds(x.dtype(), bound)) {
+                return Err(Error::value(format!(
+                    "uniform_: bounds within the range of {} expected, got {low} and {high}",
+                    x.dtype()
+                )));
+            }
             let _stream = draw_from(generator.own())?;
-            Tensor::rand(x.shape(), x.dtype(), x.device())?.mul(high - low)?.add(low)
+            let numbers = Tensor::rand(x.shape(), x.dtype(), x.device())?.cast(wide(x))?;
+            numbers.mul(high - low)?.add(low)?.cast(x.dtype())
         }
     };
     /// Fills with normal numbers of this mean and standard deviation, in place. Raises ValueError for a
@@ -144,22 +171,26 @@ assignments! {
         Tensor::rand(x.shape(), DType::F32, x.device())?.lt(p)?.cast(x.dtype())
     };
     /// Fills with integers from `low` to `high - 1`, in place; with one argument, from 0 to that less one;
-    /// without, with any that the dtype holds.
+    /// without, with any that the dtype holds, and so from `low` on where `high` is None. Raises ValueError
+    /// for bounds that the dtype does not hold.
     #[pyo3(
-        signature = (low=None, high=None, *, generator=Stream::DEFAULT, from=None, to=None),
-        text_signature = "($self, low=0, high=None, *, generator=None)"
+        signature = (
+            low=None, high=Upper::Missing, *, generator=Stream::DEFAULT, from=None, to=Upper::Missing
+        ),
+        text_signature = "($self, low=None, high=None, *, generator=None)"
     )]
-    random_(
-        low: Option<Whole>, high: Option<Whole>, generator: Stream, from: Option<Whole>, to: Option<Whole>
-    ) = "random", {
-        let [low, high, from, to] = [low, high, from, to].map(|bound| bound.map(|bound| bound.0));
-        let bounds = (low.or(from), high.or(to));
+    random_(low: Option<Whole>, high: Upper, generator: Stream, from: Option<Whole>, to: Upper) = "random", {
+        let low = low.map(|low| low.0);
+        let only = low.filter(|_| from.is_none() && matches!((&high, &to), (Upper::Missing, Upper::Missing)));
+        let end = [high, to].into_iter().find_map(|upper| match upper {
+            Upper::Given(end) => end,
+            Upper::Missing => None,
+        });
+        let start = from.map(|from| from.0).or(low.filter(|_| only.is_none())).unwrap_or(0);
+        let end = end.or(only);
         move |x| {
-            let (low, high) = match bounds {
-                (low, Some(high)) => (low.unwrap_or(0), high),
-                (Some(high), None) if from.is_none() => (0, high),
-                (low, None) => (low.unwrap_or(0), range_of(x.dtype()).1),
-            };
+            let (low, high) = (start, end.unwrap_or(range_of(x.dtype()).1));
+            check_range("random_", low, high, x.dtype())?;
             let _stream = draw_from(generator.own())?;
             // Floating point numbers would be refused beyond those that they hold one by one.
             let dtype = match x.device() {

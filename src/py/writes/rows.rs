@@ -10,6 +10,26 @@ use crate::py::tensor::index::fitted;
 use crate::py::writes::assign::{This, in_place};
 use crate::py::writes::inplace;
 
+/// Returns `x` with `source`, broadcast, in the slices along `axis` that a vector of indices names.
+pub fn with_slices(name: &str, x: &Tensor, axis: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+    let (axis, index) = slices(name, x, axis, index)?;
+    let rows = Rows::of_slices(&Part::whole(&x.shape()), x.numel(), axis, &index)?;
+    x.put_rows(&rows, &fitted(&source.cast(x.dtype())?, &rows.shape)?, false)
+}
+
+/// [`with_slices`] in place.
+pub fn put_slices<'py>(
+    slf: &This<'py>, name: &str, axis: i64, index: &Tensor, source: &Tensor,
+) -> PyResult<This<'py>> {
+    let x = refresh(slf)?;
+    let (axis, index) = slices(name, &x, axis, index)?;
+    let source = source.cast(x.dtype())?;
+    drop(x);
+    let places = |part: &Part, numel: usize| Rows::of_slices(part, numel, axis, &index);
+    let value = |shape: &Shape| fitted(&source, shape);
+    inplace::overwrite_rows(slf, name, places, value, false).map(|()| slf.clone())
+}
+
 /// Returns the axis and the index vector that select slices of `x`.
 fn slices(name: &str, x: &Tensor, dim: i64, index: &Tensor) -> Result<(usize, Tensor)> {
     check_index(name, index)?;
@@ -21,7 +41,7 @@ fn slices(name: &str, x: &Tensor, dim: i64, index: &Tensor) -> Result<(usize, Te
 }
 
 /// Writes the elements of `src` at `index` along `dim`, or adds them there, in place.
-fn scatter<'py>(
+pub fn scatter<'py>(
     slf: &This<'py>, name: &str, dim: i64, index: &Tensor, src: &Tensor, add: bool,
 ) -> PyResult<This<'py>> {
     let x = refresh(slf)?;
@@ -71,41 +91,5 @@ impl PyTensor {
         drop(x);
         let places = |part: &Part, numel: usize| Rows::of_slices(part, numel, axis, &index);
         inplace::overwrite_rows(slf, "index_add", places, |_| Ok(source.clone()), true).map(|()| slf.clone())
-    }
-
-    /// This tensor with the elements of `src`, nowhere shorter than `index`, at `index` along `dim`.
-    fn _scatter(&self, dim: i64, index: AsTensor, src: AsTensor) -> PyResult<PyTensor> {
-        let x = self.value()?.into_owned();
-        let axis = x.scatter_axis("scatter", dim, &index.0, &src.0)?;
-        let rows = Rows::of_scatter(&Part::whole(&x.shape()), x.numel(), axis, &index.0)?;
-        Ok(x.put_rows(&rows, &src.0.corner(&rows.shape)?.cast(x.dtype())?, false)?.into())
-    }
-
-    /// The same in place.
-    fn _scatter_<'py>(
-        slf: &This<'py>, name: &str, dim: i64, index: AsTensor, src: AsTensor,
-    ) -> PyResult<This<'py>> {
-        scatter(slf, name, dim, &index.0, &src.0, false)
-    }
-
-    /// This tensor with `source`, broadcast, in the slices along `dim` that a vector of indices names.
-    fn _put_slices(&self, name: &str, dim: i64, index: AsTensor, source: AsTensor) -> PyResult<PyTensor> {
-        let x = self.value()?.into_owned();
-        let (axis, index) = slices(name, &x, dim, &index.0)?;
-        let rows = Rows::of_slices(&Part::whole(&x.shape()), x.numel(), axis, &index)?;
-        Ok(x.put_rows(&rows, &fitted(&source.0.cast(x.dtype())?, &rows.shape)?, false)?.into())
-    }
-
-    /// The same in place.
-    fn _put_slices_<'py>(
-        slf: &This<'py>, name: &str, dim: i64, index: AsTensor, source: AsTensor,
-    ) -> PyResult<This<'py>> {
-        let x = refresh(slf)?;
-        let (axis, index) = slices(name, &x, dim, &index.0)?;
-        let source = source.0.cast(x.dtype())?;
-        drop(x);
-        let places = |part: &Part, numel: usize| Rows::of_slices(part, numel, axis, &index);
-        let value = |shape: &Shape| fitted(&source, shape);
-        inplace::overwrite_rows(slf, name, places, value, false).map(|()| slf.clone())
     }
 }

@@ -1,4 +1,5 @@
-"""A network of tanh layers that fits a curve, by autograd's grad over NumPy's functions; and its curvature."""
+"""A network of tanh layers that fits a curve, by autograd's grad over NumPy's functions; and its
+curvature."""
 
 import autograd.numpy as np
 import numpy as onp

@@ -1,4 +1,5 @@
-"""A multilayer perceptron in autograd's manner: NumPy's functions, a gradient of nested parameters, Adam by hand."""
+"""A multilayer perceptron in autograd's manner: NumPy's functions, a gradient of nested parameters, Adam by
+hand."""
 
 import autograd.numpy as np
 import autograd.numpy.random as npr

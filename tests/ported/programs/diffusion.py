@@ -1,4 +1,5 @@
-"""Denoising diffusion of images: a small U-Net with times, a cosine schedule of noise, an average of the weights."""
+"""Denoising diffusion of images: a small U-Net with times, a cosine schedule of noise, an average of the
+weights."""
 
 import copy
 import math

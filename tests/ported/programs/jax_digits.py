@@ -1,4 +1,5 @@
-"""Digits in JAX's functional manner: vmap of a predictor of one image, value_and_grad, Jacobians and Hessians."""
+"""Digits in JAX's functional manner: vmap of a predictor of one image, value_and_grad, Jacobians and
+Hessians."""
 
 import jax
 import jax.numpy as jnp

@@ -1,4 +1,5 @@
-"""Proximal policy optimisation of a continuous action: generalised advantages, a clipped ratio, minibatches."""
+"""Proximal policy optimisation of a continuous action: generalised advantages, a clipped ratio,
+minibatches."""
 
 import numpy as np
 import torch

@@ -93,6 +93,35 @@ def transforms() -> None:
     pullback(y)
 
 
+def control() -> None:
+    """Branches, loops and scans have the types of what their functions take and return."""
+    x = wg.ones(3)
+
+    def step(carry: wg.Tensor, row: wg.Tensor) -> tuple[wg.Tensor, dict[str, wg.Tensor]]:
+        return carry + row, {"row": row}
+
+    def scaled(x: wg.Tensor, factor: float) -> wg.Tensor:
+        return x * factor
+
+    def pair(values: tuple[wg.Tensor, wg.Tensor]) -> tuple[wg.Tensor, wg.Tensor]:
+        return values[1], values[0]
+
+    def combine(a: wg.Tensor, b: wg.Tensor) -> wg.Tensor:
+        return a + b
+
+    assert_type(wg.cond(x.sum() > 0, scaled, scaled, x, 2.0), wg.Tensor)
+    assert_type(wg.cond(True, scaled, scaled, operands=(x, 2.0)), wg.Tensor)
+    assert_type(wg.switch(1, [scaled, scaled], x, 2.0), wg.Tensor)
+    assert_type(wg.while_loop(lambda c: c[0].sum() < 0, pair, (x, x)), tuple[wg.Tensor, wg.Tensor])
+    assert_type(wg.fori_loop(0, 3, combine, wg.ones(())), wg.Tensor)
+    assert_type(wg.fori_loop(0, 3, combine, 0.0), wg.Tensor)
+    assert_type(wg.scan(step, 0.0, x), tuple[wg.Tensor, dict[str, wg.Tensor]])
+    assert_type(wg.scan(step, wg.ones(()), x, save=64)[1], dict[str, wg.Tensor])
+    assert_type(wg.map(scaled, x, 2.0, batch_size=2), wg.Tensor)
+    assert_type(wg.associative_scan(combine, x), wg.Tensor)
+    assert_type(wg.associative_scan(combine, x, 0, True), wg.Tensor)
+
+
 def act(layer: nn.GELU, x: wg.Tensor) -> wg.Tensor:
     """Every layer is a class that an annotation can name."""
     return layer(x)

@@ -28,4 +28,6 @@ def refused() -> None:
     x.sum(keepdim="yes")  # type: ignore[arg-type]
     wg.grad(loss)(x, "a")  # type: ignore[arg-type]
     wg.grad(loss)(x)  # type: ignore[call-arg]
+    wg.cond(True, wg.sin, wg.cos, "a")  # type: ignore[arg-type]
+    wg.scan(loss, x, x)  # type: ignore[arg-type]
     x.grad.sum()  # type: ignore[union-attr]

@@ -1,15 +1,11 @@
 """Kullback-Leibler divergences: `kl_divergence` and `register_kl`.
 
-Reading order: `registry.py` (which rule), `expectations.py` (pairs of distributions of numbers), `closed_forms.py` (the
-others).
+Reading order: `registry.py` (which rule), `expectations.py` (pairs of distributions of numbers),
+`closed_forms.py` (the others).
 """
 
 from . import closed_forms, expectations
 from .registry import kl_divergence, register_kl
 
 __all__ = ["kl_divergence", "register_kl"]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__dir__ = __all__.copy

@@ -12,6 +12,7 @@ from ..counts import Binomial, Poisson
 from ..exp_family import ExponentialFamily
 from ..independent import Independent
 from ..location_scale import Cauchy
+from ..matrices import Wishart
 from ..multivariate_normal import (
     LowRankMultivariateNormal,
     MultivariateNormal,
@@ -19,6 +20,7 @@ from ..multivariate_normal import (
     squared_norm,
 )
 from ..normal import HalfNormal, Normal
+from ..numerics.special import in_double as wide
 from ..parameters import times
 from ..transformed_distribution import TransformedDistribution
 from ..transforms.base import sum_last
@@ -27,7 +29,7 @@ from .registry import in_double, kl_divergence, register_kl
 __all__: list[str] = []
 
 
-# ---- numbers ---------------------------------------------------------------------------------------------------------
+# ---- numbers -------------------------------------------------------------------------------------
 
 
 @register_kl(Normal, Normal)
@@ -91,7 +93,7 @@ def _unbounded(p: Poisson, q: Any) -> Tensor:
     return wg.full_like(p.rate + q.mean, wg.inf)
 
 
-# ---- vectors ---------------------------------------------------------------------------------------------------------
+# ---- vectors -------------------------------------------------------------------------------------
 
 
 @register_kl(Categorical, Categorical)
@@ -133,7 +135,30 @@ def _multivariate(p: Any, q: Any) -> Tensor:
     return 0.5 * (_log_det(q) - _log_det(p) + trace + squared_norm(factor, apart) - n)
 
 
-# ---- made of others --------------------------------------------------------------------------------------------------
+@register_kl(Wishart, Wishart)
+def _wishart(p: Any, q: Any) -> Tensor:
+    """As of an exponential family: `E log det X` is a sum of digammas and the log determinant of the
+    scale."""
+    if p.event_shape != q.event_shape:
+        raise ValueError(
+            f"kl_divergence: events have different shapes, {tuple(p.event_shape)} and {tuple(q.event_shape)}"
+        )
+    return _wishart_divergence(p.df, p._factor, q.df, q._factor)
+
+
+@wide
+def _wishart_divergence(a: Tensor, p: Tensor, b: Tensor, q: Tensor) -> Tensor:
+    """Of degrees of freedom and Cholesky factors."""
+    n = p.shape[-1]
+    shape = wg.broadcast_shapes(p.shape, q.shape)
+    ratio = wg.linalg.solve_triangular(q.expand(*shape), p.expand(*shape), upper=False)
+    digammas = sum((0.5 * (a - i)).digamma() for i in range(1, n)) + (0.5 * a).digamma()
+    normalizers = (0.5 * b).mvlgamma(n) - (0.5 * a).mvlgamma(n)
+    apart = b * (half_log_det(q) - half_log_det(p))
+    return normalizers + 0.5 * (a - b) * digammas + apart + 0.5 * a * (ratio.square().sum((-2, -1)) - n)
+
+
+# ---- made of others ------------------------------------------------------------------------------
 
 
 @register_kl(Independent, Independent)
@@ -162,8 +187,8 @@ def _exponential_family(p: Any, q: Any) -> Tensor:
     """The Bregman divergence of the normaliser (Nielsen and Nock 2010)."""
     if type(p) is not type(q):
         raise NotImplementedError(
-            f"kl_divergence: no rule for {type(p).__name__} and {type(q).__name__}; those of exponential families "
-            "follow from their normalisers within one family only"
+            f"kl_divergence: no rule for {type(p).__name__} and {type(q).__name__}; those of exponential "
+            "families follow from their normalisers within one family only"
         )
     normalizer, means = p._normalizer_and_means()
     total = q._log_normalizer(*q._natural_params) - normalizer

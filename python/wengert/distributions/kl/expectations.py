@@ -1,8 +1,8 @@
 """Divergences of distributions of numbers, as a cross entropy less an entropy.
 
 `KL(p || q) = -E log q(x) - H(p)`, and `E log q(x)` needs some means under `p` only: of `x`, `x^2`, `log(x)`,
-`log(1 - x)`, `exp(-x)` or `|x|`. So a table of means for each `p`, and one of cross entropies for each `q`, give all
-pairs; what lies outside of the support of `q` is infinite. Computed in float64, rounded once.
+`log(1 - x)`, `exp(-x)` or `|x|`. So a table of means for each `p`, and one of cross entropies for each `q`,
+give all pairs; what lies outside of the support of `q` is infinite. Computed in float64, rounded once.
 """
 
 import math
@@ -31,7 +31,7 @@ def _of(table: dict[type[Any], Any], distribution: Any) -> Any:
     return next(table[kind] for kind in type(distribution).__mro__ if kind in table)
 
 
-# ---- means under p ---------------------------------------------------------------------------------------------------
+# ---- means under p -------------------------------------------------------------------------------
 
 
 def _over_interval(integral: Callable[[Tensor], Tensor], p: Any) -> Tensor:
@@ -73,7 +73,7 @@ _DISTANCE: dict[type[Any], Callable[[Any, Tensor], Tensor]] = {
     ),
 }
 
-# ---- cross entropies with q ------------------------------------------------------------------------------------------
+# ---- cross entropies with q ----------------------------------------------------------------------
 
 
 def _with_normal(p: Any, q: Normal) -> Tensor:
@@ -128,7 +128,7 @@ _CROSS: dict[type[Any], Callable[[Any, Any], Tensor]] = {
     Uniform: _with_uniform,
 }
 
-# ---- pairs -----------------------------------------------------------------------------------------------------------
+# ---- pairs ---------------------------------------------------------------------------------------
 
 
 def _ends(p: Any) -> tuple[Any, Any]:

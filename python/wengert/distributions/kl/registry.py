@@ -42,8 +42,8 @@ def register_kl(type_p: type[Distribution], type_q: type[Distribution]) -> Calla
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """Returns the Kullback-Leibler divergence `KL(p || q)`: the mean of `log p(x) - log q(x)` for `x` of `p`.
 
-    Infinite where `p` has values that `q` has not. Of the rules that fit, the one for the nearest class of `p` counts,
-    and of those the one for the nearest class of `q`.
+    Infinite where `p` has values that `q` has not. Of the rules that fit, the one for the nearest class of
+    `p` counts, and of those the one for the nearest class of `q`.
 
     Returns:
         A tensor of shape `batch_shape`, differentiable in the parameters of both.
@@ -62,8 +62,8 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
             if rule is not None:
                 return rule(p, q)
     raise NotImplementedError(
-        f"kl_divergence: no rule for {type(p).__name__} and {type(q).__name__}; register one with register_kl, or "
-        "average p.log_prob(x) - q.log_prob(x) over samples of p"
+        f"kl_divergence: no rule for {type(p).__name__} and {type(q).__name__}; register one with "
+        "register_kl, or average p.log_prob(x) - q.log_prob(x) over samples of p"
     )
 
 

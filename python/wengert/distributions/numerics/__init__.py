@@ -3,8 +3,4 @@
 from . import incomplete, samplers, special
 
 __all__ = ["incomplete", "samplers", "special"]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__dir__ = __all__.copy

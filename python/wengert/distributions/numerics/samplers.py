@@ -1,14 +1,16 @@
 """Random numbers that the core does not draw: gamma, Poisson, binomial and von Mises variates.
 
-Each function is elementwise and takes its numbers from the stream that `wengert.manual_seed` sets. All compute in
-float64 (on a GPU in float32) and round once; their distributions are exact up to the resolution of the uniform numbers,
-2^-53. Rejected elements are drawn again until none is left. Where values cannot be looked at, inside `vmap`, or
-where looking would wait, on a GPU, the number of rounds is fixed, so that an element is left with probability below
-1e-12; it then keeps its last proposal.
+Each function is elementwise and takes its numbers from the stream that `wengert.manual_seed` sets. All
+compute in float64 (on a GPU in float32) and round once; their distributions are exact up to the resolution of
+the uniform numbers, 2^-53. Rejected elements are drawn again until none is left. Where values cannot be
+looked at, inside `vmap`, or where looking would wait, on a GPU, the number of rounds is fixed, so that an
+element is left with probability below 1e-12; it then keeps its last proposal.
 """
 
+import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 
 import wengert as wg
 from wengert._core import Tensor
@@ -16,10 +18,40 @@ from wengert._core import Tensor
 from .incomplete import log_gamma_slope
 from .special import in_double, log_gamma_density
 
-__all__ = ["binomial_sample", "gamma_sample", "log_gamma_sample", "poisson_sample", "von_mises_sample"]
+__all__ = [
+    "binomial_sample",
+    "drawing_from",
+    "gamma_sample",
+    "log_gamma_sample",
+    "poisson_sample",
+    "von_mises_sample",
+]
 
 # Below this mean, counts are drawn by going through the values of the distribution function.
 _FEW, _MOST = 10.0, 52
+
+
+# The generator that draws in a context; the default stream without.
+_STREAM: ContextVar[wg.Generator | None] = ContextVar("stream", default=None)
+
+
+@contextlib.contextmanager
+def drawing_from(generator: wg.Generator | None) -> Iterator[None]:
+    """A context in which the samplers draw from `generator`; from the default stream for None.
+
+    Example:
+        >>> from wengert.distributions.numerics.samplers import drawing_from, poisson_sample
+        >>> with drawing_from(wg.Generator().manual_seed(0)):
+        ...     first = poisson_sample(wg.ones(3))
+        >>> with drawing_from(wg.Generator().manual_seed(0)):
+        ...     bool((poisson_sample(wg.ones(3)) == first).all())
+        True
+    """
+    token = _STREAM.set(generator)
+    try:
+        yield
+    finally:
+        _STREAM.reset(token)
 
 
 def _readable(x: Tensor) -> bool:
@@ -33,9 +65,14 @@ def _readable(x: Tensor) -> bool:
     return True
 
 
+def _uniform_from_0(like: Tensor) -> Tensor:
+    """Uniform numbers on `[0, 1)`."""
+    return wg.rand_like(like, generator=_STREAM.get())
+
+
 def _uniform(like: Tensor) -> Tensor:
     """Uniform numbers in the open interval (0, 1)."""
-    return wg.rand_like(like).clamp_min(wg.finfo(like.dtype).eps / 4)
+    return _uniform_from_0(like).clamp_min(wg.finfo(like.dtype).eps / 4)
 
 
 def _redraw(
@@ -73,13 +110,13 @@ def _either(mask: Tensor, draw: Callable[[], Tensor], other: Callable[[], Tensor
     return wg.where(mask, draw(), other())
 
 
-# ---- gamma ------------------------------------------------------------------------------------------------
+# ---- gamma ---------------------------------------------------------------------------------------
 
 
 def _gamma_proposal(a: Tensor) -> tuple[Tensor, Tensor]:
     """Logarithms of gamma variates for `a >= 1` (Marsaglia and Tsang 2000): at least 95% are accepted."""
     d = a - 1 / 3
-    z = wg.randn_like(a)
+    z = wg.randn_like(a, generator=_STREAM.get())
     t = z / (9 * d).sqrt()
     log_root = t.log1p()
     # z^2 / 2 + d - d v + d log(v) with v = (1 + t)^3, without the terms that cancel.
@@ -128,17 +165,18 @@ def gamma_sample(concentration: Tensor) -> Tensor:
     return log_gamma_sample(concentration).exp()
 
 
-# ---- counts -----------------------------------------------------------------------------------------------
+# ---- counts --------------------------------------------------------------------------------------
 
 
 def _by_inversion(first: Tensor, ratio: Callable[[int], Tensor]) -> Tensor:
-    """Counts with a mean below `_FEW`: how many values of the distribution function lie below a uniform number.
+    """Counts with a mean below `_FEW`: how many values of the distribution function lie below a uniform
+    number.
 
     Args:
         first: the probability of 0.
         ratio: of a count, its probability over that of the count before.
     """
-    u = wg.rand_like(first)
+    u = _uniform_from_0(first)
     term, total, count = first, first, wg.zeros_like(first)
     for k in range(1, _MOST):
         more = u > total
@@ -154,7 +192,7 @@ def _poisson_proposal(rate: Tensor) -> tuple[Tensor, Tensor]:
     """Transformed rejection with a squeeze for rates from 10 on (Hörmann 1993, PTRS)."""
     b = 0.931 + 2.53 * rate.sqrt()
     a = 0.02483 * b - 0.059
-    u, v = wg.rand_like(rate) - 0.5, _uniform(rate)
+    u, v = _uniform_from_0(rate) - 0.5, _uniform(rate)
     us = (0.5 - u.abs()).clamp_min(wg.finfo(rate.dtype).tiny)
     k = ((2 * a / us + b) * u + rate + 0.43).floor()
     quick = (us >= 0.07) & (v <= 0.9277 - 3.6224 / (b - 2))
@@ -197,7 +235,7 @@ def _binomial_proposal(n: Tensor, p: Tensor) -> tuple[Tensor, Tensor]:
     deviation = (n * p * (1 - p)).sqrt()
     b = 1.15 + 2.53 * deviation
     a = 0.0248 * b + 0.01 * p - 0.0873
-    u, v = wg.rand_like(p) - 0.5, _uniform(p)
+    u, v = _uniform_from_0(p) - 0.5, _uniform(p)
     us = (0.5 - u.abs()).clamp_min(wg.finfo(p.dtype).tiny)
     k = ((2 * a / us + b) * u + n * p + 0.5).floor()
     quick = (us >= 0.07) & (v <= 0.92 - 4.2 / b)
@@ -233,7 +271,7 @@ def binomial_sample(count: Tensor, probs: Tensor) -> Tensor:
     return wg.where(flipped, n - k, k)
 
 
-# ---- angles -----------------------------------------------------------------------------------------------
+# ---- angles --------------------------------------------------------------------------------------
 
 
 def _von_mises_proposal(kappa: Tensor) -> tuple[Tensor, Tensor]:
@@ -242,11 +280,11 @@ def _von_mises_proposal(kappa: Tensor) -> tuple[Tensor, Tensor]:
     # Where the concentration is small, the first two terms of the series stand for differences that cancel.
     rho = (1 + root - (2 * (1 + root)).sqrt()) / (2 * kappa)
     r = wg.where(kappa < 1e-4, 1 / kappa + kappa, (1 + rho.square()) / (2 * rho))
-    z = (math.pi * wg.rand_like(kappa)).cos()
+    z = (math.pi * _uniform_from_0(kappa)).cos()
     f = (1 + r * z) / (r + z)
     c = kappa * (r - f)
     u = _uniform(kappa)
-    sign = wg.where(wg.rand_like(kappa) < 0.5, -1.0, 1.0)
+    sign = wg.where(_uniform_from_0(kappa) < 0.5, -1.0, 1.0)
     return sign * f.clamp(-1, 1).acos(), (c / u).log() + 1 - c < 0
 
 

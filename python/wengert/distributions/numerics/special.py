@@ -19,23 +19,24 @@ __all__ = [
     "log_beta",
     "log_beta_density",
     "log_gamma_density",
-    "ndtri",
 ]
 
 # From here on Stirling's series with four terms is exact in float64.
 _LARGE = 30.0
-_LOG_ROOT_TAU = 0.5 * math.log(2 * math.pi)
 
 
 def common_dtype(tensors: list[Tensor]) -> Any:
-    """The floating point dtype of a result; numbers and tensors without axes follow others. float32 for integers."""
+    """The floating point dtype of a result; numbers and tensors without axes follow others. The default dtype
+    for integers.
+    """
     floats = [x for x in tensors if x.is_floating_point()]
     floats = [x for x in floats if x.ndim] or floats
-    return functools.reduce(wg.promote_types, [x.dtype for x in floats]) if floats else wg.float32
+    return functools.reduce(wg.promote_types, [x.dtype for x in floats]) if floats else wg.get_default_dtype()
 
 
 def in_double(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
-    """A function of tensors that computes in float64 and rounds once; on a GPU, which has no float64, as it is.
+    """A function of tensors that computes in float64 and rounds once; on a GPU, which has no float64, as it
+    is.
 
     Sums of large terms that nearly cancel, as in most densities, then keep the digits of float32.
     """
@@ -53,10 +54,11 @@ def in_double(function: Callable[P, Tensor]) -> Callable[P, Tensor]:
 
 
 def log_gamma_density(a: Tensor, x: Tensor, log_x: Tensor | None = None) -> Tensor:
-    """Returns `log(x^(a - 1) exp(-x) / Gamma(a))`: the gamma density in `x`, and Poisson probabilities in `a - 1`.
+    """Returns `log(x^(a - 1) exp(-x) / Gamma(a))`: the gamma density in `x`, and Poisson probabilities in
+    `a - 1`.
 
-    Other families are differences of these. From `a = 31` on this is the saddle-point form of Loader (2000), in which
-    no large numbers cancel.
+    Other families are differences of these. From `a = 31` on this is the saddle-point form of Loader (2000),
+    in which no large numbers cancel.
     """
     log_x = x.log() if log_x is None else log_x
     k = a - 1
@@ -72,7 +74,8 @@ def log_gamma_density(a: Tensor, x: Tensor, log_x: Tensor | None = None) -> Tens
 
 
 def log_beta_density(a: Tensor, b: Tensor, x: Tensor, y: Tensor) -> Tensor:
-    """Returns `log(x^(a - 1) y^(b - 1) / B(a, b))` for `x + y = 1`: the beta density, as a ratio of gamma densities."""
+    """Returns `log(x^(a - 1) y^(b - 1) / B(a, b))` for `x + y = 1`: the beta density, as a ratio of gamma
+    densities."""
     s = a + b
     return s.log() + log_gamma_density(a, s * x) + log_gamma_density(b, s * y) - log_gamma_density(s, s)
 
@@ -105,36 +108,3 @@ def expm1_over(z: Tensor, c: Tensor) -> Tensor:
     small = t.abs() < 1e-3
     series = z * (1 + t * (1 / 2 + t * (1 / 6 + t * (1 / 24 + t / 120))))
     return wg.where(small, series, t.expm1() / wg.where(small, 1.0, c))
-
-
-@in_double
-def _ndtri(p: Tensor) -> Tensor:
-    """The value of `ndtri`."""
-    # In the middle by the error function, in the tails by Newton's method on the logarithm, from the approximation of
-    # Abramowitz and Stegun 1964, 26.2.23.
-    q = p.minimum(1 - p).clamp(wg.finfo(p.dtype).tiny, 0.5)
-    t = (-2 * q.log()).sqrt()
-    x = (2.515517 + t * (0.802853 + t * 0.010328)) / (1 + t * (1.432788 + t * (0.189269 + t * 0.001308))) - t
-    for _ in range(3):
-        log_cdf = x.log_ndtr()
-        x = x - (log_cdf - q.log()) * (log_cdf + 0.5 * x.square() + _LOG_ROOT_TAU).exp()
-    x = wg.where(q > 0.1, math.sqrt(2) * (2 * p - 1).erfinv(), wg.where(p > 0.5, -x, x))
-    ends = wg.where(p == 1, wg.inf, wg.where((p < 0) | (p > 1), wg.nan, x))
-    return wg.where(p == 0, -wg.inf, ends)
-
-
-@wg.custom_jvp
-def ndtri(p: Tensor) -> Tensor:
-    """Returns the quantiles of the standard normal distribution: the inverse of `ndtr`, accurate in the lower tail.
-
-    Infinite at 0 and 1, NaN outside.
-
-    Example:
-        >>> from wengert.distributions.numerics.special import ndtri
-        >>> ndtri(wg.tensor([0.5, 1e-30]))
-        tensor([  0.000, -11.464])
-    """
-    return _ndtri(p)
-
-
-ndtri.defjvps(lambda t, x, p: t * (0.5 * x.square() + _LOG_ROOT_TAU).exp())

@@ -1,4 +1,5 @@
-"""The base of transforms, their inverses and compositions, and those that only change which axes make an event."""
+"""The base of transforms, their inverses and compositions, and those that only change which axes make an
+event."""
 
 import functools
 import math
@@ -23,14 +24,15 @@ def sum_last(x: Tensor, dims: int) -> Tensor:
 
 
 class Transform(Documented):
-    """A function between sets of values that knows its inverse, and the logarithm of its Jacobian determinant.
+    """A function between sets of values that knows its inverse, and the logarithm of its Jacobian
+    determinant.
 
-    A subclass defines `domain`, `codomain`, `_call`, `_inverse` and, where `bijective`, `log_abs_det_jacobian`; `sign`
-    is that of the derivative of a monotonic function of numbers.
+    A subclass defines `domain`, `codomain`, `_call`, `_inverse` and, where `bijective`,
+    `log_abs_det_jacobian`; `sign` is that of the derivative of a monotonic function of numbers.
 
     Args:
-        cache_size: 1 keeps the last pair of argument and value, which the inverse then finds again by identity, exactly
-            and without work; 0 keeps none.
+        cache_size: 1 keeps the last pair of argument and value, which the inverse then finds again by
+            identity, exactly and without work; 0 keeps none.
 
     Example:
         >>> t = wg.distributions.transforms.ExpTransform()
@@ -317,7 +319,8 @@ class ReshapeTransform(Transform):
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
         if math.prod(in_shape) != math.prod(out_shape):
             raise ValueError(
-                f"ReshapeTransform: {tuple(in_shape)} and {tuple(out_shape)} have different numbers of elements"
+                f"ReshapeTransform: {tuple(in_shape)} and {tuple(out_shape)} have different numbers of "
+                f"elements"
             )
 
     domain = constraints.dependent_property(lambda self: _raised(constraints.real, len(self.in_shape)))

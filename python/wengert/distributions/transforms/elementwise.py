@@ -190,7 +190,8 @@ class AffineTransform(Transform):
     """`y = loc + scale * x`.
 
     Args:
-        event_dim: how many of the last axes make one event, over which the logarithm of the Jacobian is summed.
+        event_dim: how many of the last axes make one event, over which the logarithm of the Jacobian is
+            summed.
 
     Example:
         >>> wg.distributions.transforms.AffineTransform(1.0, 2.0)(wg.tensor(3.0))

@@ -28,11 +28,12 @@ def _axes(who: str, shape: Sequence[int], least: int) -> None:
         raise ValueError(f"{who}: {least} or more axes expected, got shape {tuple(shape)}")
 
 
-# ---- vectors ---------------------------------------------------------------------------------------------------------
+# ---- vectors -------------------------------------------------------------------------------------
 
 
 class SoftmaxTransform(Transform):
-    """`y = softmax(x)` along the last axis, from vectors onto the simplex of as many; `log(y)` is one of its inverses.
+    """`y = softmax(x)` along the last axis, from vectors onto the simplex of as many; `log(y)` is one of its
+    inverses.
 
     Example:
         >>> wg.distributions.transforms.SoftmaxTransform()(wg.zeros(2))
@@ -55,7 +56,8 @@ class SoftmaxTransform(Transform):
 
 
 class StickBreakingTransform(Transform):
-    """From vectors of `n` onto the simplex of `n + 1`: each number breaks its share off what is left of a stick.
+    """From vectors of `n` onto the simplex of `n + 1`: each number breaks its share off what is left of a
+    stick.
 
     The share is `sigmoid(x_i - log(n - i))`, so that zeros become equal parts.
 
@@ -98,7 +100,7 @@ class StickBreakingTransform(Transform):
         return Size((*shape[:-1], shape[-1] - 1))
 
 
-# ---- matrices --------------------------------------------------------------------------------------------------------
+# ---- matrices ------------------------------------------------------------------------------------
 
 
 def _on_diagonal(x: Tensor, function: Callable[[Tensor], Tensor]) -> Tensor:
@@ -146,8 +148,8 @@ class PositiveDefiniteTransform(Transform):
 class CorrCholeskyTransform(Transform):
     """From vectors of `n (n - 1) / 2` onto Cholesky factors of correlation matrices.
 
-    `tanh(x)` are the canonical partial correlations below the diagonal, row by row; each takes its share of what is
-    left of the length of its row (Lewandowski, Kurowicka and Joe 2009).
+    `tanh(x)` are the canonical partial correlations below the diagonal, row by row; each takes its share of
+    what is left of the length of its row (Lewandowski, Kurowicka and Joe 2009).
 
     Example:
         >>> wg.distributions.transforms.CorrCholeskyTransform()(wg.zeros(1))
@@ -196,7 +198,7 @@ class CorrCholeskyTransform(Transform):
         return Size((*shape[:-2], n * (n - 1) // 2))
 
 
-# ---- parts of a tensor -----------------------------------------------------------------------------------------------
+# ---- parts of a tensor ---------------------------------------------------------------------------
 
 
 class _Joined(Transform):
@@ -243,8 +245,8 @@ class StackTransform(_Joined):
     def _split(self, x: Tensor) -> Sequence[Tensor]:
         if x.shape[self.dim] != len(self.transforms):
             raise ValueError(
-                f"StackTransform: axis {self.dim} must have length {len(self.transforms)}, one for each transform, "
-                f"got shape {tuple(x.shape)}"
+                f"StackTransform: axis {self.dim} must have length {len(self.transforms)}, one for each "
+                f"transform, got shape {tuple(x.shape)}"
             )
         return x.unbind(self.dim)
 
@@ -303,7 +305,8 @@ class CatTransform(_Joined):
         return wg.cat(list(parts), dim)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        """Returns those of the parts: joined along `dim`, or their sum where that axis belongs to an event."""
+        """Returns those of the parts: joined along `dim`, or their sum where that axis belongs to an
+        event."""
         found = [
             sum_last(t.log_abs_det_jacobian(a, b), self.event_dim - t.event_dim)
             for t, a, b in zip(self.transforms, self._split(x), self._split(y))

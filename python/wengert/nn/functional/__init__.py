@@ -7,273 +7,61 @@ convolution and pooling (`conv2d`, `max_pool2d`, ...), normalisation and dropout
 core's; everything else is composed of tensor operations, so it works in every transform.
 """
 
-# `activation.py`, `simplex.py`, `layers.py`, `attention.py`, `convolution.py`, `pooling.py`, `extremes.py`,
-# `batch.py`, `dropout.py`, `vision.py`, `sampling.py`, `distance.py`, `tables.py`, `loss.py`, `margins.py`
-# and `alignment.py` hold them.
+# `top_level.py` has what PyTorch calls otherwise at its top level.
 
-from .activation import (
-    celu,
-    celu_,
-    elu,
-    elu_,
-    gelu,
-    glu,
-    hardshrink,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    hardtanh_,
-    leaky_relu,
-    leaky_relu_,
-    logsigmoid,
-    mish,
-    prelu,
-    relu,
-    relu6,
-    relu_,
-    rrelu,
-    rrelu_,
-    selu,
-    selu_,
-    sigmoid,
-    silu,
-    softplus,
-    softshrink,
-    softsign,
-    tanh,
-    tanhshrink,
-    threshold,
-    threshold_,
+from . import (
+    activation,
+    alignment,
+    attention,
+    batch,
+    convolution,
+    distance,
+    dropout as _dropout,
+    extremes,
+    indices,
+    layers,
+    loss,
+    margins,
+    pooling,
+    sampling,
+    simplex,
+    tables,
+    vision,
 )
-from .alignment import ctc_loss
-from .attention import (
-    multi_head_attention_forward,
-)
-from .batch import (
-    batch_norm,
-    instance_norm,
-    local_response_norm,
-)
-from .convolution import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_tbc,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-    fold,
-    unfold,
-)
-from .distance import cdist, pdist
-from .dropout import (
-    alpha_dropout,
-    dropout1d,
-    dropout2d,
-    dropout3d,
-    feature_alpha_dropout,
-)
-from .extremes import (
-    adaptive_max_pool1d,
-    adaptive_max_pool2d,
-    adaptive_max_pool3d,
-    fractional_max_pool2d,
-    fractional_max_pool3d,
-    max_unpool1d,
-    max_unpool2d,
-    max_unpool3d,
-)
-from .layers import (
-    bilinear,
-    cosine_similarity,
-    dropout,
-    group_norm,
-    layer_norm,
-    linear,
-    normalize,
-    one_hot,
-    pad,
-    pairwise_distance,
-    rms_norm,
-    scaled_dot_product_attention,
-)
-from .loss import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    gaussian_nll_loss,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    poisson_nll_loss,
-    smooth_l1_loss,
-)
-from .margins import (
-    cosine_embedding_loss,
-    hinge_embedding_loss,
-    linear_cross_entropy,
-    margin_ranking_loss,
-    multi_margin_loss,
-    multilabel_margin_loss,
-    multilabel_soft_margin_loss,
-    soft_margin_loss,
-    triplet_margin_loss,
-    triplet_margin_with_distance_loss,
-)
-from .pooling import (
-    adaptive_avg_pool1d,
-    adaptive_avg_pool2d,
-    adaptive_avg_pool3d,
-    avg_pool1d,
-    avg_pool2d,
-    avg_pool3d,
-    lp_pool1d,
-    lp_pool2d,
-    lp_pool3d,
-    max_pool1d,
-    max_pool2d,
-    max_pool3d,
-)
-from .sampling import affine_grid, grid_sample
-from .simplex import gumbel_softmax, log_softmax, softmax, softmin
-from .tables import embedding, embedding_bag
-from .vision import (
-    channel_shuffle,
-    interpolate,
-    pixel_shuffle,
-    pixel_unshuffle,
-    upsample,
-    upsample_bilinear,
-    upsample_nearest,
-)
+from .activation import *
+from .alignment import *
+from .attention import *
+from .batch import *
+from .convolution import *
+from .distance import *
+from .dropout import *
+from .extremes import *
+from .indices import *
+from .layers import *
+from .loss import *
+from .margins import *
+from .pooling import *
+from .sampling import *
+from .simplex import *
+from .tables import *
+from .vision import *
 
-__all__ = [
-    "relu",
-    "relu6",
-    "leaky_relu",
-    "prelu",
-    "elu",
-    "selu",
-    "celu",
-    "gelu",
-    "silu",
-    "mish",
-    "glu",
-    "sigmoid",
-    "logsigmoid",
-    "tanh",
-    "tanhshrink",
-    "softplus",
-    "softsign",
-    "hardtanh",
-    "hardsigmoid",
-    "hardswish",
-    "softmax",
-    "softmin",
-    "log_softmax",
-    "linear",
-    "conv1d",
-    "conv2d",
-    "conv3d",
-    "conv_transpose1d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "unfold",
-    "fold",
-    "max_pool1d",
-    "max_pool2d",
-    "max_pool3d",
-    "avg_pool1d",
-    "avg_pool2d",
-    "avg_pool3d",
-    "adaptive_avg_pool1d",
-    "adaptive_avg_pool2d",
-    "adaptive_avg_pool3d",
-    "bilinear",
-    "embedding",
-    "one_hot",
-    "dropout",
-    "layer_norm",
-    "rms_norm",
-    "group_norm",
-    "batch_norm",
-    "normalize",
-    "pad",
-    "cosine_similarity",
-    "pairwise_distance",
-    "scaled_dot_product_attention",
-    "cross_entropy",
-    "nll_loss",
-    "binary_cross_entropy",
-    "binary_cross_entropy_with_logits",
-    "kl_div",
-    "mse_loss",
-    "l1_loss",
-    "smooth_l1_loss",
-    "huber_loss",
-    "poisson_nll_loss",
-    "gaussian_nll_loss",
-    "hinge_embedding_loss",
-    "margin_ranking_loss",
-    "soft_margin_loss",
-    "triplet_margin_loss",
-    "cosine_embedding_loss",
-    "linear_cross_entropy",
-    "multi_margin_loss",
-    "multilabel_margin_loss",
-    "multilabel_soft_margin_loss",
-    "triplet_margin_with_distance_loss",
-    "ctc_loss",
-    "cdist",
-    "pdist",
-    "embedding_bag",
-    "interpolate",
-    "upsample",
-    "grid_sample",
-    "affine_grid",
-    "pixel_shuffle",
-    "pixel_unshuffle",
-    "channel_shuffle",
-    "threshold",
-    "hardshrink",
-    "softshrink",
-    "rrelu",
-    "gumbel_softmax",
-    "celu_",
-    "elu_",
-    "hardtanh_",
-    "leaky_relu_",
-    "relu_",
-    "rrelu_",
-    "selu_",
-    "threshold_",
-    "instance_norm",
-    "local_response_norm",
-    "conv_tbc",
-    "lp_pool1d",
-    "lp_pool2d",
-    "lp_pool3d",
-    "upsample_bilinear",
-    "upsample_nearest",
-    "multi_head_attention_forward",
-    "alpha_dropout",
-    "dropout1d",
-    "dropout2d",
-    "dropout3d",
-    "feature_alpha_dropout",
-    "adaptive_max_pool1d",
-    "adaptive_max_pool2d",
-    "adaptive_max_pool3d",
-    "fractional_max_pool2d",
-    "fractional_max_pool3d",
-    "max_unpool1d",
-    "max_unpool2d",
-    "max_unpool3d",
-]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__all__: list[str] = []
+__all__ += activation.__all__
+__all__ += alignment.__all__
+__all__ += attention.__all__
+__all__ += batch.__all__
+__all__ += convolution.__all__
+__all__ += distance.__all__
+__all__ += _dropout.__all__
+__all__ += extremes.__all__
+__all__ += indices.__all__
+__all__ += layers.__all__
+__all__ += loss.__all__
+__all__ += margins.__all__
+__all__ += pooling.__all__
+__all__ += sampling.__all__
+__all__ += simplex.__all__
+__all__ += tables.__all__
+__all__ += vision.__all__
+__dir__ = __all__.copy

@@ -16,6 +16,41 @@ from wengert._precision import in_low, rounding_once
 
 from .in_place import written
 
+__all__ = [
+    "celu",
+    "celu_",
+    "elu",
+    "elu_",
+    "gelu",
+    "glu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hardtanh_",
+    "leaky_relu",
+    "leaky_relu_",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu",
+    "relu6",
+    "relu_",
+    "rrelu",
+    "rrelu_",
+    "selu",
+    "selu_",
+    "sigmoid",
+    "silu",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+    "threshold_",
+]
+
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """Returns `max(x, 0)` of `input`, written into it with `inplace`; its derivative at 0 is 0. Saves the
@@ -226,7 +261,8 @@ def tanhshrink(input: Tensor) -> Tensor:
 
 
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
-    """Returns `log(1 + exp(beta x)) / beta`, and `x` itself where `beta x` exceeds `threshold`. Saves the input.
+    """Returns `log(1 + exp(beta x)) / beta`, and `x` itself where `beta x` exceeds `threshold`. Saves the
+    input.
 
     Example:
         >>> wg.nn.functional.softplus(wg.tensor([0.0, 100.0]))

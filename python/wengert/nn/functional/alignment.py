@@ -1,4 +1,5 @@
-"""Connectionist temporal classification (Graves et al. 2006): the likelihood of a labelling over all its alignments."""
+"""Connectionist temporal classification (Graves et al. 2006): the likelihood of a labelling over all its
+alignments."""
 
 import math
 from typing import Any
@@ -49,8 +50,8 @@ def ctc_loss(
     reduction: str = "mean",
     zero_infinity: bool = False,
 ) -> Tensor:
-    """Returns `-log p(targets)`, summed over all alignments in which labels may repeat and blanks may stand between
-    them.
+    """Returns `-log p(targets)`, summed over all alignments in which labels may repeat and blanks may stand
+    between them.
 
     Args:
         log_probs: logarithms of class probabilities, `(T, N, C)` or `(T, C)`.

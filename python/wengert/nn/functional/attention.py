@@ -1,7 +1,8 @@
 """Attention of several heads: projections, masks and heads around `scaled_dot_product_attention`.
 
-The axes of a sequence and of its heads are views, so that the fused operation reads and writes them where they lie.
-Only where the weights themselves are asked for are the scores held. The layer is `modules/attention.py`.
+The axes of a sequence and of its heads are views, so that the fused operation reads and writes them where
+they lie. Only where the weights themselves are asked for are the scores held. The layer is
+`modules/attention.py`.
 """
 
 import math
@@ -47,7 +48,8 @@ def _projected(
     weights: tuple[Tensor | None, Tensor | None, Tensor | None],
     bias: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values from one weight of all three or from one each; one product for what is the same."""
+    """Queries, keys and values from one weight of all three or from one each; one product for what is the
+    same."""
     if weight is None:
         biases = (None, None, None) if bias is None else bias.chunk(3)
         q, k, v = (linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))  # type: ignore[arg-type]
@@ -74,7 +76,8 @@ def _mask(name: str, mask: Tensor, expected: list[tuple[int, ...]]) -> Tensor:
         raise _core.ShapeError(f"{NAME}: {name} of shape {tuple(mask.shape)}, expected {shapes}")
     if mask.dtype != wg.bool and not mask.is_floating_point():
         raise TypeError(
-            f"{NAME}: {name} is bool (True is left out) or floating point (added to the scores), got {mask.dtype}"
+            f"{NAME}: {name} is bool (True is left out) or floating point (added to the scores), got "
+            f"{mask.dtype}"
         )
     return mask
 
@@ -104,7 +107,8 @@ def _merged(masks: list[Tensor], like: Tensor) -> Tensor | None:
 def _masks(
     q: Tensor, sources: int, padding: Tensor | None, mask: Tensor | None, is_causal: bool, extra: int
 ) -> list[Tensor]:
-    """All masks as they broadcast to the scores `(batch, heads, targets, sources)`, the `extra` last sources open."""
+    """All masks as they broadcast to the scores `(batch, heads, targets, sources)`, the `extra` last sources
+    open."""
     *batch, heads, targets, _ = q.shape
     found = []
     if padding is not None:
@@ -170,8 +174,8 @@ def multi_head_attention_forward(
     *,
     batch_first: bool = False,
 ) -> tuple[Tensor, Tensor | None]:
-    """Computes attention of several heads between projections (Vaswani et al. 2017); `nn.MultiheadAttention` holds
-    the weights.
+    """Computes attention of several heads between projections (Vaswani et al. 2017); `nn.MultiheadAttention`
+    holds the weights.
 
     Args:
         query: `(L, N, E)`, with `batch_first` `(N, L, E)`, or without a batch `(L, E)`.
@@ -202,8 +206,8 @@ def multi_head_attention_forward(
         batch_first: where the axis of the batch is.
 
     Returns:
-        The result, shaped as the query, and the weights `(N, L, S)` or `(N, num_heads, L, S)`, or None. A row that
-        sees nothing has weights of zero.
+        The result, shaped as the query, and the weights `(N, L, S)` or `(N, num_heads, L, S)`, or None. A row
+        that sees nothing has weights of zero.
 
     Raises:
         ShapeError: for shapes that do not fit.

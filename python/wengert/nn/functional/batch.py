@@ -33,12 +33,13 @@ def batch_norm(
 
     Args:
         input: `(n, c, ..)`.
-        running_mean: `(c,)`; the mean that is used outside of training, and moved towards the batch's by `momentum`
-            in training.
+        running_mean: `(c,)`; the mean that is used outside of training, and moved towards the batch's by
+            `momentum` in training.
         running_var: `(c,)`; the same for the variance, which is that of the sample (divided by `count - 1`).
         weight: `(c,)` or None.
         bias: `(c,)` or None.
-        training: normalise by the mean and variance of this batch; also where there are no running statistics.
+        training: normalise by the mean and variance of this batch; also where there are no running
+            statistics.
         momentum: the weight of this batch in the running statistics.
         eps: added to the variance.
 
@@ -97,13 +98,13 @@ def instance_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Tensor:
-    """Normalises each channel of each image to zero mean and unit variance, then `* weight + bias` (Ulyanov et al.
-    2016).
+    """Normalises each channel of each image to zero mean and unit variance, then `* weight + bias` (Ulyanov
+    et al. 2016).
 
     Args:
         input: `(n, c, ..)` with at least one spatial axis.
-        running_mean: `(c,)`; the mean that is used without `use_input_stats`, and with it is moved towards the mean of
-            the images' means by `momentum`.
+        running_mean: `(c,)`; the mean that is used without `use_input_stats`, and with it is moved towards
+            the mean of the images' means by `momentum`.
         running_var: `(c,)`; the same for the variance, which is that of the sample (divided by `count - 1`).
         weight: `(c,)` or None.
         bias: `(c,)` or None.
@@ -121,7 +122,8 @@ def instance_norm(
     """
     if input.ndim < 3:
         raise wg.ShapeError(
-            f"instance_norm: input of shape (n, channels, ..) with a spatial axis expected, got {tuple(input.shape)}"
+            f"instance_norm: input of shape (n, channels, ..) with a spatial axis expected, got "
+            f"{tuple(input.shape)}"
         )
     if not use_input_stats:
         if running_mean is None or running_var is None:
@@ -155,7 +157,7 @@ def local_response_norm(
     (axis 1).
 
     x is the `input` `(n, channels, ..)`. Channels beyond the first and last count as zeros (Krizhevsky et al.
-    2012).
+    2012). Of integers, m loses its fraction, as in `avg_pool1d`, and the result is float32.
 
     Raises:
         ShapeError: for an input without a spatial axis.
@@ -174,5 +176,6 @@ def local_response_norm(
     if size < 1:
         raise ValueError(f"local_response_norm: size must be 1 or more, got {size}")
     squares = pad(input.square().movedim(1, -1), (size // 2, (size - 1) // 2))
-    mean = squares.unfold(-1, size, 1).mean(-1).movedim(-1, 1)
-    return input / (mean * alpha + k).pow(beta)
+    windows = squares.unfold(-1, size, 1)
+    mean = windows.mean(-1) if squares.dtype.is_differentiable else windows.sum(-1) // size
+    return input / (mean.movedim(-1, 1) * alpha + k).pow(beta)

@@ -1,8 +1,10 @@
 """Convolution, its transpose, and windows as columns, over one, two or three spatial axes.
 
-`input` is `(images, channels, ..)` or one image `(channels, ..)`. Attributes are one number, or one for each spatial
-axis. Saved for backward: input and weight. The VJPs are each other: of a convolution, the transposed convolution of
-the cotangent, and the correlation of input and cotangent; so derivatives of every order are these functions.
+`input` is `(images, channels, ..)` or one image `(channels, ..)`. Attributes are one number, or one for each
+spatial axis. Saved for backward: input and weight. The VJPs are each other: of a convolution, the transposed
+convolution of the cotangent, and the correlation of input and cotangent; so derivatives of every order are
+these functions. Complex numbers are convolved as they are multiplied; integers exactly, and sums of them wrap
+in their dtype.
 """
 
 from collections.abc import Sequence
@@ -55,7 +57,7 @@ def conv1d(
     Raises:
         ShapeError: where channels do not match or the window does not fit.
         ValueError: for an attribute out of range.
-        TypeError: for operands that are not floating point tensors.
+        TypeError: for bools, and integers beside floating point or complex numbers.
 
     Example:
         >>> wg.nn.functional.conv1d(wg.tensor([[[1.0, 2.0, 4.0]]]), wg.tensor([[[-1.0, 1.0]]]))
@@ -121,8 +123,8 @@ def conv_transpose1d(
     groups: int = 1,
     dilation: Size = 1,
 ) -> Tensor:
-    """Computes the transpose of `conv1d` with respect to its input: every element adds a weighted window to the
-    output.
+    """Computes the transpose of `conv1d` with respect to its input: every element adds a weighted window to
+    the output.
 
     Args:
         input: `(n, groups * o, length)`, or without n.
@@ -140,7 +142,7 @@ def conv_transpose1d(
     Raises:
         ShapeError: where channels do not match or nothing is left of the output.
         ValueError: for an attribute out of range.
-        TypeError: for operands that are not floating point tensors.
+        TypeError: for bools, and integers beside floating point or complex numbers.
 
     Example:
         >>> wg.nn.functional.conv_transpose1d(wg.tensor([[[1.0, 2.0]]]), wg.tensor([[[1.0, 1.0]]]))
@@ -215,8 +217,8 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     """
     if input.ndim != 3 or weight.ndim != 3:
         raise _core.ShapeError(
-            f"conv_tbc: input of shape {tuple(input.shape)} with weight of shape {tuple(weight.shape)}; expected "
-            "(time, n, c) and (window, c, o)"
+            f"conv_tbc: input of shape {tuple(input.shape)} with weight of shape {tuple(weight.shape)}; "
+            "expected (time, n, c) and (window, c, o)"
         )
     return conv1d(input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, padding=pad).permute(2, 0, 1)
 

@@ -32,11 +32,12 @@ def _norm(difference: Tensor, p: float) -> Tensor:
 def cdist(
     x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary"
 ) -> Tensor:
-    """Returns the `p`-norm distance of each row of `x1` `(..., P, M)` to each row of `x2` `(..., R, M)`: `(..., P,
-    R)`.
+    """Returns the `p`-norm distance of each row of `x1` `(..., P, M)` to each row of `x2` `(..., R, M)`:
+    `(..., P, R)`.
 
-    Differences are formed, which needs `P R M` elements but is exact for close points, where the expansion of the
-    square is not. At distance 0 the gradient is 0. `compute_mode`, one of PyTorch's, is accepted and changes nothing.
+    Differences are formed, which needs `P R M` elements but is exact for close points, where the expansion of
+    the square is not. At distance 0 the gradient is 0. `compute_mode`, one of PyTorch's, is accepted and
+    changes nothing.
 
     Example:
         >>> wg.nn.functional.cdist(wg.tensor([[0.0, 0.0]]), wg.tensor([[3.0, 4.0], [0.0, 1.0]]))
@@ -48,8 +49,8 @@ def cdist(
         )
     if min(x1.ndim, x2.ndim) < 2 or x1.shape[-1] != x2.shape[-1]:
         raise _core.ShapeError(
-            f"cdist: vectors of one length in (..., P, M) and (..., R, M) expected, got shapes {tuple(x1.shape)} and "
-            f"{tuple(x2.shape)}"
+            f"cdist: vectors of one length in (..., P, M) and (..., R, M) expected, got shapes "
+            f"{tuple(x1.shape)} and {tuple(x2.shape)}"
         )
     return _norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
@@ -67,6 +68,6 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """
     if input.ndim != 2:
         raise _core.ShapeError(f"pdist: a matrix expected, got shape {tuple(input.shape)}")
-    pairs = wg.triu_indices(input.shape[0], input.shape[0], 1)
-    first, second = (pairs.int() if input.is_gpu else pairs).to(input.device).unbind(0)
+    pairs = wg.triu_indices(input.shape[0], input.shape[0], 1, device=input.device)
+    first, second = pairs.unbind(0)
     return _norm(input.index_select(0, first) - input.index_select(0, second), p)

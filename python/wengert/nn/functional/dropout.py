@@ -10,6 +10,7 @@ from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._caller import warn
 from wengert._core import Tensor
+from wengert._numbers import check_probability
 
 from .in_place import written
 from .layers import dropout
@@ -49,8 +50,7 @@ def _dropped(
     inplace: bool,
 ) -> Tensor:
     """`drop(input, shape, p)` in training, in place if asked for; raises for what is no probability."""
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"{name}: p is a probability between 0 and 1, got {p}")
+    check_probability(name, p)
     if not training or p == 0.0:
         return input
     return written(name, input, drop, shape, p) if inplace else drop(input, shape, p)

@@ -1,6 +1,8 @@
-"""Maxima of windows whose places follow from the output's size or from chance, and the inverse of max pooling.
+"""Maxima of windows whose places follow from the output's size or from chance, and the inverse of max
+pooling.
 
-Windows are gathered by their positions in the flattened spatial axes, so every rule is that of gathering and of `max`.
+Windows are gathered by their positions in the flattened spatial axes, so every rule is that of gathering and
+of `max`.
 """
 
 import math
@@ -13,6 +15,7 @@ from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
 from wengert._values import not_negative
+from wengert.composed._method import index_dtype
 
 __all__ = [
     "adaptive_max_pool1d",
@@ -31,8 +34,8 @@ Size = int | Sequence[int]
 def _check_rank(name: str, input: Tensor, rank: int) -> None:
     if input.ndim not in (rank + 1, rank + 2) or 0 in input.shape[input.ndim - rank :]:
         raise _core.ShapeError(
-            f"{name}: input of shape {tuple(input.shape)}; expected {rank + 2} axes (images, channels and {rank} "
-            f"spatial axes, none of them empty) or {rank + 1} (one image)"
+            f"{name}: input of shape {tuple(input.shape)}; expected {rank + 2} axes (images, channels and "
+            f"{rank} spatial axes, none of them empty) or {rank + 1} (one image)"
         )
 
 
@@ -47,8 +50,7 @@ def _each(name: str, what: str, given: Any, rank: int) -> list[Any]:
 
 
 def _indices(numbers: Any, like: Tensor) -> Tensor:
-    dtype = _core.int32 if like.is_gpu else _core.int64
-    return _core.tensor(numbers, dtype=dtype, device=like.device)
+    return _core.tensor(numbers, dtype=index_dtype(like), device=like.device)
 
 
 def _largest(input: Tensor, rank: int, places: Tensor, out: list[int]) -> tuple[Tensor, Tensor]:
@@ -72,9 +74,9 @@ def _adaptive(rank: int, input: Tensor, output_size: Any, return_indices: bool) 
     out = [n if o is None else int(o) for n, o in zip(sizes, wanted)]
     if min(out) < 1:
         raise ValueError(f"{name}: output_size must be 1 or more, got {output_size}")
-    # Windows of fewer elements repeat their last one, behind all others: the first of equal elements is the one.
-    # Raises where no axis is so long.
-    _core.empty(0, *out)
+    # Windows of fewer elements repeat their last one, behind all others: the first of equal elements is the
+    # one. Raises where no axis is so long.
+    _core.empty(0, *out, device="cpu")
     lines = []
     for n, o in zip(sizes, out):
         at = np.arange(o)
@@ -93,7 +95,8 @@ def _adaptive(rank: int, input: Tensor, output_size: Any, return_indices: bool) 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     """Returns the largest elements of `output_size` windows that together cover the spatial axis.
 
-    Window i of n begins at `floor(i * length / n)` and ends before `ceil((i + 1) * length / n)`. None keeps an axis.
+    Window i of n begins at `floor(i * length / n)` and ends before `ceil((i + 1) * length / n)`. None keeps
+    an axis.
 
     Args:
         input: `(n, c, length)` or `(c, length)`.
@@ -143,7 +146,7 @@ def _starts(size: int, kernel: int, out: int, u: Tensor) -> Tensor:
     u = u.unsqueeze(-1)
     found = ((at + u) * alpha).floor() - (u * alpha).floor()
     # The last window always ends where the axis does.
-    return found.masked_fill(at == out - 1, size - kernel).to(_core.int32 if u.is_gpu else _core.int64)
+    return found.masked_fill(at == out - 1, size - kernel).to(index_dtype(u))
 
 
 def _chosen(name: str, samples: Tensor, lead: tuple[int, ...], rank: int) -> Tensor:
@@ -180,7 +183,8 @@ def _fractional(
     for n, k, o in zip(sizes, kernel, out):
         if not (1 <= k <= n and 1 <= o <= n - k + 1):
             raise ValueError(
-                f"{name}: {o} windows of {k} do not fit an axis of {n}; from 1 to {max(n - k + 1, 0)} of them do"
+                f"{name}: {o} windows of {k} do not fit an axis of {n}; from 1 to {max(n - k + 1, 0)} of "
+                f"them do"
             )
     lead = tuple(input.shape[: input.ndim - rank])
     if samples is None:
@@ -212,8 +216,8 @@ def fractional_max_pool2d(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
-    """Returns the largest elements of windows at random steps, so many that the output has a given size (Graham
-    2014).
+    """Returns the largest elements of windows at random steps, so many that the output has a given size
+    (Graham 2014).
 
     Args:
         input: `(n, c, height, width)` or `(c, height, width)`.
@@ -279,8 +283,8 @@ def _unpool(
     out = natural if output_size is None else [int(n) for n in output_size][-rank:]
     if len(out) != rank or any(not n - s < o < n + s for o, n, s in zip(out, natural, steps)):
         raise ValueError(
-            f"{name}: output_size {tuple(output_size)} cannot come from input of shape {tuple(input.shape)}; each "
-            f"length is less than one stride from {tuple(natural)}"
+            f"{name}: output_size {tuple(output_size)} cannot come from input of shape {tuple(input.shape)}; "
+            f"each length is less than one stride from {tuple(natural)}"
         )
     count = math.prod(out)
     indices = not_negative(name, "index", indices, count, "places")

@@ -13,7 +13,8 @@ __all__ = ["written"]
 
 
 def written(name: str, input: Tensor, function: Callable[..., Tensor], *settings: Any) -> Tensor:
-    """Writes `function(input, *settings)` into `input`, which is returned; `name` is that of the public function.
+    """Writes `function(input, *settings)` into `input`, which is returned; `name` is that of the public
+    function.
 
     Raises:
         RuntimeError: for a leaf that requires a gradient, and for elements that share memory.

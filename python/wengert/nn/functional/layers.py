@@ -9,9 +9,25 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert._numbers import check_probability
 from wengert._precision import in_float32, in_floats, in_widest, rounded
 
 from .in_place import written
+
+__all__ = [
+    "bilinear",
+    "cosine_similarity",
+    "dropout",
+    "group_norm",
+    "layer_norm",
+    "linear",
+    "normalize",
+    "one_hot",
+    "pad",
+    "pairwise_distance",
+    "rms_norm",
+    "scaled_dot_product_attention",
+]
 
 
 def linear(
@@ -26,8 +42,8 @@ def linear(
         activation: the name of an elementwise function, such as "relu", "tanh", "sigmoid", "gelu" or "silu".
 
     Returns:
-        `(..., out)`. Saves the input and the weight, for each other's gradient, and what the derivative of the
-        activation reads.
+        `(..., out)`. Saves the input and the weight, for each other's gradient, and what the derivative of
+        the activation reads.
 
     Raises:
         ShapeError: if the last axis of `input` is not `in`.
@@ -83,8 +99,8 @@ def _check_classes(tensor: Tensor, num_classes: int) -> None:
 
 @of_tensors
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    """Returns int64 of shape `tensor.shape + (num_classes,)`: 1 at the class, else 0. -1 takes one more than the
-    largest.
+    """Returns int64 of shape `tensor.shape + (num_classes,)`: 1 at the class, else 0. -1 takes one more than
+    the largest.
 
     Example:
         >>> wg.nn.functional.one_hot(wg.tensor([0, 2]), 3)
@@ -115,8 +131,7 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         >>> wg.nn.functional.dropout(wg.ones(2), 0.5, training=False)
         tensor([1., 1.])
     """
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"dropout: p is a probability between 0 and 1, got {p}")
+    check_probability("dropout", p)
     if not training or p == 0.0:
         return input
     return written("dropout", input, _core._dropout, p) if inplace else _core._dropout(input, p)
@@ -313,7 +328,7 @@ def _padded_index(size: int, before: int, after: int, mode: str) -> Tensor:
         raise ValueError(
             f"pad: mode {mode!r} of an axis of {size} takes widths up to {largest}, got {(before, after)}"
         )
-    positions = wg.arange(-before, size + after)
+    positions = wg.arange(-before, size + after, device="cpu")
     if mode == "circular":
         return positions % size
     if mode == "replicate":

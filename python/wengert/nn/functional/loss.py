@@ -17,6 +17,20 @@ from wengert._values import check_within, extremes, not_negative
 
 from .reduction import reduce_losses, reduced
 
+__all__ = [
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "cross_entropy",
+    "gaussian_nll_loss",
+    "huber_loss",
+    "kl_div",
+    "l1_loss",
+    "mse_loss",
+    "nll_loss",
+    "poisson_nll_loss",
+    "smooth_l1_loss",
+]
+
 
 def _weighted(op: str, loss: Tensor, weight: Tensor, reduction: str) -> Tensor:
     """Losses with a factor each; the mean is divided by the sum of the factors."""
@@ -40,8 +54,8 @@ def _check_class_weight(op: str, input: Tensor, weight: Tensor | None, ignore_in
     classes = input.shape[min(input.ndim - 1, 1)]
     if tuple(weight.shape) != (classes,):
         raise wg.ShapeError(
-            f"{op}: weight of shape {tuple(weight.shape)}, expected ({classes},), one for each class of the input of "
-            f"shape {tuple(input.shape)}"
+            f"{op}: weight of shape {tuple(weight.shape)}, expected ({classes},), one for each class of the "
+            f"input of shape {tuple(input.shape)}"
         )
 
 
@@ -180,7 +194,8 @@ def binary_cross_entropy(
 
 
 def _bounded_log(x: Tensor, log: Callable[[Tensor], Tensor]) -> Tensor:
-    """`log` of a probability, or `log1p` of what it is less than 1, which is accurate for small differences."""
+    """`log` of a probability, or `log1p` of what it is less than 1, which is accurate for small
+    differences."""
     # The logarithm never sees 0, where a line takes its place.
     p = x.detach() if log is Tensor.log else 1.0 + x.detach()
     tiny = p <= 3.7835e-44 if p.dtype == wg.float64 else p <= 0.0
@@ -256,7 +271,8 @@ def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tens
 
 
 def _huber(distance: Tensor, delta: float) -> Tensor:
-    """With `c` the distance clamped to `delta`, both branches are `c (d - c / 2)`: smooth at 0 and at the seam."""
+    """With `c` the distance clamped to `delta`, both branches are `c (d - c / 2)`: smooth at 0 and at the
+    seam."""
     near = distance.clamp(-delta, delta)
     return near * (distance - 0.5 * near)
 

@@ -1,4 +1,5 @@
-"""Margin losses of pairs, triplets, classes and labels, and the cross-entropy of a linear layer without its logits."""
+"""Margin losses of pairs, triplets, classes and labels, and the cross-entropy of a linear layer without its
+logits."""
 
 import math
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from wengert._arguments import of_tensors
 from wengert._core import Tensor
 from wengert._precision import in_float32, in_floats
 from wengert._values import not_negative
+from wengert.composed._method import index_dtype
 
 from .activation import logsigmoid
 from .distance import _norm
@@ -41,7 +43,8 @@ def _rows(name: str, input: Tensor, target: Tensor, same: bool) -> tuple[Tensor,
     )
     if input.ndim > 2 or not fits:
         raise _core.ShapeError(
-            f"{name}: input of shape {tuple(input.shape)} and target of shape {tuple(target.shape)}; expected (N, "
+            f"{name}: input of shape {tuple(input.shape)} and target of shape {tuple(target.shape)}; "
+            f"expected (N, "
             "C) and " + ("(N, C)" if same else "(N,)") + ", or both without N"
         )
     return x, target.reshape(wanted)
@@ -196,7 +199,8 @@ def multi_margin_loss(
     x, t = _rows("multi_margin_loss", input, target, False)
     if weight is not None and tuple(weight.shape) != (x.shape[1],):
         raise _core.ShapeError(
-            f"multi_margin_loss: weight of shape {tuple(weight.shape)}, expected ({x.shape[1]},), one for each class"
+            f"multi_margin_loss: weight of shape {tuple(weight.shape)}, expected ({x.shape[1]},), one for "
+            f"each class"
         )
     t = not_negative("multi_margin_loss", "target", t, x.shape[1], "classes")
     index = t.unsqueeze(1)
@@ -225,7 +229,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean
         tensor(0.1)
     """
     x, t = _rows("multilabel_margin_loss", input, target, True)
-    counts = (t < 0).to(_core.int32 if x.is_gpu else _core.int64).cumsum(1) == 0
+    counts = (t < 0).to(index_dtype(x)).cumsum(1) == 0
     index = t.clamp(min=0)
     is_label = (
         _core.zeros(tuple(x.shape), dtype=x.dtype, device=x.device).scatter_add(1, index, counts.to(x.dtype))
@@ -307,11 +311,13 @@ def linear_cross_entropy(
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     chunk_size: int = 1024,
+    options: Any = None,
 ) -> Tensor:
-    """Returns `cross_entropy(input @ linear_weight.T + linear_bias, target)` of a large vocabulary in little memory.
+    """Returns `cross_entropy(input @ linear_weight.T + linear_bias, target)` of a large vocabulary in little
+    memory.
 
-    Rows are taken `chunk_size` at a time, and their logits are computed once more in backward, so that never more than
-    one chunk of logits exists.
+    Rows are taken `chunk_size` at a time, and their logits are computed once more in backward, so that never
+    more than one chunk of logits exists.
 
     Args:
         input: `(d,)`, `(N, d)` or `(..., d)`.
@@ -323,6 +329,7 @@ def linear_cross_entropy(
         ignore_index: class indices that do not count, -100 by default.
         label_smoothing: the share of the target spread evenly over the classes.
         chunk_size: the most rows whose logits exist at once.
+        options: `nn.LinearCrossEntropyOptions`, whose `batch_chunk_size` takes the place of `chunk_size`.
 
     Raises:
         ShapeError: for shapes that do not fit.
@@ -345,6 +352,7 @@ def linear_cross_entropy(
         raise _core.ShapeError(
             f"{name}: linear_bias of shape {tuple(linear_bias.shape)}, expected {(classes, *out)}"
         )
+    chunk_size = getattr(options, "batch_chunk_size", None) or chunk_size
     if chunk_size < 1:
         raise ValueError(f"{name}: chunk_size must be positive, got {chunk_size}")
     if likely and ignore_index is not None:

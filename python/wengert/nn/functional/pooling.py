@@ -1,7 +1,7 @@
 """Pooling: the maximum, the average or a norm of every window over the last one, two or three axes.
 
-`input` is `(images, channels, ..)` or one image `(channels, ..)`. Attributes are one number, or one for each spatial
-axis. `ceil_mode` also takes windows that begin inside of the input and end outside.
+`input` is `(images, channels, ..)` or one image `(channels, ..)`. Attributes are one number, or one for each
+spatial axis. `ceil_mode` also takes windows that begin inside of the input and end outside.
 """
 
 import math
@@ -57,7 +57,8 @@ def max_pool1d(
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
-    """Returns the largest element of every window over one spatial axis; the first one where several are equal.
+    """Returns the largest element of every window over one spatial axis; the first one where several are
+    equal.
 
     Args:
         input: `(n, c, length)` or `(c, length)`.
@@ -145,12 +146,13 @@ def avg_pool1d(
         ceil_mode: also take windows that end outside; what is beyond the padding never counts.
         count_include_pad: whether the zeros count.
 
-    Saves nothing of the input. Linear; float16 and bfloat16 are averaged in float32.
+    Saves nothing of the input. Linear; float16 and bfloat16 are averaged in float32, and averages of integers
+    lose their fractions.
 
     Raises:
         ShapeError: where the window does not fit.
         ValueError: for an attribute out of range.
-        TypeError: for integers.
+        TypeError: for bools and complex numbers.
 
     Example:
         >>> wg.nn.functional.avg_pool1d(wg.tensor([[[1.0, 3.0, 2.0, 4.0]]]), 2)
@@ -241,7 +243,8 @@ def lp_pool1d(
 
     Args:
         input: `(n, c, length)` or `(c, length)`.
-        norm_type: the exponent p: 1 gives sums, infinity the largest absolute value. Negative numbers need an even one.
+        norm_type: the exponent p: 1 gives sums, infinity the largest absolute value. Negative numbers need an
+            even one.
         kernel_size: length of a window.
         stride: steps between windows; the length of a window by default.
         ceil_mode: also take windows that end outside; what is inside stands for a whole window

@@ -81,7 +81,7 @@ def grid_sample(
     Args:
         input: the images, `(N, C, H, W)` or `(N, C, D, H, W)`.
         grid: the points; the last axis is x (along W), y, and in 3-D z.
-        mode: "bilinear", "nearest" or "bicubic" (2-D only).
+        mode: "bilinear", "nearest" or "bicubic" (in 3-D, linear or cubic along all three axes).
         padding_mode: what lies outside: "zeros", "border" (the nearest element) or "reflection".
         align_corners: whether -1 and 1 are the centres of the outermost elements, or (by default) their outer
             edges.
@@ -109,10 +109,8 @@ def grid_sample(
             f"grid_sample: a grid of shape {tuple(grid.shape)} does not fit an input of shape "
             f"{tuple(input.shape)}; expected (N, C, H, W) and (N, H', W', 2), or one axis more of each"
         )
-    if mode not in ("bilinear", "nearest", "bicubic") or (mode == "bicubic" and axes != 2):
-        raise ValueError(
-            f"grid_sample: mode must be 'bilinear', 'nearest' or, in two dimensions, 'bicubic', got {mode!r}"
-        )
+    if mode not in ("bilinear", "nearest", "bicubic"):
+        raise ValueError(f"grid_sample: mode must be 'bilinear', 'nearest' or 'bicubic', got {mode!r}")
     if padding_mode not in ("zeros", "border", "reflection"):
         raise ValueError(
             f"grid_sample: padding_mode must be 'zeros', 'border' or 'reflection', got {padding_mode!r}"

@@ -1,4 +1,5 @@
-"""Functions onto the simplex along an axis, whose results sum to 1: softmax and its relatives, and their logarithms."""
+"""Functions onto the simplex along an axis, whose results sum to 1: softmax and its relatives, and their
+logarithms."""
 
 from typing import Any
 
@@ -15,8 +16,8 @@ __all__ = ["gumbel_softmax", "log_softmax", "softmax", "softmin"]
 def gumbel_softmax(
     logits: Tensor, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1
 ) -> Tensor:
-    """Makes a random choice along `dim` with probabilities `softmax(logits)`, relaxed so that it has gradients (Jang
-    et al. and Maddison et al. 2016).
+    """Makes a random choice along `dim` with probabilities `softmax(logits)`, relaxed so that it has
+    gradients (Jang et al. and Maddison et al. 2016).
 
     Args:
         logits: logarithms of probabilities, up to a constant.

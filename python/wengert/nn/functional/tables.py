@@ -9,6 +9,7 @@ from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
 from wengert._values import not_negative
+from wengert.composed._method import index_dtype
 
 __all__ = ["embedding", "embedding_bag"]
 
@@ -94,7 +95,8 @@ def _check_offsets(offsets: Tensor, count: int, with_end: bool) -> None:
     """Raises for starts of bags that are not in order, or leave indices out."""
     if offsets.ndim != 1 or offsets.dtype.is_floating_point or offsets.dtype == wg.bool:
         raise _core.ShapeError(
-            f"embedding_bag: offsets must be a vector of integers, got {offsets.dtype} of shape {tuple(offsets.shape)}"
+            f"embedding_bag: offsets must be a vector of integers, got {offsets.dtype} of shape "
+            f"{tuple(offsets.shape)}"
         )
     if offsets.shape[0] == 0:
         return
@@ -147,8 +149,8 @@ def embedding_bag(
         IndexError: for an index outside the rows.
         ShapeError: for shapes that do not fit.
         TypeError: for indices that are no integers.
-        ValueError: for offsets that do not begin with 0, decrease, or lie behind the indices; for modes and arguments
-            that exclude each other.
+        ValueError: for offsets that do not begin with 0, decrease, or lie behind the indices; for modes and
+            arguments that exclude each other.
 
     Example:
         >>> weight = wg.tensor([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]])
@@ -169,13 +171,13 @@ def embedding_bag(
         )
     if per_sample_weights is not None and per_sample_weights.shape != input.shape:
         raise _core.ShapeError(
-            f"embedding_bag: per_sample_weights of shape {tuple(per_sample_weights.shape)} for indices of shape "
-            f"{tuple(input.shape)}"
+            f"embedding_bag: per_sample_weights of shape {tuple(per_sample_weights.shape)} for indices of "
+            f"shape {tuple(input.shape)}"
         )
     if padding_idx is not None and padding_idx < 0:
         padding_idx += weight.shape[0]
     flat = input.reshape(-1)
-    dtype = _core.int32 if weight.is_gpu else _core.int64
+    dtype = index_dtype(weight)
     at = _core.arange(0, flat.shape[0], dtype=dtype, device=weight.device)
     if offsets is None:
         count = input.shape[0]

@@ -12,6 +12,7 @@ from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
 from wengert._precision import in_float32
+from wengert.composed._method import index_dtype
 
 __all__ = [
     "channel_shuffle",
@@ -41,7 +42,7 @@ def _positions(count: int, like: Tensor) -> Tensor:
 
 
 def _index(x: Tensor) -> Tensor:
-    return x.to(_core.int32 if x.is_gpu else _core.int64)
+    return x.to(index_dtype(x))
 
 
 def _weighted(x: Tensor, axis: int, places: list[Tensor], weights: list[Tensor]) -> Tensor:
@@ -100,9 +101,7 @@ def _resampled(x: Tensor, axis: int, out: int, mode: str, align_corners: bool, s
         step = 1.0 / scale if scale else size / out
         shift = 0.5 if mode == "nearest-exact" else 0.0
         places = np.minimum(((np.arange(out) + shift) * step).astype(np.int64), size - 1)
-        return x.index_select(
-            axis, _core.tensor(places, dtype=_core.int32 if x.is_gpu else _core.int64, device=x.device)
-        )
+        return x.index_select(axis, _core.tensor(places, dtype=index_dtype(x), device=x.device))
     # Places are computed in float64: in half precision they would not reach far.
     exact = _core.zeros((), dtype=_core.float32 if x.is_gpu else _core.float64, device=x.device)
     at = _sources(size, out, align_corners, scale, exact)
@@ -184,7 +183,7 @@ def interpolate(
             f"interpolate: sizes must be positive, from {tuple(input.shape[2:])} to {tuple(sizes)}"
         )
     # Raises where no axis is so long.
-    _core.empty(0, *sizes)
+    _core.empty(0, *sizes, device="cpu")
     out = input
     exact = (
         mode == "nearest-exact" or (mode == "bicubic" and not antialias) or (mode == "nearest" and axes != 2)

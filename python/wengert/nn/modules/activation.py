@@ -10,6 +10,38 @@ from wengert._core import Tensor
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter
+from .aliases import found_in
+
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "ReLU",
+    "ReLU6",
+    "RReLU",
+    "SELU",
+    "Sigmoid",
+    "SiLU",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+]
 
 
 class _Activation(Module):
@@ -294,6 +326,7 @@ class PReLU(Module):
         tensor([-0.25,  2.00])
     """
 
+    _shown = ("num_parameters",)
     weight: Parameter
 
     def __init__(
@@ -302,15 +335,13 @@ class PReLU(Module):
         """Makes the slopes."""
         super().__init__()
         self.num_parameters = num_parameters
-        self.weight = Parameter(wg.full((num_parameters,), init, device=device, dtype=dtype or wg.float32))
+        self.weight = Parameter(
+            wg.full((num_parameters,), init, device=device, dtype=dtype or wg.get_default_dtype())
+        )
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns the function of the input."""
         return F.prelu(input, self.weight)
-
-    def extra_repr(self) -> str:
-        """Returns the number of slopes."""
-        return f"num_parameters={self.num_parameters}"
 
 
 class Threshold(Module):
@@ -373,3 +404,6 @@ class Softmax2d(Module):
         if input.ndim not in (3, 4):
             raise wg.ShapeError(f"Softmax2d: input with 3 or 4 axes expected, got shape {tuple(input.shape)}")
         return F.softmax(input, -3)
+
+
+__getattr__ = found_in(__name__, "attention")

@@ -24,16 +24,17 @@ class AdaptiveLogSoftmaxOutput(NamedTuple):
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log-probabilities of classes ordered by frequency: frequent ones directly, the others by clusters, whose inner
-    widths shrink (Grave et al. 2017, "Efficient softmax approximation for GPUs").
+    """Log-probabilities of classes ordered by frequency: frequent ones directly, the others by clusters,
+    whose inner widths shrink (Grave et al. 2017, "Efficient softmax approximation for GPUs").
 
-    Only the rows whose target lies in a cluster are multiplied by its weights. Which they are depends on the targets,
-    so `vmap` over targets raises; `log_prob` batches.
+    Only the rows whose target lies in a cluster are multiplied by its weights. Which they are depends on the
+    targets, so `vmap` over targets raises; `log_prob` batches.
 
     Args:
         in_features: the features of a row.
         n_classes: the number of classes, the most frequent first.
-        cutoffs: where the first cluster begins, the second, and so on; increasing, between 1 and `n_classes - 1`.
+        cutoffs: where the first cluster begins, the second, and so on; increasing, between 1 and
+            `n_classes - 1`.
         div_value: how many times narrower each cluster is than the one before, down to a width of 0,
             where all of its classes are alike.
         head_bias: whether the frequent classes have a bias.
@@ -63,8 +64,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         bounds = [0, *cutoffs, n_classes]
         if len(bounds) < 3 or any(not isinstance(c, int) or a >= c for a, c in pairwise(bounds)):
             raise ValueError(
-                f"AdaptiveLogSoftmaxWithLoss: increasing cutoffs between 1 and n_classes - 1 = {n_classes - 1} "
-                f"expected, got {list(cutoffs)}"
+                f"AdaptiveLogSoftmaxWithLoss: increasing cutoffs between 1 and n_classes - 1 = "
+                f"{n_classes - 1} expected, got {list(cutoffs)}"
             )
         self.in_features, self.n_classes, self.div_value = in_features, n_classes, div_value
         self.cutoffs = bounds[1:]
@@ -96,8 +97,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             )
         if target.numel() and not 0 <= int(target.min()) <= int(target.max()) < self.n_classes:
             raise IndexError(
-                f"AdaptiveLogSoftmaxWithLoss: targets from {int(target.min())} to {int(target.max())}, expected 0 to "
-                f"{self.n_classes - 1}"
+                f"AdaptiveLogSoftmaxWithLoss: targets from {int(target.min())} to {int(target.max())}, "
+                f"expected 0 to {self.n_classes - 1}"
             )
 
     def forward(self, input_: Tensor, target_: Tensor) -> AdaptiveLogSoftmaxOutput:
@@ -145,7 +146,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 class LinearCrossEntropyLoss(Module):
     """A linear layer and the cross-entropy of its logits, which are never held all at once.
 
-    Rows are taken `chunk_size` at a time and computed once more in backward; see `nn.functional.linear_cross_entropy`.
+    Rows are taken `chunk_size` at a time and computed once more in backward; see
+    `nn.functional.linear_cross_entropy`.
 
     Args:
         in_features: the features of a row.

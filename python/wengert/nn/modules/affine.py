@@ -5,10 +5,13 @@ from typing import Any
 
 import wengert as wg
 from wengert._core import Tensor, _linear
+from wengert._numbers import check_integers, check_probability
 
 from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
+
+__all__ = ["Bilinear", "Dropout", "Embedding", "Flatten", "Identity", "Linear", "Unflatten"]
 
 
 class Identity(Module):
@@ -48,6 +51,7 @@ class Linear(Module):
     ) -> None:
         """Makes `weight` of shape (out, in) and, with `bias`, one of shape (out,)."""
         super().__init__()
+        check_integers("Linear", in_features=in_features, out_features=out_features)
         self.in_features, self.out_features = in_features, out_features
         self.weight = Parameter(wg.empty((out_features, in_features), device=device, dtype=dtype))
         values = Parameter(wg.empty((out_features,), device=device, dtype=dtype)) if bias else None
@@ -98,6 +102,9 @@ class Bilinear(Module):
     ) -> None:
         """Makes `weight` of shape (out, in1, in2)."""
         super().__init__()
+        check_integers(
+            "Bilinear", in1_features=in1_features, in2_features=in2_features, out_features=out_features
+        )
         if in1_features < 1:
             raise ValueError(f"Bilinear: in1_features must be positive, got {in1_features}")
         self.in1_features, self.in2_features, self.out_features = in1_features, in2_features, out_features
@@ -186,8 +193,12 @@ class Embedding(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        """Makes `weight` of shape (num_embeddings, embedding_dim), or takes `_weight`, untrained with `_freeze`."""
+        """Makes `weight` of shape (num_embeddings, embedding_dim), or takes `_weight`, untrained with
+        `_freeze`."""
         super().__init__()
+        check_integers("Embedding", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
+        if padding_idx is not None:
+            check_integers("Embedding", padding_idx=padding_idx)
         if padding_idx is not None and not -num_embeddings <= padding_idx < num_embeddings:
             raise ValueError(f"Embedding: padding_idx {padding_idx} is outside the {num_embeddings} rows")
         if padding_idx is not None and padding_idx < 0:
@@ -251,20 +262,17 @@ class Dropout(Module):
         tensor([1., 1., 1.])
     """
 
+    _shown = ("p", "inplace")
+
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         """Takes the probability of zero."""
         super().__init__()
-        if not 0.0 <= p <= 1.0:
-            raise ValueError(f"Dropout: p is a probability between 0 and 1, got {p}")
+        check_probability(type(self).__name__, p)
         self.p, self.inplace = p, inplace
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns the thinned input."""
         return F.dropout(input, self.p, self.training, self.inplace)
-
-    def extra_repr(self) -> str:
-        """Returns the settings."""
-        return f"p={self.p}, inplace={self.inplace}"
 
 
 class Flatten(Module):
@@ -275,6 +283,8 @@ class Flatten(Module):
         (2, 12)
     """
 
+    _shown = ("start_dim", "end_dim")
+
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         """The range of axes, both ends included."""
         super().__init__()
@@ -283,10 +293,6 @@ class Flatten(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Returns the same elements, fewer axes."""
         return input.flatten(self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        """Returns the range."""
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Unflatten(Module):
@@ -298,6 +304,8 @@ class Unflatten(Module):
         (4, 2, 3)
     """
 
+    _shown = ("dim", "unflattened_size")
+
     def __init__(self, dim: int, unflattened_size: tuple[int, ...]) -> None:
         """Takes the axis and the lengths of its parts."""
         super().__init__()
@@ -308,7 +316,3 @@ class Unflatten(Module):
         dim = self.dim if self.dim >= 0 else self.dim + input.ndim
         shape = tuple(input.shape)
         return input.reshape(*shape[:dim], *self.unflattened_size, *shape[dim + 1 :])
-
-    def extra_repr(self) -> str:
-        """Returns the axis and its parts."""
-        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

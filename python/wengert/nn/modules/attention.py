@@ -4,6 +4,7 @@ from typing import Any
 
 import wengert as wg
 from wengert._core import Tensor
+from wengert._numbers import check_integers
 
 from .. import functional as F, init
 from ..module import Module
@@ -67,10 +68,11 @@ class MultiheadAttention(Module):
     ) -> None:
         """Makes the projections."""
         super().__init__()
+        check_integers("MultiheadAttention", embed_dim=embed_dim, num_heads=num_heads)
         if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
             raise ValueError(
-                f"MultiheadAttention: {embed_dim} features do not divide into {num_heads} heads; both are positive, "
-                "and embed_dim is a multiple of num_heads"
+                f"MultiheadAttention: {embed_dim} features do not divide into {num_heads} heads; both are "
+                "positive, and embed_dim is a multiple of num_heads"
             )
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, embed_dim // num_heads
         self.kdim = embed_dim if kdim is None else kdim
@@ -119,7 +121,8 @@ class MultiheadAttention(Module):
         """Returns the result, shaped as the query, and the weights if they are wanted.
 
         Args:
-            query: `(L, N, embed_dim)`, with `batch_first` `(N, L, embed_dim)`, or without a batch `(L, embed_dim)`.
+            query: `(L, N, embed_dim)`, with `batch_first` `(N, L, embed_dim)`, or without a batch
+                `(L, embed_dim)`.
             key: `(S, N, kdim)`, and so on.
             value: `(S, N, vdim)`, and so on.
             key_padding_mask: `(N, S)` or `(S,)`: bool (True is left out), or added to the scores.

@@ -5,9 +5,21 @@ from typing import Any
 import wengert as wg
 from wengert._caller import warn
 from wengert._core import Tensor
+from wengert._numbers import check_integers
 
 from .. import functional as F
+from ..module import Module
 from .normalization import _Affine
+
+__all__ = [
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "SyncBatchNorm",
+]
 
 
 class _Channels(_Affine):
@@ -39,13 +51,16 @@ class _Channels(_Affine):
         With `affine`, channels have a weight, and a bias unless `bias` is False.
         """
         super().__init__()
+        check_integers(type(self).__name__, num_features=num_features)
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         tracked = track_running_stats
         shape, settings = (num_features,), {"device": device, "dtype": dtype}
         self.register_buffer("running_mean", wg.zeros(shape, **settings) if tracked else None)
         self.register_buffer("running_var", wg.ones(shape, **settings) if tracked else None)
-        self.register_buffer("num_batches_tracked", wg.tensor(0, dtype=wg.int64) if tracked else None)
+        self.register_buffer(
+            "num_batches_tracked", wg.tensor(0, dtype=wg.int64, device="cpu") if tracked else None
+        )
         self._make(shape, affine, affine and bias, device, dtype)
 
     def reset_running_stats(self) -> None:
@@ -66,8 +81,8 @@ class _Channels(_Affine):
             )
         if input.shape[axis] != self.num_features:
             text = (
-                f"{type(self).__name__}: {self.num_features} channels (axis {axis}) expected, got input of shape "
-                f"{tuple(input.shape)}"
+                f"{type(self).__name__}: {self.num_features} channels (axis {axis}) expected, got input of "
+                f"shape {tuple(input.shape)}"
             )
             if not self._counts_channels and self.weight is None and self.running_mean is None:
                 warn(f"{text}; the number is not used without affine=True")
@@ -100,7 +115,8 @@ class _Channels(_Affine):
 
 
 class _BatchNorm(_Channels):
-    """Normalises channels by the batch in training, by running statistics otherwise (Ioffe and Szegedy 2015)."""
+    """Normalises channels by the batch in training, by running statistics otherwise (Ioffe and Szegedy
+    2015)."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns the normalised input."""
@@ -169,6 +185,53 @@ class BatchNorm3d(_BatchNorm):
     """
 
     _ranks = (5,)
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalisation over all devices: over the one that there is, as `BatchNorm1d` to `BatchNorm3d`.
+
+    Arguments as of `BatchNorm1d`; `process_group` is accepted behind `track_running_stats`. Inputs have 2 to
+    5 axes.
+
+    Args:
+        num_features: the number of channels, along axis 1.
+        eps: added to the variance.
+        momentum: the weight of a batch in the running statistics; None averages all batches evenly.
+        affine: whether channels have a weight and a bias.
+        track_running_stats: whether statistics are kept for evaluation.
+        process_group: accepted; None, for no processes work together here.
+        device, dtype: where the parameters lie, and what they are.
+
+    Example:
+        >>> wg.nn.SyncBatchNorm(3)(wg.randn(4, 3, 8)).shape
+        (4, 3, 8)
+    """
+
+    _ranks = (2, 3, 4, 5)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        """As `BatchNorm1d`."""
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """Returns `module` as it is: batches are not divided, so its layers see the whole of them.
+
+        Args:
+            module: a model.
+            process_group: accepted.
+        """
+        return module
 
 
 class _InstanceNorm(_Channels):

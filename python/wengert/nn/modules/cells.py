@@ -10,13 +10,19 @@ from wengert._precision import lowered
 from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
-from .recurrent import GATES, State, check_settings, step_of
+from .recurrent import GATES, STEPS, State, cell_of, check_settings
 
-__all__ = ["GRUCell", "LSTMCell", "RNNCell"]
+__all__ = ["GRUCell", "LSTMCell", "RNNCell", "RNNCellBase"]
 
 
-class _Cell(Module):
-    """One step of a recurrent layer."""
+class RNNCellBase(Module):
+    """One step of a recurrent layer: what `RNNCell`, `LSTMCell` and `GRUCell` share, to be asked for by
+    `isinstance`.
+
+    Example:
+        >>> isinstance(wg.nn.GRUCell(2, 3), wg.nn.RNNCellBase)
+        True
+    """
 
     kind = ""
     bias_ih: Parameter | None
@@ -35,7 +41,7 @@ class _Cell(Module):
         sizes = {"input_size": input_size, "hidden_size": hidden_size}
         check_settings(type(self).__name__, sizes, {"bias": bias})
         self.input_size, self.hidden_size, self.bias = input_size, hidden_size, bias
-        self._step = step_of(self.kind, "tanh")
+        self._cell = cell_of(self.kind, "tanh")
         rows = GATES[self.kind] * hidden_size
         make = lambda *shape: Parameter(wg.empty(shape, device=device, dtype=dtype))
         self.weight_ih, self.weight_hh = make(rows, input_size), make(rows, hidden_size)
@@ -57,7 +63,7 @@ class _Cell(Module):
         state = self._state(hx, input)
         gates = F.linear(input, self.weight_ih, self.bias_ih)
         state = tuple(lowered(part) for part in state)
-        state = self._step(gates, state, self.weight_hh, self.bias_hh)
+        state = STEPS[self._cell](gates, state, self.weight_hh, self.bias_hh)
         return state if self.kind == "LSTM" else state[0]
 
     def _state(self, given: Any, input: Tensor) -> State:
@@ -86,7 +92,7 @@ class _Cell(Module):
         return text if nonlinearity == "tanh" else f"{text}, nonlinearity={nonlinearity}"
 
 
-class RNNCell(_Cell):
+class RNNCell(RNNCellBase):
     """One step of `RNN`: the next state from an input `(batch, input_size)` and a state
     `(batch, hidden_size)`.
 
@@ -112,10 +118,10 @@ class RNNCell(_Cell):
     ) -> None:
         """Makes the parameters."""
         super().__init__(input_size, hidden_size, bias, device, dtype)
-        self.nonlinearity, self._step = nonlinearity, step_of(self.kind, nonlinearity)
+        self.nonlinearity, self._cell = nonlinearity, cell_of(self.kind, nonlinearity)
 
 
-class LSTMCell(_Cell):
+class LSTMCell(RNNCellBase):
     """One step of `LSTM`: the next `(h, c)` from an input `(batch, input_size)` and a pair `(h, c)`, zero by
     default.
 
@@ -131,7 +137,7 @@ class LSTMCell(_Cell):
     kind = "LSTM"
 
 
-class GRUCell(_Cell):
+class GRUCell(RNNCellBase):
     """One step of `GRU`: the next state from an input `(batch, input_size)` and a state
     `(batch, hidden_size)`.
 

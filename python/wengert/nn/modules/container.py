@@ -7,6 +7,9 @@ from typing import Any, Self
 from wengert._core import Tensor
 
 from ..module import Module, tree_text
+from .aliases import found_in
+
+__all__ = ["ModuleDict", "ModuleList", "Sequential"]
 
 #: More layers than any model has; a number beyond it is a mistake that would take hours to be seen.
 _MOST_LAYERS = 2**20
@@ -275,3 +278,6 @@ class ModuleDict(Module):
         """Removes all modules."""
         for name in self.keys():
             del self[name]
+
+
+__getattr__ = found_in(__name__, "parameters")

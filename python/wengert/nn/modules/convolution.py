@@ -1,24 +1,39 @@
 """Convolutional layers over one, two or three spatial axes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import wengert as wg
 from wengert._core import Tensor
+from wengert._numbers import check_integers
 
 from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
+
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "Fold",
+    "Unfold",
+]
 
 Size = int | Sequence[int]
 
 _MODES = ("zeros", "reflect", "replicate", "circular")
 
 
-def _each(layer: str, name: str, value: Size, rank: int) -> tuple[int, ...]:
+def _each(layer: str, name: str, value: Any, rank: int) -> tuple[int, ...]:
     """One number for each axis."""
-    values = (value,) * rank if isinstance(value, int) else tuple(value)
+    is_sequence = isinstance(value, Iterable) and not isinstance(value, str)
+    values = tuple(value) if is_sequence else (value,) * rank
+    if not all(hasattr(type(x), "__index__") for x in values):
+        raise TypeError(f"{layer}: {name} is an integer, or one for each of {rank} axes, got {value!r}")
     if len(values) != rank:
         raise ValueError(f"{layer}: {name} takes one number or {rank}, got {value!r}")
     return values
@@ -47,10 +62,11 @@ class _Conv(Module):
     ) -> None:
         name, rank = type(self).__name__, self._rank
         self.in_channels, self.out_channels = channels
+        check_integers(name, in_channels=channels[0], out_channels=channels[1], groups=groups)
         if groups < 1 or self.in_channels % groups or self.out_channels % groups:
             raise ValueError(
-                f"{name}: {self.in_channels} input and {self.out_channels} output channels do not divide into "
-                f"{groups} groups"
+                f"{name}: {self.in_channels} input and {self.out_channels} output channels do not divide "
+                f"into {groups} groups"
             )
         if padding_mode not in _MODES:
             raise ValueError(f"{name}: padding_mode must be one of {', '.join(_MODES)}, got {padding_mode!r}")
@@ -61,7 +77,8 @@ class _Conv(Module):
             raise ValueError(f"{name}: padding is numbers, 'valid' or 'same', got {padding!r}")
         if padding == "same" and any(s != 1 for s in self.stride):
             raise ValueError(
-                f"{name}: padding 'same' is defined for stride 1, got {self.stride}; give the padding in numbers"
+                f"{name}: padding 'same' is defined for stride 1, got {self.stride}; give the padding in "
+                f"numbers"
             )
         self.dilation = _each(name, "dilation", dilation, rank)
         self.groups, self.padding_mode = groups, padding_mode
@@ -244,8 +261,8 @@ class _Transposed(_Conv):
         )
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        """Returns the transposed convolution; `output_size`, the lengths of the spatial axes, decides the output
-        padding.
+        """Returns the transposed convolution; `output_size`, the lengths of the spatial axes, decides the
+        output padding.
         """
         extra = self.output_padding if output_size is None else self._extra(input, tuple(output_size))
         function = type(self)._function
@@ -342,6 +359,8 @@ class Unfold(Module):
         (1, 4, 4)
     """
 
+    _shown = ("kernel_size", "dilation", "padding", "stride")
+
     def __init__(self, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1) -> None:
         """Takes the attributes of `nn.functional.unfold`."""
         super().__init__()
@@ -350,13 +369,6 @@ class Unfold(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Returns the columns."""
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        """Returns the attributes."""
-        return (
-            f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, "
-            f"stride={self.stride}"
-        )
 
 
 class Fold(Module):
@@ -371,6 +383,8 @@ class Fold(Module):
                   [1., 2., 1.]]]])
     """
 
+    _shown = ("output_size", "kernel_size", "dilation", "padding", "stride")
+
     def __init__(
         self, output_size: Size, kernel_size: Size, dilation: Size = 1, padding: Size = 0, stride: Size = 1
     ) -> None:
@@ -382,10 +396,3 @@ class Fold(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Returns the planes."""
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
-
-    def extra_repr(self) -> str:
-        """Returns the attributes."""
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, dilation={self.dilation}, "
-            f"padding={self.padding}, stride={self.stride}"
-        )

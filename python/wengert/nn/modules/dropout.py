@@ -1,4 +1,5 @@
-"""Dropout layers: of elements, of whole channels, and for self-normalising networks. They do nothing in evaluation."""
+"""Dropout layers: of elements, of whole channels, and for self-normalising networks. They do nothing in
+evaluation."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
-"""Layers of maxima whose windows follow from the output's size or from chance, of norms of windows, and the inverse of
-max pooling.
+"""Layers of maxima whose windows follow from the output's size or from chance, of norms of windows, and the
+inverse of max pooling.
 """
 
 from collections.abc import Sequence
@@ -30,6 +30,7 @@ Size = int | Sequence[int]
 class _AdaptiveMaxPool(Module):
     """Maxima of as many windows as asked for."""
 
+    _shown = ("output_size",)
     _function: Any
 
     def __init__(self, output_size: Any, return_indices: bool = False) -> None:
@@ -40,10 +41,6 @@ class _AdaptiveMaxPool(Module):
     def forward(self, input: Tensor) -> Any:
         """Returns the maxima, and with `return_indices` where they are."""
         return type(self)._function(input, self.output_size, self.return_indices)
-
-    def extra_repr(self) -> str:
-        """Returns the number of windows."""
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):
@@ -166,6 +163,7 @@ class FractionalMaxPool3d(_FractionalMaxPool):
 class _LPPool(Module):
     """Norms of windows."""
 
+    _shown = ("norm_type", "kernel_size", "stride", "ceil_mode")
     _function: Any
 
     def __init__(
@@ -183,13 +181,6 @@ class _LPPool(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Returns the norms."""
         return type(self)._function(input, self.norm_type, self.kernel_size, self.stride, self.ceil_mode)
-
-    def extra_repr(self) -> str:
-        """Returns the attributes."""
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
 
 
 class LPPool1d(_LPPool):
@@ -241,6 +232,7 @@ class LPPool3d(_LPPool):
 class _MaxUnpool(Module):
     """Maxima put back to where they were."""
 
+    _shown = ("kernel_size", "stride", "padding")
     _function: Any
 
     def __init__(self, kernel_size: Size, stride: Size | None = None, padding: Size = 0) -> None:
@@ -254,10 +246,6 @@ class _MaxUnpool(Module):
         of what was pooled.
         """
         return type(self)._function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-    def extra_repr(self) -> str:
-        """Returns the attributes."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpool):

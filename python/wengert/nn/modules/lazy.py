@@ -19,6 +19,22 @@ from .affine import Linear
 from .batch import BatchNorm1d, BatchNorm2d, BatchNorm3d, InstanceNorm1d, InstanceNorm2d, InstanceNorm3d
 from .convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 
+__all__ = [
+    "LazyBatchNorm1d",
+    "LazyBatchNorm2d",
+    "LazyBatchNorm3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+    "LazyInstanceNorm1d",
+    "LazyInstanceNorm2d",
+    "LazyInstanceNorm3d",
+    "LazyLinear",
+]
+
 
 class _Unknown(dict[str, None]):
     """The names of parameters that are not known yet: nobody can walk over them."""
@@ -29,8 +45,8 @@ class _Unknown(dict[str, None]):
 
     def _raise(self, *_: Any) -> NoReturn:
         raise RuntimeError(
-            f"{self.layer}: its parameters are not known before the first call; call the model once with an input of "
-            "the right shape first"
+            f"{self.layer}: its parameters are not known before the first call; call the model once with an "
+            "input of the right shape first"
         )
 
     __iter__ = __len__ = keys = items = values = _raise
@@ -53,7 +69,8 @@ class _Unknown(dict[str, None]):
 
 
 class _Lazy(Module):
-    """A layer without its first size. A subclass names the layer and the axis of the input that has the size."""
+    """A layer without its first size. A subclass names the layer and the axis of the input that has the
+    size."""
 
     _real: type[Module]
     _axis = -1
@@ -82,7 +99,8 @@ class _Lazy(Module):
         least = -self._axis if self._axis < 0 else self._axis + 1
         if input.ndim < least:
             raise wg.ShapeError(
-                f"{type(self).__name__}: an input with {least} axes or more expected, got shape {tuple(input.shape)}"
+                f"{type(self).__name__}: an input with {least} axes or more expected, got shape "
+                f"{tuple(input.shape)}"
             )
         self._become(input.shape[self._axis], input.device)
         return self.forward(input, *args, **kwargs)

@@ -10,6 +10,30 @@ from .. import functional as F
 from ..functional.reduction import older_reduction
 from ..module import Module
 
+__all__ = [
+    "BCELoss",
+    "BCEWithLogitsLoss",
+    "CosineEmbeddingLoss",
+    "CrossEntropyLoss",
+    "CTCLoss",
+    "GaussianNLLLoss",
+    "HingeEmbeddingLoss",
+    "HuberLoss",
+    "KLDivLoss",
+    "L1Loss",
+    "MarginRankingLoss",
+    "MSELoss",
+    "MultiLabelMarginLoss",
+    "MultiLabelSoftMarginLoss",
+    "MultiMarginLoss",
+    "NLLLoss",
+    "PoissonNLLLoss",
+    "SmoothL1Loss",
+    "SoftMarginLoss",
+    "TripletMarginLoss",
+    "TripletMarginWithDistanceLoss",
+]
+
 _WITH_POSITIVE_MARGIN = (F.triplet_margin_loss, F.triplet_margin_with_distance_loss)
 
 
@@ -18,9 +42,9 @@ class _Loss(Module):
     settings.
     """
 
-    _function: Any
+    _function: Any = None
     _tensors: tuple[str, ...] = ()
-    _settings: dict[str, Any] = {}  # noqa: RUF012 (one table per class, never written)
+    _settings: dict[str, Any] = {"reduction": "mean"}  # noqa: RUF012 (one table per class, never written)
     _order: tuple[str, ...] = ()
     __signature__: inspect.Signature
 
@@ -31,8 +55,8 @@ class _Loss(Module):
         order: str = "",
         **settings: Any,
     ) -> None:
-        """Sets the function, its tensor settings and its plain ones, and their signature, in an `order` of their own
-        if there is one; further subclasses inherit all of it.
+        """Sets the function, its tensor settings and its plain ones, and their signature, in an `order` of
+        their own if there is one; further subclasses inherit all of it.
         """
         super().__init_subclass__()
         if function is None:
@@ -97,8 +121,14 @@ class _Loss(Module):
         )
 
 
+class _WeightedLoss(_Loss):
+    """A loss with a weight of each class; base of losses of a program's own, too."""
+
+    _tensors = ("weight",)
+
+
 class CrossEntropyLoss(
-    _Loss,
+    _WeightedLoss,
     function=F.cross_entropy,
     tensors="weight",
     ignore_index=-100,
@@ -124,7 +154,7 @@ class CrossEntropyLoss(
     """
 
 
-class NLLLoss(_Loss, function=F.nll_loss, tensors="weight", ignore_index=-100):
+class NLLLoss(_WeightedLoss, function=F.nll_loss, tensors="weight", ignore_index=-100):
     """Layer of `nn.functional.nll_loss`: `-x[target]` of log-probabilities `(N, C)`, `(C,)` or
     `(N, C, d...)`.
 
@@ -137,7 +167,7 @@ class NLLLoss(_Loss, function=F.nll_loss, tensors="weight", ignore_index=-100):
     """
 
 
-class BCELoss(_Loss, function=F.binary_cross_entropy, tensors="weight"):
+class BCELoss(_WeightedLoss, function=F.binary_cross_entropy, tensors="weight"):
     """Layer of `nn.functional.binary_cross_entropy`: `-t log p - (1 - t) log(1 - p)` of probabilities p and
     targets t.
 
@@ -308,7 +338,12 @@ class CosineEmbeddingLoss(_Loss, function=F.cosine_embedding_loss, margin=0.0):
 
 
 class MultiMarginLoss(
-    _Loss, function=F.multi_margin_loss, tensors="weight", order="p margin weight reduction", p=1, margin=1.0
+    _WeightedLoss,
+    function=F.multi_margin_loss,
+    tensors="weight",
+    order="p margin weight reduction",
+    p=1,
+    margin=1.0,
 ):
     """Layer of `nn.functional.multi_margin_loss`: scores `(N, C)` and class indices `(N,)`, or without N.
 
@@ -333,7 +368,7 @@ class MultiLabelMarginLoss(_Loss, function=F.multilabel_margin_loss):
     """
 
 
-class MultiLabelSoftMarginLoss(_Loss, function=F.multilabel_soft_margin_loss, tensors="weight"):
+class MultiLabelSoftMarginLoss(_WeightedLoss, function=F.multilabel_soft_margin_loss, tensors="weight"):
     """Layer of `nn.functional.multilabel_soft_margin_loss`: logits and targets from 0 to 1, both `(..., C)`.
 
     The mean over classes of binary cross-entropies of `sigmoid(x)`, each times its `weight` `(C,)`;

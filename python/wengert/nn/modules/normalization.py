@@ -1,14 +1,17 @@
 """Normalisation layers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import wengert as wg
 from wengert._core import Tensor
+from wengert._numbers import check_integers
 
 from .. import functional as F, init
 from ..module import Module
 from ..parameter import Parameter
+
+__all__ = ["GroupNorm", "LayerNorm", "LocalResponseNorm", "RMSNorm"]
 
 
 class _Affine(Module):
@@ -60,7 +63,7 @@ class LayerNorm(_Affine):
     ) -> None:
         """Makes the parameters."""
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
+        self.normalized_shape = _shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self._make(self.normalized_shape, elementwise_affine, elementwise_affine and bias, device, dtype)
 
@@ -102,7 +105,7 @@ class RMSNorm(_Affine):
     ) -> None:
         """Makes the weight."""
         super().__init__()
-        self.normalized_shape = _shape(normalized_shape)
+        self.normalized_shape = _shape(type(self).__name__, normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         self._make(self.normalized_shape, elementwise_affine, False, device, dtype)
 
@@ -143,6 +146,7 @@ class GroupNorm(_Affine):
     ) -> None:
         """Makes the parameters."""
         super().__init__()
+        check_integers("GroupNorm", num_groups=num_groups, num_channels=num_channels)
         if num_groups < 1 or num_channels % num_groups:
             raise ValueError(f"GroupNorm: {num_channels} channels do not divide into {num_groups} groups")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
@@ -186,5 +190,8 @@ class LocalResponseNorm(Module):
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
-def _shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    return (shape,) if isinstance(shape, int) else tuple(shape)
+def _shape(name: str, shape: Any) -> tuple[int, ...]:
+    lengths = tuple(shape) if isinstance(shape, Iterable) and not isinstance(shape, str) else (shape,)
+    if not all(hasattr(type(n), "__index__") for n in lengths):
+        raise TypeError(f"{name}: normalized_shape is an integer or a sequence of integers, got {shape!r}")
+    return lengths

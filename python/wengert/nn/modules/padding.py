@@ -8,6 +8,24 @@ from wengert._core import Tensor
 from .. import functional as F
 from ..module import Module
 
+__all__ = [
+    "CircularPad1d",
+    "CircularPad2d",
+    "CircularPad3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "ReflectionPad1d",
+    "ReflectionPad2d",
+    "ReflectionPad3d",
+    "ReplicationPad1d",
+    "ReplicationPad2d",
+    "ReplicationPad3d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
+]
+
 
 class _Pad(Module):
     """Enlarges the last axes of a batch of images or of one image."""
@@ -26,8 +44,8 @@ class _Pad(Module):
         pads = (padding,) * (2 * self._axes) if isinstance(padding, int) else tuple(padding)
         if len(pads) != 2 * self._axes:
             raise ValueError(
-                f"{type(self).__name__}: one number or {2 * self._axes} expected, (before, after) for each axis, got "
-                f"{padding}"
+                f"{type(self).__name__}: one number or {2 * self._axes} expected, (before, after) for each "
+                f"axis, got {padding}"
             )
         self.padding = pads
         self.value = 0.0

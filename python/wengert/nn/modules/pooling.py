@@ -7,6 +7,19 @@ from wengert._core import Tensor
 
 from .. import functional as F
 from ..module import Module
+from .aliases import found_in
+
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+]
 
 Size = int | Sequence[int]
 
@@ -14,6 +27,7 @@ Size = int | Sequence[int]
 class _MaxPool(Module):
     """A maximum over windows."""
 
+    _shown = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
     _function: Any
 
     def __init__(
@@ -41,13 +55,6 @@ class _MaxPool(Module):
             self.dilation,
             self.ceil_mode,
             self.return_indices,
-        )
-
-    def extra_repr(self) -> str:
-        """Returns the attributes."""
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
         )
 
 
@@ -115,6 +122,8 @@ class AvgPool1d(Module):
         tensor([[2., 6.]])
     """
 
+    _shown = ("kernel_size", "stride", "padding")
+
     def __init__(
         self,
         kernel_size: Size,
@@ -135,14 +144,11 @@ class AvgPool1d(Module):
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad
         )
 
-    def extra_repr(self) -> str:
-        """Returns the attributes."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class _AvgPool(Module):
     """Averages over windows of several axes."""
 
+    _shown = ("kernel_size", "stride", "padding")
     _function: Any
 
     def __init__(
@@ -172,10 +178,6 @@ class _AvgPool(Module):
             self.count_include_pad,
             self.divisor_override,
         )
-
-    def extra_repr(self) -> str:
-        """Returns the attributes."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool2d(_AvgPool):
@@ -211,6 +213,7 @@ class AvgPool3d(_AvgPool):
 class _AdaptiveAvgPool(Module):
     """Averages of as many windows as asked for."""
 
+    _shown = ("output_size",)
     _function: Any
 
     def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
@@ -221,10 +224,6 @@ class _AdaptiveAvgPool(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Returns the averages."""
         return type(self)._function(input, self.output_size)
-
-    def extra_repr(self) -> str:
-        """Returns the number of windows."""
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPool):
@@ -264,3 +263,6 @@ class AdaptiveAvgPool3d(_AdaptiveAvgPool):
     """
 
     _function = staticmethod(F.adaptive_avg_pool3d)
+
+
+__getattr__ = found_in(__name__, "extremes")

@@ -1,8 +1,9 @@
 """Recurrent layers: RNN, LSTM (Hochreiter & Schmidhuber 1997) and GRU (Cho et al. 2014).
 Read next: `cells.py`.
 
-A layer multiplies its whole input sequence by its input weights at once; only the recurrent product is made step by
-step. Every transform goes through the loop: `vmap`, `jvp`, second derivatives and checkpoints work as everywhere.
+A layer multiplies its whole input sequence by its input weights at once, and all its steps in one direction
+are one operation. Only where sequences end at different times, and where hidden states are projected, it goes
+step by step in Python.
 """
 
 import math
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import wengert as wg
 from wengert import _core
 from wengert._core import Tensor
+from wengert._numbers import check_integers
 from wengert._precision import lowered
 
 from .. import functional as F, init
@@ -20,7 +22,7 @@ from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .container import check_layers
 
-__all__ = ["GRU", "LSTM", "RNN"]
+__all__ = ["GRU", "LSTM", "RNN", "RNNBase"]
 
 State = tuple[Tensor, ...]
 # From the gates of the input, the state, and recurrent weight and bias: the next state.
@@ -32,6 +34,10 @@ class Layout(NamedTuple):
 
     split: Callable[[Tensor], Any]
     join: Callable[[Any], Tensor]
+
+
+# Time is the first axis of the tensor.
+IN_TIME = Layout(lambda x: x.unbind(0), lambda parts: wg.stack(parts, 0))
 
 
 def _tanh_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) -> State:
@@ -55,14 +61,14 @@ def _gru_step(gates: Tensor, state: State, weight: Tensor, bias: Tensor | None) 
     return (_core._gru_cell(gates, state[0], weight, bias),)
 
 
-# Functions of the file, so that layers can be pickled.
 STEPS: dict[str, Step] = {"LSTM": _lstm_step, "GRU": _gru_step, "tanh": _tanh_step, "relu": _relu_step}
 
 
-def step_of(kind: str, nonlinearity: str) -> Step:
+def cell_of(kind: str, nonlinearity: str) -> str:
+    """The name of a layer's cell: a key of `STEPS`."""
     if kind == "RNN" and nonlinearity not in ("tanh", "relu"):
         raise ValueError(f"RNN: nonlinearity must be 'tanh' or 'relu', got {nonlinearity!r}")
-    return STEPS[nonlinearity if kind == "RNN" else kind]
+    return nonlinearity if kind == "RNN" else kind
 
 
 def check_settings(name: str, sizes: dict[str, Any], switches: dict[str, Any]) -> None:
@@ -70,9 +76,8 @@ def check_settings(name: str, sizes: dict[str, Any], switches: dict[str, Any]) -
     for what, value in switches.items():
         if not isinstance(value, bool):
             raise TypeError(f"{name}: {what} is True or False, got {value!r}")
+    check_integers(name, **sizes)
     for what, value in sizes.items():
-        if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError(f"{name}: {what} is an integer, got {value!r}")
         if value < 1:
             raise ValueError(f"{name}: {what} must be positive, got {value}")
 
@@ -80,8 +85,16 @@ def check_settings(name: str, sizes: dict[str, Any], switches: dict[str, Any]) -
 GATES = {"RNN": 1, "LSTM": 4, "GRU": 3}
 
 
-class _Recurrent(Module):
-    """What the three layers share: parameters under PyTorch's names, layers, directions, the loop over time."""
+class RNNBase(Module):
+    """What `RNN`, `LSTM` and `GRU` share: parameters under PyTorch's names, layers, directions, the loop over
+    time.
+
+    It is there to be asked for by `isinstance`.
+
+    Example:
+        >>> isinstance(wg.nn.LSTM(2, 3), wg.nn.RNNBase)
+        True
+    """
 
     kind = ""
 
@@ -98,7 +111,8 @@ class _Recurrent(Module):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        """Makes the parameters `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, … uniform in `±1 / sqrt(hidden_size)`."""
+        """Makes the parameters `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, … uniform in
+        `±1 / sqrt(hidden_size)`."""
         super().__init__()
         name = type(self).__name__
         check_settings(
@@ -118,7 +132,7 @@ class _Recurrent(Module):
         self.input_size, self.hidden_size, self.num_layers = input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout = bias, batch_first, dropout
         self.bidirectional, self.proj_size = bidirectional, proj_size
-        self._step = step_of(self.kind, "tanh")
+        self._cell = cell_of(self.kind, "tanh")
         out, rows = proj_size or hidden_size, GATES[self.kind] * hidden_size
         directions = 2 if bidirectional else 1
         for layer in range(num_layers):
@@ -157,14 +171,16 @@ class _Recurrent(Module):
     def _run(self, x: Tensor, layout: Layout, start: State, suffix: str) -> tuple[Tensor, State]:
         """One layer in one direction: its outputs in the layout of `x`, and the last state.
 
-        Packed sequences end at different times: the states of those that have ended are set aside, backwards the
-        initial states of those that begin come in.
+        Packed sequences end at different times: the states of those that have ended are set aside, backwards
+        the initial states of those that begin come in.
         """
         part: Callable[[str], Any] = lambda name: getattr(self, f"{name}_{suffix}", None)
-        gates = layout.split(F.linear(x, part("weight_ih"), part("bias_ih")))
+        product = F.linear(x, part("weight_ih"), part("bias_ih"))
         weight, bias, project = part("weight_hh"), part("bias_hh"), part("weight_hr")
         backwards = suffix.endswith("_reverse")
-        gates = gates[::-1] if backwards else gates
+        if layout is IN_TIME and project is None:
+            return _core._recurrent(self._cell, product, start, weight, bias, backwards)
+        gates = layout.split(product)[::-1] if backwards else layout.split(product)
         first, outputs, ended = gates[0].shape[0], [], []
         state = start if first == start[0].shape[0] else tuple(s[:first] for s in start)
         for gate in gates:
@@ -174,7 +190,7 @@ class _Recurrent(Module):
                 state = tuple(s[:now] for s in state)
             elif now > before:
                 state = tuple(wg.cat([s, new[before:now]], 0) for s, new in zip(state, start))
-            state = self._step(gate, state, weight, bias)
+            state = STEPS[self._cell](gate, state, weight, bias)
             if project is not None:
                 state = (F.linear(state[0], project), *state[1:])
             outputs.append(state[0])
@@ -223,14 +239,18 @@ class _Recurrent(Module):
         data, sizes = input.data, input.batch_sizes.tolist()
         if data.ndim != 2 or data.shape[-1] != self.input_size:
             raise wg.ShapeError(
-                f"{type(self).__name__}: packed data of shape {tuple(data.shape)}, expected 2 axes, the last of length "
-                f"input_size = {self.input_size}"
+                f"{type(self).__name__}: packed data of shape {tuple(data.shape)}, expected 2 axes, the last "
+                f"of length input_size = {self.input_size}"
             )
         states = self._initial(hx, sizes[0], data)
         if hx is not None and input.sorted_indices is not None:
             states = [state.index_select(1, input.sorted_indices) for state in states]
-        layout = Layout(lambda x: x.split(sizes, 0), lambda parts: wg.cat(parts, 0))
-        data, finals = self._layers(data, layout, states)
+        if sizes[-1] == sizes[0]:
+            data, finals = self._layers(data.unflatten(0, (len(sizes), sizes[0])), IN_TIME, states)
+            data = data.flatten(0, 1)
+        else:
+            layout = Layout(lambda x: x.split(sizes, 0), lambda parts: wg.cat(parts, 0))
+            data, finals = self._layers(data, layout, states)
         if input.unsorted_indices is not None:
             finals = tuple(f.index_select(1, input.unsorted_indices) for f in finals)
         return input._replace(data=data), finals if self.kind == "LSTM" else finals[0]
@@ -239,9 +259,10 @@ class _Recurrent(Module):
         """Returns the outputs of the last layer at all times, and the last states of all layers.
 
         Args:
-            input: `(time, batch, input_size)`, with `batch_first` `(batch, time, input_size)`, without a batch
-                `(time, input_size)`, or a `PackedSequence`, which gives another one.
-            hx: initial states `(layers * directions, batch, hidden)`, zero by default; a pair of them for an LSTM.
+            input: `(time, batch, input_size)`, with `batch_first` `(batch, time, input_size)`, without a
+                batch `(time, input_size)`, or a `PackedSequence`, which gives another one.
+            hx: initial states `(layers * directions, batch, hidden)`, zero by default; a pair of them for an
+                LSTM.
 
         Raises:
             ShapeError: the input has another width or number of axes, or the states do not fit.
@@ -252,16 +273,15 @@ class _Recurrent(Module):
         time = 1 if self.batch_first and input.ndim == 3 else 0
         if input.ndim not in (2, 3) or input.shape[-1] != self.input_size or not input.shape[time]:
             raise wg.ShapeError(
-                f"{name}: input of shape {tuple(input.shape)}, expected 2 or 3 axes, at least one step in time, and "
-                f"a last axis of length input_size = {self.input_size}"
+                f"{name}: input of shape {tuple(input.shape)}, expected 2 or 3 axes, at least one step in "
+                f"time, and a last axis of length input_size = {self.input_size}"
             )
         batched = input.ndim == 3
         x = input if batched else input.unsqueeze(1)
         x = x.transpose(0, 1) if batched and self.batch_first else x
         if not batched and hx is not None:
             hx = tuple(h.unsqueeze(1) for h in hx) if isinstance(hx, (tuple, list)) else hx.unsqueeze(1)
-        layout = Layout(lambda x: x.unbind(0), lambda parts: wg.stack(parts, 0))
-        x, finals = self._layers(x, layout, self._initial(hx, x.shape[1], x))
+        x, finals = self._layers(x, IN_TIME, self._initial(hx, x.shape[1], x))
         if not batched:
             x, finals = x.squeeze(1), tuple(f.squeeze(1) for f in finals)
         elif self.batch_first:
@@ -284,7 +304,7 @@ class _Recurrent(Module):
         return text
 
 
-class RNN(_Recurrent):
+class RNN(RNNBase):
     """Recurrent layer, `h' = tanh(W x + b + U h + c)`: outputs at all times and the last state.
 
     Called with sequences `(time, batch, input_size)` (or of another layout, see `forward`) and an initial
@@ -332,10 +352,10 @@ class RNN(_Recurrent):
             input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional,
             device=device, dtype=dtype,
         )  # fmt: skip
-        self.nonlinearity, self._step = nonlinearity, step_of(self.kind, nonlinearity)
+        self.nonlinearity, self._cell = nonlinearity, cell_of(self.kind, nonlinearity)
 
 
-class LSTM(_Recurrent):
+class LSTM(RNNBase):
     """Long short-term memory: outputs at all times and the last states `(h, c)`.
 
     With `W x + b + U h + b'` in four equal parts i, f, g, o: `c' = sigmoid(f) c + sigmoid(i) tanh(g)` and
@@ -357,7 +377,7 @@ class LSTM(_Recurrent):
     kind = "LSTM"
 
 
-class GRU(_Recurrent):
+class GRU(RNNBase):
     """Gated recurrent units: outputs at all times and the last state. The reset gate acts after the product.
 
     With `W x + b` in three equal parts x_r, x_z, x_n, and `U h + c` in h_r, h_z, h_n:

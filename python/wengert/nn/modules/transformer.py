@@ -1,7 +1,7 @@
 """The transformer of Vaswani et al. 2017: layers of encoder and decoder, stacks of them, and both together.
 
-With `norm_first` each part sees its input normalised, and what it returns is added to the input itself (Xiong et al.
-2020); without it the sum is normalised.
+With `norm_first` each part sees its input normalised, and what it returns is added to the input itself (Xiong
+et al. 2020); without it the sum is normalised.
 """
 
 import copy
@@ -32,45 +32,51 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.
 
 
 class _Layer(Module):
-    """What the layers of both stacks share: attention to the sequence itself, two affine maps, the order of norms."""
+    """What the layers of both stacks share: attention to the sequence itself, two affine maps, the order of
+    norms."""
+
+    #: Whether there is attention to another sequence, too.
+    _crosses = False
 
     def __init__(
         self,
         d_model: int,
         nhead: int,
-        dim_feedforward: int,
-        dropout: float,
-        activation: Activation,
-        layer_norm_eps: float,
-        batch_first: bool,
-        norm_first: bool,
-        bias: bool,
-        device: Any,
-        dtype: Any,
-        crosses: bool,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = F.relu,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        device: Any = None,
+        dtype: Any = None,
     ) -> None:
-        """`crosses` adds attention to another sequence."""
+        """Makes `self_attn`, `linear1`, `linear2`, `norm1` and `norm2`; for decoders `multihead_attn` and
+        `norm3`."""
         super().__init__()
         place = {"device": device, "dtype": dtype}
         if isinstance(activation, str):
             if activation not in ACTIVATIONS:
                 raise ValueError(
-                    f"{type(self).__name__}: activation must be a function, 'relu' or 'gelu', got {activation!r}"
+                    f"{type(self).__name__}: activation must be a function, 'relu' or 'gelu', got "
+                    f"{activation!r}"
                 )
             activation = ACTIVATIONS[activation]
         attention = lambda: MultiheadAttention(
             d_model, nhead, dropout, bias, batch_first=batch_first, **place
         )
         self.self_attn = attention()
-        if crosses:
+        if self._crosses:
             self.multihead_attn = attention()
         self.linear1 = Linear(d_model, dim_feedforward, bias, **place)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias, **place)
         self.norm_first = norm_first
-        for part in range(1, 4 if crosses else 3):
+        parts = range(1, 4 if self._crosses else 3)
+        for part in parts:
             setattr(self, f"norm{part}", LayerNorm(d_model, layer_norm_eps, bias=bias, **place))
-        for part in range(1, 4 if crosses else 3):
+        for part in parts:
             setattr(self, f"dropout{part}", Dropout(dropout))
         self.activation = activation
 
@@ -110,26 +116,6 @@ class TransformerEncoderLayer(_Layer):
         (3, 5, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        """Makes `self_attn`, `linear1`, `linear2`, `norm1` and `norm2`."""
-        super().__init__(
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
-            bias, device, dtype, False,
-        )  # fmt: skip
-
     def forward(
         self,
         src: Tensor,
@@ -154,25 +140,7 @@ class TransformerDecoderLayer(_Layer):
         (3, 5, 8)
     """
 
-    def __init__(
-        self,
-        d_model: int,
-        nhead: int,
-        dim_feedforward: int = 2048,
-        dropout: float = 0.1,
-        activation: Activation = F.relu,
-        layer_norm_eps: float = 1e-5,
-        batch_first: bool = False,
-        norm_first: bool = False,
-        bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
-    ) -> None:
-        """Makes `self_attn`, `multihead_attn`, `linear1`, `linear2` and `norm1` to `norm3`."""
-        super().__init__(
-            d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first,
-            bias, device, dtype, True,
-        )  # fmt: skip
+    _crosses = True
 
     def forward(
         self,
@@ -230,11 +198,8 @@ class TransformerEncoder(Module):
     ) -> None:
         """Copies `encoder_layer`, values and all."""
         super().__init__()
-        self.layers, self.num_layers, self.norm = (
-            _copies("TransformerEncoder", encoder_layer, num_layers),
-            num_layers,
-            norm,
-        )
+        self.layers = _copies("TransformerEncoder", encoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
 
     def forward(
         self,
@@ -261,11 +226,8 @@ class TransformerDecoder(Module):
     def __init__(self, decoder_layer: Module, num_layers: int, norm: Module | None = None) -> None:
         """Copies `decoder_layer`, values and all."""
         super().__init__()
-        self.layers, self.num_layers, self.norm = (
-            _copies("TransformerDecoder", decoder_layer, num_layers),
-            num_layers,
-            norm,
-        )
+        self.layers = _copies("TransformerDecoder", decoder_layer, num_layers)
+        self.num_layers, self.norm = num_layers, norm
 
     def forward(
         self,
@@ -374,8 +336,8 @@ class Transformer(Module):
         """
         if src.ndim != tgt.ndim or src.shape[-1] != self.d_model or tgt.shape[-1] != self.d_model:
             raise wg.ShapeError(
-                f"Transformer: sequences of shapes {tuple(src.shape)} and {tuple(tgt.shape)}; both need as many axes, "
-                f"the last of length d_model = {self.d_model}"
+                f"Transformer: sequences of shapes {tuple(src.shape)} and {tuple(tgt.shape)}; both need as "
+                f"many axes, the last of length d_model = {self.d_model}"
             )
         memory = self.encoder(src, src_mask, src_key_padding_mask, is_causal=src_is_causal)
         return self.decoder(

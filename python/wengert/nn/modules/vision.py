@@ -4,6 +4,7 @@ from typing import Any
 
 import wengert as wg
 from wengert._core import Tensor
+from wengert._numbers import check_integers
 
 from .. import functional as F, init
 from ..module import Module
@@ -106,6 +107,8 @@ class PixelShuffle(Module):
         (1, 2, 6, 6)
     """
 
+    _shown = ("upscale_factor",)
+
     def __init__(self, upscale_factor: int) -> None:
         """The factor `r`."""
         super().__init__()
@@ -114,10 +117,6 @@ class PixelShuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Returns the larger images."""
         return F.pixel_shuffle(input, self.upscale_factor)
-
-    def extra_repr(self) -> str:
-        """Returns the factor."""
-        return f"upscale_factor={self.upscale_factor}"
 
 
 class PixelUnshuffle(Module):
@@ -128,6 +127,8 @@ class PixelUnshuffle(Module):
         (1, 8, 3, 3)
     """
 
+    _shown = ("downscale_factor",)
+
     def __init__(self, downscale_factor: int) -> None:
         """The factor `r`."""
         super().__init__()
@@ -136,10 +137,6 @@ class PixelUnshuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Returns the smaller images."""
         return F.pixel_unshuffle(input, self.downscale_factor)
-
-    def extra_repr(self) -> str:
-        """Returns the factor."""
-        return f"downscale_factor={self.downscale_factor}"
 
 
 class ChannelShuffle(Module):
@@ -150,6 +147,8 @@ class ChannelShuffle(Module):
         tensor([0., 2., 1., 3.])
     """
 
+    _shown = ("groups",)
+
     def __init__(self, groups: int) -> None:
         """The number of groups."""
         super().__init__()
@@ -158,10 +157,6 @@ class ChannelShuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         """Returns the channels in another order."""
         return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        """Returns the number of groups."""
-        return f"groups={self.groups}"
 
 
 class PairwiseDistance(Module):
@@ -248,6 +243,9 @@ class EmbeddingBag(Module):
     ) -> None:
         """Makes `weight` of shape (num_embeddings, embedding_dim), or takes `_weight`."""
         super().__init__()
+        check_integers("EmbeddingBag", num_embeddings=num_embeddings, embedding_dim=embedding_dim)
+        if padding_idx is not None:
+            check_integers("EmbeddingBag", padding_idx=padding_idx)
         self.num_embeddings, self.embedding_dim, self.mode = num_embeddings, embedding_dim, mode
         self.max_norm, self.norm_type = max_norm, norm_type
         self.scale_grad_by_freq, self.sparse = scale_grad_by_freq, sparse

@@ -1,22 +1,23 @@
-"""Gradient clipping, parameters as one vector or as functions of others, sequences of different lengths."""
+"""Gradient clipping, parameters as one vector or as functions of others, sequences of different lengths, and
+layers joined for evaluation.
+"""
 
-from . import parametrizations, parametrize, rnn
-from .clip import clip_grad_norm_, clip_grad_value_, clip_grads_with_norm_, get_total_norm
-from .vector import parameters_to_vector, vector_to_parameters
+from . import clip_grad, convert_parameters, fusion, older, parametrizations, parametrize, rnn, stateless
+from .clip_grad import *
+from .convert_parameters import *
+from .fusion import *
+from .older import *
 
 __all__ = [
-    "clip_grad_norm_",
-    "clip_grad_value_",
-    "clip_grads_with_norm_",
-    "get_total_norm",
-    "parameters_to_vector",
+    "clip_grad",
+    "convert_parameters",
     "parametrizations",
     "parametrize",
     "rnn",
-    "vector_to_parameters",
+    "stateless",
 ]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__all__ += clip_grad.__all__
+__all__ += convert_parameters.__all__
+__all__ += fusion.__all__
+__all__ += older.__all__
+__dir__ = __all__.copy

@@ -49,7 +49,8 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
-    """Trains lengths and directions of a weight apart: `weight = g v / |v|` (T. Salimans and D. Kingma, 2016).
+    """Trains lengths and directions of a weight apart: `weight = g v / |v|` (T. Salimans and D. Kingma,
+    2016).
 
     Args:
         module: the layer; its originals are `original0 = g` and `original1 = v`.
@@ -65,6 +66,27 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     return parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
 
+def _as_matrix(weight: Tensor, dim: int) -> Tensor:
+    """The weight with the axis `dim` in front and all else behind."""
+    weight = weight.movedim(dim, 0)
+    return weight.reshape(weight.shape[0], -1)
+
+
+def _starts(matrix: Tensor, eps: float) -> list[Tensor]:
+    """Vectors on the left and the right of a matrix, from which power iteration starts."""
+    drawn = (wg.randn(n, dtype=matrix.dtype, device=matrix.device) for n in matrix.shape)
+    return [normalize(vector, dim=0, eps=eps) for vector in drawn]
+
+
+def _checked_axis(module: Module, n_power_iterations: int, dim: int | None) -> int:
+    """The axis of the outputs; raises where there are no steps."""
+    if n_power_iterations < 1:
+        raise ValueError(
+            f"spectral_norm: n_power_iterations of at least 1 expected, got {n_power_iterations}"
+        )
+    return int(getattr(module, "_transposed", False)) if dim is None else dim
+
+
 class _SpectralNorm(Module):
     """A weight over its largest singular value, which steps of power iteration follow."""
 
@@ -76,16 +98,10 @@ class _SpectralNorm(Module):
         self.n_power_iterations, self.eps, self.dim = n_power_iterations, eps, dim
         if weight.ndim > 1:
             with wg.no_grad():
-                matrix = self._matrix(weight)
-                rows, columns = matrix.shape
-                make = lambda n: wg.randn(n, dtype=weight.dtype, device=weight.device)
-                self.register_buffer("_u", normalize(make(rows), dim=0, eps=eps))
-                self.register_buffer("_v", normalize(make(columns), dim=0, eps=eps))
+                matrix = _as_matrix(weight, dim)
+                for name, start in zip(("_u", "_v"), _starts(matrix, eps)):
+                    self.register_buffer(name, start)
                 self._iterate(matrix, 15)
-
-    def _matrix(self, weight: Tensor) -> Tensor:
-        """The weight with the axis `dim` in front, as a matrix."""
-        return weight.movedim(self.dim, 0).reshape(weight.shape[self.dim], -1)
 
     def _iterate(self, matrix: Tensor, steps: int) -> None:
         for _ in range(steps):
@@ -96,7 +112,7 @@ class _SpectralNorm(Module):
         """Returns the weight over its largest singular value."""
         if weight.ndim == 1:
             return normalize(weight, dim=0, eps=self.eps)
-        matrix = self._matrix(weight)
+        matrix = _as_matrix(weight, self.dim)
         if self.training:
             with wg.no_grad():
                 self._iterate(matrix.detach(), self.n_power_iterations)
@@ -116,8 +132,8 @@ def spectral_norm(
 ) -> Module:
     """Divides a weight by its largest singular value (T. Miyato et al., 2018).
 
-    The value comes from power iteration, `n_power_iterations` steps for each reading in training mode, and is not
-    differentiated through its steps, whose vectors are buffers.
+    The value comes from power iteration, `n_power_iterations` steps for each reading in training mode, and is
+    not differentiated through its steps, whose vectors are buffers.
 
     Args:
         module: the layer.
@@ -135,14 +151,9 @@ def spectral_norm(
         (1, 3)
     """
     weight = _existing("spectral_norm", module, name)
-    if n_power_iterations < 1:
-        raise ValueError(
-            f"spectral_norm: n_power_iterations of at least 1 expected, got {n_power_iterations}"
-        )
-    if dim is None:
-        dim = 1 if type(module).__name__.startswith("ConvTranspose") else 0
+    axis = _checked_axis(module, n_power_iterations, dim)
     return parametrize.register_parametrization(
-        module, name, _SpectralNorm(weight, n_power_iterations, eps, dim)
+        module, name, _SpectralNorm(weight, n_power_iterations, eps, axis)
     )
 
 
@@ -185,7 +196,8 @@ class _Orthogonal(Module):
         return q.mT if wide else q
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        """Returns what gives the orthonormal factor of `value`, which is `value` itself where that is orthonormal."""
+        """Returns what gives the orthonormal factor of `value`, which is `value` itself where that is
+        orthonormal."""
         if not self.use_base:
             raise NotImplementedError("an orthogonal map with use_trivialization=False has no inverse")
         wide = value.shape[-2] < value.shape[-1]
@@ -213,10 +225,11 @@ def orthogonal(
     Args:
         module: the layer.
         name: its parameter, a matrix or a batch of them.
-        orthogonal_map: `"matrix_exp"` and `"cayley"` of a skew matrix, or `"householder"`, a product of reflections;
-            by default the first for square matrices, the last for others.
-        use_trivialization: multiply with the orthonormal factor of the initial value, so that training begins there and
-            the weight can be assigned (M. Lezcano-Casado, 2019); otherwise it begins with what the map makes of it.
+        orthogonal_map: `"matrix_exp"` and `"cayley"` of a skew matrix, or `"householder"`, a product of
+            reflections; by default the first for square matrices, the last for others.
+        use_trivialization: multiply with the orthonormal factor of the initial value, so that training begins
+            there and the weight can be assigned (M. Lezcano-Casado, 2019); otherwise it begins with what the
+            map makes of it.
 
     Raises:
         ValueError: another map, or a parameter that is no matrix.

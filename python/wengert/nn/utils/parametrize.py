@@ -1,8 +1,10 @@
-"""Parameters that are functions of others: `module.weight` computed, each time it is read, from what is trained.
+"""Parameters that are functions of others: `module.weight` computed, each time it is read, from what is
+trained.
 
 A parametrized module gets a class of its own, whose attribute is a property; what is trained moves to
-`module.parametrizations.weight.original`. Layers, optimisers, hooks and transforms need to know nothing of it.
-Names are those of `torch.nn.utils.parametrize`. Read next: `parametrizations.py`, which has the usual functions.
+`module.parametrizations.weight.original`. Layers, optimisers, hooks and transforms need to know nothing of
+it. Names are those of `torch.nn.utils.parametrize`. Read next: `parametrizations.py`, which has the usual
+functions.
 """
 
 import contextlib
@@ -36,8 +38,8 @@ class _Cache:
 
 @contextlib.contextmanager
 def cached() -> Iterator[None]:
-    """Computes each parametrized attribute once inside its region: for modules that read theirs many times in a
-    forward.
+    """Computes each parametrized attribute once inside its region: for modules that read theirs many times in
+    a forward.
 
     Example:
         >>> layer = wg.nn.utils.parametrizations.spectral_norm(wg.nn.Linear(3, 3))
@@ -193,10 +195,11 @@ def register_parametrization(
     """Makes an attribute a function of what is trained; returns the module.
 
     Args:
-        module: has a parameter or buffer `tensor_name`, or one that is parametrized already: the function is applied to
-            its value then, and the originals stay as they are.
-        parametrization: a module whose `forward` gives the attribute; with a method `right_inverse`, which may
-            return several tensors, the attribute begins with (about) the value that it has, and can be assigned.
+        module: has a parameter or buffer `tensor_name`, or one that is parametrized already: the function is
+            applied to its value then, and the originals stay as they are.
+        parametrization: a module whose `forward` gives the attribute; with a method `right_inverse`, which
+            may return several tensors, the attribute begins with (about) the value that it has, and can be
+            assigned.
         unsafe: allow a function that changes shape or dtype.
 
     Raises:
@@ -227,8 +230,8 @@ def register_parametrization(
         after = parametrization(before) if parts is None else parts()
     if not unsafe and (tuple(after.shape), after.dtype) != (tuple(before.shape), before.dtype):
         raise ValueError(
-            f"{name}: {tensor_name!r} would be {after.dtype} of shape {tuple(after.shape)}, expected {before.dtype} of "
-            f"shape {tuple(before.shape)} as before; pass unsafe=True to allow that"
+            f"{name}: {tensor_name!r} would be {after.dtype} of shape {tuple(after.shape)}, expected "
+            f"{before.dtype} of shape {tuple(before.shape)} as before; pass unsafe=True to allow that"
         )
     if parts is None:
         module.__dict__["parametrizations"][tensor_name].append(parametrization)
@@ -248,7 +251,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     Args:
         module: the module.
         tensor_name: its attribute.
-        leave_parametrized: keep the value that it has now; otherwise the original, of which there must be one.
+        leave_parametrized: keep the value that it has now; otherwise the original, of which there must be
+            one.
 
     Raises:
         ValueError: an attribute that is not parametrized, or several originals without `leave_parametrized`.
@@ -266,8 +270,8 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     original = parts.__dict__[parts._originals[0]]
     if not leave_parametrized and not parts.is_tensor:
         raise ValueError(
-            f"{name}: {tensor_name!r} comes from {len(parts._originals)} originals, of which none can take its place; "
-            "pass leave_parametrized=True"
+            f"{name}: {tensor_name!r} comes from {len(parts._originals)} originals, of which none can take "
+            "its place; pass leave_parametrized=True"
         )
     if leave_parametrized:
         with wg.no_grad():

@@ -1,7 +1,8 @@
 """Sequences of different lengths: padded to one tensor, or packed without padding for recurrent layers.
 
-Packed, the elements of all sequences at one time stand together, longest sequence first, so that a recurrent layer runs
-over as many rows at each time as sequences go on then. Names and layouts are those of `torch.nn.utils.rnn`.
+Packed, the elements of all sequences at one time stand together, longest sequence first, so that a recurrent
+layer runs over as many rows at each time as sequences go on then. Names and layouts are those of
+`torch.nn.utils.rnn`.
 
 Example:
     >>> a, b = wg.tensor([1.0, 2.0, 3.0]), wg.tensor([4.0])
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 import wengert as wg
 from wengert import _core
 from wengert._core import Tensor
+from wengert.composed._method import index_dtype
 
 __all__ = [
     "PackedSequence",
@@ -55,7 +57,7 @@ class PackedSequence(NamedTuple):
         data = self.data.to(*args, **kwargs)
         if data.device == self.data.device:
             return self._replace(data=data)
-        kind = _core.int32 if data.is_gpu else _core.int64
+        kind = index_dtype(data)
         order, back = (
             x if x is None else x.to(kind).to(data.device)
             for x in (self.sorted_indices, self.unsorted_indices)
@@ -122,8 +124,8 @@ def pack_padded_sequence(
     Args:
         input: `(longest length, batch, *)`, or with `batch_first` `(batch, longest length, *)`.
         lengths: one per sequence, a list or a tensor.
-        enforce_sorted: the sequences come longest first; otherwise they are sorted, and results of recurrent layers are
-            put back in the given order.
+        enforce_sorted: the sequences come longest first; otherwise they are sorted, and results of recurrent
+            layers are put back in the given order.
 
     Linear, with gradients of zero for the padding.
 
@@ -156,7 +158,7 @@ def pack_padded_sequence(
     rows = x[: len(counts)].reshape(-1, *x.shape[2:])
     data = rows.index_select(0, _places(counts, len(sizes), x.device))
     back = None if indices is None else indices.argsort()
-    return PackedSequence(data, _core.tensor(counts), indices, back)
+    return PackedSequence(data, _core.tensor(counts, device="cpu"), indices, back)
 
 
 def pad_packed_sequence(
@@ -165,7 +167,8 @@ def pad_packed_sequence(
     padding_value: float = 0.0,
     total_length: int | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Returns padded sequences `(longest length, batch, *)`, and their lengths, in the order in which they were packed.
+    """Returns padded sequences `(longest length, batch, *)`, and their lengths, in the order in which they
+    were packed.
 
     Args:
         sequence: from `pack_padded_sequence`, `pack_sequence` or a recurrent layer.
@@ -186,14 +189,15 @@ def pad_packed_sequence(
     longest = len(counts) if total_length is None else total_length
     if longest < len(counts):
         raise ValueError(
-            f"pad_packed_sequence: total_length of at least {len(counts)} expected, the longest sequence, got {longest}"
+            f"pad_packed_sequence: total_length of at least {len(counts)} expected, the longest sequence, "
+            f"got {longest}"
         )
     data, batch = sequence.data, counts[0]
     shape = (longest * batch, *data.shape[1:])
     room = _core.full(shape, padding_value, dtype=data.dtype, device=data.device)
     padded = room.index_copy(0, _places(counts, batch, data.device), data)
     padded = padded.reshape(longest, batch, *data.shape[1:])
-    lengths = _core.tensor([sum(size > b for size in counts) for b in range(batch)])
+    lengths = _core.tensor([sum(size > b for size in counts) for b in range(batch)], device="cpu")
     if sequence.unsorted_indices is not None:
         padded = padded.index_select(1, sequence.unsorted_indices)
         lengths = lengths.index_select(0, sequence.unsorted_indices.cpu())

@@ -5,44 +5,19 @@ closed form use it where they are entered at a given step, as `SequentialLR` doe
 `ReduceLROnPlateau` follows a measured quantity.
 """
 
-from .combined import ChainedScheduler, SequentialLR
-from .cycles import CosineAnnealingLR, CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
-from .factors import (
-    ConstantLR,
-    ExponentialLR,
-    LambdaLR,
-    LinearLR,
-    MultiplicativeLR,
-    MultiStepLR,
-    PolynomialLR,
-    StepLR,
-)
-from .plateau import ReduceLROnPlateau
+from . import combined, cycles, factors, plateau
+from .combined import *
+from .cycles import *
+from .factors import *
+from .plateau import *
 from .schedule import LRScheduler
 
 #: PyTorch's older name of it, which subclasses and `isinstance` still use.
 _LRScheduler = LRScheduler
 
-__all__ = [
-    "LRScheduler",
-    "LambdaLR",
-    "MultiplicativeLR",
-    "StepLR",
-    "MultiStepLR",
-    "ConstantLR",
-    "LinearLR",
-    "ExponentialLR",
-    "PolynomialLR",
-    "CosineAnnealingLR",
-    "CosineAnnealingWarmRestarts",
-    "CyclicLR",
-    "OneCycleLR",
-    "SequentialLR",
-    "ChainedScheduler",
-    "ReduceLROnPlateau",
-]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__all__ = ["LRScheduler"]
+__all__ += combined.__all__
+__all__ += cycles.__all__
+__all__ += factors.__all__
+__all__ += plateau.__all__
+__dir__ = __all__.copy

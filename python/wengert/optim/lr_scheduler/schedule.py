@@ -42,8 +42,13 @@ class LRScheduler:
         [0.5]
     """
 
+    # See `wengert.jit`.
+    _called_by_programs = ("step",)
+
     #: Whether the step under way is that of the constructor.
     _is_initial = False
+    #: Whether `get_lr` is called by `step`, which a `get_lr` of a program's own may ask.
+    _get_lr_called_within_step = False
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         """Remembers the initial rates and sets those of the first step."""
@@ -101,7 +106,12 @@ class LRScheduler:
         for group in self.optimizer.param_groups[len(self.base_lrs) :]:
             self.base_lrs.append(group.setdefault("initial_lr", _copied(group["lr"])))
         closed = None if epoch is None else getattr(self, "_get_closed_form_lr", None)
-        self._set(self.get_lr() if closed is None else closed())
+        self.__dict__["_get_lr_called_within_step"] = True
+        try:
+            rates = self.get_lr() if closed is None else closed()
+        finally:
+            del self.__dict__["_get_lr_called_within_step"]
+        self._set(rates)
 
     def _set(self, rates: Sequence[Any]) -> None:
         """Sets the rates of the groups."""

@@ -1,10 +1,11 @@
 """Datasets, the order in which they are read, and batches of their samples: PyTorch's `torch.utils.data`.
 
-A `Dataset` gives samples by index, an `IterableDataset` one after another. A `Sampler` says which indices come next,
-a collating function makes a batch of samples, and a `DataLoader` runs all of it, in worker processes if asked to.
+A `Dataset` gives samples by index, an `IterableDataset` one after another. A `Sampler` says which indices
+come next, a collating function makes a batch of samples, and a `DataLoader` runs all of it, in worker
+processes if asked to.
 
-Reading order: `dataset.py`, `sampler.py`, `collating.py`, `dataloader.py`, then `fetching.py` (samples to batches),
-`workers.py` (processes and threads) and `channel.py` (what they send each other).
+Reading order: `dataset.py`, `sampler.py`, `collating.py`, `dataloader.py`, then `fetching.py` (samples to
+batches), `workers.py` (processes and threads) and `channel.py` (what they send each other).
 
 Example:
     >>> from wengert.utils.data import DataLoader, TensorDataset
@@ -16,50 +17,18 @@ Example:
     tensor([4]) tensor([16])
 """
 
-from .collating import default_collate, default_convert
+from . import collating, dataset, sampler
+from .collating import *
 from .dataloader import DataLoader
-from .dataset import (
-    ChainDataset,
-    ConcatDataset,
-    Dataset,
-    IterableDataset,
-    StackDataset,
-    Subset,
-    TensorDataset,
-    random_split,
-)
-from .sampler import (
-    BatchSampler,
-    RandomSampler,
-    Sampler,
-    SequentialSampler,
-    SubsetRandomSampler,
-    WeightedRandomSampler,
-)
+from .dataset import *
+from .sampler import *
 from .workers import get_worker_info
 
 __all__ = [
     "DataLoader",
-    "Dataset",
-    "IterableDataset",
-    "TensorDataset",
-    "StackDataset",
-    "Subset",
-    "ConcatDataset",
-    "ChainDataset",
-    "random_split",
-    "Sampler",
-    "SequentialSampler",
-    "RandomSampler",
-    "SubsetRandomSampler",
-    "WeightedRandomSampler",
-    "BatchSampler",
-    "default_collate",
-    "default_convert",
     "get_worker_info",
 ]
-
-
-def __dir__() -> list[str]:
-    """What is public."""
-    return __all__
+__all__ += collating.__all__
+__all__ += dataset.__all__
+__all__ += sampler.__all__
+__dir__ = __all__.copy

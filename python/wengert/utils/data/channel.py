@@ -1,9 +1,10 @@
-"""What processes send each other: pickled objects over a socket, with the elements of tensors and arrays beside.
+"""What processes send each other: pickled objects over a socket, with the elements of tensors and arrays
+beside.
 
-A message is the number of its parts and their lengths, then the parts: the pickle, and one part for each large piece of
-memory (pickle protocol 5, "out-of-band"), which the receiver reads right into the memory of a new array. Shared memory
-files were rejected: moving 20 MB took twice as long (Linux), each batch uses a file descriptor, and there is more to
-clean up after a process that is killed.
+A message is the number of its parts and their lengths, then the parts: the pickle, and one part for each
+large piece of memory (pickle protocol 5, "out-of-band"), which the receiver reads right into the memory of a
+new array. Shared memory files were rejected: moving 20 MB took twice as long (Linux), each batch uses a file
+descriptor, and there is more to clean up after a process that is killed.
 """
 
 import io
@@ -29,7 +30,8 @@ class _Pickler(pickle.Pickler):
     """Pickles tensors as arrays over their memory."""
 
     def reducer_override(self, obj: Any) -> Any:
-        """Tensors on the CPU as arrays; whatever has a history, a class of its own or no array stays as it is."""
+        """Tensors on the CPU as arrays; whatever has a history, a class of its own or no array stays as it
+        is."""
         if type(obj) is not Tensor or obj.requires_grad or obj.is_gpu:
             return NotImplemented
         array = obj.contiguous().numpy()
@@ -37,7 +39,8 @@ class _Pickler(pickle.Pickler):
 
 
 def pack(message: Any) -> list[Any]:
-    """The parts of a message, which share no memory with it: what is sent does not change if the message does."""
+    """The parts of a message, which share no memory with it: what is sent does not change if the message
+    does."""
     parts: list[Any] = []
 
     def is_small(buffer: pickle.PickleBuffer) -> bool:

@@ -1,4 +1,5 @@
-"""From samples to a batch: `default_collate` puts what stands at one place of every sample into one tensor."""
+"""From samples to a batch: `default_collate` puts what stands at one place of every sample into one
+tensor."""
 
 import copy
 from collections.abc import Callable, Mapping, MutableMapping, MutableSequence, Sequence
@@ -20,11 +21,12 @@ def default_collate(batch: Sequence[Any]) -> Any:
     - str and bytes stay as they are, in a list or tuple.
     - Dictionaries and other mappings become one with a batch at each key of the first sample.
     - Named tuples become one with a batch in each field.
-    - Tuples, lists and other sequences become a list, or a sequence of the same kind, with a batch at each place.
+    - Tuples, lists and other sequences become a list, or a sequence of the same kind, with a batch at each
+      place.
 
     Raises:
-        ShapeError: where tensors or arrays differ in shape, or sequences in length; it says which sample, and the
-            key or place within.
+        ShapeError: where tensors or arrays differ in shape, or sequences in length; it says which sample, and
+            the key or place within.
         ValueError: without samples.
         TypeError: for anything else; give the `DataLoader` a `collate_fn` of your own.
 
@@ -43,7 +45,8 @@ def default_collate(batch: Sequence[Any]) -> Any:
 def default_convert(data: Any) -> Any:
     """Returns data with tensors in place of NumPy arrays and numbers, within dictionaries and sequences too.
 
-    Anything else is left as it is; tuples become lists. A `DataLoader` with `batch_size=None` does this to a sample.
+    Anything else is left as it is; tuples become lists. A `DataLoader` with `batch_size=None` does this to a
+    sample.
 
     Example:
         >>> import numpy as np
@@ -53,7 +56,7 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, Tensor | str | bytes):
         return data
     if isinstance(data, np.ndarray | np.generic):
-        return _core.as_tensor(data) if data.dtype.kind in _NUMBERS else data
+        return _core.as_tensor(data, device="cpu") if data.dtype.kind in _NUMBERS else data
     if isinstance(data, Mapping):
         return _mapping(data, {key: default_convert(data[key]) for key in data})
     if _is_named(data):
@@ -110,17 +113,17 @@ def _arrays(batch: Sequence[Any], place: str) -> Tensor:
     if batch[0].dtype.kind not in _NUMBERS:
         raise _not_collated(batch[0], place)
     _check(batch, place, (np.ndarray, np.generic), lambda x: tuple(x.shape))
-    return _core.as_tensor(np.stack(batch))
+    return _core.as_tensor(np.stack(batch), device="cpu")
 
 
 def _floats(batch: Sequence[Any], place: str) -> Tensor:
     _check(batch, place, (int, float, np.generic), lambda x: ())
-    return _core.tensor(list(batch), dtype=_core.float64)
+    return _core.tensor(list(batch), dtype=_core.float64, device="cpu")
 
 
 def _integers(batch: Sequence[Any], place: str) -> Tensor:
     _check(batch, place, (int, float, np.generic), lambda x: ())
-    return _core.tensor(list(batch))
+    return _core.tensor(list(batch), device="cpu")
 
 
 _LEAVES: list[tuple[Any, Callable[[Sequence[Any], str], Tensor]]] = [
@@ -142,8 +145,8 @@ def _check(batch: Sequence[Any], place: str, kinds: Any, shape: Callable[[Any], 
             )
         if shape(sample) != expected:
             raise _core.ShapeError(
-                f"default_collate: sample {number}{place} has shape {shape(sample)}, sample 0 has {expected}; "
-                "make them equal in the dataset, or pad them in a collate_fn of your own"
+                f"default_collate: sample {number}{place} has shape {shape(sample)}, sample 0 has "
+                f"{expected}; make them equal in the dataset, or pad them in a collate_fn of your own"
             )
 
 
@@ -159,8 +162,8 @@ def _not_collated(value: Any, place: str) -> TypeError:
     """The error of something that has no batch."""
     kind = f" of dtype {value.dtype}" if isinstance(value, np.ndarray | np.generic) else ""
     return TypeError(
-        f"default_collate: tensors, NumPy arrays, numbers, strings, dictionaries or sequences expected, but sample "
-        f"0{place} is {_described(value)}{kind}; use a collate_fn of your own"
+        f"default_collate: tensors, NumPy arrays, numbers, strings, dictionaries or sequences expected, but "
+        f"sample 0{place} is {_described(value)}{kind}; use a collate_fn of your own"
     )
 
 

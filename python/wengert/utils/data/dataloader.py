@@ -45,28 +45,28 @@ class DataLoader(Generic[T_co]):
         batch_sampler: gives the indices of whole batches, in place of `batch_size`, `shuffle`, `sampler` and
             `drop_last`.
         num_workers: how many workers make batches; 0 makes them where they are asked for.
-        collate_fn: makes a batch of a list of samples; `default_collate` if None (`default_convert`, of one sample,
-            without batches).
+        collate_fn: makes a batch of a list of samples; `default_collate` if None (`default_convert`, of one
+            sample, without batches).
         pin_memory: accepted, and changes nothing.
         drop_last: True leaves the last batch out if it is smaller.
         timeout: for how many seconds a worker's batch is waited for; 0 is for ever.
         worker_init_fn: called with the worker's number in each worker, once, after its seeds are set.
-        multiprocessing_context: how worker processes start: `"fork"`, `"spawn"`, `"forkserver"` or a context of
-            `multiprocessing`; what `multiprocessing.set_start_method` chose if None, else "fork" on Linux. `"threads"`
-            makes the workers threads of this process, which share the dataset, and start at once.
+        multiprocessing_context: how worker processes start: `"fork"`, `"spawn"`, `"forkserver"` or a context
+            of `multiprocessing`; what `multiprocessing.set_start_method` chose if None, else "fork" on Linux.
+            `"threads"` makes the workers threads of this process, which share the dataset, and start at once.
         generator: where orders and seeds are drawn from; the global stream if None.
         prefetch_factor: how many batches each worker may be ahead; 2 if None.
         persistent_workers: True keeps the workers, and their datasets, from one epoch to the next.
         pin_memory_device: accepted, and changes nothing.
         in_order: False gives the batches of workers as they come.
 
-    The order of samples does not depend on the workers. A worker process starts Python's, NumPy's and this library's
-    random numbers from a seed of its own in every epoch; threads share those of the program.
+    The order of samples does not depend on the workers. A worker process starts Python's, NumPy's and this
+    library's random numbers from a seed of its own in every epoch; threads share those of the program.
 
     Raises:
         ValueError, TypeError: for arguments that exclude each other or are out of range.
-        RuntimeError: on iteration, if a worker died or did not answer in time. An error of a worker is raised as it
-            is, with the number of the worker and its traceback in the text.
+        RuntimeError: on iteration, if a worker died or did not answer in time. An error of a worker is raised
+            as it is, with the number of the worker and its traceback in the text.
 
     Example:
         >>> data = [(i, float(i)) for i in range(5)]
@@ -109,8 +109,8 @@ class DataLoader(Generic[T_co]):
         if batch_sampler is not None:
             if batch_size != 1 or shuffle or sampler is not None or drop_last:
                 raise ValueError(
-                    "DataLoader: batch_sampler excludes batch_size, shuffle, sampler and drop_last: it gives the "
-                    "indices of whole batches"
+                    "DataLoader: batch_sampler excludes batch_size, shuffle, sampler and drop_last: it gives "
+                    "the indices of whole batches"
                 )
             batch_size = None
         elif batch_size is None and drop_last:
@@ -230,7 +230,8 @@ class _Iterator(Iterator[Any]):
         return batch
 
     def _compare_length(self) -> None:
-        """Warns where an `IterableDataset` gives more than its length says, the sign of workers without parts."""
+        """Warns where an `IterableDataset` gives more than its length says, the sign of workers without
+        parts."""
         if self._said is None:
             try:
                 self._said = len(self)
@@ -238,14 +239,15 @@ class _Iterator(Iterator[Any]):
                 self._said = sys.maxsize
         if self._given == self._said + 1:
             warnings.warn(
-                f"DataLoader: the dataset's length makes {self._said} batches, but there are more; where workers "
-                "iterate, __iter__ gives each its own part (see get_worker_info)",
+                f"DataLoader: the dataset's length makes {self._said} batches, but there are more; where "
+                "workers iterate, __iter__ gives each its own part (see get_worker_info)",
                 stacklevel=3,
             )
 
 
 class _WorkerIterator(_Iterator):
-    """The batches of one epoch, made by workers ahead of time; of epoch after epoch if the workers persist."""
+    """The batches of one epoch, made by workers ahead of time; of epoch after epoch if the workers
+    persist."""
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self._timeout = loader.timeout
@@ -378,5 +380,6 @@ def _check_iterable(shuffle: Any, sampler: Any, batch_sampler: Any) -> None:
     for name, value in (("shuffle", shuffle or None), ("sampler", sampler), ("batch_sampler", batch_sampler)):
         if value is not None:
             raise ValueError(
-                f"DataLoader: an IterableDataset has an order of its own, so {name} is not taken, got {value!r}"
+                f"DataLoader: an IterableDataset has an order of its own, so {name} is not taken, got "
+                f"{value!r}"
             )

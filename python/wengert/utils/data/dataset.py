@@ -34,8 +34,8 @@ class Indexed(Protocol[T_co]):
 class Dataset(Generic[T_co]):
     """A dataset that is read by index. Subclasses define `__getitem__`, and `__len__` for most samplers.
 
-    A subclass may define `__getitems__(indices)` as well, which returns the list of the samples of a whole batch.
-    `a + b` is the dataset of both, one after the other.
+    A subclass may define `__getitems__(indices)` as well, which returns the list of the samples of a whole
+    batch. `a + b` is the dataset of both, one after the other.
 
     Example:
         >>> class Squares(wg.utils.data.Dataset):
@@ -59,8 +59,9 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """A dataset that is read one sample after another. Subclasses define `__iter__`.
 
-    Each worker of a `DataLoader` iterates over a copy of its own, so `__iter__` asks `get_worker_info` which part to
-    give; without that every sample comes once per worker. `a + b` is the dataset of both, one after the other.
+    Each worker of a `DataLoader` iterates over a copy of its own, so `__iter__` asks `get_worker_info` which
+    part to give; without that every sample comes once per worker. `a + b` is the dataset of both, one after
+    the other.
 
     Example:
         >>> class Count(wg.utils.data.IterableDataset):
@@ -86,8 +87,8 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """The samples `(x[i], y[i], ...)` of tensors with first axes of one length.
 
-    A `DataLoader` without a collating function takes a batch from each tensor at once, which gives what collating
-    the samples gives.
+    A `DataLoader` without a collating function takes a batch from each tensor at once, which gives what
+    collating the samples gives.
 
     Raises:
         ValueError: without tensors, or if their first axes differ.
@@ -119,7 +120,8 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 
 
 class StackDataset(Dataset[Any]):
-    """The samples of several datasets side by side: tuples, or dictionaries where datasets are given by keyword.
+    """The samples of several datasets side by side: tuples, or dictionaries where datasets are given by
+    keyword.
 
     Raises:
         ValueError: without datasets, with some by position and some by keyword, or if their lengths differ.
@@ -135,8 +137,8 @@ class StackDataset(Dataset[Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if bool(args) == bool(kwargs):
             raise ValueError(
-                "StackDataset: datasets are given by position, which makes tuples, or by keyword, which makes "
-                f"dictionaries; got {len(args)} and {len(kwargs)}"
+                "StackDataset: datasets are given by position, which makes tuples, or by keyword, which "
+                f"makes dictionaries; got {len(args)} and {len(kwargs)}"
             )
         self.datasets = args or kwargs
         named: dict[Any, Any] = dict(enumerate(args)) or dict(kwargs)
@@ -285,8 +287,8 @@ def random_split(
 
     Args:
         dataset: with a length.
-        lengths: how many samples each subset has, or which fractions of all: these sum to 1, are rounded down, and
-            what is left over goes to the subsets in turn, one sample each.
+        lengths: how many samples each subset has, or which fractions of all: these sum to 1, are rounded
+            down, and what is left over goes to the subsets in turn, one sample each.
         generator: where the order is drawn from; the global stream if None.
 
     Raises:
@@ -305,7 +307,7 @@ def random_split(
             f"random_split: lengths {list(lengths)} given; numbers that sum to {total}, as many as there are "
             "samples, or fractions that sum to 1 expected"
         )
-    order = _core.randperm(total, generator=generator).tolist()
+    order = _core.randperm(total, generator=generator, device="cpu").tolist()
     ends = itertools.accumulate(counts)
     return [Subset(dataset, order[end - count : end]) for count, end in zip(counts, ends)]
 
@@ -332,14 +334,15 @@ def samples_of(dataset: Any, indices: Sequence[Any]) -> list[Any]:
     samples: list[Any] = at_once(indices)
     if len(samples) != len(indices):
         raise ValueError(
-            f"{type(dataset).__name__}.__getitems__ returned {len(samples)} samples for {len(indices)} indices"
+            f"{type(dataset).__name__}.__getitems__ returned {len(samples)} samples for {len(indices)} "
+            f"indices"
         )
     return samples
 
 
 def rows_of(dataset: Any, indices: Sequence[Any]) -> list[Tensor] | None:
-    """The collated batch of a `TensorDataset`, or of a `Subset` of one, with one operation per tensor instead of one
-    per sample; None for any other dataset.
+    """The collated batch of a `TensorDataset`, or of a `Subset` of one, with one operation per tensor instead
+    of one per sample; None for any other dataset.
     """
     while type(dataset) is Subset:
         dataset, indices = dataset.dataset, [dataset.indices[index] for index in indices]

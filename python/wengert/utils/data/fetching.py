@@ -1,7 +1,7 @@
 """From requests to batches: what every worker does, and a `DataLoader` without workers too.
 
-A request is what a sampler gives: the indices of a batch or, without batches, one index. An `IterableDataset` only
-looks at how many there are.
+A request is what a sampler gives: the indices of a batch or, without batches, one index. An `IterableDataset`
+only looks at how many there are.
 """
 
 import enum

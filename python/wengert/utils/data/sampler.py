@@ -1,7 +1,8 @@
 """Samplers: in which order a dataset is read, and how indices are grouped to batches.
 
-A shuffle depends on its generator alone, or on one number of the global stream (`wengert.manual_seed`), from which it
-makes a generator of its own. So neither prefetching nor what a training loop draws in between changes it.
+A shuffle depends on its generator alone, or on one number of the global stream (`wengert.manual_seed`), from
+which it makes a generator of its own. So neither prefetching nor what a training loop draws in between
+changes it.
 """
 
 import itertools
@@ -73,8 +74,8 @@ class RandomSampler(Sampler[int]):
 
     Args:
         data_source: the dataset, whose length is asked for.
-        replacement: True draws each index independently of the others; False draws permutations, one after another
-            where more indices are asked for than the dataset has.
+        replacement: True draws each index independently of the others; False draws permutations, one after
+            another where more indices are asked for than the dataset has.
         num_samples: how many indices come in an epoch; the length of the dataset if None.
         generator: where the order is drawn from; the global stream if None.
 
@@ -107,9 +108,9 @@ class RandomSampler(Sampler[int]):
         generator = self.generator or Generator().manual_seed(draw_seed())
         while left > 0:
             if self.replacement:
-                drawn = _core.randint(0, length, (min(left, _DRAWN),), generator=generator)
+                drawn = _core.randint(0, length, (min(left, _DRAWN),), generator=generator, device="cpu")
             else:
-                drawn = _core.randperm(length, generator=generator)[:left]
+                drawn = _core.randperm(length, generator=generator, device="cpu")[:left]
             left -= len(drawn)
             yield from drawn.tolist()
 
@@ -134,7 +135,7 @@ class SubsetRandomSampler(Sampler[int]):
         self.generator = generator
 
     def __iter__(self) -> Iterator[int]:
-        for place in _core.randperm(len(self.indices), generator=self.generator).tolist():
+        for place in _core.randperm(len(self.indices), generator=self.generator, device="cpu").tolist():
             yield self.indices[place]
 
     def __len__(self) -> int:
@@ -158,7 +159,7 @@ class WeightedRandomSampler(Sampler[int]):
     def __init__(
         self, weights: Any, num_samples: int, replacement: bool = True, generator: Generator | None = None
     ) -> None:
-        self.weights = _core.as_tensor(weights, dtype=_core.float64)
+        self.weights = _core.as_tensor(weights, dtype=_core.float64, device="cpu")
         if self.weights.ndim != 1:
             raise ValueError(
                 "WeightedRandomSampler: weights in one axis expected, one of each sample, got shape "
@@ -210,7 +211,7 @@ class BatchSampler(Sampler[list[int]]):
 
 def draw_seed(generator: Generator | None = None) -> int:
     """A seed from a generator, or from the global stream."""
-    return int(_core.randint(0, 2**63 - 1, (), dtype=_core.int64, generator=generator))
+    return int(_core.randint(0, 2**63 - 1, (), dtype=_core.int64, generator=generator, device="cpu"))
 
 
 def _count(function: str, name: str, value: Any) -> int:

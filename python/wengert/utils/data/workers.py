@@ -1,9 +1,9 @@
 """Workers: processes, or threads, that answer the requests of a `DataLoader`.
 
-Every worker takes requests in turn and answers each with a batch, `END` or a `Failure`, in their order. A process is
-connected by one socket, whose end is how it learns that it is no longer needed, whether its iterator was dropped or its
-parent killed; and how the parent learns that the worker died. A thread of each process sends its batches, so that it
-works on while its parent does.
+Every worker takes requests in turn and answers each with a batch, `END` or a `Failure`, in their order. A
+process is connected by one socket, whose end is how it learns that it is no longer needed, whether its
+iterator was dropped or its parent killed; and how the parent learns that the worker died. A thread of each
+process sends its batches, so that it works on while its parent does.
 """
 
 import contextlib
@@ -65,7 +65,8 @@ _WHERE = _Where()
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """Returns which worker of a `DataLoader` runs this: `id`, `num_workers`, `seed` and `dataset`; None elsewhere.
+    """Returns which worker of a `DataLoader` runs this: `id`, `num_workers`, `seed` and `dataset`; None
+    elsewhere.
 
     Example:
         >>> wg.utils.data.get_worker_info() is None
@@ -101,7 +102,12 @@ class Failure:
             error = self.kind(_Text(self.text) if issubclass(self.kind, KeyError) else self.text)
         except Exception:
             raise RuntimeError(self.text) from None
-        raise error
+        try:
+            raise error
+        finally:
+            # Its traceback holds this frame, and those of the iterator: workers would live until a
+            # collection.
+            del error
 
 
 def _answers(job: Job, worker: int, requests: Iterable[Request], is_process: bool) -> Iterator[Any]:
@@ -138,7 +144,8 @@ def _seed(seed: int) -> None:
 
 # ---- processes ----
 
-# The parent's ends of sockets. A fork copies them, and a copy would keep the connection of another worker open.
+# The parent's ends of sockets. A fork copies them, and a copy would keep the connection of another worker
+# open.
 _LINKS: "weakref.WeakSet[socket.socket]" = weakref.WeakSet()
 
 
@@ -267,12 +274,15 @@ class Processes:
         if code is not None and code < 0:
             name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
             return RuntimeError(
-                f"DataLoader: worker {worker} (process {pid}) was killed by {name}; SIGKILL often means that the "
+                f"DataLoader: worker {worker} (process {pid}) was killed by {name}; SIGKILL often means that "
+                f"the "
                 "system ran out of memory: use fewer workers, smaller batches or a smaller prefetch_factor"
             )
         return RuntimeError(
-            f"DataLoader: worker {worker} (process {pid}) exited with code {code} before its batch was there; what "
-            "it printed says why. Processes that are spawned need `if __name__ == '__main__':` around the program"
+            f"DataLoader: worker {worker} (process {pid}) exited with code {code} before its batch was "
+            f"there; what "
+            "it printed says why. Processes that are spawned need `if __name__ == '__main__':` around the "
+            "program"
         )
 
     def close(self) -> None:

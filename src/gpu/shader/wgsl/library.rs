@@ -31,7 +31,8 @@ mod formulas {
     }
     of_both_precisions! {
         exp2 log2 log10 asin acos atan sinh cosh asinh acosh atanh erfc erfinv ndtr gelu lgamma digamma i0
-        i0e i1 i1e
+        i0e i1 i1e erfcx ndtri bessel_j0 bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1
+        scaled_modified_bessel_k0 scaled_modified_bessel_k1
     }
     pub fn sin(x: Expr) -> Expr {
         math::sin(x, x.quarters())

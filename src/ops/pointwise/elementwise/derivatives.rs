@@ -1,7 +1,9 @@
 //! The derivatives of the rows as operations of their own, each in one pass: [`MapVjp`] for the tables'
 //! partials, [`MapVjpJvp`] for how these change.
 
-use super::Run;
+use super::{Find, Run};
+use crate::cpu::pointwise::fused::ElementFn;
+use crate::cpu::pointwise::map::tiled_fn;
 use crate::math::real::{Pointwise, Real};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::sym;
@@ -32,6 +34,28 @@ impl Visit for RunPartial<'_> {
     type Out = Result<Array>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<Array> {
         self.0.visit(ZeroGuarded(rule))
+    }
+}
+
+/// Finds the loop of a partial.
+struct FindPartial(Find);
+
+impl Visit for FindPartial {
+    type Out = Option<ElementFn>;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Option<ElementFn> {
+        self.0.visit(ZeroGuarded(rule))
+    }
+}
+
+/// Finds the loop of a derivative of a partial. Those are many, rare and long: no machine code is made of
+/// them.
+struct FindJet(Find);
+
+impl Visit for FindJet {
+    type Out = Option<ElementFn>;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Option<ElementFn> {
+        let Find { dtype, operands } = self.0;
+        if N == operands { tiled_fn(ZeroGuarded(rule), dtype) } else { None }
     }
 }
 
@@ -67,6 +91,9 @@ impl MapVjp {
 kernel! {
     MapVjp, self.fun.name(), |self, x| {
         self.visit(RunPartial(Run { x, fun: self.fun, rule: self.wrt + 1, p: self.p }))
+    },
+    element_fn |dtypes| {
+        self.fun.partial(self.wrt as usize, self.p.get(), FindPartial(Find::of(dtypes)?)).flatten()
     },
     /// As the partial of its row says, per output.
     flops |_x, y| cost::each(y, self.fun.partial_flops(self.wrt as usize))
@@ -193,6 +220,9 @@ kernel! {
         }
         let zero = Array::full(Shape::SCALAR, 0.0, x[0].dtype())?;
         self.visit(RunPartial(Run { x: &self.operands(x, &zero), fun, rule, p }))
+    },
+    element_fn |dtypes| {
+        self.of.fun.jet(self.of.wrt as usize, self.of.p.get(), FindJet(Find::of(dtypes)?)).flatten()
     },
     /// As the derivative of the partial says, per output.
     flops |_x, y| cost::each(y, self.of.fun.jet_flops(self.of.wrt as usize))

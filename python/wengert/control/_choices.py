@@ -1,0 +1,112 @@
+"""What decides: predicates and indices, and values chosen by them where the examples of a batch differ."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.autograd.function import Function, VmapInfo
+
+__all__ = ["anywhere", "chosen", "position", "truth"]
+
+_SIGNED = (_core.int8, _core.int16, _core.int32, _core.int64)
+_UNSIGNED = (_core.uint8, _core.uint16, _core.uint32, _core.uint64)
+
+
+class _Anywhere(Function):
+    """Whether a truth value holds for any example of the batches around it: one value for all of them.
+
+    `seen` gets an entry for each batch.
+    """
+
+    @staticmethod
+    def forward(x: Tensor, seen: list[bool]) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> None:
+        return None
+
+    @staticmethod
+    def vmap(info: VmapInfo, in_dims: Any, x: Tensor, seen: list[bool]) -> Any:
+        seen.append(True)
+        return _Anywhere.apply(x.any(in_dims[0]), seen), None
+
+
+def anywhere(flag: bool | Tensor) -> bool:
+    """Whether a truth value holds for any example."""
+    return flag if isinstance(flag, bool) else bool(_Anywhere.apply(flag, []))
+
+
+def _is_batched(x: Tensor) -> bool:
+    """Whether the value may differ between the examples of a batch."""
+    seen: list[bool] = []
+    _Anywhere.apply(x, seen)
+    return bool(seen)
+
+
+def _described(x: Any) -> str:
+    if isinstance(x, Tensor):
+        return f"{x.dtype!r} of shape {tuple(x.shape)}"
+    return f"{type(x).__name__} {x!r}"
+
+
+def truth(name: str, what: str, flag: Any) -> bool | Tensor:
+    """A predicate as a truth value of Python, or as a tensor where the examples of a batch differ.
+
+    Raises:
+        TypeError: it is neither a bool nor a bool tensor of shape ().
+    """
+    if isinstance(flag, bool):
+        return flag
+    given = flag
+    if isinstance(flag, (np.bool_, np.ndarray)):
+        flag = _core.as_tensor(flag, device="cpu")
+    if not isinstance(flag, Tensor) or flag.dtype != _core.bool or flag.ndim:
+        hint = "compare it with a number, as in x > 0"
+        if isinstance(flag, Tensor) and flag.dtype == _core.bool:
+            hint = "reduce it with .all() or .any()"
+        raise TypeError(
+            f"{name}: {what} is a bool or a bool tensor of shape (), got {_described(given)}; {hint}"
+        )
+    return _read(bool, flag)
+
+
+def position(name: str, what: str, index: Any) -> int | Tensor:
+    """An integer of Python, or a tensor of one where the examples of a batch differ.
+
+    Raises:
+        TypeError: it is neither an integer nor an integer tensor of shape ().
+    """
+    if type(index) is int:
+        return index
+    given = index
+    if isinstance(index, (np.integer, np.ndarray)):
+        index = _core.as_tensor(index, device="cpu")
+    if not isinstance(index, Tensor) or index.dtype not in (*_SIGNED, *_UNSIGNED) or index.ndim:
+        raise TypeError(
+            f"{name}: {what} is an integer or an integer tensor of shape (), got {_described(given)}"
+        )
+    return _read(int, index)
+
+
+def _read(kind: Callable[[Any], Any], x: Tensor) -> Any:
+    """The value of a tensor of the right dtype and shape; only that of a batch cannot be read."""
+    if _core._is_staging() and _is_batched(x):
+        # To try would end the program that is written down.
+        return x
+    try:
+        return kind(x)
+    except TypeError:
+        return x
+
+
+def chosen(flag: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """`first` where the flag holds, `second` elsewhere; what both have in common is left as it is."""
+    return first if first is second else _core.where(flag, first, second)

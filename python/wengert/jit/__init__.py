@@ -1,0 +1,188 @@
+"""Functions that run as programs of kernels; and what programs ask of `torch.jit`.
+
+The module itself is the decorator: `wengert.jit(f)` is `wengert.jit.stage(f)`.
+"""
+
+import builtins
+import sys
+import types
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar, overload
+
+from wengert.nn.module import Module
+
+from ._function import Staged
+from ._lowered import Compiled, Lowered, ShapeDtypeStruct, eval_shape, make_graph
+from ._shown import Cost, CostRow, Memory, Program, ProgramStep
+from .scripts import (
+    Final as Final,
+    ScriptFunction as ScriptFunction,
+    ScriptModule as ScriptModule,
+    annotate as annotate,
+    export as export,
+    fork as fork,
+    freeze as freeze,
+    ignore as ignore,
+    is_scripting as is_scripting,
+    is_tracing as is_tracing,
+    isinstance as isinstance,
+    load as load,
+    optimize_for_inference as optimize_for_inference,
+    save as save,
+    script as script,
+    script_if_tracing as script_if_tracing,
+    script_method as script_method,
+    trace as trace,
+    trace_module as trace_module,
+    unused as unused,
+    wait as wait,
+)
+
+__all__ = [
+    "compile",
+    "stage",
+    "Staged",
+    "Compiled",
+    "Cost",
+    "CostRow",
+    "Lowered",
+    "Memory",
+    "Program",
+    "ProgramStep",
+    "ShapeDtypeStruct",
+    "eval_shape",
+    "make_graph",
+    "Final",
+    "ScriptFunction",
+    "ScriptModule",
+    "annotate",
+    "export",
+    "fork",
+    "freeze",
+    "ignore",
+    "is_scripting",
+    "is_tracing",
+    "isinstance",
+    "load",
+    "optimize_for_inference",
+    "save",
+    "script",
+    "script_if_tracing",
+    "script_method",
+    "trace",
+    "trace_module",
+    "unused",
+    "wait",
+]
+
+_MOST_TRACES = 8
+
+F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def compile(model: F, **settings: Any) -> F: ...
+@overload
+def compile(model: None = None, **settings: Any) -> Callable[[F], F]: ...
+def compile(model: Any = None, **settings: Any) -> Any:
+    """Returns the function, staged as by `wengert.jit`; a module as it is.
+
+    Args:
+        model: a function or a module; without one, a decorator is returned.
+        settings: PyTorch's (`mode`, `backend`, `fullgraph`, …), which change nothing.
+
+    Raises:
+        TypeError: for what cannot be called.
+
+    Example:
+        >>> @wg.compile
+        ... def double(x):
+        ...     return 2 * x
+        >>> double(wg.ones(2))
+        tensor([2., 2.])
+    """
+    if model is None:
+        return compile
+    return model if builtins.isinstance(model, Module) else stage(model)
+
+
+def stage(
+    function: Callable[P, R],
+    *,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+    donate_argnums: int | Iterable[int] = (),
+    max_traces: int | None = None,
+    check: bool = False,
+) -> Staged[P, R]:
+    """Returns the function, which runs once as Python and then as a program of the kernels that it ran.
+
+    This is what `wengert.jit(function)` does, as a decorator too. A program has the bits of the function, in
+    what it returns and in what it changes: gradients, parameters, buffers, random numbers. It is made anew
+    for arguments of other shapes or dtypes, other numbers and texts, and where what the function reads beside
+    its arguments has changed. A truth value or an integer that decides what follows is checked at each call.
+    Calls of optimisers, schedules, gradient scalers and averaged models stay calls. What cannot be repeated
+    (values that leave as floats or arrays, results with a history, tensors kept elsewhere) runs as Python, as
+    it would without; `why()` says what it was.
+
+    Args:
+        function: takes and returns trees of tensors and other values.
+        static_argnums, static_argnames: accepted, as JAX has them: all arguments that are no tensors are
+            compared by value anyway.
+        donate_argnums: arguments whose memory may be written over; accepted, and left as it is.
+        max_traces: so often the function is written down for arguments of one kind, before it stays Python:
+            8 times, or as often as a function that is jitted already says.
+        check: for debugging: every call of a program also runs the function as Python, on what the call
+            found, and compares the bits of results, arguments, parameters, buffers, gradients, random numbers
+            and of all that optimisers and schedules keep. A difference raises RuntimeError, which names the
+            first. What is left is what the function leaves. A call takes the time of both, and the memory of
+            three copies of all these tensors. Steps of optimisers run twice; what they write elsewhere, such
+            as a list to which a hook appends, is not taken back.
+
+    Raises:
+        TypeError: for what cannot be called, for a `max_traces` that is no integer, and for a `check` that is
+            no bool.
+        ValueError: for a `max_traces` below 1.
+
+    Example:
+        >>> @wg.jit
+        ... def f(x):
+        ...     return (x * 2).sin()
+        >>> f(wg.zeros(2))
+        tensor([0., 0.])
+        >>> f.operations(wg.zeros(2))
+        ['mul', 'sin']
+    """
+    if not callable(function):
+        raise TypeError(f"jit: a function expected, got {type(function).__name__}")
+    if max_traces is not None:
+        if builtins.isinstance(max_traces, bool) or not builtins.isinstance(max_traces, int):
+            raise TypeError(f"jit: max_traces is an integer, got {max_traces!r}")
+        if max_traces < 1:
+            raise ValueError(f"jit: max_traces is at least 1, got {max_traces}")
+    if not builtins.isinstance(check, bool):
+        raise TypeError(f"jit: check is True or False, got {check!r}")
+    if builtins.isinstance(function, Staged):
+        most, checks = max_traces or function._max_traces, check or function._check
+        is_same = (most, checks) == (function._max_traces, function._check)
+        return function if is_same else Staged(function._function, most, checks)
+    return Staged(function, max_traces or _MOST_TRACES, check)
+
+
+class _Decorator(types.ModuleType):
+    """A module that can be called, as `jax.jit` is."""
+
+    def __call__(self, function: Any = None, **settings: Any) -> Any:
+        if function is None:
+            return lambda function: stage(function, **settings)
+        return stage(function, **settings)
+
+
+sys.modules[__name__].__class__ = _Decorator
+
+
+def __dir__() -> list[str]:
+    """What is public."""
+    return __all__

@@ -1,0 +1,384 @@
+"""Functions that run as programs: the callable that `jit` returns."""
+
+import collections
+import copy
+import enum
+import functools
+import sys
+import threading
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.nn.hooks import EVERYWHERE
+from wengert.tree import _REGISTRY, _way, tree_flatten
+
+from ._checked import checked, picture
+from ._results import CONSTANTS, Results, Variant, is_held
+from ._state import VALUES, State, ambient, surroundings
+from ._witness import Shadows, Witness, package
+
+if TYPE_CHECKING:
+    from ._lowered import Lowered
+    from ._shown import Program
+
+__all__ = ["Staged"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Programs are made for so many kinds of arguments.
+_MOST = 64
+
+_NO_PROGRAM = "jit: there is no program for these arguments; call the function with them, then see why()"
+
+_NO_PLACE = "an object without a __dict__ has no place for programs; keep its method: step = model.step"
+
+_TOO_MANY = f"more than {_MOST} kinds of arguments; give numbers that change at each call as tensors"
+
+# Held while a function is written down.
+_TRACING = threading.Lock()
+
+# An argument whose whole state is not known.
+_STRANGE = object()
+
+
+class Staged(Generic[P, R]):
+    """A function that runs once as Python and then as a program of kernels, with the same bits.
+
+    Attributes:
+        traces: how often the function ran as Python to be written down.
+    """
+
+    # What wraps another function takes over its dictionary: nothing of a program lies there.
+    __slots__ = (
+        *("__dict__", "__weakref__", "_bound", "_check", "_function", "_has_given_up", "_is_kept"),
+        "_max_traces",
+        *("_place", "_quick", "_reasons", "_told", "_tries", "_variants", "traces"),
+    )
+
+    def __init__(self, function: Callable[P, R], max_traces: int, check: bool) -> None:
+        functools.update_wrapper(self, function)
+        self._function = function
+        self._max_traces = max_traces
+        self._check = check
+        self._variants: dict[Any, list[Variant]] = {}
+        # The same programs for calls with tensors alone, found by the core.
+        self._quick = _core._Quick()
+        self._tries: dict[Any, int] = {}
+        self._reasons: list[str] = []
+        # Of each kind of arguments, why there was no program when it was last tried.
+        self._told: dict[Any, str] = {}
+        self._bound: dict[type, Staged[Any, Any]] = {}
+        # Where an object keeps its own, and whether this is such a one.
+        self._place = f"_jit_{id(self):x}"
+        self._is_kept = False
+        self._has_given_up = False
+        self.traces = 0
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        """A method of a class keeps its programs per object."""
+        if instance is None:
+            return self
+        if isinstance(instance, type):
+            if instance not in self._bound:
+                self._bound[instance] = self._copy(self._function.__get__(instance, owner))
+            return self._bound[instance]
+        # Beside the attributes of the object, so that programs end with it.
+        place = getattr(instance, "__dict__", None)
+        if place is None:
+            # Programs hold their object: kept elsewhere by it, even weakly, neither would ever end.
+            bound = self._copy(self._function.__get__(instance, owner))
+            bound._note(f"{type(instance).__name__}: {_NO_PLACE}")
+            return bound
+        bound = place.get(self._place)
+        if bound is None or bound._function.__self__ is not instance:
+            bound = self._copy(self._function.__get__(instance, owner))
+            bound._is_kept = True
+            place[self._place] = bound
+        return bound
+
+    def _copy(self, function: Callable[..., Any]) -> "Staged[Any, Any]":
+        return Staged(function, self._max_traces, self._check)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Staged[P, R]":
+        """A function is itself; a method is that of the copied object. Programs are made anew."""
+        function = copy.deepcopy(self._function, memo)
+        return self if function is self._function else self._copy(function)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """A function is found by its name; a method with its object."""
+        if self._is_kept:
+            # Made again when it is asked for.
+            return _nothing, ()
+        owner = getattr(self._function, "__self__", None)
+        own = self.__dict__
+        return str(own["__qualname__"]) if owner is None else (getattr, (owner, own["__name__"]))
+
+    def __repr__(self) -> str:
+        """Names the function."""
+        return f"<jit of {self._function!r}, {self.traces} traces>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Runs the program for such arguments, or makes it."""
+        if not kwargs and (result := self._quick.run(args)) is not NotImplemented:
+            return result
+        # Inside of another program it is part of that; what watches operations wants to see them run.
+        if _core._get_debug_modes():
+            return self._function(*args, **kwargs)
+        key, leaves, tensors = self._key(args, kwargs)
+        if key is None:
+            return self._function(*args, **kwargs)
+        for variant in self._variants.get(key, ()):
+            if variant.state.is_as_it_was():
+                before = picture(variant, tensors) if self._check else None
+                outputs, failed = variant.program.run(tensors)
+                if failed:
+                    # The function raises the error, or handles it.
+                    return self._function(*args, **kwargs)
+                if outputs is not None and before is not None:
+                    again = functools.partial(self._function, *args, **kwargs)
+                    found: R = checked(before, variant, tensors, outputs, again)
+                    return found
+                if outputs is not None:
+                    return variant.result(tensors, outputs)
+        if sys.getprofile() is not None or self._is_exhausted(key):
+            return self._function(*args, **kwargs)
+        # Optimisers are of other classes meanwhile: one thread at a time.
+        if not _TRACING.acquire(blocking=False):
+            return self._function(*args, **kwargs)
+        try:
+            return self._trace(key, leaves, tensors, args, kwargs)
+        finally:
+            _TRACING.release()
+
+    def _is_exhausted(self, key: Any) -> bool:
+        """Whether there will be no more programs for such arguments; says so once."""
+        tries = self._tries.get(key)
+        if tries is None and len(self._tries) >= _MOST:
+            self._give_up(_TOO_MANY)
+            return True
+        if tries is not None and tries >= self._max_traces:
+            what = (
+                f"{tries} traces made no program for this call: what the function reads differs, or it raises"
+            )
+            self._told.setdefault(key, what)
+            self._give_up(what)
+            return True
+        return False
+
+    def _give_up(self, what: str) -> None:
+        """Warns that calls run as Python from now on, unless it is known."""
+        if not self._has_given_up:
+            self._has_given_up = True
+            self._note(what)
+            name = getattr(self._function, "__name__", "the function")
+            warnings.warn(f"jit: {name} runs as Python from now on: {what}", stacklevel=4)
+
+    def _key(
+        self, args: Any, kwargs: Any, told: list[str] | None = None
+    ) -> tuple[Any, list[Any], list[Tensor]]:
+        """What tells programs apart, the leaves of the arguments, and the tensors among them.
+
+        The key is None if there can be no program; `told` is then given the reason.
+        """
+
+        def note(reason: str) -> None:
+            self._note(reason)
+            if told is not None:
+                told.append(reason)
+
+        try:
+            leaves, tree = tree_flatten((args, kwargs))
+        except RecursionError:
+            note("an argument that holds itself")
+            return None, [], []
+        key: list[Any] = []
+        tensors = []
+        for x in leaves:
+            if isinstance(x, Tensor):
+                if getattr(x, "__dict__", None):
+                    note("an argument with attributes")
+                    return None, leaves, []
+                tensors.append(x)
+                key.append(type(x))
+            elif isinstance(x, type | enum.Enum) or _is_itself(type(x)):
+                key.append(x)
+            elif isinstance(x, CONSTANTS) and package(type(x)) in ("builtins", "numpy", "wengert"):
+                # The string tells 0.0 from -0.0, and is the same for every NaN.
+                key.append((type(x), repr(x)))
+            else:
+                note(
+                    f"an argument of type {type(x).__name__} may change unnoticed; give tensors, numbers or "
+                    "strings"
+                )
+                return None, leaves, []
+        parametrize = sys.modules.get("wengert.nn.utils.parametrize")
+        if any(EVERYWHERE.values()) or (parametrize and parametrize._Cache.depth):
+            note("hooks of all modules, or parametrize.cached(), around the call")
+            return None, leaves, []
+        order = [*kwargs, *(_order(x) for x in (*args, *kwargs.values()) if not isinstance(x, Tensor))]
+        if _STRANGE in order:
+            note("an argument of a class that is a tree; give dictionaries, tuples or dataclasses")
+            return None, leaves, []
+        return (tree, *key, *order, *ambient(), _core._stage_key(tensors)), leaves, tensors
+
+    def _trace(self, key: Any, leaves: list[Any], tensors: list[Tensor], args: Any, kwargs: Any) -> R:
+        """Runs the function as Python and writes down what it does."""
+        state = State([self._function, *(x for x in leaves if not isinstance(x, Tensor))], tensors)
+        if state.refusal or not _core._stage_begin(tensors, state.tensors):
+            self._tries[key] = self._tries.get(key, 0) + 1
+            self._refused(key, state.refusal or _reason(), None)
+            return self._function(*args, **kwargs)
+        self.traces += 1
+        self._tries[key] = self._tries.get(key, 0) + 1
+        try:
+            shadows = Shadows(state.objects, state.tensors, state.watched, state.holds)
+            with shadows, Witness(state.codes):
+                result = self._function(*args, **kwargs)
+                shadows.end()
+        except BaseException:
+            _core._stage_drop()
+            raise
+        found, tree = tree_flatten(result)
+        results = Results(found, tensors, state)
+        if results.strange or is_held(result, state):
+            _core._stage_refuse(f"a result of type {results.strange or type(result).__name__}")
+        after, same, _ = self._key(args, kwargs)
+        if after != key or any(x is not y for x, y in zip(leaves, same)):
+            _core._stage_refuse("arguments or settings that the function changes")
+        if not state.is_as_it_was():
+            _core._stage_refuse("Python values that the function reads and changes")
+        if any(x.is_inference() for x in results.outputs) and not _core.is_inference_mode_enabled():
+            _core._stage_refuse("a result of inference mode")
+        made = _core._stage_end(
+            tensors, state.tensors, results.outputs, shadows.calls, state.catches, state.watched
+        )
+        if isinstance(made, tuple):
+            self._refused(key, *made)
+            return result
+        variant = Variant(made, state, tree, results)
+        self._variants.setdefault(key, []).insert(0, variant)
+        if not kwargs and not self._check:
+            one = variant.made[0][1] if tree._is_leaf and variant.made else None
+            watched = [surroundings(), state.watched]
+            self._quick = self._quick.with_one(args, watched, made, one, variant.result)
+        return variant.result(tensors, [x.detach() for x in results.outputs])
+
+    def _refused(self, key: Any, what: str, place: tuple[str, int, str] | None) -> None:
+        """Takes note of why there is no program; warns where there will be none."""
+        reason = f"{what} ({place[0]}:{place[1]})" if place else what
+        self._note(reason)
+        self._told[key] = reason
+        if self._tries[key] >= self._max_traces:
+            self._give_up(reason)
+
+    def _note(self, reason: str) -> None:
+        if reason not in self._reasons:
+            self._reasons.append(reason)
+
+    def why(self) -> list[str]:
+        """Returns the reasons why calls ran as Python, oldest first."""
+        return list(self._reasons)
+
+    def operations(self, *args: P.args, **kwargs: P.kwargs) -> list[str]:
+        """Returns the names of the operations that a call with such arguments runs, in order.
+
+        Raises:
+            ValueError: if there is no program for them; call the function first.
+        """
+        return list(self._found(args, kwargs).program.names())
+
+    def fused(self, *args: P.args, **kwargs: P.kwargs) -> list[list[str]]:
+        """Returns the names of the elementwise operations that a call with such arguments runs together,
+        group by group: tile by tile, so that what only the group reads has no memory.
+
+        Raises:
+            ValueError: if there is no program for them; call the function first.
+        """
+        return list(self._found(args, kwargs).program.groups())
+
+    def program(self, *args: P.args, **kwargs: P.kwargs) -> "Program":
+        """Returns the program of a call with such arguments, which prints as a listing of its steps.
+
+        Raises:
+            ValueError: if there is no program for them; call the function first.
+        """
+        from ._shown import shown
+
+        return shown(self._function, self._found(args, kwargs))
+
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> "Lowered":
+        """Returns the program of a call with such arguments, under JAX's names; makes the call if no program
+        holds for them.
+
+        Raises:
+            ValueError: if the call makes no program.
+        """
+        from ._lowered import Lowered
+
+        key, _, _ = self._key(args, kwargs)
+        if not any(variant.state.is_as_it_was() for variant in self._variants.get(key, ())):
+            self(*args, **kwargs)
+        return Lowered(self, key, self._found(args, kwargs))
+
+    def _found(self, args: Any, kwargs: Any) -> Variant:
+        """The program that a call with such arguments would try first, or the newest one for them."""
+        told: list[str] = []
+        key, _, _ = self._key(args, kwargs, told)
+        known = self._variants.get(key, [])
+        for variant in known:
+            if variant.state.is_as_it_was():
+                return variant
+        if known:
+            return known[0]
+        if key in self._told:
+            told.append(self._told[key])
+        elif key is not None and key not in self._tries and len(self._tries) >= _MOST:
+            told.append(_TOO_MANY)
+        raise ValueError(": ".join([_NO_PROGRAM, *told]))
+
+
+def _reason() -> str:
+    """Why nothing can be written down for such arguments."""
+    if _core.is_autocast_enabled():
+        return "an autocast region around the call; enter it inside of the function"
+    return (
+        "an argument that requires gradients or that the function also reads as a variable, or a transform "
+        "around the call"
+    )
+
+
+def _is_itself(kind: Any) -> bool:
+    """Whether objects of a class are equal only to themselves."""
+    return kind.__eq__ is object.__eq__ and kind.__hash__ is object.__hash__
+
+
+def _order(value: Any) -> Any:
+    """What trees do not tell: the keys of dictionaries in their order."""
+    if value is None or isinstance(value, (Tensor, *VALUES)):
+        return None
+    if isinstance(value, dict):
+        inner = [(key, _order(x)) for key, x in value.items()]
+        return _STRANGE if any(x is _STRANGE for _, x in inner) else tuple(inner)
+    if isinstance(value, list | tuple | collections.deque):
+        inner = [_order(x) for x in value]
+        return _STRANGE if _STRANGE in inner else tuple(inner)
+    if (fields := getattr(type(value), "__dataclass_fields__", None)) is not None:
+        attributes = getattr(value, "__dict__", {})
+        return _STRANGE if len(attributes) > len(fields) else _order(attributes)
+    way = _REGISTRY.get(type(value)) or _way(type(value))
+    if way is None:
+        return None
+    # A class of the user's may keep more than its leaves, and what it keeps beside them may change.
+    leaves, beside = way[0](value)
+    known = {id(x) for x in (*leaves, beside, *(beside if isinstance(beside, tuple) else ()))}
+    own = getattr(value, "__dict__", {}).values()
+    whole = isinstance(beside, (tuple, type(None), *VALUES)) and all(id(x) in known for x in own)
+    return _order([beside, *leaves]) if whole else _STRANGE
+
+
+def _nothing() -> None:
+    """What a copy of an object finds in the place of its programs."""

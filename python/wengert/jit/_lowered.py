@@ -1,0 +1,193 @@
+"""Programs ahead of calls, in JAX's words: `lower`, `compile`, `eval_shape`, `make_graph`."""
+
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, SupportsIndex
+
+import wengert as wg
+from wengert import _core
+from wengert._core import Tensor
+from wengert.tree import tree_map
+
+from ._shown import Program, shown
+
+__all__ = ["Compiled", "Lowered", "ShapeDtypeStruct", "eval_shape", "make_graph"]
+
+
+class _Kind(NamedTuple):
+    shape: tuple[int, ...]
+    dtype: Any
+
+
+class ShapeDtypeStruct(_Kind):
+    """The shape and the dtype of a tensor, without its values.
+
+    Args:
+        shape: the sizes of the axes.
+        dtype: the dtype.
+
+    Raises:
+        TypeError: for a shape that is no tuple or list of integers.
+        ValueError: for a size below 0.
+
+    Example:
+        >>> wg.jit.ShapeDtypeStruct((2, 3), wg.float32).shape
+        (2, 3)
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, shape: Iterable[SupportsIndex], dtype: Any) -> "ShapeDtypeStruct":
+        """Makes the sizes a tuple of integers."""
+        try:
+            sizes = tuple(operator.index(size) for size in shape)
+        except TypeError:
+            raise TypeError(
+                f"ShapeDtypeStruct: shape is a tuple of integers, such as (3,), got {shape!r}"
+            ) from None
+        if any(size < 0 for size in sizes):
+            raise ValueError(f"ShapeDtypeStruct: the sizes of a shape are at least 0, got {shape!r}")
+        return super().__new__(cls, sizes, dtype)
+
+
+class Compiled:
+    """One program as a function: it runs that program and nothing else."""
+
+    def __init__(self, staged: Any, key: Any, variant: Any) -> None:
+        self._staged, self._key, self._variant = staged, key, variant
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program. Inside of another jitted function, and where operations are watched, the function
+        itself runs, as part of that.
+
+        Raises:
+            TypeError: for arguments of other shapes, dtypes or values than those of the program, and inside
+                of a transform.
+            RuntimeError: if what the function reads beside them is not what it was, or an operation fails.
+        """
+        key, _, tensors = self._staged._key(args, kwargs)
+        is_watched = _core._get_debug_modes()
+        # What watches operations may have hooks of all modules, with which there is no key.
+        if key != self._key and not (is_watched and key is None):
+            raise TypeError("jit: this program was made for other arguments, or under other settings")
+        if is_watched:
+            return self._staged._function(*args, **kwargs)
+        outputs = None
+        if self._variant.state.is_as_it_was():
+            outputs, _ = self._variant.program.run(tensors)
+        if outputs is None:
+            raise RuntimeError(
+                "jit: this program does not hold any more: what the function reads or decides by is not what "
+                "it was, or an operation fails; call the function itself"
+            )
+        return self._variant.result(tensors, outputs)
+
+
+class Lowered:
+    """The program of a function for one kind of arguments: what `lower` of a jitted function returns."""
+
+    def __init__(self, staged: Any, key: Any, variant: Any) -> None:
+        self._parts = staged, key, variant
+        self._program = shown(staged._function, variant)
+
+    def compile(self) -> Compiled:
+        """Returns a function that runs this program, and raises for other arguments.
+
+        Example:
+            >>> run = wg.jit(lambda x: x + 1).lower(wg.ones(2)).compile()
+            >>> run(wg.zeros(2))
+            tensor([1., 1.])
+        """
+        return Compiled(*self._parts)
+
+    def as_text(self) -> str:
+        """Returns the listing.
+
+        Example:
+            >>> wg.jit(lambda x: x + 1).lower(wg.ones(2)).as_text().splitlines()[1]
+            '  argument 0: float32[2] = %arg0'
+        """
+        return str(self._program)
+
+    def cost_analysis(self) -> dict[str, float]:
+        """Returns floating point operations and bytes under JAX's names.
+
+        Example:
+            >>> wg.jit(lambda x: x + 1).lower(wg.ones(2)).cost_analysis()
+            {'flops': 2.0, 'bytes accessed': 20.0}
+        """
+        total = self._program.cost().total
+        return {"flops": float(total.flops), "bytes accessed": float(total.read + total.written)}
+
+    def memory_analysis(self) -> dict[str, int]:
+        """Returns the peak of a run, beyond what is held before it, under JAX's name.
+
+        Example:
+            >>> wg.jit(lambda x: x + 1).lower(wg.ones(2)).memory_analysis()
+            {'peak_memory_in_bytes': 8}
+        """
+        return {"peak_memory_in_bytes": self._program.memory().peak}
+
+
+def make_graph(function: Callable[..., Any]) -> Callable[..., Program]:
+    """Returns a function that runs `function` once and returns its program, as `jax.make_jaxpr` does.
+
+    Args:
+        function: as for `wengert.jit`.
+
+    Raises:
+        TypeError: for what cannot be called.
+        ValueError: from the function that is returned, if there is no program: the message says why.
+
+    Example:
+        >>> wg.make_graph(lambda x: x.exp().sum())(wg.ones(3)).names
+        ['exp', 'sum']
+    """
+    if not callable(function):
+        raise TypeError(f"make_graph: a function expected, got {type(function).__name__}")
+
+    def make(*args: Any, **kwargs: Any) -> Program:
+        return wg.jit.stage(function).lower(*args, **kwargs)._program
+
+    return make
+
+
+def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Returns the result of `function`, with shapes and dtypes in the place of tensors.
+
+    The function runs: on tensors whose elements are all one number in memory, so arguments cost nothing,
+    however large they are. Views of them cost nothing either. Every other operation takes the time and the
+    memory of its result: unlike JAX's, this is no evaluation of shapes alone. All values are zeros, so what
+    fails for zeros fails here, and what the function changes outside is changed. A function that writes into
+    its arguments (`x.add_(1)`) fails, for their elements share memory; one that writes into a `clone()` does
+    not.
+
+    Args:
+        function: takes and returns trees of tensors.
+        args, kwargs: its arguments, with anything that has a `shape` and a `dtype`, such as
+            `wengert.jit.ShapeDtypeStruct`, in the place of tensors.
+
+    Raises:
+        TypeError: for what cannot be called, and for an argument with a shape that is none.
+        RuntimeError: from the function, if it writes into its arguments.
+
+    Example:
+        >>> wg.eval_shape(lambda x: x[:1] @ x.mT[:, :2], wg.jit.ShapeDtypeStruct((4, 3), wg.float32))
+        ShapeDtypeStruct(shape=(1, 2), dtype=wengert.float32)
+    """
+    if not callable(function):
+        raise TypeError(f"eval_shape: a function expected, got {type(function).__name__}")
+
+    def is_abstract(x: Any) -> bool:
+        return isinstance(x, Tensor) or (hasattr(x, "shape") and hasattr(x, "dtype"))
+
+    def empty(x: Any) -> Any:
+        if not is_abstract(x):
+            return x
+        return wg.zeros((), dtype=x.dtype).expand(ShapeDtypeStruct(x.shape, x.dtype).shape)
+
+    def kind(x: Any) -> Any:
+        return ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, Tensor) else x
+
+    args, kwargs = tree_map(empty, (args, kwargs), is_leaf=is_abstract)
+    return tree_map(kind, function(*args, **kwargs))

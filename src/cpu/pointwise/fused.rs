@@ -1,0 +1,272 @@
+//! Several elementwise loops as one: a chain of them runs tile by tile, so that what only the chain reads
+//! never leaves the cache. Where machine code can be emitted, they are one loop (`fused/emitted.rs`).
+//!
+//! Each loop is the compiled one that runs alone otherwise ([`LoopFn`]), on the same elements; so the results
+//! have the same bits.
+
+#[cfg(all(unix, target_arch = "x86_64"))]
+mod emitted;
+
+use super::drive::{LoopFn, TILE, repeat, start};
+use crate::array::Array;
+use crate::array::dtype::DType;
+use crate::array::nest::MAX_OPERANDS;
+#[cfg(all(unix, target_arch = "x86_64"))]
+use crate::cpu::emit::{Emitted, Reading};
+use crate::cpu::run::scratch::Scratch;
+use crate::cpu::run::stream;
+use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
+use crate::dispatch_width;
+use crate::error::Result;
+use smallvec::SmallVec;
+
+/// Words of a rule.
+const RULE: usize = 4;
+
+/// A loop over elements with its rule, as a value: what an elementwise operation runs on dense operands.
+#[derive(Clone, Copy)]
+pub struct ElementFn {
+    kernel: LoopFn,
+    rule: [u64; RULE],
+    /// The dtype of the result.
+    pub out: DType,
+    /// How its rule is read for machine code.
+    #[cfg(all(unix, target_arch = "x86_64"))]
+    read: Option<Reading>,
+}
+
+impl ElementFn {
+    /// A loop with its rule.
+    ///
+    /// # Safety
+    /// The kernel is for rules of this type and makes elements of dtype `out`.
+    pub unsafe fn new<R: Copy>(kernel: LoopFn, rule: R, out: DType) -> ElementFn {
+        const { assert!(size_of::<R>() <= RULE * 8 && align_of::<R>() <= 8) };
+        let mut words = [0; RULE];
+        // SAFETY: the words are as large and as aligned as the rule, which is copied bit by bit.
+        unsafe { words.as_mut_ptr().cast::<R>().write(rule) };
+        ElementFn {
+            kernel,
+            rule: words,
+            out,
+            #[cfg(all(unix, target_arch = "x86_64"))]
+            read: None,
+        }
+    }
+
+    /// Adds a way to read its rule.
+    ///
+    /// # Safety
+    /// The reading is for rules of this type and makes what the loop computes.
+    #[cfg(all(unix, target_arch = "x86_64"))]
+    pub unsafe fn read_by(&mut self, read: Reading) {
+        self.read = Some(read);
+    }
+}
+
+/// How an operand of a chain lies in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Feed {
+    /// As many elements as the chain has, in order.
+    Dense,
+    /// One element, for all.
+    Single,
+}
+
+/// One loop of a chain: it reads and writes slots.
+struct Link {
+    run: ElementFn,
+    from: SmallVec<[u32; 4]>,
+    to: u32,
+}
+
+/// A chain of loops over the same elements.
+///
+/// Its slots are numbered: operands first, then outputs, then the tiles of values between.
+pub struct Chain {
+    /// How many elements each value has.
+    n: usize,
+    operands: Vec<(Feed, DType)>,
+    outputs: Vec<DType>,
+    tiles: usize,
+    links: Vec<Link>,
+    /// The emitted loop, once it was asked for; `None` if there is none.
+    #[cfg(all(unix, target_arch = "x86_64"))]
+    code: std::sync::OnceLock<Option<Emitted>>,
+}
+
+impl Chain {
+    /// A chain over `n` elements without loops, with these operands and outputs.
+    pub fn new(n: usize, operands: Vec<(Feed, DType)>, outputs: Vec<DType>) -> Chain {
+        Chain {
+            n,
+            operands,
+            outputs,
+            tiles: 0,
+            links: Vec::new(),
+            #[cfg(all(unix, target_arch = "x86_64"))]
+            code: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// The slot of an output.
+    pub fn output(&self, i: usize) -> u32 {
+        (self.operands.len() + i) as u32
+    }
+
+    /// The slot of a tile.
+    pub fn tile(&self, i: usize) -> u32 {
+        (self.operands.len() + self.outputs.len() + i) as u32
+    }
+
+    /// Adds a loop that reads the slots `from` and writes the slot `to`, which is one of them, with elements
+    /// of the same size, or none.
+    ///
+    /// # Safety
+    /// The loop is for operands of the dtypes of `from`, and as many; those slots were written before, or are
+    /// operands; `to` is an output of its dtype or a tile.
+    pub unsafe fn push(&mut self, run: ElementFn, from: SmallVec<[u32; 4]>, to: u32) {
+        debug_assert!(from.len() <= MAX_OPERANDS);
+        let first = self.tile(0);
+        self.tiles = self.tiles.max((to + 1).saturating_sub(first) as usize);
+        self.links.push(Link { run, from, to });
+    }
+
+    /// Makes its machine code, if there can be any: no thread waits for another that makes it.
+    pub fn prepare(&self) {
+        #[cfg(all(unix, target_arch = "x86_64"))]
+        self.emitted();
+    }
+
+    /// Runs it.
+    ///
+    /// # Safety
+    /// The operands and outputs have the dtypes and layouts of this chain, on the host; outputs are
+    /// contiguous, and overlap neither each other nor an operand.
+    pub unsafe fn run(&self, operands: &[&Array], outputs: &[&Array]) -> Result<()> {
+        let at = |a: &&Array| Shared::new(start(a));
+        let (from, to): (SmallVec<[_; 16]>, SmallVec<[_; 8]>) =
+            (operands.iter().map(at).collect(), outputs.iter().map(at).collect());
+        let bytes = |a: &&Array| a.numel() * a.dtype().size();
+        let streamed = stream::pays(operands.iter().chain(outputs).map(bytes).sum());
+        let grain = (GRAIN / self.links.len().max(1)).next_multiple_of(TILE);
+        try_parallel_for(self.n, grain, |range| {
+            // SAFETY: guaranteed by the caller; ranges are disjoint.
+            unsafe {
+                #[cfg(all(unix, target_arch = "x86_64"))]
+                if let Some(code) = self.emitted() {
+                    return self.looped(code, &from, &to, range.start, range.end, streamed);
+                }
+                self.tiled(&from, &to, range.start, range.end, streamed)
+            }
+        })
+    }
+
+    /// Computes the elements `start..end` tile by tile.
+    ///
+    /// # Safety
+    /// `from` and `to` are the operands and outputs, as [`Chain::run`] demands.
+    unsafe fn tiled(
+        &self, from: &[Shared<u8>], to: &[Shared<u8>], start: usize, end: usize, streamed: bool,
+    ) -> Result<()> {
+        let n = TILE.min(end - start);
+        // Tiles begin at cache lines.
+        let size = (n * 8).next_multiple_of(64);
+        let count = from.len() + to.len() + self.tiles;
+        let mut memory = Scratch::<u8>::new(count * size)?;
+        let base = memory.ptr();
+        let tile = |slot: usize| base.wrapping_add(slot * size);
+        let mut slots: SmallVec<[*mut u8; 64]> = (0..count).map(tile).collect();
+        for (k, (&(feed, dtype), from)) in self.operands.iter().zip(from).enumerate() {
+            if feed == Feed::Single {
+                // SAFETY: the operand has one element, the tile room for `n`.
+                unsafe {
+                    dispatch_width!(dtype.size(), T => {
+                        repeat::<T>(from.get(), slots[k], n)
+                    });
+                }
+            }
+        }
+        for at in (start..end).step_by(TILE) {
+            let n = TILE.min(end - at);
+            for (k, (&(feed, dtype), from)) in self.operands.iter().zip(from).enumerate() {
+                if feed == Feed::Dense {
+                    slots[k] = from.get().wrapping_add(at * dtype.size());
+                }
+            }
+            let places = || self.outputs.iter().zip(to).map(|(d, to)| to.get().wrapping_add(at * d.size()));
+            if !streamed {
+                places().enumerate().for_each(|(i, place)| slots[from.len() + i] = place);
+            }
+            for link in &self.links {
+                let mut x = [std::ptr::null::<u8>(); MAX_OPERANDS];
+                link.from.iter().zip(&mut x).for_each(|(&slot, x)| *x = slots[slot as usize]);
+                // SAFETY: every slot that is read holds `n` elements of the loop's dtypes, the one that is
+                // written has room for them, and is one of the others or overlaps none.
+                unsafe {
+                    let rule = link.run.rule.as_ptr().cast();
+                    (link.run.kernel)(rule, x.as_ptr(), slots[link.to as usize], n);
+                }
+            }
+            if streamed {
+                for ((i, place), dtype) in places().enumerate().zip(&self.outputs) {
+                    // SAFETY: the output has `n` elements from `at` on, and so has its tile.
+                    unsafe { stream::stream(place, slots[from.len() + i], n * dtype.size()) };
+                }
+            }
+        }
+        if streamed {
+            stream::fence();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arguments::logic::Relation;
+    use crate::array::buffer::Device;
+    use crate::cpu::pointwise::logic::{compare, compare_fn, select, select_fn};
+    use crate::cpu::pointwise::map::{element_fn, pointwise};
+    use crate::cpu::run::testing::{Affine, same_for_any_threads, sample, shape, values};
+    use smallvec::smallvec;
+
+    /// `b = 2 x + y; c = 3 b + b; where(c < y, c, x)`, with `b` for a result, too.
+    #[test]
+    fn a_chain_is_its_loops() -> Result<()> {
+        for dtype in [DType::F32, DType::F64] {
+            for n in [1, 7, TILE - 1, TILE, TILE + 1, 3 * GRAIN + 5] {
+                let (x, y) = (sample(&[n], dtype)?, sample(&[1], dtype)?);
+                let affine = |factor| element_fn::<2, _>(Affine(factor), dtype);
+                let (Some(twice), Some(thrice)) = (affine(2.0), affine(3.0)) else { continue };
+                let (Some(below), Some(choose)) = (compare_fn(dtype, Relation::Lt), select_fn(dtype)) else {
+                    continue;
+                };
+                let feed = if n == 1 { Feed::Dense } else { Feed::Single };
+                let mut chain = Chain::new(n, vec![(Feed::Dense, dtype), (feed, dtype)], vec![dtype; 2]);
+                let (b, out, c, mask) = (chain.output(0), chain.output(1), chain.tile(0), chain.tile(1));
+                // SAFETY: the loops are for these dtypes, and what they read was made before.
+                unsafe {
+                    chain.push(twice, smallvec![0, 1], b);
+                    chain.push(thrice, smallvec![b, b], c);
+                    chain.push(below, smallvec![c, 1], mask);
+                    chain.push(choose, smallvec![mask, c, 0], out);
+                }
+                let chained = || -> Result<Array> {
+                    let made = Array::empty(shape(&[2, n]), dtype, Device::Cpu)?;
+                    let row = |i| made.slice_view(&[i, 0], &[1, 1], &shape(&[1, n]));
+                    // SAFETY: both are rows of `made`, contiguous, and apart.
+                    unsafe { chain.run(&[&x, &y], &[&row(0)?, &row(1)?])? };
+                    Ok(made)
+                };
+                let alone = pointwise([&x, &y], Affine(2.0))?;
+                let c_alone = pointwise([&alone, &alone], Affine(3.0))?;
+                let mut expected = values(&alone);
+                expected.extend(values(&select(&compare(&c_alone, &y, Relation::Lt)?, &c_alone, &x)?));
+                assert_eq!(values(&same_for_any_threads(chained)?), expected, "{n} {dtype}");
+            }
+        }
+        Ok(())
+    }
+}

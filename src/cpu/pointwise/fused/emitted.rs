@@ -1,0 +1,146 @@
+//! A chain as one emitted loop, with its values in registers instead of tiles.
+
+use super::{Chain, Feed};
+use crate::array::dtype::DType;
+use crate::cpu::emit::{Code, Emitted, NONE, Value, is_on, list, push};
+use crate::cpu::pointwise::drive::TILE;
+use crate::cpu::run::scratch::Scratch;
+use crate::cpu::run::stream;
+use crate::cpu::run::threads::Shared;
+use crate::dispatch_width;
+use crate::error::Result;
+use smallvec::SmallVec;
+
+/// So many times in a piece of work the loop may meet rare arguments; then tiles do the rest.
+const PATIENCE: usize = 4;
+
+/// The chains that gain: those of one loop gain nothing.
+const LEAST: usize = 2;
+
+impl Chain {
+    /// The emitted loop; `None` if there is none.
+    pub(super) fn emitted(&self) -> Option<&Emitted> {
+        if !is_on() || self.links.len() < LEAST {
+            return None;
+        }
+        self.code.get_or_init(|| self.emit()).as_ref()
+    }
+
+    /// Reads all its rules and makes the loop of them.
+    fn emit(&self) -> Option<Emitted> {
+        let mut dtypes = self.operands.iter().map(|&(_, dtype)| dtype).chain(self.outputs.iter().copied());
+        let size = dtypes.clone().find(|&dtype| dtype != DType::Bool).map_or(4, DType::size);
+        let fits = |dtype: DType| dtype == DType::Bool || dtype.size() == size;
+        if !matches!(size, 4 | 8) || !dtypes.all(fits) || !self.links.iter().all(|link| fits(link.run.out)) {
+            return None;
+        }
+        let list = list(size == 8, || self.read())?;
+        Emitted::new(&list, self.pointers().count() + self.outputs.len())
+    }
+
+    /// The operands that have pointers, by their numbers.
+    fn pointers(&self) -> impl Iterator<Item = usize> {
+        self.operands.iter().enumerate().filter(|(_, (feed, _))| *feed == Feed::Dense).map(|(k, _)| k)
+    }
+
+    /// Writes the rows of all loops.
+    fn read(&self) -> Option<()> {
+        let mut slots: Vec<Option<Value>> = vec![None; self.tile(self.tiles) as usize];
+        let (mut dense, mut single) = (0, 0);
+        for (slot, &(feed, dtype)) in slots.iter_mut().zip(&self.operands) {
+            let (code, number) = match (feed, dtype) {
+                (Feed::Dense, DType::Bool) => (Code::DenseTruth, &mut dense),
+                (Feed::Dense, _) => (Code::Dense, &mut dense),
+                (Feed::Single, DType::Bool) => (Code::SingleTruth, &mut single),
+                (Feed::Single, _) => (Code::Single, &mut single),
+            };
+            *slot = Some(Value(push(code, [NONE; 3], *number)));
+            *number += 1;
+        }
+        for link in &self.links {
+            let read = link.run.read?;
+            let x: SmallVec<[Value; 4]> =
+                link.from.iter().map(|&slot| slots[slot as usize]).collect::<Option<_>>()?;
+            // SAFETY: the rule is of the type that its reading is for.
+            slots[link.to as usize] = Some(unsafe { read(link.run.rule.as_ptr().cast(), &x) });
+        }
+        for (i, dtype) in self.outputs.iter().enumerate() {
+            let code = if *dtype == DType::Bool { Code::StoreTruth } else { Code::Store };
+            let value = slots[self.output(i) as usize]?;
+            push(code, [value.0, NONE, NONE], dense + i as u64);
+        }
+        Some(())
+    }
+
+    /// Computes the elements `start..end` by the emitted loop.
+    ///
+    /// # Safety
+    /// As for [`Chain::tiled`]; the loop is that of this chain.
+    pub(super) unsafe fn looped(
+        &self, code: &Emitted, from: &[Shared<u8>], to: &[Shared<u8>], start: usize, end: usize,
+        streamed: bool,
+    ) -> Result<()> {
+        let mut singles: SmallVec<[u64; 8]> = SmallVec::new();
+        for (&(feed, dtype), from) in self.operands.iter().zip(from) {
+            if feed == Feed::Single {
+                let mut bits = 0_u64;
+                // SAFETY: the operand has one element.
+                unsafe {
+                    dispatch_width!(dtype.size(), T => {
+                        (&raw mut bits).cast::<T>().write(from.get().cast::<T>().read());
+                    });
+                }
+                singles.push(if dtype == DType::Bool && bits != 0 { u64::MAX } else { bits });
+            }
+        }
+        let mut frame = Scratch::<u8>::new(code.frame)?;
+        let sizes = || self.outputs.iter().map(|dtype| dtype.size());
+        let mut tiles = Scratch::<u8>::new(if streamed { sizes().sum::<usize>() * TILE } else { 0 })?;
+        let most = if streamed { TILE } else { end - start };
+        let (mut at, mut left) = (start, PATIENCE);
+        while at < end {
+            let n = most.min(end - at);
+            let place = |(size, to): (usize, &Shared<u8>)| to.get().wrapping_add(at * size);
+            let places = || sizes().zip(to).map(place);
+            let mut tile = tiles.ptr();
+            let mut pointers: SmallVec<[*mut u8; 16]> = SmallVec::new();
+            pointers.extend(self.pointers().map(|k| place((self.operands[k].1.size(), &from[k]))));
+            let first = pointers.len();
+            if streamed {
+                for size in sizes() {
+                    pointers.push(tile);
+                    tile = tile.wrapping_add(size * TILE);
+                }
+            } else {
+                pointers.extend(places());
+            }
+            let done = match left {
+                0 => 0,
+                // SAFETY: guaranteed by the caller, and `is_on` asked the processor.
+                _ => unsafe { code.run(&pointers, &singles, n, frame.ptr()) },
+            };
+            if streamed && done == n {
+                for ((place, size), &tile) in places().zip(sizes()).zip(&pointers[first..]) {
+                    // SAFETY: both have `n` elements of the result.
+                    unsafe { stream::stream(place, tile, n * size) };
+                }
+            } else if done < n {
+                left = left.saturating_sub(1);
+                let next = if streamed { at } else { at + done };
+                let last = if left == 0 { end } else { end.min(next + TILE) };
+                // SAFETY: guaranteed by the caller.
+                unsafe { self.tiled(from, to, next, last, streamed)? };
+                at = last;
+                continue;
+            }
+            at += n;
+        }
+        if streamed {
+            stream::fence();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

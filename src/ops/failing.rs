@@ -1,0 +1,21 @@
+//! Operations that fail for some values of their inputs, not only for shapes and dtypes.
+
+use crate::op::Op;
+use crate::ops::pointwise::binary::Binary;
+use crate::ops::pointwise::table::Fun;
+
+impl Op {
+    /// Whether the operation may fail for some values: indices out of range, divisors of 0, matrices without
+    /// the factorisation.
+    pub fn may_fail(&self) -> bool {
+        if let Op::Map(map) = self {
+            return [Binary::FloorDivide, Binary::Remainder, Binary::Fmod]
+                .map(Fun::Binary)
+                .contains(&map.fun);
+        }
+        matches!(self, Op::Take(_) | Op::TakeAdd(_) | Op::Gather(_) | Op::ScatterAdd(_) | Op::PutRows(_))
+            || matches!(self, Op::CrossEntropy(_) | Op::Custom(_) | Op::Pinv(_) | Op::Svd(_))
+            || matches!(self, Op::Cholesky(_) | Op::TriangularSolve(_) | Op::Lu(_) | Op::Solve(_))
+            || matches!(self, Op::Eigh(_) | Op::Eig(_))
+    }
+}

@@ -1,0 +1,318 @@
+//! Programs for `wengert.jit`: what a region of Python code ran, run again without Python.
+
+use crate::py::autograd::watched::PyWatched;
+use crate::py::prelude::*;
+use crate::tape::hooks::Hooks;
+use crate::tape::location::Location;
+use crate::tape::saving;
+use crate::watch::cost;
+use crate::watch::debug::Modes;
+use crate::watch::program::{Outcome, Program};
+use crate::watch::script;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::types::PyBytes;
+use smallvec::SmallVec;
+use std::collections::HashSet;
+
+/// Where a region did what another run would not repeat: what, file, line.
+type Refused = (String, Option<(String, u32, String)>);
+
+/// A region that can be run again.
+#[pyclass(name = "_Program", module = "wengert._core", frozen)]
+pub struct PyProgram {
+    pub(super) program: Program,
+    arguments: Vec<crate::tensor::Aval>,
+    /// The memory that the function finds without its arguments.
+    places: HashSet<usize>,
+    /// Functions of the host, in the order of their calls.
+    calls: Vec<Py<PyAny>>,
+    /// What the function reads beside its arguments.
+    watched: Py<PyWatched>,
+}
+
+/// The array of a tensor without history.
+fn plain(t: &Tensor) -> Option<&Array> {
+    t.concrete().filter(|_| t.edge().is_none())
+}
+
+/// A value leaves the core for the program, by the function `name`.
+#[inline]
+pub fn left(name: &str, t: &Tensor) -> Result<()> {
+    if script::is_on() { note_left(name, t) } else { Ok(()) }
+}
+
+#[cold]
+fn note_left(name: &str, t: &Tensor) -> Result<()> {
+    match plain(&t.detach()) {
+        Some(x) => script::left(name, x),
+        None => {
+            script::refuse(|| format!("{name}, which takes a value out of the program"));
+            Ok(())
+        }
+    }
+}
+
+/// The number of writes to a tensor, which says something else in each run.
+pub fn version(t: &Tensor) -> u32 {
+    script::refuse(|| "the number of writes to a tensor".into());
+    saving::version(t)
+}
+
+/// Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run.
+/// False if one of them has a history or a tangent, if a transform is active, or if the function also finds
+/// the memory of an argument elsewhere.
+#[pyfunction]
+fn _stage_begin(arguments: Vec<Tensor>, state: Vec<Tensor>) -> PyResult<bool> {
+    let Some(given) = arguments.iter().map(plain).collect::<Option<Vec<&Array>>>() else { return Ok(false) };
+    let mut places = places_of(&state);
+    places.extend(state.iter().filter_map(gradient_place));
+    if !interp::is_plain() || given.iter().any(|x| places.contains(&x.buffer().id())) {
+        return Ok(false);
+    }
+    script::begin(&given, &state.iter().filter_map(Tensor::concrete).collect::<Vec<_>>());
+    Ok(true)
+}
+
+/// The memory of tensors.
+fn places_of(state: &[Tensor]) -> HashSet<usize> {
+    state.iter().filter_map(|t| Some(t.concrete()?.buffer().id())).collect()
+}
+
+/// The memory of a leaf's gradient.
+fn gradient_place(t: &Tensor) -> Option<usize> {
+    Some(t.edge()?.node.grad()?.as_ref()?.concrete()?.buffer().id())
+}
+
+/// Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls`
+/// the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what
+/// it reads beside its arguments. Returns the program, or why there is none.
+#[pyfunction]
+fn _stage_end<'py>(
+    py: Python<'py>, arguments: Vec<Tensor>, state: Vec<Tensor>, outputs: Vec<Tensor>, calls: Vec<Py<PyAny>>,
+    catches: bool, watched: Py<PyWatched>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Some(script) = script::end() else { return Err(value_error("internal: no region was begun")) };
+    let refused = |(what, at): (String, Option<Location>)| -> PyResult<Bound<'py, PyAny>> {
+        let refused: Refused = (what, at.map(Location::parts));
+        Ok(refused.into_pyobject(py)?.into_any())
+    };
+    let mut arrays = Vec::with_capacity(outputs.len());
+    for y in &outputs {
+        let freed = y.edge().is_none_or(|edge| edge.node.is_freed());
+        match y.detach().concrete() {
+            Some(array) if freed => arrays.push(array.clone()),
+            _ => {
+                return refused((
+                    "a result with a history, which a backward outside could follow".into(),
+                    None,
+                ));
+            }
+        }
+    }
+    let avals = arguments.iter().map(Tensor::aval).collect();
+    let given = arguments.iter().map(|x| x.array("jit").cloned()).collect::<Result<Vec<Array>>>()?;
+    match Program::new(script, &given, &arrays, catches) {
+        Ok(program) => {
+            let program = PyProgram { program, arguments: avals, places: places_of(&state), calls, watched };
+            Ok(program.into_pyobject(py)?.into_any())
+        }
+        Err(refusal) => refused(refusal),
+    }
+}
+
+/// What tells tensors apart for a program.
+pub type Key = SmallVec<[usize; 64]>;
+
+/// The key of tensors: layouts, dtypes, devices, which of them are the same object or share memory, and with
+/// `places` also where they lie, whether they require gradients and their hooks.
+pub fn key<'a, 'py: 'a>(
+    tensors: impl IntoIterator<Item = &'a Bound<'py, PyTensor>>, places: bool,
+) -> PyResult<Key> {
+    let mut key = Key::new();
+    let mut put = |number: usize| key.push(number);
+    put(usize::from(saving::is_packing()));
+    let mut first: SmallVec<[(usize, usize, usize); 8]> = SmallVec::new();
+    for object in tensors {
+        let t = value(object)?;
+        let hooks = t.edge().and_then(|edge| edge.node.hooks().map(Hooks::stamp));
+        put(usize::from(t.edge().is_some()));
+        let Some(x) = t.concrete() else {
+            put(usize::MAX);
+            continue;
+        };
+        put(x.dtype() as usize);
+        put(match x.device() {
+            Device::Cpu => 0,
+            Device::Gpu(number) => 1 + number as usize,
+        });
+        put(usize::from(x.buffer().is_inference()));
+        put(x.rank());
+        (0..x.rank()).for_each(|i| {
+            put(x.shape().at(i));
+            put(x.stride(i) as usize);
+        });
+        let (memory, offset) = (x.buffer().id(), x.offset());
+        if places {
+            put(memory);
+            put(offset);
+            put(t.edge().map_or(0, |edge| edge.node.seq as usize));
+            let (last, count) = hooks.unwrap_or((0, 0));
+            put(last as usize);
+            put(count);
+            continue;
+        }
+        let (object, bytes) = (object.as_ptr() as usize, offset * x.dtype().size());
+        if let Some(at) = first.iter().position(|known| known.0 == object) {
+            put(1 + at);
+        } else if let Some(at) = first.iter().position(|known| known.1 == memory) {
+            put(usize::MAX - at);
+            put(bytes.wrapping_sub(first[at].2));
+        } else {
+            put(0);
+        }
+        first.push((object, memory, bytes));
+    }
+    Ok(key)
+}
+
+/// What tells arguments apart, as bytes.
+#[pyfunction]
+fn _stage_key<'py>(py: Python<'py>, tensors: Vec<Bound<'py, PyTensor>>) -> PyResult<Bound<'py, PyBytes>> {
+    let key = key(&tensors, false)?;
+    Ok(PyBytes::new(py, &key.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()))
+}
+
+/// The Python objects that the hooks of tensors hold.
+#[pyfunction]
+fn _stage_hooks(tensors: Vec<Tensor>, py: Python<'_>) -> Vec<Py<PyAny>> {
+    let mut found = Vec::new();
+    for edge in tensors.iter().filter_map(Tensor::edge) {
+        if let Some(hooks) = edge.node.hooks() {
+            hooks.held(&mut |held| {
+                found.extend(held.object::<Py<PyAny>>().map(|object| object.clone_ref(py)));
+            });
+        }
+    }
+    found
+}
+
+/// Ends it without a result.
+#[pyfunction]
+fn _stage_drop() {
+    drop(script::end());
+}
+
+/// Whether this thread writes down what it runs.
+#[pyfunction]
+fn _is_staging() -> bool {
+    script::is_on()
+}
+
+/// Says that the region cannot be run again, and why.
+#[pyfunction]
+fn _stage_refuse(what: String) {
+    script::refuse(|| what);
+}
+
+/// Calls a function of the host, which every run calls: nothing that it does is written down.
+#[pyfunction]
+fn _stage_call<'py>(py: Python<'py>, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    script::called();
+    let _quiet = crate::watch::debug::suspend(Modes::SCRIPT);
+    let measured = script::Measure::begin();
+    cost::begin();
+    let result = function.run(PyTuple::empty(py), None);
+    let flops = cost::read().iter().map(|row| row.4).sum();
+    cost::end();
+    measured.end().of_call(flops);
+    script::returned();
+    result
+}
+
+/// Says that the last call changed nothing, as it does in other runs.
+#[pyfunction]
+fn _stage_idle() {
+    script::idled();
+}
+
+impl PyProgram {
+    /// Whether the function finds this memory without its arguments.
+    fn finds(&self, memory: usize) -> bool {
+        self.places.contains(&memory) || self.program.has_gradient_at(memory)
+    }
+
+    /// Calls a function of the host, which must leave alone what the rest of the program reads.
+    fn call(&self, py: Python<'_>, number: usize) -> PyResult<()> {
+        let Some(function) = self.calls.get(number) else { return Ok(()) };
+        let before = self.program.gradients();
+        let result = function.bind(py).run(PyTuple::empty(py), None)?;
+        let changed = if !result.is_none() {
+            "returns something, which it did not"
+        } else if !self.program.reads_after(number) {
+            return Ok(());
+        } else if !self.program.keeps_gradients(number, &before) {
+            "gives parameters other gradients, which it did not"
+        } else if !self.watched.bind(py).try_borrow()?.is_as_it_was(py)? {
+            "changes what the function reads, which it did not"
+        } else {
+            return Ok(());
+        };
+        let what = function.bind(py).repr()?;
+        Err(PyRuntimeError::new_err(format!(
+            "jit: a call {changed} when the program was made, and the rest of the program does not know of \
+             it: {what}; what was done so far stays. Do the same at each call, or leave out jit"
+        )))
+    }
+}
+
+#[pymethods]
+impl PyProgram {
+    /// Runs it on these tensors, which must have the shapes, dtypes and devices of the first ones. Returns
+    /// the results; None, and nothing changed, if what the region looked at is not what it was, or, as the
+    /// second value says, if an operation failed.
+    pub fn run(&self, py: Python<'_>, arguments: Vec<Tensor>) -> PyResult<(Option<Vec<PyTensor>>, bool)> {
+        let mut arrays = Vec::with_capacity(arguments.len());
+        for (x, aval) in arguments.iter().zip(&self.arguments) {
+            match plain(x) {
+                Some(array) if x.aval() == *aval && !self.finds(array.buffer().id()) => {
+                    arrays.push(array.clone());
+                }
+                _ => return Ok((None, false)),
+            }
+        }
+        if arrays.len() != self.arguments.len() || !interp::is_plain() {
+            return Ok((None, false));
+        }
+        let mut call = |number: usize| attached(|py| self.call(py, number));
+        let elements = arrays.iter().map(Array::numel).sum();
+        match run(py, elements, || self.program.run(&arrays, &mut call))? {
+            Outcome::Changed => Ok((None, false)),
+            Outcome::Failed => Ok((None, true)),
+            Outcome::Done(outputs) => {
+                Ok((Some(outputs.into_iter().map(|y| PyTensor::from(Tensor::Array(y))).collect()), false))
+            }
+        }
+    }
+
+    /// The names of the operations of each group that runs as one, in order.
+    fn groups(&self) -> Vec<Vec<&'static str>> {
+        self.program.groups()
+    }
+
+    /// The names of the operations, in order.
+    fn names(&self) -> Vec<&'static str> {
+        self.program.names()
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
+        visit.call(&self.watched)?;
+        self.calls.iter().try_for_each(|function| visit.call(function))
+    }
+}
+
+exports! {
+    classes: PyProgram;
+    functions: _stage_begin, _stage_end, _stage_key, _stage_hooks, _stage_drop, _is_staging, _stage_refuse,
+        _stage_call, _stage_idle
+}

@@ -1,0 +1,379 @@
+//! A script as a program: planned once, run many times with other arguments.
+//!
+//! A run does what the region did, kernel by kernel and in its order, so its bits are those of the region.
+//! What nobody reads is left out, and every array is dropped after its last reader. Arguments, the gradients
+//! that leaves have, the position of random numbers and what functions of the host do are found anew at each
+//! run; all other memory is that of the region.
+
+mod act;
+mod calls;
+mod groups;
+mod needs;
+mod run;
+mod shown;
+
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::array::random::{self, State};
+use crate::op::Op;
+use crate::tape::location::Location;
+use crate::tape::node::Node;
+use crate::watch::script::{self, Fact, MOST, Origin, Script, Step, Touched, View};
+use act::{Act, Draw, Planned};
+use calls::AfterCall;
+use needs::{is_inner, needed, outlasting, survivors};
+use rustc_hash::FxHashMap;
+pub use shown::{Kind, ShownStep};
+use smallvec::smallvec;
+use std::sync::Weak;
+
+/// Where a value of the program comes from.
+enum Source {
+    /// Memory of the region.
+    Fixed(Array),
+    /// An argument.
+    Argument(usize),
+    /// The gradient of a leaf, and whether a step reads it.
+    Gradient(usize, bool),
+    /// A step makes it.
+    Step,
+    /// It lies in the memory of another value.
+    Within(u32),
+}
+
+struct Value {
+    source: Source,
+    view: View,
+}
+
+/// How a run ended.
+pub enum Outcome {
+    /// With these outputs.
+    Done(Vec<Array>),
+    /// An element that decided what followed, or the gradients, are not what they were; nothing has changed.
+    Changed,
+    /// An operation failed for the values that it met; nothing has changed.
+    Failed,
+}
+
+/// A region that can be run again.
+pub struct Program {
+    steps: Vec<Planned>,
+    values: Vec<Value>,
+    outputs: Vec<u32>,
+    leaves: Vec<(Weak<Node>, Option<bool>)>,
+    /// How many steps come before the last look.
+    looks: usize,
+    /// How many steps come before the first that changes something outside.
+    quiet: usize,
+    /// How many numbers of the random stream a run takes before each call of the host, and after the last.
+    draws: Vec<u64>,
+    /// What calls of the host left, in order.
+    calls: Vec<AfterCall>,
+}
+
+/// Why there is no program, and where.
+pub type Refusal = (String, Option<Location>);
+
+/// The random numbers that an operation reads.
+pub fn random_state(op: &mut Op) -> Option<&mut State> {
+    match op {
+        Op::Random(random) => Some(&mut random.state.0),
+        Op::Attention(op) => Some(&mut op.settings.dropout.as_mut()?.state.0),
+        Op::AttentionVjp(op) => Some(&mut op.settings.dropout.as_mut()?.state.0),
+        Op::AttentionJvp(op) => Some(&mut op.settings.dropout.as_mut()?.state.0),
+        _ => None,
+    }
+}
+
+/// Which segment of the stream begins last before this offset, and how long before it.
+fn drawn(segments: &[u64], offset: u64) -> Option<Draw> {
+    let segment = segments.iter().rposition(|&start| start <= offset)?;
+    Some((segment, offset - segments[segment]))
+}
+
+/// What is known while a program is made.
+struct Plan {
+    origins: Vec<Origin>,
+    values: Vec<Value>,
+    known: FxHashMap<View, u32>,
+    /// The value that has the whole of each memory.
+    bases: Vec<Option<u32>>,
+}
+
+impl Plan {
+    /// The steps that copy constants which the program writes, or which outlast it: each run has its own.
+    fn copies(&mut self, outlasts: &[bool]) -> std::result::Result<Vec<Planned>, Refusal> {
+        let mut steps = Vec::new();
+        for (memory, &outlasts) in outlasts.iter().enumerate() {
+            let Origin::Constant(buffer, first) = &mut self.origins[memory] else { continue };
+            if first.is_none() && !outlasts {
+                continue;
+            }
+            if buffer.is_borrowed() || buffer.device() != Device::Cpu {
+                return Err(("a tensor of foreign memory that is written or returned".into(), None));
+            }
+            let from = match first.take() {
+                Some(first) => first,
+                None => script::whole(buffer).map_err(|error| (error.to_string(), None))?,
+            };
+            *first = Some(from.clone());
+            let view =
+                View { memory, shape: from.shape(), strides: smallvec![1], offset: 0, dtype: DType::U8 };
+            steps.push(Planned::new(Act::Copy { from, to: self.value(&view) }, Fact::default()));
+        }
+        Ok(steps)
+    }
+
+    /// The number of a value; the first of its memory is what the others lie in.
+    fn value(&mut self, view: &View) -> u32 {
+        if let Some(&number) = self.known.get(view) {
+            return number;
+        }
+        let number = self.values.len() as u32;
+        let source = match (&self.origins[view.memory], self.bases[view.memory]) {
+            (Origin::Outside(buffer) | Origin::Constant(buffer, None), _) => {
+                let View { shape, strides, offset, dtype, .. } = view;
+                match Array::strided(buffer.clone(), *shape, strides, *offset, *dtype) {
+                    Ok(array) => Source::Fixed(array),
+                    Err(_) => Source::Step,
+                }
+            }
+            (_, Some(base)) => Source::Within(base),
+            (Origin::Argument(i), None) => Source::Argument(*i),
+            (Origin::Gradient(leaf), None) => Source::Gradient(*leaf, true),
+            (Origin::Made(_) | Origin::Constant(..), None) => Source::Step,
+        };
+        self.bases[view.memory].get_or_insert(number);
+        self.values.push(Value { source, view: view.clone() });
+        self.known.insert(view.clone(), number);
+        number
+    }
+}
+
+impl Program {
+    /// Plans the script of a region with these arguments and outputs, which handles errors itself if it
+    /// `catches` them. Returns why not, if it did what another run would not repeat.
+    pub fn new(
+        mut script: Script, arguments: &[Array], outputs: &[Array], catches: bool,
+    ) -> std::result::Result<Program, Refusal> {
+        script.settle();
+        let outputs: Vec<View> = outputs.iter().map(|y| script.view(y)).collect();
+        let arguments: Vec<View> = arguments.iter().map(|x| script.view(x)).collect();
+        if let Some(refusal) = script.refusal {
+            return Err(refusal);
+        }
+        if script.memory.len() > MOST {
+            return Err((format!("more than {MOST} pieces of memory"), None));
+        }
+        let (start, end) = (script.random, random::state());
+        let mut last = start;
+        for state in script.calls.iter().flat_map(|call| call.random).chain([end]) {
+            if state.seed != start.seed || state.offset < last.offset {
+                return Err(("a new seed of the random numbers".into(), None));
+            }
+            last = state;
+        }
+        let (mut segments, mut draws) = (vec![start.offset], Vec::new());
+        let outlasts = outlasting(&script, &outputs);
+        let own = script.own_gradients();
+        survivors(&script, &outlasts, &own)?;
+        let needed = needed(&script, outlasts.clone());
+        let inner: Vec<bool> = script.memory.iter().map(is_inner).collect();
+        let count = script.memory.len();
+        let mut plan = Plan {
+            origins: script.memory,
+            values: Vec::new(),
+            known: FxHashMap::default(),
+            bases: vec![None; count],
+        };
+        let before = script.leaves.iter().filter_map(|leaf| leaf.before.as_ref());
+        arguments.iter().chain(before).for_each(|view| {
+            plan.value(view);
+        });
+        let mut steps = plan.copies(&outlasts)?;
+        let (mut looks, mut changed, mut begun) = (0, false, None);
+        let all = script.steps.into_iter().zip(needed).enumerate();
+        for (i, (step, _)) in all.filter(|(_, (_, needed))| *needed) {
+            let fact = script.facts.remove(&i).unwrap_or_default();
+            let act = match step {
+                Step::Ran { mut op, inputs, outputs, into } => {
+                    let state = random_state(&mut op).map(|state| *state);
+                    if state.is_some_and(|state| state.seed != start.seed) {
+                        return Err(("a generator of the program's own".into(), None));
+                    }
+                    if catches && op.may_fail() {
+                        // Its error is raised by the function itself, run as Python.
+                        if changed {
+                            let what = "an operation that may fail, after memory of outside was written";
+                            return Err((format!("{what}, in a function that handles errors"), None));
+                        }
+                        looks = steps.len() + 1;
+                    }
+                    let draw = state.and_then(|state| drawn(&segments, state.offset));
+                    if state.is_some() != draw.is_some() {
+                        return Err(("random numbers from before".into(), None));
+                    }
+                    let inputs = inputs.iter().map(|view| plan.value(view)).collect();
+                    if into {
+                        if !outputs.iter().all(|view| inner[view.memory]) {
+                            changed = true;
+                            begun.get_or_insert(steps.len());
+                        }
+                        let shown = outputs.iter().any(|view| !inner[view.memory] || outlasts[view.memory]);
+                        let outputs = outputs.iter().map(|view| plan.value(view)).collect();
+                        Act::Write { op, inputs, outputs, draw, shown }
+                    } else {
+                        let outputs = outputs.iter().map(|view| {
+                            let value = plan.value(view);
+                            matches!(plan.values[value as usize].source, Source::Step).then_some(value)
+                        });
+                        Act::Run { op, inputs, outputs: outputs.collect(), draw }
+                    }
+                }
+                Step::Gradient { leaf, value } => {
+                    changed |= value.is_some();
+                    begun.get_or_insert(steps.len());
+                    Act::Gradient { leaf, value: value.map(|view| plan.value(&view)) }
+                }
+                Step::Called(number) => {
+                    let [before, after] = script.calls[number].random;
+                    draws.push(before.offset - segments[number]);
+                    segments.push(after.offset);
+                    changed = true;
+                    begun.get_or_insert(steps.len());
+                    Act::Call(number)
+                }
+                Step::Looked { at, value } => {
+                    if changed {
+                        let what = "a value that is looked at after memory of outside was written";
+                        return Err((what.into(), None));
+                    }
+                    looks = steps.len() + 1;
+                    Act::Look { at: plan.value(&at), value }
+                }
+            };
+            steps.push(Planned::new(act, fact));
+        }
+        let outputs: Vec<u32> = outputs.iter().map(|view| plan.value(view)).collect();
+        let mut quiet = begun.unwrap_or(steps.len());
+        // A step that may fail keeps its place where the function handles errors.
+        if !script.elsewhere && !catches {
+            // The steps that keep their order: the last look, and the first change, are among them.
+            let fixed = |steps: &[Planned]| -> Vec<usize> {
+                (0..steps.len()).filter(|&i| steps[i].act.is_fixed()).collect()
+            };
+            let (before_looks, before_changes) = (fixed(&steps[..looks]).len(), fixed(&steps[..quiet]).len());
+            steps = groups::fuse(steps, &plan.values, &outputs);
+            let places = fixed(&steps);
+            looks = before_looks.checked_sub(1).map_or(0, |last| places[last] + 1);
+            quiet = places.get(before_changes).copied().unwrap_or(steps.len());
+        }
+        let leaf = |leaf: &Touched| (leaf.node.clone(), leaf.had);
+        let leaves = script.leaves.iter().map(leaf).collect();
+        draws.push(end.offset - segments[draws.len()]);
+        let values = plan.values;
+        let mut program = Program { steps, values, outputs, leaves, looks, quiet, draws, calls: Vec::new() };
+        program.calls = program.after_calls(script.calls);
+        program.renumber();
+        program.schedule();
+        Ok(program)
+    }
+
+    /// Forgets the values that no step names: those between the steps of a group.
+    fn renumber(&mut self) {
+        let gradient = |value: &Value| matches!(value.source, Source::Gradient(..));
+        let mut kept: Vec<bool> = self.values.iter().map(gradient).collect();
+        let named = self.steps.iter().flat_map(|step| step.act.reads().into_iter().chain(step.act.makes()));
+        for value in named.chain(self.outputs.iter().copied()) {
+            kept[value as usize] = true;
+            if let Source::Within(base) = self.values[value as usize].source {
+                kept[base as usize] = true;
+            }
+        }
+        let mut count = 0;
+        let number = |&kept: &bool| {
+            count += u32::from(kept);
+            count.wrapping_sub(1)
+        };
+        let numbers: Vec<u32> = kept.iter().map(number).collect();
+        let mut keep = kept.into_iter();
+        self.values.retain(|_| keep.next() == Some(true));
+        let renumber = |value: &mut u32| *value = numbers[*value as usize];
+        self.steps.iter_mut().for_each(|step| step.act.each_mut(renumber));
+        self.outputs.iter_mut().for_each(renumber);
+        for value in &mut self.values {
+            if let Source::Within(base) = &mut value.source {
+                renumber(base);
+            }
+        }
+    }
+
+    /// Computes which values each step is the last to read or make.
+    fn schedule(&mut self) {
+        let mut last = vec![None; self.values.len()];
+        for (i, step) in self.steps.iter().enumerate() {
+            let mut uses = step.act.reads();
+            uses.extend(step.act.makes());
+            for value in uses {
+                last[value as usize] = Some(i);
+                if let Source::Within(base) = self.values[value as usize].source {
+                    last[base as usize] = Some(i);
+                }
+            }
+        }
+        let is_read: Vec<bool> = last.iter().map(Option::is_some).collect();
+        for (value, is_read) in self.values.iter_mut().zip(is_read) {
+            if let Source::Gradient(_, read) = &mut value.source {
+                *read = is_read;
+            }
+        }
+        for &value in &self.outputs {
+            let base = match self.values[value as usize].source {
+                Source::Within(base) => base,
+                _ => value,
+            };
+            for kept in [value, base] {
+                last[kept as usize] = None;
+                if let Source::Gradient(_, read) = &mut self.values[kept as usize].source {
+                    *read = true;
+                }
+            }
+        }
+        for (value, step) in last.iter().enumerate() {
+            if let Some(step) = *step {
+                self.steps[step].done.push(value as u32);
+            }
+        }
+    }
+
+    /// Whether a leaf whose gradient the program reads or changes has it in this memory.
+    pub fn has_gradient_at(&self, memory: usize) -> bool {
+        self.leaves.iter().any(|(leaf, _)| {
+            let node = leaf.upgrade();
+            let slot = node.as_ref().and_then(|node| node.grad());
+            let at = slot.and_then(|slot| Some(slot.as_ref()?.concrete()?.buffer().id()));
+            at == Some(memory)
+        })
+    }
+
+    /// The names of the operations of each group, in order.
+    pub fn groups(&self) -> Vec<Vec<&'static str>> {
+        let ops = |step: &Planned| match &step.act {
+            Act::Group(group) => Some(group.ops.iter().map(|op| op.name()).collect()),
+            _ => None,
+        };
+        self.steps.iter().filter_map(ops).collect()
+    }
+
+    /// The names of the operations, in order.
+    pub fn names(&self) -> Vec<&'static str> {
+        let ops = |step: &Planned| match &step.act {
+            Act::Run { op, .. } | Act::Write { op, .. } => vec![op.name()],
+            Act::Group(group) => group.ops.iter().map(|op| op.name()).collect(),
+            _ => Vec::new(),
+        };
+        self.steps.iter().flat_map(ops).collect()
+    }
+}

@@ -1,0 +1,337 @@
+//! Fusion: elementwise steps over the same number of elements become one chain, which runs tile by tile.
+//!
+//! Between two steps that write, look or call, the order of steps is free where no value flows. A group
+//! takes all elementwise steps of one size that it can reach; what does not depend on it runs before it, and
+//! what does runs after it. Values that nobody else reads have no memory.
+
+mod build;
+
+use super::act::{Act, Planned};
+use super::{Source, Value};
+use crate::array::dtype::DType;
+use crate::cpu::pointwise::fused::{Chain, ElementFn, Feed};
+use crate::op::{Kernel, Op};
+use crate::watch::script::View;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+
+/// So many steps that do not belong to a group are looked at in search of more that do; fewer where that
+/// takes more memory.
+const REACH: [usize; 4] = [64, 8, 1, 0];
+
+/// So many bytes more at once do not count.
+const SLACK: i64 = 1 << 14;
+
+/// Elementwise steps that run together.
+pub struct Group {
+    /// The loops of the steps.
+    pub chain: Chain,
+    /// The values that the group reads.
+    pub inputs: SmallVec<[u32; 8]>,
+    /// The values that it makes and that others read.
+    pub outputs: SmallVec<[u32; 4]>,
+    /// The operations, in order.
+    pub ops: Vec<Op>,
+}
+
+/// An elementwise step as a loop, with its number.
+struct Member {
+    step: usize,
+    run: ElementFn,
+    from: SmallVec<[u32; 4]>,
+    to: u32,
+}
+
+/// What runs at once: a step, or a group of them.
+enum Unit {
+    One(usize),
+    Group(Vec<Member>),
+}
+
+/// Whether an array is dense and row-major.
+fn is_contiguous(view: &View) -> bool {
+    let mut stride = 1;
+    (0..view.shape.rank()).rev().all(|i| {
+        let fits = view.shape.at(i) == 1 || view.strides[i] == stride;
+        stride *= view.shape.at(i) as isize;
+        fits
+    })
+}
+
+/// What fusion knows about a plan.
+struct Fusion<'a> {
+    steps: &'a [Planned],
+    values: &'a [Value],
+    outputs: &'a [u32],
+    /// How many steps and results read a value, or one that lies in its memory.
+    uses: Vec<u32>,
+    /// The elements of the loop that a step is; 0 for other steps.
+    sizes: Vec<usize>,
+}
+
+/// Fuses what can be in these steps, whose memory is all on the host: as much as does not need more memory at
+/// once. Steps that write what others see, look or call keep their order.
+pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32]) -> Vec<Planned> {
+    let mut fusion =
+        Fusion { steps: &steps, values, outputs, uses: vec![0; values.len()], sizes: Vec::new() };
+    for value in steps.iter().flat_map(|step| step.act.reads()).chain(outputs.iter().copied()) {
+        let root = fusion.root(value);
+        fusion.uses[root as usize] += 1;
+    }
+    let size =
+        |step: &Planned| fusion.loop_of(&step.act).map_or(0, |(_, _, to)| fusion.view(to).shape.numel());
+    let sizes = steps.iter().map(size).collect();
+    fusion.sizes = sizes;
+    let most = fusion.peak(&fusion.units(None)) + SLACK;
+    let fits = |units: &Vec<Unit>| fusion.peak(units) <= most;
+    let fused = REACH.into_iter().map(|reach| fusion.units(Some(reach))).find(fits);
+    let units = fused.unwrap_or_else(|| fusion.units(None));
+    let unit = |unit| match unit {
+        Unit::One(step) => (Some(step), None),
+        Unit::Group(members) => {
+            let fact = fusion.fact(&members);
+            (None, Some(Planned::new(Act::Group(Box::new(fusion.group(members))), fact)))
+        }
+    };
+    let (order, groups): (Vec<Option<usize>>, Vec<Option<Planned>>) = units.into_iter().map(unit).unzip();
+    let mut steps: Vec<Option<Planned>> = steps.into_iter().map(Some).collect();
+    let unit = |(step, group): (Option<usize>, Option<Planned>)| match step {
+        Some(step) => steps[step].take(),
+        None => group,
+    };
+    order.into_iter().zip(groups).filter_map(unit).collect()
+}
+
+impl Fusion<'_> {
+    /// The value whose memory a value lies in.
+    fn root(&self, value: u32) -> u32 {
+        match self.values[value as usize].source {
+            Source::Within(base) => base,
+            _ => value,
+        }
+    }
+
+    /// The value that has the same elements in the same order and place, where one lies in another's memory.
+    fn whole(&self, value: u32) -> u32 {
+        let root = self.root(value);
+        let (view, all) = (self.view(value), self.view(root));
+        let alike = view.dtype == all.dtype
+            && view.offset == all.offset
+            && view.shape.numel() == all.shape.numel()
+            && is_contiguous(view)
+            && is_contiguous(all);
+        if alike { root } else { value }
+    }
+
+    fn view(&self, value: u32) -> &View {
+        &self.values[value as usize].view
+    }
+
+    /// How a value is read by a loop over `n` elements.
+    fn feed(&self, value: u32, n: usize) -> Option<Feed> {
+        let view = self.view(value);
+        match view.shape.numel() {
+            count if count == n && is_contiguous(view) => Some(Feed::Dense),
+            1 => Some(Feed::Single),
+            count if count == n && view.strides.iter().all(|&stride| stride == 0) => Some(Feed::Single),
+            _ => None,
+        }
+    }
+
+    /// Whether a step changes the whole of a value that a step made and nobody outside sees, such as a sum of
+    /// gradients.
+    fn changes(&self, act: &Act) -> bool {
+        let Act::Write { inputs, outputs, draw: None, shown: false, .. } = act else { return false };
+        let [to] = outputs.as_slice() else { return false };
+        inputs.first() == Some(to) && matches!(self.values[*to as usize].source, Source::Step)
+    }
+
+    /// The loop that a step is, what it reads and what it makes; `None` if it is none.
+    fn loop_of(&self, act: &Act) -> Option<(ElementFn, SmallVec<[u32; 4]>, u32)> {
+        let (op, inputs, to) = match act {
+            Act::Run { op, inputs, outputs, draw: None } => (op, inputs, (*outputs.first()?)?),
+            Act::Write { op, inputs, outputs, .. } => (op, inputs, *outputs.first()?),
+            _ => return None,
+        };
+        let view = self.view(to);
+        let count = view.shape.numel();
+        if !is_contiguous(view) || !matches!(self.values[to as usize].source, Source::Step) {
+            return None;
+        }
+        let dtypes: SmallVec<[DType; 8]> = inputs.iter().map(|&value| self.view(value).dtype).collect();
+        let run = op.element_fn(&dtypes).filter(|run| run.out == view.dtype)?;
+        let from: SmallVec<[u32; 4]> = inputs.iter().map(|&value| self.whole(value)).collect();
+        from.iter().all(|&value| self.feed(value, count).is_some()).then_some((run, from, to))
+    }
+
+    /// All steps in the order in which they run, with groups that reach so far; without groups, if that is
+    /// `None`.
+    fn units(&self, reach: Option<usize>) -> Vec<Unit> {
+        let mut units = Vec::with_capacity(self.steps.len());
+        let Some(reach) = reach else {
+            units.extend((0..self.steps.len()).map(Unit::One));
+            return units;
+        };
+        let mut region = Vec::new();
+        for (i, step) in self.steps.iter().enumerate() {
+            if matches!(step.act, Act::Run { .. }) || self.changes(&step.act) {
+                region.push(Unit::One(i));
+                continue;
+            }
+            self.region(std::mem::take(&mut region), reach, &mut units);
+            units.push(Unit::One(i));
+        }
+        self.region(region, reach, &mut units);
+        units
+    }
+
+    /// Fuses a region of steps without effects and appends it to `units`.
+    fn region(&self, mut waiting: Vec<Unit>, reach: usize, units: &mut Vec<Unit>) {
+        waiting.reverse();
+        while let Some(unit) = waiting.pop() {
+            match unit {
+                Unit::One(step)
+                    if self.sizes[step] > 0 && matches!(self.steps[step].act, Act::Run { .. }) => {}
+                unit => {
+                    units.push(unit);
+                    continue;
+                }
+            }
+            waiting.push(unit);
+            let (before, mut members, after) = self.reach(&mut waiting, reach);
+            waiting.extend(after.into_iter().rev());
+            if members.len() > 1 {
+                waiting.push(Unit::Group(members));
+            } else if let Some(Member { step, .. }) = members.pop() {
+                units.push(Unit::One(step));
+            }
+            waiting.extend(before.into_iter().rev());
+        }
+    }
+
+    /// The memory that a unit reads.
+    fn roots(&self, unit: &Unit) -> SmallVec<[u32; 8]> {
+        let of = |step: usize| self.steps[step].act.reads().into_iter().map(|value| self.root(value));
+        match unit {
+            Unit::One(step) => of(*step).collect(),
+            Unit::Group(members) => members.iter().flat_map(|member| of(member.step)).collect(),
+        }
+    }
+
+    /// The memory that a unit makes.
+    fn makes(&self, unit: &Unit) -> SmallVec<[u32; 8]> {
+        match unit {
+            Unit::One(step) => {
+                self.steps[*step].act.makes().into_iter().map(|value| self.root(value)).collect()
+            }
+            Unit::Group(members) => members.iter().map(|member| member.to).collect(),
+        }
+    }
+
+    /// Takes units from the end of `waiting`, where the next one is last: those to run before the group that
+    /// begins with the next one, its members, and those to run after it.
+    fn reach(&self, waiting: &mut Vec<Unit>, reach: usize) -> (Vec<Unit>, Vec<Member>, Vec<Unit>) {
+        let (mut before, mut members, mut after) = (Vec::new(), Vec::<Member>::new(), Vec::new());
+        // What the group makes, what depends on it through others, and what others read, and it of others.
+        let (mut own, mut late) = (FxHashSet::default(), FxHashSet::default());
+        let mut read = FxHashSet::default();
+        let n = match waiting.last() {
+            Some(&Unit::One(step)) => self.sizes[step],
+            _ => 0,
+        };
+        while let Some(unit) = waiting.pop() {
+            let roots = self.roots(&unit);
+            let depends = roots.iter().any(|root| own.contains(root));
+            let is_late = roots.iter().any(|root| late.contains(root));
+            let act = match unit {
+                Unit::One(step) => Some((step, &self.steps[step].act)).filter(|_| self.sizes[step] == n),
+                Unit::Group(_) => None,
+            };
+            let writes = matches!(&unit, Unit::One(i) if matches!(self.steps[*i].act, Act::Write { .. }));
+            // A value that is changed: the group made it, and nobody has read what it was before.
+            let is_own = |to: &u32| !writes || (own.contains(to) && !read.contains(to));
+            let made_whole = |value: &u32| !own.contains(&self.root(*value)) || own.contains(value);
+            let member = act.filter(|_| !is_late).and_then(|(step, act)| {
+                let (run, from, to) = self.loop_of(act)?;
+                let fits = is_own(&to) && from.iter().all(made_whole);
+                fits.then_some(Member { step, run, from, to })
+            });
+            if let Some(member) = member {
+                read.extend(roots.into_iter().filter(|root| !own.contains(root)));
+                own.insert(member.to);
+                members.push(member);
+                continue;
+            }
+            // A write changes what steps before it read: all others keep their places around it.
+            let matters = depends || is_late || roots.iter().any(|root| read.contains(root));
+            if before.len() + after.len() == reach || (writes && matters) {
+                waiting.push(unit);
+                break;
+            }
+            read.extend(roots);
+            if depends || is_late {
+                late.extend(self.makes(&unit));
+                after.push(unit);
+            } else {
+                before.push(unit);
+            }
+        }
+        (before, members, after)
+    }
+
+    /// The values of a group that others read.
+    fn shown(&self, members: &[Member]) -> SmallVec<[u32; 4]> {
+        let mut reads: FxHashMap<u32, u32> = members.iter().map(|member| (member.to, 0)).collect();
+        for value in members.iter().flat_map(|member| &member.from) {
+            reads.entry(*value).and_modify(|count| *count += 1);
+        }
+        let mut shown = SmallVec::<[u32; 4]>::new();
+        for member in members {
+            if reads[&member.to] < self.uses[member.to as usize] && !shown.contains(&member.to) {
+                shown.push(member.to);
+            }
+        }
+        shown
+    }
+
+    /// The bytes that steps have made and that somebody still reads, at most.
+    fn peak(&self, units: &[Unit]) -> i64 {
+        let mut last = vec![usize::MAX; self.values.len()];
+        for (i, unit) in units.iter().enumerate() {
+            let is_kept = matches!(unit, Unit::One(i) if matches!(self.steps[*i].act, Act::Gradient { .. }));
+            for root in self.roots(unit) {
+                last[root as usize] = if is_kept { usize::MAX } else { i };
+            }
+        }
+        self.outputs.iter().for_each(|&value| last[self.root(value) as usize] = usize::MAX);
+        let (mut live, mut most) = (0, 0);
+        let mut made = vec![0; self.values.len()];
+        for (i, unit) in units.iter().enumerate() {
+            let (new, fact): (SmallVec<[Option<u32>; 4]>, _) = match unit {
+                Unit::One(step) => match &self.steps[*step] {
+                    Planned { act: Act::Run { outputs, .. }, fact, .. } => {
+                        (outputs.iter().copied().collect(), fact.clone())
+                    }
+                    step => (SmallVec::new(), step.fact.clone()),
+                },
+                Unit::Group(members) => {
+                    (self.shown(members).into_iter().map(Some).collect(), self.fact(members))
+                }
+            };
+            most = most.max(live + fact.above.max(0));
+            for (value, &bytes) in new.into_iter().zip(&fact.made) {
+                if let Some(value) = value {
+                    made[value as usize] = bytes;
+                    live += bytes;
+                }
+            }
+            most = most.max(live);
+            for root in self.roots(unit) {
+                if last[root as usize] == i {
+                    live -= std::mem::take(&mut made[root as usize]);
+                }
+            }
+        }
+        most
+    }
+}

@@ -1,0 +1,94 @@
+//! From the members of a group to its chain: operands, results, and tiles for what lies between.
+
+use super::{Fusion, Group, Member};
+use crate::cpu::pointwise::fused::{Chain, Feed};
+use crate::op::Op;
+use crate::watch::program::act::Act;
+use crate::watch::script::Fact;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::{SmallVec, smallvec};
+
+impl Fusion<'_> {
+    /// What is known of a group: where its first member is, and the memory of its outputs.
+    pub fn fact(&self, members: &[Member]) -> Fact {
+        let of = |member: &Member| &self.steps[member.step].fact;
+        let made = |value: u32| {
+            let maker = members.iter().find(|member| member.to == value);
+            maker.and_then(|member| of(member).made.first().copied()).unwrap_or(0)
+        };
+        Fact {
+            place: members.first().and_then(|member| of(member).place),
+            flops: members.iter().map(|member| of(member).flops).sum(),
+            above: 0,
+            made: self.shown(members).into_iter().map(made).collect(),
+        }
+    }
+
+    /// The group of these members.
+    pub fn group(&self, members: Vec<Member>) -> Group {
+        let n = members.first().map_or(0, |member| self.sizes[member.step]);
+        let outputs = self.shown(&members);
+        let mut last: FxHashMap<u32, usize> = FxHashMap::default();
+        let made: FxHashSet<u32> = members.iter().map(|member| member.to).collect();
+        let mut inputs = SmallVec::<[u32; 8]>::new();
+        let mut known = FxHashSet::default();
+        for (i, member) in members.iter().enumerate() {
+            for &value in &member.from {
+                if made.contains(&value) {
+                    last.insert(value, i);
+                } else if known.insert(value) {
+                    inputs.push(value);
+                }
+            }
+        }
+        let operands =
+            inputs.iter().map(|&value| (self.feed(value, n).unwrap_or(Feed::Single), self.view(value).dtype));
+        let dtypes = outputs.iter().map(|&value| self.view(value).dtype).collect();
+        let mut chain = Chain::new(n, operands.collect(), dtypes);
+        let mut slots: FxHashMap<u32, u32> = FxHashMap::default();
+        inputs.iter().enumerate().for_each(|(i, &value)| {
+            slots.insert(value, i as u32);
+        });
+        outputs.iter().enumerate().for_each(|(i, &value)| {
+            slots.insert(value, chain.output(i));
+        });
+        // Tiles whose values nobody reads any more.
+        let mut free: Vec<u32> = Vec::new();
+        let mut tiles = 0;
+        let mut ops = Vec::with_capacity(members.len());
+        for (i, Member { step, run, from, to }) in members.into_iter().enumerate() {
+            let size = run.out.size();
+            let read: SmallVec<[u32; 4]> = from.iter().map(|value| slots[value]).collect();
+            let mut dying: SmallVec<[u32; 4]> = smallvec![];
+            for &value in from.iter().filter(|value| last.get(value) == Some(&i)) {
+                if !outputs.contains(&value) && !dying.contains(&value) && value != to {
+                    dying.push(value);
+                }
+            }
+            // A loop may write where it reads, if elements are as large.
+            let over = |value: &u32| self.view(*value).dtype.size() == size;
+            if !slots.contains_key(&to) {
+                let slot = match dying.iter().position(over) {
+                    Some(k) => slots[&dying.swap_remove(k)],
+                    None => match free.pop() {
+                        Some(slot) => slot,
+                        None => {
+                            tiles += 1;
+                            chain.tile(tiles - 1)
+                        }
+                    },
+                };
+                slots.insert(to, slot);
+            }
+            free.extend(dying.iter().map(|value| slots[value]));
+            // SAFETY: the loop is for the dtypes of its operands, which are inputs or were made before; what
+            // is written is an output of its dtype, or a tile that no other value needs.
+            unsafe { chain.push(run, read, slots[&to]) };
+            if let Act::Run { op, .. } | Act::Write { op, .. } = &self.steps[step].act {
+                ops.push(Op::clone(op));
+            }
+        }
+        chain.prepare();
+        Group { chain, inputs, outputs, ops }
+    }
+}

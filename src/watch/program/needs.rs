@@ -1,0 +1,53 @@
+//! What a plan keeps of a script: the steps that somebody reads, and the memory that outlasts a run.
+
+use super::Refusal;
+use crate::watch::script::{Origin, Script, Step, View};
+
+/// Whether memory is that of one run alone.
+pub fn is_inner(origin: &Origin) -> bool {
+    matches!(origin, Origin::Made(_) | Origin::Constant(..))
+}
+
+/// Which memory outlasts a run: that of results and of gradients.
+pub fn outlasting(script: &Script, outputs: &[View]) -> Vec<bool> {
+    let mut outlasts = vec![false; script.memory.len()];
+    outputs.iter().for_each(|view| outlasts[view.memory] = true);
+    for step in &script.steps {
+        if let Step::Gradient { value: Some(view), .. } = step {
+            outlasts[view.memory] = true;
+        }
+    }
+    outlasts
+}
+
+/// Raises if memory that the region made is still there although it should not outlast it: a program could
+/// not put other memory where it is kept. The gradients `own` of leaves that the region made go with these.
+pub fn survivors(script: &Script, outlasts: &[bool], own: &[usize]) -> std::result::Result<(), Refusal> {
+    let kept = |(memory, origin): (usize, &Origin)| {
+        matches!(origin, Origin::Made(true)) && !outlasts[memory] && !own.contains(&memory)
+    };
+    match script.memory.iter().enumerate().any(kept) {
+        true => Err(("a tensor that is kept elsewhere than in the result".into(), None)),
+        false => Ok(()),
+    }
+}
+
+/// Which steps somebody reads, or sees outside, where the memory that `read` names is read in the end.
+pub fn needed(script: &Script, mut read: Vec<bool>) -> Vec<bool> {
+    let inner = |view: &View| is_inner(&script.memory[view.memory]);
+    let mut needed = vec![true; script.steps.len()];
+    for (step, needed) in script.steps.iter().zip(&mut needed).rev() {
+        match step {
+            Step::Ran { op, inputs, outputs, .. } => {
+                // An error is seen, too.
+                *needed = op.may_fail() || outputs.iter().any(|view| !inner(view) || read[view.memory]);
+                if *needed {
+                    inputs.iter().for_each(|view| read[view.memory] = true);
+                }
+            }
+            Step::Looked { at, .. } => read[at.memory] = true,
+            Step::Gradient { .. } | Step::Called(_) => {}
+        }
+    }
+    needed
+}

@@ -1,0 +1,282 @@
+//! Running a program.
+
+use super::act::{Act, Draw};
+use super::{Outcome, Program, Source, Value, random_state};
+use crate::array::Array;
+use crate::array::buffer::Device;
+use crate::array::random::{self, State};
+use crate::error::{Error, Kind, Result};
+use crate::interp::eval;
+use crate::op::{Kernel, Op};
+use crate::process::interrupt::InterruptBudget;
+use crate::tape::saving;
+use crate::tensor::Tensor;
+use crate::watch::script::View;
+use smallvec::SmallVec;
+
+impl Program {
+    /// Runs all steps. `call` calls a function of the host.
+    ///
+    /// # Errors
+    /// Those of the operations (memory that cannot be had, an interrupt) and of the functions.
+    pub fn run(&self, arguments: &[Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
+        let mut run =
+            Run { program: self, arguments, slots: vec![None; self.values.len()], cleared: Vec::new() };
+        if !run.begins()? {
+            return Ok(Outcome::Changed);
+        }
+        let take = |draws: u64| if draws > 0 { random::take(draws) } else { State { seed: 0, offset: 0 } };
+        let mut draws = self.draws.iter().copied();
+        let before = take(draws.next().unwrap_or(0));
+        // Where the segments of the stream begin.
+        let mut starts = vec![before];
+        let mut interrupts = InterruptBudget::default();
+        for (i, step) in self.steps.iter().enumerate() {
+            match run.step(&step.act, &starts, call, &mut interrupts) {
+                Ok(true) => {}
+                stopped => {
+                    let undone = i < self.looks.max(self.quiet);
+                    if undone {
+                        run.restore();
+                        random::give_back(before, self.draws.first().copied().unwrap_or(0));
+                    }
+                    return match stopped {
+                        // The function itself raises it, or handles it.
+                        Err(error) if undone && is_of_values(&error) => Ok(Outcome::Failed),
+                        stopped => stopped.map(|_| Outcome::Changed),
+                    };
+                }
+            }
+            if i + 1 == self.looks {
+                run.cleared.clear();
+            }
+            if let Act::Call(_) = step.act {
+                starts.push(take(draws.next().unwrap_or(0)));
+            }
+            step.done.iter().for_each(|&value| run.slots[value as usize] = None);
+        }
+        let mut outputs = Vec::with_capacity(self.outputs.len());
+        for &value in &self.outputs {
+            run.build(value)?;
+            outputs.push(run.get(value)?.clone());
+        }
+        Ok(Outcome::Done(outputs))
+    }
+}
+
+/// A run of a program.
+struct Run<'a> {
+    program: &'a Program,
+    arguments: &'a [Array],
+    slots: Vec<Option<Array>>,
+    /// Gradients that were dropped before the last look.
+    cleared: Vec<(usize, Option<Tensor>)>,
+}
+
+impl Run<'_> {
+    /// Finds the gradients; whether they are where they were.
+    fn begins(&mut self) -> Result<bool> {
+        for (leaf, had) in &self.program.leaves {
+            let Some(node) = leaf.upgrade() else { return Ok(false) };
+            let has = node.grad().is_some_and(|slot| slot.is_some());
+            if had.is_some_and(|had| had != has) {
+                return Ok(false);
+            }
+        }
+        for (i, value) in self.program.values.iter().enumerate() {
+            let fits = match value.source {
+                // What a key said of it was before other code ran.
+                Source::Argument(k) => self.arguments.get(k).is_some_and(|x| lies_alike(x, &value.view)),
+                Source::Within(base) => self.place(base, &value.view).is_none_or(|place| place.is_some()),
+                _ => true,
+            };
+            if !fits {
+                return Ok(false);
+            }
+            if let Source::Gradient(leaf, is_read) = value.source {
+                let node = self.program.leaves[leaf].0.upgrade();
+                let slot = node.and_then(|node| node.grad().and_then(|slot| slot.clone()));
+                match slot {
+                    Some(Tensor::Array(array)) if lies_alike(&array, &value.view) => {
+                        // Held only for those who read it: the program may drop it early.
+                        self.slots[i] = Some(array).filter(|_| is_read);
+                    }
+                    // It is dropped before anything reads it.
+                    _ if self.program.leaves[leaf].1.is_none() => {}
+                    _ => return Ok(false),
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Runs one step; whether to go on.
+    fn step(
+        &mut self, act: &Act, starts: &[State], call: &mut dyn FnMut(usize) -> Result<()>,
+        interrupts: &mut InterruptBudget,
+    ) -> Result<bool> {
+        match act {
+            Act::Run { op, inputs, outputs, draw } => {
+                inputs.iter().try_for_each(|&value| self.build(value))?;
+                let made = {
+                    let x: SmallVec<[&Array; 4]> =
+                        inputs.iter().map(|&value| self.get(value)).collect::<Result<_>>()?;
+                    match draw {
+                        None => op.eval(&x)?,
+                        Some(draw) => at(op, starts, *draw).eval(&x)?,
+                    }
+                };
+                for (value, y) in outputs.iter().zip(made) {
+                    interrupts.spend(y.numel())?;
+                    if let Some(value) = value {
+                        self.slots[*value as usize] = Some(y);
+                    }
+                }
+            }
+            Act::Write { op, inputs, outputs, draw, shown } => {
+                inputs.iter().chain(outputs).try_for_each(|&value| self.build(value))?;
+                let x: SmallVec<[&Array; 4]> =
+                    inputs.iter().map(|&value| self.get(value)).collect::<Result<_>>()?;
+                let out: SmallVec<[&Array; 4]> =
+                    outputs.iter().map(|&value| self.get(value)).collect::<Result<_>>()?;
+                if *shown {
+                    out.iter().copied().try_for_each(saving::before_write)?;
+                }
+                match draw {
+                    None => op.eval_into(&x, &out)?,
+                    Some(draw) => at(op, starts, *draw).eval_into(&x, &out)?,
+                }
+                for y in &out {
+                    interrupts.spend(y.numel())?;
+                    if *shown {
+                        y.buffer().written_by(op.name());
+                    }
+                }
+            }
+            Act::Group(group) => {
+                group.inputs.iter().try_for_each(|&value| self.build(value))?;
+                let new = |&value: &u32| {
+                    let view = &self.program.values[value as usize].view;
+                    let new = Array::empty(view.shape, view.dtype, Device::Cpu)?;
+                    if lies_alike(&new, view) {
+                        return Ok(new);
+                    }
+                    // An axis of one element has the stride that it had.
+                    Array::strided(new.buffer().clone(), view.shape, &view.strides, 0, view.dtype)
+                };
+                let made = group.outputs.iter().map(new).collect::<Result<SmallVec<[Array; 4]>>>()?;
+                {
+                    let x: SmallVec<[&Array; 8]> =
+                        group.inputs.iter().map(|&value| self.get(value)).collect::<Result<_>>()?;
+                    let y: SmallVec<[&Array; 4]> = made.iter().collect();
+                    // SAFETY: the layouts are those of the plan, which `Group` was made for; outputs are new.
+                    unsafe { group.chain.run(&x, &y)? };
+                }
+                for (&value, y) in group.outputs.iter().zip(made) {
+                    interrupts.spend(y.numel())?;
+                    self.slots[value as usize] = Some(y);
+                }
+            }
+            Act::Gradient { leaf, value } => {
+                let new = match value {
+                    Some(value) => {
+                        self.build(*value)?;
+                        Some(Tensor::Array(self.get(*value)?.clone()))
+                    }
+                    None => None,
+                };
+                let node = self.program.leaves[*leaf].0.upgrade();
+                let before = node.and_then(|node| Some(std::mem::replace(&mut *node.grad()?, new)));
+                if let (None, Some(before)) = (value, before)
+                    && self.program.looks > 0
+                {
+                    self.cleared.push((*leaf, before));
+                }
+            }
+            Act::Copy { from, to } => self.slots[*to as usize] = Some(eval::copied(from)?),
+            Act::Call(number) => call(*number)?,
+            Act::Look { at, value } => {
+                self.build(*at)?;
+                return Ok(element(self.get(*at)?)? == *value);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives leaves the gradients back that were dropped.
+    fn restore(&mut self) {
+        for (leaf, before) in self.cleared.drain(..).rev() {
+            if let Some(node) = self.program.leaves[leaf].0.upgrade()
+                && let Some(mut slot) = node.grad()
+            {
+                *slot = before;
+            }
+        }
+    }
+
+    fn get(&self, value: u32) -> Result<&Array> {
+        match (&self.program.values[value as usize].source, &self.slots[value as usize]) {
+            (Source::Fixed(array), _) => Ok(array),
+            (Source::Argument(i), _) => self.arguments.get(*i).ok_or_else(absent),
+            (_, Some(array)) => Ok(array),
+            _ => Err(absent()),
+        }
+    }
+
+    /// Where a view begins that lies in the memory of a value, in its own elements; the outer `None` if that
+    /// value is not there yet, the inner one between two elements.
+    fn place(&self, base: u32, view: &View) -> Option<Option<usize>> {
+        let whole = self.get(base).ok()?;
+        let start = &self.program.values[base as usize].view;
+        let bytes = (whole.offset() as isize - start.offset as isize) * start.dtype.size() as isize
+            + (view.offset * view.dtype.size()) as isize;
+        let size = view.dtype.size() as isize;
+        Some((bytes >= 0 && bytes % size == 0).then_some((bytes / size) as usize))
+    }
+
+    /// Makes a value that lies in the memory of another.
+    fn build(&mut self, value: u32) -> Result<()> {
+        let Value { source, view } = &self.program.values[value as usize];
+        if let Source::Within(base) = source
+            && self.slots[value as usize].is_none()
+        {
+            let whole = self.get(*base)?;
+            let offset = self.place(*base, view).flatten().ok_or_else(absent)?;
+            let part = Array::strided(whole.buffer().clone(), view.shape, &view.strides, offset, view.dtype)?;
+            self.slots[value as usize] = Some(part);
+        }
+        Ok(())
+    }
+}
+
+/// Whether an error comes of the values that an operation met.
+fn is_of_values(error: &Error) -> bool {
+    matches!(error.kind(), Kind::Value | Kind::ZeroDivision | Kind::Index | Kind::LinAlg)
+}
+
+/// Whether an array has the layout of a view.
+fn lies_alike(array: &Array, view: &View) -> bool {
+    array.shape() == view.shape
+        && array.dtype() == view.dtype
+        && view.strides.iter().enumerate().all(|(i, &stride)| array.stride(i) == stride)
+}
+
+/// The operation with the random numbers of `draw`, where segments begin at `starts`.
+fn at(op: &Op, starts: &[State], (segment, draw): Draw) -> Op {
+    let mut op = op.clone();
+    let state = starts[segment];
+    if let Some(own) = random_state(&mut op) {
+        *own = State { seed: state.seed, offset: state.offset.wrapping_add(draw) };
+    }
+    op
+}
+
+/// The one element of an array, on any device.
+fn element(x: &Array) -> Result<f64> {
+    Tensor::Array(x.clone()).item()
+}
+
+#[cold]
+fn absent() -> Error {
+    Error::value("internal: a program reads a value that is gone")
+}

@@ -1,0 +1,41 @@
+"""Programs of GPU tensors: the results of eager, and writes that reach their arguments."""
+
+import numpy as np
+import pytest
+import wengert as wg
+from wengert import nn
+
+pytestmark = pytest.mark.gpu
+
+
+def trained(staged):
+    wg.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Dropout(0.25), nn.Linear(8, 1)).to("gpu")
+    optimizer = wg.optim.Adam(model.parameters(), lr=0.01)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    run = wg.jit(step) if staged else step
+    draws = np.random.default_rng(0)
+    data = [wg.tensor(draws.standard_normal((6, 5)), dtype=wg.float32).to("gpu") for _ in range(4)]
+    losses = [run(x, x[:, :1]).item() for x in data]
+    if staged:
+        assert run.traces == 1, run.why()
+    return losses + [float(p.detach().cpu().sum()) for p in model.parameters()]
+
+
+def test_a_training_step_gives_what_eager_gives():
+    assert trained(True) == pytest.approx(trained(False), rel=1e-5, abs=1e-6)
+
+
+def test_writes_reach_the_arguments():
+    step = wg.jit(lambda x: x.mul_(2).sum())
+    for _ in range(3):
+        x = wg.ones(3, device="gpu")
+        assert step(x).item() == 6.0
+        assert x.tolist() == [2.0, 2.0, 2.0]
