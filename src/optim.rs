@@ -204,15 +204,33 @@ fn update(
     }
 }
 
+/// The memory of an array: where it starts and ends, which slot it belongs to, whether a step writes it.
+type Span = (usize, usize, usize, bool);
+
+/// Up to so many spans are compared in pairs, which takes less than to sort them.
+const FEW: usize = 12;
+
 /// Whether two slots share memory that one of them writes: tied weights, or a gradient that is a parameter.
 fn are_entangled(arrays: &[&Array], width: usize) -> bool {
-    let mut spans: SmallVec<[(usize, usize, usize, bool); 128]> = SmallVec::new();
-    for (i, array) in arrays.iter().enumerate() {
-        let (start, end) = array.buffer().span();
-        spans.push((start, end, i / width, i % width + 1 < width));
+    let mut spans: SmallVec<[Span; 128]> = SmallVec::new();
+    for (i, slot) in arrays.chunks_exact(width).enumerate() {
+        for (k, array) in slot.iter().enumerate() {
+            let (start, end) = array.buffer().span();
+            spans.push((start, end, i, k + 1 < width));
+        }
     }
+    if spans.len() > FEW {
+        return has_entangled_run(&mut spans);
+    }
+    let meet = |one: &Span, other: &Span| {
+        one.0 < other.1 && other.0 < one.1 && one.2 != other.2 && (one.3 || other.3)
+    };
+    spans.iter().enumerate().any(|(i, one)| spans[i + 1..].iter().any(|other| meet(one, other)))
+}
+
+/// Whether a run of spans that touch each other has several owners, and one that is written.
+fn has_entangled_run(spans: &mut [Span]) -> bool {
     spans.sort_unstable_by_key(|s| s.0);
-    // Runs of spans that touch each other.
     let Some(&first) = spans.first() else { return false };
     let (mut end, mut owner, mut many, mut written) = (first.1, first.2, false, first.3);
     for &(start, stop, i, writes) in &spans[1..] {

@@ -33,6 +33,15 @@ pub struct Array {
 
 const _: () = assert!(std::mem::size_of::<Array>() <= 80);
 
+/// How the elements of an array lie to each other; axes beyond the rank have zeros.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub dims: [u32; MAX_RANK],
+    pub strides: [i32; MAX_RANK],
+    pub rank: u8,
+    pub dtype: DType,
+}
+
 impl Array {
     /// Returns the same elements with a separate version: neither notices in-place writes through the other.
     pub fn alias(&self) -> Array {
@@ -138,6 +147,12 @@ impl Array {
     #[inline(always)]
     pub fn same_layout(&self, other: &Array) -> bool {
         self.same_shape(other) && self.strides == other.strides
+    }
+
+    /// How the elements lie, without where.
+    #[inline]
+    pub(crate) fn layout(&self) -> Layout {
+        Layout { dims: self.dims, strides: self.strides, rank: self.rank, dtype: self.dtype }
     }
 
     /// The shape.

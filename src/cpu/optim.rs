@@ -53,7 +53,7 @@ fn is_alone(x: &Array, others: &[&Array]) -> bool {
 /// Applies `body` to all `slots` whose parameters compute in the precision of `T`, as one loop.
 fn sweep<T: Element>(slots: &[Slot], body: &impl PartUpdate<T>) -> Result<()> {
     let mut copies = Copies::default();
-    let mut items: Vec<Wide<T>> = Vec::with_capacity(slots.len());
+    let mut items: Vec<Wide<T>> = Vec::new();
     for slot in slots.iter().filter(|s| s.param().dtype().compute() == T::DTYPE) {
         let mut state = SmallVec::new();
         for (i, &x) in slot.state.iter().enumerate() {
@@ -61,6 +61,9 @@ fn sweep<T: Element>(slots: &[Slot], body: &impl PartUpdate<T>) -> Result<()> {
         }
         let grad = copies.start(slot.grad, is_alone(slot.grad, slot.state), false)?;
         items.push(Wide { state, grad, length: slot.param().numel(), step: slot.step });
+    }
+    if items.is_empty() {
+        return Ok(());
     }
     Row::new(items.iter().map(|item| item.length)).for_each(|i, range| {
         let item = &items[i];

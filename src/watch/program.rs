@@ -9,23 +9,22 @@ mod act;
 mod calls;
 mod groups;
 mod needs;
+mod plan;
 mod run;
 mod shown;
 
 use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::array::random::{self, State};
 use crate::op::Op;
 use crate::tape::location::Location;
 use crate::tape::node::Node;
-use crate::watch::script::{self, Fact, MOST, Origin, Script, Step, Touched, View};
+use crate::watch::script::{MOST, Script, Step, Touched, View};
 use act::{Act, Draw, Planned};
 use calls::AfterCall;
-use needs::{is_inner, needed, outlasting, survivors};
-use rustc_hash::FxHashMap;
+use needs::{is_inner, needed, outlasting, survivors, unwritten};
+use plan::Plan;
 pub use shown::{Kind, ShownStep};
-use smallvec::smallvec;
+use smallvec::SmallVec;
 use std::sync::Weak;
 
 /// Where a value of the program comes from.
@@ -93,65 +92,6 @@ fn drawn(segments: &[u64], offset: u64) -> Option<Draw> {
     Some((segment, offset - segments[segment]))
 }
 
-/// What is known while a program is made.
-struct Plan {
-    origins: Vec<Origin>,
-    values: Vec<Value>,
-    known: FxHashMap<View, u32>,
-    /// The value that has the whole of each memory.
-    bases: Vec<Option<u32>>,
-}
-
-impl Plan {
-    /// The steps that copy constants which the program writes, or which outlast it: each run has its own.
-    fn copies(&mut self, outlasts: &[bool]) -> std::result::Result<Vec<Planned>, Refusal> {
-        let mut steps = Vec::new();
-        for (memory, &outlasts) in outlasts.iter().enumerate() {
-            let Origin::Constant(buffer, first) = &mut self.origins[memory] else { continue };
-            if first.is_none() && !outlasts {
-                continue;
-            }
-            if buffer.is_borrowed() || buffer.device() != Device::Cpu {
-                return Err(("a tensor of foreign memory that is written or returned".into(), None));
-            }
-            let from = match first.take() {
-                Some(first) => first,
-                None => script::whole(buffer).map_err(|error| (error.to_string(), None))?,
-            };
-            *first = Some(from.clone());
-            let view =
-                View { memory, shape: from.shape(), strides: smallvec![1], offset: 0, dtype: DType::U8 };
-            steps.push(Planned::new(Act::Copy { from, to: self.value(&view) }, Fact::default()));
-        }
-        Ok(steps)
-    }
-
-    /// The number of a value; the first of its memory is what the others lie in.
-    fn value(&mut self, view: &View) -> u32 {
-        if let Some(&number) = self.known.get(view) {
-            return number;
-        }
-        let number = self.values.len() as u32;
-        let source = match (&self.origins[view.memory], self.bases[view.memory]) {
-            (Origin::Outside(buffer) | Origin::Constant(buffer, None), _) => {
-                let View { shape, strides, offset, dtype, .. } = view;
-                match Array::strided(buffer.clone(), *shape, strides, *offset, *dtype) {
-                    Ok(array) => Source::Fixed(array),
-                    Err(_) => Source::Step,
-                }
-            }
-            (_, Some(base)) => Source::Within(base),
-            (Origin::Argument(i), None) => Source::Argument(*i),
-            (Origin::Gradient(leaf), None) => Source::Gradient(*leaf, true),
-            (Origin::Made(_) | Origin::Constant(..), None) => Source::Step,
-        };
-        self.bases[view.memory].get_or_insert(number);
-        self.values.push(Value { source, view: view.clone() });
-        self.known.insert(view.clone(), number);
-        number
-    }
-}
-
 impl Program {
     /// Plans the script of a region with these arguments and outputs, which handles errors itself if it
     /// `catches` them. Returns why not, if it did what another run would not repeat.
@@ -181,13 +121,8 @@ impl Program {
         survivors(&script, &outlasts, &own)?;
         let needed = needed(&script, outlasts.clone());
         let inner: Vec<bool> = script.memory.iter().map(is_inner).collect();
-        let count = script.memory.len();
-        let mut plan = Plan {
-            origins: script.memory,
-            values: Vec::new(),
-            known: FxHashMap::default(),
-            bases: vec![None; count],
-        };
+        let stays = unwritten(&script, &outlasts);
+        let mut plan = Plan::new(script.memory);
         let before = script.leaves.iter().filter_map(|leaf| leaf.before.as_ref());
         arguments.iter().chain(before).for_each(|view| {
             plan.value(view);
@@ -215,7 +150,7 @@ impl Program {
                     if state.is_some() != draw.is_some() {
                         return Err(("random numbers from before".into(), None));
                     }
-                    let inputs = inputs.iter().map(|view| plan.value(view)).collect();
+                    let inputs: SmallVec<[u32; 4]> = inputs.iter().map(|view| plan.value(view)).collect();
                     if into {
                         if !outputs.iter().all(|view| inner[view.memory]) {
                             changed = true;
@@ -225,11 +160,13 @@ impl Program {
                         let outputs = outputs.iter().map(|view| plan.value(view)).collect();
                         Act::Write { op, inputs, outputs, draw, shown }
                     } else {
-                        let outputs = outputs.iter().map(|view| {
-                            let value = plan.value(view);
-                            matches!(plan.values[value as usize].source, Source::Step).then_some(value)
-                        });
-                        Act::Run { op, inputs, outputs: outputs.collect(), draw }
+                        let outputs: SmallVec<[Option<u32>; 1]> =
+                            outputs.iter().map(|view| plan.made(view)).collect();
+                        let is_view = outputs.iter().all(Option::is_none);
+                        if !op.may_fail() && (is_view || plan.folds(&op, &inputs, &outputs, &stays)) {
+                            continue;
+                        }
+                        Act::Run { op, inputs, outputs, draw }
                     }
                 }
                 Step::Gradient { leaf, value } => {

@@ -105,7 +105,13 @@ rule! {
     /// `1 - i1(x) / i0(x)` for `x` from 20 on.
     pub fn bessel_gap(x) {
         let inverse = R::lit(1.0) / x;
-        BESSEL_GAP.iter().rev().fold(R::lit(0.0), |sum, &c| (sum + c) * inverse)
+        // A counting loop: a closure that is not inlined would be a call for each term.
+        let (mut sum, mut k) = (R::lit(0.0), BESSEL_GAP.len());
+        while k > 0 {
+            k -= 1;
+            sum = (sum + BESSEL_GAP[k]) * inverse;
+        }
+        sum
     }
 
     /// Derivative of `i0e`: far out the difference of two numbers that are nearly the same.

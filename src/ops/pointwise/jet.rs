@@ -13,6 +13,17 @@ use crate::ops::pointwise::table::Partial;
 use crate::ops::pointwise::unary::{Parametric, Unary};
 use std::ops::Neg;
 
+/// What a tangent that may be zero becomes. No closure of `Option::map`: one that is not inlined would keep
+/// the registers of a vector lane in memory and call a function per instruction.
+macro_rules! along {
+    ($tangent:expr, |$t:ident| $slope:expr) => {
+        match $tangent {
+            Some($t) => Some($slope),
+            None => None,
+        }
+    };
+}
+
 /// A number and its tangent; `None` is a tangent known to be zero, which costs nothing.
 #[derive(Clone, Copy)]
 pub struct Jet<R> {
@@ -34,12 +45,10 @@ impl<R: Real> Jet<R> {
     /// How it moves.
     #[inline(always)]
     pub fn tangent(self) -> R {
-        self.tangent.unwrap_or(R::lit(0.0))
-    }
-    /// A function of this number, given its value and what it makes of a tangent.
-    #[inline(always)]
-    fn through(self, value: R, slope: impl Fn(R) -> R) -> Jet<R> {
-        Jet { value, tangent: self.tangent.map(slope) }
+        match self.tangent {
+            Some(t) => t,
+            None => R::lit(0.0),
+        }
     }
 }
 
@@ -54,7 +63,8 @@ fn none<R: Real>() -> Attributes<R> {
 fn sum<R: Real>(a: Option<R>, b: Option<R>) -> Option<R> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a + b),
-        (a, b) => a.or(b),
+        (Some(t), None) | (None, Some(t)) => Some(t),
+        (None, None) => None,
     }
 }
 
@@ -66,22 +76,24 @@ operator!(always [R: Real] Jet<R>; Sub sub |x, y| Jet {
     value: x.value - y.value,
     tangent: match (x.tangent, y.tangent) {
         (Some(a), Some(b)) => Some(a - b),
-        (a, b) => a.or(b.map(|t| -t)),
+        (Some(a), None) => Some(a),
+        (None, Some(b)) => Some(-b),
+        (None, None) => None,
     },
 });
 operator!(always [R: Real] Jet<R>; Mul mul |x, y| Jet {
     value: x.value * y.value,
     tangent: sum(
-        x.tangent.map(|t| t * zero_guard(t, y.value)),
-        y.tangent.map(|t| t * zero_guard(t, x.value)),
+        along!(x.tangent, |t| t * zero_guard(t, y.value)),
+        along!(y.tangent, |t| t * zero_guard(t, x.value)),
     ),
 });
 operator!(always [R: Real] Jet<R>; Div div |x, y| Jet {
     value: x.value / y.value,
     tangent: sum(
-        x.tangent.map(|t| t / divisor(t, y.value)),
+        along!(x.tangent, |t| t / divisor(t, y.value)),
         // Not t * (x / y / y), which may underflow or overflow before t meets it.
-        y.tangent.map(|t| -(t / divisor(t, y.value) * zero_guard(t, x.value / y.value))),
+        along!(y.tangent, |t| -(t / divisor(t, y.value) * zero_guard(t, x.value / y.value))),
     ),
 });
 
@@ -89,7 +101,7 @@ impl<R: Real> Neg for Jet<R> {
     type Output = Jet<R>;
     #[inline(always)]
     fn neg(self) -> Jet<R> {
-        self.through(-self.value, |t| -t)
+        Jet { value: -self.value, tangent: along!(self.tangent, |t| -t) }
     }
 }
 
@@ -114,7 +126,7 @@ macro_rules! by_rows {
         #[inline(always)]
         fn $name(self) -> Jet<R> {
             let (x, o) = (self.value, self.value.$name());
-            self.through(o, |t| primitive!($name, x, o, t))
+            Jet { value: o, tangent: along!(self.tangent, |t| primitive!($name, x, o, t)) }
         }
     )*};
 }
@@ -166,22 +178,23 @@ impl<R: Real> Real for Jet<R> {
     fn pow(self, exponent: Jet<R>) -> Jet<R> {
         let x = [self.value, exponent.value];
         let o = self.value.pow(exponent.value);
-        let base = self.tangent.map(|t| Partial::<Binary>::pow::<0, R>(none(), t, x, o));
-        let power = exponent.tangent.map(|t| Partial::<Binary>::pow::<1, R>(none(), t, x, o));
+        let base = along!(self.tangent, |t| Partial::<Binary>::pow::<0, R>(none(), t, x, o));
+        let power = along!(exponent.tangent, |t| Partial::<Binary>::pow::<1, R>(none(), t, x, o));
         Jet { value: o, tangent: sum(base, power) }
     }
     #[inline(always)]
     fn fmod(self, divisor: Jet<R>) -> Jet<R> {
         let x = [self.value, divisor.value];
         let o = self.value.fmod(divisor.value);
-        let along = divisor.tangent.map(|t| Partial::<Binary>::fmod::<1, R>(none(), t, x, o));
+        let along = along!(divisor.tangent, |t| Partial::<Binary>::fmod::<1, R>(none(), t, x, o));
         Jet { value: o, tangent: sum(self.tangent, along) }
     }
     #[inline(always)]
     fn polygamma(self, order: usize) -> Jet<R> {
         let o = self.value.polygamma(order);
-        self.through(o, |t| {
-            Partial::<Parametric>::polygamma::<0, R>(Attributes::new([order as f64, 0.0]), t, [self.value], o)
-        })
+        let order = Attributes::new([order as f64, 0.0]);
+        let slope =
+            along!(self.tangent, |t| Partial::<Parametric>::polygamma::<0, R>(order, t, [self.value], o));
+        Jet { value: o, tangent: slope }
     }
 }

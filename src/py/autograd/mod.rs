@@ -9,6 +9,7 @@ pub(crate) mod direct;
 pub(crate) mod forward;
 pub(crate) mod hooks;
 pub(crate) mod location;
+pub(crate) mod marks;
 pub(crate) mod node;
 pub(crate) mod quick;
 pub(crate) mod saving;

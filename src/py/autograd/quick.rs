@@ -2,10 +2,13 @@
 
 use crate::array::defaults;
 use crate::cpu::run::threads::num_threads;
-use crate::py::autograd::staging::{Key, PyProgram, key};
+use crate::py::autograd::marks::{Marks, marks_of};
+use crate::py::autograd::staging::{PyProgram, object};
 use crate::py::autograd::watched::PyWatched;
 use crate::py::prelude::*;
+use crate::tape::saving::is_packing;
 use crate::watch::debug::{Modes, modes};
+use crate::watch::program::Outcome;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::types::PyNotImplemented;
 use smallvec::SmallVec;
@@ -18,6 +21,7 @@ struct Settings {
     float: DType,
     device: Device,
     threads: usize,
+    packing: bool,
 }
 
 impl Settings {
@@ -29,13 +33,14 @@ impl Settings {
             float: defaults::float(),
             device: defaults::device(),
             threads: num_threads(),
+            packing: is_packing(),
         })
     }
 }
 
 /// A program for calls with such tensors.
 struct Known {
-    key: Key,
+    marks: Marks,
     settings: Settings,
     /// Other settings, and what the function finds without its arguments.
     watched: [Py<PyWatched>; 2],
@@ -48,7 +53,7 @@ struct Known {
 impl Known {
     fn clone_ref(&self, py: Python<'_>) -> Known {
         Known {
-            key: self.key.clone(),
+            marks: self.marks.clone(),
             settings: self.settings,
             watched: self.watched.each_ref().map(|watched| watched.clone_ref(py)),
             program: self.program.clone_ref(py),
@@ -85,8 +90,8 @@ impl PyQuick {
     ) -> PyResult<PyQuick> {
         let mut known = Vec::with_capacity(self.known.len() + 1);
         if let (Some(tensors), Some(settings)) = (tensors(args), Settings::now()) {
-            let key = key(&tensors, false)?;
-            known.push(Known { key, settings, watched, program, one, result });
+            let marks = marks_of(&tensors)?;
+            known.push(Known { marks, settings, watched, program, one, result });
         }
         known.extend(self.known.iter().map(|known| known.clone_ref(py)));
         Ok(PyQuick { known })
@@ -97,8 +102,8 @@ impl PyQuick {
         let none = || Ok(PyNotImplemented::get(py).to_owned().into_any());
         let Some(tensors) = tensors(args) else { return none() };
         let Some(settings) = Settings::now() else { return none() };
-        let key = key(&tensors, false)?;
-        for known in self.known.iter().filter(|known| known.key == key && known.settings == settings) {
+        let marks = marks_of(&tensors)?;
+        for known in self.known.iter().filter(|known| known.marks == marks && known.settings == settings) {
             let mut fits = true;
             for watched in &known.watched {
                 fits = fits && watched.bind(py).try_borrow()?.is_as_it_was(py)?;
@@ -106,14 +111,15 @@ impl PyQuick {
             if !fits {
                 continue;
             }
-            let values = tensors.iter().map(|x| value(x)).collect::<PyResult<_>>()?;
-            let (Some(outputs), _) = known.program.get().run(py, values)? else { continue };
+            let Outcome::Done(outputs) = known.program.get().outcome(py, &tensors)? else { continue };
+            let mut outputs = outputs.into_iter().map(object);
             if let Some(one) = known.one {
-                return match outputs.into_iter().nth(one) {
+                return match outputs.nth(one) {
                     Some(output) => output.into_pyobject(py).map(Bound::into_any),
                     None => none(),
                 };
             }
+            let outputs: Vec<PyTensor> = outputs.collect();
             return known.result.bind(py).call1((PyList::new(py, &tensors)?, outputs));
         }
         none()

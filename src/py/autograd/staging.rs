@@ -2,7 +2,6 @@
 
 use crate::py::autograd::watched::PyWatched;
 use crate::py::prelude::*;
-use crate::tape::hooks::Hooks;
 use crate::tape::location::Location;
 use crate::tape::saving;
 use crate::watch::cost;
@@ -11,9 +10,8 @@ use crate::watch::program::{Outcome, Program};
 use crate::watch::script;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::types::PyBytes;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
-use std::collections::HashSet;
 
 /// Where a region did what another run would not repeat: what, file, line.
 type Refused = (String, Option<(String, u32, String)>);
@@ -24,7 +22,7 @@ pub struct PyProgram {
     pub(super) program: Program,
     arguments: Vec<crate::tensor::Aval>,
     /// The memory that the function finds without its arguments.
-    places: HashSet<usize>,
+    places: FxHashSet<usize>,
     /// Functions of the host, in the order of their calls.
     calls: Vec<Py<PyAny>>,
     /// What the function reads beside its arguments.
@@ -75,7 +73,7 @@ fn _stage_begin(arguments: Vec<Tensor>, state: Vec<Tensor>) -> PyResult<bool> {
 }
 
 /// The memory of tensors.
-fn places_of(state: &[Tensor]) -> HashSet<usize> {
+fn places_of(state: &[Tensor]) -> FxHashSet<usize> {
     state.iter().filter_map(|t| Some(t.concrete()?.buffer().id())).collect()
 }
 
@@ -119,68 +117,6 @@ fn _stage_end<'py>(
         }
         Err(refusal) => refused(refusal),
     }
-}
-
-/// What tells tensors apart for a program.
-pub type Key = SmallVec<[usize; 64]>;
-
-/// The key of tensors: layouts, dtypes, devices, which of them are the same object or share memory, and with
-/// `places` also where they lie, whether they require gradients and their hooks.
-pub fn key<'a, 'py: 'a>(
-    tensors: impl IntoIterator<Item = &'a Bound<'py, PyTensor>>, places: bool,
-) -> PyResult<Key> {
-    let mut key = Key::new();
-    let mut put = |number: usize| key.push(number);
-    put(usize::from(saving::is_packing()));
-    let mut first: SmallVec<[(usize, usize, usize); 8]> = SmallVec::new();
-    for object in tensors {
-        let t = value(object)?;
-        let hooks = t.edge().and_then(|edge| edge.node.hooks().map(Hooks::stamp));
-        put(usize::from(t.edge().is_some()));
-        let Some(x) = t.concrete() else {
-            put(usize::MAX);
-            continue;
-        };
-        put(x.dtype() as usize);
-        put(match x.device() {
-            Device::Cpu => 0,
-            Device::Gpu(number) => 1 + number as usize,
-        });
-        put(usize::from(x.buffer().is_inference()));
-        put(x.rank());
-        (0..x.rank()).for_each(|i| {
-            put(x.shape().at(i));
-            put(x.stride(i) as usize);
-        });
-        let (memory, offset) = (x.buffer().id(), x.offset());
-        if places {
-            put(memory);
-            put(offset);
-            put(t.edge().map_or(0, |edge| edge.node.seq as usize));
-            let (last, count) = hooks.unwrap_or((0, 0));
-            put(last as usize);
-            put(count);
-            continue;
-        }
-        let (object, bytes) = (object.as_ptr() as usize, offset * x.dtype().size());
-        if let Some(at) = first.iter().position(|known| known.0 == object) {
-            put(1 + at);
-        } else if let Some(at) = first.iter().position(|known| known.1 == memory) {
-            put(usize::MAX - at);
-            put(bytes.wrapping_sub(first[at].2));
-        } else {
-            put(0);
-        }
-        first.push((object, memory, bytes));
-    }
-    Ok(key)
-}
-
-/// What tells arguments apart, as bytes.
-#[pyfunction]
-fn _stage_key<'py>(py: Python<'py>, tensors: Vec<Bound<'py, PyTensor>>) -> PyResult<Bound<'py, PyBytes>> {
-    let key = key(&tensors, false)?;
-    Ok(PyBytes::new(py, &key.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>()))
 }
 
 /// The Python objects that the hooks of tensors hold.
@@ -242,6 +178,26 @@ impl PyProgram {
         self.places.contains(&memory) || self.program.has_gradient_at(memory)
     }
 
+    /// Runs it on these tensors; nothing has changed if they are not such as the first ones.
+    pub fn outcome(&self, py: Python<'_>, arguments: &[Bound<'_, PyTensor>]) -> PyResult<Outcome> {
+        let mut arrays: SmallVec<[Array; 8]> = SmallVec::new();
+        for (object, aval) in arguments.iter().zip(&self.arguments) {
+            let t = object.get().value()?;
+            match plain(&t) {
+                Some(array) if t.aval() == *aval && !self.finds(array.buffer().id()) => {
+                    arrays.push(array.clone());
+                }
+                _ => return Ok(Outcome::Changed),
+            }
+        }
+        if arrays.len() != self.arguments.len() || !interp::is_plain() {
+            return Ok(Outcome::Changed);
+        }
+        let mut call = |number: usize| attached(|py| self.call(py, number));
+        let elements = arrays.iter().map(Array::numel).sum();
+        run(py, elements, || self.program.run(&arrays, &mut call))
+    }
+
     /// Calls a function of the host, which must leave alone what the rest of the program reads.
     fn call(&self, py: Python<'_>, number: usize) -> PyResult<()> {
         let Some(function) = self.calls.get(number) else { return Ok(()) };
@@ -266,32 +222,23 @@ impl PyProgram {
     }
 }
 
+/// A result of a program.
+pub fn object(y: Array) -> PyTensor {
+    PyTensor::from(Tensor::Array(y))
+}
+
 #[pymethods]
 impl PyProgram {
     /// Runs it on these tensors, which must have the shapes, dtypes and devices of the first ones. Returns
     /// the results; None, and nothing changed, if what the region looked at is not what it was, or, as the
     /// second value says, if an operation failed.
-    pub fn run(&self, py: Python<'_>, arguments: Vec<Tensor>) -> PyResult<(Option<Vec<PyTensor>>, bool)> {
-        let mut arrays = Vec::with_capacity(arguments.len());
-        for (x, aval) in arguments.iter().zip(&self.arguments) {
-            match plain(x) {
-                Some(array) if x.aval() == *aval && !self.finds(array.buffer().id()) => {
-                    arrays.push(array.clone());
-                }
-                _ => return Ok((None, false)),
-            }
-        }
-        if arrays.len() != self.arguments.len() || !interp::is_plain() {
-            return Ok((None, false));
-        }
-        let mut call = |number: usize| attached(|py| self.call(py, number));
-        let elements = arrays.iter().map(Array::numel).sum();
-        match run(py, elements, || self.program.run(&arrays, &mut call))? {
+    fn run(
+        &self, py: Python<'_>, arguments: Vec<Bound<'_, PyTensor>>,
+    ) -> PyResult<(Option<Vec<PyTensor>>, bool)> {
+        match self.outcome(py, &arguments)? {
             Outcome::Changed => Ok((None, false)),
             Outcome::Failed => Ok((None, true)),
-            Outcome::Done(outputs) => {
-                Ok((Some(outputs.into_iter().map(|y| PyTensor::from(Tensor::Array(y))).collect()), false))
-            }
+            Outcome::Done(outputs) => Ok((Some(outputs.into_iter().map(object).collect()), false)),
         }
     }
 
@@ -313,6 +260,6 @@ impl PyProgram {
 
 exports! {
     classes: PyProgram;
-    functions: _stage_begin, _stage_end, _stage_key, _stage_hooks, _stage_drop, _is_staging, _stage_refuse,
+    functions: _stage_begin, _stage_end, _stage_hooks, _stage_drop, _is_staging, _stage_refuse,
         _stage_call, _stage_idle
 }

@@ -1,7 +1,8 @@
 //! What a function for `wengert.jit` reads beside its arguments, as it was found: whether it is still so.
 
-use crate::py::autograd::staging::{Key, key};
+use crate::py::autograd::marks::{Mark, Marks};
 use crate::py::prelude::*;
+use crate::tape::saving::is_packing;
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyComplex, PyFloat, PyString, PyType};
@@ -138,14 +139,16 @@ fn same(found: &Bound<'_, PyAny>, was: &Object) -> PyResult<bool> {
 pub struct PyWatched {
     places: Vec<Place>,
     tensors: Vec<Py<PyTensor>>,
-    key: Key,
+    /// What tells these tensors apart, and whether hooks pack what operations save.
+    marks: Marks,
+    packing: bool,
 }
 
 #[pymethods]
 impl PyWatched {
     #[new]
-    fn new() -> PyResult<PyWatched> {
-        Ok(PyWatched { key: key([], true)?, ..PyWatched::default() })
+    fn new() -> PyWatched {
+        PyWatched { packing: is_packing(), ..PyWatched::default() }
     }
 
     /// Watches all items of a dictionary.
@@ -191,7 +194,7 @@ impl PyWatched {
 
     /// Watches where these tensors lie.
     fn tensors(&mut self, tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<()> {
-        self.key = key(&tensors, true)?;
+        self.marks = tensors.iter().map(Mark::in_place).collect::<PyResult<_>>()?;
         self.tensors = tensors.into_iter().map(Bound::unbind).collect();
         Ok(())
     }
@@ -203,7 +206,12 @@ impl PyWatched {
                 return Ok(false);
             }
         }
-        Ok(key(self.tensors.iter().map(|t| t.bind(py)), true)? == self.key)
+        for (tensor, mark) in self.tensors.iter().zip(&self.marks) {
+            if Mark::in_place(tensor.bind(py))? != *mark {
+                return Ok(false);
+            }
+        }
+        Ok(is_packing() == self.packing)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {

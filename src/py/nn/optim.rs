@@ -56,9 +56,17 @@ fn gradient(t: &Tensor) -> Option<Tensor> {
 }
 
 /// The array of a tensor; a complex one as pairs of real and imaginary parts, each updated on its own.
-fn array(t: &Tensor) -> PyResult<Array> {
+fn array(t: &Tensor) -> Result<Array> {
     let array = t.array("an optimiser step")?;
-    Ok(if array.dtype().is_complex() { array.as_real()? } else { array.clone() })
+    if array.dtype().is_complex() { array.as_real() } else { Ok(array.clone()) }
+}
+
+/// [`array`] of a tensor that nobody else needs.
+fn into_array(t: Tensor) -> Result<Array> {
+    match t {
+        Tensor::Array(array) if !array.dtype().is_complex() => Ok(array),
+        t => array(&t),
+    }
 }
 
 /// The parameters of a group that have gradients, and their optimiser state.
@@ -108,7 +116,7 @@ impl<'py> Group<'py> {
                 let mut is_new = false;
                 for name in names {
                     match entry.get_item(name)?.filter(|x| !x.is_none()) {
-                        Some(x) => out.arrays.push(array(&x.extract()?)?),
+                        Some(x) => out.arrays.push(into_array(x.extract()?)?),
                         None => {
                             let zeros = Tensor::zeros(t.shape(), t.dtype(), t.device())?;
                             out.arrays.push(array(&zeros)?);
@@ -120,7 +128,7 @@ impl<'py> Group<'py> {
                 number = step(&entry, is_new)?;
                 out.entries.push(entry);
             }
-            out.arrays.push(array(&grad)?);
+            out.arrays.push(into_array(grad)?);
             out.steps.push(number);
         }
         Ok(out)
@@ -233,7 +241,7 @@ fn _optim_elementwise(
         return Ok(false);
     }
     let width = rule.0.formula.states() + 2;
-    let arrays = tensors.iter().map(array).collect::<PyResult<Vec<Array>>>()?;
+    let arrays = tensors.into_iter().map(into_array).collect::<Result<Vec<Array>>>()?;
     let (arrays, found) = (arrays.iter().collect::<Vec<_>>(), found.map(value).transpose()?);
     let (count, steps) = (elements(arrays.iter().step_by(width).copied()), vec![1; arrays.len() / width]);
     let rule = UpdateRule::Elementwise(Arc::new(rule.0));

@@ -20,6 +20,20 @@ pub fn outlasting(script: &Script, outputs: &[View]) -> Vec<bool> {
     outlasts
 }
 
+/// Which memory of a run alone is written by nobody but the operation that makes it, on the host.
+pub fn unwritten(script: &Script, outlasts: &[bool]) -> Vec<bool> {
+    let on_host = !script.elsewhere;
+    let made =
+        |(origin, &outlasts): (&Origin, &bool)| on_host && !outlasts && matches!(origin, Origin::Made(_));
+    let mut stays: Vec<bool> = script.memory.iter().zip(outlasts).map(made).collect();
+    for step in &script.steps {
+        if let Step::Ran { outputs, into: true, .. } = step {
+            outputs.iter().for_each(|view| stays[view.memory] = false);
+        }
+    }
+    stays
+}
+
 /// Raises if memory that the region made is still there although it should not outlast it: a program could
 /// not put other memory where it is kept. The gradients `own` of leaves that the region made go with these.
 pub fn survivors(script: &Script, outlasts: &[bool], own: &[usize]) -> std::result::Result<(), Refusal> {

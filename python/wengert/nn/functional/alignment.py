@@ -8,6 +8,7 @@ import wengert as wg
 from wengert import _core
 from wengert._arguments import of_tensors
 from wengert._core import Tensor
+from wengert.control import scan
 
 __all__ = ["ctc_loss"]
 
@@ -121,9 +122,16 @@ def _losses(scores: Tensor, table: Tensor, inputs: list[int], labels: list[int],
     place = _core.arange(0, size, dtype=_core.float32, device=scores.device)
     alpha = wg.where(place < 2, emitted.select(0, 0), lowest) if steps else lowest
     length = _core.tensor([float(n) for n in inputs], dtype=_core.float32, device=scores.device).unsqueeze(1)
-    for t in range(1, max(inputs, default=0)):
+
+    def step(alpha: Tensor, now: tuple[Tensor, Tensor]) -> tuple[Tensor, None]:
+        is_over, emitted = now
         met = alpha.logaddexp(_shifted(alpha, 1)).logaddexp(wg.where(skips, _shifted(alpha, 2), lowest))
-        alpha = wg.where(length > t, met + emitted.select(0, t), alpha)
+        return wg.where(is_over, alpha, met + emitted), None
+
+    last = max(inputs, default=0)
+    if last > 1:
+        times = _core.arange(1, last, dtype=_core.float32, device=scores.device).reshape(-1, 1, 1)
+        alpha, _ = scan(step, alpha, (length <= times, emitted.narrow(0, 1, last - 1)))
     ends = _core.tensor([float(2 * n) for n in labels], dtype=_core.float32, device=scores.device).unsqueeze(
         1
     )
