@@ -21,6 +21,7 @@ mod power;
 pub mod real;
 pub mod special;
 mod tanh;
+pub mod terms;
 pub mod turns;
 pub mod updates;
 pub mod wide;

@@ -1,13 +1,13 @@
 //! `Real`: the number type that every elementwise rule is generic over.
 //!
-//! A rule such as `g * (1.0 - y * y)` is written once and instantiated in several ways:
-//! * with lanes (`src/math/lane.rs`, `src/cpu/pointwise/vector.rs`) it is the body of a CPU loop,
-//! * with [`crate::ops::pointwise::sym::Sym`] it is a sequence of recorded tensor operations,
-//! * with [`crate::ops::pointwise::jet::Jet`] over one of these it is its own derivative along a direction,
-//! * with `gpu::shader::wgsl::Expr` it is the text of a WGSL shader body,
-//!
-//! and for documentation, in `src/ops/pointwise/reading/`: with `Text` it is the formula as text, with
-//! `Count` the number of its floating-point operations.
+//! A rule such as `g * (1.0 - y * y)` is written once and compiled for
+//! * lanes (`src/math/lane.rs`, `src/cpu/pointwise/vector.rs`): the body of a CPU loop,
+//! * [`crate::math::terms::Term`]: its operations in order, which [`crate::math::terms::Terms::read`] repeats
+//!   with other numbers: [`crate::ops::pointwise::sym::Sym`] for recorded tensor operations,
+//!   `gpu::shader::wgsl::Expr` for the text of a WGSL shader body, `cpu::emit::Value` for machine code, and
+//!   for documentation, in `src/ops/pointwise/reading/`, `Text` for a formula and `Count` for how many
+//!   floating point operations it has,
+//! * [`crate::ops::pointwise::jet::Jet`] over one of these: its own derivative along a direction.
 //!
 //! Read next: `src/ops/pointwise/unary.rs`, the table of rules.
 

@@ -58,9 +58,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         data::dtype, data::create, data::ranges, data::random, data::generator, data::layout, data::device,
         data::format,
         nn, nn::conv, nn::ops, nn::optim, autograd, autograd::checkpoint, autograd::collect, autograd::custom,
-        autograd::debug, autograd::direct, autograd::forward, autograd::hooks, autograd::node,
-        autograd::marks, autograd::quick, autograd::saving, autograd::shown, autograd::staging, autograd::transform,
-        autograd::watched, tree,
+        autograd::debug, autograd::direct, autograd::forward, autograd::hooks, autograd::marks,
+        autograd::node, autograd::quick, autograd::saving, autograd::shown, autograd::staging,
+        autograd::transform, autograd::watched, tree,
     }
     #[cfg(feature = "gpu")]
     register!(nn::program);

@@ -163,7 +163,8 @@ impl Program {
                         let outputs: SmallVec<[Option<u32>; 1]> =
                             outputs.iter().map(|view| plan.made(view)).collect();
                         let is_view = outputs.iter().all(Option::is_none);
-                        if !op.may_fail() && (is_view || plan.folds(&op, &inputs, &outputs, &stays)) {
+                        let mut folds = || draw.is_none() && plan.folds(&op, &inputs, &outputs, &stays);
+                        if !op.may_fail() && (is_view || folds()) {
                             continue;
                         }
                         Act::Run { op, inputs, outputs, draw }

@@ -262,7 +262,8 @@ class State:
 
     def _function(self, function: types.FunctionType) -> Iterator[Any]:
         cells = function.__closure__ or ()
-        if _is_known(function.__module__):
+        # Not `__module__`, which a wrapper takes over from the function that it wraps.
+        if _is_known(function.__globals__.get("__name__")):
             # They keep nothing of their own; what they close over may be the user's.
             yield from (_contents(cell) for cell in cells)
             return

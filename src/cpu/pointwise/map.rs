@@ -13,6 +13,8 @@ use super::layout::{broadcast, rule_dtype};
 use crate::cpu::emit::Value;
 use crate::cpu::prelude::*;
 use crate::math::real::{Pointwise, PointwiseInt};
+#[cfg(all(unix, target_arch = "x86_64"))]
+use crate::math::terms::terms;
 use loops::{float_kernel, int_kernel};
 use smallvec::SmallVec;
 
@@ -53,7 +55,7 @@ pub fn element_fn<const N: usize, P: Pointwise<N>>(rule: P, dtype: DType) -> Opt
 #[cfg(all(unix, target_arch = "x86_64"))]
 unsafe fn read<const N: usize, P: Pointwise<N>>(rule: *const u8, x: &[Value]) -> Value {
     // SAFETY: guaranteed by the caller.
-    unsafe { (*rule.cast::<P>()).apply(*x.as_ptr().cast::<[Value; N]>()) }
+    terms::<N, P, Value>(unsafe { &*rule.cast::<P>() }).read(x)
 }
 
 /// Raises unless all operands are on the CPU.

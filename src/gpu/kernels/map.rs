@@ -5,8 +5,9 @@
 
 use super::prelude::*;
 use crate::gpu::shader::int_expr;
-use crate::gpu::shader::wgsl;
+use crate::gpu::shader::wgsl::{self, Expr};
 use crate::math::real::{Pointwise, PointwiseInt};
+use crate::math::terms::terms;
 
 /// The names of the inputs in the templates.
 const NAMES: [&str; 4] = ["x", "y", "z", "w"];
@@ -73,7 +74,8 @@ fn rule_dtype(name: &str, x: &[&Array]) -> Result<DType> {
 /// Translates the rule to WGSL.
 fn float_body<const N: usize, P: Pointwise<N>>(rule: P) -> Result<String> {
     let names = names::<N>()?;
-    Ok(wgsl::with_library("op", &names, &|x| rule.apply(std::array::from_fn(|i| x[i]))))
+    let terms = terms::<N, P, Expr>(&rule);
+    Ok(wgsl::with_library("op", &names, &|x| terms.read(x)))
 }
 
 /// Applies `rule` elementwise to floats of one dtype, or halves and float32; operands broadcast.

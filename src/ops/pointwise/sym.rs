@@ -7,6 +7,7 @@
 
 use crate::math::lane::F64Fma;
 use crate::math::real::{Pointwise, Real};
+use crate::math::terms::{Terms, terms};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::compare::{Logic, Relation};
 use crate::ops::pointwise::operand::{self, Operand};
@@ -81,14 +82,14 @@ fn put_result(result: Result<Tensor>) -> u32 {
 
 /// Reads `rule` on tensors: the operations it performs run through `bind` one by one.
 pub fn read<const N: usize, P: Pointwise<N>>(x: &[&Tensor], rule: P) -> Result<Tensor> {
-    read_one(x, N, &|x| rule.apply(std::array::from_fn(|i| x[i])))
+    read_one(x, N, &terms::<N, P, Sym>(&rule))
 }
 
-fn read_one(x: &[&Tensor], operands: usize, rule: &dyn Fn(&[Sym]) -> Sym) -> Result<Tensor> {
+fn read_one(x: &[&Tensor], operands: usize, rule: &Terms) -> Result<Tensor> {
     if x.len() != operands {
         return Err(Error::value(format!("internal: a rule takes {operands} operands, got {}", x.len())));
     }
-    run(x.iter().copied(), |x| get(rule(x).0))?.tensor(|v| x[0].constant_like(v))
+    run(x.iter().copied(), |x| get(rule.read(x).0))?.tensor(|v| x[0].constant_like(v))
 }
 
 /// Reads a formula with several values.

@@ -38,9 +38,25 @@ pub fn count(shape: &Shape, axes: Axes) -> usize {
     axes.iter().map(|i| shape.at(i)).product()
 }
 
+/// So many numbers are divided right here; more by a loop of elementwise operations, in parallel.
+const FEW: usize = 64;
+
 /// `x / n`; writes over `x` if nothing else refers to it.
-fn divided(x: Array, n: usize) -> Result<Array> {
+fn divided(mut x: Array, n: usize) -> Result<Array> {
     let p = [n as f64, 0.0];
+    if x.numel() <= FEW && x.device() == Device::Cpu && x.is_exclusive() && x.is_contiguous() {
+        match x.dtype() {
+            DType::F32 => {
+                x.slice_mut::<f32>()?.iter_mut().for_each(|v| *v /= n as f32);
+                return Ok(x);
+            }
+            DType::F64 => {
+                x.slice_mut::<f64>()?.iter_mut().for_each(|v| *v /= n as f64);
+                return Ok(x);
+            }
+            _ => {}
+        }
+    }
     if x.device() == Device::Cpu && x.dtype().is_float() && x.is_exclusive() {
         // SAFETY: the sum was made just now.
         unsafe {

@@ -4,6 +4,7 @@ use crate::py::autograd::watched::PyWatched;
 use crate::py::prelude::*;
 use crate::tape::location::Location;
 use crate::tape::saving;
+use crate::tensor::Aval;
 use crate::watch::cost;
 use crate::watch::debug::Modes;
 use crate::watch::program::{Outcome, Program};
@@ -20,7 +21,7 @@ type Refused = (String, Option<(String, u32, String)>);
 #[pyclass(name = "_Program", module = "wengert._core", frozen)]
 pub struct PyProgram {
     pub(super) program: Program,
-    arguments: Vec<crate::tensor::Aval>,
+    arguments: Vec<Aval>,
     /// The memory that the function finds without its arguments.
     places: FxHashSet<usize>,
     /// Functions of the host, in the order of their calls.
@@ -184,7 +185,7 @@ impl PyProgram {
         for (object, aval) in arguments.iter().zip(&self.arguments) {
             let t = object.get().value()?;
             match plain(&t) {
-                Some(array) if t.aval() == *aval && !self.finds(array.buffer().id()) => {
+                Some(array) if is_such(array, aval) && !self.finds(array.buffer().id()) => {
                     arrays.push(array.clone());
                 }
                 _ => return Ok(Outcome::Changed),
@@ -220,6 +221,12 @@ impl PyProgram {
              it: {what}; what was done so far stays. Do the same at each call, or leave out jit"
         )))
     }
+}
+
+/// Whether an array is what is known of it.
+#[inline]
+fn is_such(x: &Array, aval: &Aval) -> bool {
+    x.dtype() == aval.dtype && x.device() == aval.device && x.shape() == aval.shape
 }
 
 /// A result of a program.

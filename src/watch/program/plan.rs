@@ -1,14 +1,14 @@
 //! The values of a program while it is made: where each comes from, and which are the same in all runs.
 
 use super::act::{Act, Planned};
-use super::{Refusal, Source, Value, random_state};
+use super::{Refusal, Source, Value};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::op::{Kernel, Op};
 use crate::watch::script::{self, Fact, Origin, View};
 use rustc_hash::FxHashMap;
-use smallvec::smallvec;
+use smallvec::{SmallVec, smallvec};
 
 /// So many bytes of a value that is the same in all runs are kept between these.
 const SMALL: usize = 1 << 16;
@@ -83,18 +83,31 @@ impl Plan {
         matches!(self.values[value as usize].source, Source::Step).then_some(value)
     }
 
-    /// Computes the results of an operation without inputs, if they are small and their memory `stays` as it
-    /// is: no run need make them again.
+    /// Whether no run and nobody else changes what a value holds.
+    fn is_constant(&self, value: u32) -> bool {
+        let Value { source, view } = &self.values[value as usize];
+        match (source, &self.origins[view.memory]) {
+            (Source::Within(base), _) => self.is_constant(*base),
+            (Source::Fixed(_), Origin::Constant(buffer, None)) => !buffer.is_borrowed(),
+            (Source::Fixed(_), Origin::Made(_)) => true,
+            _ => false,
+        }
+    }
+
+    /// Computes the results of an operation on constants that draws no random numbers, if they are small and
+    /// their memory `stays` as it is: no run need make them again.
     pub fn folds(&mut self, op: &Op, inputs: &[u32], outputs: &[Option<u32>], stays: &[bool]) -> bool {
         let small = |value: &u32| {
             let view = &self.values[*value as usize].view;
             stays[view.memory] && view.shape.numel() * view.dtype.size() <= SMALL
         };
-        let mut op = op.clone();
-        if !inputs.is_empty() || random_state(&mut op).is_some() || !outputs.iter().flatten().all(small) {
-            return false;
-        }
-        let Ok(made) = op.eval(&[]) else { return false };
+        let array = |value: &u32| match &self.values[*value as usize].source {
+            Source::Fixed(array) if self.is_constant(*value) => Some(array.clone()),
+            _ => None,
+        };
+        let x: Option<SmallVec<[Array; 4]>> = inputs.iter().map(array).collect();
+        let Some(x) = x.filter(|_| outputs.iter().flatten().all(small)) else { return false };
+        let Ok(made) = op.eval(&x.iter().collect::<SmallVec<[&Array; 4]>>()) else { return false };
         for (value, array) in outputs.iter().zip(made) {
             if let Some(value) = value {
                 self.values[*value as usize].source = Source::Fixed(array);

@@ -155,19 +155,15 @@ impl Run<'_> {
             }
             Act::Group(group) => {
                 group.inputs.iter().try_for_each(|&value| self.build(value))?;
-                let new = |&value: &u32| {
-                    let view = &self.program.values[value as usize].view;
-                    let new = Array::empty(view.shape, view.dtype, Device::Cpu)?;
-                    if lies_alike(&new, view) {
-                        return Ok(new);
-                    }
-                    // An axis of one element has the stride that it had.
-                    Array::strided(new.buffer().clone(), view.shape, &view.strides, 0, view.dtype)
-                };
-                let made = group.outputs.iter().map(new).collect::<Result<SmallVec<[Array; 4]>>>()?;
+                let mut made = SmallVec::<[Array; 4]>::new();
+                for &value in &group.outputs {
+                    made.push(fresh(&self.program.values[value as usize].view)?);
+                }
                 {
-                    let x: SmallVec<[&Array; 8]> =
-                        group.inputs.iter().map(|&value| self.get(value)).collect::<Result<_>>()?;
+                    let mut x = SmallVec::<[&Array; 8]>::new();
+                    for &value in &group.inputs {
+                        x.push(self.get(value)?);
+                    }
                     let y: SmallVec<[&Array; 4]> = made.iter().collect();
                     // SAFETY: the layouts are those of the plan, which `Group` was made for; outputs are new.
                     unsafe { group.chain.run(&x, &y)? };
@@ -247,6 +243,16 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// New memory with the layout of a view, which is contiguous.
+fn fresh(view: &View) -> Result<Array> {
+    let new = Array::empty(view.shape, view.dtype, Device::Cpu)?;
+    if lies_alike(&new, view) {
+        return Ok(new);
+    }
+    // An axis of one element has the stride that it had.
+    Array::strided(new.buffer().clone(), view.shape, &view.strides, 0, view.dtype)
 }
 
 /// Whether an error comes of the values that an operation met.

@@ -3,6 +3,7 @@
 use super::reading;
 use crate::arguments::logic::{Logic, Relation};
 use crate::math::real::{Pointwise, Real};
+use crate::math::terms::{Terms, terms};
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::{Arg, Fun, Visit};
 use crate::ops::pointwise::unary::Unary;
@@ -199,15 +200,15 @@ struct Print<'a>(&'a [&'static str]);
 impl Visit for Print<'_> {
     type Out = String;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> String {
-        print(self.0, N, &|x| rule.apply(std::array::from_fn(|i| x[i])))
+        print(self.0, N, &terms::<N, P, Text>(&rule))
     }
 }
 
-fn print(names: &[&str], operands: usize, rule: &dyn Fn(&[Text]) -> Text) -> String {
+fn print(names: &[&str], operands: usize, rule: &Terms) -> String {
     let start = FORMULAS.with_borrow(Vec::len);
     let name = |i: usize| names.get(i).copied().unwrap_or("?");
     let operands: Vec<Text> = (0..operands).map(|i| Text(put(name(i).into(), Binds::Name))).collect();
-    let out = get(rule(&operands).0).0;
+    let out = get(rule.read(&operands).0).0;
     FORMULAS.with_borrow_mut(|all| all.truncate(start));
     out
 }

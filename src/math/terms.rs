@@ -1,0 +1,361 @@
+//! `Terms`: what a rule does, written down once and repeated with any number type.
+//!
+//! A loop wants a rule compiled for its lanes. Who prints a rule, counts it, records it as operations or
+//! makes a shader or machine code of it wants each of its operations once, and there are hundreds of rules:
+//! those share one reading, with [`Term`] for numbers, which [`Terms::read`] repeats with theirs.
+
+use super::functions::primitives;
+use super::real::{Pointwise, Real};
+use std::cell::RefCell;
+use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
+
+/// A number of a rule that is written down, by its place among the numbers.
+#[derive(Clone, Copy)]
+pub struct Term(u32);
+
+/// A truth value, by its place among these.
+#[derive(Clone, Copy)]
+pub struct TermTruth(u32);
+
+macro_rules! declare {
+    ($($(#[doc = $doc:literal])? $name:ident $row:ident,)*) => {
+        /// A function of one number.
+        #[derive(Clone, Copy)]
+        enum Function {
+            Neg,
+            Abs,
+            Floor,
+            Round,
+            Sqrt,
+            $($row,)*
+        }
+
+        impl Function {
+            fn of<R: Real>(self, x: R) -> R {
+                match self {
+                    Function::Neg => -x,
+                    Function::Abs => x.abs(),
+                    Function::Floor => x.floor(),
+                    Function::Round => x.round(),
+                    Function::Sqrt => x.sqrt(),
+                    $(Function::$row => x.$name(),)*
+                }
+            }
+        }
+    };
+}
+primitives!(declare);
+
+/// A function of two numbers.
+#[derive(Clone, Copy)]
+enum Operator {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Pow,
+    Fmod,
+}
+
+/// A comparison of two numbers.
+#[derive(Clone, Copy)]
+enum Comparison {
+    Lt,
+    Le,
+    Eq,
+    Ne,
+    Gt,
+    Ge,
+}
+
+/// The most arguments of a rule with a name.
+const ARGUMENTS: usize = 4;
+
+/// An operation on the numbers and truth values at these places.
+#[derive(Clone, Copy)]
+enum Row {
+    Literal(f64),
+    Attribute(usize, f64),
+    One(Function, u32),
+    Two(Operator, u32, u32),
+    Polygamma(usize, u32),
+    Select(u32, u32, u32),
+    /// Which rule, its arguments and how many there are, its value.
+    Named(&'static str, [u32; ARGUMENTS], usize, u32),
+    Compare(Comparison, u32, u32),
+    Both(u32, u32),
+    Either(u32, u32),
+    Opposite(u32),
+}
+
+/// A rule as its operations, in order.
+pub struct Terms {
+    inputs: u32,
+    rows: Vec<Row>,
+    out: u32,
+}
+
+/// The rule that is being written down.
+struct Writer {
+    rows: Vec<Row>,
+    numbers: u32,
+    truths: u32,
+    short_circuits: bool,
+}
+
+thread_local! {
+    static WRITER: RefCell<Writer> =
+        const { RefCell::new(Writer { rows: Vec::new(), numbers: 0, truths: 0, short_circuits: true }) };
+}
+
+// Rules consist of these calls: what they do is never inlined.
+
+#[inline(never)]
+fn number(row: Row) -> Term {
+    WRITER.with_borrow_mut(|writer| {
+        writer.rows.push(row);
+        writer.numbers += 1;
+        Term(writer.numbers - 1)
+    })
+}
+
+#[inline(never)]
+fn truth(row: Row) -> TermTruth {
+    WRITER.with_borrow_mut(|writer| {
+        writer.rows.push(row);
+        writer.truths += 1;
+        TermTruth(writer.truths - 1)
+    })
+}
+
+#[inline(never)]
+fn one(function: Function, x: Term) -> Term {
+    number(Row::One(function, x.0))
+}
+
+#[inline(never)]
+fn two(operator: Operator, x: Term, y: Term) -> Term {
+    number(Row::Two(operator, x.0, y.0))
+}
+
+#[inline(never)]
+fn with_literal(operator: Operator, x: Term, y: f64) -> Term {
+    two(operator, x, Term::lit(y))
+}
+
+#[inline(never)]
+fn after_literal(operator: Operator, x: f64, y: Term) -> Term {
+    two(operator, Term::lit(x), y)
+}
+
+#[inline(never)]
+fn compared(comparison: Comparison, x: Term, y: Term) -> TermTruth {
+    truth(Row::Compare(comparison, x.0, y.0))
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident)*) => {$(
+        impl $trait for Term {
+            type Output = Term;
+            #[inline]
+            fn $method(self, other: Term) -> Term {
+                two(Operator::$trait, self, other)
+            }
+        }
+        impl $trait<f64> for Term {
+            type Output = Term;
+            #[inline]
+            fn $method(self, other: f64) -> Term {
+                with_literal(Operator::$trait, self, other)
+            }
+        }
+        impl $trait<Term> for f64 {
+            type Output = Term;
+            #[inline]
+            fn $method(self, other: Term) -> Term {
+                after_literal(Operator::$trait, self, other)
+            }
+        }
+    )*};
+}
+operators! { Add add Sub sub Mul mul Div div }
+
+impl Neg for Term {
+    type Output = Term;
+    #[inline]
+    fn neg(self) -> Term {
+        one(Function::Neg, self)
+    }
+}
+
+impl BitAnd for TermTruth {
+    type Output = TermTruth;
+    #[inline(never)]
+    fn bitand(self, other: TermTruth) -> TermTruth {
+        truth(Row::Both(self.0, other.0))
+    }
+}
+
+impl BitOr for TermTruth {
+    type Output = TermTruth;
+    #[inline(never)]
+    fn bitor(self, other: TermTruth) -> TermTruth {
+        truth(Row::Either(self.0, other.0))
+    }
+}
+
+impl Not for TermTruth {
+    type Output = TermTruth;
+    #[inline(never)]
+    fn not(self) -> TermTruth {
+        truth(Row::Opposite(self.0))
+    }
+}
+
+macro_rules! functions {
+    ($($(#[doc = $doc:literal])? $name:ident $row:ident,)*) => {$(
+        #[inline]
+        fn $name(self) -> Term {
+            one(Function::$row, self)
+        }
+    )*};
+}
+
+macro_rules! comparisons {
+    ($($name:ident $row:ident),*) => {$(
+        #[inline]
+        fn $name(self, other: Term) -> TermTruth {
+            compared(Comparison::$row, self, other)
+        }
+    )*};
+}
+
+impl Real for Term {
+    type Mask = TermTruth;
+    #[inline(never)]
+    fn lit(value: f64) -> Term {
+        number(Row::Literal(value))
+    }
+    #[inline(never)]
+    fn attribute(index: usize, value: f64) -> Term {
+        number(Row::Attribute(index, value))
+    }
+    #[inline(never)]
+    fn select(mask: TermTruth, yes: Term, no: Term) -> Term {
+        number(Row::Select(mask.0, yes.0, no.0))
+    }
+    comparisons! { lt Lt, le Le, eq Eq, ne Ne, gt Gt, ge Ge }
+    functions! { abs Abs, floor Floor, round Round, sqrt Sqrt, }
+    primitives!(functions);
+    #[inline]
+    fn pow(self, exponent: Term) -> Term {
+        two(Operator::Pow, self, exponent)
+    }
+    #[inline]
+    fn fmod(self, divisor: Term) -> Term {
+        two(Operator::Fmod, self, divisor)
+    }
+    #[inline(never)]
+    fn polygamma(self, order: usize) -> Term {
+        number(Row::Polygamma(order, self.0))
+    }
+    /// As the number type that the rule is written down for.
+    #[inline(never)]
+    fn short_circuits() -> bool {
+        WRITER.with_borrow(|writer| writer.short_circuits)
+    }
+    #[inline]
+    fn named<const N: usize>(name: &'static str, arguments: [Term; N], value: Term) -> Term {
+        named(name, &arguments, value)
+    }
+}
+
+#[inline(never)]
+fn named(name: &'static str, arguments: &[Term], value: Term) -> Term {
+    if arguments.len() > ARGUMENTS {
+        return value;
+    }
+    let mut places = [0; ARGUMENTS];
+    places.iter_mut().zip(arguments).for_each(|(place, argument)| *place = argument.0);
+    number(Row::Named(name, places, arguments.len(), value.0))
+}
+
+/// Writes down what a rule does, for numbers of type `R`.
+#[inline]
+pub fn terms<const N: usize, P: Pointwise<N>, R: Real>(rule: &P) -> Terms {
+    written(N as u32, R::short_circuits(), &|| applied(rule))
+}
+
+/// The same for all number types.
+#[inline(never)]
+fn applied<const N: usize, P: Pointwise<N>>(rule: &P) -> Term {
+    rule.apply(std::array::from_fn(|i| Term(i as u32)))
+}
+
+#[inline(never)]
+fn written(inputs: u32, short_circuits: bool, rule: &dyn Fn() -> Term) -> Terms {
+    let outer = WRITER.replace(Writer { rows: Vec::new(), numbers: inputs, truths: 0, short_circuits });
+    let out = rule().0;
+    let Writer { rows, .. } = WRITER.replace(outer);
+    Terms { inputs, rows, out }
+}
+
+impl Terms {
+    /// What the rule makes of these numbers, as many as it has inputs.
+    #[inline(never)]
+    pub fn read<R: Real>(&self, x: &[R]) -> R {
+        debug_assert_eq!(x.len(), self.inputs as usize, "as many numbers as the rule has inputs");
+        let mut numbers = x.to_vec();
+        let mut truths: Vec<R::Mask> = Vec::new();
+        for row in &self.rows {
+            let x = |place: u32| numbers[place as usize];
+            let holds = |place: u32| truths[place as usize];
+            let value = match *row {
+                Row::Literal(value) => R::lit(value),
+                Row::Attribute(index, value) => R::attribute(index, value),
+                Row::One(function, a) => function.of(x(a)),
+                Row::Two(operator, a, b) => match operator {
+                    Operator::Add => x(a) + x(b),
+                    Operator::Sub => x(a) - x(b),
+                    Operator::Mul => x(a) * x(b),
+                    Operator::Div => x(a) / x(b),
+                    Operator::Pow => x(a).pow(x(b)),
+                    Operator::Fmod => x(a).fmod(x(b)),
+                },
+                Row::Polygamma(order, a) => x(a).polygamma(order),
+                Row::Select(mask, yes, no) => R::select(holds(mask), x(yes), x(no)),
+                Row::Named(name, [a, b, c, d], count, value) => match count {
+                    1 => R::named(name, [a].map(x), x(value)),
+                    2 => R::named(name, [a, b].map(x), x(value)),
+                    3 => R::named(name, [a, b, c].map(x), x(value)),
+                    _ => R::named(name, [a, b, c, d].map(x), x(value)),
+                },
+                Row::Compare(comparison, a, b) => {
+                    truths.push(match comparison {
+                        Comparison::Lt => x(a).lt(x(b)),
+                        Comparison::Le => x(a).le(x(b)),
+                        Comparison::Eq => x(a).eq(x(b)),
+                        Comparison::Ne => x(a).ne(x(b)),
+                        Comparison::Gt => x(a).gt(x(b)),
+                        Comparison::Ge => x(a).ge(x(b)),
+                    });
+                    continue;
+                }
+                Row::Both(a, b) => {
+                    truths.push(holds(a) & holds(b));
+                    continue;
+                }
+                Row::Either(a, b) => {
+                    truths.push(holds(a) | holds(b));
+                    continue;
+                }
+                Row::Opposite(a) => {
+                    truths.push(!holds(a));
+                    continue;
+                }
+            };
+            numbers.push(value);
+        }
+        numbers[self.out as usize]
+    }
+}
