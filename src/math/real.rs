@@ -11,6 +11,7 @@
 //!
 //! Read next: `src/ops/pointwise/unary.rs`, the table of rules.
 
+use crate::math::terms::{self, Terms};
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 
 /// The result of comparing [`Real`]s, a truth value.
@@ -162,6 +163,13 @@ pub trait Pointwise<const N: usize>: Copy + Send + Sync {
     }
     /// The function.
     fn apply<R: Real>(&self, x: [R; N]) -> R;
+    /// What it does, written down for numbers that short-circuit ([`Real::short_circuits`]) or do not.
+    #[inline(never)]
+    fn terms(&self, short_circuits: bool) -> Terms {
+        let outer = terms::begin(N, short_circuits);
+        let out = self.apply(std::array::from_fn(terms::input));
+        terms::end(outer, N, out)
+    }
 }
 
 /// An integer lane: two's complement, wrapping, with Python's rounding for division and remainder.

@@ -5,7 +5,7 @@
 //! those share one reading, with [`Term`] for numbers, which [`Terms::read`] repeats with theirs.
 
 use super::functions::primitives;
-use super::real::{Pointwise, Real};
+use super::real::Real;
 use std::cell::RefCell;
 use std::ops::{Add, BitAnd, BitOr, Div, Mul, Neg, Not, Sub};
 
@@ -90,13 +90,13 @@ enum Row {
 
 /// A rule as its operations, in order.
 pub struct Terms {
-    inputs: u32,
+    inputs: usize,
     rows: Vec<Row>,
     out: u32,
 }
 
 /// The rule that is being written down.
-struct Writer {
+pub struct Writer {
     rows: Vec<Row>,
     numbers: u32,
     truths: u32,
@@ -280,31 +280,41 @@ fn named(name: &'static str, arguments: &[Term], value: Term) -> Term {
     number(Row::Named(name, places, arguments.len(), value.0))
 }
 
-/// Writes down what a rule does, for numbers of type `R`.
-#[inline]
-pub fn terms<const N: usize, P: Pointwise<N>, R: Real>(rule: &P) -> Terms {
-    written(N as u32, R::short_circuits(), &|| applied(rule))
+/// Input `i` of the rule.
+pub fn input(i: usize) -> Term {
+    Term(i as u32)
 }
 
-/// The same for all number types.
-#[inline(never)]
-fn applied<const N: usize, P: Pointwise<N>>(rule: &P) -> Term {
-    rule.apply(std::array::from_fn(|i| Term(i as u32)))
+/// Begins a rule of so many inputs for numbers that short-circuit, or do not. Returns what was being written.
+pub fn begin(inputs: usize, short_circuits: bool) -> Writer {
+    WRITER.replace(Writer { rows: Vec::new(), numbers: inputs as u32, truths: 0, short_circuits })
 }
 
-#[inline(never)]
-fn written(inputs: u32, short_circuits: bool, rule: &dyn Fn() -> Term) -> Terms {
-    let outer = WRITER.replace(Writer { rows: Vec::new(), numbers: inputs, truths: 0, short_circuits });
-    let out = rule().0;
+/// Ends it with its value.
+pub fn end(outer: Writer, inputs: usize, out: Term) -> Terms {
     let Writer { rows, .. } = WRITER.replace(outer);
-    Terms { inputs, rows, out }
+    Terms { inputs, rows, out: out.0 }
 }
 
 impl Terms {
+    /// The same where the first input is not 0, and the input itself where it is.
+    pub fn zero_guarded(mut self) -> Terms {
+        let made = |row: &&Row| {
+            !matches!(row, Row::Compare(..) | Row::Both(..) | Row::Either(..) | Row::Opposite(_))
+        };
+        let numbers = self.inputs + self.rows.iter().filter(made).count();
+        let truths = self.inputs + self.rows.len() - numbers;
+        self.rows.push(Row::Literal(0.0));
+        self.rows.push(Row::Compare(Comparison::Eq, 0, numbers as u32));
+        self.rows.push(Row::Select(truths as u32, 0, self.out));
+        self.out = numbers as u32 + 1;
+        self
+    }
+
     /// What the rule makes of these numbers, as many as it has inputs.
     #[inline(never)]
     pub fn read<R: Real>(&self, x: &[R]) -> R {
-        debug_assert_eq!(x.len(), self.inputs as usize, "as many numbers as the rule has inputs");
+        debug_assert_eq!(x.len(), self.inputs, "as many numbers as the rule has inputs");
         let mut numbers = x.to_vec();
         let mut truths: Vec<R::Mask> = Vec::new();
         for row in &self.rows {

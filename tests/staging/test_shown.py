@@ -135,6 +135,9 @@ def test_the_memory_is_what_a_run_takes_to_the_byte(name: str) -> None:
 
 # Without the value of the function, which nothing reads.
 SHORTER = {"gradient", "hessian"}
+# What is the same in all calls is computed as the program is made: an identity matrix times a number, and the
+# gradient that a mean begins with.
+ONCE = {"factor": 20 * 20, "training": 1, "SGD": 1, "Adam": 1}
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in SHORTER])
@@ -146,7 +149,7 @@ def test_the_cost_is_what_the_counter_counts(name: str) -> None:
     step = wg.jit(function)
     step(*args)
     cost = step.program(*args).cost()
-    assert cost.total.flops == counter.total
+    assert cost.total.flops + ONCE.get(name, 0) == counter.total
     assert cost.total.flops == sum(row.flops for row in cost.steps)
     assert cost.total.flops == sum(row.flops for row in cost.by_name.values())
     assert str(cost).splitlines()[-1].startswith("total")

@@ -14,7 +14,7 @@ use crate::cpu::emit::Value;
 use crate::cpu::prelude::*;
 use crate::math::real::{Pointwise, PointwiseInt};
 #[cfg(all(unix, target_arch = "x86_64"))]
-use crate::math::terms::terms;
+use crate::math::terms::Terms;
 use loops::{float_kernel, int_kernel};
 use smallvec::SmallVec;
 
@@ -55,7 +55,14 @@ pub fn element_fn<const N: usize, P: Pointwise<N>>(rule: P, dtype: DType) -> Opt
 #[cfg(all(unix, target_arch = "x86_64"))]
 unsafe fn read<const N: usize, P: Pointwise<N>>(rule: *const u8, x: &[Value]) -> Value {
     // SAFETY: guaranteed by the caller.
-    terms::<N, P, Value>(unsafe { &*rule.cast::<P>() }).read(x)
+    value(unsafe { (*rule.cast::<P>()).terms(true) }, x)
+}
+
+/// The value of a rule; apart, so that a rule adds two calls to the code.
+#[cfg(all(unix, target_arch = "x86_64"))]
+#[inline(never)]
+fn value(rule: Terms, x: &[Value]) -> Value {
+    rule.read(x)
 }
 
 /// Raises unless all operands are on the CPU.

@@ -1,13 +1,12 @@
 //! Elementwise kernels on the GPU; the counterpart of `src/cpu/pointwise/map.rs`.
 //!
-//! A rule is run once on expressions that write WGSL; the result becomes the body of a template file. The
-//! driver below is not generic, so a rule adds only one small closure to the code.
+//! A rule is read with expressions that write WGSL; the result becomes the body of a template file.
 
 use super::prelude::*;
 use crate::gpu::shader::int_expr;
-use crate::gpu::shader::wgsl::{self, Expr};
+use crate::gpu::shader::wgsl;
 use crate::math::real::{Pointwise, PointwiseInt};
-use crate::math::terms::terms;
+use crate::math::terms::Terms;
 
 /// The names of the inputs in the templates.
 const NAMES: [&str; 4] = ["x", "y", "z", "w"];
@@ -40,7 +39,12 @@ fn broadcast(x: &[&Array]) -> Result<Shape> {
 
 fn names<const N: usize>() -> Result<[&'static str; N]> {
     let names = NAMES.get(..N).and_then(|n| <[&str; N]>::try_from(n).ok());
-    names.ok_or_else(|| Error::unsupported(format!("internal: an elementwise gpu kernel of {N} inputs")))
+    names.ok_or_else(|| too_many(N))
+}
+
+#[cold]
+fn too_many(inputs: usize) -> Error {
+    Error::unsupported(format!("internal: an elementwise gpu kernel of {inputs} inputs"))
 }
 
 /// Runs a job into a new array.
@@ -71,11 +75,16 @@ fn rule_dtype(name: &str, x: &[&Array]) -> Result<DType> {
     })
 }
 
-/// Translates the rule to WGSL.
-fn float_body<const N: usize, P: Pointwise<N>>(rule: P) -> Result<String> {
-    let names = names::<N>()?;
-    let terms = terms::<N, P, Expr>(&rule);
-    Ok(wgsl::with_library("op", &names, &|x| terms.read(x)))
+/// [`run`] for a rule, which becomes WGSL where its kernel is new. Not generic, so that a rule adds only one
+/// small closure to the code.
+#[inline(never)]
+fn run_rule(job: &MapKernel, x: &[&Array], rule: &dyn Fn() -> Terms) -> Result<Array> {
+    let names = NAMES.get(..x.len()).ok_or_else(|| too_many(x.len()))?;
+    let body = || {
+        let rule = rule();
+        Ok(wgsl::with_library("op", names, &|x| rule.read(x)))
+    };
+    run(job, x, &body)
 }
 
 /// Applies `rule` elementwise to floats of one dtype, or halves and float32; operands broadcast.
@@ -86,7 +95,7 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(
 ) -> Result<Array> {
     let (dtype, attributes) = (rule_dtype(name, &x)?, rule.attributes());
     let job = MapKernel { name, key, text: "", attributes, dtype, compute: DType::F32 };
-    run(&job, &x, &|| float_body(rule))
+    run_rule(&job, &x, &|| rule.terms(true))
 }
 
 /// Applies `rule` elementwise to int32 or uint32 arrays, which broadcast.

@@ -7,7 +7,7 @@
 
 use crate::math::lane::F64Fma;
 use crate::math::real::{Pointwise, Real};
-use crate::math::terms::{Terms, terms};
+use crate::math::terms::Terms;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::compare::{Logic, Relation};
 use crate::ops::pointwise::operand::{self, Operand};
@@ -82,10 +82,11 @@ fn put_result(result: Result<Tensor>) -> u32 {
 
 /// Reads `rule` on tensors: the operations it performs run through `bind` one by one.
 pub fn read<const N: usize, P: Pointwise<N>>(x: &[&Tensor], rule: P) -> Result<Tensor> {
-    read_one(x, N, &terms::<N, P, Sym>(&rule))
+    read_one(x, N, rule.terms(Sym::short_circuits()))
 }
 
-fn read_one(x: &[&Tensor], operands: usize, rule: &Terms) -> Result<Tensor> {
+#[inline(never)]
+fn read_one(x: &[&Tensor], operands: usize, rule: Terms) -> Result<Tensor> {
     if x.len() != operands {
         return Err(Error::value(format!("internal: a rule takes {operands} operands, got {}", x.len())));
     }

@@ -5,6 +5,7 @@ use super::{Find, Run};
 use crate::cpu::pointwise::fused::ElementFn;
 use crate::cpu::pointwise::map::tiled_fn;
 use crate::math::real::{Pointwise, Real};
+use crate::math::terms::Terms;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::sym;
 use crate::ops::pointwise::table::{Arg, Fun, Params, Slope, Visit};
@@ -24,6 +25,9 @@ impl<const N: usize, P: Pointwise<N>> Pointwise<N> for ZeroGuarded<P> {
     #[inline(always)]
     fn apply<R: Real>(&self, x: [R; N]) -> R {
         R::select(x[0].eq(R::lit(0.0)), x[0], self.0.apply(x))
+    }
+    fn terms(&self, short_circuits: bool) -> Terms {
+        self.0.terms(short_circuits).zero_guarded()
     }
 }
 

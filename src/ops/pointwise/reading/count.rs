@@ -3,7 +3,6 @@
 use super::reading;
 use crate::arguments::logic::{Logic, Relation};
 use crate::math::real::{Pointwise, Real};
-use crate::math::terms::terms;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::{Fun, Visit};
 use crate::ops::pointwise::unary::Unary;
@@ -73,8 +72,7 @@ struct Spend;
 impl Visit for Spend {
     type Out = u64;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> u64 {
-        let terms = terms::<N, P, Count>(&rule);
-        spent(|count| terms.read(&[count; N]))
+        spent(|count| rule.apply([count; N]))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::reading;
 use crate::arguments::logic::{Logic, Relation};
 use crate::math::real::{Pointwise, Real};
-use crate::math::terms::{Terms, terms};
+use crate::math::terms::Terms;
 use crate::ops::pointwise::binary::Binary;
 use crate::ops::pointwise::table::{Arg, Fun, Visit};
 use crate::ops::pointwise::unary::Unary;
@@ -200,11 +200,12 @@ struct Print<'a>(&'a [&'static str]);
 impl Visit for Print<'_> {
     type Out = String;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> String {
-        print(self.0, N, &terms::<N, P, Text>(&rule))
+        print(self.0, N, rule.terms(Text::short_circuits()))
     }
 }
 
-fn print(names: &[&str], operands: usize, rule: &Terms) -> String {
+#[inline(never)]
+fn print(names: &[&str], operands: usize, rule: Terms) -> String {
     let start = FORMULAS.with_borrow(Vec::len);
     let name = |i: usize| names.get(i).copied().unwrap_or("?");
     let operands: Vec<Text> = (0..operands).map(|i| Text(put(name(i).into(), Binds::Name))).collect();
