@@ -208,9 +208,10 @@ fn update(
 type Span = (usize, usize, usize, bool);
 
 /// Up to so many spans are compared in pairs, which takes less than to sort them.
-const FEW: usize = 12;
+const PAIRED: usize = 12;
 
 /// Whether two slots share memory that one of them writes: tied weights, or a gradient that is a parameter.
+/// Views of one piece of memory count, whichever parts of it they are.
 fn are_entangled(arrays: &[&Array], width: usize) -> bool {
     let mut spans: SmallVec<[Span; 128]> = SmallVec::new();
     for (i, slot) in arrays.chunks_exact(width).enumerate() {
@@ -219,7 +220,7 @@ fn are_entangled(arrays: &[&Array], width: usize) -> bool {
             spans.push((start, end, i, k + 1 < width));
         }
     }
-    if spans.len() > FEW {
+    if spans.len() > PAIRED {
         return has_entangled_run(&mut spans);
     }
     let meet = |one: &Span, other: &Span| {
@@ -228,7 +229,8 @@ fn are_entangled(arrays: &[&Array], width: usize) -> bool {
     spans.iter().enumerate().any(|(i, one)| spans[i + 1..].iter().any(|other| meet(one, other)))
 }
 
-/// Whether a run of spans that touch each other has several owners, and one that is written.
+/// Whether a run of spans that touch each other has several owners, and one that is written: it may then be a
+/// third that is written alone.
 fn has_entangled_run(spans: &mut [Span]) -> bool {
     spans.sort_unstable_by_key(|s| s.0);
     let Some(&first) = spans.first() else { return false };

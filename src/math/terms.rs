@@ -314,40 +314,58 @@ impl Terms {
     /// What the rule makes of these numbers, as many as it has inputs.
     #[inline(never)]
     pub fn read<R: Real>(&self, x: &[R]) -> R {
+        let x: Vec<Option<R>> = x.iter().copied().map(Some).collect();
+        self.read_known(&x)
+    }
+
+    /// The same where some numbers, `None`, are known to be 0: what they are multiplied by is 0 and costs
+    /// nothing, even where it is not finite.
+    #[inline(never)]
+    pub fn read_known<R: Real>(&self, x: &[Option<R>]) -> R {
         debug_assert_eq!(x.len(), self.inputs, "as many numbers as the rule has inputs");
         let mut numbers = x.to_vec();
         let mut truths: Vec<R::Mask> = Vec::new();
         for row in &self.rows {
             let x = |place: u32| numbers[place as usize];
+            let full = |place: u32| match numbers[place as usize] {
+                Some(x) => x,
+                None => R::lit(0.0),
+            };
             let holds = |place: u32| truths[place as usize];
             let value = match *row {
-                Row::Literal(value) => R::lit(value),
-                Row::Attribute(index, value) => R::attribute(index, value),
-                Row::One(function, a) => function.of(x(a)),
-                Row::Two(operator, a, b) => match operator {
-                    Operator::Add => x(a) + x(b),
-                    Operator::Sub => x(a) - x(b),
-                    Operator::Mul => x(a) * x(b),
-                    Operator::Div => x(a) / x(b),
-                    Operator::Pow => x(a).pow(x(b)),
-                    Operator::Fmod => x(a).fmod(x(b)),
+                Row::Literal(value) => Some(R::lit(value)),
+                Row::Attribute(index, value) => Some(R::attribute(index, value)),
+                Row::One(Function::Neg, a) => x(a).map(|a| -a),
+                Row::One(function, a) => Some(function.of(full(a))),
+                Row::Two(operator, a, b) => match (operator, x(a), x(b)) {
+                    (Operator::Add, Some(a), Some(b)) => Some(a + b),
+                    (Operator::Add, a, b) => a.or(b),
+                    (Operator::Sub, Some(a), Some(b)) => Some(a - b),
+                    (Operator::Sub, a, b) => a.or(b.map(|b| -b)),
+                    (Operator::Mul, Some(a), Some(b)) => Some(a * b),
+                    (Operator::Div, Some(a), _) => Some(a / full(b)),
+                    (Operator::Mul | Operator::Div, ..) => None,
+                    (Operator::Pow, ..) => Some(full(a).pow(full(b))),
+                    (Operator::Fmod, ..) => Some(full(a).fmod(full(b))),
                 },
-                Row::Polygamma(order, a) => x(a).polygamma(order),
-                Row::Select(mask, yes, no) => R::select(holds(mask), x(yes), x(no)),
-                Row::Named(name, [a, b, c, d], count, value) => match count {
-                    1 => R::named(name, [a].map(x), x(value)),
-                    2 => R::named(name, [a, b].map(x), x(value)),
-                    3 => R::named(name, [a, b, c].map(x), x(value)),
-                    _ => R::named(name, [a, b, c, d].map(x), x(value)),
-                },
+                Row::Polygamma(order, a) => Some(full(a).polygamma(order)),
+                Row::Select(_, yes, no) if x(yes).is_none() && x(no).is_none() => None,
+                Row::Select(mask, yes, no) => Some(R::select(holds(mask), full(yes), full(no))),
+                Row::Named(name, [a, b, c, d], count, value) => x(value).map(|value| match count {
+                    1 => R::named(name, [a].map(full), value),
+                    2 => R::named(name, [a, b].map(full), value),
+                    3 => R::named(name, [a, b, c].map(full), value),
+                    _ => R::named(name, [a, b, c, d].map(full), value),
+                }),
                 Row::Compare(comparison, a, b) => {
+                    let (a, b) = (full(a), full(b));
                     truths.push(match comparison {
-                        Comparison::Lt => x(a).lt(x(b)),
-                        Comparison::Le => x(a).le(x(b)),
-                        Comparison::Eq => x(a).eq(x(b)),
-                        Comparison::Ne => x(a).ne(x(b)),
-                        Comparison::Gt => x(a).gt(x(b)),
-                        Comparison::Ge => x(a).ge(x(b)),
+                        Comparison::Lt => a.lt(b),
+                        Comparison::Le => a.le(b),
+                        Comparison::Eq => a.eq(b),
+                        Comparison::Ne => a.ne(b),
+                        Comparison::Gt => a.gt(b),
+                        Comparison::Ge => a.ge(b),
                     });
                     continue;
                 }
@@ -366,6 +384,9 @@ impl Terms {
             };
             numbers.push(value);
         }
-        numbers[self.out as usize]
+        match numbers[self.out as usize] {
+            Some(value) => value,
+            None => R::lit(0.0),
+        }
     }
 }

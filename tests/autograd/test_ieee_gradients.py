@@ -253,3 +253,31 @@ def test_every_row_keeps_a_cotangent_of_zero(name: str, table: str) -> None:
         ones = [wg.ones_like(g) for g in grads]
         for g in wg.autograd.grad(grads, xs, ones, allow_unused=True):
             assert g is None or not g.numpy().any()
+
+
+@pytest.mark.parametrize("dtype", [wg.float32, wg.float64])
+@pytest.mark.parametrize("n", [3, 3.0, -2, 2.5])
+def test_what_does_not_move_costs_nothing_in_ieee_arithmetic(n, dtype):
+    """The logarithm of a negative base belongs to the derivative in the exponent, which is not asked for."""
+    points = [-2.0, -0.5, 1.5, 1e30 if dtype == wg.float32 else 1e90]
+    x = wg.tensor(points, dtype=dtype)
+    if n == 2.5:
+        x = x.abs()
+
+    def second(x):
+        return wg.grad(lambda x: wg.grad(lambda x: (x**n).sum())(x).sum())(x)
+
+    with wg.ieee_gradients(True):
+        found = second(x)
+    expected = n * (n - 1) * x.double().numpy() ** (n - 2)
+    np.testing.assert_allclose(found.numpy(), expected.astype(found.numpy().dtype), rtol=3e-6)
+    assert np.isfinite(found.numpy()).all()
+
+
+def test_both_moving_in_ieee_arithmetic():
+    x, y = wg.tensor(2.0, dtype=wg.float64), wg.tensor(3.0, dtype=wg.float64)
+    with wg.ieee_gradients(True):
+        hessian = wg.hessian(lambda x, y: x**y, argnums=(0, 1))(x, y)
+    log = math.log(2.0)
+    expected = [[12.0, 4 + 12 * log], [4 + 12 * log, 8 * log * log]]
+    np.testing.assert_allclose([[float(v) for v in row] for row in hessian], expected, rtol=1e-12)

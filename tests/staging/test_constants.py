@@ -1,5 +1,10 @@
 """What is the same in all calls of a program is computed once, as the program is made."""
 
+import abc
+import dataclasses
+import functools
+import types
+
 import numpy as np
 import pytest
 import wengert as wg
@@ -96,3 +101,63 @@ def test_wrappers_of_the_library_are_not_compared():
     scale["by"] = 3.0
     np.testing.assert_array_equal(step(x).numpy(), [6.0, 12.0])
     assert step.traces == 2
+
+
+def test_views_of_constants_are_constants():
+    step = wg.jit(lambda x: x + (wg.ones(3) * 3.0).expand(2, 3) * 2.0 + wg.eye(3).T[:2] * 5.0)
+    x = wg.zeros(2, 3)
+    for _ in range(2):
+        np.testing.assert_array_equal(step(x).numpy(), 6.0 + 5.0 * np.eye(3)[:2])
+    assert names(step, x) == ["add", "add"]
+
+
+@pytest.mark.parametrize("transform", [wg.grad, wg.vmap])
+def test_attributes_of_functions_that_transforms_return(transform):
+    inner = transform(lambda x: x * x * x)
+    inner.scale = 2.0
+    step = wg.jit(lambda x: inner(x) * inner.scale)
+    x = wg.tensor(1.0) if transform is wg.grad else wg.tensor([1.0, 1.0])
+    first = step(x).numpy()
+    inner.scale = 6.0
+    np.testing.assert_array_equal(step(x).numpy(), 3 * first)
+
+
+class Other:
+    """Takes the name and the module of a layer over below."""
+
+    scale = 2.0
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        dataclasses.make_dataclass("Made", [("scale", float, 2.0)]),
+        types.new_class("New", (), {}, lambda names: names.update(scale=2.0)),
+        abc.ABCMeta("Abstract", (), {"scale": 2.0}),
+        functools.wraps(wg.nn.Linear, updated=())(Other),
+    ],
+)
+def test_attributes_of_classes_whose_module_is_another(kind):
+    step = wg.jit(lambda x: x * kind.scale)
+    assert step(wg.tensor(1.0)).item() == 2.0
+    kind.scale = 3.0
+    assert step(wg.tensor(1.0)).item() == 3.0
+
+
+def test_an_error_draws_no_more_than_python_did():
+    def function(kept, x, i):
+        kept.add_(1.0)
+        y = wg.rand(2)
+        return y + x[i] * wg.rand(2) + wg.rand(1)
+
+    def found(function):
+        wg.manual_seed(0)
+        kept, results = wg.zeros(3), []
+        for i in ([0, 1], [0, 9], [1, 1], [0, 7], [2, 0]):
+            try:
+                results.append(function(kept, wg.ones(3), wg.tensor(i)).tolist())
+            except IndexError:
+                results.append(None)
+        return results, kept.tolist()
+
+    assert found(wg.jit(function)) == found(function)

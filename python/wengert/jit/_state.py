@@ -252,11 +252,12 @@ class State:
         if kind.__module__ == "decimal":
             self.refusal = "decimal numbers, whose precision is a setting"
         for base in kind.__mro__:
-            if not _is_known(base.__module__):
+            known = _is_known_class(base)
+            if not known:
                 yield from self._all(vars(base))
                 yield from self._looked(base, ["__name__", "__bases__"])
             for name in ("forward", "__call__"):
-                if _is_known(base.__module__) and name in vars(base):
+                if known and name in vars(base):
                     self.watched.item(vars(base), name)
                     yield vars(base)[name]
 
@@ -264,8 +265,9 @@ class State:
         cells = function.__closure__ or ()
         # Not `__module__`, which a wrapper takes over from the function that it wraps.
         if _is_known(function.__globals__.get("__name__")):
-            # They keep nothing of their own; what they close over may be the user's.
+            # What they close over may be the user's, and somebody may set their attributes.
             yield from (_contents(cell) for cell in cells)
+            yield from self._looked(function, ("__dict__", "__name__", "__doc__"))
             return
         self._add(function.__code__)
         names = _names(function.__code__)
@@ -339,6 +341,18 @@ class State:
             if name not in _LABELS:
                 self.watched.item(place, name)
                 yield place[name]
+
+
+def _is_known_class(kind: type) -> bool:
+    """Whether a class is of such a module: it stands there under its name, which others may take over."""
+    if not _is_known(kind.__module__):
+        return False
+    if "<locals>" in kind.__qualname__ or any(map(_is_of_c, vars(kind).values())):
+        return True
+    found: Any = sys.modules.get(kind.__module__)
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    return found is kind
 
 
 def _is_known(module: Any) -> bool:

@@ -2,8 +2,8 @@
 //!
 //! A jet is a number and its tangent. A partial of the tables, read with jets over CPU lanes, is the fused
 //! kernel of a second derivative; read with jets over `Sym`, the same derivative as recorded operations. Each
-//! primitive function but `tanh` and `sigmoid` is its row of `unary.rs` or `binary.rs` with the tangent for
-//! `g`, so that singular points are treated alike.
+//! primitive function but `tanh`, `sigmoid` and `gelu` is its row of `unary.rs` or `binary.rs` with the
+//! tangent for `g`, so that singular points are treated alike.
 
 use crate::math::real::{Attributes, Real};
 use crate::ops::pointwise::binary::Binary;

@@ -80,17 +80,20 @@ fn put_result(result: Result<Tensor>) -> u32 {
     }
 }
 
-/// Reads `rule` on tensors: the operations it performs run through `bind` one by one.
-pub fn read<const N: usize, P: Pointwise<N>>(x: &[&Tensor], rule: P) -> Result<Tensor> {
-    read_one(x, N, rule.terms(Sym::short_circuits()))
+/// Reads `rule` on tensors: the operations it performs run through `bind` one by one. Tensors whose bit is
+/// set in `zeros` are known to be 0 everywhere.
+pub fn read<const N: usize, P: Pointwise<N>>(x: &[&Tensor], zeros: u32, rule: P) -> Result<Tensor> {
+    read_one(x, zeros, N, rule.terms(Sym::short_circuits()))
 }
 
 #[inline(never)]
-fn read_one(x: &[&Tensor], operands: usize, rule: Terms) -> Result<Tensor> {
+fn read_one(x: &[&Tensor], zeros: u32, operands: usize, rule: Terms) -> Result<Tensor> {
     if x.len() != operands {
         return Err(Error::value(format!("internal: a rule takes {operands} operands, got {}", x.len())));
     }
-    run(x.iter().copied(), |x| get(rule.read(x).0))?.tensor(|v| x[0].constant_like(v))
+    let known = |(i, x): (usize, &Sym)| (zeros >> i & 1 == 0).then_some(*x);
+    let all = |x: &[Sym]| rule.read_known(&x.iter().enumerate().map(known).collect::<Vec<_>>());
+    run(x.iter().copied(), |x| get(all(x).0))?.tensor(|v| x[0].constant_like(v))
 }
 
 /// Reads a formula with several values.

@@ -38,13 +38,14 @@ pub fn count(shape: &Shape, axes: Axes) -> usize {
     axes.iter().map(|i| shape.at(i)).product()
 }
 
-/// So many numbers are divided right here; more by a loop of elementwise operations, in parallel.
-const FEW: usize = 64;
+/// So many contiguous float32 or float64 numbers are divided right here; others by a loop of elementwise
+/// operations, in parallel.
+const DIVIDED_HERE: usize = 64;
 
 /// `x / n`; writes over `x` if nothing else refers to it.
 fn divided(mut x: Array, n: usize) -> Result<Array> {
     let p = [n as f64, 0.0];
-    if x.numel() <= FEW && x.device() == Device::Cpu && x.is_exclusive() && x.is_contiguous() {
+    if x.numel() <= DIVIDED_HERE && x.device() == Device::Cpu && x.is_exclusive() && x.is_contiguous() {
         match x.dtype() {
             DType::F32 => {
                 x.slice_mut::<f32>()?.iter_mut().for_each(|v| *v /= n as f32);
@@ -58,7 +59,7 @@ fn divided(mut x: Array, n: usize) -> Result<Array> {
         }
     }
     if x.device() == Device::Cpu && x.dtype().is_float() && x.is_exclusive() {
-        // SAFETY: the sum was made just now.
+        // SAFETY: nothing else refers to this memory.
         unsafe {
             crate::cpu::pointwise::map::pointwise_into(&x, [&x], pointwise_rule!(p; [x] => x / p.a()))?
         };

@@ -15,7 +15,9 @@ pub struct Mark {
     inference: bool,
     /// Whether it requires gradients.
     recorded: bool,
-    /// Its memory and first element; or, of arguments, which earlier one shares its memory and how.
+    /// Its memory and first element; or, of arguments, two zeros, 1 + the number of the earlier argument that
+    /// is the same object, or the largest number - that of the earlier one in the same memory, and how many
+    /// bytes are between the two.
     place: [usize; 2],
     /// The number of its node.
     node: u64,
@@ -53,7 +55,7 @@ impl Mark {
         Ok(mark)
     }
 
-    /// The numbers that it consists of.
+    /// The numbers that the mark of an argument consists of.
     fn words(&self) -> impl Iterator<Item = u64> {
         let flags = u64::from(self.inference) | u64::from(self.recorded) << 1;
         let layout = self.array.map(|(layout, device)| {

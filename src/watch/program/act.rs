@@ -76,6 +76,14 @@ impl Act {
         }
     }
 
+    /// Where it reads random numbers, if it does.
+    pub fn draw(&self) -> Option<Draw> {
+        match self {
+            Act::Run { draw, .. } | Act::Write { draw, .. } => *draw,
+            _ => None,
+        }
+    }
+
     /// Whether others see what it does, or it looks at what others may change: such steps keep their order.
     pub fn is_fixed(&self) -> bool {
         match self {

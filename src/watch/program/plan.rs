@@ -66,7 +66,7 @@ impl Plan {
                     Err(_) => Source::Step,
                 }
             }
-            (_, Some(base)) => Source::Within(base),
+            (_, Some(base)) => self.part(base, view).map_or(Source::Within(base), Source::Fixed),
             (Origin::Argument(i), None) => Source::Argument(*i),
             (Origin::Gradient(leaf), None) => Source::Gradient(*leaf, true),
             (Origin::Made(_) | Origin::Constant(..), None) => Source::Step,
@@ -87,10 +87,23 @@ impl Plan {
     fn is_constant(&self, value: u32) -> bool {
         let Value { source, view } = &self.values[value as usize];
         match (source, &self.origins[view.memory]) {
-            (Source::Within(base), _) => self.is_constant(*base),
             (Source::Fixed(_), Origin::Constant(buffer, None)) => !buffer.is_borrowed(),
             (Source::Fixed(_), Origin::Made(_)) => true,
             _ => false,
+        }
+    }
+
+    /// A view of a value that is a constant.
+    fn part(&self, base: u32, view: &View) -> Option<Array> {
+        let Value { source, view: start } = &self.values[base as usize];
+        match source {
+            Source::Fixed(whole)
+                if self.is_constant(base) && start.dtype == view.dtype && start.offset == whole.offset() =>
+            {
+                let View { shape, strides, offset, dtype, .. } = view;
+                Array::strided(whole.buffer().clone(), *shape, strides, *offset, *dtype).ok()
+            }
+            _ => None,
         }
     }
 

@@ -39,6 +39,8 @@ impl Program {
                     if undone {
                         run.restore();
                         random::give_back(before, self.draws.first().copied().unwrap_or(0));
+                    } else {
+                        self.give_back_undrawn(i, &starts);
                     }
                     return match stopped {
                         // The function itself raises it, or handles it.
@@ -61,6 +63,19 @@ impl Program {
             outputs.push(run.get(value)?.clone());
         }
         Ok(Outcome::Done(outputs))
+    }
+}
+
+impl Program {
+    /// Gives the random numbers back that steps from `i` on would have drawn from the last segment.
+    fn give_back_undrawn(&self, i: usize, starts: &[State]) {
+        let segment = starts.len() - 1;
+        let draws = self.steps[i..].iter().filter_map(|step| step.act.draw());
+        let first = draws.filter(|draw| draw.0 == segment).map(|draw| draw.1).min();
+        if let (Some(first), Some(all)) = (first, self.draws.get(segment)) {
+            let State { seed, offset } = starts[segment];
+            random::give_back(State { seed, offset: offset.wrapping_add(first) }, all.saturating_sub(first));
+        }
     }
 }
 

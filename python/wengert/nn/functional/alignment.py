@@ -105,11 +105,10 @@ def _losses(scores: Tensor, table: Tensor, inputs: list[int], labels: list[int],
     """The forward variables over the states blank, label, blank, …, label, blank."""
     steps, count, _ = scores.shape
     width = table.shape[1]
-    blanks = _core.full((count, width, 1), blank, dtype=table.dtype, device=table.device)
-    pairs = wg.cat([blanks, table.unsqueeze(2)], 2).reshape(count, 2 * width)
-    states = wg.cat([pairs, blanks.narrow(1, 0, 1).squeeze(2) if width else blanks.reshape(count, 0)], 1)
-    if not width:
-        states = _core.full((count, 1), blank, dtype=table.dtype, device=table.device)
+    # A blank before each label, and one behind the last.
+    blanks = _core.full((count, width + 1), blank, dtype=table.dtype, device=table.device)
+    pairs = wg.stack([blanks.narrow(1, 0, width), table], 2).reshape(count, 2 * width)
+    states = wg.cat([pairs, blanks.narrow(1, width, 1)], 1)
     size = states.shape[1]
     emitted = scores.gather(2, states.unsqueeze(0).expand(steps, count, size))
     # A blank between two labels may be left out if they differ.

@@ -63,12 +63,13 @@ impl Visit for FindJet {
     }
 }
 
-struct Read<'a>(&'a [&'a Tensor]);
+/// Reads a rule on tensors, of which those whose bit is set are known to be 0.
+struct Read<'a>(&'a [&'a Tensor], u32);
 
 impl Visit for Read<'_> {
     type Out = Result<Tensor>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Result<Tensor> {
-        sym::read(self.0, rule)
+        sym::read(self.0, self.1, rule)
     }
 }
 
@@ -109,7 +110,7 @@ impl Composite for MapVjp {
     const OWN: Own = Own::ALL;
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
-        one!(read(x, |formula| self.visit(formula)))
+        one!(read(x, 0, |formula| self.visit(formula)))
     }
     fn saves(&self, needs: Needs, inputs: usize) -> Saves {
         let reads = (1..inputs).fold(Saves::NONE, |saves, i| saves.and(Saves::input(i)));
@@ -237,7 +238,9 @@ impl Composite for MapVjpJvp {
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let zero = x[0].scalar_like(0.0)?;
-        one!(read(&self.operands(x, &zero), |formula| self.visit(formula)))
+        let reads = self.reads();
+        let zeros = (0..reads).fold(0, |set, i| set | u32::from(self.moves >> i & 1 == 0) << (1 + reads + i));
+        one!(read(&self.operands(x, &zero), zeros, |formula| self.visit(formula)))
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         if let [at @ .., t] = x
@@ -265,15 +268,15 @@ pub fn by_parts(op: &impl Composite, x: &[&Array]) -> Result<Arrays> {
 
 /// A formula as tensor operations, in the shape of its operands: one that the formula leaves out may be what
 /// gives the result an axis. Halves beside float32 are converted first, and the result last.
-fn read(x: &[&Tensor], visit: impl FnOnce(Read) -> Result<Tensor>) -> Result<Tensor> {
+fn read(x: &[&Tensor], zeros: u32, visit: impl FnOnce(Read) -> Result<Tensor>) -> Result<Tensor> {
     let half = x.iter().map(|x| x.dtype()).find(|dtype| dtype.is_half());
     if let Some(half) = half
         && x.iter().any(|x| x.dtype() == DType::F32)
     {
         let wide: SmallVec<[Tensor; 8]> = x.iter().map(|x| x.cast(DType::F32)).collect::<Result<_>>()?;
-        return read(&wide.iter().collect::<SmallVec<[&Tensor; 8]>>(), visit)?.cast(half);
+        return read(&wide.iter().collect::<SmallVec<[&Tensor; 8]>>(), zeros, visit)?.cast(half);
     }
-    let out = visit(Read(x))?;
+    let out = visit(Read(x, zeros))?;
     let shape = x.iter().try_fold(Shape::SCALAR, |shape, x| shape.broadcast(&x.shape()));
     out.expand(&shape.ok_or_else(|| Error::shape("internal: operands that do not broadcast"))?)
 }
