@@ -229,8 +229,9 @@ fn are_entangled(arrays: &[&Array], width: usize) -> bool {
     spans.iter().enumerate().any(|(i, one)| spans[i + 1..].iter().any(|other| meet(one, other)))
 }
 
-/// Whether a run of spans that touch each other has several owners, and one that is written: it may then be a
-/// third that is written alone.
+/// Whether a run of overlapping spans belongs to several slots and one of them is written. It may say so of a
+/// run in which the written span meets no other slot's: the step is then taken one by one, with the same
+/// result.
 fn has_entangled_run(spans: &mut [Span]) -> bool {
     spans.sort_unstable_by_key(|s| s.0);
     let Some(&first) = spans.first() else { return false };

@@ -5,8 +5,8 @@
 //! * [`crate::math::terms::Term`]: its operations in order, which [`crate::math::terms::Terms::read`] repeats
 //!   with other numbers: [`crate::ops::pointwise::sym::Sym`] for recorded tensor operations,
 //!   `gpu::shader::wgsl::Expr` for the text of a WGSL shader body, `cpu::emit::Value` for machine code, and
-//!   for documentation, in `src/ops/pointwise/reading/`, `Text` for a formula and `Count` for how many
-//!   floating point operations it has,
+//!   `Text` (`src/ops/pointwise/reading/`) for a formula in the documentation,
+//! * `Count` (there too): how many floating point operations it has,
 //! * [`crate::ops::pointwise::jet::Jet`] over one of these: its own derivative along a direction.
 //!
 //! Read next: `src/ops/pointwise/unary.rs`, the table of rules.

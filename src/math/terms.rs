@@ -1,8 +1,9 @@
 //! `Terms`: what a rule does, written down once and repeated with any number type.
 //!
-//! A loop wants a rule compiled for its lanes. Who prints a rule, counts it, records it as operations or
-//! makes a shader or machine code of it wants each of its operations once, and there are hundreds of rules:
-//! those share one reading, with [`Term`] for numbers, which [`Terms::read`] repeats with theirs.
+//! A loop needs a rule compiled for its lanes. Whoever prints a rule, records it as tensor operations, or
+//! makes a shader or machine code of it needs each of its operations once, and there are hundreds of rules.
+//! So these share one compilation of each, for [`Term`], which lists the operations; [`Terms::read`] repeats
+//! them with the number type of the reader.
 
 use super::functions::primitives;
 use super::real::Real;
@@ -68,7 +69,7 @@ enum Comparison {
     Ge,
 }
 
-/// The most arguments of a rule with a name.
+/// The most arguments of a rule whose name is kept.
 const ARGUMENTS: usize = 4;
 
 /// An operation on the numbers and truth values at these places.

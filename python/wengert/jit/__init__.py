@@ -11,32 +11,11 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 from wengert.nn.module import Module
 
+from . import scripts
 from ._function import Staged
 from ._lowered import Compiled, Lowered, ShapeDtypeStruct, eval_shape, make_graph
 from ._shown import Cost, CostRow, Memory, Program, ProgramStep
-from .scripts import (
-    Final as Final,
-    ScriptFunction as ScriptFunction,
-    ScriptModule as ScriptModule,
-    annotate as annotate,
-    export as export,
-    fork as fork,
-    freeze as freeze,
-    ignore as ignore,
-    is_scripting as is_scripting,
-    is_tracing as is_tracing,
-    isinstance as isinstance,
-    load as load,
-    optimize_for_inference as optimize_for_inference,
-    save as save,
-    script as script,
-    script_if_tracing as script_if_tracing,
-    script_method as script_method,
-    trace as trace,
-    trace_module as trace_module,
-    unused as unused,
-    wait as wait,
-)
+from .scripts import *
 
 __all__ = [
     "compile",
@@ -52,28 +31,8 @@ __all__ = [
     "ShapeDtypeStruct",
     "eval_shape",
     "make_graph",
-    "Final",
-    "ScriptFunction",
-    "ScriptModule",
-    "annotate",
-    "export",
-    "fork",
-    "freeze",
-    "ignore",
-    "is_scripting",
-    "is_tracing",
-    "isinstance",
-    "load",
-    "optimize_for_inference",
-    "save",
-    "script",
-    "script_if_tracing",
-    "script_method",
-    "trace",
-    "trace_module",
-    "unused",
-    "wait",
 ]
+__all__ += scripts.__all__
 
 _MOST_TRACES = 8
 

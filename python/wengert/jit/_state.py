@@ -344,7 +344,9 @@ class State:
 
 
 def _is_known_class(kind: type) -> bool:
-    """Whether a class is of such a module: it stands there under its name, which others may take over."""
+    """Whether a class is of such a module. `__module__` may name another one than its own (classes made by
+    `types`, wrappers), so the class has to be found there.
+    """
     if not _is_known(kind.__module__):
         return False
     if "<locals>" in kind.__qualname__ or any(map(_is_of_c, vars(kind).values())):

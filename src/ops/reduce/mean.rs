@@ -45,7 +45,7 @@ const DIVIDED_HERE: usize = 64;
 /// `x / n`; writes over `x` if nothing else refers to it.
 fn divided(mut x: Array, n: usize) -> Result<Array> {
     let p = [n as f64, 0.0];
-    if x.numel() <= DIVIDED_HERE && x.device() == Device::Cpu && x.is_exclusive() && x.is_contiguous() {
+    if x.numel() <= DIVIDED_HERE && x.device() == Device::Cpu && x.is_exclusive() {
         match x.dtype() {
             DType::F32 => {
                 x.slice_mut::<f32>()?.iter_mut().for_each(|v| *v /= n as f32);
