@@ -216,6 +216,29 @@ def test_functional_call_vmap_of_grad_is_per_example():
             close(per_example[name][i], one[name].tolist(), 1e-5)
 
 
+def test_functional_call_of_parameters_and_buffers():
+    """As PyTorch's own examples of ensembles and gradients per sample write it."""
+    models = [nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 1)).eval() for _ in range(3)]
+    for k, model in enumerate(models):
+        model[1].running_mean.fill_(0.1 * k)
+    parameters, buffers = wg.func.stack_module_state(models)
+    x = wg.randn(5, 3)
+    call = lambda p, b: wg.func.functional_call(models[0], (p, b), (x,))
+    found = wg.vmap(call)(parameters, buffers)
+    np.testing.assert_allclose(
+        found.detach().numpy(), [model(x).detach().numpy() for model in models], rtol=1e-6
+    )
+    layer, weights = models[0][0], dict(models[0][0].named_parameters())
+    np.testing.assert_array_equal(
+        nn.functional_call(layer, [weights], x).detach().numpy(), layer(x).detach().numpy()
+    )
+    with pytest.raises(ValueError, match="'bias' has values in several dictionaries"):
+        nn.functional_call(layer, (weights, {"bias": wg.zeros(4)}), x)
+    for wrong in ((weights, 3), "weight", 1):
+        with pytest.raises(TypeError, match="a dictionary of names and tensors, or a tuple of them, got"):
+            nn.functional_call(layer, wrong, x)
+
+
 def test_functional_call_ensemble_and_errors():
     models = [nn.Linear(3, 2) for _ in range(4)]
     parameters, buffers = nn.stack_module_state(models)

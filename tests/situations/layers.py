@@ -128,7 +128,7 @@ LAYERS: Situations = {
     "size_call_of_a_list": (
         lambda: nn.functional_call(nn.ReLU(), [ones(2)], ones(2)),
         TypeError,
-        "functional_call: parameters is a dictionary of names and tensors, got list",
+        "functional_call: parameters is a dictionary of names and tensors, or a tuple of them, got ['Tensor']",
     ),
     "size_call_with_another_name": (
         lambda: nn.functional_call(nn.Linear(3, 1), {"a": ones(1)}, ones(3)),

@@ -4,7 +4,7 @@ The values take the parameters' places for the time of one call. They live in th
 swap is a dictionary write and the module's own code reads them as it always does.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wengert._core import Tensor
@@ -16,7 +16,7 @@ __all__ = ["functional_call", "stack_module_state"]
 
 def functional_call(
     module: Module,
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     args: Any = (),
     kwargs: Mapping[str, Any] | None = None,
     *,
@@ -26,15 +26,16 @@ def functional_call(
 
     Args:
         module: the module; it is the same afterwards.
-        parameters: dotted names to tensors. A parameter shared under several names is replaced under all of
-            them.
+        parameters: dotted names to tensors; or several such dictionaries, as in `(parameters, buffers)`. A
+            parameter shared under several names is replaced under all of them.
         args: the arguments, a tuple; anything else is taken as the only argument.
         kwargs: keyword arguments.
         strict: demand a value for every parameter and buffer.
 
     Raises:
         KeyError: for a name the module does not have (and, if `strict`, for one that is missing).
-        TypeError: for what is no module, and for parameters that are no mapping.
+        TypeError: for what is no module, and for parameters that are no dictionary, nor a sequence of them.
+        ValueError: for a name in several dictionaries.
 
     Example:
         >>> model = wg.nn.Linear(3, 1)
@@ -45,11 +46,7 @@ def functional_call(
     """
     if not isinstance(module, Module):
         raise TypeError(f"functional_call: module is a module, got {type(module).__name__}")
-    if not isinstance(parameters, Mapping):
-        raise TypeError(
-            "functional_call: parameters is a dictionary of names and tensors, got "
-            f"{type(parameters).__name__}"
-        )
+    parameters = _merged(parameters)
     places = _places(module)
     unknown = [name for name in parameters if name not in places]
     if unknown:
@@ -80,6 +77,27 @@ def functional_call(
     finally:
         for owner, leaf, value in saved:
             owner[leaf] = value
+
+
+def _merged(parameters: Any) -> dict[str, Any]:
+    """One dictionary of all that were given."""
+    dictionaries = [parameters] if isinstance(parameters, Mapping) else parameters
+    is_listed = isinstance(dictionaries, list | tuple)
+    if not is_listed or not all(isinstance(each, Mapping) for each in dictionaries):
+        raise TypeError(
+            "functional_call: parameters is a dictionary of names and tensors, or a tuple of them, got "
+            + (
+                repr([type(each).__name__ for each in dictionaries])
+                if is_listed
+                else type(parameters).__name__
+            )
+        )
+    merged: dict[str, Any] = {}
+    for dictionary in dictionaries:
+        if again := merged.keys() & dictionary.keys():
+            raise ValueError(f"functional_call: {min(again)!r} has values in several dictionaries")
+        merged.update(dictionary)
+    return merged
 
 
 def _places(module: Module) -> dict[str, tuple[dict[str, Any], str]]:
