@@ -141,8 +141,12 @@ impl Program {
                     if catches && op.may_fail() {
                         // Its error is raised by the function itself, run as Python.
                         if changed {
-                            let what = "an operation that may fail, after memory of outside was written";
-                            return Err((format!("{what}, in a function that handles errors"), None));
+                            let what = format!(
+                                "{}, which may fail, after memory of outside was written, in a function that \
+                                 handles errors",
+                                op.name()
+                            );
+                            return Err((what, fact.place));
                         }
                         looks = steps.len() + 1;
                     }

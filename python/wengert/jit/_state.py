@@ -25,6 +25,7 @@ from wengert.nn.module import Module
 from wengert.nn.parameter import is_lazy
 
 from . import _function
+from ._handlers import handles
 from ._witness import package, root
 
 __all__ = ["VALUES", "State", "ambient", "surroundings"]
@@ -82,6 +83,7 @@ class State:
         self.tensors: list[Tensor] = []
         self.objects: list[Any] = []
         self.codes: set[types.CodeType] = set()
+        self.catches = False
         self.refusal: str | None = None
         self._known: dict[int, Any] = {}
         # Modules of the user, and which of their attributes were looked at.
@@ -100,8 +102,6 @@ class State:
         names = {name for code in self.codes for name in code.co_names}
         if self.objects and not names.isdisjoint(("type", "__class__")):
             self.refusal = "a function that may ask for the class of an optimiser"
-        # Whether the function handles errors itself.
-        self.catches = any(map(_handles, self.codes))
         self.watched.tensors(self.tensors)
         # Whether every place holds the object that it held, and every tensor its memory.
         self.is_as_it_was: Callable[[], bool] = self.watched.is_as_it_was
@@ -269,7 +269,7 @@ class State:
             yield from (_contents(cell) for cell in cells)
             yield from self._looked(function, ("__dict__", "__name__", "__doc__"))
             return
-        self._add(function.__code__)
+        self._add(function.__code__, function.__globals__)
         names = _names(function.__code__)
         for cell in cells:
             yield from self._value(self.watched.attribute(cell, "cell_contents"), names)
@@ -285,11 +285,12 @@ class State:
             function, ("__code__", "__defaults__", "__kwdefaults__", "__dict__", "__name__")
         )
 
-    def _add(self, code: types.CodeType) -> None:
+    def _add(self, code: types.CodeType, variables: dict[str, Any]) -> None:
         self.codes.add(code)
+        self.catches = self.catches or handles(code, variables)
         for const in code.co_consts:
             if isinstance(const, types.CodeType):
-                self._add(const)
+                self._add(const, variables)
 
     def _value(self, value: Any, names: list[str]) -> Iterator[Any]:
         """The value of a variable of a function that names these attributes."""
@@ -395,12 +396,6 @@ def _names(code: types.CodeType) -> list[str]:
     """The names of globals and attributes in a function's code, and in that of functions inside of it."""
     inner = [name for const in code.co_consts if isinstance(const, types.CodeType) for name in _names(const)]
     return list(dict.fromkeys([*code.co_names, *inner]))
-
-
-def _handles(code: types.CodeType) -> bool:
-    """Whether a function's code has a handler of errors."""
-    names = [step.opname for step in dis.get_instructions(code)]
-    return "PUSH_EXC_INFO" in names
 
 
 def _imported(code: types.CodeType) -> list[str]:
