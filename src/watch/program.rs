@@ -21,7 +21,7 @@ use crate::tape::node::Node;
 use crate::watch::script::{MOST, Script, Step, Touched, View};
 use act::{Act, Draw, Planned};
 use calls::AfterCall;
-use needs::{is_inner, needed, outlasting, survivors, unwritten};
+use needs::{is_inner, needed, outlasting, postpone, survivors, unwritten};
 use plan::Plan;
 pub use shown::{Kind, ShownStep};
 use smallvec::SmallVec;
@@ -52,7 +52,7 @@ pub enum Outcome {
     Done(Vec<Array>),
     /// An element that decided what followed, or the gradients, are not what they were; nothing has changed.
     Changed,
-    /// An operation failed for the values that it met; nothing has changed.
+    /// An operation failed for the values that it met; nothing has changed. The function itself raises it.
     Failed,
 }
 
@@ -62,10 +62,11 @@ pub struct Program {
     values: Vec<Value>,
     outputs: Vec<u32>,
     leaves: Vec<(Weak<Node>, Option<bool>)>,
-    /// How many steps come before the last look.
-    looks: usize,
-    /// How many steps come before the first that changes something outside.
-    quiet: usize,
+    /// How many steps can be undone: all before the first that changes something outside, and those up to the
+    /// last that may stop the run before the host is called.
+    undone: usize,
+    /// How many steps come before that one: what they change is kept meanwhile.
+    stops: usize,
     /// How many numbers of the random stream a run takes before each call of the host, and after the last.
     draws: Vec<u64>,
     /// What calls of the host left, in order.
@@ -116,6 +117,7 @@ impl Program {
             last = state;
         }
         let (mut segments, mut draws) = (vec![start.offset], Vec::new());
+        postpone(&mut script);
         let outlasts = outlasting(&script, &outputs);
         let own = script.own_gradients();
         survivors(&script, &outlasts, &own)?;
@@ -128,7 +130,7 @@ impl Program {
             plan.value(view);
         });
         let mut steps = plan.copies(&outlasts)?;
-        let (mut looks, mut changed, mut begun) = (0, false, None);
+        let mut called = false;
         let all = script.steps.into_iter().zip(needed).enumerate();
         for (i, (step, _)) in all.filter(|(_, (_, needed))| *needed) {
             let fact = script.facts.remove(&i).unwrap_or_default();
@@ -138,17 +140,14 @@ impl Program {
                     if state.is_some_and(|state| state.seed != start.seed) {
                         return Err(("a generator of the program's own".into(), None));
                     }
-                    if catches && op.may_fail() {
-                        // Its error is raised by the function itself, run as Python.
-                        if changed {
-                            let what = format!(
-                                "{}, which may fail, after memory of outside was written, in a function that \
-                                 handles errors",
-                                op.name()
-                            );
-                            return Err((what, fact.place));
-                        }
-                        looks = steps.len() + 1;
+                    // Its error is raised by the function itself, run as Python.
+                    if catches && called && op.may_fail() {
+                        let what = format!(
+                            "{}, which may fail, after a call such as the step of an optimiser, in a \
+                             function that handles errors",
+                            op.name()
+                        );
+                        return Err((what, fact.place));
                     }
                     let draw = state.and_then(|state| drawn(&segments, state.offset));
                     if state.is_some() != draw.is_some() {
@@ -156,10 +155,6 @@ impl Program {
                     }
                     let inputs: SmallVec<[u32; 4]> = inputs.iter().map(|view| plan.value(view)).collect();
                     if into {
-                        if !outputs.iter().all(|view| inner[view.memory]) {
-                            changed = true;
-                            begun.get_or_insert(steps.len());
-                        }
                         let shown = outputs.iter().any(|view| !inner[view.memory] || outlasts[view.memory]);
                         let outputs = outputs.iter().map(|view| plan.value(view)).collect();
                         Act::Write { op, inputs, outputs, draw, shown }
@@ -175,52 +170,71 @@ impl Program {
                     }
                 }
                 Step::Gradient { leaf, value } => {
-                    changed |= value.is_some();
-                    begun.get_or_insert(steps.len());
                     Act::Gradient { leaf, value: value.map(|view| plan.value(&view)) }
                 }
                 Step::Called(number) => {
                     let [before, after] = script.calls[number].random;
                     draws.push(before.offset - segments[number]);
                     segments.push(after.offset);
-                    changed = true;
-                    begun.get_or_insert(steps.len());
+                    called = true;
                     Act::Call(number)
                 }
                 Step::Looked { at, value } => {
-                    if changed {
-                        let what = "a value that is looked at after memory of outside was written";
-                        return Err((what.into(), None));
+                    if called {
+                        let what = "a value that is looked at after a call such as the step of an optimiser";
+                        return Err((what.into(), fact.place));
                     }
-                    looks = steps.len() + 1;
                     Act::Look { at: plan.value(&at), value }
                 }
             };
             steps.push(Planned::new(act, fact));
         }
         let outputs: Vec<u32> = outputs.iter().map(|view| plan.value(view)).collect();
-        let mut quiet = begun.unwrap_or(steps.len());
         // A step that may fail keeps its place where the function handles errors.
         if !script.elsewhere && !catches {
-            // The steps that keep their order: the last look, and the first change, are among them.
-            let fixed = |steps: &[Planned]| -> Vec<usize> {
-                (0..steps.len()).filter(|&i| steps[i].act.is_fixed()).collect()
-            };
-            let (before_looks, before_changes) = (fixed(&steps[..looks]).len(), fixed(&steps[..quiet]).len());
             steps = groups::fuse(steps, &plan.values, &outputs);
-            let places = fixed(&steps);
-            looks = before_looks.checked_sub(1).map_or(0, |last| places[last] + 1);
-            quiet = places.get(before_changes).copied().unwrap_or(steps.len());
         }
         let leaf = |leaf: &Touched| (leaf.node.clone(), leaf.had);
         let leaves = script.leaves.iter().map(leaf).collect();
         draws.push(end.offset - segments[draws.len()]);
         let values = plan.values;
-        let mut program = Program { steps, values, outputs, leaves, looks, quiet, draws, calls: Vec::new() };
+        let (undone, stops, calls) = (0, 0, Vec::new());
+        let mut program = Program { steps, values, outputs, leaves, undone, stops, draws, calls };
+        program.find_undone();
         program.calls = program.after_calls(script.calls);
         program.renumber();
         program.schedule();
         Ok(program)
+    }
+
+    /// The value whose memory a value lies in.
+    fn base(&self, value: u32) -> u32 {
+        match self.values[value as usize].source {
+            Source::Within(base) => base,
+            _ => value,
+        }
+    }
+
+    /// Whether a step writes to memory of outside.
+    fn writes_outside(&self, act: &Act) -> bool {
+        let outside = |&value: &u32| !matches!(self.values[self.base(value) as usize].source, Source::Step);
+        matches!(act, Act::Write { outputs, .. } if outputs.iter().any(outside))
+    }
+
+    /// Finds which steps can be undone.
+    fn find_undone(&mut self) {
+        let is_call = |step: &Planned| matches!(step.act, Act::Call(_));
+        let changes = |step: &Planned| {
+            matches!(step.act, Act::Call(_) | Act::Gradient { .. }) || self.writes_outside(&step.act)
+        };
+        let may_stop = |step: &Planned| match &step.act {
+            Act::Run { op, .. } | Act::Write { op, .. } => op.may_fail(),
+            act => matches!(act, Act::Look { .. }),
+        };
+        let called = self.steps.iter().position(is_call).unwrap_or(self.steps.len());
+        let changed = self.steps.iter().position(changes).unwrap_or(self.steps.len());
+        self.stops = self.steps[..called].iter().rposition(may_stop).map_or(0, |last| last + 1);
+        self.undone = changed.max(self.stops);
     }
 
     /// Forgets the values that no step names: those between the steps of a group.

@@ -1,4 +1,4 @@
-"""Which functions handle errors themselves: their programs keep the place of every operation that may fail."""
+"""Which functions handle errors themselves: their programs keep the place of operations that may fail."""
 
 import contextlib
 
@@ -113,8 +113,11 @@ def test_an_error_under_autocast_is_raised_as_the_function_raises_it():
 
 def test_why_names_the_operation_and_its_line():
     net = nn.BatchNorm1d(5)
+    optimizer = wg.optim.SGD(net.parameters(), lr=0.1)
 
     def loss(x, y):
+        net(x).sum().backward()
+        optimizer.step()
         try:
             with wg.no_grad():
                 return F.cross_entropy(net(x), y)
@@ -124,5 +127,22 @@ def test_why_names_the_operation_and_its_line():
     step = wg.jit(loss)
     step(wg.randn(8, 5), wg.randint(0, 5, (8,)))
     (reason,) = step.why()
-    assert "cross_entropy, which may fail, after memory of outside was written" in str(reason)
+    assert "cross_entropy, which may fail, after a call such as the step of an optimiser" in str(reason)
+    assert "test_handlers.py" in str(reason)
+
+
+def test_why_names_the_line_that_decides_behind_a_step():
+    w = nn.Parameter(wg.ones(2))
+    optimizer = wg.optim.SGD([w], lr=0.1)
+
+    def train(x):
+        loss = (w * x).sum()
+        loss.backward()
+        optimizer.step()
+        return x * 2 if loss > 1 else x
+
+    step = wg.jit(train)
+    step(wg.ones(2))
+    (reason,) = step.why()
+    assert "looked at after a call such as the step of an optimiser" in str(reason)
     assert "test_handlers.py" in str(reason)

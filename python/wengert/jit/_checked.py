@@ -1,7 +1,9 @@
-"""Comparing a call by a program with the function run as Python: `jit(..., check=True)`.
+"""Comparing a call by a program with the function run as Python, `jit(..., check=True)`, and taking back what
+the function did.
 
 What a call may change is copied, the program runs, what it changed is copied too and taken back, and the
-function runs. So a checked call leaves what the function leaves, and both must be the same.
+function runs. So a checked call leaves what the function leaves, and both must be the same. Where a program
+fails, the function runs to raise the error, and what it changed until then is taken back.
 """
 
 import collections
@@ -21,7 +23,7 @@ from wengert.tree import tree_flatten
 from ._results import Results, Variant
 from ._witness import package
 
-__all__ = ["Picture", "checked", "picture"]
+__all__ = ["Picture", "checked", "picture", "undone"]
 
 _VALUES = (bool, int, float, complex, str, bytes, type(None))
 
@@ -140,6 +142,17 @@ def checked(
     if what := _difference(found, expected):
         raise RuntimeError(f"jit: {name}: {what}")
     return variant.result(arguments, [x.detach() for x in results.outputs])
+
+
+def undone(before: Picture, function: Callable[[], Any]) -> Any:
+    """The result of a function whose program has failed: it raises the error, and what it did until then is
+    taken back; or it handles the error.
+    """
+    try:
+        return function()
+    except BaseException:
+        before.restore()
+        raise
 
 
 def _places(objects: list[Any], tensors: list[Tensor], arguments: list[Tensor]) -> list[tuple[str, Tensor]]:

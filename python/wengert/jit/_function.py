@@ -15,7 +15,7 @@ from wengert._core import Tensor
 from wengert.nn.hooks import EVERYWHERE
 from wengert.tree import _REGISTRY, _way, tree_flatten
 
-from ._checked import checked, picture
+from ._checked import checked, picture, undone
 from ._results import CONSTANTS, Results, Variant, is_held
 from ._state import VALUES, State, ambient, surroundings
 from ._witness import Shadows, Witness, package
@@ -135,11 +135,10 @@ class Staged(Generic[P, R]):
             if variant.state.is_as_it_was():
                 before = picture(variant, tensors) if self._check else None
                 outputs, failed = variant.program.run(tensors)
+                again = functools.partial(self._function, *args, **kwargs)
                 if failed:
-                    # The function raises the error, or handles it.
-                    return self._function(*args, **kwargs)
+                    return undone(before or picture(variant, tensors), again)
                 if outputs is not None and before is not None:
-                    again = functools.partial(self._function, *args, **kwargs)
                     found: R = checked(before, variant, tensors, outputs, again)
                     return found
                 if outputs is not None:

@@ -10,15 +10,20 @@ mod emitted;
 use super::drive::{LoopFn, TILE, repeat, start};
 use crate::array::Array;
 use crate::array::dtype::DType;
-use crate::array::nest::MAX_OPERANDS;
+use crate::array::nest::{MAX_OPERANDS, Nest};
+use crate::array::shape::Shape;
 #[cfg(all(unix, target_arch = "x86_64"))]
 use crate::cpu::emit::{Emitted, Reading};
+use crate::cpu::pointwise::layout::wrong_dtype;
+use crate::cpu::reduce::folding::Folding;
+use crate::cpu::reduce::plan::Fill;
 use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::stream;
 use crate::cpu::run::threads::{GRAIN, Shared, try_parallel_for};
 use crate::dispatch_width;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use smallvec::SmallVec;
+use std::sync::{Mutex, PoisonError};
 
 /// Words of a rule.
 const RULE: usize = 4;
@@ -71,6 +76,8 @@ pub enum Feed {
     Dense,
     /// One element, for all.
     Single,
+    /// Runs of a row, or of one element, as this nest of the chain says: they are gathered tile by tile.
+    Gathered(u32),
 }
 
 /// One loop of a chain: it reads and writes slots.
@@ -80,6 +87,63 @@ struct Link {
     to: u32,
 }
 
+/// A chain with the places of its operands and outputs.
+struct Places<'a> {
+    chain: &'a Chain,
+    from: SmallVec<[Shared<u8>; 16]>,
+    to: SmallVec<[Shared<u8>; 8]>,
+    streamed: bool,
+}
+
+impl<'a> Places<'a> {
+    fn new(chain: &'a Chain, operands: &[&Array], outputs: &[&Array]) -> Places<'a> {
+        let at = |a: &&Array| Shared::new(start(a));
+        let bytes = |a: &&Array| a.numel() * a.dtype().size();
+        Places {
+            chain,
+            from: operands.iter().map(at).collect(),
+            to: outputs.iter().map(at).collect(),
+            streamed: stream::pays(operands.iter().chain(outputs).map(bytes).sum()),
+        }
+    }
+
+    /// Computes the elements `start..end`.
+    ///
+    /// # Safety
+    /// As for [`Chain::run`]; nobody else computes these elements.
+    unsafe fn part(&self, start: usize, end: usize) -> Result<()> {
+        let Places { chain, from, to, streamed } = self;
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            #[cfg(all(unix, target_arch = "x86_64"))]
+            if let Some(code) = chain.emitted() {
+                return chain.looped(code, from, to, start, end, *streamed);
+            }
+            chain.tiled(from, to, start, end, *streamed)
+        }
+    }
+}
+
+/// The last output of a chain, computed as it is read.
+struct Folded<'a> {
+    places: Places<'a>,
+    /// Bytes of an element.
+    size: usize,
+    failed: &'a Mutex<Option<Error>>,
+}
+
+impl Fill for Folded<'_> {
+    unsafe fn fill(&self, from: usize, n: usize, to: *mut u8) {
+        let mut places = Places { to: self.places.to.clone(), from: self.places.from.clone(), ..self.places };
+        // Where the first element of all would be.
+        places.to.push(Shared::new(to.wrapping_sub(from * self.size)));
+        // SAFETY: guaranteed by the caller; each element is computed once.
+        if let Err(error) = unsafe { places.part(from, from + n) } {
+            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+        }
+    }
+}
+
 /// A chain of loops over the same elements.
 ///
 /// Its slots are numbered: operands first, then outputs, then the tiles of values between.
@@ -87,7 +151,10 @@ pub struct Chain {
     /// How many elements each value has.
     n: usize,
     operands: Vec<(Feed, DType)>,
+    nests: Vec<Nest>,
     outputs: Vec<DType>,
+    /// How many of the outputs are stored; the last one is not if it is folded.
+    stored: usize,
     tiles: usize,
     links: Vec<Link>,
     /// The emitted loop, once it was asked for; `None` if there is none.
@@ -96,11 +163,16 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain over `n` elements without loops, with these operands and outputs.
-    pub fn new(n: usize, operands: Vec<(Feed, DType)>, outputs: Vec<DType>) -> Chain {
+    /// A chain over `n` elements without loops, with these operands (and `nests` of those that are gathered)
+    /// and outputs, the last of which is folded instead of stored if that `folds`.
+    pub fn new(
+        n: usize, operands: Vec<(Feed, DType)>, nests: Vec<Nest>, outputs: Vec<DType>, folds: bool,
+    ) -> Chain {
         Chain {
             n,
             operands,
+            nests,
+            stored: outputs.len() - usize::from(folds),
             outputs,
             tiles: 0,
             links: Vec::new(),
@@ -141,25 +213,47 @@ impl Chain {
     /// Runs it.
     ///
     /// # Safety
-    /// The operands and outputs have the dtypes and layouts of this chain, on the host; outputs are
-    /// contiguous, and overlap neither each other nor an operand.
+    /// The operands and stored outputs have the dtypes and layouts of this chain, on the host; outputs are
+    /// contiguous, and overlap neither each other nor an operand. None is folded.
     pub unsafe fn run(&self, operands: &[&Array], outputs: &[&Array]) -> Result<()> {
-        let at = |a: &&Array| Shared::new(start(a));
-        let (from, to): (SmallVec<[_; 16]>, SmallVec<[_; 8]>) =
-            (operands.iter().map(at).collect(), outputs.iter().map(at).collect());
-        let bytes = |a: &&Array| a.numel() * a.dtype().size();
-        let streamed = stream::pays(operands.iter().chain(outputs).map(bytes).sum());
+        let places = Places::new(self, operands, outputs);
         let grain = (GRAIN / self.links.len().max(1)).next_multiple_of(TILE);
-        try_parallel_for(self.n, grain, |range| {
-            // SAFETY: guaranteed by the caller; ranges are disjoint.
-            unsafe {
-                #[cfg(all(unix, target_arch = "x86_64"))]
-                if let Some(code) = self.emitted() {
-                    return self.looped(code, &from, &to, range.start, range.end, streamed);
+        // SAFETY: guaranteed by the caller; ranges are disjoint.
+        try_parallel_for(self.n, grain, |range| unsafe { places.part(range.start, range.end) })
+    }
+
+    /// Runs it, and folds the last output, of this shape.
+    ///
+    /// # Safety
+    /// As for [`Chain::run`], but that the last output is folded.
+    pub unsafe fn fold(
+        &self, operands: &[&Array], outputs: &[&Array], folding: &Folding, shape: &Shape,
+    ) -> Result<Array> {
+        let (places, failed) = (Places::new(self, operands, outputs), Mutex::new(None));
+        let Some(&dtype) = self.outputs.last() else { return Err(wrong_dtype("reduction", DType::Bool)) };
+        let folded = folding.fill(&Folded { places, size: dtype.size(), failed: &failed }, shape, dtype)?;
+        failed.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(folded), Err)
+    }
+
+    /// Copies the elements `at..at + n` of an operand that broadcasts to a tile.
+    ///
+    /// # Safety
+    /// The operand at `from` has the elements of this nest, and the tile has room.
+    unsafe fn gather(&self, nest: u32, dtype: DType, from: *const u8, at: usize, n: usize, tile: *mut u8) {
+        let nest = &self.nests[nest as usize];
+        let step = nest.strides[0][nest.rank - 1];
+        dispatch_width!(dtype.size(), T => {
+            nest.runs([0], at, n, |&[position], done, run| {
+                // SAFETY: guaranteed by the caller.
+                unsafe {
+                    let (from, to) = (from.cast::<T>().offset(position), tile.cast::<T>().add(done));
+                    match step {
+                        0 => repeat::<T>(from.cast(), to.cast(), run),
+                        _ => std::ptr::copy_nonoverlapping(from, to, run),
+                    }
                 }
-                self.tiled(&from, &to, range.start, range.end, streamed)
-            }
-        })
+            });
+        });
     }
 
     /// Computes the elements `start..end` tile by tile.
@@ -190,14 +284,16 @@ impl Chain {
         for at in (start..end).step_by(TILE) {
             let n = TILE.min(end - at);
             for (k, (&(feed, dtype), from)) in self.operands.iter().zip(from).enumerate() {
-                if feed == Feed::Dense {
-                    slots[k] = from.get().wrapping_add(at * dtype.size());
+                match feed {
+                    Feed::Dense => slots[k] = from.get().wrapping_add(at * dtype.size()),
+                    // SAFETY: the operand has the elements of its nest, the tile room for `n`.
+                    Feed::Gathered(nest) => unsafe { self.gather(nest, dtype, from.get(), at, n, slots[k]) },
+                    Feed::Single => {}
                 }
             }
             let places = || self.outputs.iter().zip(to).map(|(d, to)| to.get().wrapping_add(at * d.size()));
-            if !streamed {
-                places().enumerate().for_each(|(i, place)| slots[from.len() + i] = place);
-            }
+            let in_place = |&(i, _): &(usize, _)| !streamed || i >= self.stored;
+            places().enumerate().filter(in_place).for_each(|(i, place)| slots[from.len() + i] = place);
             for link in &self.links {
                 let mut x = [std::ptr::null::<u8>(); MAX_OPERANDS];
                 link.from.iter().zip(&mut x).for_each(|(&slot, x)| *x = slots[slot as usize]);
@@ -209,7 +305,7 @@ impl Chain {
                 }
             }
             if streamed {
-                for ((i, place), dtype) in places().enumerate().zip(&self.outputs) {
+                for ((i, place), dtype) in places().enumerate().zip(&self.outputs).take(self.stored) {
                     // SAFETY: the output has `n` elements from `at` on, and so has its tile.
                     unsafe { stream::stream(place, slots[from.len() + i], n * dtype.size()) };
                 }
@@ -244,7 +340,8 @@ mod tests {
                     continue;
                 };
                 let feed = if n == 1 { Feed::Dense } else { Feed::Single };
-                let mut chain = Chain::new(n, vec![(Feed::Dense, dtype), (feed, dtype)], vec![dtype; 2]);
+                let mut chain =
+                    Chain::new(n, vec![(Feed::Dense, dtype), (feed, dtype)], vec![], vec![dtype; 2], false);
                 let (b, out, c, mask) = (chain.output(0), chain.output(1), chain.tile(0), chain.tile(1));
                 // SAFETY: the loops are for these dtypes, and what they read was made before.
                 unsafe {

@@ -24,6 +24,8 @@ pub trait Fold<T: Copy>: Send + Sync + 'static {
     const BLOCK: usize = if size_of::<Self::Wide>() > size_of::<T>() { 1024 } else { usize::MAX };
     /// Which of its loops are compiled once.
     const RARE: Rare = Rare::Never;
+    /// Whether its elements may be computed as they are read, in programs.
+    const FILLS: bool = false;
     /// The result for no elements.
     const START: T;
     /// Combines two elements of a block.
@@ -57,12 +59,13 @@ pub struct Running;
 macro_rules! fold {
     (
         $fold:ident $t:ident $wide:ident, $start:expr, |$a:ident, $b:ident| $join:expr
-        $(, $block:path)? $(; $rare:ident)?
+        $(, $block:path)? $(; $rare:ident)? $(=> $fills:literal)?
     ) => {
         #[allow(clippy::eq_op)] // `b != b` is the NaN test that vectorises
         impl Fold<$t> for $fold {
             type Wide = $wide;
             $(const RARE: Rare = Rare::$rare;)?
+            $(const FILLS: bool = $fills;)?
             const START: $t = $start;
             #[inline(always)]
             fn join($a: $t, $b: $t) -> $t {
@@ -108,11 +111,23 @@ integers! {
     u64 Always Never;
     i64 Never Never;
 }
-fold!(Max f32 f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f32);
-fold!(Min f32 f32, f32::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f32);
-fold!(Max f64 f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f64);
-fold!(Min f64 f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f64);
-fold!(Sum f32 f64, 0.0, |a, b| a + b, registers::sum_f32);
+fold!(
+    Max f32 f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f32
+    => true
+);
+fold!(
+    Min f32 f32, f32::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f32
+    => true
+);
+fold!(
+    Max f64 f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f64
+    => true
+);
+fold!(
+    Min f64 f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f64
+    => true
+);
+fold!(Sum f32 f64, 0.0, |a, b| a + b, registers::sum_f32 => true);
 fold!(Prod f32 f64, 1.0, |a, b| a * b, registers::prod_f32);
 fold!(Prod f64 f64, 1.0, |a, b| a * b, registers::prod_f64);
 fold!(Running f64 f64, 0.0, |a, b| a + b);
@@ -120,6 +135,7 @@ fold!(Running f64 f64, 0.0, |a, b| a + b);
 /// Blocks are combined with the rounding errors of the additions in a second number (Knuth's two-sum).
 impl Fold<f64> for Sum {
     type Wide = (f64, f64);
+    const FILLS: bool = true;
     const START: f64 = 0.0;
     #[inline(always)]
     fn join(a: f64, b: f64) -> f64 {

@@ -5,7 +5,9 @@
 
 pub mod axis;
 pub(crate) mod fold;
+pub mod folding;
 pub(crate) mod lines;
+pub(crate) mod plan;
 pub mod recurrence;
 pub(crate) mod registers;
 pub mod scan;
@@ -20,7 +22,8 @@ use crate::cpu::pointwise::copy::duplicate;
 use crate::cpu::prelude::*;
 pub use crate::cpu::reduce::axis::{argmax, argmin};
 use crate::cpu::reduce::fold::{Fold, Max, Min, Prod, Sum};
-use crate::cpu::reduce::sweep::{SweepPlan, Widens, fold_all};
+use crate::cpu::reduce::plan::SweepPlan;
+use crate::cpu::reduce::sweep::{From, Widens, fold_all};
 use half::{bf16, f16};
 
 /// Returns the sum over `axes`, in the dtype of `x`; integers wrap, 0 for no elements.
@@ -123,12 +126,17 @@ pub(super) fn folded<S: Widens<T>, T: Element, F: Fold<T>>(
         let dense = Nest::in_memory_order(&x.shape(), &[x]);
         let copied = if dense.strides[0][dense.rank - 1] == 1 { x.clone() } else { duplicate(x)? };
         let plan = SweepPlan::new(&copied, &out.expand(&x.shape())?);
-        fold_all::<S, T, F>(&plan, &copied, &out)?;
+        fold_all::<S, T, F>(&plan, From::Memory(&copied), &out)?;
     }
+    without(out, &x.shape(), axes, keepdim)
+}
+
+/// The result without the axes that were reduced, unless they are kept.
+fn without(out: Array, shape: &Shape, axes: Axes, keepdim: bool) -> Result<Array> {
     if keepdim {
         return Ok(out);
     }
-    let shape = x.shape().reduced(axes, false);
+    let shape = shape.reduced(axes, false);
     out.with_layout(shape, &shape.strides()[..shape.rank()], out.offset())
 }
 

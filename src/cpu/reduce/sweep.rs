@@ -1,10 +1,10 @@
 //! The loops of a reduction: rows are folded in vector lanes, columns side by side.
 //!
-//! A [`SweepPlan`] splits the axes into kept and reduced (`gone`) ones. Long reductions are cut into pieces
-//! whose bounds depend on the shape alone, so the bits of a result do not depend on the number of threads.
+//! `src/cpu/reduce/plan.rs` says which loops. The bits of a result do not depend on the number of threads.
 
 use super::fold::{Fold, Rare};
 use super::lines::{flush, fold_lines, short_rows};
+use super::plan::{COLUMNS, Fill, SweepPlan};
 use crate::array::dtype::Truth;
 use crate::cpu::pointwise::half_float::widen;
 use crate::cpu::prelude::*;
@@ -14,16 +14,12 @@ use std::ops::Range;
 
 /// Number of elements that are converted at a time.
 pub const BLOCK: usize = 4096;
-/// Number of columns that are folded at a time: whole rows of most matrices, as memory is read best in order.
-const COLUMNS: usize = 1024;
 /// Up to this number of columns, the arrays of sums are smaller.
 const NARROW: usize = 64;
 /// Rows up to this length are folded side by side.
 const SHORT: usize = 24;
 /// Number of rows after which the sums of columns are added to totals in the wider type.
 const DEPTH: usize = 64;
-/// Number of elements of a piece.
-const PIECE: usize = 64 * 1024;
 
 /// A scratch buffer for one converted block.
 pub type Tile<T> = MaybeUninit<[T; BLOCK]>;
@@ -92,69 +88,23 @@ macro_rules! stored {
 
 stored!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64; f16, bf16; Truth, u8, i8, u16, i16, u32, i32);
 
-/// The loop nest of a reduction.
-pub struct SweepPlan {
-    /// Kept axes: strides of the input and of the output. Columns are not among them.
-    kept: Nest,
-    /// Reduced axes: strides of the input.
-    gone: Nest,
-    /// Number of columns that are folded side by side, and their output stride; 1 where rows are folded.
-    columns: usize,
-    column_stride: isize,
-    by_column: bool,
-    /// Number of kept and of reduced positions.
-    kept_count: usize,
-    gone_count: usize,
-    /// Number of tiles of columns, and of pieces of the reduced positions.
-    tiles: usize,
-    pieces: usize,
-    /// Reduced positions of a piece.
-    length: usize,
-}
-
-impl SweepPlan {
-    /// Plans for `x` (whose innermost stride is 1 in memory order) and an output expanded to its shape.
-    pub fn new(x: &Array, out: &Array) -> SweepPlan {
-        let all = Nest::in_memory_order(&x.shape(), &[x, out]);
-        let last = all.rank - 1;
-        let by_column = all.strides[1][last] != 0;
-        let rows = if by_column { last } else { all.rank };
-        let mut kept = Nest::empty();
-        let mut gone = Nest::empty();
-        for i in 0..rows {
-            let step = [all.strides[0][i], all.strides[1][i]];
-            if step[1] == 0 { gone.push(all.dims[i], &step) } else { kept.push(all.dims[i], &step) }
-        }
-        kept.rank = kept.rank.max(1);
-        gone.rank = gone.rank.max(1);
-        let columns = if by_column { all.dims[last] } else { 1 };
-        let gone_count = gone.numel();
-        let pieces = (gone_count * columns.min(COLUMNS)).div_ceil(PIECE).max(1);
-        SweepPlan {
-            kept_count: kept.numel(),
-            kept,
-            gone,
-            columns,
-            column_stride: all.strides[1][last],
-            by_column,
-            gone_count,
-            tiles: columns.div_ceil(COLUMNS),
-            pieces,
-            length: gone_count.div_ceil(pieces),
-        }
-    }
-
-    /// Returns the reduced positions of piece `p`.
-    fn piece(&self, p: usize) -> Range<usize> {
-        p * self.length..self.gone_count.min((p + 1) * self.length)
-    }
+/// Where the elements of a reduction come from.
+#[derive(Clone, Copy)]
+pub enum From<'a> {
+    /// They are in memory.
+    Memory(&'a Array),
+    /// They are computed.
+    Fill(&'a dyn Fill),
 }
 
 /// Folds `x` as planned into `out`, which is contiguous, with elements as large as `T`.
-pub fn fold_all<S: Widens<T>, T: Element, F: Fold<T>>(
-    plan: &SweepPlan, x: &Array, out: &Array,
-) -> Result<()> {
-    let x = Shared::new(x.buffer().ptr().cast::<S>().wrapping_add(x.offset()));
+pub fn fold_all<S: Widens<T>, T: Element, F: Fold<T>>(plan: &SweepPlan, x: From, out: &Array) -> Result<()> {
+    let (x, fill) = match x {
+        From::Memory(x) => (x.buffer().ptr().cast::<S>().wrapping_add(x.offset()), None),
+        // Places are counted from 0.
+        From::Fill(fill) => (std::ptr::null_mut(), Some(fill)),
+    };
+    let x = Shared::new(x);
     let out = Shared::new(out.buffer().ptr().cast::<T>());
     let outputs = plan.kept_count * plan.columns;
     let mut partial = filled(F::widen(F::START), if plan.pieces > 1 { outputs * plan.pieces } else { 0 })?;
@@ -162,8 +112,8 @@ pub fn fold_all<S: Widens<T>, T: Element, F: Fold<T>>(
     let tasks = plan.kept_count * plan.tiles * plan.pieces;
     let work = plan.length * plan.columns.min(COLUMNS);
     parallel_for(tasks, GRAIN.div_ceil(work), |range| {
-        let part =
-            TaskRange::<S, T, F> { plan, x: x.get(), out: out.get(), partial: to.get(), range, piece: 0..0 };
+        let (x, out, partial) = (x.get(), out.get(), to.get());
+        let part = TaskRange::<S, T, F> { plan, x, fill, out, partial, range, piece: 0..0 };
         let is_rare = match F::RARE {
             Rare::Never => S::IS_RARE,
             Rare::Converted => S::CONVERTS,
@@ -192,6 +142,8 @@ pub fn fold_all<S: Widens<T>, T: Element, F: Fold<T>>(
 struct TaskRange<'a, S, T: Copy, F: Fold<T>> {
     plan: &'a SweepPlan,
     x: *const S,
+    /// What computes the elements, whose places `x` then counts.
+    fill: Option<&'a dyn Fill>,
     out: *mut T,
     partial: *mut F::Wide,
     range: Range<usize>,
@@ -255,6 +207,28 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
         }
     }
 
+    /// What computes the elements, if they are not in memory.
+    #[inline(always)]
+    fn fill(&self) -> Option<&dyn Fill> {
+        self.fill.filter(|_| F::FILLS && !S::CONVERTS)
+    }
+
+    /// Elements that are computed, from the place of the first: `count` rows of `n`, `step` apart.
+    ///
+    /// # Safety
+    /// They exist, and the tile has room for them.
+    #[inline(always)]
+    unsafe fn computed(
+        &self, fill: &dyn Fill, from: *const S, step: isize, count: usize, n: usize, tile: &mut Tile<T>,
+    ) -> *const T {
+        let size = size_of::<S>();
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            fill_rows(fill, from.addr() / size, [step as usize, n, size], count, tile.as_mut_ptr().cast())
+        };
+        tile.as_ptr().cast()
+    }
+
     /// Folds `run` consecutive outputs, each from its contiguous runs.
     #[inline(always)]
     fn rows(&self, from: *const S, to: isize, first: usize, run: usize, tile: &mut Tile<T>) {
@@ -266,15 +240,19 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
             let mut i = 0;
             while i < run {
                 // As many rows as fit into the tile; all if nothing is converted.
-                let rows = match S::CONVERTS {
+                let rows = match S::CONVERTS || self.fill().is_some() {
                     false => run,
                     true if step == n as isize => (BLOCK / n).min(run - i),
                     true => 1,
                 };
                 // SAFETY: these rows lie inside the input, and they have outputs.
                 unsafe {
-                    let from = from.offset(i as isize * step);
-                    let x = if S::CONVERTS { S::block(from, rows * n, tile).as_ptr() } else { from.cast() };
+                    let from = from.wrapping_offset(i as isize * step);
+                    let x = match self.fill() {
+                        Some(fill) => self.computed(fill, from, 0, 1, rows * n, tile),
+                        None if S::CONVERTS => S::block(from, rows * n, tile).as_ptr(),
+                        None => from.cast(),
+                    };
                     let to = self.out.offset(to + i as isize * out_step);
                     short_rows::<T, F>(x, step, n, rows, to, out_step);
                 }
@@ -282,23 +260,50 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
             }
             return;
         }
+        // Adjacent rows are computed together.
+        let tile: *mut Tile<T> = tile;
+        let fill = self.fill();
+        let together = match fill {
+            Some(_) if plan.pieces == 1 && n > 0 && plan.are_adjacent() => BLOCK / n,
+            _ => 0,
+        };
         for i in 0..run {
-            let value = self.row(from.wrapping_offset(i as isize * step), tile);
+            let from = from.wrapping_offset(i as isize * step);
+            let value = match fill {
+                Some(fill) if together > 1 => {
+                    let k = i % together;
+                    if k == 0 {
+                        // SAFETY: these rows are adjacent.
+                        unsafe { self.computed(fill, from, 0, 1, together.min(run - i) * n, &mut *tile) };
+                    }
+                    self.row(tile.cast::<S>().cast_const().wrapping_add(k * n), None, tile)
+                }
+                fill => self.row(from, fill, tile),
+            };
             self.store(first + i, to + i as isize * out_step, 0, value);
         }
     }
 
     /// Folds the contiguous runs of one output.
     #[inline(always)]
-    fn row(&self, from: *const S, tile: &mut Tile<T>) -> F::Wide {
+    fn row(&self, from: *const S, fill: Option<&dyn Fill>, tile: *mut Tile<T>) -> F::Wide {
         let mut total = F::widen(F::START);
         let mut walk = self.plan.gone.walk([0], self.piece.start, self.piece.len());
         while let Some(([position], run)) = walk.step() {
             let mut i = 0;
             while i < run {
                 let n = BLOCK.min(run - i);
-                // SAFETY: the run lies inside the input.
-                let block = unsafe { S::block(from.offset(position).add(i), n, tile) };
+                let from = from.wrapping_offset(position).wrapping_add(i);
+                // SAFETY: the run lies inside the input, or in the tile.
+                let block = unsafe {
+                    match fill {
+                        Some(fill) => {
+                            std::slice::from_raw_parts(self.computed(fill, from, 0, 1, n, &mut *tile), n)
+                        }
+                        None if S::CONVERTS => S::block(from, n, &mut *tile),
+                        None => std::slice::from_raw_parts(from.cast(), n),
+                    }
+                };
                 for part in block.chunks(F::BLOCK) {
                     total = F::merge(total, F::widen(F::block(part)));
                 }
@@ -320,22 +325,27 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
         let mut totals = [F::widen(F::START); C];
         let (sums, totals) = (&mut sums[..n], &mut totals[..n]);
         let step = plan.gone.strides[0][plan.gone.rank - 1];
+        let fill = self.fill();
         // Only adjacent rows are converted together.
         let packed = if step == n as isize { (BLOCK / n).min(DEPTH) } else { 1 };
         let mut walk = plan.gone.walk([0], self.piece.start, self.piece.len());
         while let Some(([position], run)) = walk.step() {
             let mut i = 0;
             while i < run {
-                let count = (run - i).min(if S::CONVERTS { packed } else { DEPTH });
+                let line = from.wrapping_offset(position + i as isize * step).wrapping_add(start);
+                let count = match fill {
+                    // Rows that are computed are added four at a time, as those in memory.
+                    Some(_) => (BLOCK / n / 4 * 4).min(DEPTH - depth).min(run - i),
+                    None => (run - i).min(if S::CONVERTS { packed } else { DEPTH }),
+                };
                 // SAFETY: the rows lie inside the input.
                 unsafe {
-                    let line = from.offset(position + i as isize * step).add(start);
-                    if S::CONVERTS {
-                        let block = S::block(line, count * n, tile);
-                        fold_lines::<T, F>(block.as_ptr(), n as isize, count, sums);
-                    } else {
-                        fold_lines::<T, F>(line.cast(), step, count, sums);
-                    }
+                    let (lines, step) = match fill {
+                        Some(fill) => (self.computed(fill, line, step, count, n, tile), n as isize),
+                        None if S::CONVERTS => (S::block(line, count * n, tile).as_ptr(), n as isize),
+                        None => (line.cast(), step),
+                    };
+                    fold_lines::<T, F>(lines, step, count, sums);
                 }
                 i += count;
                 depth += count;
@@ -349,5 +359,18 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
         for (c, &total) in totals.iter().enumerate() {
             self.store(row, to, start + c, total);
         }
+    }
+}
+
+/// Computes `count` rows of `n` elements, `step` apart, of `size` bytes each; adjacent ones at once.
+///
+/// # Safety
+/// They exist, and `to` has room for them.
+#[inline(never)]
+unsafe fn fill_rows(fill: &dyn Fill, from: usize, [step, n, size]: [usize; 3], count: usize, to: *mut u8) {
+    let (rows, n) = if step == n { (1, count * n) } else { (count, n) };
+    for k in 0..rows {
+        // SAFETY: guaranteed by the caller.
+        unsafe { fill.fill(from + k * step, n, to.wrapping_add(k * n * size)) };
     }
 }

@@ -43,7 +43,7 @@ pub fn count(shape: &Shape, axes: Axes) -> usize {
 const DIVIDED_HERE: usize = 64;
 
 /// `x / n`; writes over `x` if nothing else refers to it.
-fn divided(mut x: Array, n: usize) -> Result<Array> {
+pub fn divided(mut x: Array, n: usize) -> Result<Array> {
     let p = [n as f64, 0.0];
     if x.numel() <= DIVIDED_HERE && x.device() == Device::Cpu && x.is_exclusive() {
         match x.dtype() {

@@ -1,6 +1,7 @@
 //! Reductions over axes: sum, product, extrema and their indices. Read next: `src/ops/reduce/moments.rs`,
 //! composed of them; `src/ops/reduce/scan.rs`, cumulative reductions.
 
+pub mod folding;
 pub mod mean;
 pub mod moments;
 pub mod scan;

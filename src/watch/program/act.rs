@@ -83,15 +83,6 @@ impl Act {
             _ => None,
         }
     }
-
-    /// Whether others see what it does, or it looks at what others may change: such steps keep their order.
-    pub fn is_fixed(&self) -> bool {
-        match self {
-            Act::Write { shown, .. } => *shown,
-            Act::Run { .. } | Act::Group(_) => false,
-            Act::Copy { .. } | Act::Gradient { .. } | Act::Call(_) | Act::Look { .. } => true,
-        }
-    }
 }
 
 /// A step in its place.

@@ -20,11 +20,7 @@ impl Program {
         let is_call = |step: &Planned| matches!(step.act, Act::Call(_));
         let last = self.steps.iter().rposition(|step| !is_call(step));
         let outside = |&value: &u32| {
-            let base = match self.values[value as usize].source {
-                Source::Within(base) => base,
-                _ => value,
-            };
-            matches!(self.values[base as usize].source, Source::Fixed(_) | Source::Gradient(..))
+            matches!(self.values[self.base(value) as usize].source, Source::Fixed(_) | Source::Gradient(..))
         };
         let returned = self.outputs.iter().any(outside);
         let places = (0..self.steps.len()).filter(|&i| is_call(&self.steps[i]));

@@ -2,18 +2,25 @@
 //!
 //! Between two steps that write, look or call, the order of steps is free where no value flows. A group
 //! takes all elementwise steps of one size that it can reach; what does not depend on it runs before it, and
-//! what does runs after it. Values that nobody else reads have no memory.
+//! what does runs after it. Values that nobody else reads have no memory. A value that only a sum, mean or
+//! extremum reads is folded as it is computed.
 
 mod build;
+mod fold;
+mod gather;
 
 use super::act::{Act, Planned};
 use super::{Source, Value};
+use crate::array::Array;
 use crate::array::dtype::DType;
+use crate::array::shape::Shape;
 use crate::cpu::pointwise::fused::{Chain, ElementFn, Feed};
+use crate::error::Result;
 use crate::op::{Kernel, Op};
 use crate::watch::script::View;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
+use std::cell::RefCell;
 
 /// So many steps that do not belong to a group are looked at in search of more that do; fewer where that
 /// takes more memory.
@@ -32,6 +39,27 @@ pub struct Group {
     pub outputs: SmallVec<[u32; 4]>,
     /// The operations, in order.
     pub ops: Vec<Op>,
+    /// What reduces the last output of the chain, which has this shape, to that of the group.
+    pub fold: Option<(Box<Op>, Shape)>,
+}
+
+impl Group {
+    /// Runs the loops; returns what the last output is folded to.
+    ///
+    /// # Safety
+    /// As for [`Chain::run`], with the outputs that are stored.
+    pub unsafe fn run(&self, inputs: &[&Array], stored: &[&Array]) -> Result<Option<Array>> {
+        let folding = self.fold.as_ref().and_then(|(op, shape)| Some((op, shape, op.folding()?)));
+        // SAFETY: guaranteed by the caller.
+        unsafe {
+            match folding {
+                None => self.chain.run(inputs, stored).map(|()| None),
+                Some((op, shape, folding)) => {
+                    op.of_folded(self.chain.fold(inputs, stored, &folding, shape)?, shape).map(Some)
+                }
+            }
+        }
+    }
 }
 
 /// An elementwise step as a loop, with its number.
@@ -42,10 +70,10 @@ struct Member {
     to: u32,
 }
 
-/// What runs at once: a step, or a group of them.
+/// What runs at once: a step, or a group of them, with the step that folds what its last member makes.
 enum Unit {
     One(usize),
-    Group(Vec<Member>),
+    Group(Vec<Member>, Option<usize>),
 }
 
 /// Whether an array is dense and row-major.
@@ -67,13 +95,21 @@ struct Fusion<'a> {
     uses: Vec<u32>,
     /// The elements of the loop that a step is; 0 for other steps.
     sizes: Vec<usize>,
+    /// Values that loops read broadcast to a shape, which have numbers of their own behind those of values.
+    gathers: RefCell<Vec<(u32, Shape)>>,
 }
 
 /// Fuses what can be in these steps, whose memory is all on the host: as much as does not need more memory at
 /// once. Steps that write what others see, look or call keep their order.
 pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32]) -> Vec<Planned> {
-    let mut fusion =
-        Fusion { steps: &steps, values, outputs, uses: vec![0; values.len()], sizes: Vec::new() };
+    let mut fusion = Fusion {
+        steps: &steps,
+        values,
+        outputs,
+        uses: vec![0; values.len()],
+        sizes: Vec::new(),
+        gathers: RefCell::default(),
+    };
     for value in steps.iter().flat_map(|step| step.act.reads()).chain(outputs.iter().copied()) {
         let root = fusion.root(value);
         fusion.uses[root as usize] += 1;
@@ -85,12 +121,12 @@ pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32]) -> Vec<Plann
     let most = fusion.peak(&fusion.units(None)) + SLACK;
     let fits = |units: &Vec<Unit>| fusion.peak(units) <= most;
     let fused = REACH.into_iter().map(|reach| fusion.units(Some(reach))).find(fits);
-    let units = fused.unwrap_or_else(|| fusion.units(None));
+    let units = fusion.fold(fused.unwrap_or_else(|| fusion.units(None)));
     let unit = |unit| match unit {
         Unit::One(step) => (Some(step), None),
-        Unit::Group(members) => {
-            let fact = fusion.fact(&members);
-            (None, Some(Planned::new(Act::Group(Box::new(fusion.group(members))), fact)))
+        Unit::Group(members, fold) => {
+            let fact = fusion.fact(&members, fold);
+            (None, Some(Planned::new(Act::Group(Box::new(fusion.group(members, fold))), fact)))
         }
     };
     let (order, groups): (Vec<Option<usize>>, Vec<Option<Planned>>) = units.into_iter().map(unit).unzip();
@@ -105,6 +141,7 @@ pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32]) -> Vec<Plann
 impl Fusion<'_> {
     /// The value whose memory a value lies in.
     fn root(&self, value: u32) -> u32 {
+        let value = self.gathered(value).map_or(value, |(value, _)| value);
         match self.values[value as usize].source {
             Source::Within(base) => base,
             _ => value,
@@ -124,10 +161,11 @@ impl Fusion<'_> {
     }
 
     fn view(&self, value: u32) -> &View {
+        let value = self.gathered(value).map_or(value, |(value, _)| value);
         &self.values[value as usize].view
     }
 
-    /// How a value is read by a loop over `n` elements.
+    /// How a value is read by a loop over `n` elements, if it is not gathered.
     fn feed(&self, value: u32, n: usize) -> Option<Feed> {
         let view = self.view(value);
         match view.shape.numel() {
@@ -160,8 +198,12 @@ impl Fusion<'_> {
         }
         let dtypes: SmallVec<[DType; 8]> = inputs.iter().map(|&value| self.view(value).dtype).collect();
         let run = op.element_fn(&dtypes).filter(|run| run.out == view.dtype)?;
-        let from: SmallVec<[u32; 4]> = inputs.iter().map(|&value| self.whole(value)).collect();
-        from.iter().all(|&value| self.feed(value, count).is_some()).then_some((run, from, to))
+        let read = |&value: &u32| {
+            let whole = self.whole(value);
+            self.feed(whole, count).map(|_| whole).or_else(|| self.gather(value, &view.shape))
+        };
+        let from: SmallVec<[u32; 4]> = inputs.iter().map(read).collect::<Option<_>>()?;
+        Some((run, from, to))
     }
 
     /// All steps in the order in which they run, with groups that reach so far; without groups, if that is
@@ -201,7 +243,7 @@ impl Fusion<'_> {
             let (before, mut members, after) = self.reach(&mut waiting, reach);
             waiting.extend(after.into_iter().rev());
             if members.len() > 1 {
-                waiting.push(Unit::Group(members));
+                waiting.push(Unit::Group(members, None));
             } else if let Some(Member { step, .. }) = members.pop() {
                 units.push(Unit::One(step));
             }
@@ -214,7 +256,7 @@ impl Fusion<'_> {
         let of = |step: usize| self.steps[step].act.reads().into_iter().map(|value| self.root(value));
         match unit {
             Unit::One(step) => of(*step).collect(),
-            Unit::Group(members) => members.iter().flat_map(|member| of(member.step)).collect(),
+            Unit::Group(members, _) => members.iter().flat_map(|member| of(member.step)).collect(),
         }
     }
 
@@ -224,7 +266,7 @@ impl Fusion<'_> {
             Unit::One(step) => {
                 self.steps[*step].act.makes().into_iter().map(|value| self.root(value)).collect()
             }
-            Unit::Group(members) => members.iter().map(|member| member.to).collect(),
+            Unit::Group(members, _) => members.iter().map(|member| member.to).collect(),
         }
     }
 
@@ -245,7 +287,7 @@ impl Fusion<'_> {
             let is_late = roots.iter().any(|root| late.contains(root));
             let act = match unit {
                 Unit::One(step) => Some((step, &self.steps[step].act)).filter(|_| self.sizes[step] == n),
-                Unit::Group(_) => None,
+                Unit::Group(..) => None,
             };
             let writes = matches!(&unit, Unit::One(i) if matches!(self.steps[*i].act, Act::Write { .. }));
             // A value that is changed: the group made it, and nobody has read what it was before.
@@ -314,8 +356,8 @@ impl Fusion<'_> {
                     }
                     step => (SmallVec::new(), step.fact.clone()),
                 },
-                Unit::Group(members) => {
-                    (self.shown(members).into_iter().map(Some).collect(), self.fact(members))
+                Unit::Group(members, _) => {
+                    (self.shown(members).into_iter().map(Some).collect(), self.fact(members, None))
                 }
             };
             most = most.max(live + fact.above.max(0));

@@ -5,6 +5,7 @@ use super::{Outcome, Program, Source, Value, random_state};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::random::{self, State};
+use crate::device::on_device;
 use crate::error::{Error, Kind, Result};
 use crate::interp::eval;
 use crate::op::{Kernel, Op};
@@ -21,7 +22,7 @@ impl Program {
     /// Those of the operations (memory that cannot be had, an interrupt) and of the functions.
     pub fn run(&self, arguments: &[Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
         let mut run =
-            Run { program: self, arguments, slots: vec![None; self.values.len()], cleared: Vec::new() };
+            Run { program: self, arguments, slots: vec![None; self.values.len()], changed: Vec::new() };
         if !run.begins()? {
             return Ok(Outcome::Changed);
         }
@@ -32,12 +33,12 @@ impl Program {
         let mut starts = vec![before];
         let mut interrupts = InterruptBudget::default();
         for (i, step) in self.steps.iter().enumerate() {
-            match run.step(&step.act, &starts, call, &mut interrupts) {
+            match run.step(&step.act, i < self.stops, &starts, call, &mut interrupts) {
                 Ok(true) => {}
                 stopped => {
-                    let undone = i < self.looks.max(self.quiet);
+                    let undone = i < self.undone;
                     if undone {
-                        run.restore();
+                        run.restore()?;
                         random::give_back(before, self.draws.first().copied().unwrap_or(0));
                     } else {
                         self.give_back_undrawn(i, &starts);
@@ -49,8 +50,8 @@ impl Program {
                     };
                 }
             }
-            if i + 1 == self.looks {
-                run.cleared.clear();
+            if i + 1 == self.stops {
+                run.changed.clear();
             }
             if let Act::Call(_) = step.act {
                 starts.push(take(draws.next().unwrap_or(0)));
@@ -79,13 +80,21 @@ impl Program {
     }
 }
 
+/// What a run changed outside, as it was before.
+enum Changed {
+    /// The gradient of this leaf.
+    Gradient(usize, Option<Tensor>),
+    /// What this memory held.
+    Memory { place: Array, held: Array },
+}
+
 /// A run of a program.
 struct Run<'a> {
     program: &'a Program,
     arguments: &'a [Array],
     slots: Vec<Option<Array>>,
-    /// Gradients that were dropped before the last look.
-    cleared: Vec<(usize, Option<Tensor>)>,
+    /// What was changed before the last step that may stop the run.
+    changed: Vec<Changed>,
 }
 
 impl Run<'_> {
@@ -125,9 +134,9 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Runs one step; whether to go on.
+    /// Runs one step, whether or not one that `may_stop` the run follows; whether to go on.
     fn step(
-        &mut self, act: &Act, starts: &[State], call: &mut dyn FnMut(usize) -> Result<()>,
+        &mut self, act: &Act, may_stop: bool, starts: &[State], call: &mut dyn FnMut(usize) -> Result<()>,
         interrupts: &mut InterruptBudget,
     ) -> Result<bool> {
         match act {
@@ -150,6 +159,9 @@ impl Run<'_> {
             }
             Act::Write { op, inputs, outputs, draw, shown } => {
                 inputs.iter().chain(outputs).try_for_each(|&value| self.build(value))?;
+                if may_stop && self.program.writes_outside(act) {
+                    self.keep(outputs)?;
+                }
                 let x: SmallVec<[&Array; 4]> =
                     inputs.iter().map(|&value| self.get(value)).collect::<Result<_>>()?;
                 let out: SmallVec<[&Array; 4]> =
@@ -171,18 +183,20 @@ impl Run<'_> {
             Act::Group(group) => {
                 group.inputs.iter().try_for_each(|&value| self.build(value))?;
                 let mut made = SmallVec::<[Array; 4]>::new();
-                for &value in &group.outputs {
+                let stored = group.outputs.len() - usize::from(group.fold.is_some());
+                for &value in &group.outputs[..stored] {
                     made.push(fresh(&self.program.values[value as usize].view)?);
                 }
-                {
+                let folded = {
                     let mut x = SmallVec::<[&Array; 8]>::new();
                     for &value in &group.inputs {
                         x.push(self.get(value)?);
                     }
                     let y: SmallVec<[&Array; 4]> = made.iter().collect();
                     // SAFETY: the layouts are those of the plan, which `Group` was made for; outputs are new.
-                    unsafe { group.chain.run(&x, &y)? };
-                }
+                    unsafe { group.run(&x, &y)? }
+                };
+                made.extend(folded);
                 for (&value, y) in group.outputs.iter().zip(made) {
                     interrupts.spend(y.numel())?;
                     self.slots[value as usize] = Some(y);
@@ -198,10 +212,8 @@ impl Run<'_> {
                 };
                 let node = self.program.leaves[*leaf].0.upgrade();
                 let before = node.and_then(|node| Some(std::mem::replace(&mut *node.grad()?, new)));
-                if let (None, Some(before)) = (value, before)
-                    && self.program.looks > 0
-                {
-                    self.cleared.push((*leaf, before));
+                if let Some(before) = before.filter(|_| may_stop) {
+                    self.changed.push(Changed::Gradient(*leaf, before));
                 }
             }
             Act::Copy { from, to } => self.slots[*to as usize] = Some(eval::copied(from)?),
@@ -214,15 +226,31 @@ impl Run<'_> {
         Ok(true)
     }
 
-    /// Gives leaves the gradients back that were dropped.
-    fn restore(&mut self) {
-        for (leaf, before) in self.cleared.drain(..).rev() {
-            if let Some(node) = self.program.leaves[leaf].0.upgrade()
-                && let Some(mut slot) = node.grad()
-            {
-                *slot = before;
+    /// Copies what is about to be written.
+    fn keep(&mut self, outputs: &[u32]) -> Result<()> {
+        for &value in outputs {
+            let place = self.get(value)?.clone();
+            let held = eval::copied(&place)?;
+            self.changed.push(Changed::Memory { place, held });
+        }
+        Ok(())
+    }
+
+    /// Makes everything what it was.
+    fn restore(&mut self) -> Result<()> {
+        for change in self.changed.drain(..).rev() {
+            match change {
+                Changed::Gradient(leaf, before) => {
+                    if let Some(node) = self.program.leaves[leaf].0.upgrade()
+                        && let Some(mut slot) = node.grad()
+                    {
+                        *slot = before;
+                    }
+                }
+                Changed::Memory { place, held } => on_device!(place, copy::copy_into(&place, &held))?,
             }
         }
+        Ok(())
     }
 
     fn get(&self, value: u32) -> Result<&Array> {

@@ -261,14 +261,26 @@ impl Walk<'_> {
                 new.into_iter().for_each(|held| self.held[held].holders += 1);
                 let before = std::mem::replace(&mut self.of_leaf[*leaf], new);
                 match before {
-                    Some(before) if value.is_none() && program.looks > 0 => self.cleared.push(before),
+                    Some(before) if i < program.stops => self.cleared.push(before),
                     before => before.into_iter().for_each(|before| self.release(before)),
                 }
+            }
+            Act::Write { outputs, .. }
+                if i < program.stops && program.writes_outside(&program.steps[i].act) =>
+            {
+                let bytes = |&value: &u32| {
+                    let view = &program.values[value as usize].view;
+                    (view.shape.numel() * view.dtype.size()) as i64
+                };
+                let kept = outputs.iter().map(bytes).sum();
+                self.cleared.push(self.held.len());
+                self.held.push(Held { bytes: kept, holders: 1 });
+                self.live += kept;
             }
             Act::Write { .. } | Act::Call(_) | Act::Look { .. } => {}
         }
         high = high.max(self.live);
-        if i + 1 == program.looks {
+        if i + 1 == program.stops {
             std::mem::take(&mut self.cleared).into_iter().for_each(|held| self.release(held));
         }
         for &value in &program.steps[i].done {

@@ -40,7 +40,7 @@ impl Chain {
 
     /// The operands that have pointers, by their numbers.
     fn pointers(&self) -> impl Iterator<Item = usize> {
-        self.operands.iter().enumerate().filter(|(_, (feed, _))| *feed == Feed::Dense).map(|(k, _)| k)
+        self.operands.iter().enumerate().filter(|(_, (feed, _))| *feed != Feed::Single).map(|(k, _)| k)
     }
 
     /// Writes the rows of all loops.
@@ -49,10 +49,10 @@ impl Chain {
         let (mut dense, mut single) = (0, 0);
         for (slot, &(feed, dtype)) in slots.iter_mut().zip(&self.operands) {
             let (code, number) = match (feed, dtype) {
-                (Feed::Dense, DType::Bool) => (Code::DenseTruth, &mut dense),
-                (Feed::Dense, _) => (Code::Dense, &mut dense),
                 (Feed::Single, DType::Bool) => (Code::SingleTruth, &mut single),
                 (Feed::Single, _) => (Code::Single, &mut single),
+                (_, DType::Bool) => (Code::DenseTruth, &mut dense),
+                _ => (Code::Dense, &mut dense),
             };
             *slot = Some(Value(push(code, [NONE; 3], *number)));
             *number += 1;
@@ -95,8 +95,11 @@ impl Chain {
         }
         let mut frame = Scratch::<u8>::new(code.frame)?;
         let sizes = || self.outputs.iter().map(|dtype| dtype.size());
-        let mut tiles = Scratch::<u8>::new(if streamed { sizes().sum::<usize>() * TILE } else { 0 })?;
-        let most = if streamed { TILE } else { end - start };
+        let gathered = |&k: &usize| matches!(self.operands[k].0, Feed::Gathered(_));
+        let room: usize = self.pointers().filter(gathered).map(|k| self.operands[k].1.size()).sum();
+        let streams = if streamed { sizes().sum::<usize>() } else { 0 };
+        let mut tiles = Scratch::<u8>::new((room + streams) * TILE)?;
+        let most = if streamed || room > 0 { TILE } else { end - start };
         let (mut at, mut left) = (start, PATIENCE);
         while at < end {
             let n = most.min(end - at);
@@ -104,15 +107,24 @@ impl Chain {
             let places = || sizes().zip(to).map(place);
             let mut tile = tiles.ptr();
             let mut pointers: SmallVec<[*mut u8; 16]> = SmallVec::new();
-            pointers.extend(self.pointers().map(|k| place((self.operands[k].1.size(), &from[k]))));
+            for k in self.pointers() {
+                let (feed, dtype) = self.operands[k];
+                pointers.push(match feed {
+                    Feed::Gathered(nest) => {
+                        let to = tile;
+                        // SAFETY: the operand has the elements of its nest, the tile room for `n`.
+                        unsafe { self.gather(nest, dtype, from[k].get(), at, n, to) };
+                        tile = tile.wrapping_add(dtype.size() * TILE);
+                        to
+                    }
+                    _ => place((dtype.size(), &from[k])),
+                });
+            }
             let first = pointers.len();
-            if streamed {
-                for size in sizes() {
-                    pointers.push(tile);
-                    tile = tile.wrapping_add(size * TILE);
-                }
-            } else {
-                pointers.extend(places());
+            for (i, (size, place)) in sizes().zip(places()).enumerate() {
+                let streams = streamed && i < self.stored;
+                pointers.push(if streams { tile } else { place });
+                tile = tile.wrapping_add(if streams { size * TILE } else { 0 });
             }
             let done = match left {
                 0 => 0,
@@ -120,7 +132,8 @@ impl Chain {
                 _ => unsafe { code.run(&pointers, &singles, n, frame.ptr()) },
             };
             if streamed && done == n {
-                for ((place, size), &tile) in places().zip(sizes()).zip(&pointers[first..]) {
+                for ((place, size), &tile) in places().zip(sizes()).zip(&pointers[first..]).take(self.stored)
+                {
                     // SAFETY: both have `n` elements of the result.
                     unsafe { stream::stream(place, tile, n * size) };
                 }

@@ -1,5 +1,6 @@
 //! From the members of a group to its chain: operands, results, and tiles for what lies between.
 
+use super::gather::broadcast;
 use super::{Fusion, Group, Member};
 use crate::cpu::pointwise::fused::{Chain, Feed};
 use crate::op::Op;
@@ -9,25 +10,40 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
 
 impl Fusion<'_> {
-    /// What is known of a group: where its first member is, and the memory of its outputs.
-    pub fn fact(&self, members: &[Member]) -> Fact {
+    /// What is known of a group: where its first member is, and the memory of its outputs; the last is that
+    /// of the step that folds, if there is one.
+    pub fn fact(&self, members: &[Member], fold: Option<usize>) -> Fact {
         let of = |member: &Member| &self.steps[member.step].fact;
         let made = |value: u32| {
             let maker = members.iter().find(|member| member.to == value);
             maker.and_then(|member| of(member).made.first().copied()).unwrap_or(0)
         };
+        let fold = fold.map(|step| &self.steps[step].fact);
+        let mut all: SmallVec<[i64; 1]> =
+            self.stored(members, fold.is_some()).into_iter().map(made).collect();
+        all.extend(fold.and_then(|fact| fact.made.first().copied()));
         Fact {
             place: members.first().and_then(|member| of(member).place),
-            flops: members.iter().map(|member| of(member).flops).sum(),
+            flops: members.iter().map(|member| of(member).flops).chain(fold.map(|fact| fact.flops)).sum(),
             above: 0,
-            made: self.shown(members).into_iter().map(made).collect(),
+            made: all,
         }
     }
 
-    /// The group of these members.
-    pub fn group(&self, members: Vec<Member>) -> Group {
+    /// The values that a group stores: those that others read, but for the one that is folded, which the last
+    /// member makes.
+    fn stored(&self, members: &[Member], folds: bool) -> SmallVec<[u32; 4]> {
+        let mut stored = self.shown(members);
+        let folded = members.last().filter(|_| folds).map(|member| member.to);
+        stored.retain(|value| Some(*value) != folded);
+        stored
+    }
+
+    /// The group of these members, of which the last is folded by a step if there is one.
+    pub fn group(&self, members: Vec<Member>, fold: Option<usize>) -> Group {
         let n = members.first().map_or(0, |member| self.sizes[member.step]);
-        let outputs = self.shown(&members);
+        let mut outputs = self.stored(&members, fold.is_some());
+        outputs.extend(members.last().filter(|_| fold.is_some()).map(|member| member.to));
         let mut last: FxHashMap<u32, usize> = FxHashMap::default();
         let made: FxHashSet<u32> = members.iter().map(|member| member.to).collect();
         let mut inputs = SmallVec::<[u32; 8]>::new();
@@ -41,10 +57,21 @@ impl Fusion<'_> {
                 }
             }
         }
-        let operands =
-            inputs.iter().map(|&value| (self.feed(value, n).unwrap_or(Feed::Single), self.view(value).dtype));
+        let mut nests = Vec::new();
+        let operands = inputs.iter().map(|&value| {
+            let nest = self.gathered(value).and_then(|(value, shape)| broadcast(self.view(value), &shape));
+            let feed = match nest {
+                Some(nest) => {
+                    nests.push(nest);
+                    Feed::Gathered((nests.len() - 1) as u32)
+                }
+                None => self.feed(value, n).unwrap_or(Feed::Single),
+            };
+            (feed, self.view(value).dtype)
+        });
+        let operands = operands.collect();
         let dtypes = outputs.iter().map(|&value| self.view(value).dtype).collect();
-        let mut chain = Chain::new(n, operands.collect(), dtypes);
+        let mut chain = Chain::new(n, operands, nests, dtypes, fold.is_some());
         let mut slots: FxHashMap<u32, u32> = FxHashMap::default();
         inputs.iter().enumerate().for_each(|(i, &value)| {
             slots.insert(value, i as u32);
@@ -89,6 +116,20 @@ impl Fusion<'_> {
             }
         }
         chain.prepare();
-        Group { chain, inputs, outputs, ops }
+        inputs.iter_mut().for_each(|value| *value = self.gathered(*value).map_or(*value, |(value, _)| value));
+        let fold = fold.and_then(|step| match &self.steps[step].act {
+            Act::Run { op, inputs, outputs, .. } => {
+                Some((op, self.view(*inputs.first()?).shape, (*outputs.first()?)?))
+            }
+            _ => None,
+        });
+        let fold = fold.map(|(op, shape, to)| {
+            ops.push(Op::clone(op));
+            if let Some(last) = outputs.last_mut() {
+                *last = to;
+            }
+            (op.clone(), shape)
+        });
+        Group { chain, inputs, outputs, ops, fold }
     }
 }

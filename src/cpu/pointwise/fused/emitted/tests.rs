@@ -121,7 +121,8 @@ fn every_rule<T: Element>(dtype: DType, refused: &mut Vec<String>) -> Result<usi
     let (mut count, mut wrong) = (0, Vec::new());
     for (name, run, operands) in rules(dtype) {
         for (n, only_hard) in [(1, false), (67, false), (3333, false), (777, true)] {
-            let mut chain = Chain::new(n, vec![(Feed::Dense, dtype); operands], vec![dtype; 2]);
+            let mut chain =
+                Chain::new(n, vec![(Feed::Dense, dtype); operands], vec![], vec![dtype; 2], false);
             let (first, second) = (chain.output(0), chain.output(1));
             let Some(negative) = map(Fun::Unary(Unary::Neg), &[dtype]) else { continue };
             // SAFETY: the loops are for these dtypes, and what they read was made before.
@@ -175,7 +176,7 @@ fn random_chain(dtype: DType, n: usize, seed: usize, links: usize) -> Option<(Ch
         .collect();
     operands.push((if random(2) == 0 && n > 1 { Feed::Single } else { Feed::Dense }, DType::Bool));
     let outputs: Vec<DType> = (0..3).map(|i| if i == 2 { DType::Bool } else { dtype }).collect();
-    let mut chain = Chain::new(n, operands, outputs);
+    let mut chain = Chain::new(n, operands, vec![], outputs, false);
     let (mut numbers, mut masks): (Vec<u32>, Vec<u32>) = ((0..floats as u32).collect(), vec![floats as u32]);
     let unary =
         [Unary::Exp, Unary::Tanh, Unary::Neg, Unary::Abs, Unary::Sqrt, Unary::Log1p, Unary::Sin, Unary::Erf];
@@ -257,7 +258,7 @@ fn threads_and_pieces_do_not_matter() -> Result<()> {
         let sin = map(Fun::Unary(Unary::Sin), &[DType::F32]);
         let mul = map(Fun::Binary(Binary::Mul), &[DType::F32; 2]);
         let (Some(sin), Some(mul)) = (sin, mul) else { continue };
-        let mut chain = Chain::new(n, vec![(Feed::Dense, DType::F32)], vec![DType::F32]);
+        let mut chain = Chain::new(n, vec![(Feed::Dense, DType::F32)], vec![], vec![DType::F32], false);
         let (tile, out) = (chain.tile(0), chain.output(0));
         // SAFETY: the loops are for these dtypes, and what they read was made before.
         unsafe {

@@ -1,0 +1,181 @@
+"""Reductions that programs compute together with what they reduce: the same bits as one after another."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import wengert as wg
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from wengert import Tensor
+
+SHAPES = [
+    ((4096,), (0,)),
+    ((70_001,), (0,)),
+    ((200_003,), (0,)),
+    ((300, 17), (0,)),
+    ((300, 17), (1,)),
+    ((300, 17), (0, 1)),
+    ((5000, 3), (1,)),
+    ((3, 5000), (1,)),
+    ((3, 5000), (0,)),
+    ((9, 1500), (0,)),
+    ((2050, 40), (0,)),
+    ((131, 700), (0,)),
+    ((131, 700), (1,)),
+    ((2, 3, 2000), (0, 2)),
+    ((6, 50, 40), (1,)),
+    ((6, 50, 40), (0, 2)),
+    ((40, 6, 50), (0, 1)),
+    ((1, 4100, 1), (1,)),
+    ((64, 1, 64), (0,)),
+]
+
+REDUCTIONS: dict[str, Callable[..., Tensor]] = {
+    "sum": wg.sum,
+    "mean": wg.mean,
+    "amax": wg.amax,
+    "amin": wg.amin,
+}
+
+
+def bits(x: Tensor) -> bytes:
+    """The bits of a tensor without NaN."""
+    return x.numpy().tobytes()
+
+
+def alike(f: Callable[..., tuple[Tensor, ...]], *args: Tensor) -> wg.jit.Staged:
+    """Compares a program with the function, at one and two threads."""
+    step = wg.jit(f)
+    before = wg.get_num_threads()
+    try:
+        for threads in (1, 2):
+            wg.set_num_threads(threads)
+            expected = f(*args)
+            for _ in range(2):
+                found = step(*args)
+                assert [x.shape for x in found] == [x.shape for x in expected]
+                assert [bits(x) for x in found] == [bits(x) for x in expected]
+    finally:
+        wg.set_num_threads(before)
+    return step
+
+
+@pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", [wg.float32, wg.float64], ids=str)
+def test_every_kind_of_reduction(shape, axes, dtype):
+    rng = np.random.default_rng(0)
+    x, y = (wg.tensor(rng.standard_normal(shape), dtype=dtype) for _ in range(2))
+    for name, reduce in REDUCTIONS.items():
+        for keepdim in (False, True):
+            step = alike(lambda x, y: (reduce((x * y + x) * 0.5, axes, keepdim=keepdim),), x, y)
+            (group,) = step.fused(x, y)
+            assert group[-1] in (name, "mul"), name
+    # A mutation of the bits is seen: the sum of another order differs.
+    total = wg.sum((x * y + x) * 0.5, axes)
+    assert total.numpy().shape == np.sum(x.numpy(), axes).shape
+
+
+def test_what_is_folded_has_no_memory():
+    x = wg.randn(1_000_000)
+    step = wg.jit(lambda x: (x.sin() * x).sum())
+    assert step.traces == 0
+    step(x)
+    assert step.fused(x) == [["sin", "mul", "sum"]]
+    wg.memory.reset_peak()
+    before = wg.memory.live_bytes()
+    step(x)
+    assert wg.memory.peak_bytes() - before < 100_000
+
+
+def test_one_loop_is_folded_too():
+    x = wg.randn(5000)
+    assert alike(lambda x: (x.square().sum(),), x).fused(x) == [["square", "sum"]]
+
+
+def test_a_value_that_others_read_is_stored():
+    x = wg.randn(70, 70)
+
+    def f(x):
+        y = x.exp() + 1
+        return y.sum(0), y * 2
+
+    alike(f, x)
+
+    def g(x):
+        y = x.exp() + 1
+        return y.sum(0), y.reshape(-1)
+
+    alike(g, x)
+
+
+def test_two_reductions_of_one_group():
+    x = wg.randn(70, 70)
+    alike(lambda x: ((x * 2 + 1).sum(), (x.exp() - 1).mean(1), (x * x + x).amax()), x)
+
+
+def test_a_reduction_behind_a_write_reads_what_was_written():
+    x, y = wg.randn(5000), wg.randn(5000)
+
+    def f(x, y):
+        z = x * 2 + y
+        z.mul_(3.0)
+        total = z.sum()
+        z.add_(1.0)
+        return total, z
+
+    alike(f, x, y)
+
+    def g(x, y):
+        z = x * 2 + y
+        w = z.view(50, 100)
+        w[3].fill_(7.0)
+        return (z.sum(),)
+
+    alike(g, x, y)
+
+
+def test_gradients_of_losses():
+    x, w = wg.randn(500, 30), wg.randn(30)
+
+    def f(x, w):
+        def loss(w):
+            return ((x * w).tanh() ** 2).mean() + (w.abs() + x.sigmoid()).sum(1).max()
+
+        return wg.grad(loss)(w), loss(w)
+
+    alike(f, x, w)
+
+
+def test_special_numbers():
+    x = wg.randn(20_000)
+    x[7777] = float("inf")
+    alike(lambda x: ((x * 2 - 1).amax(), (x * 2 - 1).sum(), (x + 1).mean()), x)
+    x[7778] = float("nan")
+    found = wg.jit(lambda x: ((x * 2 - 1).amax(), (x * 2 - 1).sum()))
+    for _ in range(2):
+        assert all(bool(y.isnan()) for y in found(x))
+
+
+def test_results_larger_than_the_cache():
+    x = wg.randn(5_000_000)
+
+    def f(x):
+        y = x * 0.5
+        return (y * y + 1).sum(), y, x - 1
+
+    alike(f, x)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    shape=st.lists(st.sampled_from([1, 2, 3, 24, 25, 64, 511, 512, 1025, 4100]), min_size=1, max_size=3),
+    kept=st.integers(0, 7),
+    name=st.sampled_from(sorted(REDUCTIONS)),
+)
+def test_any_shape(shape, kept, name):
+    if np.prod(shape) > 600_000:
+        shape = shape[:1]
+    axes = tuple(i for i in range(len(shape)) if not kept >> i & 1) or (0,)
+    x = wg.tensor(np.random.default_rng(len(shape)).standard_normal(shape), dtype=wg.float32)
+    alike(lambda x: (REDUCTIONS[name](x * 3 - x.square(), axes),), x)
