@@ -1,6 +1,7 @@
 //! Operations that AVX2 has no instruction for, as rows of what it has: those of the compiled loops.
 //!
-//! Only the table of 16 differs, with the same numbers: compiled loops gather `f64` from memory.
+//! Only tables of `f64` are read in another way: compiled loops gather from memory, which is slow on many
+//! processors.
 
 use super::lane::{Typed, Value, Whole, one, shifted, three, two};
 use super::ssa::{self, Code, NONE, push};
@@ -45,8 +46,8 @@ pub fn scale(x: u32, turns: u32, n: u32) -> u32 {
     }
 }
 
-/// The elements of a table at the last four bits of `index`. AVX2 looks up 32 bytes at a time, 4 of them at
-/// each index; what is found in the parts of a table is selected by the first of the four bits.
+/// The elements of a table at the last four bits of `index`. AVX2 looks up 4 bytes at a time in 32: so this
+/// looks into each part of the table, and the higher of the four bits select one of the results.
 #[inline(never)]
 pub fn lookup(index: u32, table: [u64; 16]) -> u32 {
     let table = ssa::table(table);
@@ -54,7 +55,7 @@ pub fn lookup(index: u32, table: [u64; 16]) -> u32 {
     if !ssa::is_avx2() {
         return part(index, table);
     }
-    // A mask is true where its first bit is 1.
+    // A selection looks at the highest bit of its mask alone.
     if !ssa::is_wide() {
         return three(
             Code::Select,
@@ -63,7 +64,7 @@ pub fn lookup(index: u32, table: [u64; 16]) -> u32 {
             part(index, 2 * table),
         );
     }
-    // A number of 64 bits lies at the indices `2 * index` and `2 * index + 1`.
+    // The halves of a number lie at the indices `2 * index` and `2 * index + 1`.
     let twice = shifted(Code::Shl, two(Code::IntAnd, index, ssa::int(15)), 1);
     let both = two(Code::IntOr, twice, shifted(Code::Shl, twice, 32));
     let both = two(Code::IntOr, both, ssa::int(1 << 32));

@@ -34,7 +34,6 @@ pub use ssa::{Code, NONE, list, push};
 pub use target::Target;
 
 use crate::cpu::run::isa::isa;
-use crate::dispatch_width;
 use memory::Executable;
 use smallvec::SmallVec;
 use ssa::List;
@@ -66,7 +65,7 @@ pub struct Emitted {
     pool: Vec<Line>,
     /// Bytes of memory that it needs while it runs.
     pub frame: usize,
-    /// How many elements the code must have at least.
+    /// How many elements the code computes at least.
     least: usize,
     /// The pointers of operands, and the bytes of an element of each.
     reads: Vec<(usize, usize)>,
@@ -106,9 +105,9 @@ impl Emitted {
     /// result after those are arbitrary.
     ///
     /// # Safety
-    /// The processor has the instructions of the list's target. The pointers lead to `n` elements of the
-    /// list's operands and results, which do not overlap; `singles` holds its single operands, and `frame`
-    /// leads to as many bytes as that says.
+    /// The processor has the list's target. The pointers lead to `n` elements of the list's operands and
+    /// results, and no result overlaps another or an operand; `singles` holds its single operands, and
+    /// `frame` leads to as many bytes as that says.
     pub unsafe fn run(&self, pointers: &[*mut u8], singles: &[u64], n: usize, frame: *mut u8) -> usize {
         if n < self.least {
             // SAFETY: guaranteed by the caller.
@@ -120,8 +119,8 @@ impl Emitted {
         unsafe { function(pointers.as_ptr(), singles.as_ptr(), self.pool.as_ptr().cast(), n, frame) }
     }
 
-    /// Runs it over less elements than a register has, through copies of the operands that are as long: the
-    /// last element is repeated, so no argument is rare that is not there.
+    /// Runs it over fewer elements than a register has, through copies of the operands that are as long. They
+    /// are filled with the first element, so no argument is rare that is not there.
     ///
     /// # Safety
     /// As for [`Emitted::run`].
@@ -133,28 +132,28 @@ impl Emitted {
         let mut copies: SmallVec<[Line; 16]> = SmallVec::with_capacity(pointers.len());
         let start = copies.as_mut_ptr();
         let whole: SmallVec<[*mut u8; 16]> =
-            (0..pointers.len()).map(|k| start.wrapping_add(k).cast::<u8>()).collect();
+            (0..pointers.len()).map(|k| start.wrapping_add(k).cast()).collect();
         for &(k, size) in &self.reads {
-            // SAFETY: the operand has `n` elements, and a line has room for a register.
-            unsafe { dispatch_width!(size, T => repeat_last::<T>(pointers[k], whole[k], n, self.least)) };
+            // SAFETY: the operand has `n` elements, which fit into a line.
+            unsafe {
+                let (from, to) = (pointers[k], whole[k]);
+                let first = match size {
+                    1 => u64::from(*from) * 0x0101_0101_0101_0101,
+                    4 => u64::from(*from.cast::<u32>()) * 0x1_0000_0001,
+                    _ => *from.cast::<u64>(),
+                };
+                to.cast::<Line>().write(Line([first; 8]));
+                if n > 1 {
+                    to.copy_from_nonoverlapping(from, n * size);
+                }
+            }
         }
         // SAFETY: guaranteed by the caller; the copies are as long as the code demands.
         let done = unsafe { self.run(&whole, singles, self.least, frame) };
         for &(k, size) in &self.writes {
-            // SAFETY: both have room for `n` elements.
-            unsafe { std::ptr::copy_nonoverlapping(whole[k], pointers[k], n * size) };
+            // SAFETY: both have `n` elements of the result.
+            unsafe { pointers[k].copy_from_nonoverlapping(whole[k], n * size) };
         }
         done.min(n)
-    }
-}
-
-/// Copies `n` elements, and the last of them again until there are `whole`.
-///
-/// # Safety
-/// The pointers lead to `n` elements and to room for `whole`; `n` is not 0.
-unsafe fn repeat_last<T: Copy>(from: *const u8, to: *mut u8, n: usize, whole: usize) {
-    for i in 0..whole {
-        // SAFETY: guaranteed by the caller.
-        unsafe { to.cast::<T>().add(i).write(from.cast::<T>().add(i.min(n - 1)).read()) };
     }
 }

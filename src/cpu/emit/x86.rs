@@ -128,7 +128,7 @@ opcodes! {
     INT_EQ: Opcode(1, 1, 0, 0x76), Opcode(2, 1, 1, 0x29);
     /// `vblendmps`: the last operand where the mask holds.
     SELECT: Opcode(2, 1, 0, 0x65), Opcode(2, 1, 1, 0x65);
-    /// `vblendvps`, with a register of masks, of which the first bits count: the last operand where it is 1.
+    /// `vblendvps`, and the register of a mask, of which the signs count: the last operand where it is 1.
     SELECT_BY_SIGN: Opcode(3, 1, 0, 0x4a), Opcode(3, 1, 0, 0x4b);
     /// `vpermps` of a table of 16; `vpermi2pd` of two halves, which replaces the index.
     LOOKUP: Opcode(2, 1, 0, 0x16), Opcode(2, 1, 1, 0x77);
