@@ -7,8 +7,8 @@ use crate::cpu::run::isa::Isa;
 pub enum Target {
     /// AVX2 and FMA: 16 registers of 32 bytes. A mask is such a register, of ones and zeros.
     Avx2,
-    /// AVX-512 F, BW, DQ and VL: 32 registers of 64 bytes, and registers of masks. Instructions can repeat one
-    /// number of memory, and skip elements.
+    /// AVX-512 F, BW, DQ and VL: 32 registers of 64 bytes, and registers of masks. Instructions can repeat
+    /// one number of memory, and skip elements.
     #[default]
     Avx512,
 }

@@ -1,5 +1,5 @@
-//! What is different with AVX2: VEX instead of EVEX, masks in vector registers, and a loop that computes whole
-//! registers only.
+//! What is different with AVX2: VEX instead of EVEX, masks in vector registers, and a loop that computes
+//! whole registers only.
 
 use super::target::Target;
 use super::x86::{Last, Opcode, Writer, Zmm, opcode};

@@ -19,7 +19,7 @@ fn encodings_of_vectors() {
     let vector = [
         (0, "vaddps ymm3, ymm9, ymm14", "c4 c1 34 58 de", opcode::ADD, 3, 9, Register(14)),
         (1, "vmulpd ymm3, ymm12, [rdx+0x48]", "c5 9d 59 5a 48", opcode::MUL, 3, 12, at(POOL, 0x48)),
-        (0, "vsubps ymm15, ymm0, [rdx+0x401]", "c5 7c 5c ba 01 04 00 00", opcode::SUB, 15, 0, at(POOL, 0x401)),
+        (0, "vsubps ymm15, ymm0, [rdx+1]", "c5 7c 5c 7a 01", opcode::SUB, 15, 0, at(POOL, 1)),
         (0, "vmovups [r8+0x80], ymm6", "c4 c1 7c 11 b0 80 00 00 00", opcode::STORE, 6, 0, at(FRAME, 0x80)),
         (0, "vmovups ymm6, [r8+0x80]", "c4 c1 7c 10 b0 80 00 00 00", opcode::LOAD, 6, 0, at(FRAME, 0x80)),
         (0, "vmovaps ymm9, ymm1", "c5 7c 28 c9", opcode::MOVE, 9, 0, Register(1)),
@@ -28,7 +28,7 @@ fn encodings_of_vectors() {
         (1, "vsqrtpd ymm10, ymm5", "c5 7d 51 d5", opcode::SQRT, 10, 0, Register(5)),
         (0, "vcvtdq2ps ymm8, ymm1", "c5 7c 5b c1", opcode::FROM_INT, 8, 0, Register(1)),
         (0, "vfmadd213ps ymm10, ymm11, ymm12", "c4 42 25 a8 d4", opcode::FMA_213, 10, 11, Register(12)),
-        (1, "vfnmadd231pd ymm5, ymm4, [rdx+0x20]", "c4 e2 dd bc 6a 20", opcode::FNMA_231, 5, 4, at(POOL, 0x20)),
+        (1, "vfnmadd231pd ymm5, ymm4, [rdx+32]", "c4 e2 dd bc 6a 20", opcode::FNMA_231, 5, 4, at(POOL, 32)),
         (0, "vpslld ymm7, ymm12", "c4 c1 45 72 f4", opcode::SHL, 6, 7, Register(12)),
         (1, "vpsllq ymm1, ymm2", "c5 f5 73 f2", opcode::SHL, 6, 1, Register(2)),
         (0, "vpsrad ymm7, ymm3", "c5 c5 72 e3", opcode::SHR, 4, 7, Register(3)),
@@ -38,7 +38,7 @@ fn encodings_of_vectors() {
         (1, "vpcmpeqq ymm2, ymm11, ymm6", "c4 e2 25 29 d6", opcode::INT_EQ, 2, 11, Register(6)),
         (1, "vpand ymm2, ymm11, ymm6", "c5 a5 db d6", opcode::INT_AND, 2, 11, Register(6)),
         (0, "vblendvps ymm9, ymm1, ymm14", "c4 43 75 4a ce", opcode::SELECT_BY_SIGN, 9, 1, Register(14)),
-        (1, "vblendvpd ymm9, ymm1, [rdx+0x40]", "c4 63 75 4b 4a 40", opcode::SELECT_BY_SIGN, 9, 1, at(POOL, 0x40)),
+        (1, "vblendvpd ymm9, ymm1, [rdx+9]", "c4 63 75 4b 4a 09", opcode::SELECT_BY_SIGN, 9, 1, at(POOL, 9)),
         (0, "vpermps ymm4, ymm5, [rdx+0x40]", "c4 e2 55 16 62 40", opcode::LOOKUP, 4, 5, at(POOL, 0x40)),
     ];
     for (wide, text, bytes, opcodes, reg, second, last) in vector {
