@@ -2,15 +2,15 @@
 //!
 //! The body of the loop is a straight line, so the value whose next use is farthest gives up its register.
 //! What can be loaded again is dropped, other values go to the frame once. Constants are read from memory by
-//! the instructions that need them, and the most used ones keep a register for the whole loop.
+//! the instructions that need them, and the most used ones keep a register for the whole loop. With AVX2 they
+//! are repeated in memory, and masks share the registers of numbers.
 
 use super::ssa::{Code, List, NONE, Row};
+use super::target::Target;
 use super::uses::{Uses, uses};
 use super::x86::general::{FRAME, HELD, POOL, SINGLES, SPARE};
 use super::x86::{General, Last, PRESENT, Writer, Zmm, opcode};
 
-/// Bytes of a value in the frame.
-const SLOT: usize = 64;
 /// Registers that constants do not keep for the whole loop, beyond those that the values need.
 const SPARES: usize = 3;
 /// What lies at a place of the pool.
@@ -79,9 +79,12 @@ pub fn function(list: &List, pointers: usize) -> Made {
     let uses = uses(list);
     let mut all = Allocation {
         list,
-        write: Writer { bytes: Vec::with_capacity(64 + 10 * n), wide: list.is_wide.into() },
-        // The masks of the first elements.
-        pool: (0..5).map(|i| (0..4).fold(0, |all, k| all | mask_of(4 * i + k) << (16 * k))).collect(),
+        write: Writer {
+            bytes: Vec::with_capacity(64 + 10 * n),
+            wide: list.is_wide.into(),
+            target: list.target,
+        },
+        pool: Vec::new(),
         pooled: vec![0; n],
         next: vec![NONE; n],
         register: vec![NOWHERE; n],
@@ -89,7 +92,10 @@ pub fn function(list: &List, pointers: usize) -> Made {
         free_slots: Vec::new(),
         slots: 0,
         kept: [NONE; 4],
-        banks: [Bank::new((0..32).map(|_| true)), Bank::new((0..8).map(|k| k > PRESENT))],
+        banks: [
+            Bank::new((0..list.target.registers()).map(|_| true)),
+            Bank::new((0..8).map(|k| k > PRESENT)),
+        ],
         is_pinned: vec![false; n],
         leaves: Vec::new(),
         ones: 0,
@@ -112,7 +118,7 @@ pub fn function(list: &List, pointers: usize) -> Made {
     }
     let leaves = std::mem::take(&mut all.leaves);
     all.write.end(begun, &leaves, held);
-    Made { bytes: all.write.bytes, pool: all.pool, frame: all.slots as usize * SLOT }
+    Made { bytes: all.write.bytes, pool: all.pool, frame: all.slots as usize * list.target.bytes() }
 }
 
 /// The mask of the first `n` of 16 elements.
@@ -123,26 +129,36 @@ fn mask_of(n: u64) -> u64 {
 impl Allocation<'_> {
     /// Writes constants and tables into the pool.
     fn fill_pool(&mut self) {
-        let is_wide = self.list.is_wide;
-        let mut half = None;
-        let tables: Vec<i32> = (self.list.tables.iter())
-            .map(|table| {
-                let at = 8 * self.pool.len() as i32;
-                if is_wide {
-                    self.pool.extend(table);
-                } else {
-                    self.pool.extend(table.chunks(2).map(|pair| pair[0] | pair[1] << 32));
-                }
-                at
-            })
-            .collect();
+        let (is_wide, is_avx2) = (self.list.is_wide, self.is_avx2());
+        if !is_avx2 {
+            // The masks of the first elements.
+            let masks = (0..5).map(|i| (0..4).fold(0, |all, k| all | mask_of(4 * i + k) << (16 * k)));
+            self.pool.extend(masks);
+        }
+        let tables = 8 * self.pool.len() as i32;
+        for table in &self.list.tables {
+            if is_wide {
+                self.pool.extend(table);
+            } else {
+                self.pool.extend(table.chunks(2).map(|pair| pair[0] | pair[1] << 32));
+            }
+        }
+        // Bytes that one row looks up.
+        let part = if is_avx2 { 32 } else { 16 * i32::from(self.write.size()) };
         if self.list.rows.iter().any(|row| row.code == Code::StoreTruth) {
             self.ones = 8 * self.pool.len() as i32;
-            self.pool.extend([0x0101_0101_0101_0101; 2]);
+            let words = if is_avx2 { 4 } else { 2 };
+            self.pool.resize(self.pool.len() + words, 0x0101_0101_0101_0101);
         }
+        let mut half = None;
         for (i, row) in self.list.rows.iter().enumerate() {
             self.pooled[i] = match row.code {
-                Code::Lookup => tables[row.n as usize],
+                Code::Lookup => tables + part * row.n as i32,
+                Code::Constant if is_avx2 => {
+                    let twice = if is_wide { row.n } else { row.n | row.n << 32 };
+                    self.pool.extend([twice; 4]);
+                    8 * self.pool.len() as i32 - 32
+                }
                 Code::Constant if is_wide => {
                     self.pool.push(row.n);
                     8 * self.pool.len() as i32 - 8
@@ -165,17 +181,27 @@ impl Allocation<'_> {
 
     /// Gives registers for the whole loop to the constants that are worth most.
     fn pin(&mut self, uses: &Uses) {
-        let room = 32_usize.saturating_sub(uses.most + SPARES);
+        let registers = self.list.target.registers();
+        let room = usize::from(registers).saturating_sub(uses.most + SPARES);
         let is_splat = |&v: &u32| self.list.rows[v as usize].code.is_splat();
         let mut splats: Vec<u32> = (0..self.list.rows.len() as u32).filter(is_splat).collect();
         splats.sort_by_key(|&v| std::cmp::Reverse(uses.worth[v as usize]));
-        for (&v, register) in splats.iter().take(room).zip((0..32).rev()) {
+        for (&v, register) in splats.iter().take(room).zip((0..registers).rev()) {
             let last = self.splat(v);
             self.write.splat(register, last);
             self.register[v as usize] = register;
             self.is_pinned[v as usize] = true;
             self.banks[0].is_open[register as usize] = false;
         }
+    }
+
+    fn is_avx2(&self) -> bool {
+        self.list.target == Target::Avx2
+    }
+
+    /// The bank of the values of a row.
+    fn bank(&self, code: Code) -> usize {
+        usize::from(code.is_mask() && !self.is_avx2())
     }
 
     fn code(&self, v: u32) -> Code {
@@ -186,7 +212,8 @@ impl Allocation<'_> {
     pub fn splat(&self, v: u32) -> Last {
         let row = self.list.rows[v as usize];
         match row.code {
-            Code::Single => Last::Splat { base: SINGLES, at: 8 * row.n as i32 },
+            Code::Single | Code::SingleTruth => Last::Splat { base: SINGLES, at: 8 * row.n as i32 },
+            _ if self.is_avx2() => pool(self.pooled[v as usize]),
             _ => Last::Splat { base: POOL, at: self.pooled[v as usize] },
         }
     }
@@ -236,8 +263,8 @@ impl Allocation<'_> {
                 self.slots - 1
             });
             self.slot[v as usize] = slot;
-            let at = slot as i32 * SLOT as i32;
-            if code.is_mask() {
+            let at = self.in_frame(v);
+            if self.bank(code) == 1 {
                 self.write.move_mask(r, FRAME, at, true);
             } else {
                 self.write.vector(opcode::STORE, r, 0, Last::At { base: FRAME, at }, None);
@@ -246,11 +273,17 @@ impl Allocation<'_> {
         self.release(v);
     }
 
+    /// Where a value lies in the frame.
+    fn in_frame(&self, v: u32) -> i32 {
+        (self.slot[v as usize] as usize * self.list.target.bytes()) as i32
+    }
+
     /// Frees the register of a value.
     fn release(&mut self, v: u32) {
         let r = std::mem::replace(&mut self.register[v as usize], NOWHERE);
         if r != NOWHERE {
-            self.banks[usize::from(self.code(v).is_mask())].holds[r as usize] = NONE;
+            let bank = self.bank(self.code(v));
+            self.banks[bank].holds[r as usize] = NONE;
         }
     }
 
@@ -271,23 +304,11 @@ impl Allocation<'_> {
             return self.register[v as usize];
         }
         let row = self.list.rows[v as usize];
-        let at = self.slot[v as usize] as i32 * SLOT as i32;
-        if row.code.is_mask() {
-            let r = self.take(v, 1);
-            match row.code {
-                Code::SingleTruth => self.write.move_mask(r, SINGLES, 8 * row.n as i32, false),
-                Code::DenseTruth => {
-                    let through = self.spare();
-                    let base = self.pointer(row.n);
-                    self.write.load_truths(r, through, base);
-                }
-                _ => self.write.move_mask(r, FRAME, at, false),
-            }
-            return r;
-        }
-        let r = self.take(v, 0);
+        let (at, bank) = (self.in_frame(v), self.bank(row.code));
+        let r = self.take(v, bank);
         match row.code {
-            Code::Constant | Code::Single => {
+            Code::SingleTruth if bank == 1 => self.write.move_mask(r, SINGLES, 8 * row.n as i32, false),
+            Code::Constant | Code::Single | Code::SingleTruth => {
                 let last = self.splat(v);
                 self.write.splat(r, last);
             }
@@ -295,6 +316,12 @@ impl Allocation<'_> {
                 let base = self.pointer(row.n);
                 self.write.load_elements(r, base);
             }
+            Code::DenseTruth => {
+                let through = self.spare();
+                let base = self.pointer(row.n);
+                self.write.load_truths(r, through, base);
+            }
+            _ if bank == 1 => self.write.move_mask(r, FRAME, at, false),
             _ => self.write.vector(opcode::LOAD, r, 0, Last::At { base: FRAME, at }, None),
         }
         r
@@ -303,10 +330,10 @@ impl Allocation<'_> {
     /// A register that is free for the present row; no value gets it.
     pub fn spare(&mut self) -> Zmm {
         let holds = &self.banks[0].holds;
-        if let Some(r) = (0..32).find(|&r| self.banks[0].is_open[r] && holds[r] == NONE) {
+        if let Some(r) = (0..holds.len()).find(|&r| self.banks[0].is_open[r] && holds[r] == NONE) {
             return r as Zmm;
         }
-        let farthest = (0..32)
+        let farthest = (0..holds.len())
             .filter(|&r| self.banks[0].is_open[r] && !self.kept.contains(&holds[r]))
             .max_by_key(|&r| self.next[holds[r] as usize]);
         let r = farthest.unwrap_or(0);
@@ -319,9 +346,11 @@ impl Allocation<'_> {
         if self.is_loose(v) { self.splat(v) } else { Last::Register(self.get(v)) }
     }
 
-    /// Whether a value is a constant without a register.
+    /// Whether a value is a constant without a register, which instructions read from memory.
     pub fn is_loose(&self, v: u32) -> bool {
-        self.code(v).is_splat() && !self.is_in_register(v)
+        let code = self.code(v);
+        let is_repeated = code == Code::Constant || (code == Code::Single && !self.is_avx2());
+        is_repeated && !self.is_in_register(v)
     }
 
     /// Whether a value is a constant without a register, and not NaN: then the order of operands that may be
@@ -366,6 +395,6 @@ impl Allocation<'_> {
     /// The register of the result of the present row, whose operands are in registers.
     pub fn result(&mut self, v: u32, row: Row) -> u8 {
         self.bury(row);
-        self.take(v, usize::from(row.code.is_mask()))
+        self.take(v, self.bank(row.code))
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Rules are read with [`Value`], once for both precisions; the functions they call, with [`Typed`].
 
+use super::composed;
 use super::ssa::{self, Code, NONE, push};
 use crate::math::functions::primitives;
 use crate::math::lane::methods;
@@ -21,7 +22,7 @@ pub struct Truth(pub u32);
 
 /// An integer of the size of a number.
 #[derive(Clone, Copy)]
-pub struct Whole(u32);
+pub struct Whole(pub u32);
 
 /// A number of a known precision.
 #[derive(Clone, Copy)]
@@ -31,25 +32,25 @@ pub struct Typed<T>(Value, PhantomData<T>);
 
 /// A row that reads two others.
 #[inline(never)]
-fn two(code: Code, x: u32, y: u32) -> u32 {
+pub fn two(code: Code, x: u32, y: u32) -> u32 {
     push(code, [x, y, NONE], 0)
 }
 
 /// A row that reads one other.
 #[inline(never)]
-fn one(code: Code, x: u32) -> u32 {
+pub fn one(code: Code, x: u32) -> u32 {
     push(code, [x, NONE, NONE], 0)
 }
 
 /// A row that reads three others.
 #[inline(never)]
-fn three(code: Code, x: u32, y: u32, z: u32) -> u32 {
+pub fn three(code: Code, x: u32, y: u32, z: u32) -> u32 {
     push(code, [x, y, z], 0)
 }
 
 /// An integer that is shifted by `n`.
 #[inline(never)]
-fn shifted(code: Code, x: u32, n: usize) -> u32 {
+pub fn shifted(code: Code, x: u32, n: usize) -> u32 {
     push(code, [x, NONE, NONE], n as u64)
 }
 
@@ -111,7 +112,7 @@ operators! { Truth: BitAnd bitand Both, BitOr bitor Either, }
 
 impl Not for Truth {
     type Output = Truth;
-    methods! { not(self) -> Truth = Truth(one(Code::Not, self.0)); }
+    methods! { not(self) -> Truth = Truth(composed::not(self.0)); }
 }
 
 impl Shl<usize> for Whole {
@@ -121,7 +122,7 @@ impl Shl<usize> for Whole {
 
 impl Shr<usize> for Whole {
     type Output = Whole;
-    methods! { shr(self, n: usize) -> Whole = Whole(shifted(Code::Shr, self.0, n)); }
+    methods! { shr(self, n: usize) -> Whole = Whole(composed::shr(self.0, n)); }
 }
 
 impl Neg for Value {
@@ -140,7 +141,6 @@ impl<T> Neg for Typed<T> {
 
 impl<T> Typed<T> {
     /// A number that has this precision.
-    #[cfg(test)]
     pub fn new(value: Value) -> Typed<T> {
         typed(value)
     }
@@ -345,14 +345,14 @@ impl<T: Copy + 'static> Lane for Typed<T> {
         int_eq(a: Whole, b: Whole) -> Truth = Truth(two(Code::IntEq, a.0, b.0));
         bits(self) -> Whole = Whole(self.0.0);
         from_bits(bits: Whole) -> Typed<T> = typed(Value(bits.0));
-        from_int(value: Whole) -> Typed<T> = typed(Value(one(Code::FromInt, value.0)));
+        from_int(value: Whole) -> Typed<T> = typed(Value(composed::from_int(value.0)));
         mul_add(self, factor: Typed<T>, term: Typed<T>) -> Typed<T> =
             typed(Value(three(Code::Fma, self.0.0, factor.0.0, term.0.0)));
         minus_product(self, a: Typed<T>, b: Typed<T>) -> Typed<T> =
             typed(Value(three(Code::Fnma, a.0.0, b.0.0, self.0.0)));
         clamp(self, low: f64, high: f64) -> Typed<T> = typed(clamped(self.0, low, high));
-        scale(self, turns: Typed<T>, _n: Whole) -> Typed<T> =
-            typed(Value(two(Code::Scale, self.0.0, turns.0.0)));
+        scale(self, turns: Typed<T>, n: Whole) -> Typed<T> =
+            typed(Value(composed::scale(self.0.0, turns.0.0, n.0)));
         may_hold(mask: Truth) -> bool = ssa::may_hold(mask.0);
     }
 }
@@ -392,7 +392,6 @@ impl<T: Number> Wide for Typed<T> {
     }
     #[inline(always)]
     fn lookup(index: Whole, table: &[T; 16]) -> Typed<T> {
-        let table = ssa::table(table.map(T::to_bits));
-        typed(Value(push(Code::Lookup, [index.0, NONE, NONE], table)))
+        typed(Value(composed::lookup(index.0, table.map(T::to_bits))))
     }
 }

@@ -4,47 +4,73 @@
 //! (`src/cpu/emit/lane.rs`, into the list of `src/cpu/emit/ssa.rs`). The list consists of the instructions
 //! that compiled loops use, so results have the same bits; but a NaN may have the other sign, because the
 //! compiler of those loops moves negations through products. What a list cannot hold is left to compiled
-//! loops, and so is everything where the processor lacks AVX-512, where the system refuses executable memory,
-//! or with `WENGERT_EMIT=0`.
+//! loops, and so is everything where the processor lacks AVX2, where the system refuses executable memory, or
+//! with `WENGERT_EMIT=0`.
 //!
 //! Where a function has rare arguments, the emitted loop returns before it computes them, and the caller runs
 //! compiled loops there.
 //!
+//! A list is written for AVX2 or for AVX-512 (`src/cpu/emit/target.rs`). What AVX2 has no instruction for is
+//! several rows (`src/cpu/emit/composed.rs`). AVX-512 skips the elements of a register that are not there;
+//! loops for AVX2 compute whole registers, the last of which may overlap the one before.
+//!
 //! Read next: `src/cpu/pointwise/fused/emitted.rs`, the user of this.
 
 mod allocate;
+mod composed;
 mod lane;
 mod memory;
 mod rows;
 mod ssa;
+mod target;
 #[cfg(test)]
 mod tests;
 mod uses;
+mod vex;
 mod x86;
 
 pub use lane::{Truth, Value};
 pub use ssa::{Code, NONE, list, push};
+pub use target::Target;
 
-use crate::cpu::run::isa::{Isa, isa};
+use crate::cpu::run::isa::isa;
 use memory::Executable;
+use smallvec::SmallVec;
 use ssa::List;
 use std::sync::OnceLock;
 
 /// A rule as what writes the rows of its result, from the rows of its operands.
 pub type Reading = unsafe fn(rule: *const u8, x: &[Value]) -> Value;
 
+/// What machine code is emitted for; `None` if none is.
+pub fn target() -> Option<Target> {
+    static TARGET: OnceLock<Option<Target>> = OnceLock::new();
+    let is_wanted = || std::env::var("WENGERT_EMIT").as_deref() != Ok("0");
+    *TARGET.get_or_init(|| Target::of(isa()).filter(|_| is_wanted()))
+}
+
 /// Whether machine code is emitted.
 pub fn is_on() -> bool {
-    static ON: OnceLock<bool> = OnceLock::new();
-    *ON.get_or_init(|| isa() == Isa::Avx512 && std::env::var("WENGERT_EMIT").as_deref() != Ok("0"))
+    target().is_some()
 }
+
+/// A cache line: no register of constants begins in one and ends in another.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Line([u64; 8]);
 
 /// A loop over elements as machine code.
 pub struct Emitted {
     code: Executable,
-    pool: Vec<u64>,
+    pool: Vec<Line>,
     /// Bytes of memory that it needs while it runs.
     pub frame: usize,
+    /// How many elements the code computes at least.
+    least: usize,
+    /// The pointers of operands, and the bytes of an element of each.
+    reads: Vec<(usize, usize)>,
+    /// The same of results.
+    writes: Vec<(usize, usize)>,
 }
 
 /// The convention of an emitted function: where operands and results lie, operands that are one number,
@@ -55,19 +81,79 @@ impl Emitted {
     /// The loop of a list with so many pointers; `None` if the system refuses.
     pub fn new(list: &List, pointers: usize) -> Option<Emitted> {
         let made = allocate::function(list, pointers);
-        Some(Emitted { code: Executable::new(&made.bytes)?, pool: made.pool, frame: made.frame })
+        let lines = made.pool.chunks(8).map(|words| {
+            let mut line = Line([0; 8]);
+            line.0[..words.len()].copy_from_slice(words);
+            line
+        });
+        let size = if list.is_wide { 8 } else { 4 };
+        let places = |numbers: Code, truths: Code| {
+            let of = list.rows.iter().filter(|row| row.code == numbers || row.code == truths);
+            of.map(|row| (row.n as usize, if row.code == truths { 1 } else { size })).collect()
+        };
+        Some(Emitted {
+            code: Executable::new(&made.bytes)?,
+            pool: lines.collect(),
+            frame: made.frame,
+            least: if list.target == Target::Avx2 { 32 / size } else { 1 },
+            reads: places(Code::Dense, Code::DenseTruth),
+            writes: places(Code::Store, Code::StoreTruth),
+        })
     }
 
     /// Runs it over `n` elements; returns how many it has computed before rare arguments. The elements of a
     /// result after those are arbitrary.
     ///
     /// # Safety
-    /// The processor has AVX-512 F, BW, DQ and VL. The pointers lead to `n` elements of the list's operands
-    /// and results, `singles` holds its single operands, and `frame` leads to as many bytes as that says.
+    /// The processor has the list's target. The pointers lead to `n` elements of the list's operands and
+    /// results, and no result overlaps another or an operand; `singles` holds its single operands, and
+    /// `frame` leads to as many bytes as that says.
     pub unsafe fn run(&self, pointers: &[*mut u8], singles: &[u64], n: usize, frame: *mut u8) -> usize {
+        if n < self.least {
+            // SAFETY: guaranteed by the caller.
+            return unsafe { self.run_few(pointers, singles, n, frame) };
+        }
         // SAFETY: the code is a function of this type.
         let function = unsafe { std::mem::transmute::<*const u8, Function>(self.code.start()) };
         // SAFETY: guaranteed by the caller; emitted code keeps the registers that its convention names.
-        unsafe { function(pointers.as_ptr(), singles.as_ptr(), self.pool.as_ptr(), n, frame) }
+        unsafe { function(pointers.as_ptr(), singles.as_ptr(), self.pool.as_ptr().cast(), n, frame) }
+    }
+
+    /// Runs it over fewer elements than a register has, through copies of the operands that are as long. They
+    /// are filled with the first element, so no argument is rare that is not there.
+    ///
+    /// # Safety
+    /// As for [`Emitted::run`].
+    #[inline(never)]
+    unsafe fn run_few(&self, pointers: &[*mut u8], singles: &[u64], n: usize, frame: *mut u8) -> usize {
+        if n == 0 {
+            return 0;
+        }
+        let mut copies: SmallVec<[Line; 16]> = SmallVec::with_capacity(pointers.len());
+        let start = copies.as_mut_ptr();
+        let whole: SmallVec<[*mut u8; 16]> =
+            (0..pointers.len()).map(|k| start.wrapping_add(k).cast()).collect();
+        for &(k, size) in &self.reads {
+            // SAFETY: the operand has `n` elements, which fit into a line.
+            unsafe {
+                let (from, to) = (pointers[k], whole[k]);
+                let first = match size {
+                    1 => u64::from(*from) * 0x0101_0101_0101_0101,
+                    4 => u64::from(*from.cast::<u32>()) * 0x1_0000_0001,
+                    _ => *from.cast::<u64>(),
+                };
+                to.cast::<Line>().write(Line([first; 8]));
+                if n > 1 {
+                    to.copy_from_nonoverlapping(from, n * size);
+                }
+            }
+        }
+        // SAFETY: guaranteed by the caller; the copies are as long as the code demands.
+        let done = unsafe { self.run(&whole, singles, self.least, frame) };
+        for &(k, size) in &self.writes {
+            // SAFETY: both have `n` elements of the result.
+            unsafe { pointers[k].copy_from_nonoverlapping(whole[k], n * size) };
+        }
+        done.min(n)
     }
 }

@@ -2,9 +2,10 @@
 
 use super::allocate::{Allocation, pool};
 use super::ssa::{Code, Row};
+use super::target::Target;
 use super::x86::{Last, Opcode, mask_opcode, opcode};
 
-/// Rounding modes of `vrndscaleps`: down, and to nearest; no exceptions.
+/// Rounding modes of `vrndscaleps` and `vroundps`: down, and to nearest; no exceptions.
 const DOWN: u8 = 9;
 const NEAREST: u8 = 8;
 
@@ -38,6 +39,7 @@ impl Allocation<'_> {
             Code::IntEq => self.binary(i, row, opcode::INT_EQ, true),
             Code::Shl => self.shift(i, row, opcode::SHL, 6),
             Code::Shr => self.shift(i, row, opcode::SHR, 4),
+            Code::ShrZeros => self.shift(i, row, opcode::SHR_ZEROS, 2),
             Code::Fma => self.fused(i, row, opcode::FMA_213, opcode::FMA_231),
             Code::Fnma => self.fused(i, row, opcode::FNMA_213, opcode::FNMA_231),
             Code::Lookup => self.lookup(i, row),
@@ -46,9 +48,9 @@ impl Allocation<'_> {
             Code::Le => self.compare(i, row, LE),
             Code::Eq => self.compare(i, row, EQ),
             Code::Ne => self.compare(i, row, NE),
-            Code::Both => self.masks(i, row, mask_opcode::AND),
-            Code::Either => self.masks(i, row, mask_opcode::OR),
-            Code::Differ => self.masks(i, row, mask_opcode::XOR),
+            Code::Both => self.masks(i, row, mask_opcode::AND, opcode::INT_AND),
+            Code::Either => self.masks(i, row, mask_opcode::OR, opcode::INT_OR),
+            Code::Differ => self.masks(i, row, mask_opcode::XOR, opcode::INT_XOR),
             Code::Not => {
                 let mask = self.get(row.x[0]);
                 let to = self.result(i, row);
@@ -94,9 +96,12 @@ impl Allocation<'_> {
         self.write.vector(opcodes, to, first, last, None);
     }
 
-    /// The destination is the second operand here, and the first a part of the opcode.
+    /// The destination is the second operand here, and the first a part of the opcode. AVX2 shifts registers.
     fn shift(&mut self, i: u32, row: Row, opcodes: [Opcode; 2], digit: u8) {
-        let last = self.last(row.x[0]);
+        let last = match self.write.target {
+            Target::Avx2 => Last::Register(self.get(row.x[0])),
+            Target::Avx512 => self.last(row.x[0]),
+        };
         let to = self.result(i, row);
         self.write.vector(opcodes, digit, to, last, None);
         self.write.bytes.push(row.n.min(255) as u8);
@@ -115,7 +120,11 @@ impl Allocation<'_> {
         self.write.bytes.push(if exchanges { exchanged } else { relation });
     }
 
-    fn masks(&mut self, i: u32, row: Row, opcode: u8) {
+    /// `opcodes` are for masks in vector registers.
+    fn masks(&mut self, i: u32, row: Row, opcode: u8, opcodes: [Opcode; 2]) {
+        if self.write.target == Target::Avx2 {
+            return self.binary(i, row, opcodes, true);
+        }
         let (x, y) = (self.get(row.x[0]), self.get(row.x[1]));
         let to = self.result(i, row);
         self.write.masks(opcode, to, x, y);
@@ -127,6 +136,11 @@ impl Allocation<'_> {
         let no = self.get(no);
         let yes = self.last(yes);
         let to = self.result(i, row);
+        if self.write.target == Target::Avx2 {
+            self.write.vector(opcode::SELECT_BY_SIGN, to, no, yes, None);
+            self.write.bytes.push(mask << 4);
+            return;
+        }
         self.write.vector(opcode::SELECT, to, no, yes, Some((mask, false)));
     }
 
@@ -134,8 +148,8 @@ impl Allocation<'_> {
         let index = self.get(row.x[0]);
         let to = self.result(i, row);
         let table = self.pooled[i as usize];
-        if self.write.wide == 0 {
-            self.write.vector(opcode::LOOKUP, to, index, pool(table), None);
+        if self.write.wide == 0 || self.write.target == Target::Avx2 {
+            self.write.vector([opcode::LOOKUP[0]; 2], to, index, pool(table), None);
             return;
         }
         // The index is replaced by what is found.

@@ -4,6 +4,7 @@
 //! needs is left out. Read next: `src/cpu/emit/lane.rs`, which writes the list; `src/cpu/emit/allocate.rs`,
 //! which makes machine code of it.
 
+use super::target::Target;
 use rustc_hash::FxHashMap;
 use std::cell::RefCell;
 
@@ -59,11 +60,14 @@ pub enum Code {
     Shl,
     /// `x >> n`, with the sign.
     Shr,
+    /// `x >> n`, with zeros.
+    ShrZeros,
     /// `x * y + z`.
     Fma,
     /// `z - x * y`.
     Fnma,
-    /// The element of table `n` at the last four bits of `x`.
+    /// The element of table `n` at the last four bits of `x`. AVX2: of the 32 bytes number `n` of all tables,
+    /// the 4 at the last three bits of each 32 bits of `x`.
     Lookup,
     /// `y` where the mask `x` holds, else `z`.
     Select,
@@ -128,6 +132,8 @@ pub struct Row {
 /// The operations of some rules, in order.
 #[derive(Default, Debug)]
 pub struct List {
+    /// What it is written for.
+    pub target: Target,
     /// Whether numbers have 64 bits.
     pub is_wide: bool,
     /// The rows.
@@ -147,8 +153,8 @@ thread_local! {
 }
 
 /// The list that `read` writes; `None` if it cannot be written.
-pub fn list(is_wide: bool, read: impl FnOnce() -> Option<()>) -> Option<List> {
-    let new = List { is_wide, ..List::default() };
+pub fn list(target: Target, is_wide: bool, read: impl FnOnce() -> Option<()>) -> Option<List> {
+    let new = List { target, is_wide, ..List::default() };
     let outer = LIST.with_borrow_mut(|list| list.replace(new));
     let done = read();
     let list = LIST.with_borrow_mut(|list| std::mem::replace(list, outer));
@@ -198,6 +204,11 @@ pub fn table(bits: [u64; 16]) -> u64 {
 /// Whether numbers have 64 bits.
 pub fn is_wide() -> bool {
     with(|list| list.is_wide)
+}
+
+/// Whether the list is for AVX2.
+pub fn is_avx2() -> bool {
+    with(|list| list.target == Target::Avx2)
 }
 
 /// Gives up: there is something that no row stands for.

@@ -1,13 +1,15 @@
 //! Emitted code against the compiled loops of the same functions.
 
 mod encodings;
+mod few;
 mod functions;
+mod vex;
 
 use super::lane::{Number, Typed, Value};
 use super::ssa::{self, Code, NONE, list, push};
-use super::{Emitted, is_on};
+use super::{Emitted, Target};
 use crate::cpu::pointwise::vector::{Loop, Number as Lanes};
-use crate::cpu::run::isa::isa;
+use crate::cpu::run::isa::Isa;
 use crate::math::real::Real;
 use crate::math::wide::Wide;
 use std::fmt::Debug;
@@ -200,8 +202,8 @@ fn triples<T>(of: impl Fn(f64) -> T) -> [Vec<T>; 3] {
 }
 
 /// The bits of what `read` makes of the operands, by emitted code.
-fn emitted<T: Tabled>(x: &[Vec<T>], read: impl FnOnce(&[Value]) -> Value) -> (Vec<T>, usize) {
-    let list = list(size_of::<T>() == 8, || {
+fn emitted<T: Tabled>(target: Target, x: &[Vec<T>], read: impl FnOnce(&[Value]) -> Value) -> (Vec<T>, usize) {
+    let list = list(target, size_of::<T>() == 8, || {
         let operands: Vec<Value> =
             (0..x.len()).map(|k| Value(push(Code::Dense, [NONE; 3], k as u64))).collect();
         let y = read(&operands);
@@ -215,19 +217,20 @@ fn emitted<T: Tabled>(x: &[Vec<T>], read: impl FnOnce(&[Value]) -> Value) -> (Ve
     let mut frame = vec![0_u64; code.frame / 8];
     let mut pointers: Vec<*mut u8> = x.iter().map(|x| x.as_ptr().cast_mut().cast()).collect();
     pointers.push(out.as_mut_ptr().cast());
-    // SAFETY: all have so many elements, and tests ask `is_on` first.
+    // SAFETY: all have so many elements, and the processor has the target.
     let done = unsafe { code.run(&pointers, &[], x[0].len(), frame.as_mut_ptr().cast()) };
     (out, done)
 }
 
-fn primitives<T: Tabled>(of: impl Fn(f64) -> T) {
+fn primitives<T: Tabled>((target, isa): (Target, Isa), of: impl Fn(f64) -> T) {
     let x = triples(of);
     for what in ALL {
         let mut expected = vec![T::TABLE[0]; x[0].len()];
-        // SAFETY: `isa` found the set on this processor.
-        unsafe { T::run(isa(), Compiled { what, x: &x, out: &mut expected }) };
-        let (got, done) =
-            emitted(&x, |x| apply::<Typed<T>>(what, [0, 1, 2].map(|k| Typed::new(x[k])), T::TABLE).value());
+        // SAFETY: the processor has the target.
+        unsafe { T::run(isa, Compiled { what, x: &x, out: &mut expected }) };
+        let (got, done) = emitted(target, &x, |x| {
+            apply::<Typed<T>>(what, [0, 1, 2].map(|k| Typed::new(x[k])), T::TABLE).value()
+        });
         assert_eq!(done, got.len());
         for (i, (&got, &expected)) in got.iter().zip(&expected).enumerate() {
             let x = [x[0][i], x[1][i], x[2][i]];
@@ -243,22 +246,20 @@ fn same<T: Tabled>(a: T, b: T) -> bool {
 
 #[test]
 fn primitives_have_the_bits_of_compiled_ones() {
-    if is_on() {
-        primitives::<f32>(|x| x as f32);
-        primitives::<f64>(|x| x);
+    for target in Target::all() {
+        primitives::<f32>(target, |x| x as f32);
+        primitives::<f64>(target, |x| x);
     }
 }
 
 /// More values than registers, all needed at the end; and more masks than mask registers.
 #[test]
 fn values_without_a_register_lie_in_the_frame() {
-    if !is_on() {
-        return;
-    }
     let n = 37;
     let x = [0, 1].map(|k| (0..n).map(|i| (i * (k + 2) % 11) as f32 - 3.5).collect::<Vec<f32>>());
-    for many in [3, 10, 31, 32, 33, 50, 90] {
-        let (got, _) = emitted(&x, |x| {
+    let all = [3, 10, 15, 16, 17, 31, 32, 33, 50, 90];
+    for (target, many) in Target::all().flat_map(|(target, _)| all.map(|many| (target, many))) {
+        let (got, _) = emitted(target, &x, |x| {
             let terms: Vec<Value> = (0..many).map(|k| x[0] * (k as f64 + 0.5) + x[1]).collect();
             let masks: Vec<_> = terms.iter().map(|t| t.lt(x[1])).collect();
             let mut sum = x[0] * x[1];
@@ -289,26 +290,30 @@ fn values_without_a_register_lie_in_the_frame() {
 /// The loop is left before the elements of a register of which one is rare.
 #[test]
 fn rare_arguments_leave_the_loop() {
-    if !is_on() {
-        return;
+    for (target, _) in Target::all() {
+        let width = target.bytes() / 4;
+        for rare in [0, 3, 16, 40, 99] {
+            let mut x = [vec![0.5_f32; 100]];
+            x[0][rare] = 1e9;
+            let (got, done) = emitted(target, &x, |x| x[0].sin() * 2.0);
+            // AVX2: the last register overlaps the one before.
+            let last = if target == Target::Avx2 { 100 - width } else { 100 };
+            assert_eq!(done, (rare / width * width).min(last));
+            assert!(got[..done].iter().all(|&y| y == got[0]));
+        }
+        let (_, done) = emitted(target, &[vec![0.5_f32; 100]], |x| x[0].sin());
+        assert_eq!(done, 100);
+        // What lies beyond the last element is not looked at.
+        let (_, done) = emitted(target, &[vec![0.5_f64; 3]], |x| x[0].log());
+        assert_eq!(done, 3);
+        let (_, done) = emitted(target, &[vec![0.5_f32, 1e9, 0.5]], |x| x[0].sin());
+        assert_eq!(done, 0);
     }
-    for rare in [0, 3, 16, 40, 99] {
-        let mut x = [vec![0.5_f32; 100]];
-        x[0][rare] = 1e9;
-        let (got, done) = emitted(&x, |x| x[0].sin() * 2.0);
-        assert_eq!(done, rare / 16 * 16);
-        assert!(got[..done].iter().all(|&y| y == got[0]));
-    }
-    let (_, done) = emitted(&[vec![0.5_f32; 100]], |x| x[0].sin());
-    assert_eq!(done, 100);
-    // What lies beyond the last element is not looked at.
-    let (_, done) = emitted(&[vec![0.5_f64; 3]], |x| x[0].log());
-    assert_eq!(done, 3);
 }
 
 #[test]
 fn equal_rows_are_one_and_useless_ones_none() {
-    let list = list(false, || {
+    let list = list(Target::Avx512, false, || {
         let x = Value(push(Code::Dense, [NONE; 3], 0));
         let _unused = x * 3.0;
         let y = (x + 1.0) * (x + 1.0);
@@ -322,7 +327,7 @@ fn equal_rows_are_one_and_useless_ones_none() {
 #[test]
 fn long_functions_are_refused() {
     let read = |f: fn(Value) -> Value| {
-        ssa::list(true, || {
+        ssa::list(Target::Avx2, true, || {
             let y = f(Value(push(Code::Dense, [NONE; 3], 0)));
             push(Code::Store, [y.0, NONE, NONE], 1);
             Some(())

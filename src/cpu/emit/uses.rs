@@ -1,6 +1,7 @@
 //! When the values of a list are used: what decides which of them have registers.
 
 use super::ssa::{Code, List, NONE, Row};
+use super::target::Target;
 
 /// Which rows read what.
 pub struct Uses {
@@ -10,19 +11,20 @@ pub struct Uses {
     pub after: Vec<[u32; 3]>,
     /// How much each value is worth in a register: its uses, more where an instruction needs one.
     pub worth: Vec<u32>,
-    /// How many values other than constants live at once, at most.
+    /// How many values of vector registers other than constants live at once, at most.
     pub most: usize,
 }
 
 /// Walks back through a list, from the last uses to the first.
 pub fn uses(list: &List) -> Uses {
     let n = list.rows.len();
+    let is_avx2 = list.target == Target::Avx2;
     let (mut first, mut after, mut worth) = (vec![NONE; n], vec![[NONE; 3]; n], vec![0; n]);
     let (mut live, mut most) = (0_usize, 0);
     for (i, row) in list.rows.iter().enumerate().rev() {
         let counts = |x: u32| {
             let code = list.rows[x as usize].code;
-            !code.is_splat() && !code.is_mask()
+            !code.is_splat() && (is_avx2 || !code.is_mask())
         };
         let reads = || row.x.iter().copied().enumerate().filter(|&(_, x)| x != NONE);
         if first[i] != NONE && counts(i as u32) {
@@ -36,7 +38,8 @@ pub fn uses(list: &List) -> Uses {
                 live += 1;
             }
             first[x as usize] = i as u32;
-            worth[x as usize] += if fits_last(row, k) { 1 } else { 4 };
+            let in_memory = !is_avx2 || list.rows[x as usize].code == Code::Constant;
+            worth[x as usize] += if in_memory && fits_last(row, k) { 1 } else { 4 };
         }
         most = most.max(live);
     }

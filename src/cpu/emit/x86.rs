@@ -1,9 +1,13 @@
-//! The encoder: the instructions of AVX-512 that rows become, and those of the loop around them.
+//! The encoder: the instructions that rows become, and those of the loop around them.
 //!
 //! Every instruction is one line of a table: its opcode for 32 and for 64 bits. The formats are in Intel's
 //! manual, volume 2, sections 2.3 (VEX) and 2.7 (EVEX).
+//!
+//! Read next: `src/cpu/emit/vex.rs`, what is different with AVX2.
 
-/// A vector register, 0 to 31.
+use super::target::Target;
+
+/// A vector register, 0 to 31; 0 to 15 with AVX2.
 pub type Zmm = u8;
 /// A mask register, 0 to 7.
 pub type Mask = u8;
@@ -116,12 +120,16 @@ opcodes! {
     SHL: Opcode(1, 1, 0, 0x72), Opcode(1, 1, 1, 0x73);
     /// `vpsrad`, digit 4, by a number.
     SHR: Opcode(1, 1, 0, 0x72), Opcode(1, 1, 1, 0x72);
+    /// `vpsrld`, digit 2, by a number.
+    SHR_ZEROS: Opcode(1, 1, 0, 0x72), Opcode(1, 1, 1, 0x73);
     /// `vcmpps`, with a relation.
     COMPARE: Opcode(1, 0, 0, 0xc2), Opcode(1, 1, 1, 0xc2);
     /// `vpcmpeqd`
     INT_EQ: Opcode(1, 1, 0, 0x76), Opcode(2, 1, 1, 0x29);
     /// `vblendmps`: the last operand where the mask holds.
     SELECT: Opcode(2, 1, 0, 0x65), Opcode(2, 1, 1, 0x65);
+    /// `vblendvps`, and the register of a mask, of which the signs count: the last operand where it is 1.
+    SELECT_BY_SIGN: Opcode(3, 1, 0, 0x4a), Opcode(3, 1, 0, 0x4b);
     /// `vpermps` of a table of 16; `vpermi2pd` of two halves, which replaces the index.
     LOOKUP: Opcode(2, 1, 0, 0x16), Opcode(2, 1, 1, 0x77);
 }
@@ -142,12 +150,14 @@ pub struct Writer {
     pub bytes: Vec<u8>,
     /// 1 if elements have 64 bits.
     pub wide: usize,
+    /// What it is for.
+    pub target: Target,
 }
 
 impl Writer {
     /// Elements of a register.
-    pub fn width(&self) -> u32 {
-        16 >> self.wide
+    pub fn width(&self) -> u8 {
+        self.target.bytes() as u8 / self.size()
     }
 
     /// Bytes of an element.
@@ -160,7 +170,10 @@ impl Writer {
     pub fn vector(
         &mut self, opcodes: [Opcode; 2], reg: u8, second: u8, last: Last, under: Option<(Mask, bool)>,
     ) {
-        self.evex(opcodes[self.wide], 2, reg, second, last, under);
+        match self.target {
+            Target::Avx2 => self.vex(opcodes[self.wide], 1, reg, second, last),
+            Target::Avx512 => self.evex(opcodes[self.wide], 2, reg, second, last, under),
+        }
     }
 
     /// The EVEX encoding; `length` is 2 for 64 bytes and 0 for 16.
@@ -182,13 +195,17 @@ impl Writer {
             u8::from(zeroes) << 7 | length << 5 | u8::from(splat) << 4 | ((second >> 4 & 1) ^ 1) << 3 | mask,
             byte,
         ]);
+        self.operands(reg, last, [16 << length, self.size().into()]);
+    }
+
+    /// The part of an instruction that names `reg` and `last`; short distances are multiples of a unit for
+    /// whole registers, and of one for single elements.
+    pub fn operands(&mut self, reg: u8, last: Last, [whole, single]: [i32; 2]) {
         let reg = (reg & 7) << 3;
         match last {
             Last::Register(r) => self.bytes.push(0xc0 | reg | r & 7),
-            Last::At { base, at } => self.displaced(reg, base, at, 16 << length),
-            Last::Splat { base, at } | Last::One { base, at } => {
-                self.displaced(reg, base, at, self.size().into());
-            }
+            Last::At { base, at } => self.displaced(reg, base, at, whole),
+            Last::Splat { base, at } | Last::One { base, at } => self.displaced(reg, base, at, single),
             // A displacement of 0: without one, two of the bases would mean something else.
             Last::Elements { base, size } => {
                 let scale = size.trailing_zeros() as u8;
@@ -210,13 +227,12 @@ impl Writer {
         }
     }
 
-    /// Repeats one element of memory.
+    /// Repeats one element of memory, or loads one that is repeated there.
     pub fn splat(&mut self, to: Zmm, from: Last) {
-        let from = match from {
-            Last::Splat { base, at } => Last::One { base, at },
-            from => from,
-        };
-        self.vector(opcode::SPLAT, to, 0, from, None);
+        match from {
+            Last::Splat { base, at } => self.vector(opcode::SPLAT, to, 0, Last::One { base, at }, None),
+            from => self.vector(opcode::LOAD, to, 0, from, None),
+        }
     }
 
     /// Loads the elements of an operand that are there, then zeros.
@@ -234,15 +250,20 @@ impl Writer {
     /// Sets the mask `to` where the bytes at the element that the loop is at are not 0.
     pub fn load_truths(&mut self, to: Mask, through: Zmm, base: General) {
         let last = Last::Elements { base, size: 1 };
+        if self.target == Target::Avx2 {
+            return self.widen_truths(to, through, last);
+        }
         self.evex(Opcode(1, 3, 0, 0x6f), 0, through, 0, last, Some((PRESENT, true)));
         self.evex(Opcode(2, 1, 0, 0x26), 0, to, through, Last::Register(through), None);
     }
 
     /// Stores a byte per element, 1 where the mask holds; `ones` are 16 bytes of the constants.
     pub fn store_truths(&mut self, from: Mask, through: Zmm, ones: i32, base: General) {
-        let last = Last::At { base: POOL, at: ones };
-        self.evex(Opcode(1, 3, 0, 0x6f), 0, through, 0, last, Some((from, true)));
-        let last = Last::Elements { base, size: 1 };
+        let (ones, last) = (Last::At { base: POOL, at: ones }, Last::Elements { base, size: 1 });
+        if self.target == Target::Avx2 {
+            return self.narrow_truths(from, through, ones, last);
+        }
+        self.evex(Opcode(1, 3, 0, 0x6f), 0, through, 0, ones, Some((from, true)));
         self.evex(Opcode(1, 3, 0, 0x7f), 0, through, 0, last, Some((PRESENT, false)));
     }
 
@@ -270,8 +291,11 @@ impl Writer {
     /// Jumps out of the loop, which returns the element it is at, if the mask holds for one that is there.
     /// Returns the place of the distance.
     pub fn leave_if(&mut self, mask: Mask) -> usize {
-        // ktestw k1, mask
-        self.bytes.extend([0xc5, 0xf8, 0x99, 0xc0 | PRESENT << 3 | mask]);
+        match self.target {
+            Target::Avx2 => self.test(mask),
+            // ktestw k1, mask
+            Target::Avx512 => self.bytes.extend([0xc5, 0xf8, 0x99, 0xc0 | PRESENT << 3 | mask]),
+        }
         // jnz
         self.bytes.extend([0x0f, 0x85]);
         self.distance()
@@ -281,6 +305,12 @@ impl Writer {
     fn distance(&mut self) -> usize {
         self.bytes.extend([0; 4]);
         self.bytes.len() - 4
+    }
+
+    /// The distance of a jump that leads back.
+    pub fn back(&mut self, top: usize) {
+        let distance = top as i32 - self.bytes.len() as i32 - 4;
+        self.bytes.extend(distance.to_le_bytes());
     }
 
     /// Lets a jump lead here.
@@ -313,7 +343,10 @@ impl Writer {
 
     /// Begins the loop: sets the mask of the elements that are there, and returns where the loop begins and
     /// the jump to where it ends. Masks of the first elements lie at the start of the constants.
-    pub fn begin(&mut self) -> (usize, usize) {
+    pub fn begin(&mut self) -> (usize, Option<usize>) {
+        if self.target == Target::Avx2 {
+            return (self.begin_whole(), None);
+        }
         // xor eax, eax
         self.bytes.extend([0x31, 0xc0]);
         let top = self.bytes.len();
@@ -323,24 +356,27 @@ impl Writer {
         self.bytes.extend([0x0f, 0x84]);
         let end = self.distance();
         // A whole register, or what is left.
-        let width = self.width() as u8;
+        let width = self.width();
         // cmp r9, width; jbe +7; mov r9d, width
         self.bytes.extend([0x49, 0x83, 0xf9, width, 0x76, 6, 0x41, 0xb9, width, 0, 0, 0]);
         // kmovw k1, [rdx + 2 * r9]
         self.bytes.extend([0xc4, 0xa1, 0x78, 0x90, 0x0c, 0x4a]);
-        (top, end)
+        (top, Some(end))
     }
 
     /// Ends the loop and the function, which returns the element that the loop is at.
-    pub fn end(&mut self, (top, end): (usize, usize), leaves: &[usize], held: usize) {
-        // add rax, width; cmp rax, rcx; jb top
-        let width = self.width() as u8;
-        self.bytes.extend([0x48, 0x83, 0xc0, width, 0x48, 0x39, 0xc8, 0x0f, 0x82]);
-        let distance = top as i32 - self.bytes.len() as i32 - 4;
-        self.bytes.extend(distance.to_le_bytes());
-        // mov rax, rcx
-        self.land(end);
-        self.bytes.extend([0x48, 0x89, 0xc8]);
+    pub fn end(&mut self, (top, end): (usize, Option<usize>), leaves: &[usize], held: usize) {
+        match end {
+            None => self.end_whole(top),
+            Some(end) => {
+                // add rax, width; cmp rax, rcx; jb top
+                self.bytes.extend([0x48, 0x83, 0xc0, self.width(), 0x48, 0x39, 0xc8, 0x0f, 0x82]);
+                self.back(top);
+                // mov rax, rcx
+                self.land(end);
+                self.bytes.extend([0x48, 0x89, 0xc8]);
+            }
+        }
         leaves.iter().for_each(|&jump| self.land(jump));
         for &register in HELD.iter().take(held).skip(2).rev() {
             self.push_or_pop(register, 0x58);

@@ -1,10 +1,11 @@
-//! Encodings, from the GNU assembler.
+//! Encodings for AVX-512, from the GNU assembler.
 
+use crate::cpu::emit::Target;
 use crate::cpu::emit::x86::general::{FRAME, POOL, SINGLES};
 use crate::cpu::emit::x86::{Last, PRESENT, Writer, mask_opcode, opcode};
 
 fn writer(wide: usize) -> Writer {
-    Writer { bytes: Vec::new(), wide }
+    Writer { bytes: Vec::new(), wide, target: Target::Avx512 }
 }
 
 /// Encodings, from the GNU assembler.

@@ -1,11 +1,11 @@
 //! The functions of one number, emitted and compiled.
 
 use super::{Tabled, emitted, same, triples};
-use crate::cpu::emit::is_on;
+use crate::cpu::emit::Target;
 use crate::cpu::emit::lane::Value;
 use crate::cpu::emit::ssa::{Code, NONE, list, push};
 use crate::cpu::pointwise::vector::Loop;
-use crate::cpu::run::isa::isa;
+use crate::cpu::run::isa::Isa;
 use crate::math::real::Real;
 use crate::math::wide::Wide;
 
@@ -46,14 +46,14 @@ impl<T: Tabled> Loop<T> for CompiledFunction<'_, T> {
     }
 }
 
-fn functions<T: Tabled>(of: impl Fn(f64) -> T) -> Vec<&'static str> {
+fn functions<T: Tabled>((target, isa): (Target, Isa), of: impl Fn(f64) -> T) -> Vec<&'static str> {
     let [x, y, _] = triples(|x| x);
     let mut refused = Vec::new();
     for &name in FUNCTIONS {
         for (scale, n) in [(1.0, 4336), (0.01, 512), (30.0, 512)] {
             let numbers = |of_two: &[f64]| of_two[..n].iter().map(|&x| of(x * scale)).collect::<Vec<T>>();
             let x = [numbers(&x), numbers(&y)];
-            let is_there = list(size_of::<T>() == 8, || {
+            let is_there = list(target, size_of::<T>() == 8, || {
                 let y = call(
                     name,
                     Value(push(Code::Dense, [NONE; 3], 0)),
@@ -67,12 +67,12 @@ fn functions<T: Tabled>(of: impl Fn(f64) -> T) -> Vec<&'static str> {
                 break;
             }
             let mut expected = vec![T::TABLE[0]; n];
-            // SAFETY: `isa` found the set on this processor.
-            unsafe { T::run(isa(), CompiledFunction { name, x: &x, out: &mut expected }) };
+            // SAFETY: the processor has the target.
+            unsafe { T::run(isa, CompiledFunction { name, x: &x, out: &mut expected }) };
             let mut at = 0;
             while at < n {
                 let rest = [0, 1].map(|k| x[k][at..].to_vec());
-                let (got, done) = emitted(&rest, |x| call(name, x[0], x[1]));
+                let (got, done) = emitted(target, &rest, |x| call(name, x[0], x[1]));
                 for (i, &got) in got[..done].iter().enumerate() {
                     let (expected, x) = (expected[at + i], [rest[0][i], rest[1][i]]);
                     assert!(same(got, expected), "{name} of {x:?}: {got:?}, not {expected:?}");
@@ -86,9 +86,9 @@ fn functions<T: Tabled>(of: impl Fn(f64) -> T) -> Vec<&'static str> {
 
 #[test]
 fn functions_have_the_bits_of_compiled_ones() {
-    if is_on() {
-        let refused = functions::<f32>(|x| x as f32);
-        assert_eq!(functions::<f64>(|x| x), refused);
+    for target in Target::all() {
+        let refused = functions::<f32>(target, |x| x as f32);
+        assert_eq!(functions::<f64>(target, |x| x), refused);
         assert_eq!(refused.len(), 21, "{refused:?}");
     }
 }

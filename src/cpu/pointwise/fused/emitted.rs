@@ -2,7 +2,7 @@
 
 use super::{Chain, Feed};
 use crate::array::dtype::DType;
-use crate::cpu::emit::{Code, Emitted, NONE, Value, is_on, list, push};
+use crate::cpu::emit::{Code, Emitted, NONE, Target, Value, list, push, target};
 use crate::cpu::pointwise::drive::TILE;
 use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::stream;
@@ -20,21 +20,19 @@ const LEAST: usize = 2;
 impl Chain {
     /// The emitted loop; `None` if there is none.
     pub(super) fn emitted(&self) -> Option<&Emitted> {
-        if !is_on() || self.links.len() < LEAST {
-            return None;
-        }
-        self.code.get_or_init(|| self.emit()).as_ref()
+        let target = target().filter(|_| self.links.len() >= LEAST)?;
+        self.code.get_or_init(|| self.emit(target)).as_ref()
     }
 
     /// Reads all its rules and makes the loop of them.
-    fn emit(&self) -> Option<Emitted> {
+    fn emit(&self, target: Target) -> Option<Emitted> {
         let mut dtypes = self.operands.iter().map(|&(_, dtype)| dtype).chain(self.outputs.iter().copied());
         let size = dtypes.clone().find(|&dtype| dtype != DType::Bool).map_or(4, DType::size);
         let fits = |dtype: DType| dtype == DType::Bool || dtype.size() == size;
         if !matches!(size, 4 | 8) || !dtypes.all(fits) || !self.links.iter().all(|link| fits(link.run.out)) {
             return None;
         }
-        let list = list(size == 8, || self.read())?;
+        let list = list(target, size == 8, || self.read())?;
         Emitted::new(&list, self.pointers().count() + self.outputs.len())
     }
 
@@ -128,7 +126,7 @@ impl Chain {
             }
             let done = match left {
                 0 => 0,
-                // SAFETY: guaranteed by the caller, and `is_on` asked the processor.
+                // SAFETY: guaranteed by the caller, and `target` asked the processor.
                 _ => unsafe { code.run(&pointers, &singles, n, frame.ptr()) },
             };
             if streamed && done == n {

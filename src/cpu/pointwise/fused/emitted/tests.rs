@@ -4,7 +4,7 @@ use super::super::{Chain, ElementFn, Feed};
 use crate::arguments::logic::{Logic, Relation};
 use crate::array::Array;
 use crate::array::dtype::{DType, Element, Truth};
-use crate::cpu::emit::is_on;
+use crate::cpu::emit::Target;
 use crate::cpu::pointwise::drive::start;
 use crate::cpu::pointwise::logic::{compare_fn, logical_fn, select_fn};
 use crate::cpu::run::testing::{same_for_any_threads, sample, shape, values};
@@ -62,9 +62,9 @@ fn array<T: Element>(data: &[T]) -> Result<Array> {
     Array::from_slice(data, shape(&[data.len()]))
 }
 
-/// The bytes of the outputs by tiles, by the emitted loop if there is one, and by that past the cache.
-fn each_way(chain: &Chain, operands: &[Array]) -> Result<Option<[Vec<Vec<u8>>; 3]>> {
-    let Some(code) = chain.emitted() else { return Ok(None) };
+/// The bytes of the outputs by tiles, by the emitted loop if there can be one, and by that past the cache.
+fn each_way(target: Target, chain: &Chain, operands: &[Array]) -> Result<Option<[Vec<Vec<u8>>; 3]>> {
+    let Some(code) = chain.emit(target) else { return Ok(None) };
     let at = |a: &Array| Shared::new(start(a));
     let from: Vec<_> = operands.iter().map(at).collect();
     let run = |is_emitted: bool, streamed: bool| -> Result<Vec<Vec<u8>>> {
@@ -73,7 +73,7 @@ fn each_way(chain: &Chain, operands: &[Array]) -> Result<Option<[Vec<Vec<u8>>; 3
         // SAFETY: operands and outputs have the dtypes and lengths of the chain.
         unsafe {
             if is_emitted {
-                chain.looped(code, &from, &to, 0, chain.n, streamed)?;
+                chain.looped(&code, &from, &to, 0, chain.n, streamed)?;
             } else {
                 chain.tiled(&from, &to, 0, chain.n, streamed)?;
             }
@@ -117,7 +117,7 @@ fn map(fun: Fun, dtypes: &[DType]) -> Option<ElementFn> {
     Map { fun, p: Params::ZERO }.element_fn(dtypes)
 }
 
-fn every_rule<T: Element>(dtype: DType, refused: &mut Vec<String>) -> Result<usize> {
+fn every_rule<T: Element>(target: Target, dtype: DType, refused: &mut Vec<String>) -> Result<usize> {
     let (mut count, mut wrong) = (0, Vec::new());
     for (name, run, operands) in rules(dtype) {
         for (n, only_hard) in [(1, false), (67, false), (3333, false), (777, true)] {
@@ -133,7 +133,7 @@ fn every_rule<T: Element>(dtype: DType, refused: &mut Vec<String>) -> Result<usi
             let x: Vec<Array> = (0..operands)
                 .map(|k| array(&numbers::<T>(n, 3 * k + n, only_hard)))
                 .collect::<Result<_>>()?;
-            let Some([tiled, emitted, streamed]) = each_way(&chain, &x)? else {
+            let Some([tiled, emitted, streamed]) = each_way(target, &chain, &x)? else {
                 refused.push(format!("{name} {dtype}"));
                 break;
             };
@@ -152,12 +152,12 @@ fn every_rule<T: Element>(dtype: DType, refused: &mut Vec<String>) -> Result<usi
 
 #[test]
 fn every_rule_has_the_bits_of_its_loop() -> Result<()> {
-    if !is_on() {
-        return Ok(());
+    for (target, _) in Target::all() {
+        let mut refused = Vec::new();
+        let count = every_rule::<f32>(target, DType::F32, &mut refused)?
+            + every_rule::<f64>(target, DType::F64, &mut refused)?;
+        assert!(count > 600 && refused.len() < count / 8, "{count} chains, refused: {refused:?}");
     }
-    let mut refused = Vec::new();
-    let count = every_rule::<f32>(DType::F32, &mut refused)? + every_rule::<f64>(DType::F64, &mut refused)?;
-    assert!(count > 600 && refused.len() < count / 8, "{count} chains, refused: {refused:?}");
     Ok(())
 }
 
@@ -212,7 +212,7 @@ fn random_chain(dtype: DType, n: usize, seed: usize, links: usize) -> Option<(Ch
     Some((chain, floats))
 }
 
-fn random_chains<T: Element>(dtype: DType) -> Result<usize> {
+fn random_chains<T: Element>(target: Target, dtype: DType) -> Result<usize> {
     let mut count = 0;
     let lengths = (1..67).chain([1023, 1024, 1025, 3001]);
     for (seed, n) in lengths.chain(std::iter::repeat_n(131, 60)).enumerate() {
@@ -227,12 +227,15 @@ fn random_chains<T: Element>(dtype: DType) -> Result<usize> {
             let truths: Vec<Truth> =
                 (0..if single { 1 } else { n }).map(|i| ((i * 7 + seed) % 3 == 0).into()).collect();
             x.push(array(&truths)?);
-            let Some([tiled, emitted, streamed]) = each_way(&chain, &x)? else {
+            let Some([tiled, emitted, streamed]) = each_way(target, &chain, &x)? else {
                 panic!("a chain of {links} loops was refused");
             };
             for (i, (a, b)) in tiled.iter().zip(&emitted).chain(tiled.iter().zip(&streamed)).enumerate() {
                 let wrong = if i % 3 == 2 { difference::<Truth>(a, b) } else { difference::<T>(a, b) };
-                assert_eq!(wrong, None, "{dtype}, seed {seed}, {links} loops over {n}, output {i}");
+                assert_eq!(
+                    wrong, None,
+                    "{target:?}, {dtype}, seed {seed}, {links} loops over {n}, output {i}"
+                );
             }
             count += 1;
         }
@@ -242,8 +245,9 @@ fn random_chains<T: Element>(dtype: DType) -> Result<usize> {
 
 #[test]
 fn random_chains_have_the_bits_of_their_tiles() -> Result<()> {
-    if is_on() {
-        assert!(random_chains::<f32>(DType::F32)? + random_chains::<f64>(DType::F64)? == 2 * 4 * 130);
+    for (target, _) in Target::all() {
+        let count = random_chains::<f32>(target, DType::F32)? + random_chains::<f64>(target, DType::F64)?;
+        assert_eq!(count, 2 * 4 * 130);
     }
     Ok(())
 }
