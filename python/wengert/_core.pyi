@@ -2004,7 +2004,7 @@ def _stage_begin(arguments: Any, state: Any) -> Any:
     """Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run. False if one of them has a history or a tangent, if a transform is active, or if the function also finds the memory of an argument elsewhere."""
 def _stage_call(function: Any) -> Any:
     """Calls a function of the host, which every run calls: nothing that it does is written down."""
-def _stage_drop() -> Any:
+def _stage_undo() -> Any:
     """Ends it without a result."""
 def _stage_end(arguments: Any, state: Any, outputs: Any, calls: Any, catches: Any, watched: Any) -> Any:
     """Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls` the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what it reads beside its arguments. Returns the program, or why there is none."""

@@ -347,8 +347,8 @@ pub fn watch_releases(on: bool) {
 }
 
 /// The numbers ([`Buffer::id`]) of memory that this thread released since the last call, oldest first.
-pub fn released() -> Vec<usize> {
-    RELEASED.with_borrow_mut(|released| released.as_mut().map(std::mem::take).unwrap_or_default())
+pub fn released(mut f: impl FnMut(usize)) {
+    RELEASED.with_borrow_mut(|released| released.iter_mut().for_each(|all| all.drain(..).for_each(&mut f)))
 }
 
 /// Takes note of released memory; an alias is none.

@@ -14,8 +14,10 @@ use crate::autodiff::seeds;
 use crate::error::{Error, Result};
 use crate::interp::{self, Tag};
 use crate::tape::ancestors::ancestors;
+use crate::tape::location;
 use crate::tape::node::{Edge, Node};
 use crate::tensor::Tensor;
+use crate::watch::script;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -44,6 +46,7 @@ pub fn run(
     // still record, because they differentiate this walk.
     let outermost = interp::is_plain() && roots.iter().all(|(e, _)| e.node.tag == interp::ambient().tag);
     let _mode = outermost.then(|| interp::recording(options.create_graph));
+    let _held = script::is_on().then(location::hold);
     Walk::run(roots, targets, options, tape.filter(|tape| !tape.is_current()))
 }
 

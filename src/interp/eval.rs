@@ -18,6 +18,8 @@ pub trait Destination: Copy {
     type Out;
     /// Whether the outputs are written into memory that exists.
     const IS_MEMORY: bool;
+    /// Copies memory that is about to be written, for a script.
+    fn keep(self) -> Result<()>;
     /// Runs `op` on `x`.
     fn fill(self, op: &impl Kernel, x: &[&Array]) -> Result<Self::Out>;
     /// The outputs, given what [`Destination::fill`] returned.
@@ -48,6 +50,9 @@ impl<Y: Outputs> Destination for New<Y> {
     fn fill(self, op: &impl Kernel, x: &[&Array]) -> Result<Y> {
         Y::eval(op, x)
     }
+    fn keep(self) -> Result<()> {
+        Ok(())
+    }
     fn outputs(self, filled: &Y) -> Arrays {
         filled.list().iter().filter_map(Tensor::concrete).cloned().collect()
     }
@@ -63,6 +68,9 @@ impl Destination for &[&Array] {
     }
     fn outputs(self, (): &()) -> Arrays {
         self.iter().map(|&y| y.clone()).collect()
+    }
+    fn keep(self) -> Result<()> {
+        self.iter().try_for_each(|y| script::keep(y))
     }
 }
 
@@ -80,7 +88,10 @@ pub fn run<O: Operation, D: Destination>(op: &O, x: &[&Array], to: D, modes: Mod
 /// Runs `op` with anomaly detection, cost counting, IEEE gradients or a script on.
 #[cold]
 fn watched<D: Destination>(op: &Op, x: &[&Array], to: D, modes: Modes) -> Result<D::Out> {
-    let begin = Instant::now();
+    if modes.has(Modes::SCRIPT) {
+        to.keep()?;
+    }
+    let begin = modes.has(Modes::COUNT).then(Instant::now);
     let measured = modes.has(Modes::SCRIPT).then(Measure::begin);
     let filled = {
         // Operations that a kernel is made of are its own affair.
@@ -90,7 +101,7 @@ fn watched<D: Destination>(op: &Op, x: &[&Array], to: D, modes: Modes) -> Result
     if filled.is_err() {
         script::refuse(|| "an operation that failed".into());
     }
-    let time = begin.elapsed();
+    let time = begin.map(|begin| begin.elapsed()).unwrap_or_default();
     let measured = measured.map(Measure::end);
     let filled = filled?;
     let outputs = to.outputs(&filled);

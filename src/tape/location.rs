@@ -6,6 +6,7 @@
 use crate::error::{Error, Kind};
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
+use std::any::Any;
 use std::fmt;
 use std::num::NonZeroU64;
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock};
@@ -31,6 +32,8 @@ static HOST: OnceLock<Host> = OnceLock::new();
 pub struct Host {
     /// Returns the line being executed.
     pub locate: fn() -> Option<Location>,
+    /// Until it is dropped, the frame of the program that runs now stays at its line.
+    pub hold: fn() -> Box<dyn Any>,
     /// Adds a note to a Python exception that passes through the core.
     pub annotate: fn(&Error, &str),
 }
@@ -96,6 +99,11 @@ pub fn within(error: Error, what: &str, location: Option<Location>) -> Error {
 #[cold]
 pub fn now() -> Option<Location> {
     HOST.get().and_then(|host| (host.locate)())
+}
+
+/// Until it is dropped, the frame of the program that runs now stays at its line: it waits for the core.
+pub fn hold() -> Option<Box<dyn Any>> {
+    HOST.get().map(|host| (host.hold)())
 }
 
 /// ` recorded at FILE:LINE` for a message; empty if the line is unknown.

@@ -7,9 +7,12 @@
 //! it, nothing of this file runs.
 
 mod facts;
+mod kept;
 mod notes;
 
 pub use facts::{Fact, Measure};
+use kept::Kept;
+pub use kept::{keep, undo};
 pub use notes::{
     before_write, begin, called, cleared, end, idled, is_on, left, ran, refuse, returned, touched, whole,
     wrote,
@@ -122,6 +125,8 @@ pub struct Script {
     pub calls: Vec<Called>,
     /// Whether one that writes to memory of outside in other runs did not in this one.
     idle: bool,
+    /// What the region changed outside, as it was.
+    kept: Kept,
     /// The memory of the arguments, which is not released while others take its number.
     held: Vec<Buffer>,
     /// The number of the memory at an address, and the version in which it was last seen.
@@ -142,6 +147,7 @@ impl Default for Script {
             elsewhere: false,
             calls: Vec::new(),
             idle: false,
+            kept: Kept::default(),
             held: Vec::new(),
             known: FxHashMap::default(),
         }
@@ -165,13 +171,14 @@ impl Script {
 
     /// Forgets what lay at the addresses of released memory.
     fn forget_released(&mut self) {
-        for id in released() {
-            if let Some((memory, _)) = self.known.remove(&id)
-                && let Origin::Made(alive) = &mut self.memory[memory]
+        let Script { known, memory, .. } = self;
+        released(|id| {
+            if let Some((at, _)) = known.remove(&id)
+                && let Origin::Made(alive) = &mut memory[at]
             {
                 *alive = false;
             }
-        }
+        });
     }
 
     fn views<'a>(&mut self, arrays: impl IntoIterator<Item = &'a Array>) -> Vec<View> {

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import wengert as wg
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from wengert import Tensor
 
 SHAPES = [
@@ -24,8 +23,7 @@ SHAPES = [
     ((131, 700), (0,)),
     ((131, 700), (1,)),
     ((2, 3, 2000), (0, 2)),
-    ((6, 50, 40), (1,)),
-    ((6, 50, 40), (0, 2)),
+    ((6, 50, 600), (1,)),
     ((40, 6, 50), (0, 1)),
     ((1, 4100, 1), (1,)),
     ((64, 1, 64), (0,)),
@@ -62,18 +60,25 @@ def alike(f: Callable[..., tuple[Tensor, ...]], *args: Tensor) -> wg.jit.Staged:
 
 
 @pytest.mark.parametrize(("shape", "axes"), SHAPES, ids=str)
+@pytest.mark.parametrize("name", REDUCTIONS)
 @pytest.mark.parametrize("dtype", [wg.float32, wg.float64], ids=str)
-def test_every_kind_of_reduction(shape, axes, dtype):
+def test_every_kind_of_reduction(shape, axes, name, dtype):
     rng = np.random.default_rng(0)
     x, y = (wg.tensor(rng.standard_normal(shape), dtype=dtype) for _ in range(2))
-    for name, reduce in REDUCTIONS.items():
-        for keepdim in (False, True):
-            step = alike(lambda x, y: (reduce((x * y + x) * 0.5, axes, keepdim=keepdim),), x, y)
-            (group,) = step.fused(x, y)
-            assert group[-1] in (name, "mul"), name
-    # A mutation of the bits is seen: the sum of another order differs.
-    total = wg.sum((x * y + x) * 0.5, axes)
-    assert total.numpy().shape == np.sum(x.numpy(), axes).shape
+
+    def f(x, y, keepdim):
+        return (REDUCTIONS[name]((x * y + x) * 0.5, axes, keepdim=keepdim),)
+
+    step = alike(lambda x, y: f(x, y, False), x, y)
+    (group,) = step.fused(x, y)
+    assert group == ["mul", "add", "mul", name]
+    alike(lambda x, y: f(x, y, True), x, y)
+
+
+def test_many_short_runs_are_steps_of_their_own():
+    x = wg.randn(60, 50, 4)
+    step = alike(lambda x: ((x * 2 + 1).sum((0, 2)),), x)
+    assert step.fused(x) == [["mul", "add"]]
 
 
 def test_what_is_folded_has_no_memory():
@@ -167,7 +172,6 @@ def test_results_larger_than_the_cache():
     alike(f, x)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     shape=st.lists(st.sampled_from([1, 2, 3, 24, 25, 64, 511, 512, 1025, 4100]), min_size=1, max_size=3),
     kept=st.integers(0, 7),

@@ -239,7 +239,7 @@ class Staged(Generic[P, R]):
                 result = self._function(*args, **kwargs)
                 shadows.end()
         except BaseException:
-            _core._stage_drop()
+            _core._stage_undo()
             raise
         found, tree = tree_flatten(result)
         results = Results(found, tensors, state)

@@ -214,14 +214,15 @@ class State:
             self.refusal = f"{type(value).__name__}, which looks at its subclasses"
         self.objects.append(value)
         self.watched.kind(value)
-        for place in (vars(value), *map(vars, type(value).__mro__)):
-            for name in (
-                *value._called_by_programs,
-                *getattr(value, "_recorded_by_programs", ()),
-                "_enabled",
-                "_factor",
-            ):
-                self.watched.item(place, name)
+        for name in (
+            *value._called_by_programs,
+            *getattr(value, "_recorded_by_programs", ()),
+            "_enabled",
+            "_factor",
+        ):
+            self.watched.item(vars(value), name)
+            if hasattr(type(value), name):
+                self.watched.attribute(type(value), name)
         yield from (getattr(value, "optimizer", None), getattr(value, "_factor", None))
         groups = getattr(value, "param_groups", [])
         self.watched.members(groups)
@@ -267,7 +268,7 @@ class State:
         if _is_known(function.__globals__.get("__name__")):
             # What they close over may be the user's, and somebody may set their attributes.
             yield from (_contents(cell) for cell in cells)
-            yield from self._looked(function, ("__dict__", "__name__", "__doc__"))
+            yield from self._looked(function, ("__dict__",))
             return
         self._add(function.__code__, function.__globals__)
         names = _names(function.__code__)

@@ -134,10 +134,10 @@ fn _stage_hooks(tensors: Vec<Tensor>, py: Python<'_>) -> Vec<Py<PyAny>> {
     found
 }
 
-/// Ends it without a result.
+/// Ends it without a result, and takes back what was done before a function of the host was called.
 #[pyfunction]
-fn _stage_drop() {
-    drop(script::end());
+fn _stage_undo() -> Result<()> {
+    script::undo()
 }
 
 /// Whether this thread writes down what it runs.
@@ -267,6 +267,6 @@ impl PyProgram {
 
 exports! {
     classes: PyProgram;
-    functions: _stage_begin, _stage_end, _stage_hooks, _stage_drop, _is_staging, _stage_refuse,
+    functions: _stage_begin, _stage_end, _stage_hooks, _stage_undo, _is_staging, _stage_refuse,
         _stage_call, _stage_idle
 }

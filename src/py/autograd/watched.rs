@@ -42,6 +42,17 @@ impl Place {
             }
             Place::Item(mapping, key, was) => both(found(mapping.bind(py), key.bind(py))?, was.as_ref()),
             Place::Members(container, members) => {
+                if let Ok(list) = container.bind(py).cast::<PyList>() {
+                    if list.len() != members.len() {
+                        return Ok(false);
+                    }
+                    for (i, was) in members.iter().enumerate() {
+                        if !list.get_item(i).is_ok_and(|found| same(&found, was).unwrap_or(false)) {
+                            return Ok(false);
+                        }
+                    }
+                    return Ok(true);
+                }
                 let mut count = 0;
                 for member in container.bind(py).try_iter()? {
                     match members.get(count) {

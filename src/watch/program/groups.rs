@@ -70,6 +70,9 @@ struct Member {
     to: u32,
 }
 
+/// A loop, what it reads and what it makes.
+type Loop = (ElementFn, SmallVec<[u32; 4]>, u32);
+
 /// What runs at once: a step, or a group of them, with the step that folds what its last member makes.
 enum Unit {
     One(usize),
@@ -93,7 +96,9 @@ struct Fusion<'a> {
     outputs: &'a [u32],
     /// How many steps and results read a value, or one that lies in its memory.
     uses: Vec<u32>,
-    /// The elements of the loop that a step is; 0 for other steps.
+    /// The loop that each step is, if it is one.
+    loops: Vec<Option<Loop>>,
+    /// The elements of these loops; 0 for other steps.
     sizes: Vec<usize>,
     /// Values that loops read broadcast to a shape, which have numbers of their own behind those of values.
     gathers: RefCell<Vec<(u32, Shape)>>,
@@ -107,6 +112,7 @@ pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32]) -> Vec<Plann
         values,
         outputs,
         uses: vec![0; values.len()],
+        loops: Vec::new(),
         sizes: Vec::new(),
         gathers: RefCell::default(),
     };
@@ -114,10 +120,9 @@ pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32]) -> Vec<Plann
         let root = fusion.root(value);
         fusion.uses[root as usize] += 1;
     }
-    let size =
-        |step: &Planned| fusion.loop_of(&step.act).map_or(0, |(_, _, to)| fusion.view(to).shape.numel());
-    let sizes = steps.iter().map(size).collect();
-    fusion.sizes = sizes;
+    fusion.loops = steps.iter().map(|step| fusion.loop_of(&step.act)).collect();
+    let size = |found: &Option<Loop>| found.as_ref().map_or(0, |&(_, _, to)| fusion.view(to).shape.numel());
+    fusion.sizes = fusion.loops.iter().map(size).collect();
     let most = fusion.peak(&fusion.units(None)) + SLACK;
     let fits = |units: &Vec<Unit>| fusion.peak(units) <= most;
     let fused = REACH.into_iter().map(|reach| fusion.units(Some(reach))).find(fits);
@@ -185,7 +190,7 @@ impl Fusion<'_> {
     }
 
     /// The loop that a step is, what it reads and what it makes; `None` if it is none.
-    fn loop_of(&self, act: &Act) -> Option<(ElementFn, SmallVec<[u32; 4]>, u32)> {
+    fn loop_of(&self, act: &Act) -> Option<Loop> {
         let (op, inputs, to) = match act {
             Act::Run { op, inputs, outputs, draw: None } => (op, inputs, (*outputs.first()?)?),
             Act::Write { op, inputs, outputs, .. } => (op, inputs, *outputs.first()?),
@@ -285,16 +290,16 @@ impl Fusion<'_> {
             let roots = self.roots(&unit);
             let depends = roots.iter().any(|root| own.contains(root));
             let is_late = roots.iter().any(|root| late.contains(root));
-            let act = match unit {
-                Unit::One(step) => Some((step, &self.steps[step].act)).filter(|_| self.sizes[step] == n),
+            let step = match unit {
+                Unit::One(step) => Some(step).filter(|_| self.sizes[step] == n),
                 Unit::Group(..) => None,
             };
             let writes = matches!(&unit, Unit::One(i) if matches!(self.steps[*i].act, Act::Write { .. }));
             // A value that is changed: the group made it, and nobody has read what it was before.
             let is_own = |to: &u32| !writes || (own.contains(to) && !read.contains(to));
             let made_whole = |value: &u32| !own.contains(&self.root(*value)) || own.contains(value);
-            let member = act.filter(|_| !is_late).and_then(|(step, act)| {
-                let (run, from, to) = self.loop_of(act)?;
+            let member = step.filter(|_| !is_late).and_then(|step| {
+                let (run, from, to) = self.loops[step].clone()?;
                 let fits = is_own(&to) && from.iter().all(made_whole);
                 fits.then_some(Member { step, run, from, to })
             });

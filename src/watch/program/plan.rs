@@ -54,7 +54,14 @@ impl Plan {
 
     /// The number of a value; the first of its memory is what the others lie in.
     pub fn value(&mut self, view: &View) -> u32 {
-        if let Some(&number) = self.known.get(view) {
+        if let Some(base) = self.bases[view.memory]
+            && self.values[base as usize].view == *view
+        {
+            return base;
+        }
+        if self.bases[view.memory].is_some()
+            && let Some(&number) = self.known.get(view)
+        {
             return number;
         }
         let number = self.values.len() as u32;
@@ -71,9 +78,10 @@ impl Plan {
             (Origin::Gradient(leaf), None) => Source::Gradient(*leaf, true),
             (Origin::Made(_) | Origin::Constant(..), None) => Source::Step,
         };
-        self.bases[view.memory].get_or_insert(number);
+        if *self.bases[view.memory].get_or_insert(number) != number {
+            self.known.insert(view.clone(), number);
+        }
         self.values.push(Value { source, view: view.clone() });
-        self.known.insert(view.clone(), number);
         number
     }
 

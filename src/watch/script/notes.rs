@@ -1,6 +1,6 @@
 //! What a thread takes note of while it writes a script.
 
-use super::{Called, Origin, Script, Step, Touched};
+use super::{Called, Origin, Script, Step, Touched, keep};
 use crate::array::Array;
 use crate::array::buffer::{Buffer, Device, watch_releases};
 use crate::array::dtype::DType;
@@ -106,6 +106,7 @@ fn note_left(name: &str, x: &Array) -> Result<()> {
 /// Takes note that memory is about to be written in place.
 #[cold]
 pub fn before_write(x: &Array) -> Result<()> {
+    keep(x)?;
     let mut first = None;
     with(|script| {
         let memory = script.view(x).memory;
@@ -148,6 +149,7 @@ pub fn cleared(node: &Arc<Node>, slot: &Option<Tensor>) {
     if is_on() {
         with(|script| {
             if let Some(leaf) = script.leaf(node, slot, false) {
+                script.keep_gradient(node, slot);
                 script.leaves[leaf].now = Some(None);
                 script.steps.push(Step::Gradient { leaf, value: None });
                 script.place();
@@ -160,6 +162,7 @@ pub fn cleared(node: &Arc<Node>, slot: &Option<Tensor>) {
 pub fn called() {
     with(|script| {
         script.settle();
+        script.forget_kept();
         script.steps.push(Step::Called(script.calls.len()));
         script.calls.push(Called { random: [random::state(); 2], gradients: Vec::new() });
         script.place();
@@ -223,6 +226,11 @@ pub fn wrote(op: &Op, x: &[&Array], out: &[Array]) {
         script.check_idle(&inputs);
         script.steps.push(Step::Ran { op: Box::new(op.clone()), inputs, outputs, into: true });
     });
+}
+
+/// How many steps there are.
+pub(super) fn steps() -> usize {
+    SCRIPT.with_borrow(|script| script.as_ref().map_or(0, |script| script.steps.len()))
 }
 
 pub(super) fn with(f: impl FnOnce(&mut Script)) {

@@ -55,7 +55,7 @@ impl Fusion<'_> {
         let mut members = match unit {
             Unit::Group(members, None) => std::mem::take(members),
             Unit::One(step) if matches!(self.steps[*step].act, Act::Run { .. }) => {
-                let (run, from, to) = self.loop_of(&self.steps[*step].act)?;
+                let (run, from, to) = self.loops[*step].clone()?;
                 vec![Member { step: *step, run, from, to }]
             }
             _ => return None,
