@@ -289,6 +289,11 @@ impl Buffer {
         self.owner::<Alias>().map_or(self, |alias| &alias.0).version()
     }
 
+    /// Sets [`Buffer::root_version`], where memory holds again what it held at that version.
+    pub fn restore_version(&self, version: u32) {
+        self.owner::<Alias>().map_or(self, |alias| &alias.0).set_version(version);
+    }
+
     /// Records an in-place write.
     pub fn bump_version(&self) {
         self.header().version.fetch_add(1, Ordering::Relaxed);

@@ -1,7 +1,8 @@
 """Cases: small programs that must do the same with `jit` as without, and what the same means.
 
 A case takes `jit`, which is the identity once and `wg.jit` once, and yields what must be equal. What it
-yields is written down at once, so that later writes into the same memory do not hide a difference.
+yields is written down at once, so that later writes into the same memory do not hide a difference. With `jit`
+a call that raises changes nothing: in cases of this, `transaction` takes the place of the identity.
 """
 
 import dataclasses
@@ -14,35 +15,61 @@ from typing import Any
 import numpy as np
 import wengert as wg
 
-__all__ = ["CASES", "Case", "calls", "case", "copied", "raised", "recorded", "run"]
+__all__ = ["CASES", "Case", "calls", "case", "copied", "raised", "recorded", "run", "transaction"]
 
 Body = Callable[[Callable[..., Any]], Iterator[Any]]
 
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A case, and how many programs it must make; None if it may stay Python."""
+    """A case, how many programs it must make (None if it may stay Python), and what `jit` is without."""
 
     body: Body
     traces: int | None
+    plain: Callable[..., Any]
 
 
 #: All cases by name: the module's subject, and the function.
 CASES: dict[str, Case] = {}
 
 
-def _add(body: Body, name: str, module: str, traces: int | None) -> None:
+def _add(body: Body, name: str, module: str, traces: int | None, plain: Callable[..., Any]) -> None:
     name = f"{module.rpartition('.')[2]}-{name}"
     assert name not in CASES, name
-    CASES[name] = Case(body, traces)
+    CASES[name] = Case(body, traces, plain)
 
 
-def case(body: Body | None = None, *, traces: int | None = None) -> Any:
-    """Adds a case; with `traces`, so many programs must be made in all, and nothing may stay Python."""
+def case(body: Body | None = None, *, traces: int | None = None, undoes: bool = False) -> Any:
+    """Adds a case; with `traces`, so many programs must be made in all, and nothing may stay Python. In one
+    that `undoes`, calls raise and nothing that they did may stay.
+    """
     if body is None:
-        return lambda body: case(body, traces=traces)
-    _add(body, body.__name__, body.__module__, traces)
+        return lambda body: case(body, traces=traces, undoes=undoes)
+    plain = transaction if undoes else lambda function, **settings: function
+    _add(body, body.__name__, body.__module__, traces, plain)
     return body
+
+
+def transaction(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
+    """The function; if it raises, the tensors of its closure and its arguments are what they were."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        found = [*args, *(cell.cell_contents for cell in function.__closure__ or ())]
+        tensors = [x for x in found if isinstance(x, wg.Tensor)]
+        values = [x.detach().clone() for x in tensors]
+        gradients = [x.grad.clone() if x.is_leaf and x.grad is not None else None for x in tensors]
+        numbers = wg.get_rng_state()
+        try:
+            return function(*args, **kwargs)
+        except Exception:
+            for x, value, gradient in zip(tensors, values, gradients, strict=True):
+                x.detach().copy_(value)
+                if x.is_leaf and x.requires_grad:
+                    x.grad = gradient
+            wg.set_rng_state(numbers)
+            raise
+
+    return call
 
 
 def calls(
@@ -55,7 +82,7 @@ def calls(
         for given in arguments():
             yield raised(staged, *(given if isinstance(given, tuple) else (given,)))
 
-    _add(body, name, function.__module__, traces)
+    _add(body, name, function.__module__, traces, lambda function, **settings: function)
 
 
 def raised(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -20,7 +20,7 @@ def test_a_case_is_the_same_with_and_without(name: str) -> None:
         made.append(wg.jit(function, **settings))
         return made[-1]
 
-    expected = run(CASES[name].body, lambda function, **settings: function)
+    expected = run(CASES[name].body, CASES[name].plain)
     found = run(CASES[name].body, jit)
     assert len(found) == len(expected)
     for i, (x, y) in enumerate(zip(found, expected)):

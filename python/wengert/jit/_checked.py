@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import wengert as wg
+from wengert import _core
 from wengert._core import Tensor
 from wengert.nn.module import Module
 from wengert.tree import tree_flatten
@@ -70,11 +71,12 @@ class Picture:
             return
         self._known[id(x)] = x
         kept = self.facts[name] = x.detach().clone()
-        self._undo.append(functools.partial(_write, x, kept))
+        self._undo.append(functools.partial(_write, x, kept, x._version))
         if x.is_leaf and not x.is_inference():
             slope = x.grad
             copy = self.facts[f"the gradient of {name}"] = None if slope is None else slope.detach().clone()
-            self._undo.append(functools.partial(_put_gradient, x, slope, copy, x.requires_grad))
+            version = 0 if slope is None else slope._version
+            self._undo.append(functools.partial(_put_gradient, x, slope, copy, version, x.requires_grad))
 
     def _value(self, name: str, value: Any) -> None:
         """Takes note of what an object holds, and of what that holds."""
@@ -224,10 +226,11 @@ def _written(values: list[Any]) -> list[tuple[type, str]]:
     return [(type(x), repr(x)) for x in values]
 
 
-def _write(x: Tensor, kept: Tensor) -> None:
-    """Gives a tensor its values back, where they are others: what was saved of it stays as it is else."""
+def _write(x: Tensor, kept: Tensor, version: int) -> None:
+    """Gives a tensor its values back, where they are others; what was saved of it is valid again."""
     if _unequal(x.detach().clone(), kept):
         _copy(x, kept)
+    _core._stage_unwritten(x.detach(), version)
 
 
 def _copy(place: Tensor, kept: Tensor) -> None:
@@ -245,9 +248,11 @@ def _copy(place: Tensor, kept: Tensor) -> None:
             _copy(row, values)
 
 
-def _put_gradient(x: Tensor, slope: Tensor | None, kept: Tensor | None, requires_grad: bool) -> None:
+def _put_gradient(
+    x: Tensor, slope: Tensor | None, kept: Tensor | None, version: int, requires_grad: bool
+) -> None:
     if slope is not None and kept is not None:
-        _write(slope, kept)
+        _write(slope, kept, version)
     # What requires none has none.
     if x.is_leaf and x.requires_grad is not requires_grad:
         x.requires_grad_(requires_grad)

@@ -429,7 +429,7 @@ def ambient() -> tuple[Any, ...]:
 def surroundings() -> Any:
     """What a call depends on beside its arguments, what the function reads, and the settings of the core."""
     watched = _core._Watched()
-    watched.members(EVERYWHERE)
+    watched.items(EVERYWHERE)
     watched.answer(abc.get_cache_token)
     for module, owner, name in (
         ("wengert.nn.utils.parametrize", "_Cache", "depth"),

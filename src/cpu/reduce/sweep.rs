@@ -14,8 +14,6 @@ use std::ops::Range;
 
 /// Number of elements that are converted at a time.
 pub const BLOCK: usize = 4096;
-/// Up to this number of columns, the arrays of sums are smaller.
-const NARROW: usize = 64;
 /// Rows up to this length are folded side by side.
 const SHORT: usize = 24;
 /// Number of rows after which the sums of columns are added to totals in the wider type.
@@ -178,11 +176,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> PlainBody for TaskRange<'_, S, T, F> {
                     let at = |k: usize| i as isize * plan.kept.strides[k][last];
                     let (from, to) = (self.x.wrapping_offset(from + at(0)), to + at(1));
                     while t < plan.tiles && task < end {
-                        if plan.columns <= NARROW {
-                            self.column_tile::<NARROW>(from, to, row, t, &mut tile);
-                        } else {
-                            self.column_tile::<COLUMNS>(from, to, row, t, &mut tile);
-                        }
+                        self.column_tile(from, to, row, t, &mut tile);
                         t += 1;
                         task += 1;
                     }
@@ -313,17 +307,15 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
         total
     }
 
-    /// Folds the rows of one tile of at most `C` columns.
+    /// Folds the rows of one tile of columns.
     #[inline(always)]
-    fn column_tile<const C: usize>(
-        &self, from: *const S, to: isize, row: usize, t: usize, tile: &mut Tile<T>,
-    ) {
+    fn column_tile(&self, from: *const S, to: isize, row: usize, t: usize, tile: &mut Tile<T>) {
         let plan = self.plan;
         let (start, mut depth) = (t * COLUMNS, 0);
         let n = COLUMNS.min(plan.columns - start);
-        let mut sums = [F::START; C];
-        let mut totals = [F::widen(F::START); C];
-        let (sums, totals) = (&mut sums[..n], &mut totals[..n]);
+        let mut sums = MaybeUninit::<[T; COLUMNS]>::uninit();
+        let mut totals = MaybeUninit::<[F::Wide; COLUMNS]>::uninit();
+        let (sums, totals) = (begun(&mut sums, n, F::START), begun(&mut totals, n, F::widen(F::START)));
         let step = plan.gone.strides[0][plan.gone.rank - 1];
         let fill = self.fill();
         // Only adjacent rows are converted together.
@@ -359,6 +351,19 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
         for (c, &total) in totals.iter().enumerate() {
             self.store(row, to, start + c, total);
         }
+    }
+}
+
+/// The first `n` elements of an array, set to `value`: no more of it is touched.
+#[inline(always)]
+fn begun<T: Copy>(array: &mut MaybeUninit<[T; COLUMNS]>, n: usize, value: T) -> &mut [T] {
+    let (first, n) = (array.as_mut_ptr().cast::<T>(), n.min(COLUMNS));
+    // SAFETY: the elements lie inside the array and are written before they are read.
+    unsafe {
+        for i in 0..n {
+            first.add(i).write(value);
+        }
+        std::slice::from_raw_parts_mut(first, n)
     }
 }
 

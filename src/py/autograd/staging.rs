@@ -58,6 +58,12 @@ pub fn version(t: &Tensor) -> u32 {
     saving::version(t)
 }
 
+/// Says that a tensor holds again what it held when it had been written to `version` times.
+#[pyfunction]
+fn _stage_unwritten(t: Tensor, version: u32) {
+    t.concrete().into_iter().for_each(|x| x.buffer().restore_version(version));
+}
+
 /// Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run.
 /// False if one of them has a history or a tangent, if a transform is active, or if the function also finds
 /// the memory of an argument elsewhere.
@@ -268,5 +274,5 @@ impl PyProgram {
 exports! {
     classes: PyProgram;
     functions: _stage_begin, _stage_end, _stage_hooks, _stage_undo, _is_staging, _stage_refuse,
-        _stage_call, _stage_idle
+        _stage_call, _stage_idle, _stage_unwritten
 }

@@ -136,6 +136,9 @@ fn same(found: &Bound<'_, PyAny>, was: &Object) -> PyResult<bool> {
     if !found.get_type().is(was.get_type()) {
         return Ok(false);
     }
+    if found.is_exact_instance_of::<PyInt>() || found.is_exact_instance_of::<PyString>() {
+        return found.eq(was);
+    }
     let is_value = found.is_instance_of::<PyInt>()
         || found.is_instance_of::<PyFloat>()
         || found.is_instance_of::<PyString>()

@@ -273,6 +273,7 @@ fn _clear_gradients(params: &Bound<'_, PyAny>, set_to_none: bool) -> PyResult<()
             script::cleared(&edge.node, &slot);
         } else {
             script::touched(&edge.node, &slot);
+            script::replaced(&edge.node, &slot);
         }
         let before = slot.take();
         if let (false, Some(g)) = (set_to_none, &before) {

@@ -84,8 +84,8 @@ impl Program {
 enum Changed {
     /// The gradient of this leaf.
     Gradient(usize, Option<Tensor>),
-    /// What this memory held.
-    Memory { place: Array, held: Array },
+    /// What this memory held, and its version.
+    Memory { place: Array, held: Array, version: u32 },
 }
 
 /// A run of a program.
@@ -230,8 +230,8 @@ impl Run<'_> {
     fn keep(&mut self, outputs: &[u32]) -> Result<()> {
         for &value in outputs {
             let place = self.get(value)?.clone();
-            let held = eval::copied(&place)?;
-            self.changed.push(Changed::Memory { place, held });
+            let (held, version) = (eval::copied(&place)?, place.buffer().root_version());
+            self.changed.push(Changed::Memory { place, held, version });
         }
         Ok(())
     }
@@ -247,7 +247,10 @@ impl Run<'_> {
                         *slot = before;
                     }
                 }
-                Changed::Memory { place, held } => on_device!(place, copy::copy_into(&place, &held))?,
+                Changed::Memory { place, held, version } => {
+                    on_device!(place, copy::copy_into(&place, &held))?;
+                    place.buffer().restore_version(version);
+                }
             }
         }
         Ok(())

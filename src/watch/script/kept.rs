@@ -19,8 +19,8 @@ use std::sync::Arc;
 /// What was changed, as it was.
 #[derive(Default)]
 pub struct Kept {
-    /// Written memory, by its number: all of it, and what it held.
-    memory: FxHashMap<usize, [Array; 2]>,
+    /// Written memory, by its number: all of it, what it held, and its version.
+    memory: FxHashMap<usize, ([Array; 2], u32)>,
     /// Gradients that were dropped.
     gradients: Vec<(Arc<Node>, Option<Tensor>)>,
 }
@@ -36,10 +36,10 @@ pub fn keep(x: &Array) -> Result<()> {
         }
     });
     let Some(memory) = found.filter(|_| x.device() == Device::Cpu) else { return Ok(()) };
-    let (buffer, held) = (x.buffer(), whole(x.buffer())?);
+    let (buffer, held, version) = (x.buffer(), whole(x.buffer())?, x.buffer().root_version());
     let place = Array::strided(buffer.clone(), Shape::new(&[buffer.bytes()])?, &[1], 0, DType::U8)?;
     with(|script| {
-        script.kept.memory.insert(memory, [place, held]);
+        script.kept.memory.insert(memory, ([place, held], version));
     });
     Ok(())
 }
@@ -58,15 +58,20 @@ impl Script {
     }
 }
 
+/// Holds a gradient that is about to be replaced.
+pub fn replaced(node: &Arc<Node>, slot: &Option<Tensor>) {
+    with(|script| script.keep_gradient(node, slot));
+}
+
 /// Ends the script of this thread without a result, and takes back what was done.
 ///
 /// # Errors
 /// If memory cannot be written.
 pub fn undo() -> Result<()> {
     let Some(script) = end().filter(|script| script.calls.is_empty()) else { return Ok(()) };
-    for [place, held] in script.kept.memory.values() {
+    for ([place, held], version) in script.kept.memory.values() {
         copy_into(place, held)?;
-        place.buffer().bump_version();
+        place.buffer().restore_version(*version);
     }
     for leaf in script.leaves.iter().filter(|leaf| leaf.had == Some(false)) {
         if let Some(node) = leaf.node.upgrade()

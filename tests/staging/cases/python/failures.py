@@ -74,7 +74,7 @@ def finally_and_else(jit):
         yield weight
 
 
-@case
+@case(undoes=True)
 def exceptions_that_leave(jit):
     weight = wg.zeros(2)
 
@@ -107,7 +107,7 @@ def exceptions_with_a_cause(jit):
         yield found, str(getattr(found, "__cause__", None))
 
 
-@case(traces=1)
+@case(traces=1, undoes=True)
 def a_failure_between_two_writes(jit):
     weight, table = wg.zeros(2), wg.ones(3, 2)
 
@@ -188,7 +188,7 @@ def writes_around_a_failure_that_is_caught(jit):
         yield weight
 
 
-@case
+@case(undoes=True)
 def a_failure_with_a_finally(jit):
     weight, table = wg.zeros(2), wg.ones(3, 2)
 
@@ -230,7 +230,7 @@ def a_failure_within_a_context(jit):
         yield weight
 
 
-@case
+@case(undoes=True)
 def a_failure_of_a_program_that_is_called(jit):
     weight, table = wg.zeros(2), wg.ones(3, 2)
 
@@ -252,7 +252,7 @@ def a_failure_of_a_program_that_is_called(jit):
         yield weight
 
 
-@case
+@case(undoes=True)
 def a_failure_in_a_backward(jit):
     weight = wg.ones(2, requires_grad=True)
 

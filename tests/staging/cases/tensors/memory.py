@@ -367,7 +367,7 @@ def complex_memory(jit):
         yield weight
 
 
-@case
+@case(undoes=True)
 def a_write_that_fails(jit):
     weight = wg.zeros(3)
 

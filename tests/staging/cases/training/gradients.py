@@ -171,7 +171,7 @@ def overwritten_by_an_optimizer(jit):
     yield str(raised(loss.backward))
 
 
-@case
+@case(undoes=True)
 def overwritten_inside(jit):
     weight, saved = leaf(), ones()
 

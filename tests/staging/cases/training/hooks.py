@@ -314,7 +314,7 @@ def a_vjp_of_ones_own(jit):
         yield f(ones())
 
 
-@case
+@case(undoes=True)
 def a_hook_that_raises(jit):
     weight, angry = leaf(), [False]
 
