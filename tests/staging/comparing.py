@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import wengert as wg
+from wengert import _core
 
 __all__ = ["CASES", "Case", "calls", "case", "copied", "raised", "recorded", "run", "transaction"]
 
@@ -56,14 +57,15 @@ def transaction(function: Callable[..., Any], **settings: Any) -> Callable[..., 
     def call(*args: Any, **kwargs: Any) -> Any:
         found = [*args, *(cell.cell_contents for cell in function.__closure__ or ())]
         tensors = [x for x in found if isinstance(x, wg.Tensor)]
-        values = [x.detach().clone() for x in tensors]
+        values = [(x.detach().clone(), x._version) for x in tensors]
         gradients = [x.grad.clone() if x.is_leaf and x.grad is not None else None for x in tensors]
         numbers = wg.get_rng_state()
         try:
             return function(*args, **kwargs)
         except Exception:
-            for x, value, gradient in zip(tensors, values, gradients, strict=True):
+            for x, (value, version), gradient in zip(tensors, values, gradients, strict=True):
                 x.detach().copy_(value)
+                _core._stage_unwritten(x.detach(), version)
                 if x.is_leaf and x.requires_grad:
                     x.grad = gradient
             wg.set_rng_state(numbers)
