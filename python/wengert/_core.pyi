@@ -2004,8 +2004,6 @@ def _stage_begin(arguments: Any, state: Any) -> Any:
     """Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run. False if one of them has a history or a tangent, if a transform is active, or if the function also finds the memory of an argument elsewhere."""
 def _stage_call(function: Any) -> Any:
     """Calls a function of the host, which every run calls: nothing that it does is written down."""
-def _stage_undo() -> Any:
-    """Ends it without a result."""
 def _stage_end(arguments: Any, state: Any, outputs: Any, calls: Any, catches: Any, watched: Any) -> Any:
     """Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls` the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what it reads beside its arguments. Returns the program, or why there is none."""
 def _stage_hooks(tensors: Any) -> Any:
@@ -2018,6 +2016,10 @@ def _stage_places(tensors: Any) -> Any:
     """The memory of each tensor, and the sequence number of its node."""
 def _stage_refuse(what: Any) -> Any:
     """Says that the region cannot be run again, and why."""
+def _stage_undo() -> Any:
+    """Ends it without a result, and takes back what was done before a function of the host was called."""
+def _stage_unwritten(t: Any, version: Any) -> Any:
+    """Says that a tensor holds again what it held when it had been written to `version` times."""
 def _svd(x: Any) -> Any:
     """`U`, the singular values, `V'`."""
 def _take_over(tensor: Any, result: Any, name: Any) -> Any:
