@@ -24,8 +24,8 @@ pub trait Fold<T: Copy>: Send + Sync + 'static {
     const BLOCK: usize = if size_of::<Self::Wide>() > size_of::<T>() { 1024 } else { usize::MAX };
     /// Which of its loops are compiled once.
     const RARE: Rare = Rare::Never;
-    /// Whether its elements may be computed as they are read, in programs.
-    const FILLS: bool = false;
+    /// Whether it is common: few elements are folded without a plan, and elements as programs compute them.
+    const COMMON: bool = false;
     /// The result for no elements.
     const START: T;
     /// Combines two elements of a block.
@@ -65,7 +65,7 @@ macro_rules! fold {
         impl Fold<$t> for $fold {
             type Wide = $wide;
             $(const RARE: Rare = Rare::$rare;)?
-            $(const FILLS: bool = $fills;)?
+            $(const COMMON: bool = $fills;)?
             const START: $t = $start;
             #[inline(always)]
             fn join($a: $t, $b: $t) -> $t {
@@ -135,7 +135,7 @@ fold!(Running f64 f64, 0.0, |a, b| a + b);
 /// Blocks are combined with the rounding errors of the additions in a second number (Knuth's two-sum).
 impl Fold<f64> for Sum {
     type Wide = (f64, f64);
-    const FILLS: bool = true;
+    const COMMON: bool = true;
     const START: f64 = 0.0;
     #[inline(always)]
     fn join(a: f64, b: f64) -> f64 {

@@ -12,6 +12,7 @@ pub mod recurrence;
 pub(crate) mod registers;
 pub mod scan;
 pub mod search;
+mod small;
 pub mod sort;
 pub(crate) mod sweep;
 pub mod truth;
@@ -23,6 +24,7 @@ use crate::cpu::prelude::*;
 pub use crate::cpu::reduce::axis::{argmax, argmin};
 use crate::cpu::reduce::fold::{Fold, Max, Min, Prod, Sum};
 use crate::cpu::reduce::plan::SweepPlan;
+use crate::cpu::reduce::small::Small;
 use crate::cpu::reduce::sweep::{From, Widens, fold_all};
 use half::{bf16, f16};
 
@@ -118,7 +120,10 @@ pub(super) fn folded<S: Widens<T>, T: Element, F: Fold<T>>(
     // Bools reduced as bytes stay bools; when they are counted, they are numbers.
     let dtype = if x.dtype() == DType::Bool && T::DTYPE == DType::U8 { DType::Bool } else { T::DTYPE };
     let out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
-    if x.numel() == 0 {
+    let small = if F::COMMON && !S::CONVERTS { Small::<T, F>::new(x, axes, &out) } else { None };
+    if let Some(small) = small {
+        run_plain(small);
+    } else if x.numel() == 0 {
         let to = out.buffer().ptr().cast::<T>();
         // SAFETY: the array is fresh and contiguous, with elements as large as `T`.
         unsafe { std::slice::from_raw_parts_mut(to, out.numel()) }.fill(F::START);

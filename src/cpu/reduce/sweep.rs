@@ -15,9 +15,9 @@ use std::ops::Range;
 /// Number of elements that are converted at a time.
 pub const BLOCK: usize = 4096;
 /// Rows up to this length are folded side by side.
-const SHORT: usize = 24;
+pub const SHORT: usize = 24;
 /// Number of rows after which the sums of columns are added to totals in the wider type.
-const DEPTH: usize = 64;
+pub const DEPTH: usize = 64;
 
 /// A scratch buffer for one converted block.
 pub type Tile<T> = MaybeUninit<[T; BLOCK]>;
@@ -204,7 +204,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
     /// What computes the elements, if they are not in memory.
     #[inline(always)]
     fn fill(&self) -> Option<&dyn Fill> {
-        self.fill.filter(|_| F::FILLS && !S::CONVERTS)
+        self.fill.filter(|_| F::COMMON && !S::CONVERTS)
     }
 
     /// Elements that are computed, from the place of the first: `count` rows of `n`, `step` apart.
@@ -356,7 +356,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
 
 /// The first `n` elements of an array, set to `value`: no more of it is touched.
 #[inline(always)]
-fn begun<T: Copy>(array: &mut MaybeUninit<[T; COLUMNS]>, n: usize, value: T) -> &mut [T] {
+pub fn begun<T: Copy>(array: &mut MaybeUninit<[T; COLUMNS]>, n: usize, value: T) -> &mut [T] {
     let (first, n) = (array.as_mut_ptr().cast::<T>(), n.min(COLUMNS));
     // SAFETY: the elements lie inside the array and are written before they are read.
     unsafe {
