@@ -278,8 +278,7 @@ impl Buffer {
         self.header().version.load(Ordering::Relaxed)
     }
 
-    /// Sets the number of writes of memory that was made just now, by an operation in a script
-    /// (`src/watch/script.rs`): nothing may have saved it yet.
+    /// Sets the number of writes of memory that an operation in a script made just now: nothing has saved it.
     pub fn set_version(&self, version: u32) {
         self.header().version.store(version, Ordering::Relaxed);
     }
@@ -351,7 +350,7 @@ pub fn watch_releases(on: bool) {
     }
 }
 
-/// The numbers ([`Buffer::id`]) of memory that this thread released since the last call, oldest first.
+/// Gives `f` the numbers ([`Buffer::id`]) of memory that this thread released since the last call.
 pub fn released(mut f: impl FnMut(usize)) {
     RELEASED.with_borrow_mut(|released| released.iter_mut().for_each(|all| all.drain(..).for_each(&mut f)))
 }
