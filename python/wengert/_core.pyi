@@ -1892,6 +1892,8 @@ def _gpu_reset_peak(index: Any) -> Any:
     """Begins the search for the peak of a GPU's memory anew."""
 def _gpu_synchronize(index: Any) -> Any:
     """Waits until a GPU has done all that was queued."""
+def _gpu_texts(index: Any) -> Any:
+    """Name, entry point and WGSL of every kernel that a GPU has compiled."""
 def _grad(outputs: Any, inputs: Any, grad_outputs: Any, retain_graph: Any, create_graph: Any) -> Any:
     """Gradients of `outputs` with respect to `inputs`, None where no output depends on one; no `.grad` changes."""
 def _grad_of_argument(function: Any, args: Any, kwargs: Any, at: Any, scalar: Any) -> Any:

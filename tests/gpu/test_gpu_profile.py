@@ -206,6 +206,15 @@ def test_an_operand_that_is_bound_twice_counts_once() -> None:
         assert [launch.bytes for launch in found.launches] == [moved]
 
 
+def test_texts_of_kernels() -> None:
+    x = wg.ones(12, device="gpu")
+    (x * x).cpu()
+    texts = wg._core._gpu_texts(0)
+    assert texts == sorted(texts)
+    assert all(f"fn {entry}(" in text for _, entry, text in texts)
+    assert any(kernel == "mul" and "fn op(" in text for kernel, _, text in texts), texts
+
+
 def test_table() -> None:
     found = profiled(program)
     lines = str(found).splitlines()

@@ -95,6 +95,15 @@ pub fn kernel(
     Ok(made)
 }
 
+/// Name, entry point and text of every pipeline of GPU `index`, in the order of names and texts.
+pub fn texts(index: u8) -> Result<Vec<(String, &'static str, String)>> {
+    let pipelines = lock(&gpu(index)?.pipelines);
+    let all = pipelines.by_name.values().flat_map(|variants| variants.values());
+    let mut found: Vec<_> = all.map(|p| (p.name.clone(), p.entry, p.text.clone())).collect();
+    found.sort();
+    Ok(found)
+}
+
 /// The number of storage buffers that a kernel on GPU `index` can bind.
 pub fn max_buffers(index: u8) -> Result<usize> {
     let limits = &gpu(index)?.limits;

@@ -149,6 +149,14 @@ fn _gpu_profile_end(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Vec<La
     Ok(py.detached(|| profile::end(index))?)
 }
 
+/// Name, entry point and WGSL of every kernel that a GPU has compiled.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_texts(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Vec<(String, &'static str, String)>> {
+    let index = gpu_index("gpu", index)?;
+    Ok(py.detached(|| crate::gpu::texts(index))?)
+}
+
 /// Memory and work of a GPU, in numbers.
 #[cfg(feature = "gpu")]
 #[pyfunction]
@@ -174,5 +182,6 @@ exports! {
         #[cfg(feature = "gpu")] _gpu_info, #[cfg(feature = "gpu")] _gpu_synchronize,
         #[cfg(feature = "gpu")] _gpu_empty_cache, #[cfg(feature = "gpu")] _gpu_memory_stats,
         #[cfg(feature = "gpu")] _gpu_reset_peak,
-        #[cfg(feature = "gpu")] _gpu_profile_begin, #[cfg(feature = "gpu")] _gpu_profile_end
+        #[cfg(feature = "gpu")] _gpu_profile_begin, #[cfg(feature = "gpu")] _gpu_profile_end,
+        #[cfg(feature = "gpu")] _gpu_texts
 }

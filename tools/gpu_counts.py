@@ -1,0 +1,318 @@
+"""Count what GPU kernels do: memory accesses, arithmetic and barriers in the SPIR-V that naga writes.
+
+    python tools/gpu_counts.py                      every case, as a table
+    python tools/gpu_counts.py softmax add          those with one of these words in the name
+    python tools/gpu_counts.py --output FILE        and write the table
+
+Each case runs in a process of its own on the adapter that there is (in software: WENGERT_GPU=software), under
+`wengert.gpu.profile`, which tells its launches and their bytes. The text of each kernel becomes SPIR-V
+(`cargo run --example spirv`), and what its entry point reaches is counted, functions as often as they are
+called. Nothing is timed. The last table is kept in benches/results/gpu_counts.md.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import wengert as wg
+
+ROOT = Path(__file__).parents[1]
+KINDS = ("load", "bytes loaded", "store", "bytes stored", "parameter", "shared", "division", "arithmetic")
+KINDS = (*KINDS, "barrier")
+HEAD = """# What the GPU kernels do
+
+Counted, not timed, by `python tools/gpu_counts.py` on {adapter}: the instructions that one thread meets in the
+SPIR-V of a kernel without checks at run time. `a + b` is a outside of loops and b inside, each loop gone
+through once; both sides of a branch count. Loads and stores are those of storage buffers, with their bytes;
+parameters are loads of the uniform block, shared accesses those of workgroup memory. Divisions are of integers,
+remainders included; a vector's arithmetic counts as that of its elements. Bytes of a launch are those of its
+operands, each once.
+"""
+COLUMNS = (
+    "case, launches",
+    "bytes",
+    "loads",
+    "bytes",
+    "stores",
+    "bytes",
+    "parameters",
+    "shared",
+    "divisions",
+)
+COLUMNS = (*COLUMNS, "arithmetic", "barriers")
+
+DIVISIONS = {134, 135, 137, 138, 139}
+#: Extended instructions, conversions, arithmetic, comparisons and selections, bits. A bitcast (124) is free.
+ARITHMETIC = {12, *range(109, 124), *range(126, 153), *range(154, 192), *range(194, 206)} - DIVISIONS
+
+Call = Callable[..., wg.Tensor]
+Make = Callable[[], Callable[[], object]]
+
+
+def tensor(shape: tuple[int, ...], dtype: str = "float32") -> wg.Tensor:
+    """Random numbers on the GPU."""
+    return wg.tensor(np.random.default_rng(0).standard_normal(shape).astype(dtype), device="gpu")
+
+
+def forward(call: Call, *shapes: tuple[int, ...], dtype: str = "float32") -> Make:
+    """The call on tensors of these shapes."""
+
+    def make() -> Callable[[], object]:
+        given = [tensor(shape, dtype) for shape in shapes]
+        return lambda: call(*given)
+
+    return make
+
+
+def backward(call: Call, *shapes: tuple[int, ...]) -> Make:
+    """The backward pass of the call alone."""
+
+    def make() -> Callable[[], object]:
+        given = [tensor(shape).requires_grad_() for shape in shapes]
+        out = call(*given)
+        g = tensor(out.shape)
+        return lambda: wg.autograd.grad(out, given, g)
+
+    return make
+
+
+def norm(x: wg.Tensor, w: wg.Tensor, b: wg.Tensor) -> wg.Tensor:
+    """Layer normalisation of rows."""
+    return wg.nn.functional.layer_norm(x, x.shape[-1:], w, b)
+
+
+def entropy(x: wg.Tensor) -> wg.Tensor:
+    """Cross entropy of rows against class 1."""
+    return wg.nn.functional.cross_entropy(x, wg.ones(x.shape[0], dtype=wg.int32, device="gpu"))
+
+
+CASES: dict[str, Make] = {
+    "add 64x256": forward(lambda a, b: a + b, (64, 256), (64, 256)),
+    "add float16 64x256": forward(lambda a, b: a + b, (64, 256), (64, 256), dtype="float16"),
+    "add 63x255": forward(lambda a, b: a + b, (63, 255), (63, 255)),
+    "times 3, 64x256": forward(lambda a: a * 3.0, (64, 256)),
+    "add a row, 64x256": forward(lambda a, b: a + b, (64, 256), (256,)),
+    "add a column, 64x256": forward(lambda a, b: a + b, (64, 256), (64, 1)),
+    "add to a slice, 64x128": forward(lambda a, b: a[:, 64:192] + b, (64, 256), (64, 128)),
+    "tanh backward 64x256": backward(lambda a: a.tanh(), (64, 256)),
+    "where 64x256": forward(lambda a, b: wg.where(a > b, a, b), (64, 256), (64, 256)),
+    "to float16, 64x256": forward(lambda a: a.half(), (64, 256)),
+    "transpose 64x256": forward(lambda a: a.t().contiguous(), (64, 256)),
+    "transpose float16 64x256": forward(lambda a: a.t().contiguous(), (64, 256), dtype="float16"),
+    "heads 2x16x4x32": forward(lambda a: a.permute(0, 2, 1, 3).contiguous(), (2, 16, 4, 32)),
+    "sum 64x256": forward(lambda a: a.sum(), (64, 256)),
+    "sum of rows 512x256": forward(lambda a: a.sum(-1), (512, 256)),
+    "sum of rows 4x65536": forward(lambda a: a.sum(-1), (4, 65536)),
+    "sum of rows float16 512x1024": forward(lambda a: a.sum(-1), (512, 1024), dtype="float16"),
+    "sum of columns 256x64": forward(lambda a: a.sum(0), (256, 64)),
+    "max of rows 64x2048": forward(lambda a: a.amax(-1), (64, 2048)),
+    "argmax 1x65536": forward(lambda a: a.argmax(), (65536,)),
+    "argmax of rows 64x256": forward(lambda a: a.argmax(-1), (64, 256)),
+    "softmax 64x256": forward(lambda a: a.softmax(-1), (64, 256)),
+    "softmax 8x4096": forward(lambda a: a.softmax(-1), (8, 4096)),
+    "softmax 2x32768": forward(lambda a: a.softmax(-1), (2, 32768)),
+    "softmax backward 64x256": backward(lambda a: a.softmax(-1), (64, 256)),
+    "log_softmax 64x256": forward(lambda a: a.log_softmax(-1), (64, 256)),
+    "layer_norm 64x768": forward(norm, (64, 768), (768,), (768,)),
+    "layer_norm backward 64x768": backward(norm, (64, 768), (768,), (768,)),
+    "layer_norm backward 2048x64": backward(norm, (2048, 64), (64,), (64,)),
+    "cross_entropy 64x1000": forward(entropy, (64, 1000)),
+    "cross_entropy backward 64x1000": backward(entropy, (64, 1000)),
+    "matmul 64x64x64": forward(lambda a, b: a @ b, (64, 64), (64, 64)),
+    "matmul 1280x32x1280": forward(lambda a, b: a @ b, (1280, 32), (32, 1280)),
+    "matmul backward 64x64x64": backward(lambda a, b: a @ b, (64, 64), (64, 64)),
+    "matrix by vector 256x256": forward(lambda a, b: a @ b, (256, 256), (256,)),
+}
+
+
+def run(name: str) -> dict[str, list]:
+    """The launches of a case, and the texts of its kernels."""
+    call = CASES[name]()
+    wg.gpu.synchronize()
+    before = wg._core._gpu_texts(0)
+    with wg.gpu.profile() as found:
+        call()
+    launches = [(x.kernel, x.variant, x.bytes) for x in found.launches]
+    new = [kernel for kernel in wg._core._gpu_texts(0) if kernel not in before]
+    # What the inputs have compiled already: the text of that name.
+    ran, compiled = {x.kernel for x in found.launches}, {kernel for kernel, _, _ in new}
+    return {"launches": launches, "kernels": new + [x for x in before if x[0] in ran - compiled]}
+
+
+class Module:
+    """A SPIR-V module: its functions, as counts outside and inside of loops. Blocks that no path reaches, since
+    a condition is a constant, count nothing."""
+
+    def __init__(self, words: np.ndarray) -> None:
+        self.types: dict[int, tuple] = {}
+        self.type_of: dict[int, int] = {}
+        self.constants: dict[int, int] = {}
+        self.entries: dict[str, int] = {}
+        self.own: dict[int, list[Counter]] = {}
+        self.calls: dict[int, list[Counter]] = {}
+        at, function = 5, 0
+        blocks: dict[int, list[tuple[int, list[int]]]] = {}
+        label = 0
+        while at < len(words):
+            opcode, length = int(words[at]) & 0xFFFF, int(words[at]) >> 16
+            args = [int(word) for word in words[at + 1 : at + length]]
+            if opcode == 15:  # an entry point
+                text = words[at + 3 : at + length].tobytes()
+                self.entries[text[: text.index(b"\0")].decode()] = args[1]
+            elif opcode in (20, 21, 22):  # a bool, an integer, a float
+                self.types[args[0]] = ("number", 1)
+            elif opcode == 23:  # a vector
+                self.types[args[0]] = ("number", args[2])
+            elif opcode == 32:  # a pointer
+                self.types[args[0]] = ("pointer", args[1], args[2])
+            elif opcode in (41, 42):  # true, false
+                self.constants[args[1]] = opcode == 41
+            elif opcode == 43:
+                self.constants[args[1]] = args[2]
+            elif opcode == 54:  # a function
+                function, blocks = args[1], {}
+            elif opcode == 248:
+                label = args[0]
+                blocks[label] = []
+            elif opcode == 56:
+                self.add(function, blocks)
+            elif blocks:
+                blocks[label].append((opcode, args))
+            if opcode in (55, 59, 65, 66):
+                self.type_of[args[1]] = args[0]
+            at += length
+
+    def add(self, function: int, blocks: dict[int, list[tuple[int, list[int]]]]) -> None:
+        """Adds a function of these blocks, which are in the order of the text."""
+        self.own[function], self.calls[function] = [Counter(), Counter()], [Counter(), Counter()]
+        reached, waiting, later = set(), [next(iter(blocks))], []
+        loads, stores = {}, {}  # of local variables: a && b is one
+        while waiting or later:
+            if not waiting:  # all that leads to this branch is known
+                condition, yes, no = later.pop(0)
+                known = stores.get(loads[condition], {None})
+                waiting += [yes, no] if len(known) != 1 or None in known else [yes if min(known) else no]
+                continue
+            label = waiting.pop()
+            if label in reached:
+                continue
+            reached.add(label)
+            for opcode, args in blocks[label]:
+                if opcode == 61:
+                    loads[args[1]] = args[2]
+                elif opcode == 62:
+                    stores.setdefault(args[0], set()).add(self.constants.get(args[1]))
+            opcode, args = blocks[label][-1]
+            if opcode == 250 and args[0] in loads:
+                later.append(args[:3])
+            else:
+                waiting += self.followers(opcode, args)
+        merges: list[int] = []
+        for label, instructions in blocks.items():
+            if merges and label == merges[-1]:  # the block behind a loop
+                merges.pop()
+            merges += [args[0] for opcode, args in instructions if opcode == 246]
+            for opcode, args in instructions if label in reached else []:
+                self.count(function, bool(merges), opcode, args)
+
+    def followers(self, opcode: int, args: list[int]) -> list[int]:
+        """The blocks to which the last instruction of a block may go."""
+        if opcode == 249:
+            return args
+        if opcode == 250:
+            known = self.constants.get(args[0])
+            return args[1:3] if known is None else [args[1 if known else 2]]
+        return [args[1], *args[3::2]] if opcode == 251 else []
+
+    def count(self, function: int, inside: bool, opcode: int, args: list[int]) -> None:
+        """Adds one instruction."""
+        own = self.own[function][inside]
+        if opcode == 57:  # a call
+            self.calls[function][inside][args[2]] += 1
+        elif opcode in (61, 62):
+            pointer = args[2] if opcode == 61 else args[0]
+            _, storage, pointee = self.types.get(self.type_of.get(pointer, 0), ("", 0, 0))
+            size = self.types.get(pointee, ("", 1))[1]
+            if storage == 12:
+                own["load" if opcode == 61 else "store"] += 1
+                own["bytes loaded" if opcode == 61 else "bytes stored"] += 4 * size
+            elif storage in (2, 4):
+                own["parameter" if storage == 2 else "shared"] += 1
+        elif 227 <= opcode <= 242:  # an atomic operation on a word
+            own.update({"load": 1, "bytes loaded": 4, "store": 1, "bytes stored": 4})
+        elif opcode == 224:
+            own["barrier"] += 1
+        elif opcode in DIVISIONS or opcode in ARITHMETIC:
+            size = self.types.get(args[0], ("", 1))[1]
+            own["division" if opcode in DIVISIONS else "arithmetic"] += size
+
+    def total(self, function: int) -> tuple[Counter, Counter]:
+        """What a call of a function comes to, outside and inside of loops."""
+        outside, inside = Counter(self.own[function][0]), Counter(self.own[function][1])
+        for within in (False, True):
+            for callee, times in self.calls[function][within].items():
+                once, again = self.total(callee)
+                for kind, n in once.items():
+                    (inside if within else outside)[kind] += n * times
+                for kind, n in again.items():
+                    inside[kind] += n * times
+        return outside, inside
+
+
+def spirv(text: str, converter: Path | None) -> Module:
+    """A WGSL text as SPIR-V."""
+    command = [str(converter)] if converter else ["cargo", "run", "--quiet", "--locked", "--example", "spirv"]
+    done = subprocess.run(command, cwd=ROOT, input=text.encode(), capture_output=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr.decode())
+    return Module(np.frombuffer(done.stdout, np.uint32))
+
+
+def lines_of(name: str, converter: Path | None) -> list[str]:
+    """The lines of a case: its launches, then its kernels."""
+    command = [sys.executable, __file__, "--run", name]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    launches = found["launches"]
+    total = sum(bytes_ for _, _, bytes_ in launches)
+    rows = [[f"**{name}**: {len(launches)}", f"{total}", *[""] * len(KINDS)]]
+    for kernel, entry, text in found["kernels"]:
+        module = spirv(text, converter)
+        outside, inside = module.total(module.entries[entry])
+        cells = [f"{outside[k]} + {inside[k]}" if inside[k] else f"{outside[k]}" for k in KINDS]
+        moved = [bytes_ for k, _, bytes_ in launches if k == kernel]
+        rows.append([f"{kernel} `{entry}`", f"{max(moved, default=0)}", *cells])
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("words", nargs="*", metavar="WORD", help="parts of names of cases")
+    parser.add_argument("--output", type=Path, help="a Markdown file for the table")
+    parser.add_argument("--converter", type=Path, help="the example, built before (default: built by cargo)")
+    parser.add_argument("--run", metavar="CASE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.run:
+        print(json.dumps(run(options.run)))
+        return
+    names = [n for n in CASES if not options.words or any(word in n for word in options.words)]
+    if not names:
+        parser.error(f"no case has any of {options.words} in its name")
+    text = [*HEAD.format(adapter=wg.gpu.adapters()[0]).splitlines(), "", "| " + " | ".join(COLUMNS) + " |"]
+    text.append("|---" * len(COLUMNS) + "|")
+    print("\n".join(text), flush=True)
+    for name in names:
+        lines = lines_of(name, options.converter)
+        text += lines
+        print("\n".join(lines), flush=True)
+    if options.output:
+        options.output.write_text("\n".join(text) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
