@@ -110,7 +110,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(count, 108);
+        assert_eq!(count, 102);
         Ok(())
     }
 }
