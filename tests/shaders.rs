@@ -111,10 +111,16 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             marked(text, "store ").for_each(|output| {
                 template.store(output, dtype);
             });
+            marked(text, "store4 ").for_each(|output| {
+                template.store_fours(output, dtype);
+            });
             if has(text, "EPW") && marked(text, "store ").next().is_none() {
                 template.number("EPW", if dtype == DType::F32 { 1 } else { 2 });
             }
-            for flag in ["CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO", "PAIRED", "SMALLEST"] {
+            for flag in [
+                "CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO", "PAIRED", "SMALLEST", "SPREAD", "FOURS",
+                "PAIRS_IN",
+            ] {
                 if has(text, flag) {
                     check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build()?)?;
                 }
@@ -123,6 +129,14 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
                 check(&format!("{name} {fold} as {dtype}"), &template.number("FOLD", fold).build()?)?;
             }
             check(&format!("{name} as {dtype}"), &template.build()?)?;
+            for (i, input) in marked(text, "load4 ").enumerate() {
+                if i % 2 == 0 {
+                    template.load_fours(input, dtype)
+                } else {
+                    template.load_ones(input, dtype)
+                };
+                check(&format!("{name} by fours as {dtype}"), &template.build()?)?;
+            }
         }
     }
     Ok(())

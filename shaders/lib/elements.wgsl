@@ -19,6 +19,9 @@ fn load_bool(i: u32) -> T { return T(x[i]); }
 fn load_f16(i: u32) -> T { return T(unpack2x16float((x[i >> 1u] >> ((i & 1u) << 4u)) & 0xffffu).x); }
 //@ load bf16
 fn load_bf16(i: u32) -> T { return T(bitcast<f32>(((x[i >> 1u] >> ((i & 1u) << 4u)) & 0xffffu) << 16u)); }
+// The bits of a half, to be copied.
+//@ load i16
+fn load_i16(i: u32) -> T { return T((x[i >> 1u] >> ((i & 1u) << 4u)) & 0xffffu); }
 
 //@ store f32
 fn store_f32(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(f32(v.x)); }
@@ -36,3 +39,5 @@ fn store_truth(w: u32, v: vec2<T>) { out[w] = u32((bitcast<u32>(v.x) & 0x7ffffff
 fn store_f16(w: u32, v: vec2<T>) { out[w] = to_f16(f32(v.x)) | (to_f16(f32(v.y)) << 16u); }
 //@ store bf16
 fn store_bf16(w: u32, v: vec2<T>) { out[w] = to_bf16(f32(v.x)) | (to_bf16(f32(v.y)) << 16u); }
+//@ store i16
+fn store_i16(w: u32, v: vec2<T>) { out[w] = u32(v.x) | (u32(v.y) << 16u); }

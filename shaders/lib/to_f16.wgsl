@@ -12,3 +12,7 @@ fn to_f16(v: f32) -> u32 {
   h = select(h, 0x7e00u, m > 0x7f800000u);
   return sign | h;
 }
+fn four_to_f16(v: vec4<f32>) -> vec2<u32> {
+  return vec2<u32>(to_f16(v.x) | (to_f16(v.y) << 16u), to_f16(v.z) | (to_f16(v.w) << 16u));
+}
+fn four_of_f16(w: vec2<u32>) -> vec4<f32> { return vec4<f32>(unpack2x16float(w.x), unpack2x16float(w.y)); }

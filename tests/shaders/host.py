@@ -61,6 +61,7 @@ def store(name, dtype):
     body = {
         np.dtype(np.float32): "bitcast<u32>(f32(v.x))",
         np.dtype(np.int32): "bitcast<u32>(i32(v.x))",
+        np.dtype(np.uint32): "u32(v.x)",
         np.dtype(np.bool_): "select(0u, 1u, v.x != T(0))",
         np.dtype(np.float16): "pack2x16float(vec2<f32>(v))",
         np.dtype(BF16): f"bf16_{name}(v.x) | (bf16_{name}(v.y) << 16u)",
@@ -75,6 +76,34 @@ def types(compute="f32", out=("out", np.float32), **inputs):
     table[f"store {out[0]}"] = store(*out)
     table["const EPW"] = f"const EPW: u32 = {epw(out[1])}u;"
     return table
+
+
+def by_fours(name, access, dtype, compute="f32"):
+    """The replacements that bind `name` by vectors of four elements; an input ("read") or output."""
+    kind = "vec2<u32>" if epw(dtype) == 2 else "vec4<u32>"
+    number = int(re.search(r"\d+", access)[0])
+    access = access.removesuffix(str(number)).strip()
+    words = f"@group(0) @binding({number}) var<storage, {access}> {name}: array<{kind}>;"
+    v = f"{name}[i.x / 4u]"
+    loaded = {
+        np.dtype(np.float32): f"bitcast<vec4<f32>>({v})",
+        np.dtype(np.int32): f"bitcast<vec4<i32>>({v})",
+        np.dtype(np.uint32): v,
+        np.dtype(np.bool_): v,
+        np.dtype(np.float16): f"vec4<f32>(unpack2x16float({v}.x), unpack2x16float({v}.y))",
+        np.dtype(BF16): f"bitcast<vec4<f32>>(({v}.xxyy >> vec4<u32>(0u, 16u, 0u, 16u)) << vec4<u32>(16u))",
+    }[np.dtype(dtype)]
+    if access == "read":
+        load4 = f"fn load4_{name}(i: vec4<u32>) -> vec4<T> {{ return vec4<T>({loaded}); }}"
+        one = f"fn load_{name}(i: u32) -> T {{ return load4_{name}(vec4<u32>(i))[i % 4u]; }}"
+        return {f"words {name}": words, f"load4 {name}": load4, f"load {name}": one}
+    # The stores of `store`, into words of their own.
+    own = store("word", dtype).replace("word[w] =", "return").replace("v: vec2<T>)", "v: vec2<T>) -> u32")
+    own = own.replace("(w: u32, ", "(")
+    parts = ["v.xy", "v.zw"] if epw(dtype) == 2 else ["v.xx", "v.yy", "v.zz", "v.ww"]
+    made = f"{kind}({', '.join(f'store_word({part})' for part in parts)})"
+    four = f"fn store4_{name}(i: u32, v: vec4<T>) {{ {name}[i / 4u] = {made}; }}"
+    return {f"words {name}": words, f"store4 {name}": f"{own}\n{four}"}
 
 
 def epw(dtype):
@@ -175,22 +204,25 @@ def fold(groups, limit):
     return side_x, side_y, -(-rest // side_y)
 
 
-def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535):
-    """Run one file on arrays `ins`; `outs` are (shape, dtype), or arrays to update. Returns the outputs."""
+def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535, fours=False):
+    """Run one file on arrays `ins`; `outs` are (shape, dtype), or arrays to update. Returns the outputs.
+
+    With `fours` the last four elements of an output may be written whole.
+    """
     replace = dict(replace or {})
     dev, pipe = device(), pipeline(expand(file, replace), entry, len(ins), len(outs))
     usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
     buffers, results = [], []
     for array in ins:
         data = encode(array)
-        data = data if data.size else np.zeros(1, np.uint32)
+        data = np.concatenate([data, np.full(-data.size % 4 or 4 * (not data.size), POISON, np.uint32)])
         buffers.append(dev.create_buffer_with_data(data=data, usage=usage))
     for spec in outs:
         if isinstance(spec, np.ndarray):
             data, spec = encode(spec).copy(), (spec.shape, spec.dtype)
         else:
             count = -(-int(np.prod(spec[0])) // epw(spec[1]))
-            data = np.full(max(count, 1) + 1, POISON, np.uint32)
+            data = np.full(count // 4 * 4 + 8, POISON, np.uint32)
         buffers.append(dev.create_buffer_with_data(data=data, usage=usage))
         results.append((buffers[-1], spec, data))
     buffers.append(dev.create_buffer_with_data(data=words(params), usage=wgpu.BufferUsage.UNIFORM))
@@ -209,6 +241,7 @@ def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535
     for buffer, (shape, dtype), before in results:
         data = np.frombuffer(dev.queue.read_buffer(buffer), np.uint32)
         used = -(-int(np.prod(shape)) // epw(dtype))
+        used += -used % (4 // epw(dtype)) if fours else 0
         assert (data[used:] == before[used:]).all(), "wrote past the end"
         out.append(decode(data, shape, dtype).copy())
     return out

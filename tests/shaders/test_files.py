@@ -9,7 +9,7 @@ from shaders.host import SHADERS, device, pipeline, source
 FILES = sorted(SHADERS.glob("*.wgsl"))
 LIBRARY = {path.stem for path in (SHADERS / "lib").glob("*.wgsl")}
 README = (SHADERS / "README.md").read_text(encoding="utf-8")
-MARKER = re.compile(r"//@ (alias|const|load|store|fn|tensors) \w+$")
+MARKER = re.compile(r"//@ (alias|const|words|load|load4|store|store4|fn|tensors) \w+$")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import special
-from shaders.host import SHADERS, axes, rng, run, types
+from shaders.host import SHADERS, axes, rng, run
 
 LIBRARY = (SHADERS / "lib" / "math.wgsl").read_text(encoding="utf-8")
 
@@ -79,14 +79,13 @@ UNARY = {
 def elementwise(name, *args):
     """Run `w_{name}` on the GPU."""
     names, count = "xy"[: len(args)], len(args[0])
-    replace = types("f32", ("out", np.float32), **dict.fromkeys(names, np.float32))
     arguments = ", ".join(names)
     declared = ", ".join(n + ": f32" for n in names)
-    replace["fn op"] = f"{LIBRARY}\nfn op({declared}) -> f32 {{ return w_{name}({arguments}); }}"
+    replace = {"fn op": f"{LIBRARY}\nfn op({declared}) -> f32 {{ return w_{name}({arguments}); }}"}
     replace["const CONTIGUOUS"] = "const CONTIGUOUS: bool = true;"
     params = [axes([count]), *[axes([1])] * len(args), 1, count, *[0] * len(args), 0.0, 0.0, 0.0, 0.0]
     outs = [((count,), np.float32)]
-    return run(f"map{len(args)}.wgsl", list(args), outs, params, -(-count // 1024), replace)[0]
+    return run(f"map{len(args)}.wgsl", list(args), outs, params, -(-count // 1024), replace, fours=True)[0]
 
 
 def ulps(got, want):

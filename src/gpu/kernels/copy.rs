@@ -1,5 +1,6 @@
 //! Copies and casts on the GPU; the counterpart of `src/cpu/pointwise/copy.rs`.
 
+use super::map::lay_out;
 use super::prelude::*;
 use crate::array::buffer::Device;
 
@@ -39,21 +40,71 @@ pub fn from_start(x: &Array) -> Result<Array> {
 /// A new contiguous array with the elements of `x` as `dtype`.
 pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
     let out = like(x, dtype)?;
-    let nest = Nest::new(&x.shape(), &[x]);
-    // Without a change of dtype, copy the bits, so that NaN payloads and -0 survive.
-    let is_copy = x.dtype() == dtype && per_word(dtype) == 1;
-    let (from, to) = if is_copy { (DType::I32, DType::I32) } else { (x.dtype(), dtype) };
-    let compute = if from.is_float() || to.is_float() { DType::F32 } else { DType::I32 };
-    let mut run = Dispatch::new("cast", shader!("map1"), compute);
-    run.text.load("x", from).store("out", to);
-    run.reads(x)
-        .writes(&out)
-        .flag("CONTIGUOUS", nest.are_flat(1))
-        .nest(&nest, 1)
-        .words([nest.rank, x.numel(), x.offset()])
-        .floats([0.0; 2]);
-    run.launch(words_of(&out).div_ceil(1024))?;
+    convert_to(&out, x)?;
     Ok(out)
+}
+
+/// Writes `x`, broadcast to the shape of `out`, to `out`, which is contiguous from the start of its buffer
+/// and fills it.
+fn convert_to(out: &Array, x: &Array) -> Result<()> {
+    let dtype = out.dtype();
+    // Without a change of dtype, copy the bits, so that NaN payloads and -0 survive.
+    let bits = if per_word(dtype) == 1 { DType::I32 } else { DType::I16 };
+    let (from, to) = if x.dtype() == dtype { (bits, bits) } else { (x.dtype(), dtype) };
+    let compute = if from.is_float() || to.is_float() { DType::F32 } else { DType::I32 };
+    if let Some(plane) = Plane::of(out, x) {
+        let mut run = Dispatch::new("transpose", shader!("transpose"), compute);
+        run.text.load("x", from).store("out", to);
+        run.reads(x).writes(out);
+        return plane.launch(run, x.offset());
+    }
+    let mut run = Dispatch::new("cast", shader!("map1"), compute);
+    let nest = lay_out(&mut run, &out.shape(), &[x], &[from]);
+    run.text.store_fours("out", to);
+    run.writes(out).nest(&nest, 1).words([nest.rank, out.numel(), x.offset()]).floats([0.0; 2]);
+    run.launch(out.numel().div_ceil(1024))
+}
+
+/// The matrices of which a copy exchanges the axes.
+struct Plane {
+    /// The axes besides the two, with the strides of input and output.
+    outer: Nest,
+    rows: usize,
+    columns: usize,
+    /// The strides of a column in the input and of a row in the output.
+    steps: [usize; 2],
+}
+
+/// The shortest axes that are worth tiles.
+const TILED: usize = 8;
+
+impl Plane {
+    /// The plane of the output's last axis and the one along which the input has neighbours, if these differ
+    /// and rows of the output start on words.
+    fn of(out: &Array, x: &Array) -> Option<Plane> {
+        let nest = Nest::new(&out.shape(), &[x, out]);
+        let (last, columns) = (nest.rank - 1, nest.inner());
+        let row = (0..last).find(|&i| nest.strides[0][i] == 1)?;
+        let rows = nest.dims[row];
+        if rows < TILED || columns < TILED || !columns.is_multiple_of(per_word(out.dtype())) {
+            return None;
+        }
+        let mut outer = Nest::empty();
+        for i in (0..last).filter(|&i| i != row) {
+            outer.push(nest.dims[i], &[nest.strides[0][i], nest.strides[1][i]]);
+        }
+        let steps = [nest.strides[0][last] as usize, nest.strides[1][row] as usize];
+        Some(Plane { outer, rows, columns, steps })
+    }
+
+    /// Adds the parameters and launches.
+    fn launch(&self, mut run: Dispatch, offset: usize) -> Result<()> {
+        let (across, down) = (self.columns.div_ceil(32), self.rows.div_ceil(32));
+        let matrices = self.outer.numel();
+        run.nest(&self.outer, 2).words([self.outer.rank, self.rows, self.columns]).words(self.steps);
+        run.words([offset, across, down, matrices]);
+        run.launch(across * down * matrices)
+    }
 }
 
 /// Copies `src`, broadcast to the shape of `dst`, into the view `dst`. Both have the same dtype.
@@ -68,6 +119,10 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     } else {
         src
     };
+    // A whole array: its last elements may be written together with the padding behind them.
+    if is_flat(dst, dst.dtype()) && 4 * words_of(dst) == dst.buffer().bytes() {
+        return convert_to(dst, src);
+    }
     let nest = Nest::new(&dst.shape(), &[dst, src]);
     let (name, source) = match per_word(dst.dtype()) {
         1 => ("copy_into", shader!("lib/strided", "copy_into")),

@@ -7,6 +7,7 @@ use crate::gpu::shader::int_expr;
 use crate::gpu::shader::wgsl;
 use crate::math::real::{Pointwise, PointwiseInt};
 use crate::math::terms::Terms;
+use smallvec::SmallVec;
 
 /// The names of the inputs in the templates.
 const NAMES: [&str; 4] = ["x", "y", "z", "w"];
@@ -52,16 +53,40 @@ pub(super) fn run(job: &MapKernel, x: &[&Array], body: &dyn Fn() -> Result<Strin
     let first =
         x.first().ok_or_else(|| Error::unsupported("internal: an elementwise kernel without inputs"))?;
     let out = Array::empty(broadcast(x)?, job.dtype, first.device())?;
-    let nest = Nest::new(&out.shape(), x);
     let mut run = Dispatch::new(job.name, SKELETONS[x.len() - 1], job.compute);
-    for (name, a) in NAMES.iter().zip(x) {
-        run.input(name, a);
-    }
-    run.output("out", &out).flag("CONTIGUOUS", nest.are_flat(x.len())).op(body, job.key, job.text);
+    let nest = lay_out(&mut run, &out.shape(), x, &x.iter().map(|a| a.dtype()).collect::<SmallVec<[_; 4]>>());
+    run.text.store_fours("out", job.dtype);
+    run.writes(&out).op(body, job.key, job.text);
     run.nest(&nest, x.len()).words([nest.rank, out.numel()]).words(x.iter().map(|a| a.offset()));
     run.floats(job.attributes);
-    run.launch(words_of(&out).div_ceil(1024))?;
+    run.launch(out.numel().div_ceil(1024))?;
     Ok(out)
+}
+
+/// Binds the inputs of a skeleton as these dtypes, in the cheapest way that their layout allows: a thread
+/// makes four adjacent elements of the output. Returns the nest.
+pub(super) fn lay_out<'a>(run: &mut Dispatch<'a>, shape: &Shape, x: &[&'a Array], dtypes: &[DType]) -> Nest {
+    let nest = Nest::new(shape, x);
+    let (last, inner) = (nest.rank - 1, nest.inner());
+    let is_whole = inner.is_multiple_of(4);
+    let step = |k: usize| nest.strides[k][last];
+    // Whether four adjacent elements are a vector of the buffer. Past the end of a row is the padding.
+    let is_vector = |k: usize| {
+        let outer = &nest.strides[k][..last];
+        step(k) == 1 && x[k].offset().is_multiple_of(4) && outer.iter().all(|s| s % 4 == 0)
+    };
+    let in_fours = (is_whole || last == 0)
+        && (0..x.len()).all(|k| step(k) == 0 || is_vector(k) || (step(k) == 1 && is_whole));
+    for (k, (&a, &dtype)) in x.iter().zip(dtypes).enumerate() {
+        match in_fours {
+            true if step(k) == 0 => run.text.load_ones(NAMES[k], dtype),
+            true if is_vector(k) => run.text.load_fours(NAMES[k], dtype),
+            _ => run.text.load(NAMES[k], dtype),
+        };
+        run.reads(a);
+    }
+    run.flag("CONTIGUOUS", nest.are_flat(x.len())).flag("SPREAD", !in_fours);
+    nest
 }
 
 /// The dtype of a rule's result: that of the operands, or of the halves if some operands are float32.

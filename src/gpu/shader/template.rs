@@ -1,9 +1,10 @@
 //! Shader templates: files of `shaders/` whose marked lines the host changes.
 //!
 //! A line `//@ KIND NAME` marks the next line. The host chooses the type of the arithmetic (`alias T`), how
-//! the elements of a binding lie in its words (`load x`, `store out`: lines of `shaders/lib/elements.wgsl`),
-//! the value of a constant (`const LOG`), the body of a rule (`fn op`) and the number of tensors (`tensors
-//! x`). The mathematical functions (`fn exp_`) become those of the library. Other lines stay as in the file,
+//! the elements of a binding lie in its words (`load x`, `store out`: lines of `shaders/lib/elements.wgsl`;
+//! `words x`, `load4 x`, `store4 out` where they are taken by fours: `shaders/lib/quads.wgsl`), the value of
+//! a constant (`const LOG`), the body of a rule (`fn op`) and the number of tensors (`tensors x`). The
+//! mathematical functions (`fn exp_`) become those of the library. Other lines stay as in the file,
 //! which is the float32 version. A choice for a mark that the file lacks is an error.
 
 use super::wgsl;
@@ -16,6 +17,10 @@ use smallvec::SmallVec;
 enum Value {
     /// The element type of a binding.
     Type(DType),
+    /// The same, of a binding by vectors of four elements.
+    Four(DType),
+    /// The same, of an input whose elements stand for four each.
+    One(DType),
     /// The value of a boolean constant.
     Flag(bool),
     /// The value of a u32 constant.
@@ -53,13 +58,14 @@ fn name_of(dtype: DType) -> &'static str {
         DType::BF16 => "bf16",
         DType::U32 => "u32",
         DType::Bool => "bool",
+        DType::I16 => "i16",
         _ => "i32",
     }
 }
 
-/// Elements per 32-bit word.
+/// Elements per 32-bit word. No tensor on a GPU is int16: it stands for the bits of halves, to copy them.
 pub fn per_word(dtype: DType) -> usize {
-    if matches!(dtype, DType::F16 | DType::BF16) { 2 } else { 1 }
+    if matches!(dtype, DType::F16 | DType::BF16 | DType::I16) { 2 } else { 1 }
 }
 
 impl<'a> Template<'a> {
@@ -78,6 +84,24 @@ impl<'a> Template<'a> {
     /// Makes output `name` hold elements of `dtype`; the first output decides on the elements per word.
     pub fn store(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
         self.choices.push(("store", name, Value::Type(dtype)));
+        self
+    }
+
+    /// Makes input `name` hold elements of `dtype`, bound by vectors of four.
+    pub fn load_fours(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
+        self.choices.push(("load", name, Value::Four(dtype)));
+        self
+    }
+
+    /// Makes input `name` hold elements of `dtype`, each of which stands for four.
+    pub fn load_ones(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
+        self.choices.push(("load", name, Value::One(dtype)));
+        self
+    }
+
+    /// Makes output `name` hold elements of `dtype`, bound by vectors of four.
+    pub fn store_fours(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
+        self.choices.push(("store", name, Value::Four(dtype)));
         self
     }
 
@@ -109,6 +133,8 @@ impl<'a> Template<'a> {
     pub fn key(&self) -> impl Iterator<Item = u64> + '_ {
         let choices = self.choices.iter().map(|(.., value)| match value {
             Value::Type(dtype) => *dtype as u64,
+            Value::Four(dtype) => *dtype as u64 | 1 << 8,
+            Value::One(dtype) => *dtype as u64 | 2 << 8,
             Value::Flag(value) => u64::from(*value),
             Value::Number(value) => u64::from(*value),
         });
@@ -119,7 +145,7 @@ impl<'a> Template<'a> {
     pub fn dtypes(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
         for (.., value) in &self.choices {
-            if let Value::Type(dtype) = value
+            if let Value::Type(dtype) | Value::Four(dtype) | Value::One(dtype) = value
                 && !names.contains(&dtype.name())
             {
                 names.push(dtype.name());
@@ -128,15 +154,31 @@ impl<'a> Template<'a> {
         names
     }
 
-    /// The line in place of `line` for a choice.
-    fn chosen(&self, (kind, name, value): Choice, line: &str) -> String {
-        match value {
-            Value::Flag(value) => with_value(line, value),
-            Value::Number(value) => with_value(line, format_args!("{value}u")),
-            Value::Type(dtype) if kind == "load" => element("load", "x", name_of(dtype), name),
-            Value::Type(DType::Bool) if self.compute == DType::F32 => element("store", "out", "truth", name),
-            Value::Type(dtype) => element("store", "out", name_of(dtype), name),
-        }
+    /// The line in place of `line`, which is marked `kind`, for a choice; none if it stays.
+    fn chosen(&self, kind: &str, (verb, name, value): Choice, line: &str) -> Option<String> {
+        let store = |dtype| match dtype {
+            DType::Bool if self.compute == DType::F32 => "truth",
+            dtype => name_of(dtype),
+        };
+        let four = |dtype| (QUADS, if per_word(dtype) == 2 { ["h", "o"] } else { ["x", "out"] });
+        let ((file, [x, out]), dtype) = match (kind, value) {
+            (_, Value::Flag(value)) => return Some(with_value(line, value)),
+            (_, Value::Number(value)) => return Some(with_value(line, format_args!("{value}u"))),
+            ("words", Value::Four(dtype)) => {
+                let words = 4 / per_word(dtype);
+                return Some(
+                    line.replace("vec4<u32>", "u32").replace("<u32>", &format!("<vec{words}<u32>>")),
+                );
+            }
+            ("load" | "store", Value::Four(_)) => ((QUADS, ["x", "out"]), "any"),
+            ("load4", Value::Four(dtype)) => (four(dtype), name_of(dtype)),
+            ("load4", Value::One(_)) => ((QUADS, ["x", "out"]), "one"),
+            ("store4", Value::Four(dtype)) => (four(dtype), store(dtype)),
+            ("load", Value::Type(dtype) | Value::One(dtype)) => ((ELEMENTS, ["x", "out"]), name_of(dtype)),
+            ("store", Value::Type(dtype)) => ((ELEMENTS, ["x", "out"]), store(dtype)),
+            _ => return None,
+        };
+        Some(element(file, kind, if verb == "load" { x } else { out }, dtype, name))
     }
 
     /// The line in place of `line`, which is marked `kind name`; none if it stays. A library function that it
@@ -144,8 +186,14 @@ impl<'a> Template<'a> {
     fn replaced(
         &self, (kind, name): (&str, &str), line: &str, library: &mut Vec<&'static str>,
     ) -> Result<Option<String>> {
-        if let Some(choice) = self.choices.iter().rfind(|choice| (choice.0, choice.1) == (kind, name)) {
-            return Ok(Some(self.chosen(*choice, line)));
+        let verbs: &[_] = match kind {
+            "words" => &["load", "store"],
+            "load4" => &["load"],
+            "store4" => &["store"],
+            kind => &[kind],
+        };
+        if let Some(choice) = self.choices.iter().rfind(|(verb, n, _)| *n == name && verbs.contains(verb)) {
+            return Ok(self.chosen(kind, *choice, line));
         }
         let output = self.choices.iter().find_map(|choice| match choice {
             ("store", _, Value::Type(dtype)) => Some(*dtype),
@@ -165,8 +213,11 @@ impl<'a> Template<'a> {
 
     /// Returns the complete text.
     pub fn build(&self) -> Result<String> {
-        let mut chosen =
-            self.choices.iter().map(|choice| (choice.0, choice.1)).chain(self.op.map(|_| ("fn", "op")));
+        let mark_of_choice = |(kind, name, value): &Choice| match (*kind, value) {
+            ("store", Value::Four(_)) => ("store4", *name),
+            (kind, _) => (kind, *name),
+        };
+        let mut chosen = self.choices.iter().map(mark_of_choice).chain(self.op.map(|_| ("fn", "op")));
         if let Some((kind, name)) = chosen.find(|mark| marked_line(self.source, *mark).is_none()) {
             return Err(Error::value(format!("internal: a shader has no line marked //@ {kind} {name}")));
         }
@@ -185,8 +236,8 @@ impl<'a> Template<'a> {
             }
             out.push('\n');
         }
-        for (name, text) in [("to_bf16(", TO_BF16), ("to_f16(", TO_F16)] {
-            if out.contains(name) {
+        for (names, text) in [(["to_bf16(", "of_bf16("], TO_BF16), (["to_f16(", "of_f16("], TO_F16)] {
+            if names.iter().any(|name| out.contains(name)) {
                 out.push_str(text);
             }
         }
@@ -214,11 +265,14 @@ fn with_value(line: &str, value: impl std::fmt::Display) -> String {
     }
 }
 
-/// The function that loads or stores elements of `dtype` for the binding `name`.
-fn element(verb: &str, binding: &str, dtype: &str, name: &str) -> String {
-    let line = marked_line(ELEMENTS, (verb, dtype)).unwrap_or_default();
-    line.replace(&format!("{verb}_{dtype}("), &format!("{verb}_{name}("))
-        .replace(&format!("{binding}["), &format!("{name}["))
+/// The function of `file` that loads or stores elements of `dtype`, for the binding `name`.
+fn element(file: &'static str, verb: &str, binding: &str, dtype: &str, name: &str) -> String {
+    let line = marked_line(file, (verb, dtype)).unwrap_or_default();
+    // The function itself, and the one that it calls.
+    let line = ["load", "load4", "store4", verb].iter().fold(line.to_string(), |line, verb| {
+        line.replace(&format!("{verb}_{dtype}("), &format!("{verb}_{name}("))
+    });
+    line.replace(&format!("{binding}["), &format!("{name}["))
 }
 
 /// Writes a line about tensor 0, `x0` or `case 0u`, once per tensor; another one once. Numbers the bindings.
@@ -247,5 +301,6 @@ fn repeat(name: &str, line: &str, n: usize, absent: &[&str], bindings: &mut usiz
 }
 
 const ELEMENTS: &str = shader!("lib/elements");
+const QUADS: &str = shader!("lib/quads");
 const TO_BF16: &str = shader!("lib/to_bf16");
 const TO_F16: &str = shader!("lib/to_f16");
