@@ -6,13 +6,16 @@
 //           serial: one invocation per output; grid ceil(count / 256); linear fold over x, y, z
 // workgroup 256 threads; 2 KiB of workgroup memory (tree)
 //
-// Shapes and strides as in reduce.wgsl; the index counts the reduced axes in row-major order. `better(a, b)`
+// Shapes and strides as in reduce.wgsl, and so a cut axis: then PAIRS_OUT writes of each part the value and
+// its index in the whole axis, two words per output, and PAIRS_IN reads them in a second dispatch, with
+// offsets and strides in pairs. The index counts the reduced axes in row-major order. `better(a, b)`
 // says that a strictly beats b: is larger or, with SMALLEST, smaller. `is_nan` looks at bits, since
 // comparisons may assume that there is no NaN.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
   kept_ndim: u32, axis_ndim: u32, count: u32, length: u32, x_off: u32,
+  whole: u32, per_part: u32,
 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
@@ -24,6 +27,10 @@ alias T = f32;
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
 //@ const SMALLEST
 const SMALLEST: bool = false;
+//@ const PAIRS_IN
+const PAIRS_IN: bool = false;
+//@ const PAIRS_OUT
+const PAIRS_OUT: bool = false;
 const IS_FLOAT: bool = T(0.5) != T(0); // an integer has no half
 
 fn better(a: T, b: T) -> bool { return (!SMALLEST && a > b) || (SMALLEST && a < b); }
@@ -40,9 +47,9 @@ fn kept_offset(i: u32) -> u32 {
   var at = 0u;
   if (p.kept_ndim == 0u) { return at; }
   for (var d = p.kept_ndim - 1u; d > 0u; d -= 1u) {
-    let size = p.kept_shape[d >> 2u][d & 3u];
-    at += (rest % size) * p.kept_strides[d >> 2u][d & 3u];
-    rest /= size;
+    let next = rest / p.kept_shape[d >> 2u][d & 3u];
+    at += (rest - next * p.kept_shape[d >> 2u][d & 3u]) * p.kept_strides[d >> 2u][d & 3u];
+    rest = next;
   }
   return at + rest * p.kept_strides[0].x;
 }
@@ -53,9 +60,9 @@ fn axis_offset(i: u32) -> u32 {
   var at = 0u;
   if (p.axis_ndim == 0u) { return at; }
   for (var d = p.axis_ndim - 1u; d > 0u; d -= 1u) {
-    let size = p.axis_shape[d >> 2u][d & 3u];
-    at += (rest % size) * p.axis_strides[d >> 2u][d & 3u];
-    rest /= size;
+    let next = rest / p.axis_shape[d >> 2u][d & 3u];
+    at += (rest - next * p.axis_shape[d >> 2u][d & 3u]) * p.axis_strides[d >> 2u][d & 3u];
+    rest = next;
   }
   return at + rest * p.axis_strides[0].x;
 }
@@ -78,11 +85,34 @@ fn pick(a: Best, b: Best) -> Best {
   return a;
 }
 
-// The best of elements first, first + step, ... of one output.
-fn search(base: u32, first: u32, step: u32) -> Best {
+// The best of elements first, first + step, ... of output i.
+fn search(i: u32, first: u32, step: u32) -> Best {
+  let base = p.x_off + kept_offset(i);
+  var start = 0u;
+  var length = p.length;
+  if (p.per_part > 0u) {
+    start = i / p.per_part * length;
+    length = min(length, p.whole - start);
+  }
   var best = Best(T(0), NONE);
-  for (var r = first; r < p.length; r += step) { best = pick(best, Best(load_x(base + axis_offset(r)), r)); }
+  for (var r = first; r < length; r += step) {
+    let at = base + axis_offset(r);
+    if (PAIRS_IN) {
+      best = pick(best, Best(load_x(2u * at), x[2u * at + 1u]));
+    } else {
+      best = pick(best, Best(load_x(at), start + r));
+    }
+  }
   return best;
+}
+
+fn write(i: u32, best: Best) {
+  if (PAIRS_OUT) {
+    out[2u * i] = bitcast<u32>(best.value);
+    out[2u * i + 1u] = best.index;
+  } else {
+    out[i] = best.index;
+  }
 }
 
 @compute @workgroup_size(256)
@@ -93,7 +123,7 @@ fn tree(
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group >= p.count) { return; }
-  var best = search(p.x_off + kept_offset(group), t, 256u);
+  var best = search(group, t, 256u);
   part_value[t] = best.value;
   part_index[t] = best.index;
   workgroupBarrier();
@@ -105,7 +135,7 @@ fn tree(
     }
     workgroupBarrier();
   }
-  if (t == 0u) { out[group] = best.index; }
+  if (t == 0u) { write(group, best); }
 }
 
 @compute @workgroup_size(256)
@@ -116,5 +146,5 @@ fn serial(
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let i = group * 256u + t;
-  if (i < p.count) { out[i] = search(p.x_off + kept_offset(i), 0u, 1u).index; }
+  if (i < p.count) { write(i, search(i, 0u, 1u)); }
 }

@@ -11,10 +11,15 @@
 // place. The variance is the mean of squared deviations from the finished mean, never a difference of two
 // large sums. LANES is 16, 64 or 256, RADIX its square root. Strides between rows are in elements; out_stride
 // is a multiple of EPW.
+// FOURS: cols, strides and offsets are multiples of four, and rows are bound by vectors.
 struct Params { rows: u32, cols: u32, x_off: u32, x_stride: u32, out_stride: u32, flags: u32, eps: f32 }
+//@ words x
 @group(0) @binding(0) var<storage, read> x: array<u32>;
+//@ words weight
 @group(0) @binding(1) var<storage, read> weight: array<u32>;
+//@ words bias
 @group(0) @binding(2) var<storage, read> bias: array<u32>;
+//@ words out
 @group(0) @binding(3) var<storage, read_write> out: array<u32>;
 @group(0) @binding(4) var<storage, read_write> mean: array<u32>;
 @group(0) @binding(5) var<storage, read_write> rstd: array<u32>;
@@ -26,31 +31,48 @@ alias T = f32;
 const EPW: u32 = 1u;
 //@ load x
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
+//@ load4 x
+fn load4_x(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)); }
 //@ load weight
 fn load_weight(i: u32) -> T { return bitcast<f32>(weight[i]); }
+//@ load4 weight
+fn load4_weight(i: vec4<u32>) -> vec4<T> { return four_weights(i); }
 //@ load bias
 fn load_bias(i: u32) -> T { return bitcast<f32>(bias[i]); }
+//@ load4 bias
+fn load4_bias(i: vec4<u32>) -> vec4<T> { return four_biases(i); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
+//@ store4 out
+fn store4_out(i: u32, v: vec4<T>) { for (var k = 0u; k < 4u; k += 1u) { store_out(i + k, vec2<T>(v[k])); } }
+//@ const FOURS
+const FOURS: bool = false;
 //@ const LANES
 const LANES: u32 = 256u;
 //@ const RADIX
 const RADIX: u32 = 16u; // RADIX * RADIX = LANES
 const ROWS: u32 = 256u / LANES;
 
+fn four_weights(i: vec4<u32>) -> vec4<T> {
+  return vec4<T>(load_weight(i.x), load_weight(i.y), load_weight(i.z), load_weight(i.w));
+}
+
+fn four_biases(i: vec4<u32>) -> vec4<T> {
+  return vec4<T>(load_bias(i.x), load_bias(i.y), load_bias(i.z), load_bias(i.w));
+}
+
 var<workgroup> part: array<f32, 256>;
 var<workgroup> coarse: array<f32, 64>;
 
-// The four columns of item i, i + 1, i + 2, i + 3 of a lane: neighbouring lanes hold neighbouring words.
-fn col4(i: u32, lane: u32) -> vec4<u32> {
-  if (EPW == 1u) { return vec4<u32>(i, i + 1u, i + 2u, i + 3u) * LANES + lane; }
-  let a = ((i / 2u) * LANES + lane) * 2u;
-  let b = a + 2u * LANES;
-  return vec4<u32>(a, a + 1u, b, b + 1u);
-}
+// Four adjacent columns of a lane: its items i to i + 3. Neighbouring lanes hold neighbouring fours.
+fn col4(i: u32, lane: u32) -> vec4<u32> { return i * LANES + lane * 4u + vec4<u32>(0u, 1u, 2u, 3u); }
 
 fn load_x4(base: u32, c: vec4<u32>, live: bool) -> vec4<f32> {
   var v = vec4<f32>(0.0);
+  if (FOURS) {
+    if (live && c.x < p.cols) { v = load4_x(base + c); }
+    return v;
+  }
   if (live && c.x < p.cols) { v.x = load_x(base + c.x); }
   if (live && c.y < p.cols) { v.y = load_x(base + c.y); }
   if (live && c.z < p.cols) { v.z = load_x(base + c.z); }
@@ -60,6 +82,10 @@ fn load_x4(base: u32, c: vec4<u32>, live: bool) -> vec4<f32> {
 
 fn load_weight4(base: u32, c: vec4<u32>, live: bool) -> vec4<f32> {
   var v = vec4<f32>(0.0);
+  if (FOURS) {
+    if (live && c.x < p.cols) { v = load4_weight(base + c); }
+    return v;
+  }
   if (live && c.x < p.cols) { v.x = load_weight(base + c.x); }
   if (live && c.y < p.cols) { v.y = load_weight(base + c.y); }
   if (live && c.z < p.cols) { v.z = load_weight(base + c.z); }
@@ -69,6 +95,10 @@ fn load_weight4(base: u32, c: vec4<u32>, live: bool) -> vec4<f32> {
 
 fn load_bias4(base: u32, c: vec4<u32>, live: bool) -> vec4<f32> {
   var v = vec4<f32>(0.0);
+  if (FOURS) {
+    if (live && c.x < p.cols) { v = load4_bias(base + c); }
+    return v;
+  }
   if (live && c.x < p.cols) { v.x = load_bias(base + c.x); }
   if (live && c.y < p.cols) { v.y = load_bias(base + c.y); }
   if (live && c.z < p.cols) { v.z = load_bias(base + c.z); }
@@ -77,6 +107,10 @@ fn load_bias4(base: u32, c: vec4<u32>, live: bool) -> vec4<f32> {
 }
 
 fn store_out4(base: u32, c: vec4<u32>, v: vec4<f32>) {
+  if (FOURS) {
+    if (c.x < p.cols) { store4_out(base + c.x, v); }
+    return;
+  }
   if (EPW == 1u) {
     if (c.x < p.cols) { store_out(base + c.x, vec2<f32>(v.x)); }
     if (c.y < p.cols) { store_out(base + c.y, vec2<f32>(v.y)); }

@@ -1,10 +1,10 @@
 // VJP of layer normalisation, second of two dispatches: add up the slots of `partial` into dweight and dbias.
 //
 // bindings  0 partial (read, f32, [slots, 2, cols]), 1 dweight (write), 2 dbias (write), 3 params
-// grid      ceil(words / 32) workgroups, words = ceil(cols / EPW); linear fold over x, y, z
-// workgroup 256 threads = 32 words x 8 slices of the slots; 4 KiB of workgroup memory
+// grid      ceil(words / 8) workgroups, words = ceil(cols / EPW); linear fold over x, y, z
+// workgroup 256 threads = 8 words x 32 slices of the slots; 4 KiB of workgroup memory
 //
-// Slice j adds slots j, j + 8, ... in order, then slices are added in order: the result depends on shapes
+// Slice j adds slots j, j + 32, ... in order, then slices are added in order: the result depends on shapes
 // alone.
 struct Params { slots: u32, cols: u32 }
 @group(0) @binding(0) var<storage, read> partial: array<u32>;
@@ -30,11 +30,11 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  if (group * 32u * EPW >= p.cols) { return; }
-  let word = group * 32u + t % 32u;
+  if (group * 8u * EPW >= p.cols) { return; }
+  let word = group * 8u + t % 8u;
   let col = word * EPW;
   var s = vec4<f32>(); // dweight of both elements of the word, then dbias of both
-  for (var slot = t / 32u; slot < p.slots; slot += 8u) {
+  for (var slot = t / 8u; slot < p.slots; slot += 32u) {
     let i = slot * 2u * p.cols + col;
     if (col < p.cols) {
       s.x += bitcast<f32>(partial[i]);
@@ -47,9 +47,9 @@ fn main(
   }
   part[t] = s;
   workgroupBarrier();
-  if (t < 32u && col < p.cols) {
+  if (t < 8u && col < p.cols) {
     var total = part[t];
-    for (var j = 1u; j < 8u; j += 1u) { total += part[j * 32u + t]; }
+    for (var j = 1u; j < 32u; j += 1u) { total += part[j * 8u + t]; }
     store_dweight(word, total.xy);
     store_dbias(word, total.zw);
   }

@@ -10,16 +10,20 @@
 // workgroup 256 threads; 2 KiB of workgroup memory (tree)
 //
 // The host splits the axes into kept and reduced ones, each with its shape and strides of x, and merges what
-// it can (no division is done for a single axis). The order is fixed by the shapes: `tree` gives thread t the
-// elements t, t + 256, ... and combines neighbours pairwise; both add blocks of 64 first, which keeps the
-// error of long sums small. A longer reduction with one output is best done in two dispatches, the first one
-// over rows. FOLD selects what is combined; `init` holds the bits of its neutral element. A NaN,
-// which its bits tell, wins over all numbers.
+// it can (no division is done for a single axis). The order is fixed by the shapes: elements are taken by
+// fours; `tree` gives thread t the fours t, t + 256, ... and combines neighbours pairwise; all add blocks of
+// 64 elements first, which keeps the error of long sums small. FOURS: the reduced axis is dense and starts at
+// multiples of four, so that x may be bound by vectors. One axis of `whole` elements may be cut into parts of
+// `length`: the first kept axis is then that of the parts, with `per_part` outputs each, and the last part is
+// what is left; a second dispatch combines them. FOLD selects what is combined; `init` holds the bits of its
+// neutral element. A NaN, which its bits tell, wins over all numbers.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
   kept_ndim: u32, axis_ndim: u32, count: u32, length: u32, x_off: u32, init: u32,
+  whole: u32, per_part: u32,
 }
+//@ words x
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 @group(0) @binding(2) var<uniform> p: Params;
@@ -30,10 +34,14 @@ alias T = f32;
 const EPW: u32 = 1u;
 //@ load x
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
+//@ load4 x
+fn load4_x(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
 //@ const FOLD
 const FOLD: u32 = 0u; // 0 sum, 1 product, 2 maximum, 3 minimum
+//@ const FOURS
+const FOURS: bool = false;
 const IS_FLOAT: bool = T(0.5) != T(0); // an integer has no half
 
 fn is_nan(v: T) -> bool { return IS_FLOAT && (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
@@ -53,9 +61,9 @@ fn kept_offset(i: u32) -> u32 {
   var at = 0u;
   if (p.kept_ndim == 0u) { return at; }
   for (var d = p.kept_ndim - 1u; d > 0u; d -= 1u) {
-    let size = p.kept_shape[d >> 2u][d & 3u];
-    at += (rest % size) * p.kept_strides[d >> 2u][d & 3u];
-    rest /= size;
+    let next = rest / p.kept_shape[d >> 2u][d & 3u];
+    at += (rest - next * p.kept_shape[d >> 2u][d & 3u]) * p.kept_strides[d >> 2u][d & 3u];
+    rest = next;
   }
   return at + rest * p.kept_strides[0].x;
 }
@@ -66,23 +74,38 @@ fn axis_offset(i: u32) -> u32 {
   var at = 0u;
   if (p.axis_ndim == 0u) { return at; }
   for (var d = p.axis_ndim - 1u; d > 0u; d -= 1u) {
-    let size = p.axis_shape[d >> 2u][d & 3u];
-    at += (rest % size) * p.axis_strides[d >> 2u][d & 3u];
-    rest /= size;
+    let next = rest / p.axis_shape[d >> 2u][d & 3u];
+    at += (rest - next * p.axis_shape[d >> 2u][d & 3u]) * p.axis_strides[d >> 2u][d & 3u];
+    rest = next;
   }
   return at + rest * p.axis_strides[0].x;
 }
 
-// Combine elements first, first + step, ... of one output, in blocks of 64.
-fn fold(base: u32, first: u32, step: u32) -> T {
-  let init = bitcast<T>(p.init);
-  var total = init;
-  var r = first;
-  while (r < p.length) {
-    var block = init;
-    for (var j = 0u; j < 64u && r < p.length; j += 1u) {
-      block = combine(block, load_x(base + axis_offset(r)));
-      r += step;
+// The q-th four of `length` elements of one output; neutral past the end.
+fn four(base: u32, length: u32, q: u32) -> vec4<T> {
+  let i = q * 4u + vec4<u32>(0u, 1u, 2u, 3u);
+  var at = base + i;
+  if (!FOURS) {
+    let j = min(i, vec4<u32>(length - 1u));
+    at = base + vec4<u32>(axis_offset(j.x), axis_offset(j.y), axis_offset(j.z), axis_offset(j.w));
+  }
+  return select(vec4<T>(bitcast<T>(p.init)), load4_x(at), i < vec4<u32>(length));
+}
+
+// Combine the fours first, first + step, ... of output i, in blocks of 64 elements.
+fn fold(i: u32, first: u32, step: u32) -> T {
+  let base = p.x_off + kept_offset(i);
+  var length = p.length;
+  if (p.per_part > 0u) { length = min(length, p.whole - i / p.per_part * length); }
+  let fours = (length + 3u) / 4u;
+  var total = bitcast<T>(p.init);
+  var q = first;
+  while (q < fours) {
+    var block = bitcast<T>(p.init);
+    for (var j = 0u; j < 16u && q < fours; j += 1u) {
+      let v = four(base, length, q);
+      block = combine(block, combine(combine(v.x, v.y), combine(v.z, v.w)));
+      q += step;
     }
     total = combine(total, block);
   }
@@ -98,8 +121,8 @@ fn tree(
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let i = group * EPW;
   if (i >= p.count) { return; }
-  var v = vec2<T>(fold(p.x_off + kept_offset(i), t, 256u));
-  if (EPW == 2u && i + 1u < p.count) { v.y = fold(p.x_off + kept_offset(i + 1u), t, 256u); }
+  var v = vec2<T>(fold(i, t, 256u));
+  if (EPW == 2u && i + 1u < p.count) { v.y = fold(i + 1u, t, 256u); }
   part[t] = v;
   workgroupBarrier();
   for (var half = 128u; half > 0u; half /= 2u) {
@@ -123,8 +146,8 @@ fn serial(
   let word = group * 256u + t;
   let i = word * EPW;
   if (i >= p.count) { return; }
-  var v = vec2<T>(fold(p.x_off + kept_offset(i), 0u, 1u));
-  if (EPW == 2u && i + 1u < p.count) { v.y = fold(p.x_off + kept_offset(i + 1u), 0u, 1u); }
+  var v = vec2<T>(fold(i, 0u, 1u));
+  if (EPW == 2u && i + 1u < p.count) { v.y = fold(i + 1u, 0u, 1u); }
   store_out(word, v);
 }
 
@@ -132,8 +155,8 @@ fn serial(
 fn eighth(word: u32, lane: u32, at: u32, step: u32) {
   let i = word * EPW;
   var v = vec2<T>(bitcast<T>(p.init));
-  if (i < p.count) { v.x = fold(p.x_off + kept_offset(i), lane, 8u); }
-  if (EPW == 2u && i + 1u < p.count) { v.y = fold(p.x_off + kept_offset(i + 1u), lane, 8u); }
+  if (i < p.count) { v.x = fold(i, lane, 8u); }
+  if (EPW == 2u && i + 1u < p.count) { v.y = fold(i + 1u, lane, 8u); }
   part[at] = v;
   workgroupBarrier();
   for (var half = 4u; half > 0u; half /= 2u) {

@@ -7,10 +7,13 @@
 // workgroup 256 threads, 1.25 KiB of workgroup memory
 //
 // LANES is 16, 64 or 256, RADIX its square root. Strides between rows are in elements; out_stride is a
-// multiple of EPW. LOG selects log-softmax. Entries of -inf give 0 (or -inf); a row of nothing but -inf gives
+// multiple of EPW. FOURS: cols, strides and offsets are multiples of four, and rows are bound by vectors. LOG
+// selects log-softmax. Entries of -inf give 0 (or -inf); a row of nothing but -inf gives
 // NaN, as everywhere.
 struct Params { rows: u32, cols: u32, x_off: u32, x_stride: u32, out_stride: u32 }
+//@ words x
 @group(0) @binding(0) var<storage, read> x: array<u32>;
+//@ words out
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 @group(0) @binding(2) var<uniform> p: Params;
 
@@ -20,14 +23,20 @@ alias T = f32;
 const EPW: u32 = 1u;
 //@ load x
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
+//@ load4 x
+fn load4_x(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
+//@ store4 out
+fn store4_out(i: u32, v: vec4<T>) { for (var k = 0u; k < 4u; k += 1u) { store_out(i + k, vec2<T>(v[k])); } }
 //@ fn exp_
 fn exp_(x: f32) -> f32 { return exp(x); }
 //@ fn log_
 fn log_(x: f32) -> f32 { return log(x); }
 //@ const LOG
 const LOG: bool = false;
+//@ const FOURS
+const FOURS: bool = false;
 //@ const LANES
 const LANES: u32 = 256u;
 //@ const RADIX
@@ -39,16 +48,15 @@ var<workgroup> coarse: array<f32, 64>;
 
 const LOWEST: f32 = -3.4028234e38;
 
-// The four columns of item i, i + 1, i + 2, i + 3 of a lane: neighbouring lanes hold neighbouring words.
-fn col4(i: u32, lane: u32) -> vec4<u32> {
-  if (EPW == 1u) { return vec4<u32>(i, i + 1u, i + 2u, i + 3u) * LANES + lane; }
-  let a = ((i / 2u) * LANES + lane) * 2u;
-  let b = a + 2u * LANES;
-  return vec4<u32>(a, a + 1u, b, b + 1u);
-}
+// Four adjacent columns of a lane: its items i to i + 3. Neighbouring lanes hold neighbouring fours.
+fn col4(i: u32, lane: u32) -> vec4<u32> { return i * LANES + lane * 4u + vec4<u32>(0u, 1u, 2u, 3u); }
 
 fn load_x4(base: u32, c: vec4<u32>, live: bool) -> vec4<f32> {
   var v = vec4<f32>(LOWEST);
+  if (FOURS) {
+    if (live && c.x < p.cols) { v = load4_x(base + c); }
+    return v;
+  }
   if (live && c.x < p.cols) { v.x = load_x(base + c.x); }
   if (live && c.y < p.cols) { v.y = load_x(base + c.y); }
   if (live && c.z < p.cols) { v.z = load_x(base + c.z); }
@@ -57,6 +65,10 @@ fn load_x4(base: u32, c: vec4<u32>, live: bool) -> vec4<f32> {
 }
 
 fn store_out4(base: u32, c: vec4<u32>, v: vec4<f32>) {
+  if (FOURS) {
+    if (c.x < p.cols) { store4_out(base + c.x, v); }
+    return;
+  }
   if (EPW == 1u) {
     if (c.x < p.cols) { store_out(base + c.x, vec2<f32>(v.x)); }
     if (c.y < p.cols) { store_out(base + c.y, vec2<f32>(v.y)); }

@@ -117,7 +117,10 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             if has(text, "EPW") && marked(text, "store ").next().is_none() {
                 template.number("EPW", if dtype == DType::F32 { 1 } else { 2 });
             }
-            for flag in ["CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO", "PAIRED", "SMALLEST", "SPREAD"] {
+            for flag in [
+                "CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO", "PAIRED", "SMALLEST", "SPREAD", "FOURS",
+                "PAIRS_IN",
+            ] {
                 if has(text, flag) {
                     check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build()?)?;
                 }

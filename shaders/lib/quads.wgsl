@@ -31,6 +31,10 @@ fn load4_one(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_one(i.x)); }
 // One element of a binding by fours.
 //@ load any
 fn load_any(i: u32) -> T { return load4_any(vec4<u32>(i))[i & 3u]; }
+// The same of an output; where four are stored, it is not called.
+//@ store any
+fn store_any(w: u32, v: vec2<T>) { store4_any(w, v.xyxy); }
+fn store4_any(i: u32, v: vec4<T>) { store4_f32(i, v); }
 fn load4_any(i: vec4<u32>) -> vec4<T> { return load4_f32(i); }
 fn load_one(i: u32) -> T { return load_any(i); }
 

@@ -90,6 +90,15 @@ def test_neighbours_stay() -> None:
             np.testing.assert_array_equal(x.cpu().numpy(), expected)
 
 
+def test_whole_arrays_are_filled() -> None:
+    for shape in ((9,), (3, 3), (5, 4, 2), (4, 8)):
+        x = wg.full(shape, 7.0, device="gpu")
+        x[...] = 2.0
+        same(x, wg.full(shape, 2.0))
+        x[...] = wg.arange(shape[-1], dtype=wg.float32, device="gpu")
+        same(x, wg.arange(shape[-1], dtype=wg.float32).expand(*shape))
+
+
 def test_kernels_of_layouts() -> None:
     x = wg.ones(64, 64, device="gpu")
     with wg.gpu.profile() as found:

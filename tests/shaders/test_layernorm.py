@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from shaders.host import BF16, close, epw, rng, run, types
-from shaders.test_softmax import SHAPES, even, groups, rows_config
+from shaders.test_softmax import SHAPES, even, groups, rows_config, run_rows
 
 
 def forward(x, w, b, flags, eps=1e-5, dtype=np.float32):
@@ -13,9 +13,9 @@ def forward(x, w, b, flags, eps=1e-5, dtype=np.float32):
     width = even(cols, dtype)
     outs = [((rows, width), dtype), ((rows,), np.float32), ((rows,), np.float32)]
     params = [rows, cols, 0, cols, width, flags, eps]
-    y, mean, rstd = run(
-        "layernorm.wgsl", [x, w, b], outs, params, groups(rows, lanes), replace, entry, limit=4
-    )
+    fours = dict(x=(0, x.dtype), weight=(1, w.dtype), bias=(2, b.dtype))
+    count = groups(rows, lanes)
+    y, mean, rstd = run_rows("layernorm.wgsl", [x, w, b], outs, params, count, replace, entry, 4, **fours)
     return y[:, :cols], mean, rstd
 
 
@@ -28,14 +28,14 @@ def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32):
     slots = count * (256 // lanes)
     outs = [((rows, width), dtype), ((slots, 2, cols), np.float32)]
     params = [rows, cols, cols, cols, width, flags | 8, count]
-    dx, partial = run(
-        "layernorm_backward.wgsl", [x, g, w, mean, rstd], outs, params, count, replace, entry, limit=2
-    )
+    fours = dict(x=(0, x.dtype), g=(1, g.dtype), weight=(2, w.dtype))
+    ins = [x, g, w, mean, rstd]
+    dx, partial = run_rows("layernorm_backward.wgsl", ins, outs, params, count, replace, entry, 2, **fours)
     replace = types(out=("dweight", dtype)) | types(out=("dbias", dtype))
     outs = [((cols,), dtype), ((cols,), dtype)]
     params = [slots, cols]
     dw, db = run(
-        "layernorm_columns.wgsl", [partial], outs, params, -(-cols // (32 * epw(dtype))), replace, limit=2
+        "layernorm_columns.wgsl", [partial], outs, params, -(-cols // (8 * epw(dtype))), replace, limit=2
     )
     return dx[:, :cols], dw, db
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from shaders.host import BF16, axes, close, epw, rng, run, types
-from shaders.views import dense, few, shapes, view
+from shaders.host import BF16, axes, by_fours, close, epw, rng, run, types
+from shaders.views import View, dense, few, shapes, view
 
 ENTRIES = ["tree", "lanes", "columns", "serial"]
 # The number of the operation, its neutral element, and NumPy's function.
@@ -27,14 +27,19 @@ def split(v, reduced):
     return blocks, [len(kept), len(reduced), int(np.prod(shape)), length, v.offset], shape
 
 
-def reduce(v, reduced, entry, kind="sum", out_dtype=np.float32, compute="f32", neutral=None):
+def reduce(
+    v, reduced, entry, kind="sum", out_dtype=np.float32, compute="f32", neutral=None, fours=False, cut=(0, 0)
+):
+    """Reduce a view; `fours` binds it by vectors, `cut` is the whole length of a cut axis and outputs per part."""
     blocks, counts, shape = split(v, reduced)
     fold, of_floats, _ = KINDS[kind]
     replace = types(compute, ("out", out_dtype), x=v.flat.dtype)
     replace["const FOLD"] = f"const FOLD: u32 = {fold}u;"
+    if fours:
+        replace |= by_fours("x", "read 0", v.flat.dtype) | {"const FOURS": "const FOURS: bool = true;"}
     words = -(-counts[2] // epw(out_dtype))
     groups = -(-words // {"tree": 1, "lanes": 32, "columns": 32, "serial": 256}[entry])
-    params = [*blocks, *counts, of_floats if neutral is None else neutral]
+    params = [*blocks, *counts, of_floats if neutral is None else neutral, *cut]
     return run("reduce.wgsl", [v.flat], [(shape, out_dtype)], params, groups, replace, entry, limit=3)[0]
 
 
@@ -66,6 +71,33 @@ def test_half(dtype, entry):
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("kind", ["sum", "max"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("length", [3, 100, 5000])
+def test_fours_have_the_bits_of_single_elements(entry, kind, dtype, length):
+    flat = (rng(5).standard_normal(3 * 5024) / 64 + 1).astype(dtype)
+    rows = flat.reshape(3, 5024)[:, 16 : 16 + length]
+    v = View(flat, rows, 16)
+    single, fours = (reduce(v, (1,), entry, kind, fours=fours) for fours in (False, True))
+    np.testing.assert_array_equal(single, fours)
+    close(fours, KINDS[kind][2](rows.astype(np.float64), axis=1), rtol=2e-4)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("fours", [False, True])
+@pytest.mark.parametrize("length", [9, 24, 1001])
+def test_cut_axis(entry, fours, length):
+    flat = rng(6).standard_normal((2, 1004)).astype(np.float32)
+    each = -(-length // 3 // 4) * 4
+    parts = -(-length // each)
+    padded = np.lib.stride_tricks.as_strided(flat, (parts, 2, each), (4 * each, 4 * 1004, 4), writeable=False)
+    v = View(flat.reshape(-1), padded, 0)
+    got = reduce(v, (2,), entry, fours=fours, cut=(length, 2))
+    want = [flat[:, k * each : min((k + 1) * each, length)].astype(np.float64).sum(1) for k in range(parts)]
+    close(got, np.array(want), scale=20)
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_integers_and_booleans(entry):
     v = view(3, (7, 40), np.int32)
     got = reduce(v, (1,), entry, "sum", np.int32, "i32", 0)
@@ -84,13 +116,33 @@ def test_special_values(entry):
     assert np.isposinf(got[1])
 
 
-def arg(v, reduced, entry, better=">", compute="f32"):
+def arg(v, reduced, entry, better=">", compute="f32", cut=(0, 0), pairs=""):
+    """Of a cut axis `cut` is the whole length and the outputs per part; `pairs` are those IN or OUT."""
     blocks, counts, shape = split(v, reduced)
     replace = {"const SMALLEST": f"const SMALLEST: bool = {str(better == '<').lower()};"}
     replace |= {k: s for k, s in types(compute, x=v.flat.dtype).items() if k in ("alias T", "load x")}
+    if pairs:
+        replace[f"const PAIRS_{pairs}"] = f"const PAIRS_{pairs}: bool = true;"
     groups = counts[2] if entry == "tree" else -(-counts[2] // 256)
-    params = [*blocks, *counts]
+    params = [*blocks, *counts, *cut]
+    shape = (*shape, 2) if pairs == "OUT" else shape
     return run("argreduce.wgsl", [v.flat], [(shape, np.int32)], params, groups, replace, entry, limit=3)[0]
+
+
+@pytest.mark.parametrize("entry", ["tree", "serial"])
+@pytest.mark.parametrize("length", [9, 25, 1001])
+def test_cut_arg(entry, length):
+    flat = (rng(7).standard_normal((2, 1004)) * 4).round().astype(np.float32)  # ties
+    flat[1, length - 2] = np.nan
+    each, outputs = -(-length // 3 // 4) * 4, 2
+    parts = -(-length // each)
+    padded = np.lib.stride_tricks.as_strided(flat, (parts, 2, each), (4 * each, 4 * 1004, 4), writeable=False)
+    for better, best in ((">", np.argmax), ("<", np.argmin)):
+        cut = (length, outputs)
+        found = arg(View(flat.reshape(-1), padded, 0), (2,), entry, better, cut=cut, pairs="OUT")
+        of_parts = View(found.reshape(-1).view(np.float32), np.empty((parts, outputs), np.int32), 0)
+        got = arg(of_parts, (0,), entry, better, pairs="IN")
+        np.testing.assert_array_equal(got, best(flat[:, :length], axis=1))
 
 
 @pytest.mark.parametrize("entry", ["tree", "serial"])

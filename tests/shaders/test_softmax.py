@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from shaders.host import BF16, close, epw, rng, run, types
+from shaders.host import BF16, by_fours, close, epw, rng, run, types
 from shaders.views import few
 
 LANES = {16: 4, 64: 8, 256: 16}
@@ -37,6 +37,25 @@ def rows_config(cols, dtype=np.float32):
     )
 
 
+def run_rows(file, ins, outs, params, groups, replace, entry, limit=65535, **rows):
+    """Run a file; where rows are multiples of four (params[1] has their length), by vectors too: the same bits.
+
+    `rows` are the bindings of rows by name, with their number and dtype; the first output is one of them."""
+    found = run(file, ins, outs, params, groups, replace, entry, limit)
+    if params[1] % 4 == 0:
+        more = by_fours("out", f"read_write {len(ins)}", outs[0][1]) | {
+            "const FOURS": "const FOURS: bool = true;"
+        }
+        for name, (number, dtype) in rows.items():
+            more |= by_fours(name, f"read {number}", dtype)
+        more["store out"] = "fn store_out(w: u32, v: vec2<T>) { store4_out(w, v.xyxy); } // never"
+        replace = {k: v for k, v in replace.items() if k != "const EPW"}
+        again = run(file, ins, outs, params, groups, replace | more, entry, limit)
+        for a, b in zip(found, again, strict=True):
+            np.testing.assert_array_equal(a, b)
+    return found
+
+
 def groups(rows, lanes):
     return -(-rows // (256 // lanes))
 
@@ -53,7 +72,9 @@ def softmax(x, log=False, dtype=np.float32, cols=None, stride=None, limit=65535)
     width = even(cols, dtype)
     params = [rows, cols, 0, stride or x.shape[1], width]
     outs = [((rows, width), dtype)]
-    return run("softmax.wgsl", [x], outs, params, groups(rows, lanes), replace, entry, limit)[0][:, :cols]
+    count = groups(rows, lanes)
+    (got,) = run_rows("softmax.wgsl", [x], outs, params, count, replace, entry, limit, x=(0, x.dtype))
+    return got[:, :cols]
 
 
 def reference(x):
@@ -105,15 +126,8 @@ def test_backward(shape, log):
     entry, lanes, replace = rows_config(shape[1])
     replace |= {"const LOG": f"const LOG: bool = {str(log).lower()};"}
     params = [*shape, shape[1], shape[1], shape[1]]
-    (got,) = run(
-        "softmax_backward.wgsl",
-        [y, cot],
-        [(shape, np.float32)],
-        params,
-        groups(shape[0], lanes),
-        replace,
-        entry,
-    )
+    outs, count, fours = [(shape, np.float32)], groups(shape[0], lanes), dict(y=(0, y.dtype), g=(1, y.dtype))
+    (got,) = run_rows("softmax_backward.wgsl", [y, cot], outs, params, count, replace, entry, **fours)
     y, cot = y.astype(np.float64), cot.astype(np.float64)
     total = (cot if log else cot * y).sum(1, keepdims=True)
     close(got, cot - np.exp(y) * total if log else y * (cot - total), scale=4)

@@ -44,7 +44,8 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
     Ok(out)
 }
 
-/// Writes the elements of `x` to `out`, which is contiguous from the start of its buffer and fills it.
+/// Writes `x`, broadcast to the shape of `out`, to `out`, which is contiguous from the start of its buffer
+/// and fills it.
 fn convert_to(out: &Array, x: &Array) -> Result<()> {
     let dtype = out.dtype();
     // Without a change of dtype, copy the bits, so that NaN payloads and -0 survive.
@@ -58,10 +59,10 @@ fn convert_to(out: &Array, x: &Array) -> Result<()> {
         return plane.launch(run, x.offset());
     }
     let mut run = Dispatch::new("cast", shader!("map1"), compute);
-    let nest = lay_out(&mut run, &x.shape(), &[x], &[from]);
+    let nest = lay_out(&mut run, &out.shape(), &[x], &[from]);
     run.text.store_fours("out", to);
-    run.writes(out).nest(&nest, 1).words([nest.rank, x.numel(), x.offset()]).floats([0.0; 2]);
-    run.launch(x.numel().div_ceil(1024))
+    run.writes(out).nest(&nest, 1).words([nest.rank, out.numel(), x.offset()]).floats([0.0; 2]);
+    run.launch(out.numel().div_ceil(1024))
 }
 
 /// The matrices of which a copy exchanges the axes.
@@ -81,7 +82,7 @@ impl Plane {
     /// The plane of the output's last axis and the one along which the input has neighbours, if these differ
     /// and rows of the output start on words.
     fn of(out: &Array, x: &Array) -> Option<Plane> {
-        let nest = Nest::new(&x.shape(), &[x, out]);
+        let nest = Nest::new(&out.shape(), &[x, out]);
         let (last, columns) = (nest.rank - 1, nest.inner());
         let row = (0..last).find(|&i| nest.strides[0][i] == 1)?;
         let rows = nest.dims[row];

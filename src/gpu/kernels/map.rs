@@ -63,8 +63,8 @@ pub(super) fn run(job: &MapKernel, x: &[&Array], body: &dyn Fn() -> Result<Strin
     Ok(out)
 }
 
-/// Binds the inputs of a skeleton as these dtypes, in the cheapest way that their layout allows: a thread makes
-/// four adjacent elements of the output. Returns the nest.
+/// Binds the inputs of a skeleton as these dtypes, in the cheapest way that their layout allows: a thread
+/// makes four adjacent elements of the output. Returns the nest.
 pub(super) fn lay_out<'a>(run: &mut Dispatch<'a>, shape: &Shape, x: &[&'a Array], dtypes: &[DType]) -> Nest {
     let nest = Nest::new(shape, x);
     let (last, inner) = (nest.rank - 1, nest.inner());

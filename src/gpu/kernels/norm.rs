@@ -41,6 +41,29 @@ impl Rows {
         run
     }
 
+    /// Whether rows that follow each other start at multiples of four elements; they are bound by vectors.
+    fn are_fours(&self) -> bool {
+        self.cols.is_multiple_of(4)
+    }
+
+    /// Binds rows as input `name`.
+    fn input<'a>(&self, run: &mut Dispatch<'a>, name: &'static str, x: &'a Array) {
+        match self.are_fours() {
+            true => run.text.load_fours(name, x.dtype()),
+            false => run.text.load(name, x.dtype()),
+        };
+        run.reads(x);
+    }
+
+    /// Binds rows as output `name`.
+    fn result<'a>(&self, run: &mut Dispatch<'a>, name: &'static str, x: &'a Array) {
+        match self.are_fours() {
+            true => run.text.store_fours(name, x.dtype()),
+            false => run.text.store(name, x.dtype()),
+        };
+        run.writes(x).flag("FOURS", self.are_fours());
+    }
+
     /// An array for the result of rows of `x`.
     fn output(&self, x: &Array) -> Result<Array> {
         like(x, dtype_of_rows(x.dtype(), &[self.cols]))
@@ -53,7 +76,9 @@ pub fn softmax(x: &Array, log: bool) -> Result<Array> {
     let rows = Rows::of(&x, 1);
     let out = rows.output(&x)?;
     let mut run = rows.dispatch("softmax", shader!("softmax"));
-    run.input("x", &x).output("out", &out).flag("LOG", log);
+    rows.input(&mut run, "x", &x);
+    rows.result(&mut run, "out", &out);
+    run.flag("LOG", log);
     run.words([rows.rows, rows.cols, 0, rows.cols, rows.cols]);
     run.launch(rows.groups())?;
     cast(&out, x.dtype())
@@ -65,7 +90,10 @@ pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     let rows = Rows::of(&y, 1);
     let out = rows.output(&y)?;
     let mut run = rows.dispatch("softmax_vjp", shader!("softmax_backward"));
-    run.input("y", &y).input("g", &g).output("out", &out).flag("LOG", log);
+    rows.input(&mut run, "y", &y);
+    rows.input(&mut run, "g", &g);
+    rows.result(&mut run, "out", &out);
+    run.flag("LOG", log);
     run.words([rows.rows]).words([rows.cols; 4]);
     run.launch(rows.groups())?;
     cast(&out, y.dtype())
@@ -86,8 +114,11 @@ pub fn layer_norm(
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
     let shift = bias.map_or(Ok(x.clone()), from_start)?;
     let mut run = rows.dispatch("layer_norm", shader!("layernorm"));
-    run.input("x", &x).input("weight", &scale).input("bias", &shift);
-    run.output("out", &out).writes(&mean).writes(&rstd);
+    for (name, x) in [("x", &x), ("weight", &scale), ("bias", &shift)] {
+        rows.input(&mut run, name, x);
+    }
+    rows.result(&mut run, "out", &out);
+    run.writes(&mean).writes(&rstd);
     let flags = usize::from(weight.is_some()) | usize::from(bias.is_some()) << 1;
     run.words([rows.rows, rows.cols, 0, rows.cols, rows.cols, flags]).floats([eps]);
     run.launch(rows.groups())?;
@@ -95,7 +126,7 @@ pub fn layer_norm(
 }
 
 /// The number of rows whose partial sums of the weight's gradient are kept separately.
-const SLOTS: usize = 1024;
+const SLOTS: usize = 512;
 
 /// The VJP of [`layer_norm`]: the cotangents of `x`, weight and bias (the last two in the shape of the
 /// normalised axes, and in the weight's dtype, or that of `x` without a weight).
@@ -112,8 +143,12 @@ pub fn layer_norm_vjp(
     let slots = groups * per_group;
     let partial = Array::empty(Shape::new(&[slots, 2, rows.cols])?, DType::F32, x.device())?;
     let mut run = rows.dispatch("layer_norm_vjp", shader!("layernorm_backward"));
-    run.input("x", &x).input("g", &g).input("weight", &scale);
-    run.reads(&mean).reads(&rstd).output("out", &out).writes(&partial);
+    for (name, x) in [("x", &x), ("g", &g), ("weight", &scale)] {
+        rows.input(&mut run, name, x);
+    }
+    run.reads(&mean).reads(&rstd);
+    rows.result(&mut run, "out", &out);
+    run.writes(&partial);
     run.words([rows.rows]).words([rows.cols; 4]).words([usize::from(weight.is_some()) | 8, groups]);
     run.launch(groups)?;
     let tail = x.shape().part(x.rank() - axes, x.rank());
@@ -127,7 +162,7 @@ fn add_slots(partial: &Array, shape: Shape, slots: usize, dtype: DType) -> Resul
     let dbias = Array::empty(shape, dtype, partial.device())?;
     let mut run = Dispatch::new("layer_norm_columns", shader!("layernorm_columns"), DType::F32);
     run.reads(partial).output("dweight", &dweight).output("dbias", &dbias).words([slots, shape.numel()]);
-    run.launch(words_of(&dweight).div_ceil(32))?;
+    run.launch(words_of(&dweight).div_ceil(8))?;
     Ok((dweight, dbias))
 }
 

@@ -86,6 +86,8 @@ struct Task<'a> {
     offset: i64,
     kept: Nest,
     axis: Nest,
+    /// Of an axis that is cut, whose parts are the first kept axis: its length, and the outputs per part.
+    cut: [usize; 2],
 }
 
 /// A split aims at this many workgroups.
@@ -154,24 +156,29 @@ impl Task<'_> {
         }
     }
 
-    /// Splits the longest reduced axis into equal parts and a remainder.
+    /// Splits the longest reduced axis into equal parts and what is left: the last part if it is the only
+    /// axis, else a reduction of its own.
     fn run_cut(mut self, dtype: DType, parts: i64) -> Result<Array> {
         let wide = arithmetic(dtype);
-        let Some(longest) = (0..self.axis.rank).max_by_key(|&i| self.axis.dims[i]) else {
-            return self.dispatch(dtype);
-        };
-        let (d, stride) = (self.axis.dims[longest] as i64, self.axis.strides[0][longest] as i64);
-        let (each, rest) = (d / parts, d % parts);
-        let tail = (rest > 0).then(|| {
-            let mut task = Task { x: self.x, ..self };
-            task.axis.dims[longest] = rest as usize;
-            task.offset += (d - rest) * stride;
-            task
-        });
-        let (fold, count) = (self.fold, self.count() as usize);
-        self.axis.dims[longest] = each as usize;
-        self.kept.prepend(parts as usize, &[(each * stride) as isize]);
-        let partial = self.dispatch(wide)?.reshape_view(&Shape::new(&[parts as usize, count])?);
+        let (fold, count, mut parts, mut tail) = (self.fold, self.count() as usize, parts as usize, None);
+        if self.axis.rank == 1 {
+            parts = self.cut_into(parts);
+        } else {
+            let Some(longest) = (0..self.axis.rank).max_by_key(|&i| self.axis.dims[i]) else {
+                return self.dispatch(dtype);
+            };
+            let (d, stride) = (self.axis.dims[longest], self.axis.strides[0][longest]);
+            let (each, rest) = (d / parts, d % parts);
+            tail = (rest > 0).then(|| {
+                let mut task = Task { x: self.x, ..self };
+                task.axis.dims[longest] = rest;
+                task.offset += (d - rest) as i64 * stride as i64;
+                task
+            });
+            self.axis.dims[longest] = each;
+            self.kept.prepend(parts, &[each as isize * stride]);
+        }
+        let partial = self.dispatch(wide)?.reshape_view(&Shape::new(&[parts, count])?);
         let partial = partial.ok_or_else(|| crate::error::Error::shape("internal: parts of a reduction"))?;
         let axes = Axes::one(0);
         let total = Task::over(fold, &partial, axes).dispatch(if tail.is_some() { wide } else { dtype })?;
@@ -184,7 +191,7 @@ impl Task<'_> {
         let shape = x.shape();
         let kept = Nest::over(&shape, &[x], (0..x.rank()).filter(|&i| !axes.contains(i)));
         let axis = Nest::over(&shape, &[x], axes.iter());
-        Task { fold, x, offset: x.offset() as i64, kept, axis }
+        Task { fold, x, offset: x.offset() as i64, kept, axis, cut: [0; 2] }
     }
 
     /// Reduces everything in one dispatch.
@@ -194,11 +201,47 @@ impl Task<'_> {
         let words = words_of(&out) as i64;
         let entry = self.entry(words);
         let mut run = Dispatch::new(self.fold.name(), shader!("reduce"), compute);
-        run.entry(entry.name).input("x", x).output("out", &out).number("FOLD", self.fold as usize);
+        let in_fours = self.is_in_fours();
+        match in_fours {
+            true => run.text.load_fours("x", x.dtype()),
+            false => run.text.load("x", x.dtype()),
+        };
+        run.entry(entry.name).reads(x).output("out", &out).number("FOLD", self.fold as usize);
+        run.flag("FOURS", in_fours);
         self.write(&mut run);
-        run.words([self.fold.neutral(compute) as usize]);
+        run.words([self.fold.neutral(compute) as usize]).words(self.cut);
         run.launch((words as usize).div_ceil(entry.words as usize))?;
         Ok(out)
+    }
+
+    /// Whether the elements of an output are dense and start at a multiple of four.
+    fn is_in_fours(&self) -> bool {
+        let kept = &self.kept.strides[0][..self.kept.rank];
+        let is_dense = self.axis.rank == 1 && self.axis.strides[0][0] == 1;
+        is_dense && self.offset % 4 == 0 && kept.iter().all(|stride| stride % 4 == 0)
+    }
+
+    /// Cuts the only reduced axis into parts of a multiple of four elements; returns how many there are.
+    fn cut_into(&mut self, parts: usize) -> usize {
+        let (length, stride) = (self.axis.dims[0], self.axis.strides[0][0]);
+        self.cut = [length, self.kept.numel()];
+        let each = length.div_ceil(parts).next_multiple_of(4);
+        self.axis.dims[0] = each;
+        self.kept.prepend(length.div_ceil(each), &[each as isize * stride]);
+        length.div_ceil(each)
+    }
+
+    /// Writes the place of the best element of each output to `out`; reads or writes pairs of value and
+    /// place.
+    fn find(&self, name: &str, out: &Array, [reads, writes]: [bool; 2]) -> Result<()> {
+        let tree = self.length() >= 32;
+        let groups = self.count() as usize;
+        let mut run = Dispatch::new(name, shader!("argreduce"), self.x.dtype());
+        run.entry(if tree { "tree" } else { "serial" }).input("x", self.x).writes(out);
+        run.flag("SMALLEST", name == "argmin").flag("PAIRS_IN", reads).flag("PAIRS_OUT", writes);
+        self.write(&mut run);
+        run.words(self.cut);
+        run.launch(if tree { groups } else { groups.div_ceil(256) })
     }
 
     /// Adds the parameters that the kernels have in common.
@@ -252,12 +295,18 @@ pub fn argmin(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
 
 fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
     let out = Array::empty(x.shape().reduced(Axes::one(axis), keepdim), DType::I32, x.device())?;
-    let task = Task::over(Fold::Max, x, Axes::one(axis));
-    let tree = task.length() >= 32;
-    let mut run = Dispatch::new(name, shader!("argreduce"), x.dtype());
-    run.entry(if tree { "tree" } else { "serial" }).input("x", x).writes(&out);
-    run.flag("SMALLEST", name == "argmin");
-    task.write(&mut run);
-    run.launch(if tree { out.numel() } else { out.numel().div_ceil(256) })?;
+    let mut task = Task::over(Fold::Max, x, Axes::one(axis));
+    let (count, length) = (task.count() as usize, task.length() as usize);
+    let parts = (PARTS as usize / count.max(1)).min(length / TREE.least as usize);
+    if parts < 2 || count >= ENOUGH as usize || task.kept.rank == MAX_RANK {
+        task.find(name, &out, [false, false])?;
+        return Ok(out);
+    }
+    let parts = task.cut_into(parts);
+    let pairs = Array::empty(Shape::new(&[parts, count, 2])?, arithmetic(x.dtype()), x.device())?;
+    task.find(name, &pairs, [false, true])?;
+    // Strides of pairs, as the shader counts them.
+    let of_parts = pairs.with_layout(Shape::new(&[parts, count])?, &[count as isize, 1], 0)?;
+    Task::over(Fold::Max, &of_parts, Axes::one(0)).find(name, &out, [true, false])?;
     Ok(out)
 }

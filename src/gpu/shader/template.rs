@@ -2,9 +2,9 @@
 //!
 //! A line `//@ KIND NAME` marks the next line. The host chooses the type of the arithmetic (`alias T`), how
 //! the elements of a binding lie in its words (`load x`, `store out`: lines of `shaders/lib/elements.wgsl`;
-//! `words x`, `load4 x`, `store4 out` where they are taken by fours: `shaders/lib/quads.wgsl`), the value of a
-//! constant (`const LOG`), the body of a rule (`fn op`) and the number of tensors (`tensors
-//! x`). The mathematical functions (`fn exp_`) become those of the library. Other lines stay as in the file,
+//! `words x`, `load4 x`, `store4 out` where they are taken by fours: `shaders/lib/quads.wgsl`), the value of
+//! a constant (`const LOG`), the body of a rule (`fn op`) and the number of tensors (`tensors x`). The
+//! mathematical functions (`fn exp_`) become those of the library. Other lines stay as in the file,
 //! which is the float32 version. A choice for a mark that the file lacks is an error.
 
 use super::wgsl;
@@ -170,7 +170,7 @@ impl<'a> Template<'a> {
                     line.replace("vec4<u32>", "u32").replace("<u32>", &format!("<vec{words}<u32>>")),
                 );
             }
-            ("load", Value::Four(_)) => ((QUADS, ["x", "out"]), "any"),
+            ("load" | "store", Value::Four(_)) => ((QUADS, ["x", "out"]), "any"),
             ("load4", Value::Four(dtype)) => (four(dtype), name_of(dtype)),
             ("load4", Value::One(_)) => ((QUADS, ["x", "out"]), "one"),
             ("store4", Value::Four(dtype)) => (four(dtype), store(dtype)),
@@ -268,8 +268,8 @@ fn with_value(line: &str, value: impl std::fmt::Display) -> String {
 /// The function of `file` that loads or stores elements of `dtype`, for the binding `name`.
 fn element(file: &'static str, verb: &str, binding: &str, dtype: &str, name: &str) -> String {
     let line = marked_line(file, (verb, dtype)).unwrap_or_default();
-    // The function itself, and the load that it calls.
-    let line = ["load", "load4", verb].iter().fold(line.to_string(), |line, verb| {
+    // The function itself, and the one that it calls.
+    let line = ["load", "load4", "store4", verb].iter().fold(line.to_string(), |line, verb| {
         line.replace(&format!("{verb}_{dtype}("), &format!("{verb}_{name}("))
     });
     line.replace(&format!("{binding}["), &format!("{name}["))
