@@ -1,7 +1,7 @@
 //! Discrete operations behind searching and scattering: indices, and values without a gradient.
 //!
-//! They run on the CPU; operands on a GPU are read back. The differentiable parts of `scatter` and `histc`
-//! are gathers, selections and sums at the indices found here.
+//! Those of scattering run on the CPU; operands on a GPU are read back. The differentiable parts of `scatter`
+//! and `histc` are gathers, selections and sums at the indices found here.
 
 use crate::cpu::reduce::search;
 use crate::ops::prelude::*;
@@ -14,7 +14,9 @@ pub struct SearchSorted {
 }
 
 kernel! {
-    SearchSorted, "searchsorted", |self, x| on_host(x, |x| search::search_sorted(x[0], x[1], self.right))
+    SearchSorted, "searchsorted", |self, x| {
+        on_device!(x[0], search::search_sorted(x[0], x[1], self.right))
+    }
 }
 
 impl Discrete for SearchSorted {
