@@ -235,3 +235,36 @@ def test_an_index_outside_of_a_large_table() -> None:
     index[3] = 30_001
     with pytest.raises(IndexError, match="30001 is out of range for an axis of size 30000"):
         wg.autograd.grad(x[index].sum(), x)[0].cpu()
+
+
+@pytest.mark.parametrize("dtype", DTYPES[:-1])
+@few
+@given(shape=st.lists(st.integers(1, 6), min_size=1, max_size=3), seed=st.integers(0, 10**6))
+def test_what_scattering_leaves(dtype: str, shape: list[int], seed: int) -> None:
+    g = np.random.default_rng(seed)
+    axis = seed % len(shape)
+    own = [n + int(g.integers(0, 3)) for n in shape]
+    x, source = hard(seed, tuple(own), dtype), hard(seed + 1, tuple(shape), dtype)
+    index = wg.tensor(g.integers(0, own[axis], shape, "int32"))
+    same(lambda x, i, s: x.scatter(axis, i, s), x, index, source)
+    for reduce in ("amax", "amin"):
+        same(lambda x, i, s, r=reduce: x.scatter_reduce(axis, i, s, r), x, index, source)
+        same(lambda x, i, s, r=reduce: x.scatter_reduce(axis, i, s, r, include_self=False), x, index, source)
+
+
+def test_scattering_stays_there() -> None:
+    x, index = wg.zeros(9, device=DEVICE), wg.tensor([1, 8, 1], dtype=wg.int32, device=DEVICE)
+    assert kernels(lambda: x.scatter(0, index, x[:3]))["scatter_best"] == 1
+    assert kernels(lambda: x.scatter_reduce(0, index, x[:3], "amax"))["scatter_best"] == 2
+    with pytest.raises(IndexError, match="scatter: index 9 is out of range for an axis of size 9"):
+        x.scatter(0, index + 1, x[:3]).cpu()
+
+
+def test_indices_of_several_axes_stay_there() -> None:
+    """The ends of their range are read, and, of a mask, their number."""
+    x = wg.arange(12, dtype=wg.float32, device=DEVICE).reshape(3, 4)
+    calls = kernels(lambda: x[x > 5])
+    assert (calls["nonzero"], calls["reduce_min"] > 0, calls["reduce_max"] > 0) == (1, True, True)
+    index = wg.tensor([0, 3], dtype=wg.int32, device=DEVICE)
+    with pytest.raises(IndexError, match="index 3 is out of range for axis 0 of length 3"):
+        x[index, index]

@@ -1,4 +1,4 @@
-"""Order, search and running extremes against NumPy, bit for bit."""
+"""Order, search, running extremes, and what is there after scattering, against NumPy, bit for bit."""
 
 import numpy as np
 import pytest
@@ -197,3 +197,45 @@ def test_running_extremes_of_long_lines(entry, length):
     outs, groups = [((3, length), np.int32)], 3 if entry == "tree" else 1
     got = run("argscan.wgsl", [v.flat], outs, params, groups, replace(np.float32), entry, 3)[0]
     np.testing.assert_array_equal(got, running(v.array, 1, False))
+
+
+def best(mode, index, x, keys, shape, axis, fill, dtype, smallest=False):
+    """scatter_best.wgsl over dense operands."""
+    dense_strides = [[int(np.prod(s[a + 1 :])) for a in range(len(s))] for s in (index.shape, shape)]
+    params = [axes(s) for s in (index.shape, dense_strides[0], dense_strides[0], dense_strides[1])]
+    params += [index.ndim, index.size, 0, 0, axis, shape[axis]]
+    table = replace(dtype, SMALLEST=smallest) | {"const MODE": f"const MODE: u32 = {mode}u;"}
+    outs = [np.full(shape, fill, np.int32), np.zeros(2, np.uint32)]
+    return run("scatter_best.wgsl", [index, x, keys], outs, params, -(-index.size // 256), table, limit=2)
+
+
+@pytest.mark.parametrize("smallest", [False, True])
+@pytest.mark.parametrize("dtype", [np.int32, np.float32, BF16])
+@few
+@given(shape=shapes(1, 3, 9), seed=st.integers(0, 10**6))
+def test_what_scattering_leaves(dtype, smallest, shape, seed):
+    axis, length = seed % len(shape), 5
+    x, index = hard(seed, shape, dtype), rng(seed).integers(-length, length, shape, np.int32)
+    to = [*shape[:axis], length, *shape[axis + 1 :]]
+    last, extreme = np.full(to, -1), np.full(to, -1)
+    ranks = rank(x)
+    if smallest:
+        ranks = np.where(np.isnan(x.astype(np.float64)), ranks, -1 - ranks)
+    for at in np.ndindex(*shape):
+        place = (*at[:axis], index[at] % length, *at[axis + 1 :])
+        last[place] = at[axis]
+        old = (*at[:axis], extreme[place], *at[axis + 1 :])
+        if extreme[place] < 0 or ranks[at] >= ranks[old]:
+            extreme[place] = at[axis]
+    got, status = best(0, index, index, index, to, axis, -1, dtype)
+    np.testing.assert_array_equal(got, last)
+    keys, _ = best(1, index, x, index, to, axis, -(2**31), dtype, smallest)
+    got, _ = best(2, index, x, keys, to, axis, -1, dtype, smallest)
+    np.testing.assert_array_equal(got, extreme)
+    assert not status.any()
+
+
+def test_scattering_reports_an_index_outside():
+    index = np.array([1, -3, 0], np.int32)
+    got, status = best(0, index, index, index, [2], 0, -1, np.int32)
+    assert (got.tolist(), status.tolist()) == ([2, 0], [1, 0xFFFFFFFD])

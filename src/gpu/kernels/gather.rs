@@ -14,7 +14,7 @@ use crate::gpu::{scalar, status};
 use crate::math::real::{Integer, PointwiseInt};
 
 /// Converts the indices to int32.
-fn indices(idx: &Array) -> Result<Array> {
+pub(super) fn indices(idx: &Array) -> Result<Array> {
     if idx.dtype() == DType::I32 {
         return Ok(idx.clone());
     }
