@@ -26,6 +26,6 @@ pub(crate) use {
     indexing::gather,
     pointwise::{copy, logic, map},
     product::matmul,
-    reduce::{recurrence, scan},
+    reduce::{recurrence, scan, search, sort},
     rows::norm,
 };

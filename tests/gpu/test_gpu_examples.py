@@ -1,4 +1,4 @@
-"""The examples on a GPU: the same losses as on the CPU, and what sorting and drawing need the host for."""
+"""The examples on a GPU: the same losses as on the CPU, and sorting and drawing."""
 
 import numpy as np
 import pytest

@@ -133,6 +133,41 @@ def test_scatter_rows(dtype, outer, size, words_per_row, count):
     assert not status.any()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@few
+@given(st.integers(1, 3), st.integers(1, 20), st.integers(1, 150), st.integers(1, 600))
+def test_scatter_of_sorted_rows(dtype, outer, size, words_per_row, count):
+    inner = words_per_row * epw(dtype)
+    src = random_values(count, (outer, count, inner), dtype)
+    index = rng(count).integers(-size, size, count, np.int32)
+    place = index % size
+    order = np.argsort(place, kind="stable").astype(np.int32)
+    starts = np.searchsorted(place[order], np.arange(size + 1)).astype(np.int32)
+    blocks = outer * size * -(-words_per_row // 256)
+    replace, params = types(out=("out", dtype), src=dtype), [outer, size, count, inner, 0, 0]
+    outs = [((outer, size, inner), dtype), STATUS]
+    got, status = run(
+        "scatter_sorted.wgsl", [index, order, starts, src], outs, params, blocks, replace, limit=2
+    )
+    assert not status.any()
+    want, _ = run("scatter_rows.wgsl", [index, src], outs, params, blocks, replace, limit=2)
+    np.testing.assert_array_equal(got, want)
+
+
+def test_scatter_of_sorted_rows_reports_an_index_outside():
+    index, src = np.array([0, 7, -1], np.int32), np.ones((1, 3, 1), np.float32)
+    order, starts = np.array([0, 2, 1], np.int32), np.array([0, 1, 2], np.int32)
+    outs, params = [((1, 2, 1), np.float32), STATUS], [1, 2, 3, 1, 0, 0]
+    got, status = run("scatter_sorted.wgsl", [index, order, starts, src], outs, params, 2)
+    assert (got.ravel().tolist(), status.tolist()) == ([1, 1], [1, 7])
+
+
+@pytest.mark.parametrize(("start", "step", "count"), [(0, 1, 1000), (5, -3, 257), (-(2**31), 7, 1)])
+def test_iota(start, step, count):
+    got = run("iota.wgsl", [], [((count,), np.int32)], [count, start, step], -(-count // 256), limit=2)[0]
+    np.testing.assert_array_equal(got, start + step * np.arange(count))
+
+
 def test_scatter_assign_last_wins_and_reports():
     v, src = dense(np.zeros(4, np.float32)), dense(np.array([1, 2, 3, 4], np.float32))
     assign = {"fn combine": "fn combine(a: T, b: T) -> T { return b; }"}

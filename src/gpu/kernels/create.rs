@@ -2,6 +2,7 @@
 
 use super::copy::{convert, copy_into};
 use super::prelude::*;
+use crate::array::buffer::Device;
 use crate::cpu;
 use crate::gpu::{scalar, storage_bytes, upload};
 
@@ -15,9 +16,19 @@ pub fn full(index: u8, shape: Shape, value: f64, dtype: DType) -> Result<Array> 
     convert(&scalar(index, value, dtype)?.expand(&shape)?, dtype)
 }
 
-/// `start + i * step` for `i < n`; computed on the host, so that both devices hold the same bits.
+/// `start + i * step` for `i < n`. Where both devices would not hold the same bits, the host computes it.
 pub fn arange(index: u8, start: f64, step: f64, n: usize, dtype: DType) -> Result<Array> {
     storage_bytes(index, n, dtype)?;
+    // Whole numbers that an int32 and, on the way to halves, a float32 hold.
+    let most = f64::from(if dtype.is_float() { 1 << 24 } else { i32::MAX });
+    let is_whole = |x: f64| x.fract() == 0.0 && x.abs() <= most && x.to_bits() != (-0f64).to_bits();
+    if [start, step, start + step * n as f64].into_iter().all(is_whole) {
+        let out = Array::empty(Shape::new(&[n])?, DType::I32, Device::Gpu(index))?;
+        let mut run = Dispatch::new("iota", shader!("iota"), DType::I32);
+        run.writes(&out).words([n, start as i64 as usize, step as i64 as usize]);
+        run.launch(n.div_ceil(256))?;
+        return cast(&out, dtype);
+    }
     upload(&cpu::create::arange(start, step, n, dtype)?, index)
 }
 

@@ -2,14 +2,19 @@
 //!
 //! Indices are int32. One out of range raises at the next read-back (see `src/gpu/runtime/status.rs`).
 
+use super::copy::from_start;
 use super::map::pointwise_int;
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use super::prelude::*;
-use crate::gpu::status;
+use super::scan::totals;
+use super::search::starts;
+use super::sort::{TILE, count, order_up_to};
+use crate::array::buffer::Device;
+use crate::gpu::{scalar, status};
 use crate::math::real::{Integer, PointwiseInt};
 
 /// Converts the indices to int32.
-fn indices(idx: &Array) -> Result<Array> {
+pub(super) fn indices(idx: &Array) -> Result<Array> {
     if idx.dtype() == DType::I32 {
         return Ok(idx.clone());
     }
@@ -92,18 +97,47 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     let dtype = dtype_of_rows(g.dtype(), &[inner]);
     let (g, idx) = (contiguous(g)?, contiguous(idx)?);
     let out = Array::empty(*shape, dtype, g.device())?;
-    let report = status(index_of(&g)?, "take", shape.at(axis), true)?;
+    let (index, size) = (index_of(&g)?, shape.at(axis));
+    let report = status(index, "take", size, true)?;
+    let groups = outer * size * inner.div_ceil(256 * per_word(dtype));
+    if groups * length > UNSORTED {
+        let limit = scalar(index, size as f64, DType::I32)?;
+        let places = pointwise_int([&idx, &limit], Place)?;
+        let order = order_up_to(&places, size)?;
+        let starts = starts(&gather(&places, &order, 0)?, size)?;
+        let mut run = Dispatch::new("scatter_sorted", shader!("scatter_sorted"), g.dtype());
+        run.reads(&idx).reads(&order).reads(&starts).input("src", &g).output("out", &out).reports(&report);
+        run.words([outer, size, length, inner, idx.offset(), g.offset()]);
+        run.launch(groups)?;
+        return cast(&out, g.dtype());
+    }
     let mut run = Dispatch::new("scatter_rows", shader!("scatter_rows"), g.dtype());
     run.reads(&idx).input("src", &g).output("out", &out).reports(&report).words([
         outer,
-        shape.at(axis),
+        size,
         length,
         inner,
         idx.offset(),
         g.offset(),
     ]);
-    run.launch(outer * shape.at(axis) * inner.div_ceil(256 * per_word(dtype)))?;
+    run.launch(groups)?;
     cast(&out, g.dtype())
+}
+
+/// The most pairs of a workgroup and an index that it looks at for which [`take_add`] does not sort.
+const UNSORTED: usize = 1 << 24;
+
+/// An index counted from the front, or the size of the axis for one outside.
+#[derive(Clone, Copy)]
+struct Place;
+
+impl PointwiseInt<2> for Place {
+    fn apply<I: Integer>(&self, [x, size]: [I; 2]) -> I {
+        // The size where a number is negative, else 0.
+        let if_negative = |x: I| size.and(x.shr(I::lit(31)));
+        let place = x.add(if_negative(x));
+        place.min(size).max(if_negative(place))
+    }
 }
 
 /// The transpose of [`gather`]: adds `g` to zeros of `shape`, in the order of the indices.
@@ -133,6 +167,26 @@ pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result
         .strides(idx)
         .words([shape.rank(), out.numel(), 0, g.offset(), idx.offset(), axis, g.dim(axis)]);
     run.launch(words_of(&out).div_ceil(256))?;
+    Ok(out)
+}
+
+/// Returns the positions of true elements in row-major order, int32 `[count, rank]`. Reads back the count.
+pub fn nonzero(mask: &Array) -> Result<Array> {
+    let (mask, rank, length) = (from_start(mask)?, mask.rank(), mask.numel());
+    let none = |count| Array::empty(Shape::new(&[count, rank])?, DType::I32, mask.device());
+    if length == 0 {
+        return none(0);
+    }
+    let (counts, tiles) = count(&mask, 1, length, 0)?;
+    // Those of digit 1 lie behind those of digit 0.
+    let ends = totals(&counts.with_layout(Shape::new(&[1, tiles])?, &[0, 1], tiles)?)?;
+    let last = ends.with_layout(Shape::SCALAR, &[], tiles - 1)?.to_device(Device::Cpu)?;
+    let out = none(last.slice::<i32>()?[0] as usize)?;
+    if out.numel() > 0 {
+        let mut run = Dispatch::new("nonzero", shader!("nonzero"), DType::I32);
+        run.reads(&mask).reads(&ends).writes(&out).lengths(&mask.shape()).words([rank, length]);
+        run.launch(length.div_ceil(TILE))?;
+    }
     Ok(out)
 }
 

@@ -20,6 +20,8 @@ pub mod random;
 pub mod recurrence;
 pub mod reduce;
 pub mod scan;
+pub mod search;
+pub mod sort;
 #[cfg(test)]
 #[path = "../../../tests/kernels/gpu/mod.rs"]
 pub(super) mod tests;

@@ -1,7 +1,8 @@
-//! First-order recurrences along one axis.
+//! First-order recurrences along one axis, and the places of running extremes.
 
 use super::parts::parts;
 use super::prelude::*;
+use super::sort::kind_of;
 
 /// `s[i] = decay[i] * s[i-1] + x[i]` along `axis`, computed in float32. Both operands have one shape.
 pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
@@ -21,4 +22,27 @@ pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
         run.launch(lines.div_ceil(256))?;
     }
     cast(&out, x.dtype())
+}
+
+/// Returns the position of the largest or smallest element so far along `axis`, as int32: the last of equal
+/// ones. NaN counts as the extreme, and its last occurrence wins.
+pub fn running_extreme(x: &Array, axis: usize, largest: bool) -> Result<Array> {
+    let out = like(x, DType::I32)?;
+    let kept = Nest::over(&x.shape(), &[x, &out], (0..x.rank()).filter(|&i| i != axis));
+    let (lines, length) = (kept.numel(), x.dim(axis));
+    if x.numel() == 0 {
+        return Ok(out);
+    }
+    let tree = length >= 64 && lines < 16 << 10;
+    let mut run = Dispatch::new("argscan", shader!("lib/order", "argscan"), DType::I32);
+    run.entry(if tree { "tree" } else { "serial" })
+        .reads(x)
+        .writes(&out)
+        .number("KIND", kind_of(x.dtype()).0)
+        .flag("SMALLEST", !largest)
+        .nest(&kept, 2)
+        .words([kept.rank, lines, length, x.offset(), x.stride(axis) as usize])
+        .words([out.offset(), out.stride(axis) as usize]);
+    run.launch(if tree { lines } else { lines.div_ceil(256) })?;
+    Ok(out)
 }

@@ -1,7 +1,9 @@
 //! Cumulative sums and products.
 
+use super::map::pointwise_int;
 use super::prelude::*;
 use super::reduce::Fold;
+use crate::math::real::{Integer, PointwiseInt};
 
 /// The cumulative sum along `axis`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
@@ -34,4 +36,36 @@ fn scan(name: &str, fold: Fold, x: &Array, axis: usize) -> Result<Array> {
         .words([out.offset(), out.stride(axis) as usize]);
     run.launch(if tree { lines } else { lines.div_ceil(256) })?;
     cast(&out, x.dtype())
+}
+
+/// The counts of one block of [`totals`].
+const BLOCK: usize = 1024;
+
+/// The running sums of the rows of `x`, integers `[lines, length]`. Blocks of a long row are summed side by
+/// side, and start from the sums of those before.
+pub(super) fn totals(x: &Array) -> Result<Array> {
+    let (lines, length) = (x.dim(0), x.dim(1));
+    let blocks = length / BLOCK;
+    let split = x.reshape_view(&Shape::new(&[lines, blocks, BLOCK])?).filter(|_| blocks > 4);
+    let Some(split) = split.filter(|_| length.is_multiple_of(BLOCK)) else {
+        return cumsum(x, 1);
+    };
+    let within = cumsum(&split, 2)?;
+    let own = within.with_layout(
+        Shape::new(&[lines, blocks, 1])?,
+        &[length as isize, BLOCK as isize, 0],
+        BLOCK - 1,
+    )?;
+    let until = cumsum(&own, 1)?;
+    pointwise_int([&within, &until, &own], Shifted)
+}
+
+/// The sum within a block, from the sum until its end without its own.
+#[derive(Clone, Copy)]
+struct Shifted;
+
+impl PointwiseInt<3> for Shifted {
+    fn apply<I: Integer>(&self, [within, until, own]: [I; 3]) -> I {
+        within.add(until.sub(own))
+    }
 }

@@ -165,8 +165,8 @@ impl Linear for ScatterAdd {
 fn check_range(index: &Tensor, axis: usize, size: usize) -> Result<()> {
     let Some(array) = bottom(index).filter(|array| array.numel() > 0) else { return Ok(()) };
     script::refuse(|| "an index of several axes, whose range the host checks".into());
-    let host = Tensor::Array(array.to_device(Device::Cpu)?);
-    let (low, high) = (host.amin(None, false)?.item()?, host.amax(None, false)?.item()?);
+    let all = Tensor::Array(array.clone());
+    let (low, high) = (all.amin(None, false)?.item()?, all.amax(None, false)?.item()?);
     let bad = if low < -(size as f64) { low } else { high };
     if low < -(size as f64) || high >= size as f64 {
         return Err(Error::index(format!("index {bad} is out of range for axis {axis} of length {size}")));

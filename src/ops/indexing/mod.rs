@@ -247,17 +247,14 @@ pub(crate) fn index_shape(op: &str, indices: &[Option<Tensor>]) -> Result<Shape>
     })
 }
 
-/// Returns the indices of true elements as int64 rows: `[count, rank]`. The count depends on the data.
+/// Returns the indices of true elements as rows, `[count, rank]`: int64 on the CPU, int32 on GPUs. The count
+/// depends on the data; it is all that is read back from a GPU.
 pub fn nonzero(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_complex() {
         return nonzero(&x.detach().ne(0i64)?);
     }
     script::refuse(|| "a result whose length depends on values (nonzero)".into());
-    let array = x.array("nonzero")?.to_device(Device::Cpu)?;
-    let mask = crate::cpu::pointwise::copy::cast(&array, DType::Bool)?;
-    let found = Tensor::Array(crate::cpu::indexing::gather::nonzero(&mask)?);
-    match x.device() {
-        Device::Cpu => Ok(found),
-        device => found.cast(DType::I32)?.to_device(device),
-    }
+    let array = x.array("nonzero")?;
+    let mask = on_device!(array, copy::cast(&array, DType::Bool))?;
+    Ok(Tensor::Array(on_device!(mask, gather::nonzero(&mask))?))
 }

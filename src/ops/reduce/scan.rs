@@ -5,7 +5,6 @@
 //! derivatives are therefore exact at zeros, where dividing the product by each factor would fail.
 
 use crate::array::shape::normalize_axis;
-use crate::cpu::reduce::recurrence::running_extreme;
 use crate::ops::complex::join;
 use crate::ops::prelude::*;
 use crate::ops::views::join::cat;
@@ -159,7 +158,7 @@ impl General for Recurrence {
 }
 
 /// Index of the largest or smallest element so far along an axis: int64 on the CPU, int32 on GPUs. The last
-/// of equal ones; NaN is the extreme. On a GPU the values are read back.
+/// of equal ones; NaN is the extreme.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct ArgScan {
     /// The axis.
@@ -170,7 +169,7 @@ pub struct ArgScan {
 
 kernel! {
     ArgScan, if self.largest { "cummax" } else { "cummin" }, |self, x| {
-        on_host(x, |x| running_extreme(x[0], self.axis as usize, self.largest))
+        on_device!(x[0], recurrence::running_extreme(x[0], self.axis as usize, self.largest))
     }
 }
 

@@ -1,9 +1,8 @@
 //! Discrete operations behind searching and scattering: indices, and values without a gradient.
 //!
-//! They run on the CPU; operands on a GPU are read back. The differentiable parts of `scatter` and `histc`
-//! are gathers, selections and sums at the indices found here.
+//! The differentiable parts of `scatter` and `histc` are gathers, selections and sums at the indices found
+//! here.
 
-use crate::cpu::reduce::search;
 use crate::ops::prelude::*;
 
 /// Insertion indices into ascending rows. Inputs: sorted, values, of one shape except for the last axis.
@@ -14,7 +13,9 @@ pub struct SearchSorted {
 }
 
 kernel! {
-    SearchSorted, "searchsorted", |self, x| on_host(x, |x| search::search_sorted(x[0], x[1], self.right))
+    SearchSorted, "searchsorted", |self, x| {
+        on_device!(x[0], search::search_sorted(x[0], x[1], self.right))
+    }
 }
 
 impl Discrete for SearchSorted {
@@ -33,7 +34,7 @@ pub struct ScatterLast {
 kernel! {
     ScatterLast, "scatter", |self, x| {
         let (axis, length) = (self.axis as usize, self.length as usize);
-        on_host(x, |x| search::scatter_last(x[0], axis, length))
+        on_device!(x[0], search::scatter_last(x[0], axis, length))
     }
 }
 
@@ -53,7 +54,7 @@ pub struct ScatterExtreme {
 kernel! {
     ScatterExtreme, "scatter_reduce", |self, x| {
         let axis = self.axis as usize;
-        on_host(x, |x| search::scatter_extreme(x[0], x[1], x[2], axis, self.largest))
+        on_device!(x[0], search::scatter_extreme(x[0], x[1], x[2], axis, self.largest))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Sorting: one operation computes the order, and a gather by it gives the values.
 //!
 //! The order is piecewise constant, so `sort` and `topk` need no rules: derivatives flow through the gather.
-//! On a GPU the values are read back, sorted on the host, and the indices sent back.
 
 use crate::array::shape::normalize_axis;
 use crate::ops::prelude::*;
@@ -21,7 +20,7 @@ pub struct ArgSort {
 kernel! {
     ArgSort, "argsort", |self, x| {
         let (axis, count) = (self.axis as usize, self.count as usize);
-        on_host(x, |x| crate::cpu::reduce::sort::argsort(x[0], axis, self.descending, count))
+        on_device!(x[0], sort::argsort(x[0], axis, self.descending, count))
     }
 }
 

@@ -38,7 +38,7 @@ impl Axis {
 }
 
 /// The indices of the slices of an axis of this length that are repeated, each in a row.
-fn repeated(counts: &Tensor, length: usize) -> PyResult<Vec<i64>> {
+fn repeated(counts: &Tensor, length: usize) -> PyResult<Tensor> {
     let fits = counts.rank() < 2 && [1, length].contains(&counts.numel());
     if !fits || counts.dtype().is_differentiable() {
         return Err(value_error(format!(
@@ -49,20 +49,40 @@ fn repeated(counts: &Tensor, length: usize) -> PyResult<Vec<i64>> {
         )));
     }
     counts.array("repeat_interleave")?;
-    let each = counts.to_vec()?;
-    if length > 0 && each.iter().any(|&n| n < 0.0) {
-        return Err(value_error("repeat_interleave: repeats must not be negative"));
+    if counts.device() != Device::Cpu && length > 0 {
+        return repeated_there(counts, length);
     }
+    let each = counts.to_vec()?;
     let all = || (0..length).map(|i| (i, if each.len() == 1 { each[0] } else { each[i] }));
     let total: f64 = all().map(|(_, n)| n).sum();
-    if total >= 4_294_967_296.0 {
+    check_repeats(all().fold(0.0, |least, (_, n)| n.min(least)), total, 32)?;
+    let places = all().flat_map(|(i, n)| std::iter::repeat_n(i as i64, n as usize));
+    let places = collect_at_most(total as usize, places)?;
+    Ok(Tensor::from_slice(&places, &[places.len()])?)
+}
+
+/// [`repeated`] on a GPU, from which the smallest count and the sum of all are read.
+fn repeated_there(counts: &Tensor, length: usize) -> PyResult<Tensor> {
+    let each = counts.cast(DType::I32)?.at_least_vector()?.expand(&Shape::new(&[length])?)?;
+    let total = each.cast(DType::F32)?.sum(None, false)?.item()?;
+    check_repeats(each.amin(None, false)?.item()?, total, 31)?;
+    let ends = each.cumsum(0)?;
+    let total = ends.select_index(0, -1)?.item()? as usize;
+    Ok(ends.search_sorted(&positions(total, counts.device())?, true)?)
+}
+
+/// Raises for counts of which one is negative, or which add up to more than these bits hold.
+fn check_repeats(least: f64, total: f64, bits: i32) -> PyResult<()> {
+    if least < 0.0 {
+        return Err(value_error("repeat_interleave: repeats must not be negative"));
+    }
+    if total >= f64::from(2).powi(bits) {
         return Err(Error::shape(format!(
-            "repeat_interleave: {total:.3e} elements are too many; an axis holds at most 2^32 - 1"
+            "repeat_interleave: {total:.3e} elements are too many; an axis holds at most 2^{bits} - 1"
         ))
         .into());
     }
-    let places = all().flat_map(|(i, n)| std::iter::repeat_n(i as i64, n as usize));
-    Ok(collect_at_most(total as usize, places)?)
+    Ok(())
 }
 
 /// Raises for another length than a caller expects of the result.
@@ -159,8 +179,7 @@ impl PyTensor {
             });
         }
         let places = repeated(&repeats, length)?;
-        check_length(places.len(), output_size)?;
-        let places = Tensor::from_slice(&places, &[places.len()])?;
+        check_length(places.numel(), output_size)?;
         composed(py, name, &x, || {
             wide.index_select(axis as i64, &places.cast(index_type(x.device()))?.to_device(x.device())?)
         })

@@ -1,0 +1,99 @@
+// The order of the elements along one axis: out[i] is the position of the element that comes i-th. Equal
+// elements keep their order, NaN counts as the largest.
+//
+// bindings  0 x (read), 1 out (write, i32, or keys), 2 params
+// entries   short: lines of at most 2048 elements; grid ceil(lines / (2048 / size))
+//           keys: the keys of long lines, which radix_count.wgsl and radix_move.wgsl sort; grid
+//           ceil(lines * length / 256); linear fold over x, y, z
+// workgroup 256 threads; 16 KiB of workgroup memory (short)
+//
+// Lines as in scan.wgsl. `short` is a bitonic sort of pairs (key, position) in workgroup memory, where a line
+// takes `size` places, the power of two from `length` on, so that a workgroup sorts 2048 / size of them; it
+// writes the first `count` positions. Positions differ, so there is one order of the pairs and it is stable.
+// `flip` is 0, or all ones for descending order, in which equal elements keep their order too.
+//@ use order
+struct Params {
+  kept_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>,
+  kept_ndim: u32, lines: u32, length: u32, x_off: u32, x_step: u32, out_off: u32, out_step: u32,
+  size: u32, count: u32, flip: u32,
+}
+@group(0) @binding(0) var<storage, read> x: array<u32>;
+@group(0) @binding(1) var<storage, read_write> out: array<u32>;
+@group(0) @binding(2) var<uniform> p: Params;
+
+// Offsets of a line in x and in out.
+fn line_at(line: u32) -> vec2<u32> {
+  var rest = line;
+  var at = vec2<u32>(p.x_off, p.out_off);
+  for (var d = p.kept_ndim; d > 0u; d -= 1u) {
+    let a = (d - 1u) >> 2u;
+    let b = (d - 1u) & 3u;
+    at += (rest % p.kept_shape[a][b]) * vec2<u32>(p.x_strides[a][b], p.out_strides[a][b]);
+    rest /= p.kept_shape[a][b];
+  }
+  return at;
+}
+
+// The key of element i of a line.
+fn key_at(line: u32, i: u32) -> u32 {
+  let at = line_at(line).x + i * p.x_step;
+  return key_of(x[word_of(at)], at) ^ p.flip;
+}
+
+@compute @workgroup_size(256)
+fn keys(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let i = (wid.x + groups.x * (wid.y + groups.y * wid.z)) * 256u + t;
+  if (i < p.lines * p.length) { out[i] = key_at(i / p.length, i % p.length); }
+}
+
+const PLACES: u32 = 2048u;
+var<workgroup> key: array<u32, PLACES>;
+var<workgroup> position: array<u32, PLACES>;
+
+// Whether the pair at place a comes before the one at place b.
+fn is_before(a: u32, b: u32) -> bool {
+  return key[a] < key[b] || (key[a] == key[b] && position[a] < position[b]);
+}
+
+@compute @workgroup_size(256)
+fn short(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let first = (wid.x + groups.x * (wid.y + groups.y * wid.z)) * (PLACES / p.size);
+  for (var i = t; i < PLACES; i += 256u) {
+    let line = first + i / p.size;
+    position[i] = i % p.size;
+    // Behind the end of a line are the largest pairs.
+    key[i] = 0xffffffffu;
+    if (line < p.lines && position[i] < p.length) { key[i] = key_at(line, position[i]); }
+  }
+  workgroupBarrier();
+  // Runs of `run` places become sorted, every other one backwards, from two sorted halves.
+  for (var run = 2u; run <= p.size; run *= 2u) {
+    for (var step = run / 2u; step > 0u; step /= 2u) {
+      for (var i = t; i < PLACES / 2u; i += 256u) {
+        let a = 2u * i - (i & (step - 1u));
+        let backwards = (a & run & (p.size - 1u)) != 0u;
+        if (is_before(a + step, a) != backwards) {
+          let pair = vec2<u32>(key[a], position[a]);
+          key[a] = key[a + step];
+          position[a] = position[a + step];
+          key[a + step] = pair.x;
+          position[a + step] = pair.y;
+        }
+      }
+      workgroupBarrier();
+    }
+  }
+  for (var i = t; i < PLACES; i += 256u) {
+    let line = first + i / p.size;
+    let at = i % p.size;
+    if (line < p.lines && at < p.count) { out[line_at(line).y + at * p.out_step] = position[i]; }
+  }
+}

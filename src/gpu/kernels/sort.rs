@@ -1,0 +1,121 @@
+//! The order of elements on the GPU; the counterpart of `src/cpu/reduce/sort.rs`.
+//!
+//! Elements become whole numbers with their order (`shaders/lib/order.wgsl`). Short lines are sorted in the
+//! memory of a workgroup, in one dispatch. Long ones take a radix sort: for every four bits of the keys,
+//! count the digits of each tile, add up the counts, and move keys and positions to their places.
+
+use super::prelude::*;
+use super::scan::totals;
+
+/// The most elements of a line that a workgroup sorts, and the elements of a tile.
+pub(super) const TILE: usize = 2048;
+/// The digits of four bits.
+const DIGITS: usize = 16;
+
+/// The number of a dtype in `shaders/lib/order.wgsl`, and the bits of its keys that differ.
+pub(super) fn kind_of(dtype: DType) -> (usize, std::ops::Range<usize>) {
+    match dtype {
+        DType::Bool => (0, 0..1),
+        DType::U32 => (0, 0..32),
+        DType::F32 => (2, 0..32),
+        DType::BF16 => (3, 16..32),
+        DType::F16 => (4, 16..32),
+        _ => (1, 0..32),
+    }
+}
+
+/// Returns the positions of the first `count` elements along `axis` in ascending or descending order, as
+/// int32. Equal elements keep their order; NaN counts as the largest.
+pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result<Array> {
+    let (length, shape) = (x.dim(axis), x.shape().with(axis, count));
+    if length <= TILE || shape.numel() == 0 {
+        let out = Array::empty(shape, DType::I32, x.device())?;
+        if out.numel() == 0 {
+            return Ok(out);
+        }
+        let size = length.next_power_of_two();
+        let lines = x.numel() / length;
+        let run = lines_of(x, &out, axis, "short", [size, count, flip(descending)]);
+        run.launch(lines.div_ceil(TILE / size))?;
+        return Ok(out);
+    }
+    // The axis is moved to the end, and back from there.
+    let last = x.rank() - 1;
+    let mut order: Vec<u8> = (0..x.rank() as u8).collect();
+    order[axis..].rotate_left(1);
+    let x = &x.permute(&order)?;
+    let keys = like(x, DType::I32)?;
+    lines_of(x, &keys, last, "keys", [0, 0, flip(descending)]).launch(x.numel().div_ceil(256))?;
+    let sorted = radix(keys, length, kind_of(x.dtype()).1)?;
+    let first = sorted.with_layout(x.shape().with(last, count), &sorted.strides()[..=last], 0)?;
+    order.sort_unstable();
+    order[axis..].rotate_right(1);
+    contiguous(&first.permute(&order)?)
+}
+
+/// All ones to invert the keys of a descending order, not the positions.
+fn flip(descending: bool) -> usize {
+    if descending { u32::MAX as usize } else { 0 }
+}
+
+/// A dispatch of an entry of `shaders/sort.wgsl` over the lines of `x`.
+fn lines_of<'a>(
+    x: &'a Array, out: &'a Array, axis: usize, entry: &'static str, last: [usize; 3],
+) -> Dispatch<'a> {
+    let kept = Nest::over(&x.shape(), &[x, out], (0..x.rank()).filter(|&i| i != axis));
+    let mut run = Dispatch::new("sort", shader!("lib/order", "sort"), DType::I32);
+    run.entry(entry)
+        .reads(x)
+        .writes(out)
+        .number("KIND", kind_of(x.dtype()).0)
+        .nest(&kept, 2)
+        .words([kept.rank, kept.numel(), x.dim(axis), x.offset(), x.stride(axis) as usize])
+        .words([out.offset(), out.stride(axis) as usize])
+        .words(last);
+    run
+}
+
+/// The positions that sort a vector of int32 from `0..=most`, contiguous from the start of its buffer.
+pub(super) fn order_up_to(x: &Array, most: usize) -> Result<Array> {
+    let length = x.numel();
+    if length <= TILE {
+        return argsort(x, 0, false, length);
+    }
+    radix(x.clone(), length, 0..(usize::BITS - most.leading_zeros()) as usize)
+}
+
+/// Sorts the lines of `keys`, along its last axis, by these bits; returns the positions.
+fn radix(mut keys: Array, length: usize, bits: std::ops::Range<usize>) -> Result<Array> {
+    let lines = keys.numel() / length;
+    let blocks = length.div_ceil(TILE);
+    let (mut positions, mut is_first) = (keys.clone(), true);
+    for shift in bits.step_by(4) {
+        let (counts, tiles) = count(&keys, lines, length, shift)?;
+        let ends = totals(&counts)?;
+        let (keys_out, positions_out) = (like(&keys, DType::I32)?, like(&keys, DType::I32)?);
+        let mut run = Dispatch::new("radix_move", shader!("radix_move"), DType::I32);
+        run.reads(&keys)
+            .reads(&positions)
+            .reads(&ends)
+            .writes(&keys_out)
+            .writes(&positions_out)
+            .flag("FIRST", is_first)
+            .words([lines, length, tiles, shift, blocks]);
+        run.launch(lines * blocks)?;
+        (keys, positions, is_first) = (keys_out, positions_out, false);
+    }
+    Ok(positions)
+}
+
+/// How often each digit from bit `shift` on is in each tile of each line, `[lines, DIGITS * tiles]`, and the
+/// number of tiles, some of which may be behind the end.
+pub(super) fn count(keys: &Array, lines: usize, length: usize, shift: usize) -> Result<(Array, usize)> {
+    let tiles = length.div_ceil(TILE);
+    // Many counts are added up in whole blocks.
+    let tiles = if tiles > 256 { tiles.next_multiple_of(64) } else { tiles };
+    let counts = Array::empty(Shape::new(&[lines, DIGITS * tiles])?, DType::I32, keys.device())?;
+    let mut run = Dispatch::new("radix_count", shader!("radix_count"), DType::I32);
+    run.reads(keys).writes(&counts).words([lines, length, tiles, shift]);
+    run.launch(lines * tiles)?;
+    Ok((counts, tiles))
+}
