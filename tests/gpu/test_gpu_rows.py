@@ -70,3 +70,16 @@ def test_rows_against_float64(columns: int) -> None:
         found.append([v.detach().cpu().numpy() for v in (norm, soft, log, *grads)])
     for expected, got in zip(*found, strict=True):
         np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4, 7, 8, 64, 1001])
+def test_cross_entropy_against_float64(columns: int) -> None:
+    labels = np.arange(5, dtype=np.int32) % columns
+    labels[2] = -100
+    found = []
+    for device, dtype in (("cpu", wg.float64), ("gpu", wg.float32)):
+        x = wg.tensor(numbers((5, columns)), device=device).to(dtype).requires_grad_()
+        loss = wg.nn.functional.cross_entropy(x, wg.tensor(labels, device=device))
+        found.append([v.detach().cpu().numpy() for v in (loss, wg.autograd.grad(loss, x)[0])])
+    for expected, got in zip(*found, strict=True):
+        np.testing.assert_allclose(got, expected, rtol=2e-5, atol=1e-6)

@@ -204,15 +204,13 @@ pub fn cross_entropy_vjp(
         (flat(g, DType::F32)?, from_start(logits)?, labels(target)?, from_start(terms)?);
     let rows = Rows::of(&x, 1);
     let out = rows.output(&x)?;
-    let words = rows.cols.div_ceil(per_word(out.dtype()));
+    let fours = rows.cols.div_ceil(4);
     let mut run = Dispatch::new("cross_entropy_vjp", shader!("cross_entropy_backward"), DType::F32);
-    run.input("x", &x)
-        .reads(&target)
-        .reads(&terms)
-        .reads(&g)
-        .output("out", &out)
-        .words([rows.rows, rows.cols, words, 0, rows.cols, 1, rows.cols, ignored(ignore_index)])
-        .floats([0.0, 1.0]);
-    run.launch((rows.rows * words).div_ceil(1024))?;
+    rows.input(&mut run, "x", &x);
+    run.reads(&target).reads(&terms).reads(&g);
+    rows.result(&mut run, "out", &out);
+    run.words([rows.rows, rows.cols, fours, 0, rows.cols, 1, rows.cols, ignored(ignore_index)]);
+    run.floats([0.0, 1.0]);
+    run.launch((rows.rows * fours).div_ceil(256))?;
     cast(&out, x.dtype())
 }
