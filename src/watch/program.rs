@@ -18,11 +18,12 @@ use crate::array::random::{self, State};
 use crate::op::Op;
 use crate::tape::location::Location;
 use crate::tape::node::Node;
-use crate::watch::script::{MOST, Script, Step, Touched, View};
+use crate::watch::script::{MOST, Place, Script, Step, Touched, View};
 use act::{Act, Draw, Planned};
 use calls::AfterCall;
 use needs::{is_inner, needed, outlasting, postpone, survivors, unwritten};
 use plan::Plan;
+use rustc_hash::FxHashSet;
 pub use shown::{Kind, ShownStep};
 use smallvec::SmallVec;
 use std::sync::Weak;
@@ -56,12 +57,23 @@ pub enum Outcome {
     Failed,
 }
 
+/// A leaf whose gradient the program reads or changes.
+struct Leaf {
+    node: Weak<Node>,
+    /// Whether it has a gradient, if that matters.
+    had: Option<bool>,
+    /// Where that gradient lies.
+    place: Place,
+}
+
 /// A region that can be run again.
 pub struct Program {
     steps: Vec<Planned>,
     values: Vec<Value>,
     outputs: Vec<u32>,
-    leaves: Vec<(Weak<Node>, Option<bool>)>,
+    leaves: Vec<Leaf>,
+    /// The memory that the program finds as it was, by its numbers.
+    found: FxHashSet<usize>,
     /// How many steps can be undone: all before the first that changes something outside, and those up to the
     /// last that may stop the run before the host is called.
     undone: usize,
@@ -194,12 +206,17 @@ impl Program {
         if !script.elsewhere && !catches {
             steps = groups::fuse(steps, &plan.values, &outputs);
         }
-        let leaf = |leaf: &Touched| (leaf.node.clone(), leaf.had);
+        let leaf = |leaf: &Touched| Leaf { node: leaf.node.clone(), had: leaf.had, place: leaf.place };
         let leaves = script.leaves.iter().map(leaf).collect();
         draws.push(end.offset - segments[draws.len()]);
         let values = plan.values;
+        let fixed = |value: &Value| match &value.source {
+            Source::Fixed(array) => Some(array.buffer().id()),
+            _ => None,
+        };
+        let found = values.iter().filter_map(fixed).collect();
         let (undone, stops, calls) = (0, 0, Vec::new());
-        let mut program = Program { steps, values, outputs, leaves, undone, stops, draws, calls };
+        let mut program = Program { steps, values, outputs, leaves, found, undone, stops, draws, calls };
         program.find_undone();
         program.calls = program.after_calls(script.calls);
         program.renumber();
@@ -306,8 +323,8 @@ impl Program {
 
     /// Whether a leaf whose gradient the program reads or changes has it in this memory.
     pub fn has_gradient_at(&self, memory: usize) -> bool {
-        self.leaves.iter().any(|(leaf, _)| {
-            let node = leaf.upgrade();
+        self.leaves.iter().any(|leaf| {
+            let node = leaf.node.upgrade();
             let slot = node.as_ref().and_then(|node| node.grad());
             let at = slot.and_then(|slot| Some(slot.as_ref()?.concrete()?.buffer().id()));
             at == Some(memory)

@@ -89,14 +89,27 @@ pub struct Called {
     pub gradients: Vec<bool>,
 }
 
+/// Where the gradient of a leaf lay before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// In memory that nothing else in the region names.
+    Own,
+    /// In the memory with this number of its buffer, which the region finds elsewhere.
+    Found(usize),
+    /// In that of the gradient of the leaf with this number.
+    With(usize),
+}
+
 /// A leaf whose gradient the region read or changed.
 pub struct Touched {
     /// The leaf.
     pub node: Weak<Node>,
     /// Whether it had a gradient before, if that mattered.
     pub had: Option<bool>,
-    /// That gradient.
+    /// That gradient, if it lay in memory of its own.
     pub before: Option<View>,
+    /// Where it lay.
+    pub place: Place,
     /// The gradient as the steps so far leave it; the outer `None` is that of before.
     now: Option<Option<View>>,
 }
@@ -223,11 +236,19 @@ impl Script {
             return Some(known);
         }
         let leaf = self.leaves.len();
-        let mut before = None;
+        let (mut before, mut place) = (None, Place::Own);
         match slot {
             Some(Tensor::Array(array)) if !self.known.contains_key(&array.buffer().id()) => {
                 self.add(array, Origin::Gradient(leaf));
                 before = Some(self.view(array));
+            }
+            Some(Tensor::Array(array)) => {
+                let id = array.buffer().id();
+                let known = self.known.get(&id).map(|&(memory, _)| &self.memory[memory]);
+                place = match known {
+                    Some(Origin::Gradient(of)) => Place::With(*of),
+                    _ => Place::Found(id),
+                };
             }
             Some(Tensor::Traced(_)) if matters => {
                 self.refusal.get_or_insert(("a gradient with a history".into(), None));
@@ -236,7 +257,7 @@ impl Script {
         }
         let had = matters.then_some(slot.is_some());
         // No reference that would count as an edge: a walk stores a gradient once its last edge was followed.
-        self.leaves.push(Touched { node: Arc::downgrade(node), had, before, now: None });
+        self.leaves.push(Touched { node: Arc::downgrade(node), had, before, place, now: None });
         Some(leaf)
     }
 

@@ -161,6 +161,49 @@ def test_gradients_of_the_first_call():
     assert wg.get_rng_state() == state
 
 
+@pytest.mark.parametrize("drop", ["none", "zero_grad", "optimizer"])
+def test_gradients_that_were_made_and_dropped(drop):
+    p = nn.Parameter(wg.ones(2))
+    optimizer = wg.optim.SGD([p], lr=0.1)
+
+    def f(x, fails):
+        (p * x).sum().backward()
+        if drop == "none":
+            p.grad = None
+        else:
+            optimizer.zero_grad(set_to_none=drop == "optimizer")
+        if fails:
+            raise ValueError("on purpose")
+        return x * 2
+
+    step = wg.jit(f)
+    with pytest.raises(ValueError, match="on purpose"):
+        step(wg.ones(2), True)
+    assert p.grad is None
+    for _ in range(2):
+        step(wg.ones(2), False)
+    before = None if p.grad is None else p.grad.tolist()
+    with pytest.raises(ValueError, match="on purpose"):
+        step(wg.ones(2), True)
+    assert (None if p.grad is None else p.grad.tolist()) == before
+
+
+def test_dropping_what_backward_made_is_part_of_the_program():
+    p = nn.Parameter(wg.ones(2))
+
+    def f(x):
+        loss = (p * x).sum()
+        loss.backward()
+        p.grad = None
+        return x * 2
+
+    step = wg.jit(f)
+    for _ in range(3):
+        step(wg.ones(2))
+        assert p.grad is None
+    assert step.traces == 1, step.why()
+
+
 def test_decisions_behind_writes_that_they_do_not_read():
     norm = nn.BatchNorm1d(3)
 

@@ -140,6 +140,61 @@ def test_a_reduction_behind_a_write_reads_what_was_written():
     alike(g, x, y)
 
 
+def test_operands_that_are_written_after_the_reduction():
+    x, y = wg.randn(5000), wg.randn(5000)
+
+    def f(x, y):
+        t = x * 0.3
+        s = (t * y).sum()
+        t.add_(t)
+        return s, t * y
+
+    alike(f, x, y)
+
+    def g(x, y):
+        t = x * 0.3
+        u = t + 1
+        s, m = (u * t).amax(), (t * y).mean()
+        t.mul_(y)
+        u.sub_(t)
+        return s, m, (t - u).sum()
+
+    alike(g, x, y)
+
+
+def test_gradients_that_accumulate_within_a_group():
+    r, x = wg.randn(1000), wg.randn(7, 1000)
+
+    def f(r, x):
+        def loss(r, x):
+            t = x.tanh()
+            return ((t * r + t) * 0.3).mean()
+
+        return wg.grad(loss, argnums=(0, 1))(r, x)
+
+    alike(f, r, x)
+
+
+def test_a_gated_residual_trains_alike():
+    def losses(staged):
+        wg.manual_seed(0)
+        layer, scale = wg.nn.Linear(64, 64), wg.nn.Parameter(wg.full((64,), 0.5))
+        optimizer = wg.optim.SGD([*layer.parameters(), scale], lr=0.5)
+
+        def train(x):
+            optimizer.zero_grad()
+            h = layer(x).tanh()
+            loss = (h * scale + h).mul(0.3).var(1).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        step, x = wg.jit(train) if staged else train, wg.randn(128, 64)
+        return [step(x).item() for _ in range(20)], scale.tolist()
+
+    assert losses(True) == losses(False)
+
+
 def test_gradients_of_losses():
     x, w = wg.randn(500, 30), wg.randn(30)
 

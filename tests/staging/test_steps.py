@@ -574,3 +574,67 @@ def test_a_method_of_an_object_without_a_dictionary():
     assert times.traces == 1
     given.scale = 3
     assert times(wg.ones(1)).item() == 3.0
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_gradients_that_lie_in_other_memory_later(inside):
+    def run(jit):
+        p, a = wg.ones(4, requires_grad=True), wg.zeros(4)
+        p.grad = wg.zeros(4)
+        given = wg.ones(2)
+
+        def f(i):
+            p.grad.add_(1)
+            y = a * 2
+            if inside:
+                p.grad = a
+            return y, given[i]
+
+        step, found = jit(f), []
+        for k in range(4):
+            found.append(step(wg.tensor([0]))[0].tolist())
+            if k == 0 and not inside:
+                p.grad = a
+            if k == 2:
+                p.grad = wg.zeros(4)
+        return found, a.tolist(), p.grad.tolist()
+
+    assert run(wg.jit) == run(lambda f: f)
+
+
+def test_gradients_in_one_memory():
+    def run(jit):
+        p, q = wg.ones(3, requires_grad=True), wg.ones(3, requires_grad=True)
+        p.grad = wg.zeros(3)
+        q.grad = p.grad
+
+        def f(x):
+            p.grad.add_(x)
+            q.grad.mul_(2.0)
+            return p.grad + 1
+
+        step, found = jit(f), []
+        for k in range(5):
+            found.append(step(wg.ones(3)).tolist())
+            if k == 2:
+                q.grad = wg.ones(3)
+        return found, p.grad.tolist(), q.grad.tolist()
+
+    assert run(wg.jit) == run(lambda f: f)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.std(),
+        lambda x: wg.linalg.vector_norm(x),
+        lambda x: wg.nn.functional.normalize(x, dim=0),
+        lambda x: wg.std_mean(x, 0)[0] + wg.dist(x, -x),
+    ],
+)
+def test_sums_of_squares_out_of_range_are_a_decision(function):
+    step = wg.jit(function)
+    for values in ([1.0, 2.0], [1e25, -1e25], [3.0, 5.0], [1e-30, -1e-30], [1.0, 1.5]):
+        x = wg.tensor(values)
+        assert step(x).tolist() == function(x).tolist()
+    assert step.traces == 2, step.why()

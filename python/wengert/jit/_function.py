@@ -32,7 +32,10 @@ R = TypeVar("R")
 # Programs are made for so many kinds of arguments.
 _MOST = 64
 
-_NO_PROGRAM = "jit: there is no program for these arguments; call the function with them, then see why()"
+_NO_PROGRAM = (
+    "jit: there is no program for these arguments with the settings that are now (threads, modes, default "
+    "dtype); call the function with them, then see why()"
+)
 
 _NO_PLACE = "an object without a __dict__ has no place for programs; keep its method: step = model.step"
 

@@ -164,7 +164,7 @@ impl Linear for ScatterAdd {
 /// Raises for an index outside `-size..size`. Needed only for merged axes, where it would hit another row.
 fn check_range(index: &Tensor, axis: usize, size: usize) -> Result<()> {
     let Some(array) = bottom(index).filter(|array| array.numel() > 0) else { return Ok(()) };
-    script::refuse(|| "an index of several axes, whose range the host checks".into());
+    script::refuse(|| "a write by an index, whose range the host checks".into());
     let all = Tensor::Array(array.clone());
     let (low, high) = (all.amin(None, false)?.item()?, all.amax(None, false)?.item()?);
     let bad = if low < -(size as f64) { low } else { high };

@@ -41,7 +41,7 @@ impl Program {
         let memory = |node: Option<Arc<Node>>| {
             node?.grad()?.as_ref().map(|slot| slot.concrete().map_or(0, |array| array.buffer().id()))
         };
-        self.leaves.iter().map(|(leaf, _)| memory(leaf.upgrade())).collect()
+        self.leaves.iter().map(|leaf| memory(leaf.node.upgrade())).collect()
     }
 
     /// Whether a call left the gradients where it left them when the program was made; `before` are those

@@ -73,10 +73,17 @@ struct Member {
 /// A loop, what it reads and what it makes.
 type Loop = (ElementFn, SmallVec<[u32; 4]>, u32);
 
-/// What runs at once: a step, or a group of them, with the step that folds what its last member makes.
+/// A step that folds a value which a group makes.
+#[derive(Clone, Copy)]
+struct Folding {
+    step: usize,
+    value: u32,
+}
+
+/// What runs at once: a step, or a group of them.
 enum Unit {
     One(usize),
-    Group(Vec<Member>, Option<usize>),
+    Group(Vec<Member>, Option<Folding>),
 }
 
 /// Whether an array is dense and row-major.

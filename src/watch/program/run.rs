@@ -1,7 +1,7 @@
 //! Running a program.
 
 use super::act::{Act, Draw};
-use super::{Outcome, Program, Source, Value, random_state};
+use super::{Leaf, Outcome, Program, Source, Value, random_state};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::random::{self, State};
@@ -12,7 +12,7 @@ use crate::op::{Kernel, Op};
 use crate::process::interrupt::InterruptBudget;
 use crate::tape::saving;
 use crate::tensor::Tensor;
-use crate::watch::script::View;
+use crate::watch::script::{Place, View};
 use smallvec::SmallVec;
 
 impl Program {
@@ -100,12 +100,35 @@ struct Run<'a> {
 impl Run<'_> {
     /// Finds the gradients; whether they are where they were.
     fn begins(&mut self) -> Result<bool> {
-        for (leaf, had) in &self.program.leaves {
-            let Some(node) = leaf.upgrade() else { return Ok(false) };
-            let has = node.grad().is_some_and(|slot| slot.is_some());
-            if had.is_some_and(|had| had != has) {
+        // The memory of each gradient, and of those that nothing else names.
+        let (mut all, mut own) = (SmallVec::<[usize; 16]>::new(), SmallVec::<[usize; 16]>::new());
+        for Leaf { node, had, place } in &self.program.leaves {
+            let Some(node) = node.upgrade() else { return Ok(false) };
+            let slot = node.grad().and_then(|slot| slot.as_ref().map(|slot| slot.concrete().cloned()));
+            if had.is_some_and(|had| had != slot.is_some()) {
                 return Ok(false);
             }
+            let memory = slot.flatten().map_or(0, |x| x.buffer().id());
+            all.push(memory);
+            // One that is dropped before anything reads it may lie anywhere.
+            if had.is_none() || memory == 0 {
+                continue;
+            }
+            let fits = match *place {
+                Place::Found(found) => found == memory,
+                Place::With(leaf) => all.get(leaf) == Some(&memory),
+                Place::Own => {
+                    own.push(memory);
+                    !self.program.found.contains(&memory)
+                }
+            };
+            if !fits {
+                return Ok(false);
+            }
+        }
+        own.sort_unstable();
+        if own.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Ok(false);
         }
         for (i, value) in self.program.values.iter().enumerate() {
             let fits = match value.source {
@@ -118,7 +141,7 @@ impl Run<'_> {
                 return Ok(false);
             }
             if let Source::Gradient(leaf, is_read) = value.source {
-                let node = self.program.leaves[leaf].0.upgrade();
+                let node = self.program.leaves[leaf].node.upgrade();
                 let slot = node.and_then(|node| node.grad().and_then(|slot| slot.clone()));
                 match slot {
                     Some(Tensor::Array(array)) if lies_alike(&array, &value.view) => {
@@ -126,7 +149,7 @@ impl Run<'_> {
                         self.slots[i] = Some(array).filter(|_| is_read);
                     }
                     // It is dropped before anything reads it.
-                    _ if self.program.leaves[leaf].1.is_none() => {}
+                    _ if self.program.leaves[leaf].had.is_none() => {}
                     _ => return Ok(false),
                 }
             }
@@ -210,7 +233,7 @@ impl Run<'_> {
                     }
                     None => None,
                 };
-                let node = self.program.leaves[*leaf].0.upgrade();
+                let node = self.program.leaves[*leaf].node.upgrade();
                 let before = node.and_then(|node| Some(std::mem::replace(&mut *node.grad()?, new)));
                 if let Some(before) = before.filter(|_| may_stop) {
                     self.changed.push(Changed::Gradient(*leaf, before));
@@ -241,7 +264,7 @@ impl Run<'_> {
         for change in self.changed.drain(..).rev() {
             match change {
                 Changed::Gradient(leaf, before) => {
-                    if let Some(node) = self.program.leaves[leaf].0.upgrade()
+                    if let Some(node) = self.program.leaves[leaf].node.upgrade()
                         && let Some(mut slot) = node.grad()
                     {
                         *slot = before;

@@ -1,7 +1,7 @@
 //! What a program says of itself: its values and steps, what they cost, and the memory that a run takes.
 
 use super::act::Act;
-use super::{Program, Source};
+use super::{Leaf, Program, Source};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::tape::location::Location;
@@ -103,7 +103,7 @@ impl Program {
 
     /// The sequence numbers of the leaves whose gradients it reads or changes; none for one that is gone.
     pub fn shown_leaves(&self) -> Vec<Option<u64>> {
-        self.leaves.iter().map(|(leaf, _)| leaf.upgrade().map(|node| node.seq)).collect()
+        self.leaves.iter().map(|leaf| leaf.node.upgrade().map(|node| node.seq)).collect()
     }
 
     fn shown_step(&self, i: usize, act: &Act) -> ShownStep {
@@ -200,7 +200,7 @@ impl Walk<'_> {
             of_leaf: leaves,
             cleared: Vec::new(),
         };
-        for (leaf, (node, _)) in program.leaves.iter().enumerate() {
+        for (leaf, Leaf { node, .. }) in program.leaves.iter().enumerate() {
             let Some(node) = node.upgrade() else { continue };
             let Some(slot) = node.grad() else { continue };
             if let Some(Tensor::Array(array)) = &*slot

@@ -2,7 +2,7 @@
 //!
 //! From the first call of a function of the host on, nothing can be taken back.
 
-use super::notes::{end, whole, with};
+use super::notes::{taken, whole, with};
 use super::{Origin, Script};
 use crate::array::Array;
 use crate::array::buffer::Device;
@@ -52,9 +52,9 @@ impl Script {
         }
     }
 
-    /// Forgets it all: the host is called.
-    pub(super) fn forget_kept(&mut self) {
-        self.kept = Kept::default();
+    /// Gives up what was kept; to be dropped where the script is not in use.
+    pub(super) fn forget_kept(&mut self) -> Kept {
+        std::mem::take(&mut self.kept)
     }
 }
 
@@ -68,21 +68,21 @@ pub fn replaced(node: &Arc<Node>, slot: &Option<Tensor>) {
 /// # Errors
 /// If memory cannot be written.
 pub fn undo() -> Result<()> {
-    let Some(script) = end().filter(|script| script.calls.is_empty()) else { return Ok(()) };
+    let Some(script) = taken().filter(|script| script.calls.is_empty()) else { return Ok(()) };
     for ([place, held], version) in script.kept.memory.values() {
         copy_into(place, held)?;
         place.buffer().restore_version(*version);
+    }
+    for (node, before) in script.kept.gradients.into_iter().rev() {
+        if let Some(mut slot) = node.grad() {
+            *slot = before;
+        }
     }
     for leaf in script.leaves.iter().filter(|leaf| leaf.had == Some(false)) {
         if let Some(node) = leaf.node.upgrade()
             && let Some(mut slot) = node.grad()
         {
             *slot = None;
-        }
-    }
-    for (node, before) in script.kept.gradients.into_iter().rev() {
-        if let Some(mut slot) = node.grad() {
-            *slot = before;
         }
     }
     random::set_state(script.random);

@@ -45,6 +45,14 @@ pub fn begin(arguments: &[&Array], state: &[&Array]) {
 
 /// Ends the script of this thread.
 pub fn end() -> Option<Script> {
+    // What is held to be taken back is none of what the region keeps.
+    let kept = SCRIPT.with_borrow_mut(|script| script.as_mut().map(Script::forget_kept));
+    drop(kept);
+    taken()
+}
+
+/// Ends the script of this thread, with what can be taken back.
+pub(super) fn taken() -> Option<Script> {
     set_modes(modes().without(Modes::SCRIPT));
     let mut script = SCRIPT.take();
     if let Some(script) = &mut script {
@@ -160,9 +168,10 @@ pub fn cleared(node: &Arc<Node>, slot: &Option<Tensor>) {
 
 /// Takes note of a call of a function of the host, which finds the gradients as they are.
 pub fn called() {
+    let mut kept = None;
     with(|script| {
         script.settle();
-        script.forget_kept();
+        kept = Some(script.forget_kept());
         script.steps.push(Step::Called(script.calls.len()));
         script.calls.push(Called { random: [random::state(); 2], gradients: Vec::new() });
         script.place();

@@ -1,7 +1,7 @@
 //! From the members of a group to its chain: operands, results, and tiles for what lies between.
 
 use super::gather::broadcast;
-use super::{Fusion, Group, Member};
+use super::{Folding, Fusion, Group, Member};
 use crate::cpu::pointwise::fused::{Chain, Feed};
 use crate::op::Op;
 use crate::watch::program::act::Act;
@@ -12,15 +12,14 @@ use smallvec::{SmallVec, smallvec};
 impl Fusion<'_> {
     /// What is known of a group: where its first member is, and the memory of its outputs; the last is that
     /// of the step that folds, if there is one.
-    pub fn fact(&self, members: &[Member], fold: Option<usize>) -> Fact {
+    pub fn fact(&self, members: &[Member], fold: Option<Folding>) -> Fact {
         let of = |member: &Member| &self.steps[member.step].fact;
         let made = |value: u32| {
             let maker = members.iter().find(|member| member.to == value);
             maker.and_then(|member| of(member).made.first().copied()).unwrap_or(0)
         };
-        let fold = fold.map(|step| &self.steps[step].fact);
-        let mut all: SmallVec<[i64; 1]> =
-            self.stored(members, fold.is_some()).into_iter().map(made).collect();
+        let mut all: SmallVec<[i64; 1]> = self.stored(members, fold).into_iter().map(made).collect();
+        let fold = fold.map(|fold| &self.steps[fold.step].fact);
         all.extend(fold.and_then(|fact| fact.made.first().copied()));
         Fact {
             place: members.first().and_then(|member| of(member).place),
@@ -30,20 +29,18 @@ impl Fusion<'_> {
         }
     }
 
-    /// The values that a group stores: those that others read, but for the one that is folded, which the last
-    /// member makes.
-    fn stored(&self, members: &[Member], folds: bool) -> SmallVec<[u32; 4]> {
+    /// The values that a group stores: those that others read, but for the one that is folded.
+    fn stored(&self, members: &[Member], fold: Option<Folding>) -> SmallVec<[u32; 4]> {
         let mut stored = self.shown(members);
-        let folded = members.last().filter(|_| folds).map(|member| member.to);
-        stored.retain(|value| Some(*value) != folded);
+        stored.retain(|value| fold.is_none_or(|fold| fold.value != *value));
         stored
     }
 
-    /// The group of these members, of which the last is folded by a step if there is one.
-    pub fn group(&self, members: Vec<Member>, fold: Option<usize>) -> Group {
+    /// The group of these members.
+    pub fn group(&self, members: Vec<Member>, fold: Option<Folding>) -> Group {
         let n = members.first().map_or(0, |member| self.sizes[member.step]);
-        let mut outputs = self.stored(&members, fold.is_some());
-        outputs.extend(members.last().filter(|_| fold.is_some()).map(|member| member.to));
+        let mut outputs = self.stored(&members, fold);
+        outputs.extend(fold.map(|fold| fold.value));
         let mut last: FxHashMap<u32, usize> = FxHashMap::default();
         let made: FxHashSet<u32> = members.iter().map(|member| member.to).collect();
         let mut inputs = SmallVec::<[u32; 8]>::new();
@@ -117,7 +114,7 @@ impl Fusion<'_> {
         }
         chain.prepare();
         inputs.iter_mut().for_each(|value| *value = self.gathered(*value).map_or(*value, |(value, _)| value));
-        let fold = fold.and_then(|step| match &self.steps[step].act {
+        let fold = fold.and_then(|fold| match &self.steps[fold.step].act {
             Act::Run { op, inputs, outputs, .. } => {
                 Some((op, self.view(*inputs.first()?).shape, (*outputs.first()?)?))
             }

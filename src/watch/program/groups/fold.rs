@@ -1,6 +1,6 @@
 //! Reductions that a group takes over: it folds what only they read, as it is computed.
 
-use super::{Fusion, Member, Unit, is_contiguous};
+use super::{Folding, Fusion, Member, Unit, is_contiguous};
 use crate::array::dtype::DType;
 use crate::watch::program::act::Act;
 use rustc_hash::FxHashMap;
@@ -18,9 +18,9 @@ impl Fusion<'_> {
             if let Unit::One(step) = units[i]
                 && let Some(value) = self.folded(step)
                 && let Some(maker) = makers.remove(&value)
-                && let Some(members) = self.folds(&mut units[maker], value)
+                && let Some(members) = self.folds(&mut units[maker])
             {
-                units[maker] = Unit::Group(members, Some(step));
+                units[maker] = Unit::Group(members, Some(Folding { step, value }));
                 gone[i] = true;
                 continue;
             }
@@ -50,21 +50,15 @@ impl Fusion<'_> {
         fits.then_some(value)
     }
 
-    /// The members of a unit that makes this value, with its maker last; `None` if it folds another.
-    fn folds(&self, unit: &mut Unit, value: u32) -> Option<Vec<Member>> {
-        let mut members = match unit {
-            Unit::Group(members, None) => std::mem::take(members),
+    /// The members of a unit that may fold a value which it makes; `None` if it folds another.
+    fn folds(&self, unit: &mut Unit) -> Option<Vec<Member>> {
+        match unit {
+            Unit::Group(members, None) => Some(std::mem::take(members)),
             Unit::One(step) if matches!(self.steps[*step].act, Act::Run { .. }) => {
                 let (run, from, to) = self.loops[*step].clone()?;
-                vec![Member { step: *step, run, from, to }]
+                Some(vec![Member { step: *step, run, from, to }])
             }
-            _ => return None,
-        };
-        // Nobody in the group reads what only the reduction reads.
-        if let Some(at) = members.iter().rposition(|member| member.to == value) {
-            let last = members.remove(at);
-            members.push(last);
+            _ => None,
         }
-        Some(members)
     }
 }
