@@ -19,6 +19,7 @@ fn leaf(values: &[f64]) -> Result<Tensor> {
 fn host() {
     location::install(Host {
         locate: || Some(Location::new(location::site("program", "main"), 7)),
+        hold: || Box::new(()),
         annotate: |_, _| {},
     });
 }
