@@ -1,5 +1,5 @@
 //! Reads a shader as WGSL and writes it as SPIR-V, as a release build gives it to Vulkan, for
-//! `tools/gpu_counts.py`: `cargo run --example spirv < shader.wgsl > shader.spv`.
+//! `benches/gpu/counts.py`: `cargo run --example spirv < shader.wgsl > shader.spv`.
 
 use naga::back::spv::{Options, write_vec};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};

@@ -128,7 +128,7 @@ def test_a_call_that_replaces_a_gradient_later_raises_where_it_is_read() -> None
         optimizer.zero_grad()
         (w * x).sum().backward()
         optimizer.step()
-        return w.grad.norm()
+        return w.grad.sum()
 
     step(wg.full((2,), 0.5))
     step(wg.full((2,), 0.25))

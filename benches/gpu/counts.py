@@ -1,8 +1,8 @@
 """Count what GPU kernels do: memory accesses, arithmetic and barriers in the SPIR-V that naga writes.
 
-    python tools/gpu_counts.py                      every case, as a table
-    python tools/gpu_counts.py softmax add          those with one of these words in the name
-    python tools/gpu_counts.py --output FILE        and write the table
+    python benches/gpu/counts.py                      every case, as a table
+    python benches/gpu/counts.py softmax add          those with one of these words in the name
+    python benches/gpu/counts.py --output FILE        and write the table
 
 Each case runs in a process of its own on the adapter that there is (in software: WENGERT_GPU=software), under
 `wengert.gpu.profile`, which tells its launches and their bytes. The text of each kernel becomes SPIR-V
@@ -21,12 +21,12 @@ from pathlib import Path
 import numpy as np
 import wengert as wg
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 KINDS = ("load", "bytes loaded", "store", "bytes stored", "parameter", "shared", "division", "arithmetic")
 KINDS = (*KINDS, "barrier")
 HEAD = """# What the GPU kernels do
 
-Counted, not timed, by `python tools/gpu_counts.py` on {adapter}: the instructions that one thread meets in the
+Counted, not timed, by `python benches/gpu/counts.py` on {adapter}: the instructions that one thread meets in the
 SPIR-V of a kernel without checks at run time. `a + b` is a outside of loops and b inside, each loop gone
 through once; both sides of a branch count. Loads and stores are those of storage buffers, with their bytes;
 parameters are loads of the uniform block, shared accesses those of workgroup memory. Divisions are of integers,
