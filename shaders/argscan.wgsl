@@ -10,6 +10,7 @@
 // Lines and parameters as in scan.wgsl. An element is its key and its index; a later one wins over an earlier
 // one with at most its key.
 //@ use order
+//@ use lines
 struct Params {
   kept_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>,
   kept_ndim: u32, lines: u32, length: u32, x_off: u32, x_step: u32, out_off: u32, out_step: u32,
@@ -23,19 +24,6 @@ const INIT: A = A(0u, 0u); // loses to every element behind it
 
 // The winner of an element and one behind it.
 fn combine(a: A, b: A) -> A { return select(a, b, b.x >= a.x); }
-
-// Offsets of a line in x and in out.
-fn line_at(line: u32) -> vec2<u32> {
-  var rest = line;
-  var at = vec2<u32>(p.x_off, p.out_off);
-  for (var d = p.kept_ndim; d > 0u; d -= 1u) {
-    let a = (d - 1u) >> 2u;
-    let b = (d - 1u) & 3u;
-    at += (rest % p.kept_shape[a][b]) * vec2<u32>(p.x_strides[a][b], p.out_strides[a][b]);
-    rest /= p.kept_shape[a][b];
-  }
-  return at;
-}
 
 // Element i of the line, or INIT past its end.
 fn item(line: vec2<u32>, i: u32) -> A {

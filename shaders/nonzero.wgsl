@@ -6,13 +6,12 @@
 //
 // `ends` is how many there are up to the end of each tile of 2048 elements: the running sum of the counts of
 // digit 1 by radix_count.wgsl. The mask is dense and of the given shape.
+//@ use totals
 struct Params { shape: array<vec4<u32>, 2>, ndim: u32, count: u32 }
 @group(0) @binding(0) var<storage, read> mask: array<u32>;
 @group(0) @binding(1) var<storage, read> ends: array<u32>;
 @group(0) @binding(2) var<storage, read_write> out: array<u32>;
 @group(0) @binding(3) var<uniform> p: Params;
-
-var<workgroup> sums: array<u32, 256>;
 
 @compute @workgroup_size(256)
 fn main(
@@ -26,16 +25,7 @@ fn main(
   let end = min(first + 8u, p.count);
   var mine = 0u;
   for (var i = first; i < end; i += 1u) { mine += mask[i]; }
-  sums[t] = mine;
-  workgroupBarrier();
-  var total = mine;
-  for (var step = 1u; step < 256u; step *= 2u) {
-    if (t >= step) { total += sums[t - step]; }
-    workgroupBarrier();
-    sums[t] = total;
-    workgroupBarrier();
-  }
-  var row = total - mine;
+  var row = total_to(t, mine) - mine;
   if (group > 0u) { row += ends[group - 1u]; }
   for (var i = first; i < end; i += 1u) {
     if (mask[i] == 0u) { continue; }

@@ -10,6 +10,7 @@
 // threads of what each thread has of each digit tells the rank of every key. Two digits share a word: that of
 // d has digit d in its lower half and d + 8 in its upper one. Before the first pass the positions are those
 // of the line, and `positions` is not read.
+//@ use totals
 struct Params { lines: u32, length: u32, tiles: u32, shift: u32, blocks: u32 }
 @group(0) @binding(0) var<storage, read> keys: array<u32>;
 @group(0) @binding(1) var<storage, read> positions: array<u32>;
@@ -22,7 +23,6 @@ struct Params { lines: u32, length: u32, tiles: u32, shift: u32, blocks: u32 }
 const FIRST: bool = false;
 
 var<workgroup> ranks: array<u32, 2048>; // word d of thread t at 256 d + t
-var<workgroup> sums: array<u32, 256>;
 var<workgroup> shift: array<u32, 16>; // from the rank in the tile to the place in the line
 
 fn digit_of(key: u32) -> u32 { return (key >> p.shift) & 15u; }
@@ -52,16 +52,7 @@ fn main(
   // Each thread adds up eight words, all threads the sums of those; then each word becomes what is before it.
   var mine = 0u;
   for (var k = 0u; k < 8u; k += 1u) { mine += ranks[t * 8u + k]; }
-  sums[t] = mine;
-  workgroupBarrier();
-  var total = mine;
-  for (var step = 1u; step < 256u; step *= 2u) {
-    if (t >= step) { total += sums[t - step]; }
-    workgroupBarrier();
-    sums[t] = total;
-    workgroupBarrier();
-  }
-  var before = total - mine;
+  var before = total_to(t, mine) - mine;
   for (var k = 0u; k < 8u; k += 1u) {
     let own = ranks[t * 8u + k];
     ranks[t * 8u + k] = before;

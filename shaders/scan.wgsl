@@ -12,6 +12,7 @@
 // fixed by `length` and the entry. FOLD selects what is combined. With PAIRED, for long products of floats, a
 // number is a pair of `lib/products.wgsl`; otherwise the second half of A is not used.
 //@ use products
+//@ use lines
 struct Params {
   kept_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>,
   kept_ndim: u32, lines: u32, length: u32, x_off: u32, x_step: u32, out_off: u32, out_step: u32,
@@ -53,19 +54,6 @@ fn give(t: u32, a: A) {
 fn taken(t: u32) -> A {
   if (PAIRED) { return A(part[t], correction[t]); }
   return A(part[t], T(0));
-}
-
-// Offsets of a line in x and in out.
-fn line_at(line: u32) -> vec2<u32> {
-  var rest = line;
-  var at = vec2<u32>(p.x_off, p.out_off);
-  for (var d = p.kept_ndim; d > 0u; d -= 1u) {
-    let a = (d - 1u) >> 2u;
-    let b = (d - 1u) & 3u;
-    at += (rest % p.kept_shape[a][b]) * vec2<u32>(p.x_strides[a][b], p.out_strides[a][b]);
-    rest /= p.kept_shape[a][b];
-  }
-  return at;
 }
 
 @compute @workgroup_size(256)

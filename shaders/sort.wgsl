@@ -12,6 +12,7 @@
 // writes the first `count` positions. Positions differ, so there is one order of the pairs and it is stable.
 // `flip` is 0, or all ones for descending order, in which equal elements keep their order too.
 //@ use order
+//@ use lines
 struct Params {
   kept_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>,
   kept_ndim: u32, lines: u32, length: u32, x_off: u32, x_step: u32, out_off: u32, out_step: u32,
@@ -20,19 +21,6 @@ struct Params {
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 @group(0) @binding(2) var<uniform> p: Params;
-
-// Offsets of a line in x and in out.
-fn line_at(line: u32) -> vec2<u32> {
-  var rest = line;
-  var at = vec2<u32>(p.x_off, p.out_off);
-  for (var d = p.kept_ndim; d > 0u; d -= 1u) {
-    let a = (d - 1u) >> 2u;
-    let b = (d - 1u) & 3u;
-    at += (rest % p.kept_shape[a][b]) * vec2<u32>(p.x_strides[a][b], p.out_strides[a][b]);
-    rest /= p.kept_shape[a][b];
-  }
-  return at;
-}
 
 // The key of element i of a line.
 fn key_at(line: u32, i: u32) -> u32 {

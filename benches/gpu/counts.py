@@ -26,12 +26,12 @@ KINDS = ("load", "bytes loaded", "store", "bytes stored", "parameter", "shared",
 KINDS = (*KINDS, "barrier")
 HEAD = """# What the GPU kernels do
 
-Counted, not timed, by `python benches/gpu/counts.py` on {adapter}: the instructions that one thread meets in the
-SPIR-V of a kernel without checks at run time. `a + b` is a outside of loops and b inside, each loop gone
-through once; both sides of a branch count. Loads and stores are those of storage buffers, with their bytes;
-parameters are loads of the uniform block, shared accesses those of workgroup memory. Divisions are of integers,
-remainders included; a vector's arithmetic counts as that of its elements. Bytes of a launch are those of its
-operands, each once.
+Counted, not timed, by `python benches/gpu/counts.py` on {adapter}: the instructions that
+one thread meets in the SPIR-V of a kernel without checks at run time. `a + b` is a outside of loops and b
+inside, each loop gone through once; both sides of a branch count. Loads and stores are those of storage
+buffers, with their bytes; parameters are loads of the uniform block, shared accesses those of workgroup
+memory. Divisions are of integers, remainders included; a vector's arithmetic counts as that of its elements.
+Bytes of a launch are those of its operands, each once.
 """
 COLUMNS = (
     "case, launches",
@@ -145,8 +145,8 @@ def run(name: str) -> dict[str, list]:
 
 
 class Module:
-    """A SPIR-V module: its functions, as counts outside and inside of loops. Blocks that no path reaches, since
-    a condition is a constant, count nothing."""
+    """A SPIR-V module: its functions, as counts outside and inside of loops. Blocks that no path reaches,
+    since a condition is a constant, count nothing."""
 
     def __init__(self, words: np.ndarray) -> None:
         self.types: dict[int, tuple] = {}

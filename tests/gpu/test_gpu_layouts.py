@@ -1,4 +1,4 @@
-"""Elementwise kernels and copies on a GPU at every way that operands lie: four at a time, or element by element."""
+"""Elementwise kernels and copies on a GPU, however operands lie: four at a time, or element by element."""
 
 import itertools
 
@@ -8,7 +8,7 @@ import wengert as wg
 
 pytestmark = pytest.mark.gpu
 DTYPES = ["float32", "float16", "bfloat16", "int32", "bool"]
-#: Rows and columns of an operand, and the slices that make it: dense, off by one, a part, one row, one column.
+#: Rows and columns of an operand, and the slices that make it: dense, off by one, a part, a row, a column.
 VIEWS = {
     "dense": lambda x, n, k: x[:n, :k].clone(),
     "shifted": lambda x, n, k: x.flatten()[1 : 1 + n * k].view(n, k),

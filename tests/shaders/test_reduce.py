@@ -30,7 +30,7 @@ def split(v, reduced):
 def reduce(
     v, reduced, entry, kind="sum", out_dtype=np.float32, compute="f32", neutral=None, fours=False, cut=(0, 0)
 ):
-    """Reduce a view; `fours` binds it by vectors, `cut` is the whole length of a cut axis and outputs per part."""
+    """Reduce a view; `fours` binds it by vectors, `cut` is the length of a cut axis and outputs per part."""
     blocks, counts, shape = split(v, reduced)
     fold, of_floats, _ = KINDS[kind]
     replace = types(compute, ("out", out_dtype), x=v.flat.dtype)

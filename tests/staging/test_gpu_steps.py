@@ -39,3 +39,24 @@ def test_writes_reach_the_arguments():
         x = wg.ones(3, device="gpu")
         assert step(x).item() == 6.0
         assert x.tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("calls", [0, 2])
+def test_a_call_that_raises_changes_nothing(calls):
+    kept, w = wg.zeros(4, device="gpu"), wg.ones(4, device="gpu", requires_grad=True)
+
+    def f(x, fails):
+        kept.add_(x)
+        kept[1:3].mul_(2.0)
+        (w * x).sum().backward()
+        if fails:
+            raise ValueError("on purpose")
+        return x * 2
+
+    step, x = wg.jit(f), wg.ones(4, device="gpu")
+    for _ in range(calls):
+        step(x, False)
+    found = kept.tolist(), None if w.grad is None else w.grad.tolist()
+    with pytest.raises(ValueError, match="on purpose"):
+        step(x, True)
+    assert (kept.tolist(), None if w.grad is None else w.grad.tolist()) == found

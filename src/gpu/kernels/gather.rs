@@ -183,7 +183,7 @@ pub fn nonzero(mask: &Array) -> Result<Array> {
     let last = ends.with_layout(Shape::SCALAR, &[], tiles - 1)?.to_device(Device::Cpu)?;
     let out = none(last.slice::<i32>()?[0] as usize)?;
     if out.numel() > 0 {
-        let mut run = Dispatch::new("nonzero", shader!("nonzero"), DType::I32);
+        let mut run = Dispatch::new("nonzero", shader!("lib/totals", "nonzero"), DType::I32);
         run.reads(&mask).reads(&ends).writes(&out).lengths(&mask.shape()).words([rank, length]);
         run.launch(length.div_ceil(TILE))?;
     }

@@ -34,7 +34,7 @@ pub fn running_extreme(x: &Array, axis: usize, largest: bool) -> Result<Array> {
         return Ok(out);
     }
     let tree = length >= 64 && lines < 16 << 10;
-    let mut run = Dispatch::new("argscan", shader!("lib/order", "argscan"), DType::I32);
+    let mut run = Dispatch::new("argscan", shader!("lib/order", "lib/lines", "argscan"), DType::I32);
     run.entry(if tree { "tree" } else { "serial" })
         .reads(x)
         .writes(&out)

@@ -24,7 +24,7 @@ fn scan(name: &str, fold: Fold, x: &Array, axis: usize) -> Result<Array> {
         return cast(&out, x.dtype());
     }
     let tree = length >= 64 && lines < 16 << 10;
-    let mut run = Dispatch::new(name, shader!("lib/products", "scan"), compute);
+    let mut run = Dispatch::new(name, shader!("lib/products", "lib/lines", "scan"), compute);
     run.entry(if tree { "tree" } else { "serial" })
         .input("x", x)
         .output("out", &out)

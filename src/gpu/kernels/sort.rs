@@ -63,7 +63,7 @@ fn lines_of<'a>(
     x: &'a Array, out: &'a Array, axis: usize, entry: &'static str, last: [usize; 3],
 ) -> Dispatch<'a> {
     let kept = Nest::over(&x.shape(), &[x, out], (0..x.rank()).filter(|&i| i != axis));
-    let mut run = Dispatch::new("sort", shader!("lib/order", "sort"), DType::I32);
+    let mut run = Dispatch::new("sort", shader!("lib/order", "lib/lines", "sort"), DType::I32);
     run.entry(entry)
         .reads(x)
         .writes(out)
@@ -93,7 +93,7 @@ fn radix(mut keys: Array, length: usize, bits: std::ops::Range<usize>) -> Result
         let (counts, tiles) = count(&keys, lines, length, shift)?;
         let ends = totals(&counts)?;
         let (keys_out, positions_out) = (like(&keys, DType::I32)?, like(&keys, DType::I32)?);
-        let mut run = Dispatch::new("radix_move", shader!("radix_move"), DType::I32);
+        let mut run = Dispatch::new("radix_move", shader!("lib/totals", "radix_move"), DType::I32);
         run.reads(&keys)
             .reads(&positions)
             .reads(&ends)

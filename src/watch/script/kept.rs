@@ -2,50 +2,56 @@
 //!
 //! From the first call of a function of the host on, nothing can be taken back.
 
-use super::notes::{taken, whole, with};
-use super::{Origin, Script};
+use super::notes::{taken, with};
+use super::{Origin, Script, View};
 use crate::array::Array;
-use crate::array::buffer::Device;
-use crate::array::dtype::DType;
 use crate::array::random;
-use crate::array::shape::Shape;
-use crate::cpu::pointwise::copy::copy_into;
+use crate::device::on_device;
 use crate::error::Result;
+use crate::interp::eval;
 use crate::tape::node::Node;
 use crate::tensor::Tensor;
-use rustc_hash::FxHashMap;
+use crate::watch::debug::{Modes, suspend};
+use rustc_hash::FxHashSet;
 use std::sync::Arc;
 
 /// What was changed, as it was.
 #[derive(Default)]
 pub struct Kept {
-    /// Written memory, by its number: all of it, what it held, and its version.
-    memory: FxHashMap<usize, ([Array; 2], u32)>,
-    /// Gradients that were dropped.
+    /// Which arrays are copied.
+    known: FxHashSet<View>,
+    /// Arrays that were written, what they held and the version of their memory, in order.
+    written: Vec<([Array; 2], u32)>,
+    /// Gradients that were dropped or replaced, in order.
     gradients: Vec<(Arc<Node>, Option<Tensor>)>,
 }
 
-/// Copies memory of outside that is about to be written, the first time.
+/// Copies an array in memory of outside that is about to be written, the first time.
 pub fn keep(x: &Array) -> Result<()> {
-    let mut found = None;
+    let mut is_new = false;
     with(|script| {
-        let memory = script.view(x).memory;
-        let is_outside = !matches!(script.memory[memory], Origin::Made(_) | Origin::Constant(..));
-        if is_outside && script.calls.is_empty() && !script.kept.memory.contains_key(&memory) {
-            found = Some(memory);
-        }
+        let view = script.view(x);
+        let is_outside = !matches!(script.memory[view.memory], Origin::Made(_) | Origin::Constant(..));
+        is_new = is_outside && script.calls.is_empty() && script.kept.known.insert(view);
     });
-    let Some(memory) = found.filter(|_| x.device() == Device::Cpu) else { return Ok(()) };
-    let (buffer, held, version) = (x.buffer(), whole(x.buffer())?, x.buffer().root_version());
-    let place = Array::strided(buffer.clone(), Shape::new(&[buffer.bytes()])?, &[1], 0, DType::U8)?;
-    with(|script| {
-        script.kept.memory.insert(memory, ([place, held], version));
-    });
+    if !is_new {
+        return Ok(());
+    }
+    let (held, version) = {
+        let _quiet = suspend(Modes::SCRIPT);
+        (eval::copied(x)?, x.buffer().root_version())
+    };
+    with(|script| script.kept.written.push(([x.clone(), held], version)));
     Ok(())
 }
 
+/// Holds a gradient that is about to be replaced.
+pub fn replaced(node: &Arc<Node>, slot: &Option<Tensor>) {
+    with(|script| script.keep_gradient(node, slot));
+}
+
 impl Script {
-    /// Holds a gradient that is about to be dropped.
+    /// Holds a gradient that is about to be dropped or replaced.
     pub(super) fn keep_gradient(&mut self, node: &Arc<Node>, slot: &Option<Tensor>) {
         if self.calls.is_empty() {
             self.kept.gradients.push((node.clone(), slot.clone()));
@@ -58,19 +64,14 @@ impl Script {
     }
 }
 
-/// Holds a gradient that is about to be replaced.
-pub fn replaced(node: &Arc<Node>, slot: &Option<Tensor>) {
-    with(|script| script.keep_gradient(node, slot));
-}
-
 /// Ends the script of this thread without a result, and takes back what was done.
 ///
 /// # Errors
 /// If memory cannot be written.
 pub fn undo() -> Result<()> {
     let Some(script) = taken().filter(|script| script.calls.is_empty()) else { return Ok(()) };
-    for ([place, held], version) in script.kept.memory.values() {
-        copy_into(place, held)?;
+    for ([place, held], version) in script.kept.written.iter().rev() {
+        on_device!(place, copy::copy_into(place, held))?;
         place.buffer().restore_version(*version);
     }
     for (node, before) in script.kept.gradients.into_iter().rev() {
