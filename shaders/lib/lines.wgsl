@@ -1,5 +1,5 @@
-// Lines along an axis of x and of out: a line is one position on the other ("kept") axes. The file behind this
-// one binds its parameters as `p`, with the lengths of these axes and their strides.
+// Lines along an axis of x and of out: a line is one position on the other ("kept") axes. The file behind
+// this one binds its parameters as `p`, with the lengths of these axes and their strides.
 
 // Offsets of a line in x and in out.
 fn line_at(line: u32) -> vec2<u32> {

@@ -45,6 +45,8 @@ def test_compiles_as_it_stands(path):
         assert pipeline(text, entry, inputs, outputs)
 
 
-@pytest.mark.parametrize("name", sorted(LIBRARY - {"attention_scores", "lines", "optim", "tensors", "strided"}))
+@pytest.mark.parametrize(
+    "name", sorted(LIBRARY - {"attention_scores", "lines", "optim", "tensors", "strided"})
+)
 def test_library_compiles_as_it_stands(name):
     assert device().create_shader_module(code=source(f"lib/{name}.wgsl"))
