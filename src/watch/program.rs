@@ -303,10 +303,7 @@ impl Program {
             }
         }
         for &value in &self.outputs {
-            let base = match self.values[value as usize].source {
-                Source::Within(base) => base,
-                _ => value,
-            };
+            let base = self.base(value);
             for kept in [value, base] {
                 last[kept as usize] = None;
                 if let Source::Gradient(_, read) = &mut self.values[kept as usize].source {

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Number of columns that are folded at a time: whole rows of most matrices, as memory is read best in order.
 pub const COLUMNS: usize = 1024;
 /// Number of elements of a piece.
-pub const PIECE: usize = 64 * 1024;
+const PIECE: usize = 64 * 1024;
 
 /// Elements that are computed where a reduction reads them, each once.
 pub trait Fill: Sync {

@@ -75,7 +75,7 @@ type Loop = (ElementFn, SmallVec<[u32; 4]>, u32);
 
 /// A step that folds a value which a group makes.
 #[derive(Clone, Copy)]
-struct Folding {
+struct FoldStep {
     step: usize,
     value: u32,
 }
@@ -83,7 +83,7 @@ struct Folding {
 /// What runs at once: a step, or a group of them.
 enum Unit {
     One(usize),
-    Group(Vec<Member>, Option<Folding>),
+    Group(Vec<Member>, Option<FoldStep>),
 }
 
 /// Whether an array is dense and row-major.

@@ -22,7 +22,7 @@ impl Program {
     /// Those of the operations (memory that cannot be had, an interrupt) and of the functions.
     pub fn run(&self, arguments: &[Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
         let mut run =
-            Run { program: self, arguments, slots: vec![None; self.values.len()], changed: Vec::new() };
+            Run { program: self, arguments, slots: vec![None; self.values.len()], undo: Vec::new() };
         if !run.begins()? {
             return Ok(Outcome::Changed);
         }
@@ -51,7 +51,7 @@ impl Program {
                 }
             }
             if i + 1 == self.stops {
-                run.changed.clear();
+                run.undo.clear();
             }
             if let Act::Call(_) = step.act {
                 starts.push(take(draws.next().unwrap_or(0)));
@@ -81,7 +81,7 @@ impl Program {
 }
 
 /// What a run changed outside, as it was before.
-enum Changed {
+enum Undo {
     /// The gradient of this leaf.
     Gradient(usize, Option<Tensor>),
     /// What this memory held, and its version.
@@ -94,7 +94,7 @@ struct Run<'a> {
     arguments: &'a [Array],
     slots: Vec<Option<Array>>,
     /// What was changed before the last step that may stop the run.
-    changed: Vec<Changed>,
+    undo: Vec<Undo>,
 }
 
 impl Run<'_> {
@@ -236,7 +236,7 @@ impl Run<'_> {
                 let node = self.program.leaves[*leaf].node.upgrade();
                 let before = node.and_then(|node| Some(std::mem::replace(&mut *node.grad()?, new)));
                 if let Some(before) = before.filter(|_| may_stop) {
-                    self.changed.push(Changed::Gradient(*leaf, before));
+                    self.undo.push(Undo::Gradient(*leaf, before));
                 }
             }
             Act::Copy { from, to } => self.slots[*to as usize] = Some(eval::copied(from)?),
@@ -254,23 +254,23 @@ impl Run<'_> {
         for &value in outputs {
             let place = self.get(value)?.clone();
             let (held, version) = (eval::copied(&place)?, place.buffer().root_version());
-            self.changed.push(Changed::Memory { place, held, version });
+            self.undo.push(Undo::Memory { place, held, version });
         }
         Ok(())
     }
 
     /// Makes everything what it was.
     fn restore(&mut self) -> Result<()> {
-        for change in self.changed.drain(..).rev() {
+        for change in self.undo.drain(..).rev() {
             match change {
-                Changed::Gradient(leaf, before) => {
+                Undo::Gradient(leaf, before) => {
                     if let Some(node) = self.program.leaves[leaf].node.upgrade()
                         && let Some(mut slot) = node.grad()
                     {
                         *slot = before;
                     }
                 }
-                Changed::Memory { place, held, version } => {
+                Undo::Memory { place, held, version } => {
                     on_device!(place, copy::copy_into(&place, &held))?;
                     place.buffer().restore_version(version);
                 }

@@ -253,10 +253,7 @@ impl Walk<'_> {
             }
             Act::Copy { from, to } => self.make(*to, from.numel() as i64),
             Act::Gradient { leaf, value } => {
-                let base = value.map(|value| match program.values[value as usize].source {
-                    Source::Within(base) => base,
-                    _ => value,
-                });
+                let base = value.map(|value| program.base(value));
                 let new = base.and_then(|base| self.of_value[base as usize]);
                 new.into_iter().for_each(|held| self.held[held].holders += 1);
                 let before = std::mem::replace(&mut self.of_leaf[*leaf], new);

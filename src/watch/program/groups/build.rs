@@ -1,7 +1,7 @@
 //! From the members of a group to its chain: operands, results, and tiles for what lies between.
 
 use super::gather::broadcast;
-use super::{Folding, Fusion, Group, Member};
+use super::{FoldStep, Fusion, Group, Member};
 use crate::cpu::pointwise::fused::{Chain, Feed};
 use crate::op::Op;
 use crate::watch::program::act::Act;
@@ -12,7 +12,7 @@ use smallvec::{SmallVec, smallvec};
 impl Fusion<'_> {
     /// What is known of a group: where its first member is, and the memory of its outputs; the last is that
     /// of the step that folds, if there is one.
-    pub fn fact(&self, members: &[Member], fold: Option<Folding>) -> Fact {
+    pub fn fact(&self, members: &[Member], fold: Option<FoldStep>) -> Fact {
         let of = |member: &Member| &self.steps[member.step].fact;
         let made = |value: u32| {
             let maker = members.iter().find(|member| member.to == value);
@@ -30,14 +30,14 @@ impl Fusion<'_> {
     }
 
     /// The values that a group stores: those that others read, but for the one that is folded.
-    fn stored(&self, members: &[Member], fold: Option<Folding>) -> SmallVec<[u32; 4]> {
+    fn stored(&self, members: &[Member], fold: Option<FoldStep>) -> SmallVec<[u32; 4]> {
         let mut stored = self.shown(members);
         stored.retain(|value| fold.is_none_or(|fold| fold.value != *value));
         stored
     }
 
     /// The group of these members.
-    pub fn group(&self, members: Vec<Member>, fold: Option<Folding>) -> Group {
+    pub fn group(&self, members: Vec<Member>, fold: Option<FoldStep>) -> Group {
         let n = members.first().map_or(0, |member| self.sizes[member.step]);
         let mut outputs = self.stored(&members, fold);
         outputs.extend(fold.map(|fold| fold.value));

@@ -1,6 +1,6 @@
 //! Reductions that a group takes over: it folds what only they read, as it is computed.
 
-use super::{Folding, Fusion, Member, Unit, is_contiguous};
+use super::{FoldStep, Fusion, Member, Unit, is_contiguous};
 use crate::array::dtype::DType;
 use crate::watch::program::act::Act;
 use rustc_hash::FxHashMap;
@@ -20,7 +20,7 @@ impl Fusion<'_> {
                 && let Some(maker) = makers.remove(&value)
                 && let Some(members) = self.folds(&mut units[maker])
             {
-                units[maker] = Unit::Group(members, Some(Folding { step, value }));
+                units[maker] = Unit::Group(members, Some(FoldStep { step, value }));
                 gone[i] = true;
                 continue;
             }
