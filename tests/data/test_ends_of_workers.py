@@ -89,6 +89,9 @@ import os, signal, sys, time
 import wengert as wg
 from wengert.utils.data import DataLoader, Dataset, TensorDataset
 
+# What a shell starts in the background ignores it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 class Slow(Dataset):
     def __len__(self): return 100_000
     def __getitem__(self, i):
