@@ -31,7 +31,8 @@ one thread meets in the SPIR-V of a kernel without checks at run time. `a + b` i
 inside, each loop gone through once; both sides of a branch count. Loads and stores are those of storage
 buffers, with their bytes; parameters are loads of the uniform block, shared accesses those of workgroup
 memory. Divisions are of integers, remainders included; a vector's arithmetic counts as that of its elements.
-Bytes of a launch are those of its operands, each once.
+Bytes of a launch are those of its operands, each once; a kernel's row stands for all its launches, with the
+bytes of the largest.
 """
 COLUMNS = (
     "case, launches",

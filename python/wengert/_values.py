@@ -49,7 +49,8 @@ def not_negative(
         IndexError: for a negative index.
     """
     try:
-        if not index.is_gpu and index.min().item() >= 0:
+        # A truth value: a program holds for all indices that are right.
+        if not index.is_gpu and (index.min() >= 0).item():
             return index
     except (TypeError, ValueError):  # inside a transform; no elements
         pass

@@ -12,7 +12,7 @@ mod notes;
 
 pub use facts::{Fact, Measure};
 use kept::Kept;
-pub use kept::{keep, replaced, undo};
+pub use kept::{added_to, keep, replaced, undo};
 pub use notes::{
     before_write, begin, called, cleared, end, idled, is_on, left, ran, refuse, returned, touched, whole,
     wrote,

@@ -268,3 +268,12 @@ def test_indices_of_several_axes_stay_there() -> None:
     index = wg.tensor([0, 3], dtype=wg.int32, device=DEVICE)
     with pytest.raises(IndexError, match="index 3 is out of range for axis 0 of length 3"):
         x[index, index]
+
+
+@pytest.mark.parametrize("reduce", ["amax", "amin"])
+@pytest.mark.parametrize("with_own", [True, False])
+def test_scatter_reduce_of_truth_values(reduce: str, with_own: bool) -> None:
+    x, source, index = hard(0, (7,), "bool"), hard(1, (9,), "bool"), hard(2, (9,), "int32").abs() % 7
+    here = x.scatter_reduce(0, index.long(), source, reduce, include_self=with_own)
+    there = x.to(DEVICE).scatter_reduce(0, index.to(DEVICE), source.to(DEVICE), reduce, include_self=with_own)
+    assert there.tolist() == here.tolist()

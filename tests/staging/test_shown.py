@@ -82,7 +82,7 @@ def test_a_look_and_a_write_are_shown() -> None:
 
 def test_what_has_no_program_raises() -> None:
     step = wg.jit(lambda x: x * 2)
-    with pytest.raises(ValueError, match="there is no program for these arguments with the settings"):
+    with pytest.raises(ValueError, match="there is no program for these arguments with the current settings"):
         step.program(wg.ones(2))
 
 

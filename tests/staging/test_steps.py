@@ -638,3 +638,76 @@ def test_sums_of_squares_out_of_range_are_a_decision(function):
         x = wg.tensor(values)
         assert step(x).tolist() == function(x).tolist()
     assert step.traces == 2, step.why()
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda i, t: nn.functional.embedding(i, t),
+        lambda i, t: nn.functional.embedding_bag(i.reshape(1, -1), t),
+        lambda i, t: nn.functional.one_hot(i, 50) + t.sum().long(),
+        lambda i, t: t.index_add(0, i, t[:2]),
+        lambda i, t: t.scatter(0, i.reshape(2, 1), 1.5),
+        lambda i, t: t.index_fill(0, i, 2.0),
+    ],
+    ids=["embedding", "embedding_bag", "one_hot", "index_add", "scatter", "index_fill"],
+)
+def test_one_program_for_all_indices(function):
+    table = wg.randn(50, 2)
+    step = wg.jit(lambda i: function(i, table))
+    for least in range(12):
+        i = wg.tensor([least, 40])
+        assert step(i).tolist() == function(i, table).tolist()
+    assert step.traces == 1, step.why()
+    for bad in (50, -51):
+        with pytest.raises(IndexError):
+            step(wg.tensor([bad, 3]))
+    assert step(wg.tensor([0, 1])).tolist() == function(wg.tensor([0, 1]), table).tolist()
+
+
+def test_a_write_by_an_index_within_a_program():
+    kept = wg.zeros(4)
+
+    def f(i):
+        kept[i] = kept.sum() + 1.0
+        return kept * 2
+
+    step, other = wg.jit(f), wg.zeros(4)
+    for k in range(12):
+        found = step(wg.tensor([k % 4]))
+        other[wg.tensor([k % 4])] = other.sum() + 1.0
+        assert found.tolist() == (other * 2).tolist()
+    assert step.traces == 1, step.why()
+    with pytest.raises(IndexError):
+        step(wg.tensor([4]))
+    assert kept.tolist() == other.tolist()
+
+
+def test_globals_that_are_named_as_attributes_do_not_matter():
+    text = """
+def f(x):
+    return x.mean() * scale
+"""
+    names = {"scale": 2.0, "mean": 0}
+    exec(text, names)
+    step = wg.jit(names["f"])
+    for k in range(12):
+        names["mean"] = step(wg.full((3,), float(k)))
+        assert names["mean"].item() == 2.0 * k
+    assert step.traces == 1, step.why()
+    names["scale"] = 3.0
+    assert step(wg.ones(3)).item() == 3.0
+
+
+def test_calls_that_raise_are_no_tries():
+    def f(x, i):
+        return x[i] * 2
+
+    step = wg.jit(f)
+    for _ in range(12):
+        with pytest.raises(IndexError):
+            step(wg.ones(3), wg.tensor([7]))
+    for _ in range(2):
+        assert step(wg.ones(3), wg.tensor([1])).tolist() == [2.0]
+    assert step.why() == []
+    assert step.fused(wg.ones(3), wg.tensor([1])) == []

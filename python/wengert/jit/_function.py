@@ -33,8 +33,8 @@ R = TypeVar("R")
 _MOST = 64
 
 _NO_PROGRAM = (
-    "jit: there is no program for these arguments with the settings that are now (threads, modes, default "
-    "dtype); call the function with them, then see why()"
+    "jit: there is no program for these arguments with the current settings (threads, modes, default dtype); "
+    "call the function with them, then see why()"
 )
 
 _NO_PLACE = "an object without a __dict__ has no place for programs; keep its method: step = model.step"
@@ -164,7 +164,7 @@ class Staged(Generic[P, R]):
             return True
         if tries is not None and tries >= self._max_traces:
             what = (
-                f"{tries} traces made no program for this call: what the function reads differs, or it raises"
+                f"{tries} traces made no program for this call: what the function reads or decides by differs"
             )
             self._told.setdefault(key, what)
             self._give_up(what)
@@ -242,6 +242,8 @@ class Staged(Generic[P, R]):
                 result = self._function(*args, **kwargs)
                 shadows.end()
         except BaseException:
+            # It was not this call that there is no program for.
+            self._tries[key] -= 1
             _core._stage_undo()
             raise
         found, tree = tree_flatten(result)

@@ -58,6 +58,8 @@ _CONTAINERS = (
 )
 _MOST = 100_000
 _MISSING = object()
+# How code looks up globals; a class body and a module have names of their own first.
+_LOOKUPS = {"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
 # Modules whose functions may give something else at each call, or go by settings of their own.
 _MOVING = {"decimal", "random", "secrets", "time", "uuid", "numpy.random"}
 # What of a class says nothing about what it does.
@@ -274,7 +276,7 @@ class State:
         names = _names(function.__code__)
         for cell in cells:
             yield from self._value(self.watched.attribute(cell, "cell_contents"), names)
-        for name in names:
+        for name in _globals(function.__code__):
             self.watched.item(function.__globals__, name)
             if name in function.__globals__:
                 yield from self._value(function.__globals__[name], names)
@@ -397,6 +399,15 @@ def _names(code: types.CodeType) -> list[str]:
     """The names of globals and attributes in a function's code, and in that of functions inside of it."""
     inner = [name for const in code.co_consts if isinstance(const, types.CodeType) for name in _names(const)]
     return list(dict.fromkeys([*code.co_names, *inner]))
+
+
+def _globals(code: types.CodeType) -> list[str]:
+    """The names in a function's code that are looked up among globals, and in that of functions inside."""
+    names = [step.argval for step in dis.get_instructions(code) if step.opname in _LOOKUPS]
+    inner = [
+        name for const in code.co_consts if isinstance(const, types.CodeType) for name in _globals(const)
+    ]
+    return list(dict.fromkeys([*names, *inner]))
 
 
 def _imported(code: types.CodeType) -> list[str]:

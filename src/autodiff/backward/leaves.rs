@@ -75,6 +75,7 @@ impl Walk<'_> {
         // Without handles, nobody can read the gradient.
         let Some(mut slot) = node.grad().filter(|_| node.has_handle()) else { return Ok(()) };
         script::touched(node, &slot);
+        script::added_to(node, &slot)?;
         let Some(hooks) = node.hooks() else {
             return accumulate::into_slot(&mut slot, value, self.options.create_graph);
         };

@@ -6,6 +6,7 @@
 
 use crate::cpu::indexing::put::adds;
 use crate::interp::eval;
+use crate::ops::pointwise::compare::Logic;
 use crate::ops::prelude::*;
 use crate::ops::writes::donated::Donated;
 use crate::ops::writes::rows::PutRows;
@@ -164,8 +165,15 @@ impl Linear for ScatterAdd {
 /// Raises for an index outside `-size..size`. Needed only for merged axes, where it would hit another row.
 fn check_range(index: &Tensor, axis: usize, size: usize) -> Result<()> {
     let Some(array) = bottom(index).filter(|array| array.numel() > 0) else { return Ok(()) };
-    script::refuse(|| "a write by an index, whose range the host checks".into());
     let all = Tensor::Array(array.clone());
+    if script::is_on() && matches!(array.dtype(), DType::I32 | DType::I64) {
+        // A decision that each call of a program makes again.
+        let wrong = all.lt(-(size as f64))?.logical(&all.ge(size as f64)?, Logic::Or)?;
+        if wrong.any(None, false)?.item()? == 0.0 {
+            return Ok(());
+        }
+    }
+    script::refuse(|| "a write by an index, whose range the host checks".into());
     let (low, high) = (all.amin(None, false)?.item()?, all.amax(None, false)?.item()?);
     let bad = if low < -(size as f64) { low } else { high };
     if low < -(size as f64) || high >= size as f64 {

@@ -84,7 +84,8 @@ impl Writes {
                 "scatter_reduce: complex numbers have no order, got {dtype}; reduce .real, .imag or .abs()"
             ))),
             _ if dtype == DType::Bool => {
-                let (x, source) = (x.cast(DType::U8)?, source.cast(DType::U8)?);
+                let number = if x.device() == Device::Cpu { DType::U8 } else { DType::I32 };
+                let (x, source) = (x.cast(number)?, source.cast(number)?);
                 let bits = Writes { x, axis: *axis, index: index.clone(), source };
                 bits.reduced(reduce, with_own)?.cast(DType::Bool)
             }

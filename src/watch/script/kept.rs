@@ -2,9 +2,10 @@
 //!
 //! From the first call of a function of the host on, nothing can be taken back.
 
-use super::notes::{taken, with};
+use super::notes::{is_on, taken, with};
 use super::{Origin, Script, View};
 use crate::array::Array;
+use crate::array::buffer::Device;
 use crate::array::random;
 use crate::device::on_device;
 use crate::error::Result;
@@ -37,10 +38,7 @@ pub fn keep(x: &Array) -> Result<()> {
     if !is_new {
         return Ok(());
     }
-    let (held, version) = {
-        let _quiet = suspend(Modes::SCRIPT);
-        (eval::copied(x)?, x.buffer().root_version())
-    };
+    let (held, version) = (copied(x)?, x.buffer().root_version());
     with(|script| script.kept.written.push(([x.clone(), held], version)));
     Ok(())
 }
@@ -48,6 +46,23 @@ pub fn keep(x: &Array) -> Result<()> {
 /// Holds a gradient that is about to be replaced.
 pub fn replaced(node: &Arc<Node>, slot: &Option<Tensor>) {
     with(|script| script.keep_gradient(node, slot));
+}
+
+/// Copies the gradient of a leaf that is about to be added to, where the sum takes its place: on a GPU. On the
+/// host it is written, which [`keep`] sees.
+pub fn added_to(node: &Arc<Node>, slot: &Option<Tensor>) -> Result<()> {
+    let Some(Tensor::Array(x)) = slot else { return Ok(()) };
+    if is_on() && x.device() != Device::Cpu {
+        let held = copied(x)?;
+        replaced(node, &Some(Tensor::Array(held)));
+    }
+    Ok(())
+}
+
+/// A copy that is no step of the script.
+fn copied(x: &Array) -> Result<Array> {
+    let _quiet = suspend(Modes::SCRIPT);
+    eval::copied(x)
 }
 
 impl Script {

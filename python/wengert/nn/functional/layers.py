@@ -88,8 +88,9 @@ def _check_classes(tensor: Tensor, num_classes: int) -> None:
     """Raises for a class outside of `0 .. num_classes - 1`."""
     if tensor.numel() == 0:
         return
-    low, high = int(tensor.min()), int(tensor.max())
-    if low < 0 or high >= num_classes:
+    wrong = wg.logical_or(tensor < 0, tensor >= num_classes)
+    if wrong.any():
+        low, high = int(tensor.min()), int(tensor.max())
         bad = low if low < 0 else high
         what = (
             "is negative; classes are 0 or more" if bad < 0 else f"is out of range for {num_classes} classes"

@@ -95,7 +95,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 f"AdaptiveLogSoftmaxWithLoss: input of shape {tuple(input.shape)} and target of shape "
                 f"{tuple(target.shape)}; expected (N, {self.in_features}) and (N,), or both without N"
             )
-        if target.numel() and not 0 <= int(target.min()) <= int(target.max()) < self.n_classes:
+        if wg.logical_or(target < 0, target >= self.n_classes).any():
             raise IndexError(
                 f"AdaptiveLogSoftmaxWithLoss: targets from {int(target.min())} to {int(target.max())}, "
                 f"expected 0 to {self.n_classes - 1}"
