@@ -48,8 +48,8 @@ pub fn replaced(node: &Arc<Node>, slot: &Option<Tensor>) {
     with(|script| script.keep_gradient(node, slot));
 }
 
-/// Copies the gradient of a leaf that is about to be added to, where the sum takes its place: on a GPU. On the
-/// host it is written, which [`keep`] sees.
+/// Copies the gradient of a leaf that is about to be added to, where the sum takes its place: on a GPU. On
+/// the host it is written, which [`keep`] sees.
 pub fn added_to(node: &Arc<Node>, slot: &Option<Tensor>) -> Result<()> {
     let Some(Tensor::Array(x)) = slot else { return Ok(()) };
     if is_on() && x.device() != Device::Cpu {
