@@ -1682,12 +1682,11 @@ class _Program:
         """The values in the order of their numbers: what each is, its number or memory, its shape, its dtype."""
 
 class _Quick:
-    """The programs for such calls, newest first."""
-    def __new__(cls) -> Self: ...
-    def run(self, /, args: Any) -> Any:
-        """Runs the program for such arguments; NotImplemented, and nothing changed, if there is none."""
-    def with_one(self, /, args: Any, watched: Any, program: Any, one: Any, result: Any) -> Any:
-        """These programs and one more for calls such as `args`, with the settings that are now."""
+    """The programs of a function for calls with tensors alone, newest first."""
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+    def _know(self, /, args: Any, watched: Any, program: Any, one: Any, result: Any) -> Any:
+        """Knows one more program, for calls such as `args`, with the settings that are now."""
 
 class _Watched:
     """The places of a function, which are compared at every call."""

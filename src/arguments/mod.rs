@@ -1,5 +1,6 @@
 //! Argument types shared by the kernels of both devices.
 
 pub mod attention;
+pub mod complex;
 pub mod logic;
 pub mod optim;

@@ -155,6 +155,15 @@ impl Array {
         Layout { dims: self.dims, strides: self.strides, rank: self.rank, dtype: self.dtype }
     }
 
+    /// Whether the elements lie so.
+    #[inline]
+    pub(crate) fn has_layout(&self, layout: &Layout) -> bool {
+        self.dims == layout.dims
+            && self.strides == layout.strides
+            && self.rank == layout.rank
+            && self.dtype == layout.dtype
+    }
+
     /// The shape.
     #[inline(always)]
     pub fn shape(&self) -> Shape {

@@ -5,8 +5,7 @@
 //! derivatives. A transform from or to real numbers is half the work; its transpose goes to or from real
 //! numbers, so these two are one operation too.
 
-use crate::cpu::fft::Half;
-use crate::ops::linalg::on_cpu;
+use crate::arguments::complex::Half;
 use crate::ops::pointwise::table::Params;
 use crate::ops::prelude::*;
 
@@ -23,8 +22,7 @@ pub struct Fft {
 
 kernel! {
     Fft, if self.inverse { "ifft" } else { "fft" }, |self, x| {
-        on_cpu(self.name(), x)?;
-        crate::cpu::fft::fft(x[0], self.axis as usize, self.inverse, self.scale.get()[0])
+        on_device!(x[0], fft::fft(x[0], self.axis as usize, self.inverse, self.scale.get()[0]))
     },
     /// 5 n log2(n) per line of n numbers, the logarithm rounded up.
     flops |x, _y| {
@@ -61,11 +59,13 @@ pub struct RealFft {
 
 kernel! {
     RealFft, if self.back { "irfft" } else { "rfft" }, |self, x| {
-        on_cpu(self.name(), x)?;
         let RealFft { inverse, doubled, scale, .. } = *self;
         let half = Half { n: self.n as usize, inverse, doubled, scale: scale.get()[0] };
-        let kernel = if self.back { crate::cpu::fft::to_real } else { crate::cpu::fft::from_real };
-        kernel(x[0], self.axis as usize, half)
+        let axis = self.axis as usize;
+        match self.back {
+            true => on_device!(x[0], fft::to_real(x[0], axis, half)),
+            false => on_device!(x[0], fft::from_real(x[0], axis, half)),
+        }
     },
     /// 5/2 n log2(n) per line of n real numbers, the logarithm rounded up.
     flops |x, _y| {

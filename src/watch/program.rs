@@ -318,16 +318,6 @@ impl Program {
         }
     }
 
-    /// Whether a leaf whose gradient the program reads or changes has it in this memory.
-    pub fn has_gradient_at(&self, memory: usize) -> bool {
-        self.leaves.iter().any(|leaf| {
-            let node = leaf.node.upgrade();
-            let slot = node.as_ref().and_then(|node| node.grad());
-            let at = slot.and_then(|slot| Some(slot.as_ref()?.concrete()?.buffer().id()));
-            at == Some(memory)
-        })
-    }
-
     /// The names of the operations of each group, in order.
     pub fn groups(&self) -> Vec<Vec<&'static str>> {
         let ops = |step: &Planned| match &step.act {

@@ -126,12 +126,3 @@ def test_what_a_gpu_lacks_is_refused(name: str) -> None:
             TypeError, match=rf"gpu:0 has no {name}; convert with \.int\(\) \(int32\) or use device='cpu'"
         ):
             make(getattr(wg, name))
-
-
-def test_complex_numbers_stay_on_the_cpu() -> None:
-    with pytest.raises(
-        TypeError, match=r"gpu:0 has no complex64; move \.real and \.imag there, or use device='cpu'"
-    ):
-        wg.tensor([1j]).to(DEVICE)
-    with pytest.raises(TypeError, match="gpu:0 has no complex64; keep real and imaginary parts apart"):
-        wg.view_as_complex(wg.ones(3, 2, device=DEVICE))

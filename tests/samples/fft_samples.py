@@ -21,8 +21,8 @@ def add(
     case: Callable[[Source], Case],
     row: str = "Fft",
 ) -> None:
-    """A record of a transform, which runs on the CPU, in float32 and float64."""
-    settings = {"gpu": False, "dtypes": ("float64", "float32"), "scale": 16, "empty": False}
+    """A record of a transform, in float32 and float64."""
+    settings = {"dtypes": ("float64", "float32"), "scale": 16, "empty": False}
     FOURIER.record(name, fn, reference, case, rows=(row,), **settings)
 
 

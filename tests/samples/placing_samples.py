@@ -207,7 +207,6 @@ add(
     framed,
     lambda s: Case((Arg((s.integer(5, 12),)),)),
     dtypes=("float64", "float32"),
-    gpu=False,
     scale=16,
 )
 
@@ -229,7 +228,6 @@ add(
     overlapped,
     lambda s: Case((Arg((3, s.integer(1, 4), 2)),)),
     dtypes=("float64", "float32"),
-    gpu=False,
     scale=32,
 )
 

@@ -291,7 +291,6 @@ add(
     pairs_case,
     rows=("ViewAsReal", "ViewAsComplex"),
     scale=4,
-    gpu=False,
 )
 add(
     "complex_mul",
@@ -300,5 +299,4 @@ add(
     two_pairs_case,
     rows=("ComplexProduct",),
     scale=4,
-    gpu=False,
 )

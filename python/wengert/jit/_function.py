@@ -48,7 +48,7 @@ _TRACING = threading.Lock()
 _STRANGE = object()
 
 
-class Staged(Generic[P, R]):
+class Staged(_core._Quick, Generic[P, R]):
     """A function that runs once as Python and then as a program of kernels, with the same bits.
 
     Attributes:
@@ -59,7 +59,7 @@ class Staged(Generic[P, R]):
     __slots__ = (
         *("__dict__", "__weakref__", "_bound", "_check", "_function", "_has_given_up", "_is_kept"),
         "_max_traces",
-        *("_place", "_quick", "_reasons", "_told", "_tries", "_variants", "traces"),
+        *("_place", "_reasons", "_told", "_tries", "_variants", "traces"),
     )
 
     def __init__(self, function: Callable[P, R], max_traces: int, check: bool) -> None:
@@ -68,8 +68,6 @@ class Staged(Generic[P, R]):
         self._max_traces = max_traces
         self._check = check
         self._variants: dict[Any, list[Variant]] = {}
-        # The same programs for calls with tensors alone, found by the core.
-        self._quick = _core._Quick()
         self._tries: dict[Any, int] = {}
         self._reasons: list[str] = []
         # Of each kind of arguments, why there was no program when it was last tried.
@@ -124,10 +122,14 @@ class Staged(Generic[P, R]):
         """Names the function."""
         return f"<jit of {self._function!r}, {self.traces} traces>"
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Runs the program for such arguments, or makes it."""
-        if not kwargs and (result := self._quick.run(args)) is not NotImplemented:
-            return result
+    if TYPE_CHECKING:
+
+        def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+
+    def _call(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Runs the program for such arguments, or makes it; calls with tensors alone reach this if the core
+        finds no program for them.
+        """
         # Inside of another program it is part of that; what watches operations wants to see them run.
         if _core._get_debug_modes():
             return self._function(*args, **kwargs)
@@ -268,7 +270,7 @@ class Staged(Generic[P, R]):
         if not kwargs and not self._check:
             one = variant.made[0][1] if tree._is_leaf and variant.made else None
             watched = [surroundings(), state.watched]
-            self._quick = self._quick.with_one(args, watched, made, one, variant.result)
+            self._know(args, watched, made, one, variant.result)
         return variant.result(tensors, [x.detach() for x in results.outputs])
 
     def _refused(self, key: Any, what: str, place: tuple[str, int, str] | None) -> None:

@@ -12,6 +12,7 @@ mod plans;
 
 pub(crate) use plans::{PlansLock, lock_plans};
 
+use crate::arguments::complex::Half;
 use crate::cpu::pointwise::copy::transpose_panel;
 use crate::cpu::prelude::*;
 use crate::cpu::reduce::axis::around;
@@ -25,19 +26,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const TOGETHER: usize = 4096;
 /// Minimal bytes across the adjacent lines that are gathered together: two cache lines.
 const BESIDE: usize = 128;
-
-/// Parameters of a transform of real numbers; see [`RealFft`](crate::ops::fft::RealFft).
-#[derive(Clone, Copy)]
-pub struct Half {
-    /// Number of real numbers.
-    pub n: usize,
-    /// Whether the sign of the exponent is negated.
-    pub inverse: bool,
-    /// Whether elements that stand for themselves and their mirror image count twice.
-    pub doubled: bool,
-    /// Factor of the result.
-    pub scale: f64,
-}
 
 /// Returns the shape of the pairs along the last axis, after which `axis` may not come.
 fn shape_of_pairs(x: &Array, axis: usize) -> Result<Shape> {

@@ -2,20 +2,10 @@
 //! composed of operations on real and imaginary parts (`src/ops/complex/`): beside an exponential, an
 //! additional pass over memory is negligible.
 
+use crate::arguments::complex::Gate;
 use crate::array::complex::Complex;
 use crate::cpu::prelude::*;
 use std::ops::{Add, Mul, Neg, Sub};
-
-/// The operand of a product whose zeros make the product zero, whatever the other operand is.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Gate {
-    /// Neither: `0 * inf` is NaN.
-    Open,
-    /// The left one.
-    Left,
-    /// The right one.
-    Right,
-}
 
 /// Computes `x * y`, or `x * conj(y)`, of operands of one shape.
 pub fn product(x: &Array, y: &Array, conjugate: bool, gate: Gate) -> Result<Array> {

@@ -1,8 +1,9 @@
 //! The cross product of vectors of length 3.
 
-use super::complex::{ComponentFloat, Gate};
+use super::complex::ComponentFloat;
 use super::copy::contiguous;
 use super::layout::{common_dtype, wrong_dtype};
+use crate::arguments::complex::Gate;
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::dtype::{DType, Element};

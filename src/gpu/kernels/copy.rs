@@ -1,5 +1,6 @@
 //! Copies and casts on the GPU; the counterpart of `src/cpu/pointwise/copy.rs`.
 
+use super::complex::{is_paired, paired};
 use super::map::lay_out;
 use super::prelude::*;
 use crate::array::buffer::Device;
@@ -39,6 +40,9 @@ pub fn from_start(x: &Array) -> Result<Array> {
 
 /// A new contiguous array with the elements of `x` as `dtype`.
 pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
+    if is_paired(x) && dtype == DType::C64 {
+        return paired(x, |pairs| convert(pairs, DType::F32));
+    }
     let out = like(x, dtype)?;
     convert_to(&out, x)?;
     Ok(out)
@@ -111,6 +115,9 @@ impl Plane {
 pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     if src.dtype() != dst.dtype() {
         return Err(Error::dtype(format!("internal: copy of {src:?} into {dst:?}")));
+    }
+    if is_paired(dst) {
+        return copy_into(&dst.as_real()?, &src.as_real()?);
     }
     let packed;
     let src = if src.buffer().same(dst.buffer()) {

@@ -1,5 +1,6 @@
 //! New tensors on the GPU: constants, identity matrices, triangles; the counterpart of `src/cpu/create.rs`.
 
+use super::complex::{by_parts, is_paired};
 use super::copy::{convert, copy_into};
 use super::prelude::*;
 use crate::array::buffer::Device;
@@ -52,6 +53,9 @@ pub fn eye(index: u8, rows: usize, columns: usize, diagonal: i64, dtype: DType) 
 
 /// `x` with zeros above (`upper` false) or below (`upper` true) the given diagonal of the last two axes.
 pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
+    if is_paired(x) {
+        return by_parts(x, |part| tri(part, diagonal, upper));
+    }
     let out = like(x, x.dtype())?;
     let mut run = Dispatch::new("tri", shader!("tri"), x.dtype());
     run.input("x", x).output("out", &out).flag("UPPER", upper).lengths(&x.shape()).strides(x).words([

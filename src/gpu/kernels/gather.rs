@@ -2,6 +2,7 @@
 //!
 //! Indices are int32. One out of range raises at the next read-back (see `src/gpu/runtime/status.rs`).
 
+use super::complex::{is_paired, paired};
 use super::copy::from_start;
 use super::map::pointwise_int;
 use super::parts::{ROUNDS, part_of, sum_of_parts};
@@ -37,6 +38,9 @@ impl PointwiseInt<1> for Limit {
 
 /// `out[o, k, i] = x[o, idx[k], i]`: `idx` replaces the axis. Negative indices count from the end.
 pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
+    if is_paired(x) {
+        return paired(x, |pairs| take(pairs, idx, axis));
+    }
     let idx = &indices(idx)?;
     let mut dims: Vec<usize> = x.shape().iter().take(axis).collect();
     dims.extend(idx.shape().iter());
@@ -56,6 +60,13 @@ pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
 
 /// `out[c] = x[c with c[axis] replaced by idx[c]]`, of the shape of `idx`.
 pub fn gather(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
+    if is_paired(x) {
+        // Both numbers of a pair have the index of the pair.
+        let mut strides = idx.strides().to_vec();
+        strides.push(0);
+        let idx = idx.with_layout(idx.shape().inserted(idx.rank(), 2)?, &strides, idx.offset())?;
+        return paired(x, |pairs| gather(pairs, &idx, axis));
+    }
     let idx = &indices(idx)?;
     let out = Array::empty(idx.shape(), x.dtype(), x.device())?;
     let x_strides = (0..x.rank()).map(|i| if i == axis { 0 } else { x.stride(i) });
@@ -199,6 +210,11 @@ fn whole(x: &Array, shape: Shape) -> Result<Array> {
 
 /// Writes `x` into `fill`: `out[start + step * i] = x[i]` on every axis. Steps are not zero.
 pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f64) -> Result<Array> {
+    if is_paired(x) && fill == 0.0 {
+        let shape = &shape.inserted(shape.rank(), 2)?;
+        let (starts, steps) = ([starts, &[0]].concat(), [steps, &[1]].concat());
+        return paired(x, |pairs| pad(pairs, shape, &starts, &steps, fill));
+    }
     let out = Array::empty(*shape, x.dtype(), x.device())?;
     // Whole words are copied as bits, so that NaN payloads and subnormals survive.
     let moved = if x.dtype().size() == 4 { DType::I32 } else { x.dtype() };

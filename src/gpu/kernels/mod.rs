@@ -3,10 +3,12 @@
 //! Each file mirrors the family of the same name in `src/cpu/`, function by function.
 //! `src/gpu/kernels/dispatch.rs` puts a launch together; `src/gpu/kernels/parts.rs` splits long ones.
 pub mod attention;
+pub mod complex;
 pub mod conv;
 pub mod copy;
 pub mod create;
 mod dispatch;
+pub mod fft;
 pub mod gather;
 pub mod logic;
 mod many;

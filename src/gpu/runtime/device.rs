@@ -9,8 +9,8 @@ use super::pool::Pool;
 use super::recorder::Recorder;
 use super::status::Status;
 use crate::array::Array;
-use crate::array::dtype::DType;
 use crate::error::{Error, Result};
+use crate::gpu::runtime::transfer::Constant;
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,8 +32,8 @@ pub struct Gpu {
     pub(crate) pool: Mutex<Pool>,
     pub(crate) recorder: Mutex<Recorder>,
     pub(crate) pipelines: Mutex<Pipelines>,
-    /// Cached constants, by the bits of their value and dtype.
-    pub(crate) constants: Mutex<FxHashMap<(u64, DType), Array>>,
+    /// Cached constants.
+    pub(crate) constants: Mutex<FxHashMap<Constant, Array>>,
     /// Errors that indexing kernels report.
     pub(crate) status: Mutex<Status>,
     info: Info,

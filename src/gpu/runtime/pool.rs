@@ -145,8 +145,9 @@ pub fn storage_bytes(index: u8, numel: usize, dtype: DType) -> Result<u64> {
     match dtype {
         DType::F32 | DType::I32 | DType::U32 | DType::Bool => Ok(n * 4),
         DType::F16 | DType::BF16 => Ok(n.div_ceil(2) * 4),
+        DType::C64 => Ok(n * 8),
         DType::F64 => Err(no_dtype(index, dtype, "convert with .float() (float32)")),
-        DType::C64 | DType::C128 => Err(no_dtype(index, dtype, "move .real and .imag there,")),
+        DType::C128 => Err(no_dtype(index, dtype, "convert with .to(wengert.complex64)")),
         _ => Err(no_dtype(index, dtype, "convert with .int() (int32)")),
     }
 }

@@ -11,6 +11,7 @@ use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::{DType, Truth};
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
+use crate::gpu::kernels::complex::{is_paired, paired};
 use crate::process::sync::lock;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
@@ -32,6 +33,9 @@ macro_rules! with_element {
 
 /// Copies a contiguous CPU array to GPU `index`.
 pub fn upload(x: &Array, index: u8) -> Result<Array> {
+    if is_paired(x) {
+        return paired(x, |pairs| upload(pairs, index));
+    }
     let gpu = gpu(index)?;
     let out = Array::empty(x.shape(), x.dtype(), Device::Gpu(index))?;
     if x.numel() == 0 {
@@ -96,6 +100,9 @@ pub fn download(x: &Array) -> Result<Array> {
     let Device::Gpu(index) = x.device() else {
         return Err(unreadable(x));
     };
+    if is_paired(x) {
+        return paired(x, download);
+    }
     if x.numel() == 0 {
         return Array::empty(x.shape(), x.dtype(), Device::Cpu);
     }
@@ -237,16 +244,41 @@ impl Staging {
     }
 }
 
+/// What a cached constant is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Constant {
+    /// A 0-d one, by the bits of its value.
+    Scalar(u64, DType),
+    /// A table of a kernel, by numbers that the kernels agree on.
+    Table([usize; 2]),
+}
+
+/// A larger table is made anew each time.
+const TABLE_LARGEST: usize = 1 << 20;
+
 /// A 0-d constant, shared by all callers that ask for the same value. It must not be written to.
 pub fn scalar(index: u8, value: f64, dtype: DType) -> Result<Array> {
-    let key = (value.to_bits(), dtype);
+    constant(index, Constant::Scalar(value.to_bits(), dtype), || {
+        storage_bytes(index, 1, dtype)?;
+        Array::full(Shape::SCALAR, value, dtype)
+    })
+}
+
+/// The table of these numbers, shared by all callers that ask for it, made on either device. It must not be
+/// written to.
+pub fn kept(index: u8, table: [usize; 2], make: impl FnOnce() -> Result<Array>) -> Result<Array> {
+    constant(index, Constant::Table(table), make)
+}
+
+fn constant(index: u8, key: Constant, make: impl FnOnce() -> Result<Array>) -> Result<Array> {
     let gpu = gpu(index)?;
     if let Some(found) = lock(&gpu.constants).get(&key) {
         return Ok(found.clone());
     }
-    storage_bytes(index, 1, dtype)?;
-    let host = Array::full(Shape::SCALAR, value, dtype)?;
-    let out = crate::array::buffer::outside_inference(|| upload(&host, index))?;
+    let out = crate::array::buffer::outside_inference(|| make()?.to_device(Device::Gpu(index)))?;
+    if out.buffer().bytes() > TABLE_LARGEST {
+        return Ok(out);
+    }
     let old = {
         let mut constants = lock(&gpu.constants);
         let full = constants.len() >= CONSTANTS;

@@ -97,13 +97,6 @@ impl Tensor {
                  {shape}"
             )));
         }
-        if self.device() != Device::Cpu {
-            return Err(Error::dtype(format!(
-                "{} has no {}; keep real and imaginary parts apart, or use device='cpu'",
-                self.device(),
-                DType::C64
-            )));
-        }
         match self.dtype() {
             DType::F32 | DType::F64 => bind(ViewAsComplex, &[self]),
             other => Err(Error::dtype(format!(

@@ -1,6 +1,6 @@
 //! The product of complex numbers.
 
-use crate::cpu::pointwise::complex::{Gate, product};
+use crate::arguments::complex::Gate;
 use crate::ops::pointwise::operand::{bind_expanded, expanded};
 use crate::ops::prelude::*;
 use crate::watch::debug::{self, Modes};
@@ -28,7 +28,9 @@ impl ComplexProduct {
 }
 
 kernel! {
-    ComplexProduct, "mul", |self, x| product(x[0], x[1], self.conjugate, self.gate),
+    ComplexProduct, "mul", |self, x| {
+        on_device!(x[0], complex::product(x[0], x[1], self.conjugate, self.gate))
+    },
     /// Four products and two sums of parts.
     flops |_x, y| cost::each(y, 6)
 }

@@ -1,6 +1,6 @@
 //! The cross product of vectors of length 3.
 
-use crate::cpu::pointwise::complex::Gate;
+use crate::arguments::complex::Gate;
 use crate::cpu::pointwise::cross::cross;
 use crate::ops::pointwise::operand::{bind_expanded, expanded};
 use crate::ops::prelude::*;

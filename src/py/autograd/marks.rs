@@ -41,6 +41,29 @@ impl Mark {
         }
     }
 
+    /// Whether a tensor is such wherever it lies.
+    #[inline]
+    fn is_such(&self, t: &Tensor) -> bool {
+        let is_such = match (t.concrete(), &self.array) {
+            (Some(x), Some((layout, device))) => {
+                x.has_layout(layout) && x.device() == *device && x.buffer().is_inference() == self.inference
+            }
+            (x, array) => x.is_none() && array.is_none(),
+        };
+        is_such && t.edge().is_some() == self.recorded
+    }
+
+    /// Whether a tensor has this mark of one in its place.
+    pub fn is_in_place(&self, object: &Bound<'_, PyTensor>) -> PyResult<bool> {
+        let t = object.get().value()?;
+        let lies = t.concrete().map_or([0; 2], |x| [x.buffer().id(), x.offset()]) == self.place;
+        let (node, hooks) = match t.edge() {
+            Some(edge) => (edge.node.seq, edge.node.hooks().map_or((0, 0), Hooks::stamp)),
+            None => (0, (0, 0)),
+        };
+        Ok(lies && node == self.node && hooks == self.hooks && self.is_such(&t))
+    }
+
     /// The mark of a tensor that is found again in its place, with its history and its hooks.
     pub fn in_place(object: &Bound<'_, PyTensor>) -> PyResult<Mark> {
         let t = object.get().value()?;
@@ -74,29 +97,49 @@ impl Mark {
     }
 }
 
+/// The arguments that were seen so far: object, memory and first byte of each.
+type Seen = SmallVec<[(usize, usize, usize); 8]>;
+
+/// The place of one more argument among those before.
+#[inline]
+fn place_among(seen: &mut Seen, object: &Bound<'_, PyTensor>, x: &Array) -> [usize; 2] {
+    let (object, memory) = (object.as_ptr() as usize, x.buffer().id());
+    let bytes = x.offset() * x.dtype().size();
+    let mut place = [0; 2];
+    if let Some(at) = seen.iter().position(|seen| seen.0 == object) {
+        place = [1 + at, 0];
+    } else if let Some(at) = seen.iter().position(|seen| seen.1 == memory) {
+        place = [usize::MAX - at, bytes.wrapping_sub(seen[at].2)];
+    }
+    seen.push((object, memory, bytes));
+    place
+}
+
 /// The marks of arguments: which of them are the same object, or share memory and how.
 pub fn marks_of<'a, 'py: 'a>(tensors: impl IntoIterator<Item = &'a Bound<'py, PyTensor>>) -> PyResult<Marks> {
-    let mut marks = Marks::new();
-    // Object, memory and first byte.
-    let mut known: SmallVec<[(usize, usize, usize); 8]> = SmallVec::new();
-    for object in tensors {
+    let mut seen = Seen::new();
+    let mark = |object: &Bound<'py, PyTensor>| {
         let t = object.get().value()?;
-        let mut mark = Mark::new(&t);
-        let Some(x) = t.concrete() else {
-            marks.push(mark);
-            continue;
-        };
-        let (object, memory) = (object.as_ptr() as usize, x.buffer().id());
-        let bytes = x.offset() * x.dtype().size();
-        if let Some(at) = known.iter().position(|known| known.0 == object) {
-            mark.place = [1 + at, 0];
-        } else if let Some(at) = known.iter().position(|known| known.1 == memory) {
-            mark.place = [usize::MAX - at, bytes.wrapping_sub(known[at].2)];
-        }
-        known.push((object, memory, bytes));
-        marks.push(mark);
+        let place = t.concrete().map_or([0; 2], |x| place_among(&mut seen, object, x));
+        Ok(Mark { place, ..Mark::new(&t) })
+    };
+    tensors.into_iter().map(mark).collect()
+}
+
+/// Whether arguments have these marks.
+pub fn are_such(marks: &Marks, tensors: &[Bound<'_, PyTensor>]) -> PyResult<bool> {
+    if marks.len() != tensors.len() {
+        return Ok(false);
     }
-    Ok(marks)
+    let mut seen = Seen::new();
+    for (mark, object) in marks.iter().zip(tensors) {
+        let t = object.get().value()?;
+        let place = t.concrete().map_or([0; 2], |x| place_among(&mut seen, object, x));
+        if !mark.is_such(&t) || mark.place != place {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// What tells arguments apart, as bytes.

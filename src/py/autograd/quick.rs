@@ -1,8 +1,9 @@
-//! Calls whose arguments are all tensors, given by position: their program is found and run without Python.
+//! The callable of `wengert.jit`: for arguments that are all tensors, given by position, the program is found
+//! and run here, without Python; its class in Python sees to all other calls.
 
 use crate::array::defaults;
 use crate::cpu::run::threads::num_threads;
-use crate::py::autograd::marks::{Marks, marks_of};
+use crate::py::autograd::marks::{Marks, are_such, marks_of};
 use crate::py::autograd::staging::{PyProgram, object};
 use crate::py::autograd::watched::PyWatched;
 use crate::py::prelude::*;
@@ -10,8 +11,9 @@ use crate::tape::saving::is_packing;
 use crate::watch::debug::{Modes, modes};
 use crate::watch::program::Outcome;
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::types::PyNotImplemented;
+use pyo3::intern;
 use smallvec::SmallVec;
+use std::sync::{Mutex, PoisonError};
 
 /// The settings that decide what operations mean, and at which a program was made.
 #[derive(Clone, Copy, PartialEq)]
@@ -50,24 +52,11 @@ struct Known {
     result: Py<PyAny>,
 }
 
-impl Known {
-    fn clone_ref(&self, py: Python<'_>) -> Known {
-        Known {
-            marks: self.marks.clone(),
-            settings: self.settings,
-            watched: self.watched.each_ref().map(|watched| watched.clone_ref(py)),
-            program: self.program.clone_ref(py),
-            one: self.one,
-            result: self.result.clone_ref(py),
-        }
-    }
-}
-
-/// The programs for such calls, newest first.
-#[pyclass(name = "_Quick", module = "wengert._core", frozen)]
+/// The programs of a function for calls with tensors alone, newest first.
+#[pyclass(name = "_Quick", module = "wengert._core", subclass, frozen)]
 #[derive(Default)]
 pub struct PyQuick {
-    known: Vec<Known>,
+    known: Mutex<Arc<Vec<Arc<Known>>>>,
 }
 
 /// The arguments of a call, if all are tensors of no other class.
@@ -75,35 +64,29 @@ fn tensors<'py>(args: &Bound<'py, PyTuple>) -> Option<SmallVec<[Bound<'py, PyTen
     args.iter().map(|x| x.cast_into_exact::<PyTensor>().ok()).collect()
 }
 
-#[pymethods]
 impl PyQuick {
-    #[new]
-    fn new() -> PyQuick {
-        PyQuick::default()
-    }
-
-    /// These programs and one more for calls such as `args`, with the settings that are now.
-    #[pyo3(signature = (args, watched, program, one, result))]
-    fn with_one(
-        &self, py: Python<'_>, args: &Bound<'_, PyTuple>, watched: [Py<PyWatched>; 2],
-        program: Py<PyProgram>, one: Option<usize>, result: Py<PyAny>,
-    ) -> PyResult<PyQuick> {
-        let mut known = Vec::with_capacity(self.known.len() + 1);
-        if let (Some(tensors), Some(settings)) = (tensors(args), Settings::now()) {
-            let marks = marks_of(&tensors)?;
-            known.push(Known { marks, settings, watched, program, one, result });
+    /// What is known now, or in the place of that from now on.
+    fn known(&self, new: Option<Vec<Arc<Known>>>) -> Arc<Vec<Arc<Known>>> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let old = known.clone();
+        if let Some(new) = new {
+            *known = Arc::new(new);
         }
-        known.extend(self.known.iter().map(|known| known.clone_ref(py)));
-        Ok(PyQuick { known })
+        old
     }
 
-    /// Runs the program for such arguments; NotImplemented, and nothing changed, if there is none.
-    fn run<'py>(&self, py: Python<'py>, args: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-        let none = || Ok(PyNotImplemented::get(py).to_owned().into_any());
-        let Some(tensors) = tensors(args) else { return none() };
-        let Some(settings) = Settings::now() else { return none() };
-        let marks = marks_of(&tensors)?;
-        for known in self.known.iter().filter(|known| known.marks == marks && known.settings == settings) {
+    /// Runs the program for such arguments; None, and nothing changed, if there is none.
+    fn run<'py>(&self, args: &Bound<'py, PyTuple>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let known = self.known(None);
+        if known.is_empty() {
+            return Ok(None);
+        }
+        let py = args.py();
+        let (Some(tensors), Some(settings)) = (tensors(args), Settings::now()) else { return Ok(None) };
+        for known in known.iter() {
+            if known.settings != settings || !are_such(&known.marks, &tensors)? {
+                continue;
+            }
             let mut fits = true;
             for watched in &known.watched {
                 fits = fits && watched.bind(py).try_borrow()?.is_as_it_was(py)?;
@@ -114,23 +97,62 @@ impl PyQuick {
             let Outcome::Done(outputs) = known.program.get().outcome(py, &tensors)? else { continue };
             let mut outputs = outputs.into_iter().map(object);
             if let Some(one) = known.one {
-                return match outputs.nth(one) {
-                    Some(output) => output.into_pyobject(py).map(Bound::into_any),
-                    None => none(),
-                };
+                let output = outputs.nth(one);
+                return output.map(|y| y.into_pyobject(py).map(Bound::into_any)).transpose();
             }
             let outputs: Vec<PyTensor> = outputs.collect();
-            return known.result.bind(py).call1((PyList::new(py, &tensors)?, outputs));
+            return known.result.bind(py).call1((PyList::new(py, &tensors)?, outputs)).map(Some);
         }
-        none()
+        Ok(None)
+    }
+}
+
+#[pymethods]
+impl PyQuick {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyQuick {
+        PyQuick::default()
+    }
+
+    /// Knows one more program, for calls such as `args`, with the settings that are now.
+    #[pyo3(signature = (args, watched, program, one, result))]
+    fn _know(
+        &self, args: &Bound<'_, PyTuple>, watched: [Py<PyWatched>; 2], program: Py<PyProgram>,
+        one: Option<usize>, result: Py<PyAny>,
+    ) -> PyResult<()> {
+        if let (Some(tensors), Some(settings)) = (tensors(args), Settings::now()) {
+            let marks = marks_of(&tensors)?;
+            let mut all = vec![Arc::new(Known { marks, settings, watched, program, one, result })];
+            all.extend(self.known(None).iter().cloned());
+            self.known(Some(all));
+        }
+        Ok(())
+    }
+
+    /// Runs the program for such arguments; `_call` of the class makes it, or does without.
+    #[pyo3(signature = (*args, **kwargs))]
+    fn __call__<'py>(
+        this: &Bound<'py, Self>, args: &Bound<'py, PyTuple>, kwargs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if kwargs.is_none()
+            && let Some(result) = this.get().run(args)?
+        {
+            return Ok(result);
+        }
+        this.getattr(intern!(this.py(), "_call"))?.call(args, kwargs)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
-        self.known.iter().try_for_each(|known| {
+        self.known(None).iter().try_for_each(|known| {
             known.watched.iter().try_for_each(|watched| visit.call(watched))?;
             visit.call(&known.program)?;
             visit.call(&known.result)
         })
+    }
+
+    fn __clear__(&self) {
+        self.known(Some(Vec::new()));
     }
 }
 

@@ -180,18 +180,13 @@ fn _stage_idle() {
 }
 
 impl PyProgram {
-    /// Whether the function finds this memory without its arguments.
-    fn finds(&self, memory: usize) -> bool {
-        self.places.contains(&memory) || self.program.has_gradient_at(memory)
-    }
-
     /// Runs it on these tensors; nothing has changed if they are not such as the first ones.
     pub fn outcome(&self, py: Python<'_>, arguments: &[Bound<'_, PyTensor>]) -> PyResult<Outcome> {
         let mut arrays: SmallVec<[Array; 8]> = SmallVec::new();
         for (object, aval) in arguments.iter().zip(&self.arguments) {
             let t = object.get().value()?;
             match plain(&t) {
-                Some(array) if is_such(array, aval) && !self.finds(array.buffer().id()) => {
+                Some(array) if is_such(array, aval) && !self.places.contains(&array.buffer().id()) => {
                     arrays.push(array.clone());
                 }
                 _ => return Ok(Outcome::Changed),

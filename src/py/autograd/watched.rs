@@ -221,7 +221,7 @@ impl PyWatched {
             }
         }
         for (tensor, mark) in self.tensors.iter().zip(&self.marks) {
-            if Mark::in_place(tensor.bind(py))? != *mark {
+            if !mark.is_in_place(tensor.bind(py))? {
                 return Ok(false);
             }
         }

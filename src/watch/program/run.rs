@@ -10,10 +10,12 @@ use crate::error::{Error, Kind, Result};
 use crate::interp::eval;
 use crate::op::{Kernel, Op};
 use crate::process::interrupt::InterruptBudget;
+use crate::tape::node::Node;
 use crate::tape::saving;
 use crate::tensor::Tensor;
 use crate::watch::script::{Place, View};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 impl Program {
     /// Runs all steps. `call` calls a function of the host.
@@ -98,17 +100,22 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Finds the gradients; whether they are where they were.
+    /// Finds the gradients; whether they are where they were, and arguments lie as they lay and elsewhere.
     fn begins(&mut self) -> Result<bool> {
-        // The memory of each gradient, and of those that nothing else names.
+        let Program { leaves, values, found, .. } = self.program;
+        // The leaves, the memory of the gradient of each, and of those gradients that nothing else names.
+        let mut nodes = SmallVec::<[Arc<Node>; 16]>::new();
         let (mut all, mut own) = (SmallVec::<[usize; 16]>::new(), SmallVec::<[usize; 16]>::new());
-        for Leaf { node, had, place } in &self.program.leaves {
+        for Leaf { node, had, place } in leaves {
             let Some(node) = node.upgrade() else { return Ok(false) };
-            let slot = node.grad().and_then(|slot| slot.as_ref().map(|slot| slot.concrete().cloned()));
-            if had.is_some_and(|had| had != slot.is_some()) {
+            let (has, memory) = match node.grad().as_ref().and_then(|slot| slot.as_ref()) {
+                Some(slot) => (true, slot.concrete().map_or(0, |x| x.buffer().id())),
+                None => (false, 0),
+            };
+            nodes.push(node);
+            if had.is_some_and(|had| had != has) {
                 return Ok(false);
             }
-            let memory = slot.flatten().map_or(0, |x| x.buffer().id());
             all.push(memory);
             // One that is dropped before anything reads it may lie anywhere.
             if had.is_none() || memory == 0 {
@@ -119,7 +126,7 @@ impl Run<'_> {
                 Place::With(leaf) => all.get(leaf) == Some(&memory),
                 Place::Own => {
                     own.push(memory);
-                    !self.program.found.contains(&memory)
+                    !found.contains(&memory)
                 }
             };
             if !fits {
@@ -127,31 +134,31 @@ impl Run<'_> {
             }
         }
         own.sort_unstable();
-        if own.windows(2).any(|pair| pair[0] == pair[1]) {
+        if own.windows(2).any(|pair| pair[0] == pair[1])
+            || self.arguments.iter().any(|x| all.contains(&x.buffer().id()))
+        {
             return Ok(false);
         }
-        for (i, value) in self.program.values.iter().enumerate() {
-            let fits = match value.source {
+        for (i, Value { source, view }) in values.iter().enumerate() {
+            let fits = match *source {
                 // What a key said of it was before other code ran.
-                Source::Argument(k) => self.arguments.get(k).is_some_and(|x| lies_alike(x, &value.view)),
-                Source::Within(base) => self.place(base, &value.view).is_none_or(|place| place.is_some()),
+                Source::Argument(k) => self.arguments.get(k).is_some_and(|x| lies_alike(x, view)),
+                Source::Within(base) => self.place(base, view).is_none_or(|place| place.is_some()),
+                Source::Gradient(leaf, is_read) => {
+                    match nodes[leaf].grad().as_ref().and_then(|slot| slot.as_ref()) {
+                        Some(Tensor::Array(array)) if lies_alike(array, view) => {
+                            // Held only for those who read it: the program may drop it early.
+                            self.slots[i] = is_read.then(|| array.clone());
+                            true
+                        }
+                        // It is dropped before anything reads it.
+                        _ => leaves[leaf].had.is_none(),
+                    }
+                }
                 _ => true,
             };
             if !fits {
                 return Ok(false);
-            }
-            if let Source::Gradient(leaf, is_read) = value.source {
-                let node = self.program.leaves[leaf].node.upgrade();
-                let slot = node.and_then(|node| node.grad().and_then(|slot| slot.clone()));
-                match slot {
-                    Some(Tensor::Array(array)) if lies_alike(&array, &value.view) => {
-                        // Held only for those who read it: the program may drop it early.
-                        self.slots[i] = Some(array).filter(|_| is_read);
-                    }
-                    // It is dropped before anything reads it.
-                    _ if self.program.leaves[leaf].had.is_none() => {}
-                    _ => return Ok(false),
-                }
             }
         }
         Ok(true)
