@@ -2,5 +2,6 @@
 
 pub mod attention;
 pub mod complex;
+pub mod linalg;
 pub mod logic;
 pub mod optim;

@@ -21,6 +21,8 @@ from samples.sample import Table
 LINALG = Table()
 SMALL = Real(-0.4, 0.4)
 L = wg.linalg
+# Rows of the list that have kernels on GPUs; second derivatives of determinants need singular values.
+ON_GPUS = {"Cholesky", "Lu", "Solve", "TriangularSolve", "Matmul", "Sum"}
 
 
 def add(
@@ -31,8 +33,9 @@ def add(
     *rows: str,
     **more: Any,
 ) -> None:
-    """A record of a function that runs on the CPU, in float32 and float64."""
-    settings = {"gpu": False, "dtypes": ("float64", "float32"), "scale": 16, **more}
+    """A record of a function in float32 and float64; on a GPU where it needs no other factors than these."""
+    on_gpu = bool(rows) and set(rows) <= ON_GPUS
+    settings = {"gpu": on_gpu, "dtypes": ("float64", "float32"), "scale": 16, **more}
     LINALG.record(name, fn, reference, case, rows=rows, **settings)
 
 

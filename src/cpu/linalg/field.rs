@@ -3,7 +3,8 @@
 //! Every kernel is written once for both fields. Arrays hold matrices row-major. `faer` works on columns, in
 //! memory that it aligns, so that the bits of a result cannot depend on the address of an array.
 
-use super::{Cost, Failure};
+use super::Cost;
+use crate::arguments::linalg::Failure;
 use crate::array::buffer::with_reserve;
 use crate::cpu::prelude::*;
 use crate::process::sync::lock;

@@ -25,47 +25,9 @@ pub use functions::{Cutoff, cofactor, det, matrix_exp, pinv};
 pub use lu::{lu, lu_solve};
 pub use qr::qr;
 pub use svd::svd;
-pub use triangular::{Triangle, cholesky, triangular_solve};
+pub use triangular::{cholesky, triangular_solve};
 
-use crate::array::shape::Shape;
-use crate::error::Error;
 use faer::c64;
-
-/// Why a matrix has no factorisation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The leading minor of this order is not positive.
-    NotPositive(usize),
-    /// The pivot with this number, counted from 1, is zero.
-    Singular(usize),
-    /// An element is infinite or NaN.
-    NotFinite,
-    /// The iteration does not converge.
-    NoConvergence,
-}
-
-impl Failure {
-    /// Returns the error for matrix `at` of a batch.
-    #[cold]
-    fn error(self, name: &str, at: usize, batch: &Shape) -> Error {
-        let what = match self {
-            Failure::NotPositive(order) => {
-                format!("is not positive definite: its leading minor of order {order} is not positive")
-            }
-            Failure::Singular(pivot) => format!(
-                "is singular: pivot {pivot} of its LU factorisation is zero; linalg.lstsq and linalg.pinv \
-                 take it"
-            ),
-            Failure::NotFinite => "has elements that are not finite".to_string(),
-            Failure::NoConvergence => "has no factorisation that the iteration converges to".to_string(),
-        };
-        if batch.rank() == 0 {
-            return Error::linalg(format!("{name}: the matrix {what}"));
-        }
-        let index = &batch.coordinates(at)[..batch.rank()];
-        Error::linalg(format!("{name}: matrix {index:?} of the batch {what}"))
-    }
-}
 
 /// Cost of the factorisation of one matrix.
 struct Cost {

@@ -1,7 +1,8 @@
 //! What most factorisations name: matrices and their numbers, errors, and the memory and options of `faer`.
 
+pub(super) use super::Cost;
 pub(super) use super::field::{Field, Matrices, graded, in_field, magnitude, product, rescale, scale};
-pub(super) use super::{Cost, Failure};
+pub(super) use crate::arguments::linalg::Failure;
 pub(super) use crate::array::Array;
 pub(super) use crate::error::Result;
 pub(super) use faer::diag::Diag;

@@ -1,6 +1,7 @@
 //! Triangular matrices: the Cholesky factorisation `A = L L*`, from the lower triangle of `A`, and systems.
 
 use super::prelude::*;
+use crate::arguments::linalg::Triangle;
 use faer::linalg::cholesky::llt::factor::{LltError, cholesky_in_place, cholesky_in_place_scratch};
 use faer::linalg::triangular_solve::{
     solve_lower_triangular_in_place, solve_unit_lower_triangular_in_place,
@@ -34,15 +35,6 @@ fn cholesky_of<T: Field>(x: &Array) -> Result<Array> {
         Ok(())
     })?;
     out.finish(given.dtype)
-}
-
-/// Which part of a matrix is read.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Triangle {
-    /// Whether to read the upper triangle instead of the lower.
-    pub upper: bool,
-    /// Whether the diagonal counts as ones, whatever the matrix has there.
-    pub unit: bool,
 }
 
 /// Returns `X` with `T X = B`, for the triangle `T` of every matrix of `t`; `t` and `b` have the same batch.

@@ -10,6 +10,7 @@ pub mod create;
 mod dispatch;
 pub mod fft;
 pub mod gather;
+pub mod linalg;
 pub mod logic;
 mod many;
 pub mod map;

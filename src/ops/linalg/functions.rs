@@ -15,8 +15,10 @@ impl OfMatrix for Det {
     const JVP: &'static str = "sum(cofactors(x) * t)";
     const READS: Saves = Saves::input(0);
 
+    const RUNS_ON_GPUS: bool = true;
+
     fn run(&self, x: &Array) -> Result<Arrays> {
-        one!(linalg::det(x))
+        one!(on_device!(x, linalg::det(x)))
     }
     /// 2/3 n^3 + n.
     fn flops(count: u64, _m: u64, n: u64) -> u64 {
@@ -74,8 +76,10 @@ impl OfMatrix for Cofactor {
     const JVP: &'static str = "the Hessian of the determinant along t";
     const READS: Saves = Saves::input(0);
 
+    const RUNS_ON_GPUS: bool = true;
+
     fn run(&self, x: &Array) -> Result<Arrays> {
-        one!(linalg::cofactor(x))
+        one!(on_device!(x, linalg::cofactor(x)))
     }
     /// 26 n^3: singular values and two products.
     fn flops(count: u64, _m: u64, n: u64) -> u64 {

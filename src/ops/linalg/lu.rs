@@ -39,8 +39,10 @@ impl OfMatrix for Lu {
     const VJP: &'static str = "order' L'^-1 (below(L' g_L) + upper(g_U U')) U'^-1";
     const JVP: &'static str = "M = L^-1 t[order] U^-1: L below(M), upper(M) U";
 
+    const RUNS_ON_GPUS: bool = true;
+
     fn run(&self, x: &Array) -> Result<Arrays> {
-        linalg::lu(x).map(Arrays::from_iter)
+        on_device!(x, linalg::lu(x)).map(Arrays::from_iter)
     }
     /// m n^2 - n^3 / 3 with m the longer side: 2/3 n^3 for a square matrix.
     fn flops(count: u64, m: u64, n: u64) -> u64 {
@@ -86,8 +88,7 @@ pub struct Solve {
 
 kernel! {
     Solve, if self.inverse { "inv" } else { "solve" }, |self, x| {
-        on_cpu(self.name(), x)?;
-        linalg::lu_solve(self.name(), x[2], x[3], x[1], self.adjoint)
+        on_device!(x[1], linalg::lu_solve(self.name(), x[2], x[3], x[1], self.adjoint))
     },
     /// 2 n^2 per column of B.
     flops |x, _y| {
@@ -127,9 +128,10 @@ impl General for Solve {
     batch!(side_by_side: |self| *self);
 }
 
-/// The factors of a matrix as constants, in double precision.
+/// The factors of a matrix as constants, in double precision where there is one.
 fn exact_factors(x: &Tensor) -> Result<(Tensor, Tensor, Tensor)> {
-    x.detach().cast(x.dtype().promote(DType::F64))?.lu()
+    let widest = if x.device() == Device::Cpu { DType::F64 } else { DType::F32 };
+    x.detach().cast(x.dtype().promote(widest))?.lu()
 }
 
 impl Tensor {

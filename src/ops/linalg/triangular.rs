@@ -1,7 +1,7 @@
 //! Triangular systems and the Cholesky factorisation.
 
 use super::*;
-use crate::cpu::linalg::Triangle;
+use crate::arguments::linalg::Triangle;
 
 /// `X` with `T X = B`. Inputs: a matrix, of which only a triangle is read, and `B`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -31,8 +31,7 @@ impl TriangularSolve {
 
 kernel! {
     TriangularSolve, "triangular_solve", |self, x| {
-        on_cpu(self.name(), x)?;
-        linalg::triangular_solve(x[0], x[1], self.triangle)
+        on_device!(x[1], linalg::triangular_solve(x[0], x[1], self.triangle))
     },
     /// n^2 per column of B.
     flops |x, _y| {
@@ -76,8 +75,10 @@ impl OfMatrix for Cholesky {
     const VJP: &'static str = "the symmetric part of o'^-1 half(o' g) o^-1";
     const JVP: &'static str = "o half(o^-1 t o'^-1)";
 
+    const RUNS_ON_GPUS: bool = true;
+
     fn run(&self, x: &Array) -> Result<Arrays> {
-        one!(linalg::cholesky(x))
+        one!(on_device!(x, linalg::cholesky(x)))
     }
     /// n^3 / 3.
     fn flops(count: u64, _m: u64, n: u64) -> u64 {

@@ -41,16 +41,12 @@ impl Mark {
         }
     }
 
-    /// Whether a tensor is such wherever it lies.
+    /// Whether an array is such wherever it lies.
     #[inline]
-    fn is_such(&self, t: &Tensor) -> bool {
-        let is_such = match (t.concrete(), &self.array) {
-            (Some(x), Some((layout, device))) => {
-                x.has_layout(layout) && x.device() == *device && x.buffer().is_inference() == self.inference
-            }
-            (x, array) => x.is_none() && array.is_none(),
-        };
-        is_such && t.edge().is_some() == self.recorded
+    fn holds(&self, x: &Array) -> bool {
+        self.array.as_ref().is_some_and(|(layout, device)| {
+            x.has_layout(layout) && x.device() == *device && x.buffer().is_inference() == self.inference
+        })
     }
 
     /// Whether a tensor has this mark of one in its place.
@@ -61,7 +57,9 @@ impl Mark {
             Some(edge) => (edge.node.seq, edge.node.hooks().map_or((0, 0), Hooks::stamp)),
             None => (0, (0, 0)),
         };
-        Ok(lies && node == self.node && hooks == self.hooks && self.is_such(&t))
+        let is_such = t.concrete().map_or(self.array.is_none(), |x| self.holds(x));
+        let is_recorded = t.edge().is_some() == self.recorded;
+        Ok(lies && node == self.node && hooks == self.hooks && is_such && is_recorded)
     }
 
     /// The mark of a tensor that is found again in its place, with its history and its hooks.
@@ -100,10 +98,10 @@ impl Mark {
 /// The arguments that were seen so far: object, memory and first byte of each.
 type Seen = SmallVec<[(usize, usize, usize); 8]>;
 
-/// The place of one more argument among those before.
+/// The place of one more argument, this object, among those before.
 #[inline]
-fn place_among(seen: &mut Seen, object: &Bound<'_, PyTensor>, x: &Array) -> [usize; 2] {
-    let (object, memory) = (object.as_ptr() as usize, x.buffer().id());
+fn place_among(seen: &mut Seen, object: usize, x: &Array) -> [usize; 2] {
+    let memory = x.buffer().id();
     let bytes = x.offset() * x.dtype().size();
     let mut place = [0; 2];
     if let Some(at) = seen.iter().position(|seen| seen.0 == object) {
@@ -120,26 +118,20 @@ pub fn marks_of<'a, 'py: 'a>(tensors: impl IntoIterator<Item = &'a Bound<'py, Py
     let mut seen = Seen::new();
     let mark = |object: &Bound<'py, PyTensor>| {
         let t = object.get().value()?;
+        let object = object.as_ptr() as usize;
         let place = t.concrete().map_or([0; 2], |x| place_among(&mut seen, object, x));
         Ok(Mark { place, ..Mark::new(&t) })
     };
     tensors.into_iter().map(mark).collect()
 }
 
-/// Whether arguments have these marks.
-pub fn are_such(marks: &Marks, tensors: &[Bound<'_, PyTensor>]) -> PyResult<bool> {
-    if marks.len() != tensors.len() {
-        return Ok(false);
-    }
+/// Whether arguments without history have these marks; each is an object and its array.
+pub fn are_such<'a>(marks: &Marks, arguments: impl ExactSizeIterator<Item = (usize, &'a Array)>) -> bool {
     let mut seen = Seen::new();
-    for (mark, object) in marks.iter().zip(tensors) {
-        let t = object.get().value()?;
-        let place = t.concrete().map_or([0; 2], |x| place_among(&mut seen, object, x));
-        if !mark.is_such(&t) || mark.place != place {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    marks.len() == arguments.len()
+        && marks.iter().zip(arguments).all(|(mark, (object, x))| {
+            !mark.recorded && mark.holds(x) && mark.place == place_among(&mut seen, object, x)
+        })
 }
 
 /// What tells arguments apart, as bytes.

@@ -181,23 +181,24 @@ fn _stage_idle() {
 
 impl PyProgram {
     /// Runs it on these tensors; nothing has changed if they are not such as the first ones.
-    pub fn outcome(&self, py: Python<'_>, arguments: &[Bound<'_, PyTensor>]) -> PyResult<Outcome> {
-        let mut arrays: SmallVec<[Array; 8]> = SmallVec::new();
-        for (object, aval) in arguments.iter().zip(&self.arguments) {
-            let t = object.get().value()?;
-            match plain(&t) {
-                Some(array) if is_such(array, aval) && !self.places.contains(&array.buffer().id()) => {
-                    arrays.push(array.clone());
-                }
-                _ => return Ok(Outcome::Changed),
+    fn outcome(&self, py: Python<'_>, arguments: &[Bound<'_, PyTensor>]) -> PyResult<Outcome> {
+        match plain_arrays(arguments)? {
+            Some(arrays) if arrays.iter().zip(&self.arguments).all(|(x, aval)| is_such(x, aval)) => {
+                self.outcome_of(py, &arrays)
             }
+            _ => Ok(Outcome::Changed),
         }
-        if arrays.len() != self.arguments.len() || !interp::is_plain() {
+    }
+
+    /// Runs it on these arrays, which are such as the first ones.
+    pub fn outcome_of(&self, py: Python<'_>, arguments: &[Array]) -> PyResult<Outcome> {
+        let is_found = |x: &Array| self.places.contains(&x.buffer().id());
+        if arguments.len() != self.arguments.len() || arguments.iter().any(is_found) || !interp::is_plain() {
             return Ok(Outcome::Changed);
         }
         let mut call = |number: usize| attached(|py| self.call(py, number));
-        let elements = arrays.iter().map(Array::numel).sum();
-        run(py, elements, || self.program.run(&arrays, &mut call))
+        let elements = arguments.iter().map(Array::numel).sum();
+        run(py, elements, || self.program.run(arguments, &mut call))
     }
 
     /// Calls a function of the host, which must leave alone what the rest of the program reads.
@@ -222,6 +223,19 @@ impl PyProgram {
              it: {what}; what was done so far stays. Do the same at each call, or leave out jit"
         )))
     }
+}
+
+/// The arrays of tensors; `None` if one of them has a history, or is a value of a transform.
+pub fn plain_arrays(tensors: &[Bound<'_, PyTensor>]) -> PyResult<Option<SmallVec<[Array; 8]>>> {
+    let mut arrays = SmallVec::new();
+    for object in tensors {
+        let t = object.get().value()?;
+        match plain(&t) {
+            Some(array) => arrays.push(array.clone()),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(arrays))
 }
 
 /// Whether an array is what is known of it.

@@ -1,0 +1,162 @@
+"""Factors of matrices and systems of equations on a GPU, against NumPy in float64 and the CPU."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.linalg
+import wengert as wg
+from support import array
+
+DEVICE = "gpu"
+SIZES = [1, 2, 5, 16, 33, 100]
+
+
+def some(seed: int, *shape: int) -> Any:
+    """Matrices that are far from singular."""
+    x = np.random.default_rng(seed).standard_normal(shape)
+    return (x + 3 * np.sqrt(shape[-1]) * np.eye(*shape[-2:])).astype("float32")
+
+
+def positive(seed: int, *shape: int) -> Any:
+    """Positive definite matrices."""
+    x = some(seed, *shape)
+    return (x @ x.swapaxes(-1, -2) / shape[-1]).astype("float32")
+
+
+def near(got: wg.Tensor, want: Any, tolerance: float = 1e-5) -> None:
+    """Relative to the largest element."""
+    want = np.asarray(want, "float64")
+    assert got.device != "cpu"
+    assert got.shape == want.shape
+    assert got.dtype == "float32"
+    np.testing.assert_allclose(
+        array(got.cpu()), want, rtol=0, atol=tolerance * np.abs(want).max(initial=1e-30)
+    )
+
+
+def there(x: Any) -> wg.Tensor:
+    """A tensor on the GPU, transposed in memory."""
+    return wg.tensor(np.ascontiguousarray(x.swapaxes(-1, -2)), device=DEVICE).mT
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_values(n: int) -> None:
+    a, p, b = some(n, 2, 3, n, n), positive(n, 3, n, n), some(1, 2, 3, n, n)[..., :2]
+    wide, right = a.astype("float64"), b.astype("float64")
+    near(wg.linalg.cholesky(there(p)), np.linalg.cholesky(p.astype("float64")))
+    near(wg.linalg.cholesky(there(p), upper=True), np.linalg.cholesky(p.astype("float64")).swapaxes(1, 2))
+    near(wg.linalg.solve(there(a), there(b)), np.linalg.solve(wide, right))
+    near(wg.linalg.solve(there(a), there(b[0, 0])), np.linalg.solve(wide, right[0, 0]))
+    near(wg.linalg.inv(there(a)), np.linalg.inv(wide))
+    near(wg.linalg.det(there(a) / n), np.linalg.det(wide / n), 1e-4)
+    sign, logarithm = wg.linalg.slogdet(there(a))
+    near(sign, np.linalg.slogdet(wide)[0])
+    near(logarithm, np.linalg.slogdet(wide)[1])
+    near(wg.linalg.matrix_power(there(a) / n, -2), np.linalg.matrix_power(wide / n, -2), 1e-4)
+    factor = wg.linalg.cholesky(there(p))
+    near(wg.cholesky_solve(there(b[0]), factor), np.linalg.solve(p.astype("float64"), right[0]), 1e-4)
+    near(wg.cholesky_inverse(factor), np.linalg.inv(p.astype("float64")), 1e-4)
+
+
+@pytest.mark.parametrize(("m", "n"), [(4, 7), (7, 4), (1, 5), (40, 40)])
+def test_lu(m: int, n: int) -> None:
+    a = np.random.default_rng(m).standard_normal((3, m, n)).astype("float32")
+    p, low, up = wg.linalg.lu(there(a))
+    near(p @ low @ up, a)
+    for i in range(3):
+        expected = scipy.linalg.lu(a[i].astype("float64"))
+        near(low[i], expected[1], 1e-4)
+        near(up[i], expected[2], 1e-4)
+    packed, pivots = wg.linalg.lu_factor(there(a))
+    assert pivots.dtype == wg.int32
+    if m == n:
+        b = some(3, 3, n, n)
+        near(wg.linalg.lu_solve(packed, pivots, there(b)), np.linalg.solve(a.astype("float64"), b), 2e-3)
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("unit", [False, True])
+@pytest.mark.parametrize("left", [False, True])
+def test_triangular_systems(upper: bool, unit: bool, left: bool) -> None:
+    a, b = some(0, 2, 6, 6) / 3, some(1, 2, 6, 6)
+    part = (np.triu if upper else np.tril)(a.astype("float64"))
+    if unit:
+        part[:, range(6), range(6)] = 1
+    want = (
+        np.linalg.solve(part, b)
+        if left
+        else np.linalg.solve(part.swapaxes(1, 2), b.swapaxes(1, 2)).swapaxes(1, 2)
+    )
+    settings = {"upper": upper, "unitriangular": unit, "left": left}
+    near(wg.linalg.solve_triangular(there(a), there(b), **settings), want)
+
+
+FUNCTIONS: dict[str, Callable[[wg.Tensor], wg.Tensor]] = {
+    "cholesky": lambda x: wg.linalg.cholesky(x @ x.mT + 3 * wg.eye(4, device=x.device)),
+    "solve": lambda x: wg.linalg.solve(x, x.mT[..., :2]),
+    "inv": wg.linalg.inv,
+    "det": wg.linalg.det,
+    "slogdet": lambda x: wg.linalg.slogdet(x)[1],
+    "lu": lambda x: wg.linalg.lu_factor(x)[0],
+    "triangular": lambda x: wg.linalg.solve_triangular(x, x.mT, upper=True),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_derivatives(name: str) -> None:
+    f = FUNCTIONS[name]
+    x, v = some(5, 3, 4, 4), some(6, 3, 4, 4)
+    here = wg.tensor(x.astype("float64"))
+    y, slope = wg.jvp(f, (here,), (wg.tensor(v.astype("float64")),))
+    g = np.random.default_rng(7).standard_normal(tuple(y.shape)).astype("float32")
+    y_there, slope_there = wg.jvp(f, (there(x),), (there(v),))
+    near(y_there, array(y), 1e-4)
+    near(slope_there, array(slope), 1e-4)
+    pulled = wg.vjp(f, here)[1](wg.tensor(g.astype("float64")))[0]
+    near(wg.vjp(f, there(x))[1](wg.tensor(g, device=DEVICE))[0], array(pulled), 1e-4)
+    near(wg.vmap(f)(there(x)), array(y), 1e-4)
+    if name != "det":
+        f_sum = lambda x: f(x).square().sum()
+        twice = wg.hvp(f_sum, (here,), (wg.tensor(v.astype("float64")),))[1]
+        near(wg.hvp(f_sum, (there(x),), (there(v),))[1], array(twice), 1e-3)
+
+
+def test_programs() -> None:
+    x = some(8, 4, 4)
+    step = wg.jit(wg.grad(lambda x: wg.linalg.inv(x).sum() + wg.linalg.slogdet(x)[1]))
+    for i in range(3):
+        want = wg.grad(lambda x: wg.linalg.inv(x).sum() + wg.linalg.slogdet(x)[1])(wg.tensor(x + i))
+        near(step(wg.tensor(x + i, device=DEVICE)), array(want), 1e-4)
+    assert step.traces == 1
+
+
+def test_matrices_without_factors_raise_at_once() -> None:
+    p = positive(0, 3, 4, 4)
+    p[1, 2, 2] = -1
+    with pytest.raises(
+        wg.LinAlgError, match=r"cholesky: matrix \[1\] of the batch is not positive definite: .* order 3"
+    ):
+        wg.linalg.cholesky(there(p))
+    singular = wg.tensor([[1.0, 2.0], [2.0, 4.0]], device=DEVICE)
+    with pytest.raises(wg.LinAlgError, match="inv: the matrix is singular: pivot 2"):
+        wg.linalg.inv(singular)
+    with pytest.raises(wg.LinAlgError, match="solve: the matrix is singular: pivot 2"):
+        wg.linalg.solve(singular, singular)
+    assert wg.linalg.det(singular).item() == 0
+    with pytest.raises(wg.LinAlgError, match="det: the gradient on a GPU: the matrix is singular"):
+        wg.grad(wg.linalg.det)(singular)
+    with pytest.raises(TypeError, match="on a GPU real matrices are factored, got complex64"):
+        wg.linalg.cholesky(wg.eye(2, dtype=wg.complex64, device=DEVICE))
+    with pytest.raises(RuntimeError, match="qr: runs on the CPU only"):
+        wg.linalg.qr(singular)
+
+
+def test_empty_matrices() -> None:
+    for shape in ((0, 3, 3), (2, 0, 0)):
+        x = wg.zeros(*shape, device=DEVICE)
+        assert wg.linalg.cholesky(x).shape == shape
+        assert wg.linalg.inv(x).shape == shape
+        assert wg.linalg.det(x).tolist() == [1.0] * shape[0]
+        assert wg.linalg.solve(x, x[..., :2]).shape == (*shape[:2], min(2, shape[2]))
