@@ -174,8 +174,8 @@ def test_dtypes_that_a_gpu_lacks_raise() -> None:
             wg.zeros(2, dtype=dtype, device=DEVICE)
 
 
-@pytest.mark.parametrize("name", ["inv", "cholesky", "svd", "eigh", "qr", "det", "pinv", "matrix_exp", "lu"])
-def test_linear_algebra_says_that_it_runs_on_the_cpu(name: str) -> None:
+@pytest.mark.parametrize("name", ["svd", "eigh", "eig", "qr", "pinv", "matrix_exp"])
+def test_iterations_say_that_they_run_on_the_cpu(name: str) -> None:
     message = rf"^{name}: runs on the CPU only, got a tensor on gpu(:0)?; move it with \.cpu\(\), and the result back"
     with pytest.raises(wg.DeviceError, match=message):
         getattr(wg.linalg, name)(wg.eye(2, device=DEVICE))

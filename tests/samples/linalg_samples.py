@@ -91,7 +91,7 @@ def weights(shape: Any) -> Array:
 def heavy(x: Any) -> Any:
     """`x` with a heavy diagonal, a tensor or an array."""
     w = weights(x.shape)
-    return x + (w if isinstance(x, np.ndarray) else wg.tensor(w, device=x.device).to(x.dtype))
+    return x + (w if isinstance(x, np.ndarray) else wg.tensor(w, dtype=x.dtype, device=x.device))
 
 
 def turned(x: Any) -> Any:

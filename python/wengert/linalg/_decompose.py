@@ -177,8 +177,10 @@ def lu(A: Any, *, pivot: bool = True) -> LuParts:
 def _order(pivots: Tensor) -> Tensor:
     """The permutation that the exchanges make of the rows."""
     n = pivots.shape[-1]
-    pivots = pivots.to(_core.int64) - 1
-    order = _core.arange(0, n, dtype=_core.int64, device=pivots.device).expand(*pivots.shape) + pivots * 0
+    # The dtype of indices where they lie.
+    dtype = _core.int64 if pivots.device == "cpu" else _core.int32
+    pivots = pivots.to(dtype) - 1
+    order = _core.arange(0, n, dtype=dtype, device=pivots.device).expand(*pivots.shape) + pivots * 0
     for i in range(n):
         here = _core.full_like(pivots.narrow(-1, 0, 1), i)
         there = pivots.narrow(-1, i, 1)
