@@ -121,7 +121,7 @@ def test_a_reset_within_a_profile_and_of_a_device_that_is_not_open() -> None:
 
 def test_a_gpu_that_is_not_there() -> None:
     with pytest.raises(wg.DeviceError, match="gpu:99 does not exist"):
-        wg.gpu.reset(99)
+        wg.gpu.reset(index=99)
     with pytest.raises(ValueError, match=r"gpu\.reset: the index of a GPU is an integer"):
         wg.gpu.reset(-1)
 

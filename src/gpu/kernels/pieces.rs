@@ -178,8 +178,8 @@ pub(super) fn in_line(out: &Array, run: &dyn Fn(usize, &Array) -> Result<()>) ->
 /// What [`in_halves`] does with the results of two halves.
 pub(super) type Join<'a> = &'a dyn Fn(usize, &Array, &Array) -> Result<Array>;
 
-/// Runs operation `name` on arrays that do not fit: on the arrays cut in two along `axis`, if there is one, and
-/// so on, until their pieces fit; `join` makes one of each of the two results, which are numbered.
+/// Runs operation `name` on arrays that do not fit: on the arrays cut in two along `axis`, if there is one,
+/// and so on, until their pieces fit; `join` makes one of each of the two results, which are numbered.
 pub(super) fn in_halves(
     name: &str, x: &[&Array], axis: Option<usize>, run: &dyn Fn(&[&Array]) -> Result<Arrays>, join: Join,
 ) -> Result<Arrays> {

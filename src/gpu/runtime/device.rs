@@ -20,7 +20,7 @@ use crate::process::forks::{count_forks, forks};
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The number of GPUs that can be addressed.
@@ -47,6 +47,8 @@ pub struct Gpu {
     pub(crate) pool: Mutex<Pool>,
     pub(crate) recorder: Mutex<Recorder>,
     pub(crate) uploads: Mutex<Uploads>,
+    /// Bytes of short writes by the host since the last submission, which hold staging memory until then.
+    pub(crate) pending: AtomicUsize,
     pub(crate) pipelines: Mutex<Pipelines>,
     /// Compiled pipelines on disk.
     pub(crate) disk: Option<DiskCache>,
@@ -314,6 +316,7 @@ impl Gpu {
             pool: Mutex::new(Pool::new(&limits)),
             recorder: Mutex::new(Recorder::new(&device, &parameters)),
             uploads: Mutex::default(),
+            pending: AtomicUsize::new(0),
             pipelines: Mutex::default(),
             disk: DiskCache::open(&device, &adapter.get_info()),
             constants: Mutex::default(),

@@ -263,3 +263,19 @@ fn module(gpu: &Gpu, name: &str, text: &str) -> wgpu::ShaderModule {
     // that the host passes, and its loops end. Debug builds run the same shaders with the checks on.
     unsafe { gpu.device.create_shader_module_trusted(desc, wgpu::ShaderRuntimeChecks::unchecked()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Parameters;
+
+    #[test]
+    fn parameters_leave_the_group_of_the_tensors() {
+        let text = "var<storage, read> x: X;\n@group(0) @binding(2) var<uniform> p: Params;\nfn f() {}\n";
+        let line = |parameters: Parameters| parameters.apply(text).lines().nth(1).map(str::to_string);
+        assert_eq!(line(Parameters::Immediates).as_deref(), Some("var<immediate> p: Params;"));
+        let group = "@group(1) @binding(0) var<uniform> p: Params;";
+        assert_eq!(line(Parameters::Buffer).as_deref(), Some(group));
+        assert_eq!(Parameters::None.apply(text), text);
+        assert_eq!(Parameters::Immediates.apply("fn f() {}"), "fn f() {}");
+    }
+}

@@ -243,8 +243,8 @@ pub(crate) fn too_large(gpu: &Gpu, kernel: &str, bytes: usize) -> Error {
     let limit = bindable(&gpu.limits);
     Error::memory(format!(
         "gpu:{}: {kernel} takes a tensor of {bytes} bytes whole, and a kernel here binds at most {limit} \
-         bytes of one (max_storage_buffer_binding_size); compute it in parts, such as x[i:j].clone(), or with \
-         device='cpu'",
+         bytes of one (max_storage_buffer_binding_size); compute it in parts, such as x[i:j].clone(), or \
+         with device='cpu'",
         gpu.index
     ))
 }

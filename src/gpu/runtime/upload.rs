@@ -5,6 +5,7 @@ use super::device::Gpu;
 use super::queue::{TIMEOUT, wait_for};
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
 /// Bytes of a staging buffer.
@@ -18,17 +19,8 @@ const PENDING: usize = 64 << 20;
 #[derive(Default)]
 pub struct Uploads {
     pieces: [Option<Piece>; 2],
-    /// Bytes of short writes since the last submission, which hold staging memory until then.
-    pending: usize,
     /// Staging buffers made so far.
     pub(crate) made: usize,
-}
-
-impl Uploads {
-    /// A submission has taken the short writes along.
-    pub(crate) fn submitted(&mut self) {
-        self.pending = 0;
-    }
 }
 
 /// A staging buffer: mapped, or to be mapped when a submission is done.
@@ -128,17 +120,9 @@ fn write_short(gpu: &Gpu, to: &wgpu::Buffer, offset: u64, bytes: &[u8]) -> Resul
     };
     view.copy_from_slice(bytes);
     drop(view);
-    let is_much = {
-        let mut uploads = lock(&gpu.uploads);
-        uploads.pending += bytes.len();
-        let is_much = uploads.pending >= PENDING;
-        if is_much {
-            uploads.pending = 0;
-        }
-        is_much
-    };
-    if is_much {
+    if gpu.pending.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len() >= PENDING {
         // Staging memory is held until its write is submitted: wait, so that it does not accumulate.
+        gpu.pending.store(0, Ordering::Relaxed);
         let sent = gpu.queue.submit([]);
         wait_for(gpu, sent)?;
     }

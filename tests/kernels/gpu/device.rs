@@ -102,6 +102,7 @@ gpu_test!(long_uploads_go_through_two_buffers, {
     let n = (40 << 20) / 2 + 1;
     let numbers: Vec<u16> = (0..n).map(|i| (i as u32).wrapping_mul(40_503) as u16).collect();
     let halves: Vec<half::f16> = numbers.iter().map(|&bits| half::f16::from_bits(bits)).collect();
+    empty_cache(0)?;
     for _ in 0..2 {
         let back = values::<half::f16>(&up(&halves, &[n])?)?;
         assert!(back.iter().zip(&numbers).all(|(x, &bits)| x.to_bits() == bits));
