@@ -129,7 +129,15 @@ pub(crate) fn pointwise<const N: usize, P: Pointwise<N>>(
     }
 }
 
-/// `rule` for every element of arrays of integers.
-pub(crate) fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
-    on_device!(x[0], map::pointwise_int(x, rule))
+/// `rule`, of this name, for every element of arrays of integers.
+pub(crate) fn pointwise_int<const N: usize, P: PointwiseInt<N>>(
+    name: &'static str, x: [&Array; N], rule: P,
+) -> Result<Array> {
+    match x.first().map_or(Device::Cpu, |x| x.device()) {
+        Device::Cpu => cpu::pointwise::map::pointwise_int(x, rule),
+        #[cfg(feature = "gpu")]
+        Device::Gpu(_) => gpu::kernels::map::pointwise_int(name, 0, x, rule),
+        #[cfg(not(feature = "gpu"))]
+        Device::Gpu(_) => absent(),
+    }
 }

@@ -3,7 +3,7 @@
 //! So the process-wide locks of the core (block cache, default generator, locations, plans of Fourier
 //! transforms, names of custom functions) are taken before a fork and released after it, in parent and child.
 //! A lazy value that another thread is initialising would stay half-initialised in the child, so lazy values
-//! are initialised before. The thread pool and GPUs compare the process id instead.
+//! are initialised before. The thread pool compares the process id instead, and GPUs the number of forks.
 
 #[cfg(unix)]
 use crate::{

@@ -23,6 +23,9 @@ settings.register_profile(
 PROFILE = os.environ.get("HYPOTHESIS_PROFILE", "ci")
 settings.load_profile(PROFILE)
 
+# Compiled GPU kernels stay out of the user's folder of caches.
+os.environ.setdefault("WENGERT_CACHE_DIR", "")
+
 HERE = Path(__file__).parent
 
 #: Where the random numbers of tests start.

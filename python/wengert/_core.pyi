@@ -1881,14 +1881,20 @@ def _gpu_info(index: Any) -> Any:
     """Returns what a GPU is and can do."""
 def _gpu_is_available() -> Any:
     """Whether a GPU is there; never raises."""
+def _gpu_lose(index: Any) -> Any:
+    """Destroys the device of a GPU, as a driver does that gives up; for tests."""
 def _gpu_memory_stats(index: Any) -> Any:
     """Memory and work of a GPU, in numbers."""
 def _gpu_profile_begin(index: Any) -> Any:
     """Begins to time each launch on a GPU."""
 def _gpu_profile_end(index: Any) -> Any:
     """Ends the profile of a GPU; returns of each launch kernel, variant, bytes, operations, begin and end."""
+def _gpu_reset(index: Any) -> Any:
+    """Takes a GPU out of use; the next use opens it anew."""
 def _gpu_reset_peak(index: Any) -> Any:
     """Begins the search for the peak of a GPU's memory anew."""
+def _gpu_save_pipelines() -> Any:
+    """Writes the compiled kernels of all GPUs to disk."""
 def _gpu_synchronize(index: Any) -> Any:
     """Waits until a GPU has done all that was queued."""
 def _gpu_texts(index: Any) -> Any:

@@ -23,6 +23,7 @@ __all__ = [
     "kernel",
     "memory_stats",
     "profile",
+    "reset",
     "reset_peak",
     "synchronize",
 ]
@@ -93,6 +94,31 @@ def memory_stats(index: int = 0) -> dict[str, int]:
     submissions so far.
     """
     return _core._gpu_memory_stats(index)
+
+
+def reset(index: int = 0) -> None:
+    """Closes the GPU, also one that its driver has lost; the next use opens it anew.
+
+    Its tensors are gone: whatever uses one of them raises a DeviceError, as everything does between the loss
+    of a device and `reset`. Load parameters again, from a file or from copies on the CPU.
+
+    Args:
+        index: the number of the GPU.
+
+    Raises:
+        DeviceError: if there is no such GPU, or if a parent process opened it.
+
+    Example:
+        >>> if wg.gpu.is_available():
+        ...     x = wg.ones(2).to("gpu")
+        ...     wg.gpu.reset()
+        ...     try:
+        ...         x.tolist()
+        ...     except wg.DeviceError as error:
+        ...         assert "before wengert.gpu.reset(0)" in str(error)
+        ...     assert wg.ones(2).to("gpu").tolist() == [1.0, 1.0]
+    """
+    _core._gpu_reset(index)
 
 
 def reset_peak(index: int = 0) -> None:

@@ -24,7 +24,7 @@ pub mod run;
 // Families that the GPU has, too, re-exported under the names of its modules.
 pub(crate) use {
     indexing::gather,
-    pointwise::{complex, copy, logic, map},
+    pointwise::{complex, copy, logic},
     product::matmul,
     reduce::{recurrence, scan, search, sort},
     rows::norm,

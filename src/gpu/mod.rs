@@ -33,7 +33,9 @@ pub mod shader;
 #[path = "../../tests/kernels/gpu/device.rs"]
 mod tests;
 
-pub use crate::gpu::runtime::device::{count, describe_adapters, info, is_available};
+pub use crate::gpu::runtime::device::{
+    count, describe_adapters, info, is_available, lose, reset, save_pipelines,
+};
 pub use crate::gpu::runtime::pipeline::{Variant, kernel, max_buffers, texts};
 pub use crate::gpu::runtime::pool::{alloc, empty_cache, reset_peak, stats, storage_bytes};
 pub use crate::gpu::runtime::queue::{flush, launch, synchronize};

@@ -13,7 +13,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::device::{Gpu, gpu};
-use crate::gpu::runtime::pipeline::{SHADER_ERRORS, layouts, pipeline};
+use crate::gpu::runtime::pipeline::{Parameters, SHADER_ERRORS, layouts, pipeline};
 use crate::gpu::runtime::pool::{allocation, storage_bytes};
 use crate::gpu::runtime::profile::{self, Work};
 use crate::process::sync::lock;
@@ -46,7 +46,8 @@ pub struct Program {
     pub outputs: Vec<Binding>,
     /// The size of a workgroup along x, y and z.
     pub workgroup: [u32; 3],
-    compiled: Mutex<FxHashMap<u8, Arc<Compiled>>>,
+    /// By the serial number of the GPU.
+    compiled: Mutex<FxHashMap<u64, Arc<Compiled>>>,
 }
 
 /// A shader compiled for one GPU.
@@ -158,11 +159,11 @@ impl Program {
     }
 
     fn compiled(&self, gpu: &Gpu) -> Result<Arc<Compiled>> {
-        if let Some(found) = lock(&self.compiled).get(&gpu.index) {
+        if let Some(found) = lock(&self.compiled).get(&gpu.serial) {
             return Ok(found.clone());
         }
         let made = Arc::new(self.compile(gpu)?);
-        lock(&self.compiled).insert(gpu.index, made.clone());
+        lock(&self.compiled).insert(gpu.serial, made.clone());
         Ok(made)
     }
 
@@ -170,10 +171,8 @@ impl Program {
         let name = &self.name;
         let constants: Vec<(&str, f64)> = self.constants.iter().map(|(k, v)| (k.as_str(), *v)).collect();
         let (made, error) = gpu.guarded(SHADER_ERRORS, || {
-            let storage =
-                |b: &Binding| (b.number, wgpu::BufferBindingType::Storage { read_only: !b.writable });
-            let bindings = self.inputs.iter().chain(&self.outputs).map(storage);
-            let (layout, pipelines) = layouts(gpu, Some(name), bindings);
+            let bindings = self.inputs.iter().chain(&self.outputs).map(|b| (b.number, b.writable));
+            let (layout, pipelines) = layouts(gpu, Some(name), bindings, Parameters::None);
             let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
                 label: Some(name),
                 source: wgpu::ShaderSource::Wgsl(self.source.as_str().into()),

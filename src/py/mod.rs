@@ -63,7 +63,10 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         autograd::transform, autograd::watched, tree,
     }
     #[cfg(feature = "gpu")]
-    register!(nn::program);
+    {
+        register!(nn::program);
+        m.py().import("atexit")?.call_method1("register", (m.getattr("_gpu_save_pipelines")?,))?;
+    }
     m.add_function(wrap_pyfunction!(data::numpy::from_numpy, m)?)?;
     m.add_function(wrap_pyfunction!(data::convert::_as_tensor, m)?)?;
     m.add_function(wrap_pyfunction!(tensor::constructor::_of_kind, m)?)?;

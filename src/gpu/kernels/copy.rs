@@ -2,8 +2,10 @@
 
 use super::complex::{is_paired, paired};
 use super::map::lay_out;
+use super::pieces::{by_pieces, by_views};
 use super::prelude::*;
 use crate::array::buffer::Device;
+use crate::gpu::runtime::pool::window_of;
 
 /// The GPU that holds `x`; an internal error for an array on the CPU.
 pub fn index_of(x: &Array) -> Result<u8> {
@@ -51,6 +53,11 @@ pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
 /// Writes `x`, broadcast to the shape of `out`, to `out`, which is contiguous from the start of its buffer
 /// and fills it.
 fn convert_to(out: &Array, x: &Array) -> Result<()> {
+    by_pieces(out, &[x], &|out, x| convert_piece(out, x[0]))
+}
+
+/// [`convert_to`] for arrays that a kernel can bind.
+fn convert_piece(out: &Array, x: &Array) -> Result<()> {
     let dtype = out.dtype();
     // Without a change of dtype, copy the bits, so that NaN payloads and -0 survive.
     let bits = if per_word(dtype) == 1 { DType::I32 } else { DType::I16 };
@@ -127,9 +134,15 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
         src
     };
     // A whole array: its last elements may be written together with the padding behind them.
-    if is_flat(dst, dst.dtype()) && 4 * words_of(dst) == dst.buffer().bytes() {
+    let is_whole = is_flat(dst, dst.dtype()) && 4 * words_of(dst) == dst.buffer().bytes();
+    if is_whole && window_of(dst.buffer()).is_none() {
         return convert_to(dst, src);
     }
+    by_views(dst, src, &copy_piece)
+}
+
+/// [`copy_into`] for views that a kernel can bind.
+fn copy_piece(dst: &Array, src: &Array) -> Result<()> {
     let nest = Nest::new(&dst.shape(), &[dst, src]);
     let (name, source) = match per_word(dst.dtype()) {
         1 => ("copy_into", shader!("lib/strided", "copy_into")),

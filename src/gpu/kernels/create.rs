@@ -2,6 +2,7 @@
 
 use super::complex::{by_parts, is_paired};
 use super::copy::{convert, copy_into};
+use super::pieces::in_line;
 use super::prelude::*;
 use crate::array::buffer::Device;
 use crate::cpu;
@@ -25,9 +26,13 @@ pub fn arange(index: u8, start: f64, step: f64, n: usize, dtype: DType) -> Resul
     let is_whole = |x: f64| x.fract() == 0.0 && x.abs() <= most && x.to_bits() != (-0f64).to_bits();
     if [start, step, start + step * n as f64].into_iter().all(is_whole) {
         let out = Array::empty(Shape::new(&[n])?, DType::I32, Device::Gpu(index))?;
-        let mut run = Dispatch::new("iota", shader!("iota"), DType::I32);
-        run.writes(&out).words([n, start as i64 as usize, step as i64 as usize]);
-        run.launch(n.div_ceil(256))?;
+        let (start, step) = (start as i64, step as i64);
+        in_line(&out, &|first, piece| {
+            let mut run = Dispatch::new("iota", shader!("iota"), DType::I32);
+            let start = start + first as i64 * step;
+            run.writes(piece).words([piece.numel(), start as usize, step as usize]);
+            run.launch(piece.numel().div_ceil(256))
+        })?;
         return cast(&out, dtype);
     }
     upload(&cpu::create::arange(start, step, n, dtype)?, index)

@@ -3,6 +3,8 @@
 use super::prelude::*;
 use crate::array::buffer::Buffer;
 use crate::array::shape::MAX_RANK;
+use crate::gpu::runtime::pipeline::Signature;
+use crate::gpu::runtime::pool::gpu_of;
 use crate::gpu::runtime::profile::{self, Work};
 use crate::gpu::shader::template::Template;
 use crate::gpu::{Variant, kernel, launch};
@@ -18,7 +20,6 @@ pub struct Dispatch<'a> {
     /// The shader.
     pub text: Template<'a>,
     key: [u64; 2],
-    rule: &'a str,
     /// The arrays that are bound; the GPU of the first one runs the kernel.
     operands: SmallVec<[&'a Array; 8]>,
     buffers: SmallVec<[&'a Buffer; 8]>,
@@ -37,7 +38,6 @@ impl<'a> Dispatch<'a> {
             entry: "main",
             text: Template::new(source, compute),
             key: [0; 2],
-            rule: "",
             operands: SmallVec::new(),
             buffers: SmallVec::new(),
             writable: SmallVec::new(),
@@ -99,10 +99,10 @@ impl<'a> Dispatch<'a> {
         self
     }
 
-    /// Sets the text of `fn op`. `key` and `rule` tell it from others under the name of the kernel.
-    pub fn op(&mut self, body: &'a dyn Fn() -> Result<String>, key: [u64; 2], rule: &'a str) -> &mut Self {
+    /// Sets the text of `fn op`. `key` tells it from others under the name of the kernel.
+    pub fn op(&mut self, body: &'a dyn Fn() -> Result<String>, key: [u64; 2]) -> &mut Self {
         self.text.op(body);
-        (self.key, self.rule) = (key, rule);
+        self.key = key;
         self
     }
 
@@ -178,15 +178,16 @@ impl<'a> Dispatch<'a> {
         let Some(first) = self.operands.first() else {
             return Err(Error::device("internal: a gpu kernel without operands"));
         };
-        let index = index_of(first)?;
+        let gpu = gpu_of(first)?;
         if groups == 0 {
             return Ok(());
         }
         let parts = self.text.key().chain(self.key).collect();
-        let variant = Variant { entry: self.entry, parts, text: self.rule.into() };
-        let kernel = kernel(index, self.name, variant, &self.writable, || self.text.build())?;
-        let work = if profile::is_on() { self.work(index) } else { Work::default() };
-        launch(index, &kernel, &self.buffers, &self.params, groups as u64, work)
+        let variant = Variant { entry: self.entry, parts };
+        let signature = Signature { writable: &self.writable, words: self.params.len() };
+        let kernel = kernel(gpu, self.name, variant, signature, || self.text.build())?;
+        let work = if profile::is_on() { self.work(gpu.index) } else { Work::default() };
+        launch(gpu, &kernel, &self.buffers, &self.params, groups as u64, work)
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn indices(idx: &Array) -> Result<Array> {
     }
     if idx.dtype() == DType::U32 {
         // A larger value is out of range for every axis, and must not wrap to a negative index.
-        return cast(&pointwise_int([idx], Limit)?, DType::I32);
+        return cast(&pointwise_int("limit", 0, [idx], Limit)?, DType::I32);
     }
     Err(Error::dtype(format!("internal: indices on a gpu are int32, got {idx:?}")))
 }
@@ -113,7 +113,7 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     let groups = outer * size * inner.div_ceil(256 * per_word(dtype));
     if groups * length > UNSORTED {
         let limit = scalar(index, size as f64, DType::I32)?;
-        let places = pointwise_int([&idx, &limit], Place)?;
+        let places = pointwise_int("place", 0, [&idx, &limit], Place)?;
         let order = order_up_to(&places, size)?;
         let starts = starts(&gather(&places, &order, 0)?, size)?;
         let mut run = Dispatch::new("scatter_sorted", shader!("scatter_sorted"), g.dtype());

@@ -11,7 +11,7 @@ use crate::math::real::{Integer, Real};
 fn run_as(
     (name, key): (&str, u64), dtype: DType, compute: DType, x: &[&Array], body: &dyn Fn() -> String,
 ) -> Result<Array> {
-    let job = MapKernel { name, key: [key, 0], text: "", attributes: [0.0; 2], dtype, compute };
+    let job = MapKernel { name, key: [key, 0], attributes: [0.0; 2], dtype, compute };
     run(&job, x, &|| Ok(body()))
 }
 

@@ -4,6 +4,7 @@
 //! tensors: one binding per tensor and role, and one case in the functions that read and write an element. A
 //! whole workgroup takes the same case. Too few bindings make several dispatches.
 
+use super::pieces::{fit, in_a_piece, piece};
 use super::prelude::*;
 use crate::gpu::max_buffers;
 use smallvec::SmallVec;
@@ -34,7 +35,7 @@ impl ManyItem<'_> {
 }
 
 /// A shader file for one tensor, and its bindings.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Family<'a> {
     /// Name of the kernel.
     pub name: &'static str,
@@ -54,6 +55,22 @@ pub struct Family<'a> {
     pub after: Option<&'a Array>,
 }
 
+/// Arrays of a tensor and its words.
+type Owned = (SmallVec<[Array; 5]>, [u32; 2]);
+
+/// The tensors in pieces that can be bound, of whole workgroups, so that their number is the same.
+fn pieces_of(entries: &[ManyItem]) -> Result<Vec<Owned>> {
+    let mut out = Vec::new();
+    for entry in entries {
+        let (count, each) = (entry.count(), in_a_piece(entry.arrays[0])? / PER_GROUP * PER_GROUP);
+        for start in (0..count).step_by(each) {
+            let arrays = entry.arrays.iter().map(|x| piece(x, start, each.min(count - start)));
+            out.push((arrays.collect::<Result<_>>()?, entry.words));
+        }
+    }
+    Ok(out)
+}
+
 impl Family<'_> {
     /// Runs the kernel over all `entries`, as many per dispatch as the GPU can bind and `most` allows.
     /// `header` adds parameters before the table, given the numbers of the first workgroup and of all.
@@ -61,6 +78,19 @@ impl Family<'_> {
         &self, entries: &[ManyItem], most: usize, header: impl Fn(&mut Dispatch, usize, usize),
     ) -> Result<()> {
         let Some(first) = entries.first() else { return Ok(()) };
+        if !fit(entries.iter().flat_map(|entry| entry.arrays.iter().copied()))? {
+            let cut = pieces_of(entries)?;
+            fn item((arrays, words): &Owned) -> ManyItem<'_> {
+                ManyItem { arrays: arrays.iter().collect(), words: *words }
+            }
+            // What stands for an array that is not read must fit, too.
+            let mut read = self.before.0;
+            if !fit(read)? {
+                read = Some(&cut[0].0[0]);
+            }
+            let family = Family { before: (read, self.before.1), ..*self };
+            return family.launch(&cut.iter().map(item).collect::<Vec<_>>(), most, header);
+        }
         let roles = first.arrays.len();
         let shared = [self.before.0, self.before.1, self.after].iter().flatten().count();
         let free = max_buffers(index_of(first.arrays[0])?)?.saturating_sub(shared);
@@ -73,7 +103,7 @@ impl Family<'_> {
                 run.flag(flag, there);
             }
             if let Some((text, key)) = self.rule {
-                run.op(text, [key, 0], "");
+                run.op(text, [key, 0]);
             }
             if let Some(dtype) = self.gradient {
                 run.text.load("g0", dtype);

@@ -2,6 +2,7 @@
 //!
 //! A rule is read with expressions that write WGSL; the result becomes the body of a template file.
 
+use super::pieces::by_pieces;
 use super::prelude::*;
 use crate::gpu::shader::int_expr;
 use crate::gpu::shader::wgsl;
@@ -19,8 +20,6 @@ pub(super) struct MapKernel<'a> {
     pub name: &'a str,
     /// Distinguishes kernels of one name.
     pub key: [u64; 2],
-    /// The text of a rule whose name and key do not.
-    pub text: &'a str,
     /// The attributes of the rule.
     pub attributes: [f64; 2],
     /// The dtype of the result.
@@ -53,14 +52,19 @@ pub(super) fn run(job: &MapKernel, x: &[&Array], body: &dyn Fn() -> Result<Strin
     let first =
         x.first().ok_or_else(|| Error::unsupported("internal: an elementwise kernel without inputs"))?;
     let out = Array::empty(broadcast(x)?, job.dtype, first.device())?;
+    by_pieces(&out, x, &|out, x| run_into(job, out, x, body))?;
+    Ok(out)
+}
+
+/// Runs a job into `out`, of the shape of the result.
+fn run_into(job: &MapKernel, out: &Array, x: &[&Array], body: &dyn Fn() -> Result<String>) -> Result<()> {
     let mut run = Dispatch::new(job.name, SKELETONS[x.len() - 1], job.compute);
     let nest = lay_out(&mut run, &out.shape(), x, &x.iter().map(|a| a.dtype()).collect::<SmallVec<[_; 4]>>());
     run.text.store_fours("out", job.dtype);
-    run.writes(&out).op(body, job.key, job.text);
+    run.writes(out).op(body, job.key);
     run.nest(&nest, x.len()).words([nest.rank, out.numel()]).words(x.iter().map(|a| a.offset()));
     run.floats(job.attributes);
-    run.launch(out.numel().div_ceil(1024))?;
-    Ok(out)
+    run.launch(out.numel().div_ceil(1024))
 }
 
 /// Binds the inputs of a skeleton as these dtypes, in the cheapest way that their layout allows: a thread
@@ -119,15 +123,16 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(
     name: &str, key: [u64; 2], x: [&Array; N], rule: P,
 ) -> Result<Array> {
     let (dtype, attributes) = (rule_dtype(name, &x)?, rule.attributes());
-    let job = MapKernel { name, key, text: "", attributes, dtype, compute: DType::F32 };
+    let job = MapKernel { name, key, attributes, dtype, compute: DType::F32 };
     run_rule(&job, &x, &|| rule.terms(true))
 }
 
-/// Applies `rule` elementwise to int32 or uint32 arrays, which broadcast.
-pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(x: [&Array; N], rule: P) -> Result<Array> {
-    let text = int_expr::function(&names::<N>()?, rule)?;
+/// Applies `rule` elementwise to int32 or uint32 arrays, which broadcast; `name` and `key` identify it.
+pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(
+    name: &str, key: u64, x: [&Array; N], rule: P,
+) -> Result<Array> {
     let dtype = x[0].dtype();
     let compute = arithmetic(dtype);
-    let job = MapKernel { name: "int", key: [0; 2], text: &text, attributes: [0.0; 2], dtype, compute };
-    run(&job, &x, &|| Ok(text.clone() + int_expr::library(dtype)))
+    let job = MapKernel { name, key: [key, 0], attributes: [0.0; 2], dtype, compute };
+    run(&job, &x, &|| Ok(int_expr::function(&names::<N>()?, rule)? + int_expr::library(dtype)))
 }

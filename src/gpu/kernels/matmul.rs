@@ -4,6 +4,7 @@
 //! products with a vector in one pass over the matrix. The choice depends only on the shapes.
 
 use super::parts::{ROUNDS, part_of, sum_of_parts};
+use super::pieces::{cut_product, halves, joined};
 use super::prelude::*;
 
 /// From this many large tiles on they pay off: about one per multiprocessor of a large GPU.
@@ -19,6 +20,21 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
         return Err(Error::shape(format!("internal: matmul of {a:?} and {b:?}")));
     };
     let (m, k, n) = (a.dim(r - 2), a.dim(r - 1), b.dim(r - 1));
+    let shape = batch.inserted(r - 2, m)?.inserted(r - 1, n)?;
+    let [a, b] = match cut_product(a, b, &shape)? {
+        Ok(operands) => operands,
+        Err(axis) => {
+            // Axes that an operand has not, or only once, are not cut.
+            let of = |x: &Array, lacks: usize, part| match axis {
+                axis if axis == lacks || x.dim(axis) == 1 => Ok(x.clone()),
+                axis => part_of(x, axis, part),
+            };
+            let [first, second] =
+                halves(shape.at(axis), 1).map(|part| matmul(&of(a, r - 1, part)?, &of(b, r - 2, part)?));
+            return joined(&first?, &second?, axis);
+        }
+    };
+    let (a, b) = (&a, &b);
     let sums = arithmetic(a.dtype());
     // In products with a vector at least eight invocations share an element.
     let longest = if m == 1 || n == 1 { 8 * ROUNDS } else { ROUNDS };

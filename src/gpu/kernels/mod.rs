@@ -18,6 +18,7 @@ pub mod matmul;
 pub mod norm;
 pub mod optim;
 mod parts;
+mod pieces;
 mod prelude;
 pub mod random;
 pub mod recurrence;

@@ -3,8 +3,11 @@
 //! A row is kept in the registers of 16, 64 or 256 threads and read once; a workgroup loops over longer rows.
 
 use super::copy::{flat, from_start};
+use super::pieces::{Arrays, fit, in_halves, joined, limit};
 use super::prelude::*;
+use super::reduce::Fold;
 use crate::gpu::status;
+use smallvec::smallvec;
 
 /// The distribution of rows over threads.
 #[derive(Clone, Copy)]
@@ -70,8 +73,28 @@ impl Rows {
     }
 }
 
+/// The longest of the axes before the last `axes`, along which rows that kernels cannot bind are cut.
+fn longest(x: &Array, axes: usize) -> Option<usize> {
+    (0..x.rank() - axes).max_by_key(|&i| (x.dim(i), std::cmp::Reverse(i)))
+}
+
+/// Results of two halves of rows one behind the other, along the axis that was cut.
+fn behind(axis: Option<usize>, a: &Array, b: &Array) -> Result<Array> {
+    joined(a, b, axis.unwrap_or(0))
+}
+
+/// An operation with one result on rows that kernels cannot bind.
+fn by_rows(name: &str, x: &[&Array], axes: usize, run: &dyn Fn(&[&Array]) -> Result<Array>) -> Result<Array> {
+    let axis = longest(x[0], axes);
+    let mut out = in_halves(name, x, axis, &|x| Ok(smallvec![run(x)?]), &|_, a, b| behind(axis, a, b))?;
+    Ok(out.remove(0))
+}
+
 /// Softmax along the last axis, or its logarithm.
 pub fn softmax(x: &Array, log: bool) -> Result<Array> {
+    if !fit([x])? {
+        return by_rows("softmax", &[x], 1, &|x| softmax(x[0], log));
+    }
     let x = from_start(x)?;
     let rows = Rows::of(&x, 1);
     let out = rows.output(&x)?;
@@ -86,6 +109,9 @@ pub fn softmax(x: &Array, log: bool) -> Result<Array> {
 
 /// The VJP of [`softmax`]: `y * (g - sum(g * y))`, or `g - exp(y) * sum(g)` for the logarithm.
 pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
+    if !fit([g, y])? {
+        return by_rows("softmax", &[g, y], 1, &|x| softmax_vjp(x[0], x[1], log));
+    }
     let (g, y) = (from_start(g)?, from_start(y)?);
     let rows = Rows::of(&y, 1);
     let out = rows.output(&y)?;
@@ -104,6 +130,13 @@ pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
 pub fn layer_norm(
     x: &Array, weight: Option<&Array>, bias: Option<&Array>, axes: usize, eps: f64,
 ) -> Result<(Array, Array, Array)> {
+    if !fit([x])? {
+        let axis = longest(x, axes);
+        let run = |x: &[&Array]| {
+            layer_norm(x[0], weight, bias, axes, eps).map(|(y, mean, rstd)| smallvec![y, mean, rstd])
+        };
+        return triple(in_halves("layer_norm", &[x], axis, &run, &|_, a, b| behind(axis, a, b))?);
+    }
     let x = from_start(x)?;
     let rows = Rows::of(&x, axes);
     let out = rows.output(&x)?;
@@ -125,6 +158,14 @@ pub fn layer_norm(
     Ok((cast(&out, x.dtype())?, mean, rstd))
 }
 
+/// Three results by name.
+fn triple(mut all: Arrays) -> Result<(Array, Array, Array)> {
+    match (all.pop(), all.pop(), all.pop()) {
+        (Some(c), Some(b), Some(a)) => Ok((a, b, c)),
+        _ => Err(Error::shape("internal: an operation of three results")),
+    }
+}
+
 /// The number of rows whose partial sums of the weight's gradient are kept separately.
 const SLOTS: usize = 512;
 
@@ -133,13 +174,25 @@ const SLOTS: usize = 512;
 pub fn layer_norm_vjp(
     g: &Array, x: &Array, weight: Option<&Array>, mean: &Array, rstd: &Array, axes: usize,
 ) -> Result<(Array, Array, Array)> {
+    if !fit([g, x])? {
+        let axis = longest(x, axes);
+        let run = |x: &[&Array]| {
+            layer_norm_vjp(x[0], x[1], weight, x[2], x[3], axes).map(|(dx, dw, db)| smallvec![dx, dw, db])
+        };
+        let join = |i: usize, a: &Array, b: &Array| match i {
+            0 => behind(axis, a, b),
+            _ => Fold::Sum.combine(a, b),
+        };
+        return triple(in_halves("layer_norm", &[g, x, mean, rstd], axis, &run, &join)?);
+    }
     let (g, x, mean, rstd) = (from_start(g)?, from_start(x)?, from_start(mean)?, from_start(rstd)?);
     let rows = Rows::of(&x, axes);
     let out = rows.output(&x)?;
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
     let per_group = 256 / rows.lanes;
     // Even without rows, one workgroup writes the sums, which are zero.
-    let groups = rows.groups().min(SLOTS.div_ceil(per_group)).max(1);
+    let most = SLOTS.min(limit(&x)? / (8 * rows.cols).max(1));
+    let groups = rows.groups().min(most / per_group).max(1);
     let slots = groups * per_group;
     let partial = Array::empty(Shape::new(&[slots, 2, rows.cols])?, DType::F32, x.device())?;
     let mut run = rows.dispatch("layer_norm_vjp", shader!("layernorm_backward"));
@@ -182,6 +235,12 @@ fn ignored(ignore_index: i64) -> usize {
 /// Cross entropy of the rows of `logits [n, c]` against the classes `target [n]`. Returns the loss and
 /// log-sum-exp of each row, in float32. A class outside of `0..c` raises at the next read-back.
 pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Result<(Array, Array)> {
+    if !fit([logits])? {
+        let run = |x: &[&Array]| cross_entropy(x[0], x[1], ignore_index).map(|(y, z)| smallvec![y, z]);
+        let mut out =
+            in_halves("cross_entropy", &[logits, target], Some(0), &run, &|_, a, b| joined(a, b, 0))?;
+        return Ok((out.remove(0), out.remove(0)));
+    }
     let (x, target) = (from_start(logits)?, labels(target)?);
     let rows = Rows::of(&x, 1);
     let shape = Shape::new(&[x.dim(0)])?;
@@ -200,6 +259,10 @@ pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Resul
 pub fn cross_entropy_vjp(
     g: &Array, logits: &Array, target: &Array, terms: &Array, ignore_index: i64,
 ) -> Result<Array> {
+    if !fit([logits])? {
+        let run = |x: &[&Array]| cross_entropy_vjp(x[1], x[0], x[2], x[3], ignore_index);
+        return by_rows("cross_entropy", &[logits, g, target, terms], 1, &run);
+    }
     let (g, x, target, terms) =
         (flat(g, DType::F32)?, from_start(logits)?, labels(target)?, from_start(terms)?);
     let rows = Rows::of(&x, 1);

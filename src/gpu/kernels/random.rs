@@ -1,5 +1,6 @@
 //! Random numbers on the GPU; the counterpart of `src/cpu/random.rs`, with the same streams.
 
+use super::pieces::in_line;
 use super::prelude::*;
 use crate::array::buffer::Device;
 
@@ -36,17 +37,20 @@ fn draw(
     (low, span): (i32, u32),
 ) -> Result<Array> {
     let out = Array::empty(shape, dtype, Device::Gpu(index))?;
-    let mut run = Dispatch::new(entry, shader!("lib/philox", "random"), DType::F32);
-    run.entry(entry).output("out", &out);
     // Of the mantissa.
     let digits = match dtype {
         DType::F16 => 11,
         DType::BF16 => 8,
         _ => 24,
     };
-    run.number("DIGITS", digits);
-    run.words([shape.numel()]).words([seed, seed >> 32, offset, offset >> 32].map(|n| n as usize));
-    run.words([0; 2]).floats([0.0, 1.0]).words([low as usize, span as usize]);
-    run.launch(shape.numel().div_ceil(1024))?;
+    in_line(&out, &|first, piece| {
+        // Four numbers belong to each step of the stream.
+        let offset = offset.wrapping_add(first as u64 / 4);
+        let mut run = Dispatch::new(entry, shader!("lib/philox", "random"), DType::F32);
+        run.entry(entry).output("out", piece).number("DIGITS", digits);
+        run.words([piece.numel()]).words([seed, seed >> 32, offset, offset >> 32].map(|n| n as usize));
+        run.words([0; 2]).floats([0.0, 1.0]).words([low as usize, span as usize]);
+        run.launch(piece.numel().div_ceil(1024))
+    })?;
     Ok(out)
 }

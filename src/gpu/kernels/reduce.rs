@@ -3,9 +3,14 @@
 //! A long reduction with few outputs is split into parts that run concurrently; a second dispatch reduces
 //! their results. The split, and so the order of every sum, depends only on the shape.
 
+use super::gather::gather;
+use super::logic::{compare, logical, select};
 use super::map::{pointwise, pointwise_int};
+use super::pieces::{Cut, cut, fit, joined};
 use super::prelude::*;
+use crate::arguments::logic::{Logic, Relation};
 use crate::array::shape::{Axes, MAX_RANK};
+use crate::gpu::scalar;
 use crate::math::real::{Integer, Pointwise, PointwiseInt, Real};
 
 /// An associative operation, numbered as in `shaders/reduce.wgsl`.
@@ -47,7 +52,7 @@ impl Fold {
         if x.dtype().is_float() {
             pointwise("combine", [self as u64, 0], [x, y], Combine(self))
         } else {
-            pointwise_int([x, y], Combine(self))
+            pointwise_int("combine", self as u64, [x, y], Combine(self))
         }
     }
 }
@@ -252,10 +257,29 @@ impl Task<'_> {
 }
 
 fn reduce(dtype: DType, fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    if !fit([x])? {
+        let whole = reduce_pieces(dtype, fold, x, axes)?;
+        return Ok(if keepdim { whole } else { whole.without(axes) });
+    }
     let shape = x.shape().reduced(axes, keepdim);
     let flat = Task::over(fold, x, axes).run(dtype)?;
     let strides = shape.strides();
     flat.with_layout(shape, &strides[..shape.rank()], 0)
+}
+
+/// [`reduce`] of an array that kernels cannot bind, with the reduced axes kept.
+fn reduce_pieces(dtype: DType, fold: Fold, x: &Array, axes: Axes) -> Result<Array> {
+    match cut(x)? {
+        Cut::Whole(x) => reduce(dtype, fold, &x, axes, true),
+        Cut::Halves(axis, [a, b]) if axes.contains(axis) => {
+            let half = |x: &Array| reduce_pieces(arithmetic(x.dtype()), fold, x, axes);
+            cast(&fold.combine(&half(&a)?, &half(&b)?)?, dtype)
+        }
+        Cut::Halves(axis, halves) => {
+            let [a, b] = halves.map(|x| reduce_pieces(dtype, fold, &x, axes));
+            joined(&a?, &b?, axis)
+        }
+    }
 }
 
 /// The sum over `axes`. Halves accumulate in float32.
@@ -293,7 +317,11 @@ pub fn argmin(x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
     argreduce("argmin", x, axis, keepdim)
 }
 
-fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
+fn argreduce(name: &'static str, x: &Array, axis: usize, keepdim: bool) -> Result<Array> {
+    if !fit([x])? {
+        let (places, _) = argreduce_pieces(name, x, axis)?;
+        return Ok(if keepdim { places } else { places.without(Axes::one(axis)) });
+    }
     let out = Array::empty(x.shape().reduced(Axes::one(axis), keepdim), DType::I32, x.device())?;
     let mut task = Task::over(Fold::Max, x, Axes::one(axis));
     let (count, length) = (task.count() as usize, task.length() as usize);
@@ -309,4 +337,28 @@ fn argreduce(name: &str, x: &Array, axis: usize, keepdim: bool) -> Result<Array>
     let of_parts = pairs.with_layout(Shape::new(&[parts, count])?, &[count as isize, 1], 0)?;
     Task::over(Fold::Max, &of_parts, Axes::one(0)).find(name, &out, [true, false])?;
     Ok(out)
+}
+
+/// [`argreduce`] of an array that kernels cannot bind, with the axis kept: the places and the elements there.
+fn argreduce_pieces(name: &'static str, x: &Array, axis: usize) -> Result<(Array, Array)> {
+    let (cut_axis, [a, b]) = match cut(x)? {
+        Cut::Whole(x) => {
+            let places = argreduce(name, &x, axis, true)?;
+            let found = gather(&x, &places, axis)?;
+            return Ok((places, found));
+        }
+        Cut::Halves(axis, halves) => (axis, halves),
+    };
+    let ((a_at, a_is), (b_at, b_is)) = (argreduce_pieces(name, &a, axis)?, argreduce_pieces(name, &b, axis)?);
+    if cut_axis != axis {
+        return Ok((joined(&a_at, &b_at, cut_axis)?, joined(&a_is, &b_is, cut_axis)?));
+    }
+    let start = scalar(index_of(x)?, a.dim(axis) as f64, DType::I32)?;
+    let b_at = Fold::Sum.combine(&b_at, &start)?;
+    // A NaN wins, and the first of equal ones.
+    let relation = if name == "argmax" { Relation::Gt } else { Relation::Lt };
+    let is_nan = |x: &Array, relation| compare(x, x, relation);
+    let only_b = logical(Logic::And, &[&is_nan(&b_is, Relation::Ne)?, &is_nan(&a_is, Relation::Eq)?])?;
+    let is_b = logical(Logic::Or, &[&compare(&b_is, &a_is, relation)?, &only_b])?;
+    Ok((select(&is_b, &b_at, &a_at)?, select(&is_b, &b_is, &a_is)?))
 }

@@ -57,7 +57,7 @@ pub(super) fn totals(x: &Array) -> Result<Array> {
         BLOCK - 1,
     )?;
     let until = cumsum(&own, 1)?;
-    pointwise_int([&within, &until, &own], Shifted)
+    pointwise_int("shifted", 0, [&within, &until, &own], Shifted)
 }
 
 /// The sum within a block, from the sum until its end without its own.

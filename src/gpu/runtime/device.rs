@@ -1,20 +1,26 @@
-//! The GPUs of this process: enumerated once, opened on first use, never closed.
+//! The GPUs of this process: enumerated once, opened on first use, never closed but by [`reset`].
 //!
 //! Drivers do not survive concurrent creation or destruction of devices, so the instance and each device are
-//! created under a lock and leaked at exit. A software adapter is used only if `WENGERT_GPU=software`
-//! requests it, or if there is no other and a program names `gpu`. Read next: `src/gpu/runtime/queue.rs`.
+//! created under a lock and leaked. A software adapter is used only if `WENGERT_GPU=software` requests it, or
+//! if there is no other and a program names `gpu`. Read next: `src/gpu/runtime/queue.rs`.
 
-use super::pipeline::Pipelines;
+use super::disk::DiskCache;
+use super::fault::Fault;
+use super::info::{Info, describe, name_of, rank};
+use super::pipeline::{Pipelines, parameters_layout};
 use super::pool::Pool;
+use super::profile;
 use super::recorder::Recorder;
 use super::status::Status;
+use super::upload::Uploads;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::transfer::Constant;
+use crate::process::forks::{count_forks, forks};
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 /// The number of GPUs that can be addressed.
@@ -24,87 +30,33 @@ const MAX_DEVICES: usize = 16;
 pub struct Gpu {
     /// Its index: the `0` of `gpu:0`.
     pub(crate) index: u8,
-    pid: u32,
+    /// Its number among the GPUs that this process has opened.
+    pub(crate) serial: u64,
+    /// The process that opened it, and how often that was forked.
+    process: (u32, u32),
+    /// Whether [`reset`] has taken it out of use.
+    retired: AtomicBool,
     pub(crate) device: wgpu::Device,
     pub(crate) queue: wgpu::Queue,
     pub(crate) limits: wgpu::Limits,
+    /// The bytes of parameters that a launch can pass as immediates; 0 where there are none.
+    pub(crate) immediates: usize,
+    /// The layout of the bind group of parameters that are in a buffer.
+    pub(crate) parameters: wgpu::BindGroupLayout,
     pub(crate) fault: Arc<Fault>,
     pub(crate) pool: Mutex<Pool>,
     pub(crate) recorder: Mutex<Recorder>,
+    pub(crate) uploads: Mutex<Uploads>,
+    /// Bytes of short writes by the host since the last submission, which hold staging memory until then.
+    pub(crate) pending: AtomicUsize,
     pub(crate) pipelines: Mutex<Pipelines>,
+    /// Compiled pipelines on disk.
+    pub(crate) disk: Option<DiskCache>,
     /// Cached constants.
     pub(crate) constants: Mutex<FxHashMap<Constant, Array>>,
     /// Errors that indexing kernels report.
     pub(crate) status: Mutex<Status>,
     info: Info,
-}
-
-/// The properties of a GPU.
-#[derive(Clone, Debug)]
-pub struct Info {
-    /// Name of the adapter.
-    pub adapter: String,
-    /// The graphics API: `vulkan`, `metal`, `dx12`.
-    pub backend: String,
-    /// Name and version of the driver.
-    pub driver: String,
-    /// `discrete`, `integrated`, `virtual`, `software` or `other`.
-    pub device_type: &'static str,
-    /// Smallest and largest subgroup size.
-    pub subgroup: (u32, u32),
-    /// The optional features in use.
-    pub features: Vec<String>,
-    /// Nanoseconds of a tick of the clock that times kernels, if there is one.
-    pub timestamp_period: Option<f32>,
-    /// The products of small matrices that the hardware offers: rows, columns and terms, and the dtypes of
-    /// factors and sums.
-    pub cooperative_matrices: Vec<([u32; 3], [String; 2])>,
-    /// The numbers of the vendor and of the device.
-    pub ids: (u32, u32),
-    /// The limits that affect kernels, by name.
-    pub limits: Vec<(String, u64)>,
-}
-
-/// Errors that the driver reports outside of a call, kept until the next call.
-#[derive(Default)]
-pub struct Fault {
-    raised: AtomicBool,
-    lost: AtomicBool,
-    message: Mutex<Option<String>>,
-}
-
-impl Fault {
-    fn raise(&self, message: String, lost: bool) {
-        let mut slot = lock(&self.message);
-        // Keep the first error: it causes those that follow.
-        slot.get_or_insert(message);
-        if lost {
-            self.lost.store(true, Ordering::Release);
-        }
-        self.raised.store(true, Ordering::Release);
-    }
-
-    /// Raises the error reported since the last check; a lost device stays lost.
-    pub(crate) fn check(&self, index: u8) -> Result<()> {
-        if !self.raised.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        Err(self.take(index))
-    }
-
-    #[cold]
-    fn take(&self, index: u8) -> Error {
-        let mut slot = lock(&self.message);
-        if self.lost.load(Ordering::Acquire) {
-            let why = slot.as_deref().unwrap_or("no reason given");
-            return Error::device(format!(
-                "gpu:{index} was lost ({why}); its tensors are gone, start a new process to use it again"
-            ));
-        }
-        self.raised.store(false, Ordering::Release);
-        let why = slot.take().unwrap_or_default();
-        Error::device(format!("gpu:{index} reported an error in earlier work: {why}"))
-    }
 }
 
 // ---- adapters
@@ -116,8 +68,10 @@ struct Adapters {
 }
 
 static ADAPTERS: OnceLock<Adapters> = OnceLock::new();
-static DEVICES: [OnceLock<&'static Gpu>; MAX_DEVICES] = [const { OnceLock::new() }; MAX_DEVICES];
+/// The GPUs in use, each a leaked box.
+static DEVICES: [AtomicPtr<Gpu>; MAX_DEVICES] = [const { AtomicPtr::new(std::ptr::null_mut()) }; MAX_DEVICES];
 static OPENING: Mutex<()> = Mutex::new(());
+static OPENED: AtomicU64 = AtomicU64::new(0);
 
 /// The adapters in order of preference, enumerated on the first call. A driver that panics counts as absent.
 fn adapters() -> &'static Adapters {
@@ -145,23 +99,6 @@ fn find_adapters() -> Adapters {
     list.sort_by_key(|a| rank(a.get_info().device_type));
     list.truncate(MAX_DEVICES);
     Adapters { trusted: !list.is_empty() && (wants_software || has_hardware), list }
-}
-
-/// The kinds of adapters in order of preference, with their names.
-const KINDS: [(wgpu::DeviceType, &str); 5] = [
-    (wgpu::DeviceType::DiscreteGpu, "discrete"),
-    (wgpu::DeviceType::IntegratedGpu, "integrated"),
-    (wgpu::DeviceType::VirtualGpu, "virtual"),
-    (wgpu::DeviceType::Other, "other"),
-    (wgpu::DeviceType::Cpu, "software"),
-];
-
-fn rank(kind: wgpu::DeviceType) -> usize {
-    KINDS.iter().position(|known| known.0 == kind).unwrap_or_default()
-}
-
-fn name_of(kind: wgpu::DeviceType) -> &'static str {
-    KINDS[rank(kind)].1
 }
 
 /// Whether a GPU can be used: hardware, or a software adapter requested by `WENGERT_GPU=software`.
@@ -195,22 +132,21 @@ pub fn is_software(index: u8) -> Result<bool> {
     Ok(gpu(index)?.info.device_type == name_of(wgpu::DeviceType::Cpu))
 }
 
+/// GPU `index` if it is open.
+#[inline]
+fn opened(index: u8) -> Option<&'static Gpu> {
+    // SAFETY: the pointers are null or come from boxes that are never freed.
+    unsafe { DEVICES.get(index as usize)?.load(Ordering::Acquire).as_ref() }
+}
+
 /// GPU `index`, opened on the first call.
 #[inline]
 pub fn gpu(index: u8) -> Result<&'static Gpu> {
-    let gpu = match DEVICES.get(index as usize).and_then(OnceLock::get) {
+    let gpu = match opened(index) {
         Some(gpu) => gpu,
         None => open(index)?,
     };
-    if gpu.is_foreign() {
-        return Err(Error::device(format!(
-            "gpu:{index} was opened by process {} and cannot be used by its forked child {}; start workers \
-             with the 'spawn' method",
-            gpu.pid,
-            std::process::id()
-        )));
-    }
-    gpu.fault.check(index)?;
+    gpu.check()?;
     Ok(gpu)
 }
 
@@ -221,13 +157,51 @@ fn open(index: u8) -> Result<&'static Gpu> {
     let (Some(adapter), Some(slot)) = (found.get(index as usize), DEVICES.get(index as usize)) else {
         return Err(missing(index, found.len()));
     };
-    if let Some(gpu) = slot.get() {
+    if let Some(gpu) = opened(index) {
         return Ok(gpu);
     }
+    count_forks();
     let gpu = catch_unwind(AssertUnwindSafe(|| Gpu::new(index, adapter))).unwrap_or_else(|_| {
         Err(Error::device(format!("gpu:{index}: its driver failed while it was being opened")))
     })?;
-    Ok(slot.get_or_init(|| Box::leak(Box::new(gpu))))
+    let gpu: &'static Gpu = Box::leak(Box::new(gpu));
+    slot.store(std::ptr::from_ref(gpu).cast_mut(), Ordering::Release);
+    Ok(gpu)
+}
+
+/// Takes GPU `index` out of use, also after it was lost: its tensors raise, and the next use opens it anew.
+pub fn reset(index: u8) -> Result<()> {
+    let _guard = lock(&OPENING);
+    let found = adapters().list.len();
+    if usize::from(index) >= found {
+        return Err(missing(index, found));
+    }
+    let Some(gpu) = opened(index) else { return Ok(()) };
+    gpu.check_process()?;
+    if !gpu.fault.is_lost() {
+        // Its tensors go in any case; what the work reports no longer matters.
+        let _ = super::queue::synchronize_gpu(gpu);
+    }
+    DEVICES[index as usize].store(std::ptr::null_mut(), Ordering::Release);
+    gpu.retire();
+    Ok(())
+}
+
+/// Writes the compiled pipelines of all GPUs to disk, at the end of the process.
+pub fn save_pipelines() {
+    for gpu in (0..MAX_DEVICES as u8).filter_map(opened) {
+        if gpu.check().is_ok() {
+            gpu.disk.iter().for_each(DiskCache::save);
+        }
+    }
+}
+
+/// Destroys the device of GPU `index`, as a driver does that gives up; for tests.
+pub fn lose(index: u8) -> Result<()> {
+    let gpu = gpu(index)?;
+    gpu.device.destroy();
+    gpu.fault.raise("destroyed for a test".to_string(), true);
+    Ok(())
 }
 
 #[cold]
@@ -243,8 +217,62 @@ fn missing(index: u8, found: usize) -> Error {
 
 impl Gpu {
     /// Whether another process opened the device (before a fork).
+    #[inline]
     pub(crate) fn is_foreign(&self) -> bool {
-        self.pid != std::process::id()
+        self.process.1 != forks()
+    }
+
+    /// Whether [`reset`] has taken the device out of use.
+    #[inline]
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    /// Raises if the device cannot be used, or the driver has reported an error.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        self.check_process()?;
+        self.fault.check(self.index)
+    }
+
+    fn check_process(&self) -> Result<()> {
+        if self.is_foreign() { Err(self.foreign()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn foreign(&self) -> Error {
+        Error::device(format!(
+            "gpu:{} was opened by process {} and cannot be used by its forked child {}; start workers with \
+             the 'spawn' method",
+            self.index,
+            self.process.0,
+            std::process::id()
+        ))
+    }
+
+    /// The error of a tensor whose device is out of use.
+    #[cold]
+    pub(crate) fn gone(&self) -> Error {
+        Error::device(format!(
+            "this tensor was on gpu:{0} before wengert.gpu.reset({0}), which ended it; make it anew",
+            self.index
+        ))
+    }
+
+    /// Gives up what the device holds but its tensors, which return their memory when they are dropped.
+    fn retire(&self) {
+        self.retired.store(true, Ordering::Release);
+        profile::abandon(self);
+        lock(&self.recorder).clear();
+        let held = (
+            std::mem::take(&mut *lock(&self.constants)),
+            std::mem::take(&mut *lock(&self.status)),
+            std::mem::take(&mut *lock(&self.pipelines)),
+            std::mem::take(&mut *lock(&self.uploads)),
+        );
+        drop(held);
+        drop(lock(&self.pool).trim(0));
+        self.device.destroy();
     }
 
     /// Calls the driver. Returns the error of these kinds that it reports, of the first kind that has one.
@@ -258,13 +286,7 @@ impl Gpu {
     }
 
     fn new(index: u8, adapter: &wgpu::Adapter) -> Result<Gpu> {
-        let wanted = wgpu::Features::SHADER_F16
-            | wgpu::Features::SUBGROUP
-            | wgpu::Features::SUBGROUP_BARRIER
-            | wgpu::Features::TIMESTAMP_QUERY
-            | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS;
-        let features = adapter.features() & wanted;
-        let limits = adapter.limits();
+        let (features, limits) = offered(adapter);
         let desc = wgpu::DeviceDescriptor {
             label: Some("wengert"),
             required_features: features,
@@ -282,55 +304,56 @@ impl Gpu {
         device.set_device_lost_callback(move |reason, message| {
             sink.raise(format!("{reason:?}: {message}"), true)
         });
+        let parameters = parameters_layout(&device);
+        let can_pass = features.contains(wgpu::Features::IMMEDIATES);
         Ok(Gpu {
             index,
-            pid: std::process::id(),
+            serial: OPENED.fetch_add(1, Ordering::Relaxed),
+            process: (std::process::id(), forks()),
+            retired: AtomicBool::new(false),
+            immediates: if can_pass { limits.max_immediate_size.min(MOST_IMMEDIATES) as usize } else { 0 },
             info: describe(adapter, features, &limits, queue.get_timestamp_period()),
             pool: Mutex::new(Pool::new(&limits)),
-            recorder: Mutex::new(Recorder::new(&device)),
+            recorder: Mutex::new(Recorder::new(&device, &parameters)),
+            uploads: Mutex::default(),
+            pending: AtomicUsize::new(0),
             pipelines: Mutex::default(),
+            disk: DiskCache::open(&device, &adapter.get_info()),
             constants: Mutex::default(),
             status: Mutex::default(),
             device,
             queue,
             limits,
+            parameters,
             fault,
         })
     }
 }
 
-/// The limits that kernels depend on, by name.
-macro_rules! limits {
-    ($limits:ident: $($name:ident),*) => { vec![$((stringify!($name).to_string(), $limits.$name as u64)),*] };
-}
+/// The most bytes of parameters that are passed as immediates: wgpu keeps account of so many.
+const MOST_IMMEDIATES: u32 = 256;
 
-fn describe(adapter: &wgpu::Adapter, features: wgpu::Features, limits: &wgpu::Limits, period: f32) -> Info {
-    let info = adapter.get_info();
-    let dtype = |kind| {
-        format!("{kind:?}")
-            .to_ascii_lowercase()
-            .replace('f', "float")
-            .replace('i', "int")
-            .replace('u', "uint")
-    };
-    Info {
-        adapter: info.name.clone(),
-        backend: info.backend.to_str().to_string(),
-        driver: format!("{} {}", info.driver, info.driver_info).trim().to_string(),
-        device_type: name_of(info.device_type),
-        subgroup: (info.subgroup_min_size, info.subgroup_max_size),
-        timestamp_period: features.contains(wgpu::Features::TIMESTAMP_QUERY).then_some(period),
-        cooperative_matrices: (adapter.cooperative_matrix_properties().iter())
-            .map(|m| ([m.m_size, m.n_size, m.k_size], [dtype(m.ab_type), dtype(m.cr_type)]))
-            .collect(),
-        ids: (info.vendor, info.device),
-        features: features.iter_names().map(|(name, _)| name.to_ascii_lowercase()).collect(),
-        limits: limits!(limits:
-            max_buffer_size, max_storage_buffer_binding_size, max_storage_buffers_per_shader_stage,
-            max_bindings_per_bind_group, max_uniform_buffer_binding_size,
-            min_uniform_buffer_offset_alignment, max_immediate_size,
-            max_compute_workgroup_storage_size, max_compute_invocations_per_workgroup,
-            max_compute_workgroup_size_x, max_compute_workgroup_size_y, max_compute_workgroup_size_z,
-            max_compute_workgroups_per_dimension),
+/// The features and limits with which a GPU is opened: those of the adapter. `WENGERT_GPU_LIMITS=small`
+/// leaves what every kernel can do with, as tests want it.
+fn offered(adapter: &wgpu::Adapter) -> (wgpu::Features, wgpu::Limits) {
+    let least = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS;
+    let all = least
+        | wgpu::Features::SHADER_F16
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::SUBGROUP_BARRIER
+        | wgpu::Features::IMMEDIATES
+        | wgpu::Features::PIPELINE_CACHE;
+    let limits = adapter.limits();
+    if !std::env::var("WENGERT_GPU_LIMITS").is_ok_and(|v| v == "small") {
+        return (adapter.features() & all, limits);
     }
+    let small = wgpu::Limits {
+        max_compute_workgroup_storage_size: 16 << 10,
+        max_storage_buffer_binding_size: 1 << 20,
+        max_storage_buffers_per_shader_stage: 8,
+        max_compute_workgroups_per_dimension: 64,
+        max_immediate_size: 0,
+        ..limits
+    };
+    (adapter.features() & least, small)
 }

@@ -5,12 +5,14 @@
 //! debug builds. Read next: `src/gpu/shader/template.rs`, the text.
 
 use super::device::{Gpu, gpu};
+use super::disk::DiskCache;
 use super::pool::allocation;
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 /// A compiled shader entry point.
@@ -28,8 +30,9 @@ pub struct Pipeline {
 pub struct Layout {
     /// Unique on its GPU.
     pub(crate) id: u32,
-    /// For each storage buffer, in order, whether the kernel writes it; a uniform of parameters follows.
+    /// For each storage buffer, in order, whether the kernel writes it.
     pub(crate) writable: Vec<bool>,
+    pub(crate) parameters: Parameters,
     pub(crate) raw: wgpu::BindGroupLayout,
     pipeline: wgpu::PipelineLayout,
 }
@@ -44,6 +47,33 @@ impl Layout {
     }
 }
 
+/// How a kernel gets its parameters. The texts have them in a uniform buffer behind the other bindings; that
+/// is changed when a text is compiled.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Parameters {
+    /// There are none.
+    None,
+    /// With the commands.
+    Immediates,
+    /// In a uniform buffer, the only binding of group 1, so that other groups do not depend on which buffer.
+    Buffer,
+}
+
+impl Parameters {
+    /// The text of a kernel that gets its parameters so.
+    fn apply(self, text: &str) -> Cow<'_, str> {
+        let declaration = "var<uniform> p";
+        let start = text.find(declaration).and_then(|at| Some((text[..at].rfind("@group")?, at)));
+        let Some((start, at)) = start else { return text.into() };
+        let new = match self {
+            Parameters::None => return text.into(),
+            Parameters::Immediates => "var<immediate> p",
+            Parameters::Buffer => "@group(1) @binding(0) var<uniform> p",
+        };
+        format!("{}{new}{}", &text[..start], &text[at + declaration.len()..]).into()
+    }
+}
+
 /// What tells pipelines of one name apart.
 #[derive(PartialEq, Eq, Hash)]
 pub struct Variant {
@@ -51,8 +81,15 @@ pub struct Variant {
     pub entry: &'static str,
     /// Dtypes, flags and sizes.
     pub parts: SmallVec<[u64; 16]>,
-    /// A part of the text.
-    pub text: Box<str>,
+}
+
+/// What a kernel is called with.
+#[derive(Clone, Copy)]
+pub struct Signature<'a> {
+    /// For each storage buffer, in order, whether the kernel writes it.
+    pub writable: &'a [bool],
+    /// The words of its parameters.
+    pub words: usize,
 }
 
 /// The pipelines of a GPU, by name and variant, and the layouts that they share.
@@ -65,32 +102,31 @@ pub struct Pipelines {
 }
 
 impl Pipelines {
-    fn layout(&mut self, gpu: &Gpu, writable: &[bool]) -> Arc<Layout> {
-        if let Some(found) = self.layouts.iter().find(|l| l.writable == writable) {
+    fn layout(&mut self, gpu: &Gpu, writable: &[bool], parameters: Parameters) -> Arc<Layout> {
+        let is_it = |l: &&Arc<Layout>| l.writable == writable && l.parameters == parameters;
+        if let Some(found) = self.layouts.iter().find(is_it) {
             return found.clone();
         }
-        let storage = writable.iter().map(|w| wgpu::BufferBindingType::Storage { read_only: !w });
-        let all = storage.chain([wgpu::BufferBindingType::Uniform]);
-        let (raw, pipeline) = layouts(gpu, None, (0..).zip(all));
+        let (raw, pipeline) = layouts(gpu, None, (0..).zip(writable.iter().copied()), parameters);
         let id = self.layouts.len() as u32;
-        let made = Arc::new(Layout { id, writable: writable.into(), raw, pipeline });
+        let made = Arc::new(Layout { id, writable: writable.into(), parameters, raw, pipeline });
         self.layouts.push(made.clone());
         made
     }
 }
 
-/// Returns the pipeline `name`, `variant` of GPU `index`; `build` makes its WGSL text the first time.
-/// `variant` must distinguish everything that `build` depends on besides the name. `writable` tells which of
-/// its storage buffers the kernel writes.
+/// Returns the pipeline `name`, `variant` of a GPU; `build` makes its WGSL text the first time. `variant`
+/// must distinguish everything that `build` and `signature` depend on besides the name.
 pub fn kernel(
-    index: u8, name: &str, variant: Variant, writable: &[bool], build: impl FnOnce() -> Result<String>,
+    gpu: &Gpu, name: &str, variant: Variant, signature: Signature, build: impl FnOnce() -> Result<String>,
 ) -> Result<Arc<Pipeline>> {
-    let gpu = gpu(index)?;
     if let Some(found) = lock(&gpu.pipelines).by_name.get(name).and_then(|v| v.get(&variant)) {
         return Ok(found.clone());
     }
+    let parameters =
+        if signature.words * 4 <= gpu.immediates { Parameters::Immediates } else { Parameters::Buffer };
     // Two threads may compile the same pipeline at the same time; either result is valid.
-    let made = Arc::new(compile(gpu, name, variant.entry, writable, build()?)?);
+    let made = Arc::new(compile(gpu, name, variant.entry, signature.writable, parameters, build()?)?);
     lock(&gpu.pipelines).by_name.entry(name.into()).or_default().insert(variant, made.clone());
     Ok(made)
 }
@@ -120,32 +156,44 @@ impl Pipeline {
         }
         let text = self.text.replace("var<storage, read>", "var<storage, read_write>");
         let writable = vec![true; self.layout.writable.len()];
-        let made = Arc::new(compile(gpu, &self.name, self.entry, &writable, text)?);
+        let parameters = self.layout.parameters;
+        let made = Arc::new(compile(gpu, &self.name, self.entry, &writable, parameters, text)?);
         Ok(self.aliased.get_or_init(|| made).clone())
     }
 }
 
-/// The layouts of a bind group of buffers, given by number and type, and of a pipeline that takes it.
+/// A binding of a buffer of this type.
+fn entry(binding: u32, ty: wgpu::BufferBindingType) -> wgpu::BindGroupLayoutEntry {
+    let has_dynamic_offset = ty == wgpu::BufferBindingType::Uniform;
+    let ty = wgpu::BindingType::Buffer { ty, has_dynamic_offset, min_binding_size: None };
+    wgpu::BindGroupLayoutEntry { binding, visibility: wgpu::ShaderStages::COMPUTE, ty, count: None }
+}
+
+/// The layout of the bind group of parameters in a buffer.
+pub(crate) fn parameters_layout(device: &wgpu::Device) -> wgpu::BindGroupLayout {
+    let entries = [entry(0, wgpu::BufferBindingType::Uniform)];
+    device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
+        label: Some("parameters"),
+        entries: &entries,
+    })
+}
+
+/// The layouts of a bind group of storage buffers, given by number and whether they are written, and of a
+/// pipeline that takes it.
 pub(crate) fn layouts(
-    gpu: &Gpu, label: Option<&str>, bindings: impl Iterator<Item = (u32, wgpu::BufferBindingType)>,
+    gpu: &Gpu, label: Option<&str>, bindings: impl Iterator<Item = (u32, bool)>, parameters: Parameters,
 ) -> (wgpu::BindGroupLayout, wgpu::PipelineLayout) {
-    let entry = |(binding, ty)| wgpu::BindGroupLayoutEntry {
-        binding,
-        visibility: wgpu::ShaderStages::COMPUTE,
-        ty: wgpu::BindingType::Buffer {
-            ty,
-            has_dynamic_offset: ty == wgpu::BufferBindingType::Uniform,
-            min_binding_size: None,
-        },
-        count: None,
+    let storage = |(number, writable): (u32, bool)| {
+        entry(number, wgpu::BufferBindingType::Storage { read_only: !writable })
     };
-    let entries: Vec<_> = bindings.map(entry).collect();
+    let entries: Vec<_> = bindings.map(storage).collect();
     let desc = wgpu::BindGroupLayoutDescriptor { label, entries: &entries };
     let group = gpu.device.create_bind_group_layout(&desc);
+    let groups = [Some(&group), Some(&gpu.parameters)];
     let pipeline = gpu.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
         label,
-        bind_group_layouts: &[Some(&group)],
-        immediate_size: 0,
+        bind_group_layouts: &groups[..1 + usize::from(parameters == Parameters::Buffer)],
+        immediate_size: if parameters == Parameters::Immediates { gpu.immediates as u32 } else { 0 },
     });
     (group, pipeline)
 }
@@ -155,14 +203,16 @@ pub(crate) fn pipeline(
     gpu: &Gpu, (name, entry): (&str, &str), layout: &wgpu::PipelineLayout, module: &wgpu::ShaderModule,
     constants: &[(&str, f64)], zero_initialize_workgroup_memory: bool,
 ) -> wgpu::ComputePipeline {
-    gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+    let made = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: Some(name),
         layout: Some(layout),
         module,
         entry_point: Some(entry),
         compilation_options: wgpu::PipelineCompilationOptions { constants, zero_initialize_workgroup_memory },
-        cache: None,
-    })
+        cache: gpu.disk.as_ref().map(|disk| &disk.raw),
+    });
+    gpu.disk.iter().for_each(DiskCache::compiled);
+    made
 }
 
 /// The kinds of errors that a driver reports of a shader.
@@ -170,7 +220,9 @@ pub(crate) const SHADER_ERRORS: [wgpu::ErrorFilter; 2] =
     [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation];
 
 /// Compiles one entry point of `text`.
-fn compile(gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], text: String) -> Result<Pipeline> {
+fn compile(
+    gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], parameters: Parameters, text: String,
+) -> Result<Pipeline> {
     let failed =
         |why: &str| Error::device(format!("gpu:{}: kernel {name} does not compile: {why}", gpu.index));
     if writable.len() as u32 > gpu.limits.max_storage_buffers_per_shader_stage {
@@ -180,12 +232,19 @@ fn compile(gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], text: 
     let layout = {
         let mut pipelines = lock(&gpu.pipelines);
         pipelines.compiled += 1;
-        pipelines.layout(gpu, writable)
+        pipelines.layout(gpu, writable, parameters)
     };
     let (pipeline, error) = gpu.guarded(SHADER_ERRORS, || {
         // Otherwise one thread of each workgroup clears its memory. The kernels write before they read.
         let clears = false;
-        pipeline(gpu, (name, entry), &layout.pipeline, &module(gpu, name, &text), &[], clears)
+        pipeline(
+            gpu,
+            (name, entry),
+            &layout.pipeline,
+            &module(gpu, name, &parameters.apply(&text)),
+            &[],
+            clears,
+        )
     });
     match error {
         Some(e) => Err(failed(&e.to_string())),
@@ -203,4 +262,20 @@ fn module(gpu: &Gpu, name: &str, text: &str) -> wgpu::ShaderModule {
     // one of this crate's shaders: its index arithmetic stays inside the buffers for the shapes and strides
     // that the host passes, and its loops end. Debug builds run the same shaders with the checks on.
     unsafe { gpu.device.create_shader_module_trusted(desc, wgpu::ShaderRuntimeChecks::unchecked()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Parameters;
+
+    #[test]
+    fn parameters_leave_the_group_of_the_tensors() {
+        let text = "var<storage, read> x: X;\n@group(0) @binding(2) var<uniform> p: Params;\nfn f() {}\n";
+        let line = |parameters: Parameters| parameters.apply(text).lines().nth(1).map(str::to_string);
+        assert_eq!(line(Parameters::Immediates).as_deref(), Some("var<immediate> p: Params;"));
+        let group = "@group(1) @binding(0) var<uniform> p: Params;";
+        assert_eq!(line(Parameters::Buffer).as_deref(), Some(group));
+        assert_eq!(Parameters::None.apply(text), text);
+        assert_eq!(Parameters::Immediates.apply("fn f() {}"), "fn f() {}");
+    }
 }

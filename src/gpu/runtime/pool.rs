@@ -6,6 +6,7 @@
 //! `src/gpu/runtime/transfer.rs`).
 
 use super::device::{Gpu, gpu};
+use crate::array::Array;
 use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
@@ -19,6 +20,12 @@ use std::sync::atomic::AtomicU64;
 pub struct Allocation {
     pub(crate) gpu: &'static Gpu,
     pub(crate) block: ManuallyDrop<Block>,
+}
+
+/// A part of the memory of a tensor, as the owner of a [`Buffer`]: kernels bind it like whole memory.
+struct Window {
+    whole: Buffer,
+    start: u64,
 }
 
 /// A wgpu buffer with its id.
@@ -44,7 +51,14 @@ impl Drop for Allocation {
         }
         // SAFETY: `drop` runs once and nothing else takes the block, so it is valid here and not used again.
         let block = unsafe { ManuallyDrop::take(&mut self.block) };
-        let dead = lock(&self.gpu.pool).give_back(block);
+        let dead = {
+            let mut pool = lock(&self.gpu.pool);
+            let mut dead = pool.give_back(block);
+            if self.gpu.is_retired() {
+                dead = pool.trim(0);
+            }
+            dead
+        };
         drop(dead);
     }
 }
@@ -75,7 +89,9 @@ pub struct Pool {
     free: BTreeMap<u64, VecDeque<(u64, Block)>>,
     clock: u64,
     next_id: u64,
+    /// The largest buffer, and the most of one that a kernel can bind.
     limit: u64,
+    bindable: u64,
     pub(crate) stats: Stats,
     /// Ids of freed buffers; their bind groups are dropped at the next flush.
     pub(crate) dead: Vec<u64>,
@@ -86,15 +102,18 @@ const ALWAYS_KEPT: u64 = 1 << 30;
 
 impl Pool {
     pub(crate) fn new(limits: &wgpu::Limits) -> Pool {
-        let limit = limits.max_buffer_size.min(limits.max_storage_buffer_binding_size) & !15;
-        Pool { free: BTreeMap::new(), clock: 0, next_id: 0, limit, stats: Stats::default(), dead: Vec::new() }
+        let (limit, bindable) = (limits.max_buffer_size & !15, bindable(limits));
+        let (free, stats, dead) = (BTreeMap::new(), Stats::default(), Vec::new());
+        Pool { free, clock: 0, next_id: 0, limit, bindable, stats, dead }
     }
 
     /// Returns the size of the class that holds `bytes`; there are eight classes per doubling.
     fn class(&self, bytes: u64) -> u64 {
         let bytes = bytes.max(256);
         let step = (bytes.next_power_of_two() / 16).max(256);
-        bytes.next_multiple_of(step).min(self.limit)
+        // Memory that can be bound at once stays so.
+        let most = if bytes <= self.bindable { self.bindable } else { self.limit };
+        bytes.next_multiple_of(step).min(most)
     }
 
     fn count_live(&mut self, bytes: u64) {
@@ -121,7 +140,7 @@ impl Pool {
     }
 
     /// Frees the buffers that have been unused the longest until at most `keep` bytes are cached.
-    fn trim(&mut self, keep: u64) -> Vec<Block> {
+    pub(crate) fn trim(&mut self, keep: u64) -> Vec<Block> {
         let mut out = Vec::new();
         while self.stats.cached_bytes > keep {
             let age = |list: &VecDeque<(u64, Block)>| list.front().map_or(u64::MAX, |(stamp, _)| *stamp);
@@ -175,8 +194,7 @@ fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
         if bytes > pool.limit {
             let limit = pool.limit;
             return Err(format!(
-                "one buffer holds at most {limit} bytes here (max_storage_buffer_binding_size); split the \
-                 tensor"
+                "one buffer holds at most {limit} bytes here (max_buffer_size); split the tensor"
             ));
         }
         let class = pool.class(bytes);
@@ -215,12 +233,63 @@ pub(crate) fn create(gpu: &Gpu, size: u64, usage: wgpu::BufferUsages) -> Result<
     }
 }
 
-/// The allocation behind a buffer; an internal error for a buffer on another device.
+/// The bytes of a buffer that a kernel can bind at once.
+pub(crate) fn bindable(limits: &wgpu::Limits) -> u64 {
+    limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) & !15
+}
+
+/// The error of a tensor that a kernel cannot bind, and that is not taken in pieces.
+#[cold]
+pub(crate) fn too_large(gpu: &Gpu, kernel: &str, bytes: usize) -> Error {
+    let limit = bindable(&gpu.limits);
+    Error::memory(format!(
+        "gpu:{}: {kernel} takes a tensor of {bytes} bytes whole, and a kernel here binds at most {limit} \
+         bytes of one (max_storage_buffer_binding_size); compute it in parts, such as x[i:j].clone(), or \
+         with device='cpu'",
+        gpu.index
+    ))
+}
+
+/// The allocation behind a buffer; an error for one whose device is out of use, an internal one for a buffer
+/// on another kind of device.
 #[inline]
 pub(crate) fn allocation(buffer: &Buffer) -> Result<&Allocation> {
-    buffer.owner::<Allocation>().ok_or_else(|| {
-        Error::device(format!("internal: a gpu tensor expected, got one on {}", buffer.device()))
-    })
+    match buffer.owner::<Allocation>() {
+        Some(found) if !found.gpu.is_retired() => Ok(found),
+        found => allocation_of_part(buffer, found),
+    }
+}
+
+#[cold]
+fn allocation_of_part<'a>(buffer: &'a Buffer, found: Option<&Allocation>) -> Result<&'a Allocation> {
+    match (found, buffer.owner::<Window>()) {
+        (Some(found), _) => Err(found.gpu.gone()),
+        (_, Some(window)) => allocation(&window.whole),
+        _ => Err(Error::device(format!("internal: a gpu tensor expected, got one on {}", buffer.device()))),
+    }
+}
+
+/// The GPU that holds `x`, after checking that it can be used.
+#[inline]
+pub(crate) fn gpu_of(x: &Array) -> Result<&'static Gpu> {
+    let gpu = allocation(x.buffer())?.gpu;
+    gpu.check()?;
+    Ok(gpu)
+}
+
+/// The bytes `start..end` of a buffer as one of its own.
+pub(crate) fn window(buffer: &Buffer, start: u64, end: u64) -> Buffer {
+    let owner = match buffer.owner::<Window>() {
+        Some(outer) => Window { whole: outer.whole.clone(), start: outer.start + start },
+        None => Window { whole: buffer.clone(), start },
+    };
+    Buffer::foreign(std::ptr::null_mut(), (end - start) as usize, buffer.device(), Box::new(owner))
+}
+
+/// Where a buffer starts in its allocation and how many bytes a kernel binds, if it is a [`window`].
+pub(crate) fn window_of(buffer: &Buffer) -> Option<(u64, u64)> {
+    // A kernel may write the padding behind the last elements.
+    buffer.owner::<Window>().map(|window| (window.start, (buffer.bytes() as u64).next_multiple_of(16)))
 }
 
 /// Returns all cached memory of GPU `index` to the driver.
@@ -234,6 +303,7 @@ fn empty_cache_of(gpu: &Gpu) {
     let _ = super::queue::synchronize_gpu(gpu);
     let dead = lock(&gpu.pool).trim(0);
     lock(&gpu.recorder).forget(&mut lock(&gpu.pool).dead);
+    *lock(&gpu.uploads) = Default::default();
     drop(dead);
     let _ = gpu.device.poll(wgpu::PollType::Poll);
 }

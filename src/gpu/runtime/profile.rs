@@ -118,6 +118,13 @@ fn stop(gpu: &Gpu) -> Option<Profile> {
     })
 }
 
+/// Ends the profile of a GPU that goes out of use.
+pub(crate) fn abandon(gpu: &Gpu) {
+    if lock(&gpu.recorder).profile.take().is_some() {
+        PROFILED.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Profile {
     /// Writes the timestamps of the launches since the last call to memory.
     pub(crate) fn resolve(&mut self, gpu: &Gpu, encoder: &mut wgpu::CommandEncoder) {

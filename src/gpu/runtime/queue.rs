@@ -2,7 +2,8 @@
 //!
 //! A launch costs about a microsecond and a submission about fifty. So launches are collected in a list,
 //! which becomes one compute pass at a read-back, after 64 commands, or once enough memory is touched for the
-//! GPU to start early. The parameters of a batch share one uniform buffer, written once per submission. Read
+//! GPU to start early. Parameters go with the commands, as immediates; where the adapter has none, or not
+//! enough, those of a batch share one uniform buffer, written once per submission. Read
 //! next: `src/gpu/runtime/pipeline.rs`, which makes the kernels.
 
 use super::device::{Gpu, gpu};
@@ -19,21 +20,18 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Records one run of `kernel` over `buffers` (in the order of its bindings) with `groups` workgroups.
 ///
-/// `params` are the words of the kernel's uniform structure. Workgroups beyond the grid limit are folded into
-/// y and z; kernels compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore the excess. An output may be one
-/// of the inputs only if every invocation reads only the elements that it writes. Such a launch binds a
-/// variant with all buffers writable, since no buffer can be both read-only and writable in one dispatch.
-/// `work` is for a profile, if one is being taken.
+/// `params` are the words of the kernel's structure of parameters. Workgroups beyond the grid limit are
+/// folded into y and z; kernels compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore the excess. An
+/// output may be one of the inputs only if every invocation reads only the elements that it writes. Such a
+/// launch binds a variant with all buffers writable, since no buffer can be both read-only and writable in
+/// one dispatch. `work` is for a profile, if one is being taken.
 pub fn launch(
-    index: u8, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32], groups: u64, work: Work,
+    gpu: &Gpu, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32], groups: u64, work: Work,
 ) -> Result<()> {
-    if groups == 0 {
-        return Ok(());
-    }
-    let gpu = gpu(index)?;
     check(gpu, kernel, buffers, params)?;
-    let grid = fold(groups, gpu.limits.max_compute_workgroups_per_dimension)
-        .ok_or_else(|| Error::memory(format!("gpu:{index}: {}: too large for one launch", kernel.name)))?;
+    let grid = fold(groups, gpu.limits.max_compute_workgroups_per_dimension).ok_or_else(|| {
+        Error::memory(format!("gpu:{}: {}: too large for one launch", gpu.index, kernel.name))
+    })?;
     let aliased = kernel.layout.mixes(buffers);
     let variant = if aliased { Some(kernel.aliased(gpu)?) } else { None };
     let kernel = variant.as_deref().unwrap_or(kernel);

@@ -1,16 +1,17 @@
 //! The list of commands that are not submitted yet, and the pooled objects needed to record them.
 
 use super::device::Gpu;
-use super::pipeline::Pipeline;
-use super::pool::{Stats, allocation};
+use super::pipeline::{Parameters, Pipeline};
+use super::pool::{Stats, allocation, bindable, too_large, window_of};
 use super::profile::{Profile, Work};
-use super::transfer::{CHUNK, Staging};
+use super::transfer::Staging;
 use crate::array::buffer::Buffer;
 use crate::error::Result;
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 /// Commands per submission.
@@ -21,6 +22,8 @@ const BATCH_BYTES: u64 = 512 << 20;
 const UNIFORM_BYTES: usize = 64 << 10;
 /// Bytes of parameters that are visible to one kernel.
 pub(crate) const UNIFORM_WINDOW: usize = 1024;
+/// Buffers of parameters, taken in turn by submissions.
+const RING: usize = 4;
 /// Submissions in flight before the host waits for the oldest.
 const IN_FLIGHT: usize = 16;
 /// Bind groups cached; a full cache is cleared.
@@ -28,11 +31,11 @@ const BIND_GROUPS: usize = 4096;
 
 /// A recorded command.
 enum Command {
-    /// `offset` is that of the parameters, if there are any.
     Dispatch {
         pipeline: wgpu::ComputePipeline,
         group: wgpu::BindGroup,
-        offset: Option<u32>,
+        parameters: Passed,
+        /// Workgroups along x, y and z.
         groups: [u32; 3],
     },
     Copy {
@@ -42,6 +45,15 @@ enum Command {
     },
 }
 
+/// Where the parameters of a launch are.
+enum Passed {
+    None,
+    /// Among the immediates of the batch.
+    Immediates(Range<usize>),
+    /// At this offset of the buffer of the batch.
+    Buffer(u32),
+}
+
 /// The key of a bind group: its layout and the ids of its buffers.
 type GroupKey = (u32, SmallVec<[u64; 8]>);
 
@@ -49,10 +61,11 @@ type GroupKey = (u32, SmallVec<[u64; 8]>);
 pub struct Recorder {
     commands: Vec<Command>,
     touched: u64,
-    /// Bytes that the host has written since the last submission.
-    uploaded: usize,
+    immediates: Vec<u8>,
     parameters: Vec<u8>,
-    uniform: wgpu::Buffer,
+    /// Buffers for the parameters of a batch, with their bind groups, taken in turn: the queue writes that of
+    /// a batch while those before still run.
+    uniforms: [(wgpu::Buffer, wgpu::BindGroup); RING],
     alignment: usize,
     groups: FxHashMap<GroupKey, wgpu::BindGroup>,
     in_flight: VecDeque<wgpu::SubmissionIndex>,
@@ -66,19 +79,13 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(device: &wgpu::Device) -> Recorder {
-        let uniform = device.create_buffer(&wgpu::BufferDescriptor {
-            label: Some("parameters"),
-            size: (UNIFORM_BYTES + UNIFORM_WINDOW) as u64,
-            usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
-            mapped_at_creation: false,
-        });
+    pub(crate) fn new(device: &wgpu::Device, layout: &wgpu::BindGroupLayout) -> Recorder {
         Recorder {
             commands: Vec::with_capacity(BATCH),
             touched: 0,
-            uploaded: 0,
-            parameters: Vec::with_capacity(UNIFORM_BYTES),
-            uniform,
+            immediates: Vec::new(),
+            parameters: Vec::new(),
+            uniforms: std::array::from_fn(|_| uniform(device, layout)),
             alignment: device.limits().min_uniform_buffer_offset_alignment.max(16) as usize,
             groups: FxHashMap::default(),
             in_flight: VecDeque::new(),
@@ -87,6 +94,16 @@ impl Recorder {
             stats: Stats::default(),
             profile: None,
         }
+    }
+
+    /// Drops all that the device made, which is to be destroyed.
+    pub(crate) fn clear(&mut self) {
+        self.commands.clear();
+        self.immediates.clear();
+        self.parameters.clear();
+        self.groups.clear();
+        self.in_flight.clear();
+        self.staging = Staging::default();
     }
 
     /// Drops the bind groups of buffers that were freed.
@@ -119,19 +136,22 @@ impl Recorder {
         if let Some(group) = self.groups.get(&key) {
             return Ok(group.clone());
         }
-        let mut entries = Vec::with_capacity(buffers.len() + 1);
+        let mut entries = Vec::with_capacity(buffers.len());
+        let mut is_kept = true;
         for (i, buffer) in buffers.iter().enumerate() {
-            let resource = allocation(buffer)?.block.raw.as_entire_binding();
-            entries.push(wgpu::BindGroupEntry { binding: i as u32, resource });
+            let raw = &allocation(buffer)?.block.raw;
+            let window = window_of(buffer);
+            is_kept &= window.is_none();
+            let (offset, bytes) = window.unwrap_or((0, raw.size()));
+            if bytes > bindable(&gpu.limits) {
+                return Err(too_large(gpu, &kernel.name, buffer.bytes()));
+            }
+            let binding = wgpu::BufferBinding { buffer: raw, offset, size: wgpu::BufferSize::new(bytes) };
+            entries.push(wgpu::BindGroupEntry {
+                binding: i as u32,
+                resource: wgpu::BindingResource::Buffer(binding),
+            });
         }
-        entries.push(wgpu::BindGroupEntry {
-            binding: buffers.len() as u32,
-            resource: wgpu::BindingResource::Buffer(wgpu::BufferBinding {
-                buffer: &self.uniform,
-                offset: 0,
-                size: wgpu::BufferSize::new(UNIFORM_WINDOW as u64),
-            }),
-        });
         let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
             label: None,
             layout: &kernel.layout.raw,
@@ -140,7 +160,9 @@ impl Recorder {
         if self.groups.len() >= BIND_GROUPS {
             self.groups.clear();
         }
-        self.groups.insert(key, group.clone());
+        if is_kept {
+            self.groups.insert(key, group.clone());
+        }
         self.stats.bind_groups_created += 1;
         Ok(group)
     }
@@ -150,12 +172,20 @@ impl Recorder {
         &mut self, gpu: &Gpu, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32], groups: [u32; 3],
         work: Work,
     ) -> Result<()> {
-        if !self.has_room_for(params) {
+        let is_in_buffer = kernel.layout.parameters == Parameters::Buffer;
+        if is_in_buffer && !self.has_room_for(params) {
             self.submit(gpu);
         }
         let group = self.group(gpu, kernel, buffers)?;
-        let (pipeline, offset) = (kernel.pipeline.clone(), Some(self.push_parameters(params)));
-        self.push(gpu, Command::Dispatch { pipeline, group, offset, groups }, work);
+        let parameters = if is_in_buffer {
+            Passed::Buffer(self.push_parameters(params))
+        } else {
+            let start = self.immediates.len();
+            self.immediates.extend_from_slice(bytemuck::cast_slice(params));
+            Passed::Immediates(start..self.immediates.len())
+        };
+        let pipeline = kernel.pipeline.clone();
+        self.push(gpu, Command::Dispatch { pipeline, group, parameters, groups }, work);
         Ok(())
     }
 
@@ -168,7 +198,7 @@ impl Recorder {
             self.touch(buffer)?;
         }
         let pipeline = pipeline.clone();
-        self.push(gpu, Command::Dispatch { pipeline, group, offset: None, groups }, work);
+        self.push(gpu, Command::Dispatch { pipeline, group, parameters: Passed::None, groups }, work);
         Ok(())
     }
 
@@ -192,13 +222,6 @@ impl Recorder {
         }
     }
 
-    /// Counts bytes written by the host; returns how many await a submission, from 0 again at [`CHUNK`].
-    pub(crate) fn count_upload(&mut self, bytes: usize) -> usize {
-        let total = self.uploaded + bytes;
-        self.uploaded = if total >= CHUNK { 0 } else { total };
-        total
-    }
-
     /// Records a copy between two buffers.
     pub(crate) fn copy(&mut self, from: (&wgpu::Buffer, u64), to: (&wgpu::Buffer, u64), size: u64) {
         let (from, to) = ((from.0.clone(), from.1), (to.0.clone(), to.1));
@@ -212,19 +235,22 @@ impl Recorder {
         if self.commands.is_empty() {
             return;
         }
+        let (uniform, group) = &self.uniforms[self.epoch as usize % RING];
         if !self.parameters.is_empty() {
-            gpu.queue.write_buffer(&self.uniform, 0, &self.parameters);
+            gpu.queue.write_buffer(uniform, 0, &self.parameters);
             self.parameters.clear();
         }
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
-        encode(&mut encoder, &self.commands, self.profile.as_ref().map(|p| &p.queries));
+        let timestamps = self.profile.as_ref().map(|p| &p.queries);
+        encode(&mut encoder, &self.commands, (&self.immediates[..], group), timestamps);
         if let Some(profile) = &mut self.profile {
             profile.resolve(gpu, &mut encoder);
         }
         self.in_flight.push_back(gpu.queue.submit([encoder.finish()]));
         self.commands.clear();
+        self.immediates.clear();
         self.touched = 0;
-        self.uploaded = 0;
+        gpu.pending.store(0, Ordering::Relaxed);
         self.epoch += 1;
         self.stats.submits += 1;
     }
@@ -245,8 +271,31 @@ impl Recorder {
     }
 }
 
+/// A buffer for parameters, and its bind group.
+fn uniform(device: &wgpu::Device, layout: &wgpu::BindGroupLayout) -> (wgpu::Buffer, wgpu::BindGroup) {
+    let buffer = device.create_buffer(&wgpu::BufferDescriptor {
+        label: Some("parameters"),
+        size: (UNIFORM_BYTES + UNIFORM_WINDOW) as u64,
+        usage: wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST,
+        mapped_at_creation: false,
+    });
+    let window = wgpu::BufferBinding {
+        buffer: &buffer,
+        offset: 0,
+        size: wgpu::BufferSize::new(UNIFORM_WINDOW as u64),
+    };
+    let entries = [wgpu::BindGroupEntry { binding: 0, resource: wgpu::BindingResource::Buffer(window) }];
+    let group =
+        device.create_bind_group(&wgpu::BindGroupDescriptor { label: None, layout, entries: &entries });
+    (buffer, group)
+}
+
 /// Encodes the commands: one compute pass per run of dispatches, or per dispatch with two timestamps each.
-fn encode(encoder: &mut wgpu::CommandEncoder, commands: &[Command], timestamps: Option<&wgpu::QuerySet>) {
+/// The parameters are among the immediates, or in the buffer of the bind group.
+fn encode(
+    encoder: &mut wgpu::CommandEncoder, commands: &[Command],
+    (immediates, uniform): (&[u8], &wgpu::BindGroup), timestamps: Option<&wgpu::QuerySet>,
+) {
     let mut rest = commands;
     let mut next = 0..;
     let mut stamp = |query_set| wgpu::ComputePassTimestampWrites {
@@ -263,9 +312,14 @@ fn encode(encoder: &mut wgpu::CommandEncoder, commands: &[Command], timestamps: 
         let timestamp_writes = timestamps.map(&mut stamp);
         let mut pass =
             encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
-        while let Some(Command::Dispatch { pipeline, group, offset, groups }) = rest.first() {
+        while let Some(Command::Dispatch { pipeline, group, parameters, groups }) = rest.first() {
             pass.set_pipeline(pipeline);
-            pass.set_bind_group(0, group, offset.as_slice());
+            pass.set_bind_group(0, group, &[]);
+            match parameters {
+                Passed::None => {}
+                Passed::Immediates(range) => pass.set_immediates(0, &immediates[range.clone()]),
+                Passed::Buffer(offset) => pass.set_bind_group(1, uniform, &[*offset]),
+            }
             pass.dispatch_workgroups(groups[0], groups[1], groups[2]);
             rest = &rest[1..];
             if timestamps.is_some() {

@@ -1,4 +1,4 @@
-//! Transfers between host and GPU: upload, read-back and cached constants.
+//! Transfers between host and GPU: upload (by `src/gpu/runtime/upload.rs`), read-back and cached constants.
 //!
 //! A `bool` is one byte on the host and one 32-bit word on the GPU; other dtypes have the same bytes on both.
 
@@ -6,6 +6,7 @@ use super::device::{Gpu, gpu};
 use super::pool::{allocation, create, storage_bytes};
 use super::queue::{TIMEOUT, wait_for};
 use super::status;
+use super::upload::write;
 use crate::array::Array;
 use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::{DType, Truth};
@@ -17,8 +18,6 @@ use smallvec::SmallVec;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 
-/// Bytes per write to the queue; each write uses a staging buffer of that size.
-pub(crate) const CHUNK: usize = 64 << 20;
 /// Constants cached per GPU.
 const CONSTANTS: usize = 1024;
 
@@ -62,37 +61,6 @@ pub fn upload(x: &Array, index: u8) -> Result<Array> {
 #[cold]
 fn unreadable(x: &Array) -> Error {
     Error::dtype(format!("internal: {x:?} cannot be moved to a gpu"))
-}
-
-/// Writes `bytes` at the start of a buffer; pads a last half word with zeros.
-fn write(gpu: &Gpu, to: &wgpu::Buffer, bytes: &[u8]) -> Result<()> {
-    let (whole, rest) = bytes.split_at(bytes.len() & !3);
-    for (i, chunk) in whole.chunks(CHUNK).enumerate() {
-        write_chunk(gpu, to, (i * CHUNK) as u64, chunk)?;
-        if lock(&gpu.recorder).count_upload(chunk.len()) >= CHUNK {
-            // Staging memory is held until its write is submitted: wait, so that it does not accumulate.
-            let sent = gpu.queue.submit([]);
-            wait_for(gpu, sent)?;
-        }
-    }
-    if !rest.is_empty() {
-        let mut word = [0u8; 4];
-        word[..rest.len()].copy_from_slice(rest);
-        write_chunk(gpu, to, whole.len() as u64, &word)?;
-    }
-    Ok(())
-}
-
-fn write_chunk(gpu: &Gpu, to: &wgpu::Buffer, offset: u64, chunk: &[u8]) -> Result<()> {
-    let Some(size) = wgpu::BufferSize::new(chunk.len() as u64) else {
-        return Ok(());
-    };
-    let Some(mut view) = gpu.queue.write_buffer_with(to, offset, size) else {
-        gpu.fault.check(gpu.index)?;
-        return Err(Error::memory(format!("gpu:{}: no staging memory for {size} bytes", gpu.index)));
-    };
-    view.copy_from_slice(chunk);
-    Ok(())
 }
 
 /// Copies a GPU array to a contiguous CPU array. Submits all recorded work and waits for it.

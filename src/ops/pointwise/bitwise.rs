@@ -61,7 +61,7 @@ kernel! {
     Bitwise, self.fun.name(), |self, x| {
         macro_rules! rule {
             ($name:ident) => {{
-                pointwise_int([x[0], x[1]], integer_rule!([x, y] => x.$name(y)))
+                pointwise_int(self.fun.name(), [x[0], x[1]], integer_rule!([x, y] => x.$name(y)))
             }};
         }
         match self.fun {

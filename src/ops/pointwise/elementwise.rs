@@ -217,7 +217,7 @@ struct RunInt<'a>(&'a [&'a Array], Fun);
 impl VisitInt for RunInt<'_> {
     type Out = Result<Array>;
     fn visit<const N: usize, P: PointwiseInt<N>>(self, rule: P) -> Result<Array> {
-        crate::device::pointwise_int(operands(self.1, self.0)?, rule)
+        crate::device::pointwise_int(self.1.name(), operands(self.1, self.0)?, rule)
     }
 }
 

@@ -133,6 +133,29 @@ fn _gpu_reset_peak(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(py.detached(|| crate::gpu::reset_peak(index))?)
 }
 
+/// Takes a GPU out of use; the next use opens it anew.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_reset(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = gpu_index("gpu.reset", index)?;
+    Ok(py.detached(|| crate::gpu::reset(index))?)
+}
+
+/// Destroys the device of a GPU, as a driver does that gives up; for tests.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_lose(py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<()> {
+    let index = gpu_index("gpu", index)?;
+    Ok(py.detached(|| crate::gpu::lose(index))?)
+}
+
+/// Writes the compiled kernels of all GPUs to disk.
+#[cfg(feature = "gpu")]
+#[pyfunction]
+fn _gpu_save_pipelines(py: Python<'_>) {
+    py.detached(crate::gpu::save_pipelines);
+}
+
 /// Begins to time each launch on a GPU.
 #[cfg(feature = "gpu")]
 #[pyfunction]
@@ -181,7 +204,8 @@ exports! {
         _fail_allocations, _gpu_is_available, _gpu_device_count, _gpu_adapters,
         #[cfg(feature = "gpu")] _gpu_info, #[cfg(feature = "gpu")] _gpu_synchronize,
         #[cfg(feature = "gpu")] _gpu_empty_cache, #[cfg(feature = "gpu")] _gpu_memory_stats,
-        #[cfg(feature = "gpu")] _gpu_reset_peak,
+        #[cfg(feature = "gpu")] _gpu_reset_peak, #[cfg(feature = "gpu")] _gpu_reset,
+        #[cfg(feature = "gpu")] _gpu_lose, #[cfg(feature = "gpu")] _gpu_save_pipelines,
         #[cfg(feature = "gpu")] _gpu_profile_begin, #[cfg(feature = "gpu")] _gpu_profile_end,
         #[cfg(feature = "gpu")] _gpu_texts
 }

@@ -1,10 +1,15 @@
 //! Tests of the device layer: errors, threads and memory.
 
 use super::kernels::tests::{up, values};
+use super::runtime::device::gpu;
+use super::runtime::pipeline::Signature;
 use super::{Variant, alloc, empty_cache, kernel, scalar, stats};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Kind, Result};
+use crate::math::real::{Integer, PointwiseInt};
+use crate::process::sync::lock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn failure<T>(result: Result<T>) -> (Option<Kind>, String) {
     result.err().map_or((None, String::new()), |e: Error| (Some(e.kind()), e.to_string()))
@@ -16,14 +21,15 @@ gpu_test!(a_tensor_beyond_the_limit_names_it, {
     assert!(text.starts_with(
         "gpu:0: a float32 tensor of shape (1048576, 8192), 34359738368 bytes: one buffer holds"
     ));
-    assert!(text.ends_with("(max_storage_buffer_binding_size); split the tensor"), "{text}");
+    assert!(text.ends_with("(max_buffer_size); split the tensor"), "{text}");
 });
 
 gpu_test!(a_broken_kernel_is_an_error_and_leaves_the_device_usable, {
     let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n\
                 @compute @workgroup_size(64) fn main() { nonsense(); }";
-    let variant = Variant { entry: "main", parts: Default::default(), text: Box::default() };
-    let (kind, text) = failure(kernel(0, "broken", variant, &[true], || Ok(text.to_string())));
+    let variant = Variant { entry: "main", parts: Default::default() };
+    let signature = Signature { writable: &[true], words: 1 };
+    let (kind, text) = failure(kernel(gpu(0)?, "broken", variant, signature, || Ok(text.to_string())));
     assert_eq!(kind, Some(Kind::Device));
     assert!(
         text.starts_with("gpu:0: kernel broken does not compile: ") && text.contains("nonsense"),
@@ -68,5 +74,39 @@ gpu_test!(a_repeated_step_needs_nothing_new, {
     assert_eq!(after.pipelines_created, before.pipelines_created);
     assert_eq!(after.bind_groups_created, before.bind_groups_created);
     assert_eq!(after.live_bytes, before.live_bytes);
+    empty_cache(0)?;
+});
+
+gpu_test!(a_rule_for_integers_is_written_once, {
+    static CALLS: AtomicUsize = AtomicUsize::new(0);
+    #[derive(Clone, Copy)]
+    struct Counted;
+    impl PointwiseInt<1> for Counted {
+        fn apply<I: Integer>(&self, [x]: [I; 1]) -> I {
+            CALLS.fetch_add(1, Ordering::Relaxed);
+            x.add(x)
+        }
+    }
+    let x = up(&[1i32, -2], &[2])?;
+    for _ in 0..3 {
+        assert_eq!(
+            values::<i32>(&super::kernels::map::pointwise_int("counted", 0, [&x], Counted)?)?,
+            [2, -4]
+        );
+    }
+    assert_eq!(CALLS.load(Ordering::Relaxed), 1);
+});
+
+gpu_test!(long_uploads_go_through_two_buffers, {
+    // Two and a half pieces, and half a word.
+    let n = (40 << 20) / 2 + 1;
+    let numbers: Vec<u16> = (0..n).map(|i| (i as u32).wrapping_mul(40_503) as u16).collect();
+    let halves: Vec<half::f16> = numbers.iter().map(|&bits| half::f16::from_bits(bits)).collect();
+    empty_cache(0)?;
+    for _ in 0..2 {
+        let back = values::<half::f16>(&up(&halves, &[n])?)?;
+        assert!(back.iter().zip(&numbers).all(|(x, &bits)| x.to_bits() == bits));
+        assert_eq!(lock(&gpu(0)?.uploads).made, 2);
+    }
     empty_cache(0)?;
 });

@@ -164,7 +164,7 @@ gpu_test!(rules_run_on_every_dtype_and_layout, {
     assert_eq!(t, [f16::from_f32(0.5f32.tanh()); 5]);
     let a = up(&[7i32, -7, 7, -7, 5, i32::MIN], &[6])?;
     let b = up(&[2i32, 2, -2, -2, 0, -1], &[6])?;
-    let out = values::<i32>(&map::pointwise_int([&a, &b], DivMax)?)?;
+    let out = values::<i32>(&map::pointwise_int("div_max", 0, [&a, &b], DivMax)?)?;
     assert_eq!(out, [103, 98, -102, -97, 0, -2]);
     let mask = up(&[true, false, true].map(Truth::from), &[3, 1])?;
     let picked = logic::select(&mask, &x, &gpu::scalar(0, -1.0, DType::F32)?)?;

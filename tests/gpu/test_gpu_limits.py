@@ -1,0 +1,74 @@
+"""Tests of kernels on a GPU with the limits that every adapter has (`WENGERT_GPU_LIMITS=small`): no
+subgroups, no immediates, 16 KiB of workgroup memory, bindings of 1 MiB, 64 workgroups along an axis, eight
+storage buffers.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import wengert as wg
+
+HERE = Path(__file__).parent
+
+#: Files of tests, and which of their tests, all without.
+SELECTED = {
+    "test_gpu_pieces.py": "",
+    "test_gpu_layouts.py": "",
+    "test_gpu_rows.py": "",
+    "test_gpu_integers.py": "",
+    "test_gpu_numbers.py": "",
+    "test_gpu_reset.py": "",
+    "test_gpu_training.py": "",
+    "test_gpu.py": "value_gradient and (matmul or conv or sum or softmax or sort or gather or cumsum or exp)",
+}
+
+LIMITS = {
+    "max_compute_workgroup_storage_size": 16384,
+    "max_storage_buffer_binding_size": 1 << 20,
+    "max_storage_buffers_per_shader_stage": 8,
+    "max_compute_workgroups_per_dimension": 64,
+    "max_immediate_size": 0,
+}
+
+
+def test_an_adapter_has_more() -> None:
+    if os.environ.get("WENGERT_GPU_LIMITS") == "small":
+        pytest.skip("the limits are small")
+    limits = wg.gpu.info()["limits"]
+    assert all(limits[name] >= least for name, least in LIMITS.items())
+
+
+@pytest.mark.parametrize("file", SELECTED)
+def test_with_small_limits(file: str) -> None:
+    environment = {**os.environ, "WENGERT_GPU_LIMITS": "small"}
+    shown = "import wengert as wg; i = wg.gpu.info(); "
+    shown += f"print([i['limits'][k] for k in {[*LIMITS]}], i['subgroups'])"
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "gpu", "-n", "0", "-p", "no:cacheprovider"]
+    command += [str(HERE / file), *(["-k", SELECTED[file]] if SELECTED[file] else [])]
+    found = subprocess.run([sys.executable, "-c", shown], env=environment, capture_output=True, text=True)
+    assert found.stdout.split(" False")[0] == str([*LIMITS.values()]), found.stderr
+    result = subprocess.run(command, env=environment, cwd=HERE.parent.parent, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-1000:]
+
+
+def test_parameters_in_buffers_are_those_of_their_launch() -> None:
+    """More launches than the buffers of parameters hold, in flight at once."""
+    program = """if True:
+        import wengert as wg
+        assert "immediates" not in wg.gpu.info()["features"]
+        made = [wg.arange(i, i + 7, dtype=wg.int32, device="gpu") for i in range(2000)]
+        assert [x.tolist() for x in made] == [list(range(i, i + 7)) for i in range(2000)]
+    """
+    environment = {**os.environ, "WENGERT_GPU_LIMITS": "small"}
+    result = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stderr
+
+
+def test_parameters_with_the_commands_are_those_of_their_launch() -> None:
+    if "immediates" not in wg.gpu.info()["features"]:
+        pytest.skip("the adapter has no immediates")
+    made = [wg.arange(i, i + 7, dtype=wg.int32, device="gpu") for i in range(2000)]
+    assert [x.tolist() for x in made] == [list(range(i, i + 7)) for i in range(2000)]
