@@ -133,3 +133,47 @@ def test_max_pool(seed, dtype):
     np.testing.assert_array_equal(got.astype(np.float64), want)
     picked = np.take_along_axis(x.reshape(planes, -1), index.reshape(planes, -1), 1).reshape(shape)
     np.testing.assert_array_equal(picked.astype(np.float64), want)
+
+
+@few
+@given(st.integers(0, 10**6), DTYPES)
+def test_max_pool_add(seed, dtype):
+    g = rng(seed)
+    rank = int(g.integers(1, 4))
+    window, stride, dilation = (g.integers(1, high, rank).tolist() for high in (5, 4, 4))
+    padding = [int(g.integers(0, k // 2 + 1)) for k in window]
+    lengths = [d * (k - 1) + 1 + int(g.integers(0, 9)) for d, k in zip(dilation, window, strict=True)]
+    if dtype != np.float32:
+        lengths[-1] += lengths[-1] % 2
+    planes = int(g.integers(1, 5))
+    ceil_mode = bool(g.integers(0, 2))
+    output = reference.pooled_lengths(np.zeros((1, *lengths)), window, stride, padding, dilation, ceil_mode)
+    # An element of each window that lies inside; not only maxima, so that some get none and some get many.
+    places = np.zeros((planes, *output), np.int32)
+    for at in np.ndindex(*output):
+        inside = [
+            [i for k in range(n) if 0 <= (i := o * s + k * d - pad) < length]
+            for o, n, s, d, pad, length in zip(at, window, stride, dilation, padding, lengths, strict=True)
+        ]
+        if all(inside):
+            for plane in range(planes):
+                place = [int(g.choice(axis)) for axis in inside]
+                places[(plane, *at)] = np.ravel_multi_index(place, lengths)
+        else:
+            places[(slice(None), *at)] = -1
+    values_ = values(seed + 1, places.shape, dtype)
+    quads = planes * int(np.prod(lengths[:-1])) * -(-lengths[-1] // 4)
+    params = [*geometry(lengths, window, output, stride, dilation, padding), quads, 0, 0]
+    replace = types(out=("out", dtype), g=dtype)
+    inputs = [values_.reshape(-1), places.reshape(-1)]
+    (got,) = run("max_pool_add.wgsl", inputs, [((planes, *lengths), dtype)], params, -(-quads // 256), replace)
+    want = np.zeros((planes, int(np.prod(lengths))), np.float32)
+    for plane in range(planes):
+        there = places[plane].reshape(-1) >= 0
+        np.add.at(
+            want[plane],
+            places[plane].reshape(-1)[there],
+            values_[plane].reshape(-1)[there].astype(np.float32),
+        )
+    # The order of the sums is that of the windows: the same bits.
+    np.testing.assert_array_equal(got.reshape(planes, -1), want.astype(dtype))

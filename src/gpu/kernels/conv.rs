@@ -87,3 +87,24 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     run.launch(words_of(&out).div_ceil(256))?;
     Ok((out, at))
 }
+
+/// Adds an element per window to zeros at the index of its maximum, in the order of the windows.
+pub fn max_pool_add(g: &Array, index: &Array, window: &Window) -> Result<Array> {
+    let front: Vec<usize> = g.shape().iter().take(g.rank() - window.rank).collect();
+    let (rows, width) = (window.input[0] * window.input[1], window.input[2]);
+    let dtype = dtype_of_rows(g.dtype(), &[width]);
+    let out = Array::empty(window.shape(&front, &window.input)?, dtype, g.device())?;
+    let quads = front.iter().product::<usize>() * rows * width.div_ceil(4);
+    // A thread walks the windows over four elements of a row.
+    let over = |axis: usize, of: usize| {
+        (of + (window.kernel[axis] - 1) * window.dilation[axis]).div_ceil(window.stride[axis]) + 1
+    };
+    check_rounds(index_of(g)?, "max_pool", over(0, 1) * (over(1, 1) * (over(2, 4) + 1) + 1))?;
+    let (g, index) = (contiguous(g)?, contiguous(index)?);
+    let mut run = Dispatch::new("max_pool_add", shader!("max_pool_add"), g.dtype());
+    run.input("g", &g).reads(&index).output("out", &out);
+    geometry(&mut run, window, window.input, window.output);
+    run.words([quads, g.offset(), index.offset()]);
+    run.launch(quads.div_ceil(256))?;
+    cast(&out, g.dtype())
+}
