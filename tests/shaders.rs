@@ -122,7 +122,7 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             }
             for flag in [
                 "CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO", "PAIRED", "SMALLEST", "SPREAD", "FOURS",
-                "PAIRS_IN",
+                "PAIRS_IN", "PHASED",
             ] {
                 if has(text, flag) {
                     check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build()?)?;
