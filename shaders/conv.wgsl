@@ -2,9 +2,10 @@
 // out[row, column] = sum over k of a[row, k] * x[window of column and k], for every group of channels.
 //
 // bindings  0 a (read), 1 x (read), 2 out (write), 3 params
-// grid      main: one workgroup per tile of a product, products ordered by (group, phase, part); direct: one
-//           thread per quad of columns, ordered by (group, phase, row, quad, part); linear fold over x, y, z
-// workgroup 256 threads; those of `tile` in main, none in direct, which is for products of few rows
+// grid      main: one workgroup per tile of a product, products ordered by (group, phase, part); direct and
+//           direct_parts: one thread per quad of columns, ordered by (group, phase, row, quad, part), in
+//           direct with one part; linear fold over x, y, z
+// workgroup 256 threads; the memory of `tile` in main, none in the others, which are for products of few rows
 //
 // A column and a k are numbers of four digits, z, y, x within `columns` and `terms`, and an outer one: of a
 // convolution (image, place) and (channel, element of the window); of its transpose by the weight the other
@@ -16,7 +17,7 @@
 // first element of the window, the others follow in steps of `terms[0]`.
 //
 // A sum is cut into parts, which lie out_part apart in out: stretches of part_k in main, a multiple of DEPTH,
-// and every parts-th k in direct.
+// and every parts-th k in direct_parts.
 //@ use tile
 struct Params {
   source: array<vec4<u32>, 2>,  // lengths of x; the position of the first window; PHASED: padding
@@ -143,10 +144,10 @@ fn place_of(product: u32) -> Place {
   return at;
 }
 
-// The place with the windows of the columns from this one on. Where there are no more, they are outside.
-fn with_windows(at_: Place, column: u32) -> Place {
+// The place with the windows of the columns from this one on, whose digits are d. Where there are no more,
+// they are outside.
+fn with_windows(at_: Place, column: u32, d: Four) -> Place {
   var at = at_;
-  let d = four_from(column, p.columns[0].xyz);
   let inside = column + NEXT < vec4<u32>(p.columns[0].w);
   at.z = select(vec4<u32>(NONE), at.start.x + d.z * p.columns[1].x, inside);
   at.y = at.start.y + d.y * p.columns[1].y;
@@ -155,14 +156,19 @@ fn with_windows(at_: Place, column: u32) -> Place {
   return at;
 }
 
+// Four elements of x, zeros for those that are not there.
+fn four_of_x(at: vec4<u32>, there: vec4<bool>) -> vec4<T> {
+  let i = select(vec4<u32>(p.x_off), at, there);
+  return select(vec4<T>(), vec4<T>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)), there);
+}
+
 // What four columns read at a k of these digits; zeros where the window is outside, or all of it is.
 fn windows(at: Place, d: vec4<u32>, inside: bool) -> vec4<T> {
   let s = d.xyz * p.terms[1].xyz;
   let lengths = p.source[0].xyz;
   let ok = (at.z + s.x < vec4<u32>(lengths.x)) & (at.y + s.y < vec4<u32>(lengths.y)) &
     (at.x_ + s.z < vec4<u32>(lengths.z)) & vec4<bool>(inside);
-  let i = select(vec4<u32>(p.x_off), at.at + (d.w * p.terms[1].w + within(s, lengths)), ok);
-  return select(vec4<T>(), vec4<T>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)), ok);
+  return four_of_x(at.at + (d.w * p.terms[1].w + within(s, lengths)), ok);
 }
 
 fn block_a(at: Place, row: u32, k: u32) -> Block {
@@ -189,11 +195,10 @@ fn block_b(at: Place, k: u32, column: u32) -> Block {
     windows(at, vec4<u32>(d.z.w, d.y.w, d.x.w, d.outer.w), inside.w));
 }
 
-// Where four columns lie in a row of out, and which of them there are.
+// Where four columns, whose digits are d, lie in a row of out, and which of them there are.
 struct Targets { i: vec4<u32>, there: vec4<bool> }
 
-fn targets(at: Place, column: u32) -> Targets {
-  let d = four_from(column, p.columns[0].xyz);
+fn targets(at: Place, column: u32, d: Four) -> Targets {
   let z = at.phase.x + d.z * p.to[1].x;
   let y = at.phase.y + d.y * p.to[1].y;
   let x = at.phase.z + d.x * p.to[1].z;
@@ -220,7 +225,7 @@ fn store_row(at: Place, row: u32, to: Targets, v: vec4<T>) {
 }
 
 fn store_block(at: Place, row: u32, column: u32, v: Block) {
-  let to = targets(at, column);
+  let to = targets(at, column, four_from(column, p.columns[0].xyz));
   store_row(at, row, to, v.v0);
   store_row(at, row + 1u, to, v.v1);
   store_row(at, row + 2u, to, v.v2);
@@ -241,7 +246,8 @@ fn main(
   let first = product % p.parts * p.part_k;
   var at = place_of(product);
   // The columns that this thread fetches, the same in every step.
-  at = with_windows(at, corner.y + 4u * part_of(t).quad);
+  let column = corner.y + 4u * part_of(t).quad;
+  at = with_windows(at, column, four_from(column, p.columns[0].xyz));
   multiply_tile(at, t, corner, first, min(at.k, first + p.part_k));
 }
 
@@ -252,14 +258,55 @@ fn direct(
   @builtin(local_invocation_index) t: u32,
 ) {
   let i = (wid.x + groups.x * (wid.y + groups.y * wid.z)) * 256u + t;
+  let quads = (p.columns[0].w + 3u) / 4u;
+  let line = i / quads;
+  let product = line / p.rows[1].z;
+  if (product >= p.count) { return; }
+  let row = line - product * p.rows[1].z;
+  let column = 4u * (i - line * quads);
+  let columns = four_from(column, p.columns[0].xyz);
+  let at = with_windows(place_of(product), column, columns);
+  let steps = p.terms[1].xyz;
+  let lengths = p.source[0].xyz;
+  let outer = select(0u, p.terms[0].w, at.k > 0u);
+  var sum = vec4<T>();
+  for (var c = 0u; c < outer; c += 1u) {
+    for (var z = 0u; z < at.terms.x; z += 1u) {
+      let ok_z = at.z + z * steps.x < vec4<u32>(lengths.x);
+      for (var y = 0u; y < at.terms.y; y += 1u) {
+        let ok_y = ok_z & (at.y + y * steps.y < vec4<u32>(lengths.y));
+        var from_a = at.a + row * p.rows[1].x + c * p.rows[0].w + z * p.rows[0].x + y * p.rows[0].y;
+        var from_x = at.at + (c * p.terms[1].w + (z * steps.x * lengths.y + y * steps.y) * lengths.z);
+        var x_ = at.x_;
+        for (var k = 0u; k < at.terms.z; k += 1u) {
+          let ok = ok_y & (x_ < vec4<u32>(lengths.z));
+          sum += load_a(from_a) * four_of_x(from_x, ok);
+          from_a += p.rows[0].z;
+          from_x += steps.z;
+          x_ += steps.z;
+        }
+      }
+    }
+  }
+  store_row(at, row, targets(at, column, columns), sum);
+}
+
+@compute @workgroup_size(256)
+fn direct_parts(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let i = (wid.x + groups.x * (wid.y + groups.y * wid.z)) * 256u + t;
   let part = i % p.parts;
   let quads = (p.columns[0].w + 3u) / 4u;
-  let quad = i / p.parts % quads;
+  let column = 4u * (i / p.parts % quads);
   let line = i / p.parts / quads;
   let product = line / p.rows[1].z * p.parts + part;
   if (product >= p.count) { return; }
   let row = line % p.rows[1].z;
-  let at = with_windows(place_of(product), 4u * quad);
+  let columns = four_from(column, p.columns[0].xyz);
+  let at = with_windows(place_of(product), column, columns);
   let row_a = at.a + row * p.rows[1].x;
   let step = digits(p.parts, at.terms);
   var d = digits(part, at.terms);
@@ -269,5 +316,5 @@ fn direct(
     sum += load_a(row_a + c.x + c.y + c.z + c.w) * windows(at, d, true);
     d = plus_digits(d, step, at.terms);
   }
-  store_row(at, row, targets(at, 4u * quad), sum);
+  store_row(at, row, targets(at, column, columns), sum);
 }

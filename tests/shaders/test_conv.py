@@ -81,6 +81,7 @@ class Product:
     window: list
     phased: bool = False
     fours: bool = False  # whether a is read by fours
+    whole: bool = True  # whether results share no words
 
     @property
     def k(self):
@@ -96,21 +97,23 @@ class Product:
         count = int(np.prod(three(self.columns[0], 1))) * self.columns[1]
         products = self.groups * int(np.prod(self.spread)) * parts
         size = int(np.prod(self.shape))
-        table = types(out=("out", np.float32 if parts > 1 or self.phased else dtype), a=dtype, x=dtype)
+        made = dtype if self.whole and parts == 1 and not self.phased else np.float32
+        table = types(out=("out", made), a=dtype, x=dtype)
         table["const PHASED"] = f"const PHASED: bool = {str(self.phased).lower()};"
         if self.fours:
             del table["load a"]
             table |= by_fours("a", "read 0", dtype)
-        tiles, part_k, entry = (0, 0), 0, "direct"
-        if how:
+        tiles, part_k = (0, 0), 0
+        if how in ("direct", "direct_parts"):
+            entry = how
+            grid = -(-products * self.rows * -(-count // 4) // 256)
+        else:
             entry = "main"
             for name, value in zip(("TILE_M", "TILE_N", "DEPTH", "BUFFERS"), how, strict=True):
                 table[f"const {name}"] = f"const {name}: u32 = {value}u;"
             tiles = (-(-self.rows // how[0]), -(-count // how[1]))
             part_k = -(-self.k // parts // how[2]) * how[2] if parts > 1 else self.k
             grid = products * tiles[0] * tiles[1]
-        else:
-            grid = -(-products * self.rows * -(-count // 4) // 256)
         params = [
             eight(self.source, 0, three(self.start, 0), 0),
             eight(self.columns[0], count, three(self.columns[2], 1), self.columns[3]),
@@ -121,7 +124,7 @@ class Product:
             eight(self.stride, 0, [0, 0, 0], 0),
             *(products, *tiles, parts, part_k, 0, 0, self.x_group, self.to[1], self.to[2], size),
         ]
-        outs = [((parts, *self.shape), np.float32 if parts > 1 or self.phased else dtype)]
+        outs = [((parts, *self.shape), made)]
         (got,) = run("conv.wgsl", [a.reshape(-1), x.reshape(-1)], outs, params, grid, table, entry)
         return got.sum(0)
 
@@ -137,7 +140,9 @@ def halves_fit(dtype, *lengths):
     return dtype == np.float32 or all(n % 2 == 0 for n in lengths)
 
 
-VARIANTS = st.sampled_from([(how, parts) for how in [*TILES, None] for parts in (1, 3)])
+VARIANTS = st.sampled_from(
+    [("direct", 1), *((how, parts) for how in [*TILES, "direct_parts"] for parts in (1, 3))]
+)
 
 
 @few
@@ -166,8 +171,7 @@ def test_conv(seed, dtype, variant):
     )
     kwargs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     want = reference.conv(x.astype(np.float64), w.astype(np.float64), **kwargs)
-    if not halves_fit(dtype, places):
-        variant = (variant[0], 3)
+    product.whole = halves_fit(dtype, places)
     product.check(w, x, dtype, *variant, want)
 
 
@@ -214,8 +218,7 @@ def test_conv_transposed(seed, dtype, variant):
     np.testing.assert_allclose(
         (image * y.astype(np.float64)).sum(), (want * probe).sum(), rtol=1e-9, atol=1e-9
     )
-    if not halves_fit(dtype, plane):
-        variant = (variant[0], 3)
+    product.whole = halves_fit(dtype, plane)
     product.check(w, y, dtype, *variant, want)
 
 
@@ -250,8 +253,7 @@ def test_conv_weight(seed, dtype, variant):
     for k, part in reference.windows(x.astype(np.float64), window, stride, pads, dilation):
         part = part.reshape(n, groups, inner, -1)
         want[(..., *k)] = np.einsum("ngcp,ngop->goc", part, wide)
-    if not halves_fit(dtype, inner * taps):
-        variant = (variant[0], 3)
+    product.whole = halves_fit(dtype, inner * taps)
     product.check(y, x, dtype, *variant, want.reshape(shape))
 
 

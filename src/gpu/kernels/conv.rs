@@ -51,6 +51,8 @@ const THREADS: usize = 1 << 15;
 const FEW_ROWS: usize = 2;
 /// The most terms of a sum in one piece, for software adapters, which end long loops.
 const TERMS: usize = 1 << 15;
+/// The most terms of which `direct` makes a sum, in loops within loops.
+const SHORT: usize = 1 << 13;
 
 impl Products<'_> {
     /// The sizes of a tile: rows, columns, depth, buffers.
@@ -96,7 +98,7 @@ impl Products<'_> {
 
         let (a, x) = (contiguous(self.a)?, contiguous(self.x)?);
         let mut run = Dispatch::new(self.op, shader!("lib/tile", "conv"), dtype);
-        if self.fours && a.offset().is_multiple_of(4) {
+        if self.fours && by_tiles && a.offset().is_multiple_of(4) {
             run.text.load_fours("a", dtype);
         } else {
             run.text.load("a", dtype);
@@ -124,7 +126,7 @@ impl Products<'_> {
             run.number("BUFFERS", buffers).flag("B_ALONG_K", self.op == "conv_weight");
             run.launch(workers * parts)?;
         } else {
-            run.entry("direct");
+            run.entry(if parts == 1 && terms <= SHORT { "direct" } else { "direct_parts" });
             run.launch((workers * parts).div_ceil(256))?;
         }
         let out = if parts > 1 { sum(&out, Axes::one(0), false)? } else { out };
