@@ -37,22 +37,27 @@ fn element(i: u32) -> T {
     at / (p.output[0].z * p.output[0].y), (at / p.output[0].z) % p.output[0].y, at % p.output[0].z);
   let start = place * p.stride[0].xyz - p.padding[0].xyz;
   let plane = p.x_off + i / places * (p.input[0].x * p.input[0].y * p.input[0].z);
-  let taps = p.kernel[0].x * p.kernel[0].y * p.kernel[0].z;
   var best = T();
   var found = false;
   var where_ = 0u;
-  for (var k = 0u; k < taps; k += 1u) {
-    let tap = vec3<u32>(
-      k / (p.kernel[0].z * p.kernel[0].y), (k / p.kernel[0].z) % p.kernel[0].y, k % p.kernel[0].z);
-    let q = start + tap * p.dilation[0].xyz;
-    if (any(q >= p.input[0].xyz)) { continue; }
-    let place_x = (q.x * p.input[0].y + q.y) * p.input[0].z + q.z;
-    let value = load_x(plane + place_x);
-    let wins = is_nan(value) || value > best;
-    if (!found || (wins && !is_nan(best))) {
-      best = value;
-      where_ = place_x;
-      found = true;
+  for (var k_z = 0u; k_z < p.kernel[0].x; k_z += 1u) {
+    let z = start.x + k_z * p.dilation[0].x;
+    if (z >= p.input[0].x) { continue; }
+    for (var k_y = 0u; k_y < p.kernel[0].y; k_y += 1u) {
+      let y = start.y + k_y * p.dilation[0].y;
+      if (y >= p.input[0].y) { continue; }
+      let line = (z * p.input[0].y + y) * p.input[0].z;
+      for (var k_x = 0u; k_x < p.kernel[0].z; k_x += 1u) {
+        let x_ = start.z + k_x * p.dilation[0].z;
+        if (x_ >= p.input[0].z) { continue; }
+        let value = load_x(plane + line + x_);
+        let wins = is_nan(value) || value > best;
+        if (!found || (wins && !is_nan(best))) {
+          best = value;
+          where_ = line + x_;
+          found = true;
+        }
+      }
     }
   }
   index[i] = where_;

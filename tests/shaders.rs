@@ -82,7 +82,7 @@ fn files_are_valid_as_they_stand() -> Outcome {
         // A file that stands behind another of the folder, and those that the kernels behind them complete.
         if path.ends_with("attention_scores.wgsl") {
             text = read("philox")? + &read("attention_tiles")?;
-        } else if ["optim", "tensors", "strided", "lines"]
+        } else if ["optim", "tensors", "strided", "lines", "tile", "matmul"]
             .iter()
             .any(|name| path.ends_with(format!("{name}.wgsl")))
         {
@@ -122,7 +122,7 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             }
             for flag in [
                 "CONTIGUOUS", "LOG", "UPPER", "FROM_ZERO", "PAIRED", "SMALLEST", "SPREAD", "FOURS",
-                "PAIRS_IN",
+                "PAIRS_IN", "PHASED",
             ] {
                 if has(text, flag) {
                     check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build()?)?;

@@ -87,6 +87,26 @@ def norm(x: wg.Tensor, w: wg.Tensor, b: wg.Tensor) -> wg.Tensor:
     return wg.nn.functional.layer_norm(x, x.shape[-1:], w, b)
 
 
+def convolution(x: wg.Tensor, w: wg.Tensor) -> wg.Tensor:
+    """Windows of 3 x 3 that keep the size of images."""
+    return wg.nn.functional.conv2d(x, w, padding=1)
+
+
+def strided(x: wg.Tensor, w: wg.Tensor) -> wg.Tensor:
+    """Every other of these windows."""
+    return wg.nn.functional.conv2d(x, w, stride=2, padding=1)
+
+
+def depthwise(x: wg.Tensor, w: wg.Tensor) -> wg.Tensor:
+    """The same windows, each channel by itself."""
+    return wg.nn.functional.conv2d(x, w, padding=1, groups=x.shape[1])
+
+
+def pooled(x: wg.Tensor) -> wg.Tensor:
+    """Maxima of 3 x 3, every other one."""
+    return wg.nn.functional.max_pool2d(x, 3, 2, 1)
+
+
 def entropy(x: wg.Tensor) -> wg.Tensor:
     """Cross entropy of rows against class 1."""
     return wg.nn.functional.cross_entropy(x, wg.ones(x.shape[0], dtype=wg.int32, device="gpu"))
@@ -127,6 +147,16 @@ CASES: dict[str, Make] = {
     "matmul 64x64x64": forward(lambda a, b: a @ b, (64, 64), (64, 64)),
     "matmul 1280x32x1280": forward(lambda a, b: a @ b, (1280, 32), (32, 1280)),
     "matmul backward 64x64x64": backward(lambda a, b: a @ b, (64, 64), (64, 64)),
+    "conv2d 8x32x16x16 by 64x32x3x3": forward(convolution, (8, 32, 16, 16), (64, 32, 3, 3)),
+    "conv2d 48x8x16x16 by 128x8x3x3": forward(convolution, (48, 8, 16, 16), (128, 8, 3, 3)),
+    "conv2d float16 8x32x16x16 by 64x32x3x3": forward(
+        convolution, (8, 32, 16, 16), (64, 32, 3, 3), dtype="float16"
+    ),
+    "conv2d backward 8x32x16x16 by 64x32x3x3": backward(convolution, (8, 32, 16, 16), (64, 32, 3, 3)),
+    "conv2d stride 2 backward 8x32x16x16 by 64x32x3x3": backward(strided, (8, 32, 16, 16), (64, 32, 3, 3)),
+    "conv2d depthwise 4x32x16x16": forward(depthwise, (4, 32, 16, 16), (32, 1, 3, 3)),
+    "conv2d depthwise backward 4x32x16x16": backward(depthwise, (4, 32, 16, 16), (32, 1, 3, 3)),
+    "max_pool2d backward 4x32x56x56": backward(pooled, (4, 32, 56, 56)),
     "matrix by vector 256x256": forward(lambda a, b: a @ b, (256, 256), (256,)),
 }
 

@@ -47,6 +47,12 @@ impl Window {
         Shape::new(&dims)
     }
 
+    /// The shape of a tensor whose spatial axes are one, and those before them another: its planes.
+    pub fn planes(&self, shape: &Shape) -> Result<Shape> {
+        let front = shape.rank() - self.rank;
+        Shape::new(&[shape.part(0, front).numel(), shape.part(front, shape.rank()).numel()])
+    }
+
     /// Number of elements in a window.
     pub fn taps(&self) -> usize {
         self.kernel.iter().product()

@@ -293,6 +293,8 @@ ops! {
     ConvBias(ops::contract::conv::ConvBias): Composite, Low, Lowered;
     /// Maximum of every window, and its place.
     MaxPool(ops::contract::pool::MaxPool): General, Any, Undefined -> Tensors;
+    /// Elements at the places of maxima, and the transpose: elements added there.
+    Maxima(ops::contract::pool::Maxima): Linear, Any, Undefined;
     /// Same elements, other shape.
     Reshape(ops::views::view::Reshape): Linear, Any, Direct;
     /// Axes in another order.

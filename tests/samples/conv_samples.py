@@ -146,7 +146,7 @@ for rank in (1, 2, 3):
         getattr(F, f"max_pool{rank}d"),
         reference.max_pool,
         pool_case(rank, dilated=True, distinct=True),
-        rows=("MaxPool",),
+        rows=("MaxPool", "Maxima"),
         empty=False,
     )
     add(

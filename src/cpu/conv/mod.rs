@@ -17,7 +17,7 @@ use crate::array::window::{AXES, Window};
 use crate::cpu::prelude::*;
 use correlate::{Correlation, Weights};
 use grid::Axis;
-pub use pool::max_pool;
+pub use pool::{max_pool, max_pool_add};
 use smallvec::SmallVec;
 use vector::Float;
 use weight::weights;

@@ -1,6 +1,7 @@
 //! Max pooling: the largest element of every window, and its position.
 
 use crate::array::window::{AXES, Window};
+use crate::cpu::indexing::gather::scatter_add;
 use crate::cpu::prelude::*;
 
 /// Returns the maximum of every window over the last axes, and its index in its plane as int64. The first
@@ -29,6 +30,20 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
         });
     }
     Ok((cast(&out, dtype)?, index))
+}
+
+/// Adds an element per window to zeros at the index of its maximum, in the order of the windows.
+pub fn max_pool_add(g: &Array, index: &Array, window: &Window) -> Result<Array> {
+    let front: Vec<usize> = g.shape().iter().take(g.rank() - window.rank).collect();
+    let shape = window.shape(&front, &window.input)?;
+    let planes = |x: &Array| contiguous(x)?.reshape_view(&window.planes(&x.shape())?).ok_or_else(shapeless);
+    let sums = scatter_add(&planes(g)?, &planes(index)?, 1, &window.planes(&shape)?)?;
+    sums.reshape_view(&shape).ok_or_else(shapeless)
+}
+
+/// A dense array has views of every shape.
+fn shapeless() -> Error {
+    Error::shape("internal: a dense array that cannot be reshaped")
 }
 
 /// Pools one plane. Compares rows of outputs with the input one window element at a time, so that the

@@ -1,72 +1,305 @@
-//! Convolution and its transposes on the GPU; the counterpart of `src/cpu/conv/`.
+//! Convolution and its transposes on the GPU, as products of matrices (`shaders/conv.wgsl`), and max pooling;
+//! the counterpart of `src/cpu/conv/`.
+//!
+//! Which kernel computes a product, and how its sums are cut, depends only on the shapes.
 
+use super::matmul::matmul;
 use super::parts::check_rounds;
 use super::prelude::*;
-use crate::array::window::Window;
+use super::reduce::sum;
+use crate::array::shape::Axes;
+use crate::array::window::{AXES, Window};
+
+/// Numbers of columns, or of terms of a sum: digits along the spatial axes, then one of channels or images.
+struct Side {
+    lengths: [usize; AXES],
+    outer: usize,
+    /// By how much the window moves with a digit.
+    steps: [isize; AXES],
+    /// Elements of `x` from one outer digit to the next.
+    each: usize,
+}
+
+/// For every group, `out[row, column]` as the sum over k of `a[row, k]` times what the window of column and k
+/// reads of `x`. The last numbers of the strides of `a` and of `to` are those of a row and of a group.
+struct Products<'a> {
+    op: &'static str,
+    a: &'a Array,
+    x: &'a Array,
+    shape: Shape,
+    rows: usize,
+    groups: usize,
+    /// The lengths of `x`, the position of the first window, elements of `x` from group to group.
+    source: ([usize; AXES], [isize; AXES], usize),
+    columns: Side,
+    terms: Side,
+    a_steps: [usize; AXES + 3],
+    /// The lengths of the result; elements from one outer digit, row, and group to the next.
+    to: ([usize; AXES], [usize; 3]),
+    /// For a transpose by the input: the window, whose strides are not all 1.
+    phases: Option<&'a Window>,
+    /// Whether `a` has four steps of k from a multiple of four on as such four adjacent elements.
+    fours: bool,
+    flops: usize,
+}
+
+/// About as many workgroups as fill a large GPU; from this many large tiles on they pay off.
+const GROUPS: usize = 96;
+/// Threads that fill a large GPU.
+const THREADS: usize = 1 << 15;
+/// The most rows that threads compute by themselves: tiles would be empty for the most part.
+const FEW_ROWS: usize = 2;
+/// The most terms of a sum in one piece, for software adapters, which end long loops.
+const TERMS: usize = 1 << 15;
+/// The most terms of which `direct` makes a sum, in loops within loops.
+const SHORT: usize = 1 << 13;
+
+impl Products<'_> {
+    /// The sizes of a tile: rows, columns, depth, buffers.
+    fn tile(&self, columns: usize, products: usize) -> [usize; 4] {
+        let many = |m, n| self.rows.div_ceil(m) * columns.div_ceil(n) * products >= GROUPS;
+        match (self.rows, columns) {
+            (0..=32, _) => [32, 128, 16, 1],
+            (_, 0..=32) => [128, 32, 16, 1],
+            (65.., 65..) if many(128, 128) => [128, 128, 16, 1],
+            (_, 65..) if many(64, 128) => [64, 128, 16, 1],
+            _ => [64, 64, 16, 2],
+        }
+    }
+
+    fn run(&self) -> Result<Array> {
+        let dtype = self.x.dtype();
+        if self.shape.numel() == 0 {
+            return Array::empty(self.shape, dtype, self.x.device());
+        }
+        let all = |lengths: [usize; AXES]| lengths.iter().product::<usize>();
+        let (mut steps, mut products) = ([1; AXES], self.groups);
+        let mut terms = all(self.terms.lengths) * self.terms.outer;
+        if let Some(window) = self.phases {
+            // At most: a phase has a part of the window.
+            terms = window.taps() * self.terms.outer;
+            steps = std::array::from_fn(|i| window.stride[i].min(window.input[i]));
+            products *= all(steps);
+        }
+        let columns = all(self.columns.lengths) * self.columns.outer;
+        let [tile_m, tile_n, depth, buffers] = self.tile(columns, products);
+        let by_tiles = self.rows > FEW_ROWS;
+        let tiles = [self.rows.div_ceil(tile_m), columns.div_ceil(tile_n)];
+        let workers = products * if by_tiles { tiles[0] * tiles[1] } else { self.rows * columns.div_ceil(4) };
+        let enough = if by_tiles { 2 * GROUPS } else { THREADS };
+        let parts = (enough / workers).min(terms / (16 * depth)).max(terms.div_ceil(TERMS)).max(1);
+        let each = terms.div_ceil(parts).max(1).next_multiple_of(depth);
+        let parts = if by_tiles { terms.div_ceil(each).max(1) } else { parts };
+        // Elements that share a word are stored by one thread: neighbours in a row.
+        let [_, row, _] = self.to.1;
+        let made = if self.phases.is_some() || parts > 1 { DType::F32 } else { dtype_of_rows(dtype, &[row]) };
+        let size = self.shape.numel();
+        let out = Array::empty(Shape::new(&[parts, size])?, made, self.x.device())?;
+
+        let (a, x) = (contiguous(self.a)?, contiguous(self.x)?);
+        let mut run = Dispatch::new(self.op, shader!("lib/tile", "conv"), dtype);
+        if self.fours && by_tiles && a.offset().is_multiple_of(4) {
+            run.text.load_fours("a", dtype);
+        } else {
+            run.text.load("a", dtype);
+        }
+        run.reads(&a).input("x", &x).output("out", &out).flag("PHASED", self.phases.is_some());
+        let mut eight = |first: [usize; AXES], at: usize, second: [isize; AXES], then: usize| {
+            let four = |three: [isize; AXES], more: usize| three.into_iter().chain([more as isize]);
+            run.eight(four(signed(first), at).chain(four(second, then)));
+        };
+        let (source, start, x_group) = self.source;
+        eight(source, 0, start, 0);
+        eight(self.columns.lengths, columns, self.columns.steps, self.columns.each);
+        eight(self.terms.lengths, self.terms.outer, self.terms.steps, self.terms.each);
+        let [z, y, x_step, outer, a_row, a_group] = self.a_steps;
+        eight([z, y, x_step], outer, signed([a_row, a_group, self.rows]), 0);
+        let (lengths, [outer, row, group]) = self.to;
+        eight(lengths, outer, signed(steps), 0);
+        let window = self.phases.unwrap_or(&Window::POINT);
+        eight(window.kernel, 0, signed(window.dilation), 0);
+        eight(window.stride, 0, [0; AXES], 0);
+        run.words([products * parts, tiles[0], tiles[1], parts, each, a.offset(), x.offset(), x_group]);
+        run.words([row, group, size]).flops(self.flops);
+        if by_tiles {
+            run.number("TILE_M", tile_m).number("TILE_N", tile_n).number("DEPTH", depth);
+            run.number("BUFFERS", buffers).flag("B_ALONG_K", self.op == "conv_weight");
+            run.launch(workers * parts)?;
+        } else {
+            run.entry(if parts == 1 && terms <= SHORT { "direct" } else { "direct_parts" });
+            run.launch((workers * parts).div_ceil(256))?;
+        }
+        let out = if parts > 1 { sum(&out, Axes::one(0), false)? } else { out };
+        let strides = self.shape.strides();
+        cast(&out.with_layout(self.shape, &strides[..self.shape.rank()], 0)?, dtype)
+    }
+}
+
+/// The lengths that convolutions, their transposes and their weights have in common.
+struct Sizes {
+    images: usize,
+    groups: usize,
+    /// Channels of a group, of the input and of the output.
+    inner: usize,
+    made: usize,
+    /// Elements of a window, of a plane of the input and of one of the output.
+    taps: usize,
+    plane: usize,
+    places: usize,
+}
+
+impl Sizes {
+    fn of(images: usize, groups: usize, inner: usize, made: usize, window: &Window) -> Sizes {
+        let [taps, plane, places] =
+            [window.kernel, window.input, window.output].map(|lengths| lengths.iter().product());
+        Sizes { images, groups, inner, made, taps, plane, places }
+    }
+}
+
+/// Elements from one to the next along three axes.
+fn dense([_, y, x]: [usize; AXES]) -> [usize; AXES] {
+    [y * x, x, 1]
+}
+
+fn signed(numbers: [usize; AXES]) -> [isize; AXES] {
+    numbers.map(|n| n as isize)
+}
 
 /// Computes `y` from `x` and `w`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
-    correlate(x, w, window, groups, false)
+    let s = Sizes::of(x.dim(0), groups, w.dim(1), w.dim(0) / groups.max(1), window);
+    let shape = window.shape(&[s.images, groups * s.made], &window.output)?;
+    if is_point(window) {
+        return pointwise(x, w, &s, shape, false);
+    }
+    let [z, y, x_step] = dense(window.kernel);
+    Products {
+        op: "conv",
+        a: w,
+        x,
+        shape,
+        rows: s.made,
+        groups,
+        source: (window.input, signed(window.padding).map(|n| -n), s.inner * s.plane),
+        columns: Side {
+            lengths: window.output,
+            outer: s.images,
+            steps: signed(window.stride),
+            each: groups * s.inner * s.plane,
+        },
+        terms: Side { lengths: window.kernel, outer: s.inner, steps: signed(window.dilation), each: s.plane },
+        a_steps: [z, y, x_step, s.taps, s.inner * s.taps, s.made * s.inner * s.taps],
+        to: (window.output, [groups * s.made * s.places, s.places, s.made * s.places]),
+        phases: None,
+        fours: (s.inner * s.taps).is_multiple_of(4),
+        flops: 2 * shape.numel() * s.inner * s.taps,
+    }
+    .run()
 }
 
 /// Computes `x` from `y` and `w`.
 pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
-    correlate(y, w, window, groups, true)
-}
-
-fn correlate(x: &Array, w: &Array, window: &Window, groups: usize, transposed: bool) -> Result<Array> {
-    // The channels of a group that `x` and `y` of a convolution have.
-    let (own, made) = (w.dim(1), w.dim(0) / groups.max(1));
-    let (tap, row) = (window.taps(), own * window.taps());
-    // Channels that are summed over (inner) and that are produced (outer), and the weight's strides along
-    // groups, inner and outer channels.
-    let (inner, outer, steps) =
-        if transposed { (made, own, [made * row, row, tap]) } else { (own, made, [made * row, tap, row]) };
-    let (from, to, channels) = match transposed {
-        true => (window.output, window.input, groups * own),
-        false => (window.input, window.output, w.dim(0)),
-    };
-    let out = Array::empty(window.shape(&[x.dim(0), channels], &to)?, x.dtype(), x.device())?;
-    if out.numel() == 0 {
-        return Ok(out);
+    let s = Sizes::of(y.dim(0), groups, w.dim(1), w.dim(0) / groups.max(1), window);
+    let shape = window.shape(&[s.images, groups * s.inner], &window.input)?;
+    if is_point(window) {
+        return pointwise(y, w, &s, shape, true);
     }
-    let (x, w) = (contiguous(x)?, contiguous(w)?);
-    check_rounds(index_of(&x)?, "convolution", tap * (inner + 1) * per_word(x.dtype()))?;
-    let mut run = Dispatch::new("conv", shader!("conv"), x.dtype());
-    run.input("x", &x).input("weight", &w).output("out", &out).flag("TRANSPOSED", transposed);
-    geometry(&mut run, window, from, to);
-    run.words([out.numel(), x.offset(), w.offset(), groups, inner, outer]).words(steps);
-    // Each element of `y` meets each tap of each input channel of its group.
-    run.flops(2 * row * if transposed { x.numel() } else { out.numel() });
-    run.launch(words_of(&out).div_ceil(256))?;
-    Ok(out)
-}
-
-/// Adds the spatial axes to the parameters; `from` are the lengths read, `to` those written.
-fn geometry(run: &mut Dispatch, window: &Window, from: [usize; 3], to: [usize; 3]) {
-    for lengths in [from, window.kernel, to, window.stride, window.dilation, window.padding] {
-        run.eight(lengths.map(|n| n as isize));
+    let phases = (window.stride != [1; AXES]).then_some(window);
+    // Elements of the window that meet the same places of `y` are `every` apart, in `y` by `far`.
+    let common: [usize; AXES] = std::array::from_fn(|i| gcd(window.stride[i], window.dilation[i]));
+    let every: [usize; AXES] = std::array::from_fn(|i| window.stride[i] / common[i]);
+    let far = std::array::from_fn(|i| -((window.dilation[i] / common[i]) as isize));
+    let lengths: [usize; AXES] = std::array::from_fn(|i| window.input[i].div_ceil(window.stride[i]));
+    let steps = dense(window.kernel);
+    Products {
+        op: "conv",
+        a: w,
+        x: y,
+        shape,
+        rows: s.inner,
+        groups,
+        source: (window.output, signed(window.padding), s.made * s.places),
+        columns: Side { lengths, outer: s.images, steps: [1; AXES], each: groups * s.made * s.places },
+        terms: Side {
+            lengths: if phases.is_some() { every } else { window.kernel },
+            outer: s.made,
+            steps: far,
+            each: s.places,
+        },
+        a_steps: [
+            steps[0] * every[0],
+            steps[1] * every[1],
+            steps[2] * every[2],
+            s.inner * s.taps,
+            s.taps,
+            s.made * s.inner * s.taps,
+        ],
+        to: (window.input, [groups * s.inner * s.plane, s.plane, s.inner * s.plane]),
+        phases,
+        fours: false,
+        flops: 2 * y.numel() * s.inner * s.taps,
     }
+    .run()
 }
 
 /// Computes `w` from `x` and `y`.
 pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Array> {
-    let inner = x.dim(1) / groups.max(1);
-    let out = Array::empty(window.shape(&[y.dim(1), inner], &window.kernel)?, x.dtype(), x.device())?;
-    if out.numel() == 0 {
-        return Ok(out);
+    let [inner, made] = [x, y].map(|x| x.dim(1) / groups.max(1));
+    let s = Sizes::of(x.dim(0), groups, inner, made, window);
+    let [z, y_step, x_step] = dense(window.output);
+    Products {
+        op: "conv_weight",
+        a: y,
+        x,
+        shape: window.shape(&[y.dim(1), inner], &window.kernel)?,
+        rows: made,
+        groups,
+        source: (window.input, signed(window.padding).map(|n| -n), inner * s.plane),
+        columns: Side { lengths: window.kernel, outer: inner, steps: signed(window.dilation), each: s.plane },
+        terms: Side {
+            lengths: window.output,
+            outer: s.images,
+            steps: signed(window.stride),
+            each: groups * inner * s.plane,
+        },
+        a_steps: [z, y_step, x_step, groups * made * s.places, s.places, made * s.places],
+        to: (window.kernel, [s.taps, inner * s.taps, made * inner * s.taps]),
+        phases: None,
+        fours: s.places.is_multiple_of(4),
+        flops: 2 * y.numel() * inner * s.taps,
     }
-    let (x, y) = (contiguous(x)?, contiguous(y)?);
+    .run()
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Whether every window is one element of the input, which has enough of them for tiles of one image each.
+fn is_point(window: &Window) -> bool {
     let places: usize = window.output.iter().product();
-    let rounds = ((x.dim(0) * places).div_ceil(256) + 8) * per_word(x.dtype());
-    check_rounds(index_of(&x)?, "convolution", rounds)?;
-    let mut run = Dispatch::new("conv_weight", shader!("conv_weight"), x.dtype());
-    run.input("x", &x).input("y", &y).output("out", &out);
-    geometry(&mut run, window, window.input, window.output);
-    run.words([out.numel(), x.offset(), y.offset(), groups, inner, y.dim(1) / groups.max(1), x.dim(0)]);
-    run.flops(2 * y.numel() * inner * window.taps());
-    run.launch(words_of(&out))?;
-    Ok(out)
+    let plain = (window.kernel, window.stride, window.padding) == ([1; AXES], [1; AXES], [0; AXES]);
+    plain && window.input == window.output && places >= 64 && places.is_multiple_of(4)
+}
+
+/// The convolution with windows of one element, or its transpose: products with the weights of each group.
+fn pointwise(x: &Array, w: &Array, s: &Sizes, shape: Shape, transposed: bool) -> Result<Array> {
+    let view = |x: &Array, dims: [usize; 4]| -> Result<Array> {
+        let (x, shape) = (contiguous(x)?, Shape::new(&dims)?);
+        x.with_layout(shape, &shape.strides()[..4], x.offset())
+    };
+    let w = view(w, [1, s.groups, s.made, s.inner])?;
+    let (w, channels) = if transposed { (w.transposed(2, 3)?, s.made) } else { (w, s.inner) };
+    let out = contiguous(&matmul(&w, &view(x, [s.images, s.groups, channels, s.plane])?)?)?;
+    let strides = shape.strides();
+    out.with_layout(shape, &strides[..shape.rank()], out.offset())
+}
+
+/// Adds the spatial axes to the parameters; `from` are the lengths read, `to` those written.
+fn geometry(run: &mut Dispatch, window: &Window, from: [usize; AXES], to: [usize; AXES]) {
+    for lengths in [from, window.kernel, to, window.stride, window.dilation, window.padding] {
+        run.eight(lengths.map(|n| n as isize));
+    }
 }
 
 /// The largest element of every window over the last axes, and its int32 index in its plane.
@@ -79,11 +312,33 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     if out.numel() == 0 {
         return Ok((out, at));
     }
-    check_rounds(index_of(&x)?, "max_pool", window.taps() * per_word(x.dtype()))?;
+    let rounds = window.kernel.iter().rev().fold(0, |inner, length| length * (inner + 1));
+    check_rounds(index_of(&x)?, "max_pool", rounds * per_word(x.dtype()))?;
     let mut run = Dispatch::new("max_pool", shader!("max_pool"), x.dtype());
     run.input("x", &x).output("out", &out).writes(&at);
     geometry(&mut run, window, window.input, window.output);
     run.words([out.numel(), x.offset()]);
     run.launch(words_of(&out).div_ceil(256))?;
     Ok((out, at))
+}
+
+/// Adds an element per window to zeros at the index of its maximum, in the order of the windows.
+pub fn max_pool_add(g: &Array, index: &Array, window: &Window) -> Result<Array> {
+    let front: Vec<usize> = g.shape().iter().take(g.rank() - window.rank).collect();
+    let (rows, width) = (window.input[0] * window.input[1], window.input[2]);
+    let dtype = dtype_of_rows(g.dtype(), &[width]);
+    let out = Array::empty(window.shape(&front, &window.input)?, dtype, g.device())?;
+    let quads = front.iter().product::<usize>() * rows * width.div_ceil(4);
+    // A thread walks the windows over four elements of a row.
+    let over = |axis: usize, of: usize| {
+        (of + (window.kernel[axis] - 1) * window.dilation[axis]).div_ceil(window.stride[axis]) + 1
+    };
+    check_rounds(index_of(g)?, "max_pool", over(0, 1) * (over(1, 1) * (over(2, 4) + 1) + 1))?;
+    let (g, index) = (contiguous(g)?, contiguous(index)?);
+    let mut run = Dispatch::new("max_pool_add", shader!("max_pool_add"), g.dtype());
+    run.input("g", &g).reads(&index).output("out", &out);
+    geometry(&mut run, window, window.input, window.output);
+    run.words([quads, g.offset(), index.offset()]);
+    run.launch(quads.div_ceil(256))?;
+    cast(&out, g.dtype())
 }

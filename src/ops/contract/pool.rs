@@ -1,7 +1,7 @@
 //! Pooling: the maximum or average of every window over the last axes.
 //!
 //! The maximum is a primitive that also returns the index of each maximum in its plane: derivatives of every
-//! order gather and scatter-add at these indices. Averages are convolutions with a constant window, or, where
+//! order pick elements at these indices and add to them ([`Maxima`]). Averages are convolutions with a constant window, or, where
 //! windows differ in length, products with a matrix along each axis, so they need no rules.
 
 use crate::array::buffer::filled;
@@ -9,7 +9,6 @@ use crate::array::window::{AXES, Window};
 use crate::ops::contract::conv::{Conv, Member};
 use crate::ops::contract::convolve::{per_axis, spatial};
 use crate::ops::contract::integers;
-use crate::ops::indexing::index::{Gather, ScatterAdd};
 use crate::ops::prelude::*;
 use std::sync::Arc;
 
@@ -19,14 +18,6 @@ use std::sync::Arc;
 pub struct MaxPool {
     /// The windows.
     pub window: Arc<Window>,
-}
-
-impl MaxPool {
-    /// Flattens the window's axes, the last ones, into one.
-    fn flat(&self, shape: &Shape) -> Result<Shape> {
-        let front = shape.part(0, shape.rank() - self.window.rank);
-        front.inserted(front.rank(), shape.part(front.rank(), shape.rank()).numel())
-    }
 }
 
 kernel! {
@@ -46,19 +37,48 @@ impl General for MaxPool {
     }
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
-        let (shape, flat) = (c.aval(0)?.shape, self.flat(&g.shape())?);
-        let op = ScatterAdd { axis: flat.rank() as u8 - 1, shape: self.flat(&shape)? };
-        let index = c.output(1)?.reshape(&flat)?;
-        Ok(smallvec![Some(bind(op, &[&g.reshape(&flat)?, &index])?.reshape(&shape)?)])
+        Ok(smallvec![Some(bind(Maxima { window: self.window.clone(), adds: true }, &[g, c.output(1)?])?)])
     }
     fn jvp(&self, _x: &[&Tensor], y: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads> {
         let Some(t) = &t[0] else { return Ok(smallvec![None, None]) };
-        let (shape, from) = (y[0].shape(), self.flat(&t.shape())?);
-        let index = y[1].reshape(&self.flat(&shape)?)?;
-        let op = Gather { axis: from.rank() as u8 - 1 };
-        let moved = bind(op, &[&t.reshape(&from)?, &index])?;
-        Ok(smallvec![Some(moved.reshape(&shape)?), None])
+        Ok(smallvec![Some(bind(Maxima { window: self.window.clone(), adds: false }, &[t, &y[1]])?), None])
     }
+    batch!(in_front: |self| self.clone());
+}
+
+/// The elements of `x` at the places of the maxima; or its transpose, `x` added to zeros at these places, in
+/// the order of the windows. Inputs: x, and the places, the second output of [`MaxPool`].
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Maxima {
+    /// The windows.
+    pub window: Arc<Window>,
+    /// Whether `x` has an element for each window.
+    pub adds: bool,
+}
+
+kernel! {
+    Maxima,
+    if self.adds { "max_pool_add" } else { "max_pool_pick" },
+    |self, x| {
+        if self.adds {
+            return on_device!(x[0], conv::max_pool_add(x[0], x[1], &self.window));
+        }
+        let planes = |x: &Array| -> Result<Array> {
+            let shape = self.window.planes(&x.shape())?;
+            on_device!(x, copy::contiguous(x))?.reshape_view(&shape).ok_or_else(no_output)
+        };
+        let picked = on_device!(x[0], gather::gather(&planes(x[0])?, &planes(x[1])?, 1))?;
+        picked.reshape_view(&x[1].shape()).ok_or_else(no_output)
+    },
+    /// One per window where elements are added.
+    flops |x, _y| if self.adds { x[0].numel() as u64 } else { 0 }
+}
+
+impl Linear for Maxima {
+    const TRANSPOSE: &'static str = "elements of g at the places, or g added there";
+    const READS: Saves = Saves::input(1);
+
+    transpose!(|self, g, c| bind(Maxima { adds: !self.adds, ..self.clone() }, &[g, c.input(1)?]));
     batch!(in_front: |self| self.clone());
 }
 
