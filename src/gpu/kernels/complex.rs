@@ -2,6 +2,8 @@
 //! the pairs as a last axis, or one part after the other; the product has a rule for each part. The
 //! counterpart of `src/cpu/pointwise/complex.rs`.
 
+pub mod fft;
+
 use super::copy::copy_into;
 use super::map::pointwise;
 use super::prelude::*;
@@ -20,7 +22,7 @@ pub fn paired(x: &Array, kernel: impl FnOnce(&Array) -> Result<Array>) -> Result
 }
 
 /// The real parts of `x`, or the imaginary ones.
-pub(super) fn part(x: &Array, imaginary: bool) -> Result<Array> {
+fn part(x: &Array, imaginary: bool) -> Result<Array> {
     let strides: Vec<isize> = (0..x.rank()).map(|i| 2 * x.stride(i)).collect();
     let offset = 2 * x.offset() + usize::from(imaginary);
     Array::strided(x.buffer().clone(), x.shape(), &strides, offset, DType::F32)

@@ -8,7 +8,6 @@ pub mod conv;
 pub mod copy;
 pub mod create;
 mod dispatch;
-pub mod fft;
 pub mod gather;
 pub mod linalg;
 pub mod logic;
@@ -29,3 +28,5 @@ pub mod sort;
 #[cfg(test)]
 #[path = "../../../tests/kernels/gpu/mod.rs"]
 pub(super) mod tests;
+
+pub use complex::fft;

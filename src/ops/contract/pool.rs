@@ -1,8 +1,9 @@
 //! Pooling: the maximum or average of every window over the last axes.
 //!
 //! The maximum is a primitive that also returns the index of each maximum in its plane: derivatives of every
-//! order pick elements at these indices and add to them ([`Maxima`]). Averages are convolutions with a constant window, or, where
-//! windows differ in length, products with a matrix along each axis, so they need no rules.
+//! order pick elements at these indices and add to them ([`Maxima`]). Averages are convolutions with a
+//! constant window, or, where windows differ in length, products with a matrix along each axis, so they need
+//! no rules.
 
 use crate::array::buffer::filled;
 use crate::array::window::{AXES, Window};

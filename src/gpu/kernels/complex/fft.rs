@@ -4,14 +4,14 @@
 //! convolution of such a length with a chirp (L. I. Bluestein, IEEE Trans. Audio Electroacoust. 18, 1970).
 //! Real numbers are transformed as complex ones.
 
-use super::complex::{part, product};
-use super::copy::{convert, copy_into, from_start};
-use super::create::fill;
-use super::gather::pad;
-use super::map::pointwise;
-use super::parts::part_of;
-use super::prelude::*;
+use super::{part, product};
 use crate::arguments::complex::{Gate, Half};
+use crate::gpu::kernels::copy::{convert, copy_into, from_start};
+use crate::gpu::kernels::create::fill;
+use crate::gpu::kernels::gather::pad;
+use crate::gpu::kernels::map::pointwise;
+use crate::gpu::kernels::parts::part_of;
+use crate::gpu::kernels::prelude::*;
 use crate::gpu::{kept, upload};
 use crate::math::real::{Pointwise, Real};
 use std::f64::consts::PI;
