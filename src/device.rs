@@ -6,12 +6,14 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::array::{Array, checked_bytes};
 use crate::cpu;
+use crate::cpu::product::epilogue::{Activation, Epilogue};
 #[cfg(not(feature = "gpu"))]
 use crate::error::Error;
 use crate::error::Result;
 #[cfg(feature = "gpu")]
 use crate::gpu;
 use crate::math::real::{Pointwise, PointwiseInt};
+use crate::math::terms::Terms;
 use smallvec::SmallVec;
 
 /// What every use of a GPU raises in a build without them.
@@ -137,6 +139,40 @@ pub(crate) fn pointwise_int<const N: usize, P: PointwiseInt<N>>(
         Device::Cpu => cpu::pointwise::map::pointwise_int(x, rule),
         #[cfg(feature = "gpu")]
         Device::Gpu(_) => gpu::kernels::map::pointwise_int(name, 0, x, rule),
+        #[cfg(not(feature = "gpu"))]
+        Device::Gpu(_) => absent(),
+    }
+}
+
+/// A function of one number that follows a product of floats.
+#[derive(Clone, Copy)]
+#[cfg_attr(not(feature = "gpu"), allow(dead_code))]
+pub(crate) struct Act<'a> {
+    /// Its name, and what it does: a GPU's kernel of the product applies any.
+    pub name: &'a str,
+    pub rule: &'a dyn Fn() -> Terms,
+    /// The same for the CPU's kernel, if it can.
+    pub in_cache: Option<&'a dyn Activation>,
+}
+
+/// `x w + bias`, and whether `act` has been applied to it. If so on a GPU, and `keeps_sum`, the sum itself
+/// too.
+#[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
+pub(crate) fn layer(
+    x: &Array, w: &Array, bias: Option<&Array>, act: Option<Act>, keeps_sum: bool,
+) -> Result<(Array, Option<Array>, bool)> {
+    match x.device() {
+        Device::Cpu => {
+            let act = act.and_then(|act| act.in_cache);
+            let epilogue = Epilogue { alpha: 1.0, bias, act };
+            Ok((cpu::matmul::matmul_with(x, w, &epilogue)?, None, act.is_some()))
+        }
+        #[cfg(feature = "gpu")]
+        Device::Gpu(_) => {
+            let finish = gpu::kernels::matmul::Finish::layer(bias, act.map(|f| (f.name, f.rule)), keeps_sum);
+            let (out, sum) = gpu::kernels::matmul::finished(x, w, &finish)?;
+            Ok((out, sum, act.is_some()))
+        }
         #[cfg(not(feature = "gpu"))]
         Device::Gpu(_) => absent(),
     }

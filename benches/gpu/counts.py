@@ -107,6 +107,11 @@ def pooled(x: wg.Tensor) -> wg.Tensor:
     return wg.nn.functional.max_pool2d(x, 3, 2, 1)
 
 
+def layer(x: wg.Tensor, w: wg.Tensor, b: wg.Tensor) -> wg.Tensor:
+    """A product, a bias and a function."""
+    return wg.nn.functional.linear(x, w, b, activation="gelu")
+
+
 def entropy(x: wg.Tensor) -> wg.Tensor:
     """Cross entropy of rows against class 1."""
     return wg.nn.functional.cross_entropy(x, wg.ones(x.shape[0], dtype=wg.int32, device="gpu"))
@@ -145,7 +150,9 @@ CASES: dict[str, Make] = {
     "cross_entropy 64x1000": forward(entropy, (64, 1000)),
     "cross_entropy backward 64x1000": backward(entropy, (64, 1000)),
     "matmul 64x64x64": forward(lambda a, b: a @ b, (64, 64), (64, 64)),
-    "matmul 1280x32x1280": forward(lambda a, b: a @ b, (1280, 32), (32, 1280)),
+    "matmul 1536x32x1536": forward(lambda a, b: a @ b, (1536, 32), (32, 1536)),
+    "matmul 128x2048x128": forward(lambda a, b: a @ b, (128, 2048), (2048, 128)),
+    "matmul 8x256x256": forward(lambda a, b: a @ b, (8, 256), (256, 256)),
     "matmul backward 64x64x64": backward(lambda a, b: a @ b, (64, 64), (64, 64)),
     "conv2d 8x32x16x16 by 64x32x3x3": forward(convolution, (8, 32, 16, 16), (64, 32, 3, 3)),
     "conv2d 48x8x16x16 by 128x8x3x3": forward(convolution, (48, 8, 16, 16), (128, 8, 3, 3)),
@@ -158,6 +165,8 @@ CASES: dict[str, Make] = {
     "conv2d depthwise backward 4x32x16x16": backward(depthwise, (4, 32, 16, 16), (32, 1, 3, 3)),
     "max_pool2d backward 4x32x56x56": backward(pooled, (4, 32, 56, 56)),
     "matrix by vector 256x256": forward(lambda a, b: a @ b, (256, 256), (256,)),
+    "layer 64x256x128": forward(layer, (64, 256), (128, 256), (128,)),
+    "layer backward 64x256x128": backward(layer, (64, 256), (128, 256), (128,)),
 }
 
 

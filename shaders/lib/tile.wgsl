@@ -15,6 +15,7 @@
 // read by a whole warp in one access. One 4 x 4 block per thread is fetched into registers while the step
 // before is multiplied. With BUFFERS = 2 a step is stored while others still read the one before, with one
 // barrier instead of two. The quads of a step lie permuted, so that blocks stored along k meet all banks.
+// With SUMS_A the sums of a over k are found on the way, from the blocks in registers.
 //@ const TILE_M
 const TILE_M: u32 = 64u; // a multiple of 32, as TILE_N
 //@ const TILE_N
@@ -27,6 +28,8 @@ const BUFFERS: u32 = 2u; // or 1
 const A_ALONG_K: bool = true;
 //@ const B_ALONG_K
 const B_ALONG_K: bool = false;
+//@ const SUMS_A
+const SUMS_A: bool = false;
 
 const WIDE_M: bool = TILE_M == 128u && TILE_N > 32u; // two blocks below each other per thread
 const WIDE_N: bool = TILE_N == 128u && TILE_M > 32u; // two beside each other
@@ -101,17 +104,30 @@ fn plus(s: Block, a: vec4<T>, b: vec4<T>) -> Block {
 fn multiply(s: ptr<function, Sums>, a: u32, b: u32) {
   let a0 = tile[a];
   let b0 = tile[b];
+  var a1 = a0;
+  if (WIDE_M) { a1 = tile[a + THREADS_M]; }
+  var b1 = b0;
+  if (WIDE_N) { b1 = tile[b + THREADS_N]; }
   (*s).s00 = plus((*s).s00, a0, b0);
-  if (WIDE_N) { (*s).s01 = plus((*s).s01, a0, tile[b + THREADS_N]); }
-  if (WIDE_M) {
-    let a1 = tile[a + THREADS_M];
-    (*s).s10 = plus((*s).s10, a1, b0);
-    if (WIDE_N) { (*s).s11 = plus((*s).s11, a1, tile[b + THREADS_N]); }
-  }
+  if (WIDE_N) { (*s).s01 = plus((*s).s01, a0, b1); }
+  if (WIDE_M) { (*s).s10 = plus((*s).s10, a1, b0); }
+  if (WIDE_M && WIDE_N) { (*s).s11 = plus((*s).s11, a1, b1); }
+}
+
+// The sums of a quad of rows, t % QUADS_M, of which threads have those over the k that they have fetched.
+fn sums_of_a(t: u32, part: Part, own: vec4<T>) -> vec4<T> {
+  var sum = vec4<T>();
+  if (!SUMS_A) { return sum; }
+  workgroupBarrier(); // the last step has been read
+  if (!part.of_b) { tile[part.k * QUADS_M + part.quad] = own; }
+  workgroupBarrier();
+  for (var k = 0u; k < QUADS_K; k += 1u) { sum += tile[k * QUADS_M + t % QUADS_M]; }
+  return sum;
 }
 
 // Computes and stores the tile with this corner, its sums over k from `start`, a multiple of four, to `end`.
-fn multiply_tile(at: Place, t: u32, corner: vec2<u32>, start: u32, end: u32) {
+// Returns the sums of a that thread t < QUADS_M has, of rows corner.x + 4 t .. + 3, or zeros without SUMS_A.
+fn multiply_tile(at: Place, t: u32, corner: vec2<u32>, start: u32, end: u32) -> vec4<T> {
   let part = part_of(t);
   let warp = t / 32u;
   let quad_m = warp / (THREADS_N / 8u) * 4u + t / 8u % 4u;
@@ -119,9 +135,11 @@ fn multiply_tile(at: Place, t: u32, corner: vec2<u32>, start: u32, end: u32) {
   var sums = Sums();
   var base = 0u;
   var next = Block();
+  var own = vec4<T>();
   if (start < end) { next = fetch(at, t, part, corner, start); }
   for (var k = start; k < end; k += DEPTH) {
     put(t, part, base, next);
+    if (SUMS_A) { own += next.v0 + next.v1 + next.v2 + next.v3; }
     workgroupBarrier();
     if (k + DEPTH < end) { next = fetch(at, t, part, corner, k + DEPTH); }
     for (var j = 0u; j < QUADS_K; j += 1u) {
@@ -138,8 +156,7 @@ fn multiply_tile(at: Place, t: u32, corner: vec2<u32>, start: u32, end: u32) {
   let column = corner.y + 4u * quad_n;
   store_block(at, row, column, sums.s00);
   if (WIDE_N) { store_block(at, row, column + 4u * THREADS_N, sums.s01); }
-  if (WIDE_M) {
-    store_block(at, row + 4u * THREADS_M, column, sums.s10);
-    if (WIDE_N) { store_block(at, row + 4u * THREADS_M, column + 4u * THREADS_N, sums.s11); }
-  }
+  if (WIDE_M) { store_block(at, row + 4u * THREADS_M, column, sums.s10); }
+  if (WIDE_M && WIDE_N) { store_block(at, row + 4u * THREADS_M, column + 4u * THREADS_N, sums.s11); }
+  return sums_of_a(t, part, own);
 }

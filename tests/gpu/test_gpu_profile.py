@@ -105,14 +105,14 @@ def test_results_are_the_same_bits() -> None:
         (
             lambda: wg.ones(3, 5, 7, device="gpu") @ wg.ones(3, 7, 9, device="gpu"),
             "matmul",
-            "float32",
+            "thin, float32",
             4 * 3 * (5 * 7 + 7 * 9 + 5 * 9),
             2 * 3 * 5 * 7 * 9,
         ),
         (
             lambda: wg.ones(6, 8, device="gpu") @ wg.ones(8, device="gpu"),
-            "vecmat",
-            "rows, float32",
+            "matmul",
+            "thin, float32",
             4 * (48 + 8 + 6),
             2 * 48,
         ),
@@ -121,7 +121,7 @@ def test_results_are_the_same_bits() -> None:
                 wg.ones(6, 8, dtype=wg.float16, device="gpu") @ wg.ones(8, 4, dtype=wg.float16, device="gpu")
             ),
             "matmul",
-            "float16",
+            "thin, float16",
             2 * (48 + 32 + 24),
             2 * 6 * 8 * 4,
         ),

@@ -9,7 +9,7 @@ from ._dtypes import DTYPES, KINDS, default_float
 __all__ = ["__array_namespace_info__"]
 
 # What WGSL can compute with; a tensor of another dtype raises on its way to a GPU.
-_ON_GPU = ("bool", "int32", "uint32", "float32")
+_ON_GPU = ("bool", "int32", "uint32", "float32", "complex64")
 
 
 class __array_namespace_info__:

@@ -6,6 +6,7 @@
 
 pub use super::epilogue::Epilogue;
 use super::epilogue::{Finish, Finishing};
+use crate::array::shape::Axes;
 use crate::cpu::prelude::*;
 use crate::cpu::product::{self, MatrixRef, Multiply, Piece, Product, Sink, Target};
 
@@ -20,6 +21,11 @@ const DEPTH: usize = 4096;
 /// Returns the matrix product over the last two axes. Both operands have one dtype and one rank, at least 2.
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     matmul_with(a, b, &Epilogue::default())
+}
+
+/// Returns the product of two matrices, and the sums of the rows of the left one.
+pub fn with_row_sums(a: &Array, b: &Array) -> Result<(Array, Array)> {
+    Ok((matmul(a, b)?, crate::cpu::reduce::sum(&a.transposed(0, 1)?, Axes::one(0), false)?))
 }
 
 /// Returns `act(alpha A B + bias)`, see [`Epilogue`]; an epilogue is for floats only.

@@ -75,6 +75,11 @@ impl<'a> Dispatch<'a> {
         self.bind(x.buffer(), true, Some(x))
     }
 
+    /// Binds `x` where the shader has an input that it does not read.
+    pub fn fills(&mut self, x: &'a Array) -> &mut Self {
+        self.bind(x.buffer(), false, None)
+    }
+
     /// Binds the buffer of [`crate::gpu::status`], to which the shader reports.
     pub fn reports(&mut self, buffer: &'a Buffer) -> &mut Self {
         self.bind(buffer, true, None)

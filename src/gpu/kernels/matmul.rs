@@ -1,17 +1,159 @@
 //! Matrix products on the GPU; the counterpart of `src/cpu/product/matmul.rs`.
 //!
-//! Results large enough to fill a device are computed in tiles of 128 x 128, others in tiles of 64 x 64, and
-//! products with a vector in one pass over the matrix. The choice depends only on the shapes.
+//! A workgroup makes a tile of the result, or some columns of one with few rows. A long axis of summation is
+//! cut into parts where there are few tiles; a second dispatch adds them in order. All choices depend on the
+//! shapes and the layouts alone.
 
-use super::parts::{ROUNDS, part_of, sum_of_parts};
+use super::parts::{ROUNDS, part_of};
 use super::pieces::{cut_product, halves, joined};
 use super::prelude::*;
+use crate::array::shape::Axes;
+use crate::gpu::shader::wgsl;
+use crate::math::terms::Terms;
+use rustc_hash::FxBuildHasher;
+use std::hash::BuildHasher;
 
-/// From this many large tiles on they pay off: about one per multiprocessor of a large GPU.
-const LARGE_TILES: usize = 96;
+/// Workgroups that keep a large GPU busy: two per multiprocessor.
+const GROUPS: usize = 256;
+/// The most rows (or columns) of a result whose operand is not shared through workgroup memory.
+const THIN: usize = 16;
+
+/// A function of one number: its name and its rule.
+pub type Act<'a> = (&'a str, &'a dyn Fn() -> Terms);
+
+/// What follows a product of floats: the bias is added to every row, then the function applied.
+#[derive(Default)]
+pub struct Finish<'a> {
+    /// One number per column.
+    bias: Option<&'a Array>,
+    act: Option<Act<'a>>,
+    /// Whether the sum to which the function is applied is wanted too.
+    keeps_sum: bool,
+    /// Whether the sums of the rows of the left operand are wanted instead.
+    sums_rows: bool,
+}
+
+impl<'a> Finish<'a> {
+    /// What a layer does with a product.
+    pub fn layer(bias: Option<&'a Array>, act: Option<Act<'a>>, keeps_sum: bool) -> Finish<'a> {
+        Finish { bias, act, keeps_sum, sums_rows: false }
+    }
+
+    fn is_none(&self) -> bool {
+        self.bias.is_none() && self.act.is_none() && !self.sums_rows
+    }
+}
+
+/// An operand: a batch of matrices.
+struct Operand {
+    array: Array,
+    /// Strides of the outer and the inner batch level.
+    levels: [usize; 2],
+    /// Strides across the axis that is summed over, and along it.
+    across: usize,
+    along: usize,
+}
+
+impl Operand {
+    /// Whether four neighbours are a vector of the buffer, and all rows of them start on one.
+    fn is_vector(&self) -> bool {
+        let other = match (self.along, self.across) {
+            (1, other) | (other, 1) => other,
+            _ => return false,
+        };
+        [self.array.offset(), self.levels[0], self.levels[1], other].iter().all(|s| s.is_multiple_of(4))
+    }
+
+    /// Binds it.
+    fn bind<'a>(&'a self, run: &mut Dispatch<'a>, name: &'static str) {
+        match self.is_vector() {
+            true => run.text.load_fours(name, self.array.dtype()),
+            false => run.text.load(name, self.array.dtype()),
+        };
+        run.reads(&self.array);
+    }
+}
+
+/// A product `m x k` by `k x n`, and how it is cut.
+struct Plan {
+    entry: &'static str,
+    m: usize,
+    k: usize,
+    n: usize,
+    batch: usize,
+    /// Rows and columns that a workgroup makes, and the steps that it has in workgroup memory.
+    tile: [usize; 2],
+    depth: usize,
+    /// Threads among which the thin kernel shares out a part of the axis summed over.
+    slices: usize,
+    parts: usize,
+    part_k: usize,
+}
+
+impl Plan {
+    fn new([m, k, n]: [usize; 3], batch: usize, right_along: bool) -> Plan {
+        let thin = m <= THIN;
+        let slices = if !right_along { 8 } else { [32, 256][usize::from(n <= 4)] };
+        let mut tile = match (m, n) {
+            _ if thin => [m, 1024 / slices],
+            (..=32, _) => [32, 128],
+            (_, ..=32) => [128, 32],
+            _ => [side(m), side(n)],
+        };
+        // The fewest steps of a part.
+        let least = if thin { 16 * slices } else { 256 };
+        let groups = |tile: [usize; 2]| m.div_ceil(tile[0]) * n.div_ceil(tile[1]) * batch;
+        let parts = |tile| (GROUPS / groups(tile)).clamp(1, (k / least).max(1)).max(k.div_ceil(ROUNDS));
+        if !thin && tile[0].min(tile[1]) > 32 && 2 * groups(tile) * parts(tile) < GROUPS {
+            tile = [64, 64];
+        }
+        let part_k = k.div_ceil(parts(tile)).next_multiple_of(16).max(16);
+        let (entry, parts) = (if thin { "thin" } else { "main" }, k.div_ceil(part_k).max(1));
+        Plan { entry, m, k, n, batch, tile, depth: 16, slices, parts, part_k }
+    }
+
+    fn tiles(&self) -> [usize; 2] {
+        [self.m.div_ceil(self.tile[0]), self.n.div_ceil(self.tile[1])]
+    }
+
+    /// Sets the constants of the algorithm.
+    fn constants(&self, run: &mut Dispatch, [a, b]: [&Operand; 2]) {
+        run.entry(self.entry).flag("A_ALONG_K", a.along == 1).flag("B_ALONG_K", b.along == 1);
+        if self.entry == "thin" {
+            run.number("ROW_QUADS", self.m.div_ceil(4)).number("SLICES", self.slices);
+            run.flag("SINGLE", self.m == 1);
+            return;
+        }
+        let [rows, columns] = self.tile;
+        let is_whole = self.m.is_multiple_of(rows) && self.n.is_multiple_of(columns);
+        run.flag("WHOLE", is_whole && self.k.is_multiple_of(self.depth));
+        run.number("TILE_M", rows).number("TILE_N", columns).number("DEPTH", self.depth);
+        run.number("BUFFERS", if rows + columns > 128 { 1 } else { 2 });
+    }
+}
+
+/// The side of a tile along an axis of a result: 128, unless a sixth more would be computed than with 64.
+fn side(length: usize) -> usize {
+    if 5 * length.next_multiple_of(128) <= 6 * length.next_multiple_of(64) { 128 } else { 64 }
+}
 
 /// `[..., m, k] x [..., k, n]`: batch axes broadcast, strides are arbitrary, sums are in float32 (or int32).
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
+    Ok(finished(a, b, &Finish::default())?.0)
+}
+
+/// A product of matrices, and the sums of the rows of the left one.
+pub fn with_row_sums(a: &Array, b: &Array) -> Result<(Array, Array)> {
+    if a.dim(0).min(b.dim(1)) > THIN
+        && let (out, Some(sums)) = finished(a, b, &Finish { sums_rows: true, ..Finish::default() })?
+    {
+        return Ok((out, sums));
+    }
+    Ok((matmul(a, b)?, super::reduce::sum(a, Axes::one(1), false)?))
+}
+
+/// A product and what follows it; also the second result, if there is one.
+pub fn finished(a: &Array, b: &Array, finish: &Finish) -> Result<(Array, Option<Array>)> {
     let r = a.rank();
     let batch =
         a.shape().part(0, r.saturating_sub(2)).broadcast(&b.shape().part(0, b.rank().saturating_sub(2)));
@@ -21,102 +163,203 @@ pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
     };
     let (m, k, n) = (a.dim(r - 2), a.dim(r - 1), b.dim(r - 1));
     let shape = batch.inserted(r - 2, m)?.inserted(r - 1, n)?;
-    let [a, b] = match cut_product(a, b, &shape)? {
+    let [a, b] = &match cut_product(a, b, &shape)? {
         Ok(operands) => operands,
-        Err(axis) => {
-            // Axes that an operand has not, or only once, are not cut.
-            let of = |x: &Array, lacks: usize, part| match axis {
-                axis if axis == lacks || x.dim(axis) == 1 => Ok(x.clone()),
-                axis => part_of(x, axis, part),
-            };
-            let [first, second] =
-                halves(shape.at(axis), 1).map(|part| matmul(&of(a, r - 1, part)?, &of(b, r - 2, part)?));
-            return joined(&first?, &second?, axis);
-        }
+        Err(axis) => return by_halves([a, b], finish, axis, shape.at(axis)),
     };
-    let (a, b) = (&a, &b);
-    let sums = arithmetic(a.dtype());
-    // In products with a vector at least eight invocations share an element.
-    let longest = if m == 1 || n == 1 { 8 * ROUNDS } else { ROUNDS };
-    if k > longest {
-        let parts_of = |part| product(&part_of(a, r - 1, part)?, &part_of(b, r - 2, part)?, batch, sums);
-        return sum_of_parts(k, a.dtype(), parts_of);
+    // A result of few columns is computed as its transpose, of few rows.
+    let turned = n < m && (n == 1 || n <= THIN && m > THIN);
+    // Halves are written in pairs of neighbours.
+    let dtype = match turned {
+        true if n > 1 => DType::F32,
+        true => dtype_of_rows(a.dtype(), &[m]),
+        false => dtype_of_rows(a.dtype(), &[n]),
+    };
+    let dtype = if arithmetic(a.dtype()) == DType::F32 { dtype } else { a.dtype() };
+    let out = Array::empty(shape, dtype, a.device())?;
+    let sum = match (finish.keeps_sum, finish.sums_rows) {
+        (true, _) => Some(Array::empty(shape, dtype, a.device())?),
+        (_, true) => Some(Array::empty(Shape::new(&[m])?, a.dtype(), a.device())?),
+        _ => None,
+    };
+    let done = |x: &Array| cast(x, a.dtype());
+    if out.numel() > 0 {
+        let x = a.expand(&batch.inserted(r - 2, m)?.inserted(r - 1, k)?)?;
+        let y = b.expand(&batch.inserted(r - 2, k)?.inserted(r - 1, n)?)?;
+        multiply([x, y], turned, finish, &out, sum.as_ref())?;
     }
-    // A single column is written as a row.
-    let columns = if n == 1 { m } else { n };
-    cast(&product(a, b, batch, dtype_of_rows(a.dtype(), &[columns]))?, a.dtype())
+    Ok((done(&out)?, sum.as_ref().map(done).transpose()?))
 }
 
-/// The product, in the operands' dtype or that of the sums.
-fn product(a: &Array, b: &Array, batch: Shape, dtype: DType) -> Result<Array> {
+/// [`finished`] for the two halves of an axis of the result, of this length, that is larger than a binding.
+fn by_halves(
+    [a, b]: [&Array; 2], finish: &Finish, axis: usize, length: usize,
+) -> Result<(Array, Option<Array>)> {
     let r = a.rank();
-    let (m, k, n) = (a.dim(r - 2), a.dim(r - 1), b.dim(r - 1));
-    let out = Array::empty(batch.inserted(r - 2, m)?.inserted(r - 1, n)?, dtype, a.device())?;
-    if out.numel() == 0 {
-        return Ok(out);
-    }
-    let mut x = a.expand(&batch.inserted(r - 2, m)?.inserted(r - 1, k)?)?;
-    let mut y = b.expand(&batch.inserted(r - 2, k)?.inserted(r - 1, n)?)?;
-    let batches = |x: &Array, y: &Array| Nest::over(&x.shape(), &[x, y], 0..r - 2);
-    let mut levels = batches(&x, &y);
-    if levels.rank > 2 {
-        (x, y) = (contiguous(&x)?, contiguous(&y)?);
-        levels = batches(&x, &y);
-    }
-    if m == 1 || n == 1 {
-        multiply_vector(&x, &y, &out, &levels)?
-    } else {
-        multiply(&x, &y, &out, &levels)?
-    }
-    Ok(out)
-}
-
-/// Adds the offset of operand `which` and its strides along the outer and inner of two batch levels.
-fn write(run: &mut Dispatch, batches: &Nest, which: usize, x: &Array) {
-    let strides = &batches.strides[which][..batches.rank];
-    let outer = if strides.len() == 2 { strides[0] } else { 0 };
-    run.words([x.offset(), outer as usize, strides[strides.len() - 1] as usize]);
-}
-
-/// A product of matrices, in tiles.
-fn multiply(x: &Array, y: &Array, out: &Array, batches: &Nest) -> Result<()> {
-    let r = x.rank();
-    let (m, k, n, count) = (x.dim(r - 2), x.dim(r - 1), y.dim(r - 1), batches.numel());
-    let large = m >= 128 && n >= 128 && m.div_ceil(128) * n.div_ceil(128) * count >= LARGE_TILES;
-    let (name, source, tile) = if large {
-        ("matmul_large", shader!("matmul_large"), 128)
-    } else {
-        ("matmul", shader!("matmul"), 64)
+    // Axes that an operand has not, or only once, are not cut.
+    let of = |x: &Array, lacks: usize, part| match axis {
+        axis if axis == lacks || x.dim(axis) == 1 => Ok(x.clone()),
+        axis => part_of(x, axis, part),
     };
-    let (tiles_m, tiles_n) = (m.div_ceil(tile), n.div_ceil(tile));
-    let mut run = Dispatch::new(name, source, x.dtype());
-    run.input("x", x).input("y", y).output("out", out);
-    run.words([m, n, k, count, batches.inner(), tiles_m, tiles_n]);
-    for (which, a) in [x, y].into_iter().enumerate() {
-        write(&mut run, batches, which, a);
-        run.words([a.stride(r - 2) as usize, a.stride(r - 1) as usize]);
-    }
-    run.words([m * n, n]).flops(2 * m * n * k * count);
-    run.launch(tiles_m * tiles_n * count)
+    let [first, second] = halves(length, 1).map(|part| {
+        let bias = match finish.bias {
+            Some(bias) if axis == r - 1 => Some(part_of(bias, 0, part)?),
+            bias => bias.cloned(),
+        };
+        let finish = Finish { bias: bias.as_ref(), ..*finish };
+        finished(&of(a, r - 1, part)?, &of(b, r - 2, part)?, &finish)
+    });
+    let ((first, sum), (second, other)) = (first?, second?);
+    let sum = match (sum, other) {
+        (Some(x), Some(y)) if finish.keeps_sum => Some(joined(&x, &y, axis)?),
+        (Some(x), Some(y)) if axis == r - 2 => Some(joined(&x, &y, 0)?),
+        (sum, _) => sum,
+    };
+    Ok((joined(&first, &second, axis)?, sum))
 }
 
-/// A product with a vector: one row, or one column (then the operands are swapped).
-fn multiply_vector(x: &Array, y: &Array, out: &Array, batches: &Nest) -> Result<()> {
+/// Computes `out` and `sum`, which are not empty.
+fn multiply(
+    [mut x, mut y]: [Array; 2], turned: bool, finish: &Finish, out: &Array, sum: Option<&Array>,
+) -> Result<()> {
     let (rows, columns) = (x.rank() - 2, x.rank() - 1);
-    // The vector, its axis of summation, the matrix, its axes of summation and of results.
-    let (vector, along, matrix, sum, free) =
-        if x.dim(rows) == 1 { (x, columns, y, rows, columns) } else { (y, rows, x, columns, rows) };
-    let (n, count) = (matrix.dim(free), batches.numel());
-    let by_rows = matrix.stride(sum) == 1 && matrix.stride(free) != 1;
-    let (entry, width) = if by_rows { ("rows", 8) } else { ("columns", 32) };
-    let mut run = Dispatch::new("vecmat", shader!("vecmat"), x.dtype());
-    run.entry(entry).input("x", vector).input("y", matrix).output("out", out);
-    run.words([n, matrix.dim(sum), count, batches.inner()]);
-    let swapped = usize::from(x.dim(rows) != 1);
-    write(&mut run, batches, swapped, vector);
-    run.words([vector.stride(along) as usize]);
-    write(&mut run, batches, 1 - swapped, matrix);
-    run.words([matrix.stride(sum) as usize, matrix.stride(free) as usize, n]);
-    run.flops(2 * n * matrix.dim(sum) * count);
-    run.launch(n.div_ceil(width * per_word(out.dtype())) * count)
+    let batches = |x: &Array, y: &Array| Nest::over(&x.shape(), &[x, y], 0..rows);
+    let mut nest = batches(&x, &y);
+    if nest.rank > 2 {
+        (x, y) = (contiguous(&x)?, contiguous(&y)?);
+        nest = batches(&x, &y);
+    }
+    let operand = |which: usize, x: &Array, [across, along]: [usize; 2]| {
+        let strides = &nest.strides[which][..nest.rank];
+        let outer = if strides.len() == 2 { strides[0] } else { 0 };
+        // The stride of an axis of length 1 is any number.
+        let stride = |axis| if x.dim(axis) == 1 { 0 } else { x.stride(axis) as usize };
+        let levels = [outer as usize, strides[strides.len() - 1] as usize];
+        Operand { array: x.clone(), levels, across: stride(across), along: stride(along) }
+    };
+    let (left, right) = (operand(0, &x, [rows, columns]), operand(1, &y, [columns, rows]));
+    let (m, k, n) = (x.dim(rows), x.dim(columns), y.dim(columns));
+    let (operands, sizes, [row, column]) = match turned {
+        true => ([&right, &left], [n, k, m], [1, n]),
+        false => ([&left, &right], [m, k, n], [n, 1]),
+    };
+    let plan = Plan::new(sizes, nest.numel(), operands[1].along == 1);
+    // The second output of what follows, if it is not wanted.
+    let unused = match finish.is_none() || sum.is_some() {
+        true => out.clone(),
+        false => Array::empty(Shape::new(&[4])?, out.dtype(), x.device())?,
+    };
+    let strides = [m * n, row, column];
+    Job { plan, operands, inner: nest.inner(), finish, out, sum: sum.unwrap_or(&unused), strides }.run()
+}
+
+/// A product with the arrays for its result; `strides` of these: between batches, rows and columns.
+struct Job<'a> {
+    plan: Plan,
+    operands: [&'a Operand; 2],
+    inner: usize,
+    finish: &'a Finish<'a>,
+    out: &'a Array,
+    sum: &'a Array,
+    strides: [usize; 3],
+}
+
+impl Job<'_> {
+    /// A dispatch of the file for a product and what follows.
+    fn dispatch<'a>(&self, finish: &Finish) -> Dispatch<'a> {
+        let (name, source) = match finish.is_none() {
+            true => ("matmul", shader!("lib/tile", "lib/matmul", "matmul")),
+            false => ("linear", shader!("lib/tile", "lib/matmul", "linear")),
+        };
+        Dispatch::new(name, source, self.out.dtype())
+    }
+
+    fn run(&self) -> Result<()> {
+        let Plan { m, k, n, batch, parts, .. } = self.plan;
+        let [a, b] = self.operands;
+        let [tiles_m, tiles_n] = self.plan.tiles();
+        let groups = tiles_m * tiles_n * batch * parts;
+        let op = || {
+            let rule = self.finish.act.map(|(_, rule)| rule());
+            Ok(rule.map_or(String::new(), |rule| wgsl::with_library("op", &["x"], &|x| rule.read(x))))
+        };
+        let product = |finish: &Finish| {
+            let mut run = self.dispatch(finish);
+            a.bind(&mut run, "x");
+            b.bind(&mut run, "y");
+            self.plan.constants(&mut run, self.operands);
+            run.flag("SUMS_A", self.finish.sums_rows);
+            run.flops(2 * m * n * k * batch);
+            run
+        };
+        if parts == 1 {
+            return self.end(product(self.finish), &op, 0, groups);
+        }
+        let (wide, sums) = (n.next_multiple_of(4), arithmetic(self.out.dtype()));
+        let sums_of_rows = if self.finish.sums_rows { m.next_multiple_of(4) } else { 0 };
+        let apart = batch * m * wide + sums_of_rows;
+        let partial = Array::empty(Shape::new(&[parts * apart])?, sums, self.out.device())?;
+        let mut run = product(&Finish::default());
+        run.text.store_fours("out", sums);
+        run.writes(&partial).flag("FOURS", true);
+        self.words(&mut run, [apart, m * wide, wide, 1], [0; 3]);
+        run.launch(groups)?;
+        let mut run = self.dispatch(self.finish);
+        run.entry("parts").text.load_fours("x", sums).load("y", sums);
+        run.reads(&partial).fills(&partial).flag("SUMS_A", self.finish.sums_rows);
+        self.end(run, &op, apart, apart.div_ceil(1024))
+    }
+
+    /// Launches the dispatch that writes the result; it reads parts of sums that lie `apart`.
+    fn end<'a>(
+        &'a self, mut run: Dispatch<'a>, op: &'a dyn Fn() -> Result<String>, apart: usize, groups: usize,
+    ) -> Result<()> {
+        let [batches, rows, columns] = self.strides;
+        let in_fours = columns == 1 && self.plan.n.is_multiple_of(4);
+        let mut more = [0; 3];
+        if !self.finish.is_none() {
+            match self.finish.bias {
+                Some(bias) => {
+                    let step = bias.stride(0) as usize;
+                    // Where rows are adjacent, the kernel's rows are the columns of the result.
+                    more = if rows == 1 { [bias.offset(), step, 0] } else { [bias.offset(), 0, step] };
+                    match more[2] == 1 && more[0].is_multiple_of(4) {
+                        true => run.text.load_fours("more", bias.dtype()),
+                        false => run.text.load("more", bias.dtype()),
+                    };
+                    run.reads(bias)
+                }
+                None => run.fills(&self.operands[0].array),
+            };
+            run.flag("MORE", self.finish.bias.is_some()).flag("SUM", self.finish.keeps_sum);
+        }
+        let mut writes = |name, x: &'a Array, in_fours| {
+            match in_fours {
+                true => run.text.store_fours(name, x.dtype()),
+                false => run.text.store(name, x.dtype()),
+            };
+            run.writes(x);
+        };
+        writes("out", self.out, in_fours);
+        if !self.finish.is_none() {
+            writes("sum", self.sum, in_fours || self.finish.sums_rows);
+        }
+        run.flag("FOURS", in_fours);
+        if let Some((name, _)) = self.finish.act {
+            run.op(op, [FxBuildHasher.hash_one(name), 0]);
+        }
+        self.words(&mut run, [apart, batches, rows, columns], more);
+        run.launch(groups)
+    }
+
+    /// Adds the parameters; `strides` of the result: between parts, batches, rows and columns.
+    fn words(&self, run: &mut Dispatch, strides: [usize; 4], more: [usize; 3]) {
+        let Plan { m, k, n, batch, parts, part_k, .. } = self.plan;
+        run.words([m, n, k, batch, self.inner]).words(self.plan.tiles()).words([parts, part_k]);
+        for (i, x) in self.operands.into_iter().enumerate() {
+            run.words([x.array.offset()]).words(x.levels);
+            run.words(if i == 0 { [x.across, x.along] } else { [x.along, x.across] });
+        }
+        run.words(strides).words(more);
+    }
 }

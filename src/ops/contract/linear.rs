@@ -2,10 +2,13 @@
 //! cache, the tape gets one node, and one step backward computes all gradients, transposing nothing.
 
 use crate::array::shape::Axes;
-use crate::cpu::product::epilogue::{Activation, Epilogue};
+use crate::cpu::product::epilogue::Activation;
+use crate::device::{Act, layer};
+use crate::math::real::Pointwise;
+use crate::math::terms::Terms;
 use crate::ops::contract::matmul::{Form, Matmul, product};
 use crate::ops::pointwise::elementwise::{Map, MapVjp};
-use crate::ops::pointwise::table::{Arg, Fun, pointwise_rule};
+use crate::ops::pointwise::table::{Arg, Fun, Visit, pointwise_rule};
 use crate::ops::pointwise::unary::Unary;
 use crate::ops::prelude::*;
 
@@ -63,35 +66,47 @@ pub(crate) fn unrolled(out: Array, like: &Array) -> Result<Array> {
     out.reshape_view(&shape).ok_or_else(|| Error::shape("internal: linear made strided rows"))
 }
 
-/// Returns `x W' + b`, with `act` applied if the kernel of the product can do so, and whether it was applied.
+/// Writes a rule down.
+struct Written;
+
+impl Visit for Written {
+    type Out = Terms;
+    fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Terms {
+        rule.terms(true)
+    }
+}
+
+/// Returns `x W' + b`, with `act` applied if the kernel of the product can do so, and whether it was applied;
+/// then maybe the sum too, if the derivative of `act` reads it.
 pub(crate) fn finished(
     x: &Array, weight: &Array, bias: Option<&Array>, act: Option<Unary>,
-) -> Result<(Array, bool)> {
+) -> Result<(Array, Option<Array>, bool)> {
     let transposed = weight.transposed(0, 1)?;
-    if x.device() != Device::Cpu {
-        let out = on_device!(x, matmul::matmul(x, &transposed))?;
-        return Ok((bias.map_or(Ok(out.clone()), |b| Map::ADD.eval_one(&[&out, b]))?, false));
-    }
+    let Some(row) = act else { return layer(x, &transposed, bias, None, false) };
     let p = [0.0; 2];
     let relu = pointwise_rule!(p; [x] => Unary::relu(p, [x]));
     let tanh = pointwise_rule!(p; [x] => Unary::tanh(p, [x]));
     let sigmoid = pointwise_rule!(p; [x] => Unary::sigmoid(p, [x]));
-    let act: Option<&dyn Activation> = match act {
-        Some(Unary::Relu) => Some(&relu),
-        Some(Unary::Tanh) => Some(&tanh),
-        Some(Unary::Sigmoid) => Some(&sigmoid),
+    let in_cache: Option<&dyn Activation> = match row {
+        Unary::Relu => Some(&relu),
+        Unary::Tanh => Some(&tanh),
+        Unary::Sigmoid => Some(&sigmoid),
         _ => None,
     };
-    let out = crate::cpu::product::matmul::matmul_with(x, &transposed, &Epilogue { alpha: 1.0, bias, act })?;
-    Ok((out, act.is_some()))
+    let rule = || row.value(p, Written);
+    layer(x, &transposed, bias, Some(Act { name: row.name(), rule: &rule, in_cache }), reads_input(act))
 }
 
 kernel! {
     Affine, "linear", |self, x| -> Arrays {
-        let (sum, done) = finished(&rows(x[0])?, x[1], x.get(2).copied(), self.act)?;
-        let sum = unrolled(sum, x[0])?;
-        let Some(act) = self.act.filter(|_| !done) else { return Ok(smallvec![sum]) };
-        let out = map(act).eval_one(&[&sum])?;
+        let (out, sum, done) = finished(&rows(x[0])?, x[1], x.get(2).copied(), self.act)?;
+        let out = unrolled(out, x[0])?;
+        let Some(act) = self.act else { return Ok(smallvec![out]) };
+        let (out, sum) = match (done, sum) {
+            (true, Some(sum)) => (out, unrolled(sum, x[0])?),
+            (true, None) => return Ok(smallvec![out]),
+            (false, _) => (map(act).eval_one(&[&out])?, out),
+        };
         Ok(if reads_input(self.act) { smallvec![out, sum] } else { smallvec![out] })
     },
     /// 2 m n k, m n for the bias, and the activation.
@@ -206,8 +221,14 @@ kernel! {
         if let Some(weight) = weight {
             out.push(unrolled(on_device!(g, matmul::matmul(&g, weight))?, x[0])?);
         }
-        if let Some(value) = value {
-            out.push(on_device!(g, matmul::matmul(&g.transposed(0, 1)?, &rows(value)?))?);
+        let operands = |value| -> Result<_> { Ok((g.transposed(0, 1)?, rows(value)?)) };
+        let of_weight = value.map(operands).transpose()?;
+        if let (Some((g, value)), true) = (&of_weight, self.wants[2]) {
+            out.extend(<[Array; 2]>::from(on_device!(g, matmul::with_row_sums(g, value))?));
+            return Ok(out);
+        }
+        if let Some((g, value)) = of_weight {
+            out.push(on_device!(g, matmul::matmul(&g, &value))?);
         }
         if self.wants[2] {
             out.push(on_device!(g, reduce::sum(&g, Axes::one(0), false))?);

@@ -165,7 +165,7 @@ kernel! {
         if x[0].device() != Device::Cpu {
             return by_parts(self, x);
         }
-        let (sum, _) = finished(&rows(x[2])?, x[1], self.bias(x), None)?;
+        let sum = finished(&rows(x[2])?, x[1], self.bias(x), None)?.0;
         let sum = unrolled(sum, x[2])?;
         let out = with_cell!(self.kind, cell => kernels::cell(&cell, x[0], &sum, x[self.state()]))?;
         Ok(out.into_iter().collect())
