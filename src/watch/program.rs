@@ -1,9 +1,9 @@
 //! A script as a program: planned once, run many times with other arguments.
 //!
 //! A run does what the region did, kernel by kernel and in its order, so its bits are those of the region.
-//! What nobody reads is left out, and every array is dropped after its last reader. Arguments, the gradients
-//! that leaves have, the position of random numbers and what functions of the host do are found anew at each
-//! run; all other memory is that of the region.
+//! What nobody reads is left out, as is what repeats a step before it, and every array is dropped after its
+//! last reader. Arguments, the gradients that leaves have, the position of random numbers and what functions
+//! of the host do are found anew at each run; all other memory is that of the region.
 
 mod act;
 mod calls;
@@ -12,6 +12,7 @@ mod needs;
 mod plan;
 mod run;
 mod shown;
+mod simplify;
 
 use crate::array::Array;
 use crate::array::random::{self, State};
@@ -29,9 +30,12 @@ use smallvec::SmallVec;
 use std::sync::Weak;
 
 /// Where a value of the program comes from.
+#[derive(Clone)]
 enum Source {
     /// Memory of the region.
     Fixed(Array),
+    /// Memory of the region that nobody changes.
+    Constant(Array),
     /// An argument.
     Argument(usize),
     /// The gradient of a leaf, and whether a step reads it.
@@ -42,6 +46,7 @@ enum Source {
     Within(u32),
 }
 
+#[derive(Clone)]
 struct Value {
     source: Source,
     view: View,
@@ -58,6 +63,7 @@ pub enum Outcome {
 }
 
 /// A leaf whose gradient the program reads or changes.
+#[derive(Clone)]
 struct Leaf {
     node: Weak<Node>,
     /// Whether it has a gradient, if that matters.
@@ -67,6 +73,7 @@ struct Leaf {
 }
 
 /// A region that can be run again.
+#[derive(Clone)]
 pub struct Program {
     steps: Vec<Planned>,
     values: Vec<Value>,
@@ -202,26 +209,33 @@ impl Program {
             steps.push(Planned::new(act, fact));
         }
         let outputs: Vec<u32> = outputs.iter().map(|view| plan.value(view)).collect();
-        // A step that may fail keeps its place where the function handles errors.
-        if !script.elsewhere && !catches {
-            steps = groups::fuse(steps, &plan.values, &outputs);
-        }
         let leaf = |leaf: &Touched| Leaf { node: leaf.node.clone(), had: leaf.had, place: leaf.place };
         let leaves = script.leaves.iter().map(leaf).collect();
         draws.push(end.offset - segments[draws.len()]);
         let values = plan.values;
         let fixed = |value: &Value| match &value.source {
-            Source::Fixed(array) => Some(array.buffer().id()),
+            Source::Fixed(array) | Source::Constant(array) => Some(array.buffer().id()),
             _ => None,
         };
         let found = values.iter().filter_map(fixed).collect();
         let (undone, stops, calls) = (0, 0, Vec::new());
-        let mut program = Program { steps, values, outputs, leaves, found, undone, stops, draws, calls };
-        program.find_undone();
+        let program = Program { steps, values, outputs, leaves, found, undone, stops, draws, calls };
+        // A step that may fail keeps its place where the function handles errors.
+        let fuses = !script.elsewhere && !catches;
+        let mut program = program.simplified(|program| program.arranged(fuses));
         program.calls = program.after_calls(script.calls);
-        program.renumber();
-        program.schedule();
         Ok(program)
+    }
+
+    /// The program with groups, if it `fuses` steps, and with what a run must know of its steps.
+    fn arranged(mut self, fuses: bool) -> Program {
+        if fuses {
+            self.steps = groups::fuse(std::mem::take(&mut self.steps), &self.values, &self.outputs);
+        }
+        self.find_undone();
+        self.renumber();
+        self.schedule();
+        self
     }
 
     /// The value whose memory a value lies in.

@@ -60,3 +60,19 @@ def test_a_call_that_raises_changes_nothing(calls):
     with pytest.raises(ValueError, match="on purpose"):
         step(x, True)
     assert (kept.tolist(), None if w.grad is None else w.grad.tolist()) == found
+
+
+def test_what_is_computed_twice_is_computed_once():
+    x = wg.tensor(np.random.default_rng(0).standard_normal((40, 30)), dtype=wg.float32).to("gpu")
+
+    def f(x):
+        y = x * 0.5
+        before = y.cumsum(0)
+        y.add_(1)
+        return (x @ x.T).sin() + (x @ x.T).cos(), before, y.cumsum(0).exp()
+
+    step = wg.jit(f)
+    for _ in range(3):
+        for found, expected in zip(step(x), f(x), strict=True):
+            np.testing.assert_array_equal(found.cpu().numpy(), expected.cpu().numpy())
+    assert [step.operations(x).count(name) for name in ("matmul", "cumsum")] == [1, 2]

@@ -221,8 +221,9 @@ class Program:
         """Returns floating point operations and bytes, by step, by operation and in sum.
 
         Operations are counted as `wengert.FlopCounter` counts them, also inside calls of the host; those
-        whose results nothing reads are no part of the program. Bytes are those of the distinct elements of operands
-        and results, as if no cache kept any. Those of calls of the host are not known and count as none.
+        whose results nothing reads, or that repeat others, are no part of the program. Bytes are those of the
+        distinct elements of operands and results, as if no cache kept any. Those of calls of the host are not
+        known and count as none.
 
         Args:
             flops_per_second, bytes_per_second: the rates that the machine reaches at most, which decide what

@@ -81,6 +81,7 @@ pub enum Feed {
 }
 
 /// One loop of a chain: it reads and writes slots.
+#[derive(Clone)]
 struct Link {
     run: ElementFn,
     from: SmallVec<[u32; 4]>,
@@ -147,6 +148,7 @@ impl Fill for Folded<'_> {
 /// A chain of loops over the same elements.
 ///
 /// Its slots are numbered: operands first, then outputs, then the tiles of values between.
+#[derive(Clone)]
 pub struct Chain {
     /// How many elements each value has.
     n: usize,
@@ -159,7 +161,7 @@ pub struct Chain {
     links: Vec<Link>,
     /// The emitted loop, once it was asked for; `None` if there is none.
     #[cfg(all(unix, target_arch = "x86_64"))]
-    code: std::sync::OnceLock<Option<Emitted>>,
+    code: std::sync::OnceLock<Option<std::sync::Arc<Emitted>>>,
 }
 
 impl Chain {

@@ -11,6 +11,7 @@ use smallvec::{SmallVec, smallvec};
 pub type Draw = (usize, u64);
 
 /// A step.
+#[derive(Clone)]
 pub enum Act {
     /// Runs an operation; an output that lies in an input is none of its own.
     Run { op: Box<Op>, inputs: SmallVec<[u32; 4]>, outputs: SmallVec<[Option<u32>; 1]>, draw: Option<Draw> },
@@ -86,6 +87,7 @@ impl Act {
 }
 
 /// A step in its place.
+#[derive(Clone)]
 pub struct Planned {
     pub act: Act,
     /// What is known of it beside.

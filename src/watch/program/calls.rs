@@ -7,6 +7,7 @@ use crate::watch::script::Called;
 use std::sync::Arc;
 
 /// What is so after a call of the host, too, unless the call does what it did not when the program was made.
+#[derive(Clone)]
 pub struct AfterCall {
     /// Which of the first leaves have a gradient.
     gradients: Vec<bool>,

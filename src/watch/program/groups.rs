@@ -30,6 +30,7 @@ const REACH: [usize; 4] = [64, 8, 1, 0];
 const SLACK: i64 = 1 << 14;
 
 /// Elementwise steps that run together.
+#[derive(Clone)]
 pub struct Group {
     /// The loops of the steps.
     pub chain: Chain,

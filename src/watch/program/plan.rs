@@ -69,11 +69,12 @@ impl Plan {
             (Origin::Outside(buffer) | Origin::Constant(buffer, None), _) => {
                 let View { shape, strides, offset, dtype, .. } = view;
                 match Array::strided(buffer.clone(), *shape, strides, *offset, *dtype) {
+                    Ok(array) if self.is_ours(view.memory) => Source::Constant(array),
                     Ok(array) => Source::Fixed(array),
                     Err(_) => Source::Step,
                 }
             }
-            (_, Some(base)) => self.part(base, view).map_or(Source::Within(base), Source::Fixed),
+            (_, Some(base)) => self.part(base, view).map_or(Source::Within(base), Source::Constant),
             (Origin::Argument(i), None) => Source::Argument(*i),
             (Origin::Gradient(leaf), None) => Source::Gradient(*leaf, true),
             (Origin::Made(_) | Origin::Constant(..), None) => Source::Step,
@@ -91,23 +92,16 @@ impl Plan {
         matches!(self.values[value as usize].source, Source::Step).then_some(value)
     }
 
-    /// Whether no run and nobody else changes what a value holds.
-    fn is_constant(&self, value: u32) -> bool {
-        let Value { source, view } = &self.values[value as usize];
-        match (source, &self.origins[view.memory]) {
-            (Source::Fixed(_), Origin::Constant(buffer, None)) => !buffer.is_borrowed(),
-            (Source::Fixed(_), Origin::Made(_)) => true,
-            _ => false,
-        }
+    /// Whether memory is that of a constant which no run and nobody else changes.
+    fn is_ours(&self, memory: usize) -> bool {
+        matches!(&self.origins[memory], Origin::Constant(buffer, None) if !buffer.is_borrowed())
     }
 
     /// A view of a value that is a constant.
     fn part(&self, base: u32, view: &View) -> Option<Array> {
         let Value { source, view: start } = &self.values[base as usize];
         match source {
-            Source::Fixed(whole)
-                if self.is_constant(base) && start.dtype == view.dtype && start.offset == whole.offset() =>
-            {
+            Source::Constant(whole) if start.dtype == view.dtype && start.offset == whole.offset() => {
                 let View { shape, strides, offset, dtype, .. } = view;
                 Array::strided(whole.buffer().clone(), *shape, strides, *offset, *dtype).ok()
             }
@@ -123,7 +117,7 @@ impl Plan {
             stays[view.memory] && view.shape.numel() * view.dtype.size() <= SMALL
         };
         let array = |value: &u32| match &self.values[*value as usize].source {
-            Source::Fixed(array) if self.is_constant(*value) => Some(array.clone()),
+            Source::Constant(array) => Some(array.clone()),
             _ => None,
         };
         let x: Option<SmallVec<[Array; 4]>> = inputs.iter().map(array).collect();
@@ -131,7 +125,7 @@ impl Plan {
         let Ok(made) = op.eval(&x.iter().collect::<SmallVec<[&Array; 4]>>()) else { return false };
         for (value, array) in outputs.iter().zip(made) {
             if let Some(value) = value {
-                self.values[*value as usize].source = Source::Fixed(array);
+                self.values[*value as usize].source = Source::Constant(array);
             }
         }
         true

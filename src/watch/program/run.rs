@@ -288,7 +288,7 @@ impl Run<'_> {
 
     fn get(&self, value: u32) -> Result<&Array> {
         match (&self.program.values[value as usize].source, &self.slots[value as usize]) {
-            (Source::Fixed(array), _) => Ok(array),
+            (Source::Fixed(array) | Source::Constant(array), _) => Ok(array),
             (Source::Argument(i), _) => self.arguments.get(*i).ok_or_else(absent),
             (_, Some(array)) => Ok(array),
             _ => Err(absent()),

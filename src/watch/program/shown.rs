@@ -80,7 +80,7 @@ impl Program {
     pub fn shown_values(&self) -> Vec<Shown> {
         let shown = |value: &super::Value| {
             let kind = match &value.source {
-                Source::Fixed(array) => Kind::Fixed(array.buffer().id()),
+                Source::Fixed(array) | Source::Constant(array) => Kind::Fixed(array.buffer().id()),
                 Source::Argument(i) => Kind::Argument(*i),
                 Source::Gradient(leaf, _) => Kind::Gradient(*leaf),
                 Source::Step => Kind::Step,

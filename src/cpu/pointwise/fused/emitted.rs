@@ -21,7 +21,7 @@ impl Chain {
     /// The emitted loop; `None` if there is none.
     pub(super) fn emitted(&self) -> Option<&Emitted> {
         let target = target().filter(|_| self.links.len() >= LEAST)?;
-        self.code.get_or_init(|| self.emit(target)).as_ref()
+        self.code.get_or_init(|| self.emit(target).map(std::sync::Arc::new)).as_deref()
     }
 
     /// Reads all its rules and makes the loop of them.
