@@ -132,7 +132,7 @@ CASES: dict[str, Make] = {
     "matmul 64x64x64": forward(lambda a, b: a @ b, (64, 64), (64, 64)),
     "matmul 1536x32x1536": forward(lambda a, b: a @ b, (1536, 32), (32, 1536)),
     "matmul 128x2048x128": forward(lambda a, b: a @ b, (128, 2048), (2048, 128)),
-    "matmul 8x256x256": forward(lambda a, b: a @ b, (8, 256), (256, 256)),
+    "matmul 8x2048x256": forward(lambda a, b: a @ b, (8, 2048), (2048, 256)),
     "matmul backward 64x64x64": backward(lambda a, b: a @ b, (64, 64), (64, 64)),
     "matrix by vector 256x256": forward(lambda a, b: a @ b, (256, 256), (256,)),
     "layer 64x256x128": forward(layer, (64, 256), (128, 256), (128,)),
