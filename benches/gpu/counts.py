@@ -152,7 +152,7 @@ CASES: dict[str, Make] = {
     "matmul 64x64x64": forward(lambda a, b: a @ b, (64, 64), (64, 64)),
     "matmul 1536x32x1536": forward(lambda a, b: a @ b, (1536, 32), (32, 1536)),
     "matmul 128x2048x128": forward(lambda a, b: a @ b, (128, 2048), (2048, 128)),
-    "matmul 8x256x256": forward(lambda a, b: a @ b, (8, 256), (256, 256)),
+    "matmul 8x2048x256": forward(lambda a, b: a @ b, (8, 2048), (2048, 256)),
     "matmul backward 64x64x64": backward(lambda a, b: a @ b, (64, 64), (64, 64)),
     "conv2d 8x32x16x16 by 64x32x3x3": forward(convolution, (8, 32, 16, 16), (64, 32, 3, 3)),
     "conv2d 48x8x16x16 by 128x8x3x3": forward(convolution, (48, 8, 16, 16), (128, 8, 3, 3)),

@@ -100,10 +100,11 @@ impl Plan {
             (_, ..=32) => [128, 32],
             _ => [side(m), side(n)],
         };
-        // The fewest steps of a part.
+        // The fewest steps of a part; a second dispatch pays for sums of several.
         let least = if thin { 16 * slices } else { 256 };
+        let most = if k < 4 * least { 1 } else { k / least };
         let groups = |tile: [usize; 2]| m.div_ceil(tile[0]) * n.div_ceil(tile[1]) * batch;
-        let parts = |tile| (GROUPS / groups(tile)).clamp(1, (k / least).max(1)).max(k.div_ceil(ROUNDS));
+        let parts = |tile| (GROUPS / groups(tile)).clamp(1, most).max(k.div_ceil(ROUNDS));
         if !thin && tile[0].min(tile[1]) > 32 && 2 * groups(tile) * parts(tile) < GROUPS {
             tile = [64, 64];
         }
