@@ -36,6 +36,7 @@ pub struct Gpu {
     pub(crate) constants: Mutex<FxHashMap<(u64, DType), Array>>,
     /// Errors that indexing kernels report.
     pub(crate) status: Mutex<Status>,
+    subgroup: usize,
     info: Info,
 }
 
@@ -195,6 +196,11 @@ pub fn is_software(index: u8) -> Result<bool> {
     Ok(gpu(index)?.info.device_type == name_of(wgpu::DeviceType::Cpu))
 }
 
+/// The least size of a subgroup of GPU `index`, a power of two; 1 where shaders cannot use subgroups.
+pub fn subgroup(index: u8) -> Result<usize> {
+    Ok(gpu(index)?.subgroup)
+}
+
 /// GPU `index`, opened on the first call.
 #[inline]
 pub fn gpu(index: u8) -> Result<&'static Gpu> {
@@ -282,10 +288,16 @@ impl Gpu {
         device.set_device_lost_callback(move |reason, message| {
             sink.raise(format!("{reason:?}: {message}"), true)
         });
+        let info = describe(adapter, features, &limits, queue.get_timestamp_period());
+        let subgroup = match features.contains(wgpu::Features::SUBGROUP) {
+            true => (info.subgroup.0 as usize).clamp(1, 128),
+            false => 1,
+        };
         Ok(Gpu {
             index,
             pid: std::process::id(),
-            info: describe(adapter, features, &limits, queue.get_timestamp_period()),
+            subgroup,
+            info,
             pool: Mutex::new(Pool::new(&limits)),
             recorder: Mutex::new(Recorder::new(&device)),
             pipelines: Mutex::default(),
