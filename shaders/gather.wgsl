@@ -1,53 +1,61 @@
 // Read along one axis through an index tensor: out[c] = x[c with c[axis] replaced by index[c]].
 //
 // bindings  0 x (read), 1 index (read, i32), 2 out (write), 3 status (atomic words), 4 params
-// grid      ceil(words / 256) workgroups, words = ceil(count / EPW); linear fold over x, y, z
-// workgroup 256 threads, one output word each; no workgroup memory
+// grid      ceil(count / 1024) workgroups; linear fold over x, y, z
+// workgroup 256 threads, four adjacent elements each; no workgroup memory
 //
 // `shape` is the output's. Gather along an axis has index strides of index's own shape; taking rows, out[o,
 // k, i] = x[o, index[k], i], is the same with index strides of 0 off the axis. x_strides[axis] is 0: the axis
 // has `axis_stride` and `axis_size`. Negative indices count from the end. An index outside gives a 0 in out,
-// sets status[0] to 1 and status[1] to that index.
+// sets status[0] to 1 and status[1] to that index. FOURS: the last axis is a multiple of four; then x may
+// be bound by vectors, if the index is the same along it. The last four elements of out are written whole.
 struct Params {
   shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, index_strides: array<vec4<u32>, 2>,
   ndim: u32, count: u32, x_off: u32, index_off: u32, axis_stride: u32, axis_size: u32,
 }
+//@ words x
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read> index: array<u32>;
-@group(0) @binding(2) var<storage, read_write> out: array<u32>;
+//@ words out
+@group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
 @group(0) @binding(3) var<storage, read_write> status: array<atomic<u32>>;
 @group(0) @binding(4) var<uniform> p: Params;
 
 //@ alias T
 alias T = f32;
-//@ const EPW
-const EPW: u32 = 1u;
 //@ load x
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
-//@ store out
-fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
+//@ load4 x
+fn load4_x(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)); }
+//@ store4 out
+fn store4_out(i: u32, v: vec4<T>) { out[i >> 2u] = bitcast<vec4<u32>>(v); }
+//@ const FOURS
+const FOURS: bool = false;
+const STEPS: vec4<u32> = vec4<u32>(0u, 1u, 2u, 3u);
 
-// The output element at linear index i.
-fn element(i: u32) -> T {
+
+// Where the element at linear index i lies in x, were its index 0, and its index.
+fn places(i: u32) -> vec2<u32> {
   var rest = i;
-  var x_i = p.x_off;
-  var index_i = p.index_off;
+  var at = vec2<u32>(p.x_off, p.index_off);
   for (var d = p.ndim; d > 0u; d -= 1u) {
     let a = (d - 1u) >> 2u;
     let b = (d - 1u) & 3u;
-    let c = rest % p.shape[a][b];
-    rest /= p.shape[a][b];
-    x_i += c * p.x_strides[a][b];
-    index_i += c * p.index_strides[a][b];
+    let next = rest / p.shape[a][b];
+    at += (rest - next * p.shape[a][b]) * vec2<u32>(p.x_strides[a][b], p.index_strides[a][b]);
+    rest = next;
   }
-  let given = bitcast<i32>(index[index_i]);
+  return at;
+}
+
+// The index at a place, counted from the front; the size of the axis for one outside.
+fn picked(at: u32) -> u32 {
+  let given = bitcast<i32>(index[at]);
   let k = select(given, given + i32(p.axis_size), given < 0);
-  if (k < 0 || k >= i32(p.axis_size)) {
-    atomicStore(&status[0], 1u);
-    atomicStore(&status[1], bitcast<u32>(given));
-    return T(0);
-  }
-  return load_x(x_i + u32(k) * p.axis_stride);
+  if (k >= 0 && k < i32(p.axis_size)) { return u32(k); }
+  atomicStore(&status[0], 1u);
+  atomicStore(&status[1], bitcast<u32>(given));
+  return p.axis_size;
 }
 
 @compute @workgroup_size(256)
@@ -57,10 +65,24 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  let word = group * 256u + t;
-  let i = word * EPW;
-  if (i >= p.count) { return; }
-  var v = vec2<T>(element(i));
-  if (EPW == 2u && i + 1u < p.count) { v.y = element(i + 1u); }
-  store_out(word, v);
+  let first = (group * 256u + t) * 4u;
+  if (first >= p.count) { return; }
+  let d = p.ndim - 1u;
+  let a = places(first);
+  var x_at = a.x + STEPS * p.x_strides[d >> 2u][d & 3u];
+  var at = a.y + STEPS * p.index_strides[d >> 2u][d & 3u];
+  if (!FOURS) {
+    let last = p.count - 1u;
+    let b = places(min(first + 1u, last));
+    let c = places(min(first + 2u, last));
+    let d = places(min(first + 3u, last));
+    x_at = vec4<u32>(a.x, b.x, c.x, d.x);
+    at = vec4<u32>(a.y, b.y, c.y, d.y);
+  }
+  var k = vec4<u32>(picked(at.x));
+  if (!FOURS || at.y != at.x) { k = vec4<u32>(k.x, picked(at.y), picked(at.z), picked(at.w)); }
+  let inside = k < vec4<u32>(p.axis_size);
+  var v = vec4<T>();
+  if (any(inside)) { v = select(v, load4_x(x_at + select(vec4<u32>(), k, inside) * p.axis_stride), inside); }
+  store4_out(first, v);
 }

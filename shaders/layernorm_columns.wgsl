@@ -1,27 +1,27 @@
-// VJP of layer normalisation, second of two dispatches: add up the slots of `partial` into dweight and dbias.
+// VJP of layer normalisation, the last dispatch: add up the slots of `partial` into dweight and dbias.
 //
-// bindings  0 partial (read, f32, [slots, 2, cols]), 1 dweight (write), 2 dbias (write), 3 params
-// grid      ceil(words / 8) workgroups, words = ceil(cols / EPW); linear fold over x, y, z
-// workgroup 256 threads = 8 words x 32 slices of the slots; 4 KiB of workgroup memory
+// bindings  0 partial (read, f32, [slots, 2, width]), 1 dweight (write), 2 dbias (write), 3 params
+// grid      ceil(width / 8) workgroups; linear fold over x, y, z
+// workgroup 256 threads = 4 fours of columns x 64 slices of the slots; 4 KiB of workgroup memory
 //
-// Slice j adds slots j, j + 32, ... in order, then slices are added in order: the result depends on shapes
-// alone.
-struct Params { slots: u32, cols: u32 }
-@group(0) @binding(0) var<storage, read> partial: array<u32>;
-@group(0) @binding(1) var<storage, read_write> dweight: array<u32>;
-@group(0) @binding(2) var<storage, read_write> dbias: array<u32>;
+// width is a multiple of four; the last four elements of an output are written whole. Slice j adds slots j,
+// j + 64, ... in order, then slices are added in pairs: the result depends on shapes alone.
+struct Params { slots: u32, width: u32 }
+@group(0) @binding(0) var<storage, read> partial: array<vec4<f32>>;
+//@ words dweight
+@group(0) @binding(1) var<storage, read_write> dweight: array<vec4<u32>>;
+//@ words dbias
+@group(0) @binding(2) var<storage, read_write> dbias: array<vec4<u32>>;
 @group(0) @binding(3) var<uniform> p: Params;
 
 //@ alias T
 alias T = f32;
-//@ const EPW
-const EPW: u32 = 1u;
-//@ store dweight
-fn store_dweight(w: u32, v: vec2<T>) { dweight[w] = bitcast<u32>(v.x); }
-//@ store dbias
-fn store_dbias(w: u32, v: vec2<T>) { dbias[w] = bitcast<u32>(v.x); }
+//@ store4 dweight
+fn store4_dweight(i: u32, v: vec4<T>) { dweight[i >> 2u] = bitcast<vec4<u32>>(v); }
+//@ store4 dbias
+fn store4_dbias(i: u32, v: vec4<T>) { dbias[i >> 2u] = bitcast<vec4<u32>>(v); }
 
-var<workgroup> part: array<vec4<f32>, 256>;
+var<workgroup> sums: array<vec4<f32>, 256>;
 
 @compute @workgroup_size(256)
 fn main(
@@ -30,27 +30,25 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  if (group * 8u * EPW >= p.cols) { return; }
-  let word = group * 8u + t % 8u;
-  let col = word * EPW;
-  var s = vec4<f32>(); // dweight of both elements of the word, then dbias of both
-  for (var slot = t / 8u; slot < p.slots; slot += 32u) {
-    let i = slot * 2u * p.cols + col;
-    if (col < p.cols) {
-      s.x += bitcast<f32>(partial[i]);
-      s.z += bitcast<f32>(partial[i + p.cols]);
-    }
-    if (EPW == 2u && col + 1u < p.cols) {
-      s.y += bitcast<f32>(partial[i + 1u]);
-      s.w += bitcast<f32>(partial[i + p.cols + 1u]);
+  let fours = p.width / 2u; // of dweight, then of dbias
+  if (group * 4u >= fours) { return; }
+  let four = group * 4u + t % 4u;
+  var total = vec4<f32>();
+  if (four < fours) {
+    for (var slot = t / 4u; slot < p.slots; slot += 64u) { total += partial[slot * fours + four]; }
+  }
+  sums[t] = total;
+  for (var half = 128u; half >= 4u; half /= 2u) {
+    workgroupBarrier();
+    if (t < half) {
+      total += sums[t + half];
+      sums[t] = total;
     }
   }
-  part[t] = s;
-  workgroupBarrier();
-  if (t < 8u && col < p.cols) {
-    var total = part[t];
-    for (var j = 1u; j < 32u; j += 1u) { total += part[j * 8u + t]; }
-    store_dweight(word, total.xy);
-    store_dbias(word, total.zw);
+  if (t >= 4u || four >= fours) { return; }
+  if (four < fours / 2u) {
+    store4_dweight(four * 4u, total);
+  } else {
+    store4_dbias(four * 4u - p.width, total);
   }
 }

@@ -2,14 +2,14 @@
 //
 // bindings  0 g (read), 1 sums (write, f32), 2 params
 // grid      the sum over the tensors of ceil(count / 1024) workgroups; linear fold over x, y, z
-// workgroup 256 threads, each taking four elements 256 apart, all of one tensor; 1 KiB of workgroup memory
+// workgroup 256 threads, each taking four adjacent elements of one tensor; 1 KiB of workgroup memory
 //
 // Workgroup i writes sums[base + i], in an order of additions that the counts alone decide; those from
 // `groups` on are overshoot.
 //@ use tensors
 struct Params { base: u32, groups: u32, none0: u32, none1: u32, tensors: array<vec4<u32>, TENSORS> }
-//@ tensors g
-@group(0) @binding(0) var<storage, read> g0: array<u32>;
+//@ words g0
+@group(0) @binding(0) var<storage, read> g0: array<vec4<u32>>;
 //@ tensors sums
 @group(0) @binding(1) var<storage, read_write> sums: array<u32>;
 //@ tensors params
@@ -17,12 +17,12 @@ struct Params { base: u32, groups: u32, none0: u32, none1: u32, tensors: array<v
 
 //@ alias T
 alias T = f32;
-//@ load g0
-fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
-fn pick_g(k: u32, i: u32) -> T {
+//@ load4 g0
+fn load4_g0(i: vec4<u32>) -> vec4<T> { return bitcast<vec4<f32>>(g0[i.x >> 2u]); }
+fn pick_g(k: u32, q: u32) -> vec4<T> {
   switch k {
     //@ tensors g
-    case 0u, default: { return load_g0(i); }
+    case 0u, default: { return load4_g0(vec4<u32>(q * 4u)); }
   }
 }
 
@@ -35,13 +35,12 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  let own = share_of(group);
-  var sum = 0.0;
-  for (var i = own.start + t; i < own.end; i += 256u) {
-    let v = pick_g(own.tensor, i);
-    sum += v * v;
+  let own = share_of(group, t);
+  part[t] = 0.0;
+  if (own.here.x) {
+    let v = select(vec4<T>(), pick_g(own.tensor, own.q), own.here);
+    part[t] = (v.x * v.x + v.y * v.y) + (v.z * v.z + v.w * v.w);
   }
-  part[t] = sum;
   for (var width = 128u; width > 0u; width >>= 1u) {
     workgroupBarrier();
     if (t < width) { part[t] += part[t + width]; }

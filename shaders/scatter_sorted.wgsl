@@ -2,8 +2,7 @@
 //
 // bindings  0 index (read, i32), 1 order (read, i32), 2 starts (read, i32), 3 src (read), 4 out (write),
 //           5 status (atomic words), 6 params
-// grid      outer * size * ceil(inner / (256 EPW)) workgroups, the blocks of a row fastest; linear fold over
-//           x, y, z
+// grid      ceil(words / 256) workgroups, words = outer * size * inner / EPW; linear fold over x, y, z
 // workgroup 256 threads, one output word each; no workgroup memory
 //
 // The places of those that select row r, in their order, are order[starts[r]] to order[starts[r + 1] - 1];
@@ -34,16 +33,15 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  let blocks = (p.inner + 256u * EPW - 1u) / (256u * EPW);
-  let row = group / blocks;
-  if (row >= p.outer * p.size) { return; }
-  if (group == 0u && t == 0u && starts[p.size] < p.length) {
+  let word = group * 256u + t;
+  if (word == 0u && starts[p.size] < p.length) {
     atomicStore(&status[0], 1u);
     atomicStore(&status[1], index[p.index_off + order[p.length - 1u]]);
   }
-  let col = ((group % blocks) * 256u + t) * EPW;
-  if (col >= p.inner) { return; }
-  let base = p.src_off + (row / p.size) * p.length * p.inner + col;
+  let width = p.inner / EPW;
+  let row = word / width;
+  if (row >= p.outer * p.size) { return; }
+  let base = p.src_off + (row / p.size) * p.length * p.inner + (word - row * width) * EPW;
   let mine = row % p.size;
   let end = starts[mine + 1u];
   var total = vec2<T>();
@@ -52,5 +50,5 @@ fn main(
     total.x += load_src(at);
     if (EPW == 2u) { total.y += load_src(at + 1u); }
   }
-  store_out((row * p.inner + col) / EPW, total);
+  store_out(word, total);
 }

@@ -1,7 +1,7 @@
 //! Every shader file and every expansion of it by the host is valid WGSL, as naga sees it.
 #![cfg(feature = "gpu")]
 
-use naga::valid::{Capabilities, ValidationFlags, Validator};
+use naga::valid::{Capabilities, ShaderStages, SubgroupOperationSet, ValidationFlags, Validator};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use wengert::DType;
@@ -42,7 +42,9 @@ fn files() -> Result<Vec<(String, &'static str)>, Box<dyn Error>> {
 fn check(name: &str, text: &str) -> Outcome {
     let module =
         naga::front::wgsl::parse_str(text).map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
-    let mut validator = Validator::new(ValidationFlags::all(), Capabilities::SHADER_FLOAT16_IN_FLOAT32);
+    let wanted = Capabilities::SHADER_FLOAT16_IN_FLOAT32 | Capabilities::SUBGROUP;
+    let mut validator = Validator::new(ValidationFlags::all(), wanted);
+    validator.subgroup_stages(ShaderStages::COMPUTE).subgroup_operations(SubgroupOperationSet::all());
     validator.validate(&module).map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
     Ok(())
 }
@@ -82,9 +84,9 @@ fn files_are_valid_as_they_stand() -> Outcome {
         // A file that stands behind another of the folder, and those that the kernels behind them complete.
         if path.ends_with("attention_scores.wgsl") {
             text = read("philox")? + &read("attention_tiles")?;
-        } else if ["optim", "tensors", "strided", "lines", "tile", "matmul"]
+        } else if ["optim", "tensors", "strided", "lines", "rows", "row_out", "tile", "matmul"]
             .iter()
-            .any(|name| path.ends_with(format!("{name}.wgsl")))
+            .any(|name| path.ends_with(format!("lib/{name}.wgsl")))
         {
             continue;
         }
@@ -127,6 +129,10 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
                 if has(text, flag) {
                     check(&format!("{name} as {dtype} with {flag}"), &template.flag(flag, true).build()?)?;
                 }
+            }
+            for split in (0..3).filter(|_| has(text, "SPLIT")) {
+                template.number("SPLIT", split).number("SLOTS", 3).number("SUBGROUP", 8 << split);
+                check(&format!("{name} in parts {split} as {dtype}"), &template.build()?)?;
             }
             for fold in (0..4).filter(|_| has(text, "FOLD")) {
                 check(&format!("{name} {fold} as {dtype}"), &template.number("FOLD", fold).build()?)?;

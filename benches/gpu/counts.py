@@ -117,6 +117,29 @@ def entropy(x: wg.Tensor) -> wg.Tensor:
     return wg.nn.functional.cross_entropy(x, wg.ones(x.shape[0], dtype=wg.int32, device="gpu"))
 
 
+def scattered(x: wg.Tensor, y: wg.Tensor) -> wg.Tensor:
+    """A sum by index."""
+    return x.scatter_add(0, wg.arange(len(y), device="gpu"), y)
+
+
+def step(optimiser: type[wg.optim.Optimizer]) -> Make:
+    """A step of an optimiser with one parameter."""
+
+    def make() -> Callable[[], object]:
+        x = tensor((64, 256)).requires_grad_()
+        x.grad = tensor((64, 256))
+        return optimiser([x], lr=0.01).step
+
+    return make
+
+
+def clipped() -> Callable[[], object]:
+    """The clipping of a gradient by its norm."""
+    x = tensor((64, 256)).requires_grad_()
+    x.grad = tensor((64, 256))
+    return lambda: wg.nn.utils.clip_grad_norm_([x], 1.0)
+
+
 CASES: dict[str, Make] = {
     "add 64x256": forward(lambda a, b: a + b, (64, 256), (64, 256)),
     "add float16 64x256": forward(lambda a, b: a + b, (64, 256), (64, 256), dtype="float16"),
@@ -149,6 +172,20 @@ CASES: dict[str, Make] = {
     "layer_norm backward 2048x64": backward(norm, (2048, 64), (64,), (64,)),
     "cross_entropy 64x1000": forward(entropy, (64, 1000)),
     "cross_entropy backward 64x1000": backward(entropy, (64, 1000)),
+    "softmax backward 2x65536": backward(lambda a: a.softmax(-1), (2, 65536)),
+    "layer_norm 2x65536": forward(norm, (2, 65536), (65536,), (65536,)),
+    "layer_norm backward 2x65536": backward(norm, (2, 65536), (65536,), (65536,)),
+    "cross_entropy 2x65536": forward(entropy, (2, 65536)),
+    "rows 512 of 1000x64": forward(lambda a: a[wg.arange(512, device="gpu")], (1000, 64)),
+    "tril 64x256": forward(lambda a: a.tril(), (64, 256)),
+    "pad 64x256": forward(lambda a: wg.nn.functional.pad(a, (3, 5)), (64, 256)),
+    "topk 10 of 100000": forward(lambda a: a.topk(10).indices, (100_000,)),
+    "cummax 100000": forward(lambda a: a.cummax(0).indices, (100_000,)),
+    "scatter_add 4096 to 8192": forward(scattered, (8192,), (4096,)),
+    "AdamW 64x256": step(wg.optim.AdamW),
+    "SGD 64x256": step(wg.optim.SGD),
+    "RMSprop 64x256": step(wg.optim.RMSprop),
+    "clip 64x256": clipped,
     "matmul 64x64x64": forward(lambda a, b: a @ b, (64, 64), (64, 64)),
     "matmul 1536x32x1536": forward(lambda a, b: a @ b, (1536, 32), (32, 1536)),
     "matmul 128x2048x128": forward(lambda a, b: a @ b, (128, 2048), (2048, 128)),

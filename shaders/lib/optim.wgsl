@@ -1,33 +1,34 @@
-// What steps of optimisers share, behind `tensors`: the bindings of gradients and parameters. The file behind
-// it declares `p`, with `flags` and the table, and `update`, which moves one element. Guarded, by flag 4,
-// nothing changes unless found is 0; otherwise any buffer is bound to it.
+// What steps of optimisers share, behind `tensors`: the bindings of gradients and parameters, by vectors of
+// four elements. The file behind it declares `p`, with `flags` and the table, and `update`, which moves four
+// elements; what lies behind the last of a tensor stays as it is. Guarded, by flag 4, nothing changes unless
+// found is 0; otherwise any buffer is bound to it.
 //@ tensors found
 @group(0) @binding(0) var<storage, read> found: array<u32>;
-//@ tensors g
-@group(0) @binding(1) var<storage, read> g0: array<u32>;
+//@ words g0
+@group(0) @binding(1) var<storage, read> g0: array<vec4<u32>>;
 //@ tensors x
-@group(0) @binding(2) var<storage, read_write> x0: array<u32>;
+@group(0) @binding(2) var<storage, read_write> x0: array<vec4<f32>>;
 
 //@ alias T
 alias T = f32;
-//@ load g0
-fn load_g0(i: u32) -> T { return bitcast<f32>(g0[i]); }
-fn pick_g(k: u32, i: u32) -> T {
+//@ load4 g0
+fn load4_g0(i: vec4<u32>) -> vec4<T> { return bitcast<vec4<f32>>(g0[i.x >> 2u]); }
+fn pick_g(k: u32, q: u32) -> vec4<T> {
   switch k {
     //@ tensors g
-    case 0u, default: { return load_g0(i); }
+    case 0u, default: { return load4_g0(vec4<u32>(q * 4u)); }
   }
 }
-fn pick_x(k: u32, i: u32) -> f32 {
+fn pick_x(k: u32, q: u32) -> vec4<f32> {
   switch k {
     //@ tensors x
-    case 0u, default: { return bitcast<f32>(x0[i]); }
+    case 0u, default: { return x0[q]; }
   }
 }
-fn put_x(k: u32, i: u32, v: f32) {
+fn put_x(k: u32, q: u32, v: vec4<f32>) {
   switch k {
     //@ tensors x
-    case 0u, default: { x0[i] = bitcast<u32>(v); }
+    case 0u, default: { x0[q] = v; }
   }
 }
 
@@ -37,7 +38,7 @@ fn main(
   @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(local_invocation_index) t: u32,
 ) {
-  let own = share_of(wid.x + groups.x * (wid.y + groups.y * wid.z));
-  if ((p.flags & 4u) != 0u && found[0] != 0u) { return; }
-  for (var i = own.start + t; i < own.end; i += 256u) { update(own.tensor, i); }
+  let own = share_of(wid.x + groups.x * (wid.y + groups.y * wid.z), t);
+  if (!own.here.x || ((p.flags & 4u) != 0u && found[0] != 0u)) { return; }
+  update(own.tensor, own.q, own.here);
 }

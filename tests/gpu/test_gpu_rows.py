@@ -55,7 +55,9 @@ def test_places_of_the_best(shape: tuple[int, ...], dtype: str) -> None:
         assert wg.tensor(a, device="gpu").argmax().item() == a.size * 2 // 3
 
 
-@pytest.mark.parametrize("columns", [1, 4, 6, 8, 63, 64, 256, 1000, 1022, 4096, 4100, 5001])
+@pytest.mark.parametrize(
+    "columns", [1, 4, 6, 8, 63, 64, 65, 256, 1000, 1022, 4096, 4100, 5001, 20_000, 40_001]
+)
 def test_rows_against_float64(columns: int) -> None:
     a, c = numbers((3, columns)), numbers((3, columns + 1))[:, 1:]
     w, b = numbers((columns,)), numbers((columns,)) + 1
@@ -72,7 +74,34 @@ def test_rows_against_float64(columns: int) -> None:
         np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6 * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("columns", [1, 2, 4, 7, 8, 64, 1001])
+#: The longest rows that kernels hold in registers.
+HELD = {"softmax": 16_384, "layer_norm": 16_384, "softmax_vjp": 8192, "layer_norm_vjp": 4096}
+
+
+@pytest.mark.parametrize("shape", [(2, 16_384), (3, 16_388), (1, 524_288), (600, 4_100), (2, 100_003)])
+def test_long_rows_are_read_once_or_split(shape: tuple[int, int]) -> None:
+    a = numbers(shape)
+    x, g = wg.tensor(a, device="gpu"), wg.tensor(a[:, ::-1].copy(), device="gpu")
+    w = wg.ones(shape[1], device="gpu")
+    calls = {
+        "softmax": lambda: [x.softmax(-1)],
+        "layer_norm": lambda: [wg.nn.functional.layer_norm(x, shape[1:], w)],
+        "softmax_vjp": lambda: wg.autograd.grad(y.softmax(-1), [y], g),
+        "layer_norm_vjp": lambda: wg.autograd.grad(wg.nn.functional.layer_norm(y, shape[1:], v), [y, v], g),
+    }
+    y, v = x.clone().requires_grad_(), w.clone().requires_grad_()
+    for kernel, call in calls.items():
+        with wg.gpu.profile() as found:
+            first = call()
+        count = sum(launch.kernel == kernel for launch in found.launches)
+        assert count == (1 if shape[1] <= HELD[kernel] else 2)
+        for one, two in zip(first, call(), strict=True):
+            np.testing.assert_array_equal(one.detach().cpu().numpy(), two.detach().cpu().numpy())
+    total = x.softmax(-1).sum(-1).cpu().numpy()
+    np.testing.assert_allclose(total, 1, atol=2e-6)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4, 7, 8, 64, 1001, 9000, 70_001])
 def test_cross_entropy_against_float64(columns: int) -> None:
     labels = np.arange(5, dtype=np.int32) % columns
     labels[2] = -100

@@ -82,6 +82,14 @@ def test_order_of_long_lines(dtype: str, descending: bool) -> None:
     same(lambda x: x.argsort(1, descending), hard(2, (2, 3001, 3), dtype))
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("largest", [False, True])
+def test_little_of_long_lines(dtype: str, largest: bool) -> None:
+    same(lambda x: x.topk(17, -1, largest).indices, hard(3, (2, 300_001), dtype))
+    same(lambda x: x.topk(512, 1, largest).indices, hard(4, (2, 4100, 3), dtype))
+    same(lambda x: x.cummax(1).indices if largest else x.cummin(1).indices, hard(5, (3, 70_001), dtype))
+
+
 def test_counts_that_are_added_up_in_blocks() -> None:
     x = wg.tensor(np.random.default_rng(0).integers(0, 2**31, 600_000, "int32"))
     same(lambda x: x.argsort(), x)
@@ -172,7 +180,10 @@ def test_kernels_do_it() -> None:
     assert kernels(lambda: long.argsort()) == {"sort": 1, **passes}
     assert kernels(lambda: long.to(wg.float16).argsort())["radix_move"] == 4
     assert kernels(lambda: (long > 0.5).argsort())["radix_move"] == 1
+    assert kernels(lambda: long.topk(5).indices) == {"sort": 2, "gather": 1}
+    assert kernels(lambda: long.topk(513).indices)["radix_move"] == 8
     assert kernels(lambda: x.cummax(1).indices)["argscan"] == 1
+    assert kernels(lambda: wg.rand(8192, device=DEVICE).cummax(0).indices)["argscan"] == 2
     mask = x > 0.5
     assert kernels(lambda: mask.nonzero()) == {"radix_count": 1, "scan_sum": 1, "nonzero": 1}
 
@@ -227,6 +238,30 @@ def test_gradients_of_large_tables(length: int) -> None:
     there = wg.tensor(upstream, device=DEVICE)
     assert np.array_equal(array(gradient().cpu()), rows)
     assert kernels(gradient)["scatter_sorted"] == 1 + length // 32768
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_adding_along_a_long_axis(axis: int, dtype: str) -> None:
+    """Sorted segments, linear in the number of elements: whole numbers, of which sums are exact."""
+    g = np.random.default_rng(axis)
+    own, given = [6, 5, 7], [4, 5, 6]
+    own[axis], given[axis] = 3000, 4100
+    index = g.integers(-3000, 3000, given, "int32")
+    index.flat[::7] = 11
+    source = g.integers(0, 3, given).astype(dtype)
+    want = np.zeros(own, "float64")
+    at = list(np.ix_(*map(np.arange, given)))
+    at[axis] = index % 3000
+    np.add.at(want, tuple(at), source)
+    x, i, s = (wg.tensor(v, device=DEVICE) for v in (np.zeros(own, dtype), index, source))
+    with wg.gpu.profile() as found:
+        got = x.scatter_add(axis, i, s)
+    assert sum(launch.kernel == "scatter_sorted" for launch in found.launches) == 1
+    np.testing.assert_array_equal(got.cpu().numpy(), want.astype(dtype))
+    index.flat[5] = -3001
+    with pytest.raises(IndexError, match="-3001 is out of range for an axis of size 3000"):
+        x.scatter_add(axis, wg.tensor(index, device=DEVICE), s).cpu()
 
 
 def test_an_index_outside_of_a_large_table() -> None:

@@ -31,7 +31,33 @@ def device():
     )
     wanted = ("max-storage-buffers-per-shader-stage", "max-storage-buffer-binding-size", "max-buffer-size")
     limits = {name: adapter.limits[name] for name in wanted}
-    return adapter.request_device_sync(required_limits=limits)
+    features = {"subgroup"} & adapter.features
+    return adapter.request_device_sync(required_limits=limits, required_features=features)
+
+
+@functools.cache
+def subgroups():
+    """The sizes of subgroups that kernels may assume here: 1 for none, 4, and the size that there is."""
+    if "subgroup" not in device().features:
+        return [1]
+    lines = [
+        "@group(0) @binding(0) var<storage, read_write> out: array<u32>;",
+        "@compute @workgroup_size(256) fn main(@builtin(subgroup_size) size: u32) { out[0] = size; }",
+    ]
+    buffer = device().create_buffer(size=16, usage=wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC)
+    made = device().create_compute_pipeline(
+        layout="auto", compute={"module": device().create_shader_module(code="\n".join(lines))}
+    )
+    entry = {"binding": 0, "resource": {"buffer": buffer}}
+    group = device().create_bind_group(layout=made.get_bind_group_layout(0), entries=[entry])
+    encoder = device().create_command_encoder()
+    step = encoder.begin_compute_pass()
+    step.set_pipeline(made)
+    step.set_bind_group(0, group)
+    step.dispatch_workgroups(1)
+    step.end()
+    device().queue.submit([encoder.finish()])
+    return sorted({1, 4, int(np.frombuffer(device().queue.read_buffer(buffer), np.uint32)[0])})
 
 
 def load(name, dtype, compute="f32"):
@@ -119,14 +145,19 @@ def source(file):
 
 
 def expand(file, replace):
-    """The source of `file`, each line after a `//@ key` marker replaced by `replace[key]` where given."""
+    """The source of `file`, each line after a `//@ key` marker replaced by `replace[key]` where given.
+
+    A line that `slots 0` marks is repeated for each of SLOTS."""
     unused = set(replace)
     lines, out = source(file).splitlines(), []
+    slots = int(re.search(r"(\d+)u;", replace.get("const SLOTS", "1u;"))[1])
     key = None
     for line in lines:
         if key is not None and key in replace:
             line = replace[key]
             unused.discard(key)
+        elif key == "slots 0":
+            line = "\n".join(line.replace("_0", f"_{k}").replace("(0u", f"({k}u") for k in range(slots))
         key = line.strip()[4:].strip() if line.strip().startswith("//@ ") else None
         out.append(line)
     assert not unused, f"{file} has no markers {sorted(unused)}"
@@ -219,7 +250,9 @@ def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535
         buffers.append(dev.create_buffer_with_data(data=data, usage=usage))
     for spec in outs:
         if isinstance(spec, np.ndarray):
-            data, spec = encode(spec).copy(), (spec.shape, spec.dtype)
+            data, spec = encode(spec), (spec.shape, spec.dtype)
+            # Finite, so that arithmetic changes it.
+            data = np.concatenate([data, np.full(-data.size % 4, 0x3FC0DEAD, np.uint32)])
         else:
             count = -(-int(np.prod(spec[0])) // epw(spec[1]))
             data = np.full(count // 4 * 4 + 8, POISON, np.uint32)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from shaders.host import BF16, axes, close, epw, rng, run, types
+from shaders.host import BF16, axes, by_fours, close, epw, rng, run, types
 from shaders.views import dense, few, random_values, shapes, view
 
 STATUS = np.zeros(2, np.uint32)
@@ -13,25 +13,30 @@ def words(count, dtype):
     return -(-count // (256 * epw(dtype)))
 
 
+def in_fours(v, dtype, number, inner, vector=False, compute="f32"):
+    """The replacements for a kernel that writes by fours; `vector`: and reads so, if x lies so."""
+    replace = {k: s for k, s in types(compute, x=v.flat.dtype).items() if k in ("alias T", "load x")}
+    out = by_fours("out", f"read_write {number}", dtype, compute)
+    replace |= out | {"const FOURS": f"const FOURS: bool = {str(inner % 4 == 0).lower()};"}
+    if vector and inner % 4 == 0:
+        assert v.strides[-1] == 1
+        assert not any(n % 4 for n in [v.offset, *v.strides[:-1]])
+        replace |= by_fours("x", "read 0", dtype, compute)
+    return replace
+
+
 def zeroed(strides, axis):
     return [0 if a == axis else s for a, s in enumerate(strides)]
 
 
-def gather(v, index, axis, shape, index_strides):
+def gather(v, index, axis, shape, index_strides, vector=False):
     """Gather into `shape`; index is a view, index_strides may broadcast it."""
     dtype, count = v.flat.dtype, int(np.prod(shape))
     params = [axes(shape), axes(zeroed(v.strides, axis)), axes(index_strides), len(shape), count]
     params += [v.offset, index.offset, v.strides[axis] & 0xFFFFFFFF, v.array.shape[axis]]
-    replace = types(out=("out", dtype), x=dtype)
-    return run(
-        "gather.wgsl",
-        [v.flat, index.flat],
-        [(shape, dtype), STATUS],
-        params,
-        words(count, dtype),
-        replace,
-        limit=2,
-    )
+    replace = in_fours(v, dtype, 2, shape[-1], vector)
+    ins, outs, groups = [v.flat, index.flat], [(shape, dtype), STATUS], -(-count // 1024)
+    return run("gather.wgsl", ins, outs, params, groups, replace, limit=2, fours=True)
 
 
 @few
@@ -52,12 +57,25 @@ def test_gather(shape, seed, dtype):
 
 
 @few
-@given(st.integers(1, 5), st.integers(1, 20), st.integers(1, 9), st.integers(1, 30))
-def test_take(outer, size, inner, count):
-    v = view(outer + size, (outer, size, inner))
+@given(
+    st.integers(1, 5),
+    st.integers(1, 20),
+    st.integers(1, 12),
+    st.integers(1, 30),
+    st.sampled_from([np.float32, np.float16, BF16]),
+)
+def test_take(outer, size, inner, count, dtype):
+    v = view(outer + size, (outer, size, inner), dtype)
     index = dense(rng(count).integers(-size, size, count, np.int32))
     got, _ = gather(v, index, 1, (outer, count, inner), [0, 1, 0])
     np.testing.assert_array_equal(got, v.array[:, index.array])
+    v = dense(random_values(inner, (outer, size, 4 * inner), dtype))
+    index.flat[-1] = size  # outside
+    got, status = gather(v, index, 1, (outer, count, 4 * inner), [0, 1, 0], vector=True)
+    want = v.array[:, index.array % size]
+    want[:, -1] = 0
+    np.testing.assert_array_equal(got, want)
+    assert status.tolist() == [1, size]
 
 
 def test_gather_reports_outside():
@@ -146,9 +164,8 @@ def test_scatter_of_sorted_rows(dtype, outer, size, words_per_row, count):
     blocks = outer * size * -(-words_per_row // 256)
     replace, params = types(out=("out", dtype), src=dtype), [outer, size, count, inner, 0, 0]
     outs = [((outer, size, inner), dtype), STATUS]
-    got, status = run(
-        "scatter_sorted.wgsl", [index, order, starts, src], outs, params, blocks, replace, limit=2
-    )
+    ins, groups = [index, order, starts, src], -(-outer * size * words_per_row // 256)
+    got, status = run("scatter_sorted.wgsl", ins, outs, params, groups, replace, limit=2)
     assert not status.any()
     want, _ = run("scatter_rows.wgsl", [index, src], outs, params, blocks, replace, limit=2)
     np.testing.assert_array_equal(got, want)
@@ -158,7 +175,7 @@ def test_scatter_of_sorted_rows_reports_an_index_outside():
     index, src = np.array([0, 7, -1], np.int32), np.ones((1, 3, 1), np.float32)
     order, starts = np.array([0, 2, 1], np.int32), np.array([0, 1, 2], np.int32)
     outs, params = [((1, 2, 1), np.float32), STATUS], [1, 2, 3, 1, 0, 0]
-    got, status = run("scatter_sorted.wgsl", [index, order, starts, src], outs, params, 2)
+    got, status = run("scatter_sorted.wgsl", [index, order, starts, src], outs, params, 1)
     assert (got.ravel().tolist(), status.tolist()) == ([1, 1], [1, 7])
 
 
@@ -203,24 +220,25 @@ def test_pad(dtype, shape, seed):
         v.offset,
         fill,
     ]
-    replace = types(compute, ("out", dtype), x=dtype)
-    (got,) = run(
-        "pad.wgsl", [v.flat], [(want.shape, dtype)], params, words(want.size, dtype), replace, limit=2
-    )
+    replace, groups = in_fours(v, dtype, 1, size[-1], compute=compute), -(-want.size // 1024)
+    (got,) = run("pad.wgsl", [v.flat], [(want.shape, dtype)], params, groups, replace, limit=2, fours=True)
     np.testing.assert_array_equal(got, want)
 
 
 @few
 @given(shapes(2, 4, 8), st.integers(-9, 9), st.booleans(), st.sampled_from([np.float32, BF16]))
 def test_tri(shape, diagonal, upper, dtype):
-    v = view(sum(shape), shape, dtype)
-    params = [axes(shape), axes(v.strides), len(shape), v.array.size, v.offset, diagonal]
-    replace = types(out=("out", dtype), x=dtype) | {
-        "const UPPER": f"const UPPER: bool = {str(upper).lower()};"
-    }
-    (got,) = run("tri.wgsl", [v.flat], [(shape, dtype)], params, words(v.array.size, dtype), replace, limit=2)
-    want = (np.triu if upper else np.tril)(v.array.astype(np.float32), diagonal)
-    np.testing.assert_array_equal(got.astype(np.float32), want)
+    for vector in (False, True):
+        v = view(sum(shape), shape, dtype)
+        if vector:
+            v = dense(random_values(sum(shape), (*shape[:-1], 4 * shape[-1]), dtype))
+        params = [axes(v.array.shape), axes(v.strides), len(shape), v.array.size, v.offset, diagonal]
+        replace = in_fours(v, dtype, 1, v.array.shape[-1], vector)
+        replace["const UPPER"] = f"const UPPER: bool = {str(upper).lower()};"
+        outs, groups = [(v.array.shape, dtype)], -(-v.array.size // 1024)
+        (got,) = run("tri.wgsl", [v.flat], outs, params, groups, replace, limit=2, fours=True)
+        want = (np.triu if upper else np.tril)(v.array.astype(np.float32), diagonal)
+        np.testing.assert_array_equal(got.astype(np.float32), want)
 
 
 def test_values_survive_bit_for_bit():

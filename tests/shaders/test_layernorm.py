@@ -2,42 +2,45 @@
 
 import numpy as np
 import pytest
-from shaders.host import BF16, close, epw, rng, run, types
-from shaders.test_softmax import SHAPES, even, groups, rows_config, run_rows
+from hypothesis import given, strategies as st
+from shaders.host import BF16, by_fours, close, rng, run, types
+from shaders.test_softmax import FORCED, SHAPES, Rows, even
+from shaders.views import few
 
 
-def forward(x, w, b, flags, eps=1e-5, dtype=np.float32):
-    rows, cols = x.shape
-    entry, lanes, replace = rows_config(cols)
-    replace |= types(out=("out", dtype), x=x.dtype, weight=w.dtype, bias=b.dtype)
-    width = even(cols, dtype)
-    outs = [((rows, width), dtype), ((rows,), np.float32), ((rows,), np.float32)]
-    params = [rows, cols, 0, cols, width, flags, eps]
-    fours = dict(x=(0, x.dtype), weight=(1, w.dtype), bias=(2, b.dtype))
-    count = groups(rows, lanes)
-    y, mean, rstd = run_rows("layernorm.wgsl", [x, w, b], outs, params, count, replace, entry, 4, **fours)
-    return y[:, :cols], mean, rstd
+def forward(x, w, b, flags, eps=1e-5, dtype=np.float32, forced=None):
+    rows = Rows(*x.shape, forced)
+    replace = types(out=("out", dtype), x=x.dtype, weight=w.dtype, bias=b.dtype)
+    width = even(rows.cols, dtype)
+    outs = [((rows.rows, width), dtype), ((rows.rows,), np.float32), ((rows.rows,), np.float32)]
+    params = [rows.rows, rows.cols, rows.parts, rows.cols, width, flags, eps]
+    fours = dict(x=(0, x.dtype), weight=(1, w.dtype), bias=(2, b.dtype), out=(3, dtype))
+    y, mean, rstd = rows.run("layernorm.wgsl", [x, w, b], outs, params, replace, limit=4, **fours)
+    return y[:, : rows.cols], mean, rstd
 
 
-def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32):
-    rows, cols = x.shape
-    entry, lanes, replace = rows_config(cols)
-    replace |= types(out=("out", dtype), x=x.dtype, g=g.dtype, weight=w.dtype)
-    width = even(cols, dtype)
-    count = min(count, groups(rows, lanes))
-    slots = count * (256 // lanes)
-    outs = [((rows, width), dtype), ((slots, 2, cols), np.float32)]
-    params = [rows, cols, cols, cols, width, flags | 8, count]
-    fours = dict(x=(0, x.dtype), g=(1, g.dtype), weight=(2, w.dtype))
-    ins = [x, g, w, mean, rstd]
-    dx, partial = run_rows("layernorm_backward.wgsl", ins, outs, params, count, replace, entry, 2, **fours)
-    replace = types(out=("dweight", dtype)) | types(out=("dbias", dtype))
-    outs = [((cols,), dtype), ((cols,), dtype)]
+def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32, forced=None):
+    rows = Rows(*x.shape, forced)
+    replace = types(out=("out", dtype), x=x.dtype, g=g.dtype, weight=w.dtype)
+    width, cols = even(rows.cols, dtype), even(rows.cols, np.float32) + -rows.cols % 4
+    slots = min(count, -(-rows.rows // (256 // rows.lanes)))
+    outs = [((rows.rows, width), dtype), ((slots, 2, cols), np.float32)]
+    params = [rows.rows, rows.cols, rows.parts, rows.cols, rows.cols, width, flags, slots]
+    fours = dict(x=(0, x.dtype), g=(1, g.dtype), weight=(2, w.dtype), out=(5, dtype))
+    ins, groups = [x, g, w, mean, rstd], slots * rows.parts
+    file = "layernorm_backward.wgsl"
+    dx, partial = rows.run(file, ins, outs, params, replace, limit=2, groups=groups, **fours)
+    partial[:, :, rows.cols :] = np.nan
+    replace = by_fours("dweight", "read_write 1", dtype) | by_fours("dbias", "read_write 2", dtype)
+    replace["store4 dbias"] = (
+        replace["store4 dbias"].replace("word(", "bias_word(").replace("bf16_word", "bf16_bias_word")
+    )
+    outs = [((rows.cols,), dtype), ((rows.cols,), dtype)]
     params = [slots, cols]
     dw, db = run(
-        "layernorm_columns.wgsl", [partial], outs, params, -(-cols // (8 * epw(dtype))), replace, limit=2
+        "layernorm_columns.wgsl", [partial], outs, params, -(-cols // 8), replace, limit=2, fours=True
     )
-    return dx[:, :cols], dw, db
+    return dx[:, : rows.cols], dw, db
 
 
 def reference(x, g, w, b, eps=1e-5, rms=False):
@@ -51,19 +54,40 @@ def reference(x, g, w, b, eps=1e-5, rms=False):
 
 
 @pytest.mark.parametrize("rms", [False, True])
+@pytest.mark.parametrize("forced", [None, (16, 2), (256, 1)])
 @pytest.mark.parametrize("shape", [*SHAPES, (70, 33)])
-def test_f32(shape, rms):
+def test_f32(shape, forced, rms):
     r = rng(sum(shape))
     x, g = ((r.standard_normal(shape) + 3).astype(np.float32) for _ in range(2))
     w, b = (r.standard_normal(shape[1]).astype(np.float32) for _ in range(2))
-    y, mean, rstd = forward(x, w, b, 3 + 4 * rms)
+    y, mean, rstd = forward(x, w, b, 3 + 4 * rms, forced=forced)
     want = reference(x, g, w, b, rms=rms)
     tight = 1 if shape[1] > 1 else 400  # one column: x - mean is rounding, divided by sqrt(eps)
     close(y, want[0], scale=20 * tight)
     close(mean, want[1], scale=4)
     close(rstd, want[2], rtol=1e-5)
-    for got, exact in zip(backward(x, g, w, mean, rstd, 1 + 4 * rms, 2), want[3:], strict=True):
+    found = backward(x, g, w, mean, rstd, 1 + 4 * rms, 2, forced=forced)
+    for got, exact in zip(found, want[3:], strict=True):
         close(got, exact, scale=40 * tight * shape[0])
+
+
+@few
+@given(
+    rows=st.integers(1, 6),
+    cols=st.integers(512, 20_000) | st.sampled_from([65_536, 262_147]),
+    forced=st.sampled_from(FORCED),
+    count=st.integers(1, 3),
+)
+def test_rows_of_any_length_in_every_layout(rows, cols, forced, count):
+    rows = min(rows, 1 + 100_000 // cols)
+    r = rng(cols)
+    x, g = ((r.standard_normal((rows, cols)) + 3).astype(np.float32) for _ in range(2))
+    w, b = (r.standard_normal(cols).astype(np.float32) for _ in range(2))
+    y, mean, rstd = forward(x, w, b, 3, forced=forced)
+    want = reference(x, g, w, b)
+    found = [y, mean, rstd, *backward(x, g, w, mean, rstd, 1, count, forced=forced)]
+    for got, exact in zip(found, want, strict=True):
+        assert ((got - exact) ** 2).sum() <= 1e-10 * (exact**2).sum()
 
 
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
@@ -95,3 +119,11 @@ def test_bitwise_repeatable():
     _, mean, rstd = forward(x, w, w, 3)
     first, second = (backward(x, x, w, mean, rstd, 1, 3) for _ in range(2))
     assert all((a == b).all() for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("slots", [1, 63, 64, 65, 300])
+def test_columns_of_many_slots(slots):
+    partial = rng(slots).integers(-9, 9, (slots, 2, 12)).astype(np.float32)
+    outs = [((12,), np.float32)] * 2
+    found = run("layernorm_columns.wgsl", [partial], outs, [slots, 12], 2)
+    np.testing.assert_array_equal(found, partial.sum(0))

@@ -116,20 +116,24 @@ def test_special_values(entry):
     assert np.isposinf(got[1])
 
 
-def arg(v, reduced, entry, better=">", compute="f32", cut=(0, 0), pairs=""):
+def arg(v, reduced, entry, better=">", compute="f32", cut=(0, 0), pairs="", fours=False):
     """Of a cut axis `cut` is the whole length and the outputs per part; `pairs` are those IN or OUT."""
     blocks, counts, shape = split(v, reduced)
     replace = {"const SMALLEST": f"const SMALLEST: bool = {str(better == '<').lower()};"}
     replace |= {k: s for k, s in types(compute, x=v.flat.dtype).items() if k in ("alias T", "load x")}
+    if fours:
+        replace |= by_fours("x", "read 0", v.flat.dtype, compute) | {
+            "const FOURS": "const FOURS: bool = true;"
+        }
     if pairs:
         replace[f"const PAIRS_{pairs}"] = f"const PAIRS_{pairs}: bool = true;"
-    groups = counts[2] if entry == "tree" else -(-counts[2] // 256)
+    groups = -(-counts[2] // {"tree": 1, "serial": 256}.get(entry, 32))
     params = [*blocks, *counts, *cut]
     shape = (*shape, 2) if pairs == "OUT" else shape
     return run("argreduce.wgsl", [v.flat], [(shape, np.int32)], params, groups, replace, entry, limit=3)[0]
 
 
-@pytest.mark.parametrize("entry", ["tree", "serial"])
+@pytest.mark.parametrize("entry", ENTRIES)
 @pytest.mark.parametrize("length", [9, 25, 1001])
 def test_cut_arg(entry, length):
     flat = (rng(7).standard_normal((2, 1004)) * 4).round().astype(np.float32)  # ties
@@ -139,13 +143,16 @@ def test_cut_arg(entry, length):
     padded = np.lib.stride_tricks.as_strided(flat, (parts, 2, each), (4 * each, 4 * 1004, 4), writeable=False)
     for better, best in ((">", np.argmax), ("<", np.argmin)):
         cut = (length, outputs)
-        found = arg(View(flat.reshape(-1), padded, 0), (2,), entry, better, cut=cut, pairs="OUT")
-        of_parts = View(found.reshape(-1).view(np.float32), np.empty((parts, outputs), np.int32), 0)
-        got = arg(of_parts, (0,), entry, better, pairs="IN")
+        whole = View(flat.reshape(-1), padded, 0)
+        found = arg(whole, (2,), entry, better, cut=cut, pairs="OUT")
+        by_four = arg(whole, (2,), entry, better, cut=cut, pairs="OUT", fours=True)
+        np.testing.assert_array_equal(found, by_four)
+        of_parts = View(found.reshape(-1).view(np.uint32), np.empty((parts, outputs), np.int32), 0)
+        got = arg(of_parts, (0,), entry, better, "u32", pairs="IN")
         np.testing.assert_array_equal(got, best(flat[:, :length], axis=1))
 
 
-@pytest.mark.parametrize("entry", ["tree", "serial"])
+@pytest.mark.parametrize("entry", ENTRIES)
 @few
 @given(shape=shapes(1, 3, 9), seed=st.integers(0, 10**6))
 def test_arg(entry, shape, seed):
@@ -158,7 +165,7 @@ def test_arg(entry, shape, seed):
     np.testing.assert_array_equal(arg(v, every, entry), v.array.argmax())
 
 
-@pytest.mark.parametrize("entry", ["tree", "serial"])
+@pytest.mark.parametrize("entry", ENTRIES)
 def test_arg_nan_and_infinity(entry):
     x = rng(6).standard_normal((4, 600)).astype(np.float32)
     x[0, [300, 500]], x[1, 400], x[2, :] = np.nan, np.inf, -np.inf
@@ -166,3 +173,25 @@ def test_arg_nan_and_infinity(entry):
     np.testing.assert_array_equal(arg(dense(x), (1,), entry, "<"), x.argmin(1))
     half = dense(x[3:].astype(np.float16))
     np.testing.assert_array_equal(arg(half, (1,), entry), half.array.argmax(1))
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16, np.int32, np.uint32, np.bool_])
+def test_arg_of_special_values(entry, dtype):
+    rows = [[0, 0, 0, 0, 0], [1, 0, 1, 1, 0], [0, 1, 0, 1, 1]]
+    if dtype is np.int32:
+        rows += [[-(2**31), -1, 2**31 - 1, 0, 5], [-5, -(2**31), -7, -5, -6]]
+    if dtype is np.uint32:
+        rows += [[2**31, 2**31 - 1, 2**32 - 1, 0, 5], [2**31, 2**32 - 1, 7, 2**31, 2**32 - 1]]
+    if dtype in (np.float32, np.float16, BF16):
+        inf, nan = np.inf, np.nan
+        rows += [[-0.0, 0.0, -0.0, 0.0, 0.0], [-1, -0.0, 0.0, -2, -2], [-inf, -inf, -inf, -inf, -inf]]
+        rows += [[1, inf, nan, -nan, inf], [-inf, 2, -3, -inf, 4], [inf, inf, inf, -inf, inf]]
+    x = np.array(rows).astype(dtype)
+    compute = {np.int32: "i32", np.bool_: "i32", np.uint32: "u32"}.get(dtype, "f32")
+    wide = x.astype(np.float32 if compute == "f32" else np.int64)
+    for better, best in ((">", np.argmax), ("<", np.argmin)):
+        np.testing.assert_array_equal(arg(dense(x), (1,), entry, better, compute), best(wide, 1))
+        x4 = np.pad(x, ((0, 0), (0, 3)), mode="edge")
+        got = arg(View(x4.reshape(-1), x4[:, :5], 0), (1,), entry, better, compute, fours=True)
+        np.testing.assert_array_equal(got, best(wide, 1))

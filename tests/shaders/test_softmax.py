@@ -3,14 +3,13 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from shaders.host import BF16, by_fours, close, epw, rng, run, types
+from shaders.host import BF16, by_fours, close, epw, rng, run, subgroups, types
 from shaders.views import few
 
-LANES = {16: 4, 64: 8, 256: 16}
 SHAPES = [
     (1, 1),
     (3, 5),
-    (17, 16),
+    (70, 16),
     (5, 255),
     (2, 256),
     (3, 300),
@@ -19,45 +18,60 @@ SHAPES = [
     (2, 4096),
     (2, 4099),
     (1, 9001),
+    (2, 33000),
 ]
+#: Lanes per row, and the most fours that each of them holds, as a host may choose them.
+FORCED = [None, (4, 1), (16, 2), (64, 3), (256, 1), (256, 4)]
 
 
-def rows_config(cols, dtype=np.float32):
-    """Entry point and lane constants for a row of `cols`, as a host chooses them."""
-    lanes = next((n for n in LANES if cols <= 16 * n), None)
-    entry = "wide" if lanes is None else "rows"
-    lanes = lanes or 256
-    return (
-        entry,
-        lanes,
-        {
-            "const LANES": f"const LANES: u32 = {lanes}u;",
-            "const RADIX": f"const RADIX: u32 = {LANES[lanes]}u;",
-        },
-    )
+class Rows:
+    """How rows are distributed over threads; split into parts where they do not fit."""
 
+    def __init__(self, rows, cols, forced=None, most=4):
+        lanes, most = forced or (next((n for n in (4, 16, 64) if cols <= 16 * n), 256), most)
+        if cols > 4 * lanes * most:
+            lanes = 256
+        self.rows, self.cols, self.lanes = rows, cols, lanes
+        self.slots = min(-(-cols // (4 * lanes)), most)
+        self.parts = -(-cols // (4 * lanes * self.slots))
+        self.groups = -(-rows * self.parts // (256 // lanes))
 
-def run_rows(file, ins, outs, params, groups, replace, entry, limit=65535, **rows):
-    """Run a file; where rows are multiples of four (params[1] has their length), by vectors too: the same bits.
+    def constants(self, split, size):
+        """The replacements for one dispatch, with subgroups of at least `size` threads."""
+        numbers = dict(LANES=self.lanes, SLOTS=self.slots, SPLIT=split, SUBGROUP=size)
+        more = {f"const {name}": f"const {name}: u32 = {n}u;" for name, n in numbers.items()}
+        if size > 1:
+            shuffle = "fn other(v: f32, step: u32) -> f32 { return subgroupShuffleXor(v, step); }"
+            more["shuffle SUBGROUP"] = shuffle
+        return more
 
-    `rows` are the bindings of rows by name, with their number and dtype; the first output is one of them."""
-    found = run(file, ins, outs, params, groups, replace, entry, limit)
-    if params[1] % 4 == 0:
-        more = by_fours("out", f"read_write {len(ins)}", outs[0][1]) | {
-            "const FOURS": "const FOURS: bool = true;"
-        }
-        for name, (number, dtype) in rows.items():
-            more |= by_fours(name, f"read {number}", dtype)
-        more["store out"] = "fn store_out(w: u32, v: vec2<T>) { store4_out(w, v.xyxy); } // never"
-        replace = {k: v for k, v in replace.items() if k != "const EPW"}
-        again = run(file, ins, outs, params, groups, replace | more, entry, limit)
-        for a, b in zip(found, again, strict=True):
-            np.testing.assert_array_equal(a, b)
-    return found
+    def run(self, file, ins, outs, params, replace, terms=2, limit=65535, groups=None, last=None, **rows):
+        """Run a file in one or two dispatches: with and without subgroups and, where rows are multiples of
+        four, by vectors too: the same bits each time.
 
-
-def groups(rows, lanes):
-    return -(-rows // (256 // lanes))
+        `rows` are the bindings of rows by name, with their number and dtype; `out` is an output by its number.
+        `terms` is the number of words that a part comes to, `last` the groups of a second dispatch."""
+        versions = [(size, False) for size in subgroups()] + [(subgroups()[-1], True)] * (self.cols % 4 == 0)
+        found = None
+        for size, fours in versions:
+            own = dict(replace)
+            if fours:
+                own = {k: v for k, v in own.items() if k != "const EPW"}
+                own["const FOURS"] = "const FOURS: bool = true;"
+                for name, (number, dtype) in rows.items():
+                    own |= by_fours(name, f"{'read_write' if name == 'out' else 'read'} {number}", dtype)
+                if "out" in rows:
+                    own["store out"] = "fn store_out(w: u32, v: vec2<T>) { store4_out(w, v.xyxy); } // never"
+            spare = ((self.rows * self.parts, terms), np.float32)
+            for split in [1, 2] if self.parts > 1 else [0]:
+                count = last if split == 2 and last else groups or self.groups
+                constants = self.constants(split, size)
+                *got, spare = run(file, ins, [*outs, spare], params, count, own | constants, "main", limit)
+            if found is not None:
+                for a, b in zip(found, got, strict=True):
+                    np.testing.assert_array_equal(a, b)
+            found = got
+        return found
 
 
 def even(cols, dtype):
@@ -65,16 +79,14 @@ def even(cols, dtype):
     return -(-cols // unit) * unit
 
 
-def softmax(x, log=False, dtype=np.float32, cols=None, stride=None, limit=65535):
-    rows, cols = x.shape[0], cols or x.shape[1]
-    entry, lanes, replace = rows_config(cols)
-    replace |= types(out=("out", dtype), x=x.dtype) | {"const LOG": f"const LOG: bool = {str(log).lower()};"}
-    width = even(cols, dtype)
-    params = [rows, cols, 0, stride or x.shape[1], width]
-    outs = [((rows, width), dtype)]
-    count = groups(rows, lanes)
-    (got,) = run_rows("softmax.wgsl", [x], outs, params, count, replace, entry, limit, x=(0, x.dtype))
-    return got[:, :cols]
+def softmax(x, log=False, dtype=np.float32, cols=None, stride=None, limit=65535, forced=None):
+    rows = Rows(x.shape[0], cols or x.shape[1], forced)
+    replace = types(out=("out", dtype), x=x.dtype) | {"const LOG": f"const LOG: bool = {str(log).lower()};"}
+    width = even(rows.cols, dtype)
+    params = [rows.rows, rows.cols, rows.parts, stride or x.shape[1], width]
+    outs, bound = [((rows.rows, width), dtype)], dict(x=(0, x.dtype), out=(1, dtype))
+    (got,) = rows.run("softmax.wgsl", [x], outs, params, replace, limit=limit, **bound)
+    return got[:, : rows.cols]
 
 
 def reference(x):
@@ -117,80 +129,104 @@ def test_row_stride():
     close(softmax(x, cols=7, stride=20), reference(x[:, :7])[0])
 
 
+@few
+@given(
+    rows=st.integers(1, 5),
+    cols=st.integers(512, 30_000) | st.sampled_from([65_536, 524_288, 524_291]),
+    forced=st.sampled_from(FORCED),
+    log=st.booleans(),
+)
+def test_rows_of_any_length_in_every_layout(rows, cols, forced, log):
+    rows = min(rows, 1 + 100_000 // cols)
+    x = (rng(cols).standard_normal((rows, cols)) * 5).astype(np.float32)
+    want = reference(x)[log]
+    got = softmax(x, log, forced=forced, limit=7).astype(np.float64)
+    assert ((got - want) ** 2).sum() <= 1e-10 * (want**2).sum()
+    assert (np.abs(got - want) <= 1e-6 * (1 + np.abs(want))).all()
+    np.testing.assert_array_equal(got, softmax(x, log, forced=forced))
+
+
+def backward(y, cot, log=False, dtype=np.float32, forced=None):
+    rows = Rows(*y.shape, forced)
+    width = even(rows.cols, dtype)
+    replace = {"const LOG": f"const LOG: bool = {str(log).lower()};"}
+    replace |= types(out=("out", dtype), y=y.dtype, g=cot.dtype)
+    params = [rows.rows, rows.cols, rows.parts, rows.cols, rows.cols, width]
+    outs, bound = [((rows.rows, width), dtype)], dict(y=(0, y.dtype), g=(1, cot.dtype), out=(2, dtype))
+    return rows.run("softmax_backward.wgsl", [y, cot], outs, params, replace, 1, **bound)[0][:, : rows.cols]
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("log", [False, True])
-def test_backward(shape, log):
+@pytest.mark.parametrize("forced", [None, (16, 2), (256, 1)])
+def test_backward(shape, log, forced):
     g = rng(5)
     x, cot = g.standard_normal(shape).astype(np.float32), g.standard_normal(shape).astype(np.float32)
     y = reference(x)[1 if log else 0].astype(np.float32)
-    entry, lanes, replace = rows_config(shape[1])
-    replace |= {"const LOG": f"const LOG: bool = {str(log).lower()};"}
-    params = [*shape, shape[1], shape[1], shape[1]]
-    outs, count, fours = [(shape, np.float32)], groups(shape[0], lanes), dict(y=(0, y.dtype), g=(1, y.dtype))
-    (got,) = run_rows("softmax_backward.wgsl", [y, cot], outs, params, count, replace, entry, **fours)
+    got = backward(y, cot, log, forced=forced)
     y, cot = y.astype(np.float64), cot.astype(np.float64)
     total = (cot if log else cot * y).sum(1, keepdims=True)
     close(got, cot - np.exp(y) * total if log else y * (cot - total), scale=4)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
-def test_backward_half(dtype):
+@pytest.mark.parametrize("cols", [31, 32, 4444, 4445])
+def test_backward_half(dtype, cols):
     g = rng(6)
-    y, cot = g.random((5, 31)).astype(dtype), g.standard_normal((5, 31)).astype(dtype)
-    _, lanes, replace = rows_config(31)
-    replace |= types(out=("out", dtype), y=dtype, g=dtype)
-    params = [5, 31, 31, 31, 32]
-    (got,) = run(
-        "softmax_backward.wgsl", [y, cot], [((5, 32), dtype)], params, groups(5, lanes), replace, "rows"
-    )
+    y, cot = g.random((5, cols)).astype(dtype) / dtype(cols), g.standard_normal((5, cols)).astype(dtype)
+    got = backward(y, cot, dtype=dtype)
     y, cot = y.astype(np.float64), cot.astype(np.float64)
-    close(got[:, :31], y * (cot - (cot * y).sum(1, keepdims=True)), dtype, scale=4)
+    close(got, y * (cot - (cot * y).sum(1, keepdims=True)), dtype, scale=4)
 
 
-def entropy(x, target, ignore=-100, smoothing=0.0):
+def entropy(x, target, ignore=-100, forced=None, parts=1):
+    rows = Rows(*x.shape, forced)
+    replace = {"load x": types(x=x.dtype)["load x"]}
+    outs = [((rows.rows,), np.float32), ((rows.rows, 2), np.float32), np.zeros(2, np.uint32)]
+    block = 4 * rows.lanes * rows.slots
+    length = -(-rows.cols // (parts * block)) * block
+    rows.parts = -(-rows.cols // length)
+    params = [rows.rows, rows.cols, rows.parts, length, rows.cols, ignore]
+    count = -(-rows.rows * rows.parts // (256 // rows.lanes))
+    bound = dict(groups=count, last=rows.rows, x=(0, x.dtype))
+    return rows.run("cross_entropy.wgsl", [x, target], outs, params, replace, **bound)
+
+
+def entropy_backward(x, target, terms, g, ignore=-100):
     rows, cols = x.shape
-    _, lanes, replace = rows_config(cols)
-    replace |= {"load x": types(x=x.dtype)["load x"], "const EPW": f"const EPW: u32 = {epw(x.dtype)}u;"}
-    outs = [((rows,), np.float32), ((rows, 2), np.float32), np.zeros(2, np.uint32)]
-    params = [rows, cols, 0, cols, ignore, smoothing]
-    return run("cross_entropy.wgsl", [x, target], outs, params, groups(rows, lanes), replace)
-
-
-def entropy_backward(x, target, terms, g, ignore=-100, smoothing=0.0, scale=1.0):
-    rows, cols = x.shape
-    width = even(cols, x.dtype)
-    fours = -(-cols // 4)
-    params = [rows, cols, fours, 0, cols, int(g.size > 1), width, ignore, smoothing, scale]
-    replace = types(out=("out", x.dtype), x=x.dtype, g=g.dtype)
+    width, fours = even(cols, x.dtype), -(-cols // 4)
+    params = [rows, cols, fours, cols, width, ignore]
+    replace = types(out=("out", x.dtype), x=x.dtype)
     outs, ins, count = [((rows, width), x.dtype)], [x, target, terms, g], -(-rows * fours // 256)
-    file, bound = "cross_entropy_backward.wgsl", dict(x=(0, x.dtype))
-    return run_rows(file, ins, outs, params, count, replace, "main", **bound)[0][:, :cols]
+    file = "cross_entropy_backward.wgsl"
+    (got,) = run(file, ins, outs, params, count, replace)
+    if cols % 4 == 0:
+        replace = by_fours("x", "read 0", x.dtype) | by_fours("out", "read_write 4", x.dtype)
+        replace["const FOURS"] = "const FOURS: bool = true;"
+        replace["store out"] = "fn store_out(w: u32, v: vec2<T>) { store4_out(w, v.xyxy); } // never"
+        np.testing.assert_array_equal(got, run(file, ins, outs, params, count, replace)[0])
+    return got[:, :cols]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16])
-@pytest.mark.parametrize("smoothing", [0.0, 0.25])
-@pytest.mark.parametrize("shape", [(1, 1), (7, 10), (40, 63), (3, 700), (2, 5003), (33, 8)])
-def test_cross_entropy(shape, dtype, smoothing):
+@pytest.mark.parametrize(("forced", "parts"), [(None, 1), ((256, 2), 1), ((256, 1), 3)])
+@pytest.mark.parametrize("shape", [(1, 1), (7, 10), (40, 63), (3, 700), (2, 5003), (33, 8), (2, 40_000)])
+def test_cross_entropy(shape, dtype, forced, parts):
     g = rng(7)
     rows, cols = shape
     x = g.standard_normal(shape).astype(dtype)
     target = g.integers(0, cols, rows, np.int32)
     target[1::3] = -100
     keep = target != -100
-    loss, terms, status = entropy(x, target, smoothing=smoothing)
+    loss, terms, status = entropy(x, target, forced=forced, parts=parts)
     logp = reference(x)[1]
-    picked = logp[np.arange(rows), np.where(keep, target, 0)]
-    want = np.where(keep, -(1 - smoothing) * picked - smoothing * logp.mean(1), 0)
+    want = np.where(keep, -logp[np.arange(rows), np.where(keep, target, 0)], 0)
     close(loss, want, scale=8)
     close(terms.sum(1), x.astype(np.float64)[:, 0] - logp[:, 0], scale=8)
     assert not status.any()
     cot = g.standard_normal(rows).astype(np.float32)
-    hot = (np.arange(cols) == target[:, None]) * (1 - smoothing) + smoothing / cols
-    want = (np.exp(logp) - hot) * np.where(keep, cot, 0)[:, None]
-    close(entropy_backward(x, target, terms, cot, smoothing=smoothing), want, dtype, scale=2)
-    want = (np.exp(logp) - hot) * np.where(keep, cot[0] / rows, 0)[:, None]
-    got = entropy_backward(x, target, terms, cot[:1], smoothing=smoothing, scale=1 / rows)
-    close(got, want, dtype, scale=2)
+    want = (np.exp(logp) - (np.arange(cols) == target[:, None])) * np.where(keep, cot, 0)[:, None]
+    close(entropy_backward(x, target, terms, cot), want, dtype, scale=2)
 
 
 def test_cross_entropy_reports_bad_targets_and_masked_logits():

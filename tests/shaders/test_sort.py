@@ -58,14 +58,30 @@ def layout(v, axis):
     return lines, [*params, len(kept), lines, shape[axis], v.offset, v.strides[axis], 0, strides[axis]]
 
 
-def short(v, axis, dtype, descending=False):
-    """The order by one dispatch."""
+def short(v, axis, dtype, descending=False, most=None, tile=2048):
+    """The order by one dispatch, or the first `most` of long lines in tiles, which keep as many."""
     shape = v.array.shape
     lines, params = layout(v, axis)
-    size = 1 << (shape[axis] - 1).bit_length()
-    params += [size, shape[axis], FLIP if descending else 0]
-    groups = -(-lines // (2048 // size))
-    return run("sort.wgsl", [v.flat], [(shape, np.int32)], params, groups, replace(dtype), "short", 3)[0]
+    whole, most = shape[axis], most or shape[axis]
+    shape = tuple(most if a == axis else n for a, n in enumerate(shape))
+    strides = [int(np.prod(shape[a + 1 :])) for a in range(len(shape))]
+    params[2] = axes(s for a, s in enumerate(strides) if a != axis)
+    params[-1] = strides[axis]
+    keys = positions = v.flat.view(np.uint32) if v.flat.dtype.itemsize == 4 else v.flat
+    kind, flip = replace(dtype), FLIP if descending else 0
+    while True:
+        tiles = -(-whole // tile)
+        params[5] = length = -(-whole // tiles)
+        size = 1 << (length - 1).bit_length()
+        to = (shape, np.int32) if tiles == 1 else ((lines, tiles * most), np.int32)
+        kept = ((lines, tiles * most), np.uint32) if tiles > 1 else ((1,), np.uint32)
+        last, groups = [size, most, flip, tiles, whole], -(-lines * tiles // (2048 // size))
+        positions, keys = run(
+            "sort.wgsl", [keys, positions], [to, kept], [*params, *last], groups, kind, "short", 3
+        )
+        if tiles == 1:
+            return positions
+        kind, flip, whole = replace(np.uint32, GIVEN=True), 0, tiles * most
 
 
 def count(keys, shift, extra=0):
@@ -80,10 +96,10 @@ def radix(x, dtype, descending=False, extra=0):
     """The order of rows by a radix sort."""
     lines, length = x.shape
     _, params = layout(dense(x), 1)
-    params += [0, 0, FLIP if descending else 0]
+    params += [0, 0, FLIP if descending else 0, 1, length]
     groups = -(-lines * length // 256)
-    outs = [(x.shape, np.uint32)]
-    keys = run("sort.wgsl", [x.reshape(-1)], outs, params, groups, replace(dtype), "keys", 3)[0]
+    ins, outs = [x.reshape(-1)] * 2, [(x.shape, np.uint32), ((1,), np.uint32)]
+    keys = run("sort.wgsl", ins, outs, params, groups, replace(dtype), "keys", 3)[0]
     positions = keys
     for k, shift in enumerate(BITS.get(dtype, range(32))[::4]):
         counts = count(keys, shift, extra)
@@ -114,6 +130,25 @@ def test_short_lines(dtype, descending, shape, seed):
 def test_lengths_of_short_lines(length):
     x = hard(length, (5, length), np.float32)
     np.testing.assert_array_equal(short(dense(x), 1, np.float32), order(x, 1))
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("dtype", KINDS)
+@few
+@given(shape=shapes(1, 3, 5), length=st.integers(3, 300), most=st.integers(1, 9), seed=st.integers(0, 10**6))
+def test_the_first_of_long_lines(dtype, descending, shape, length, most, seed):
+    """In small tiles, more than once; the last tile may have fewer elements than are wanted."""
+    axis, most = seed % len(shape), min(most, length)
+    x = hard(seed, tuple(length if a == axis else n for a, n in enumerate(shape)), dtype)
+    want = order(x, axis, descending).take(range(most), axis)
+    np.testing.assert_array_equal(short(dense(x), axis, dtype, descending, most, tile=20), want)
+
+
+@pytest.mark.parametrize(("length", "most"), [(2049, 512), (2049, 1), (100_003, 300), (2_097_153, 7)])
+def test_the_first_of_very_long_lines(length, most):
+    x = hard(length, (1, length), np.float32)
+    got = short(dense(x), 1, np.float32, True, most)
+    np.testing.assert_array_equal(got, order(x, 1, True)[:, :most])
 
 
 @pytest.mark.parametrize("descending", [False, True])
@@ -174,28 +209,36 @@ def running(x, axis, smallest):
     return np.maximum.accumulate(np.where(ranks == top, at, 0), axis).astype(np.int32)
 
 
-@pytest.mark.parametrize("entry", ["serial", "tree"])
+def argscan(v, axis, dtype, smallest, entry, count=1):
+    """Running extremes of lines in about `count` blocks."""
+    lines, params = layout(v, axis)
+    each = -(-v.array.shape[axis] // count)
+    count = -(-v.array.shape[axis] // each)
+    out, blocks = (v.array.shape, np.int32), ((lines, count, 2), np.uint32)
+    params += [count, each]
+    table, groups = replace(dtype, SMALLEST=smallest), lines * count if entry == "tree" else -(-lines // 256)
+    if count > 1:
+        _, blocks = run("argscan.wgsl", [v.flat], [out, blocks], params, groups, table, "best", 3)
+    return run("argscan.wgsl", [v.flat], [out, blocks], params, groups, table, entry, 3)[0]
+
+
+@pytest.mark.parametrize(("entry", "count"), [("serial", 1), ("tree", 1), ("tree", 3)])
 @pytest.mark.parametrize("smallest", [False, True])
 @pytest.mark.parametrize("dtype", [np.int32, np.float32, BF16, np.bool_])
 @few
 @given(shape=shapes(1, 4, 9), seed=st.integers(0, 10**6))
-def test_running_extremes(dtype, smallest, entry, shape, seed):
+def test_running_extremes(dtype, smallest, entry, count, shape, seed):
     v, axis = view(seed, shape, dtype), seed % len(shape)
     v.array[...] = hard(seed, shape, dtype)
-    lines, params = layout(v, axis)
-    groups = lines if entry == "tree" else -(-lines // 256)
-    table, outs = replace(dtype, SMALLEST=smallest), [(shape, np.int32)]
-    got = run("argscan.wgsl", [v.flat], outs, params, groups, table, entry, 3)[0]
+    got = argscan(v, axis, dtype, smallest, entry, count)
     np.testing.assert_array_equal(got, running(v.array, axis, smallest))
 
 
-@pytest.mark.parametrize("entry", ["serial", "tree"])
+@pytest.mark.parametrize(("entry", "count"), [("serial", 1), ("tree", 1), ("tree", 4), ("tree", 600)])
 @pytest.mark.parametrize("length", [1, 255, 1024, 1025, 5000])
-def test_running_extremes_of_long_lines(entry, length):
+def test_running_extremes_of_long_lines(entry, count, length):
     v = dense(hard(length, (3, length), np.float32)[:, ::-1] * np.linspace(1, 9, length, dtype=np.float32))
-    _, params = layout(v, 1)
-    outs, groups = [((3, length), np.int32)], 3 if entry == "tree" else 1
-    got = run("argscan.wgsl", [v.flat], outs, params, groups, replace(np.float32), entry, 3)[0]
+    got = argscan(v, 1, np.float32, False, entry, count)
     np.testing.assert_array_equal(got, running(v.array, 1, False))
 
 

@@ -63,12 +63,9 @@ pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
     }
     let out = like(x, x.dtype())?;
     let mut run = Dispatch::new("tri", shader!("tri"), x.dtype());
-    run.input("x", x).output("out", &out).flag("UPPER", upper).lengths(&x.shape()).strides(x).words([
-        x.rank(),
-        x.numel(),
-        x.offset(),
-        diagonal.clamp(-(1 << 30), 1 << 30) as usize,
-    ]);
-    run.launch(words_of(&out).div_ceil(256))?;
+    run.lines(x, x.dim(x.rank() - 1), &x.strides(), true).fours(&out).flag("UPPER", upper);
+    run.lengths(&x.shape()).strides(x).words([x.rank(), x.numel(), x.offset()]);
+    run.words([diagonal.clamp(-(1 << 30), 1 << 30) as usize]);
+    run.launch(x.numel().div_ceil(1024))?;
     Ok(out)
 }

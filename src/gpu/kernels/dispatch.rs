@@ -65,6 +65,24 @@ impl<'a> Dispatch<'a> {
         self.writes(x)
     }
 
+    /// Binds `x` as input `x` of a kernel that goes through lines of length `inner` by fours: by vectors if
+    /// lines of these strides allow it, and `may` says that the kernel does. FOURS: lines consist of fours.
+    pub fn lines(&mut self, x: &'a Array, inner: usize, strides: &[isize], may: bool) -> &mut Self {
+        let is_whole = inner.is_multiple_of(4);
+        let is_dense = matches!(strides, [outer @ .., 1] if outer.iter().all(|s| s % 4 == 0));
+        match may && is_whole && is_dense && x.offset().is_multiple_of(4) {
+            true => self.text.load_fours("x", x.dtype()),
+            false => self.text.load("x", x.dtype()),
+        };
+        self.reads(x).flag("FOURS", is_whole)
+    }
+
+    /// Binds `x` as output `out`, by vectors of four elements.
+    pub fn fours(&mut self, x: &'a Array) -> &mut Self {
+        self.text.store_fours("out", x.dtype());
+        self.writes(x)
+    }
+
     /// Binds `x`, whose words the shader reads as they are.
     pub fn reads(&mut self, x: &'a Array) -> &mut Self {
         self.bind(x.buffer(), false, Some(x))

@@ -3,14 +3,14 @@
 //! Indices are int32. One out of range raises at the next read-back (see `src/gpu/runtime/status.rs`).
 
 use super::complex::{is_paired, paired};
-use super::copy::from_start;
+use super::copy::{flat, from_start};
 use super::map::pointwise_int;
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use super::prelude::*;
 use super::scan::totals;
 use super::search::starts;
 use super::sort::{TILE, count, order_up_to};
-use crate::array::buffer::Device;
+use crate::array::buffer::{Buffer, Device};
 use crate::gpu::{scalar, status};
 use crate::math::real::{Integer, PointwiseInt};
 
@@ -78,17 +78,18 @@ fn read_along(
     x_strides: impl Iterator<Item = isize>, idx_strides: impl Iterator<Item = isize>,
 ) -> Result<Array> {
     let report = status(index_of(x)?, name, x.dim(axis), true)?;
+    let mut nest = Nest::empty();
+    for (length, steps) in out.shape().iter().zip(x_strides.zip(idx_strides)).filter(|(n, _)| *n != 1) {
+        nest.push(length, &[steps.0, steps.1]);
+    }
+    nest.rank = nest.rank.max(1);
     let mut run = Dispatch::new("gather", shader!("gather"), x.dtype());
-    run.input("x", x)
-        .reads(idx)
-        .output("out", &out)
-        .picks(&out)
-        .reports(&report)
-        .lengths(&out.shape())
-        .eight(x_strides)
-        .eight(idx_strides)
-        .words([out.rank(), out.numel(), x.offset(), idx.offset(), x.stride(axis) as usize, x.dim(axis)]);
-    run.launch(words_of(&out).div_ceil(256))?;
+    // Four adjacent elements have one index.
+    let is_one = nest.strides[1][nest.rank - 1] == 0 && x.stride(axis) % 4 == 0;
+    run.lines(x, nest.inner(), &nest.strides[0][..nest.rank], is_one).reads(idx).fours(&out);
+    run.picks(&out).reports(&report).nest(&nest, 2);
+    run.words([nest.rank, out.numel(), x.offset(), idx.offset(), x.stride(axis) as usize, x.dim(axis)]);
+    run.launch(out.numel().div_ceil(1024))?;
     Ok(out)
 }
 
@@ -114,13 +115,7 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     if groups * length > UNSORTED {
         let limit = scalar(index, size as f64, DType::I32)?;
         let places = pointwise_int("place", 0, [&idx, &limit], Place)?;
-        let order = order_up_to(&places, size)?;
-        let starts = starts(&gather(&places, &order, 0)?, size)?;
-        let mut run = Dispatch::new("scatter_sorted", shader!("scatter_sorted"), g.dtype());
-        run.reads(&idx).reads(&order).reads(&starts).input("src", &g).output("out", &out).reports(&report);
-        run.words([outer, size, length, inner, idx.offset(), g.offset()]);
-        run.launch(groups)?;
-        return cast(&out, g.dtype());
+        return add_sorted(&g, &idx, &places, out, &report, [outer, size, length, inner]);
     }
     let mut run = Dispatch::new("scatter_rows", shader!("scatter_rows"), g.dtype());
     run.reads(&idx).input("src", &g).output("out", &out).reports(&report).words([
@@ -135,8 +130,45 @@ pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Ar
     cast(&out, g.dtype())
 }
 
-/// The most pairs of a workgroup and an index that it looks at for which [`take_add`] does not sort.
+/// The most pairs of a workgroup, or an element, and an index that it looks at for which nothing is sorted.
 const UNSORTED: usize = 1 << 24;
+
+/// Adds rows of `g` to zeros in `out`, in the order of the indices; returns it in the dtype of `g`. `places`
+/// are the indices counted from the front, or `size` for those outside.
+fn add_sorted(
+    g: &Array, idx: &Array, places: &Array, out: Array, report: &Buffer, dims: [usize; 4],
+) -> Result<Array> {
+    let size = dims[1];
+    let order = order_up_to(places, size)?;
+    let starts = starts(&gather(places, &order, 0)?, size)?;
+    let mut run = Dispatch::new("scatter_sorted", shader!("scatter_sorted"), g.dtype());
+    run.reads(idx).reads(&order).reads(&starts).input("src", g).output("out", &out).reports(report);
+    run.words(dims).words([idx.offset(), g.offset()]);
+    run.launch(words_of(&out).div_ceil(256))?;
+    cast(&out, g.dtype())
+}
+
+/// How far before the end of its axis, of this size and stride, an index lies, as a negative number of
+/// elements; 0 for one outside.
+#[derive(Clone, Copy)]
+struct BeforeEnd;
+
+impl PointwiseInt<3> for BeforeEnd {
+    fn apply<I: Integer>(&self, [x, size, stride]: [I; 3]) -> I {
+        Place.apply([x, size]).sub(size).mul(stride)
+    }
+}
+
+/// The place in an array of `count` elements that lies `back` from the end of its line, which is counted from
+/// that of the array; `count` where `back` is 0.
+#[derive(Clone, Copy)]
+struct PlaceOf;
+
+impl PointwiseInt<3> for PlaceOf {
+    fn apply<I: Integer>(&self, [back, end, count]: [I; 3]) -> I {
+        end.add(back).and(back.shr(I::lit(31))).add(count)
+    }
+}
 
 /// An index counted from the front, or the size of the axis for one outside.
 #[derive(Clone, Copy)]
@@ -161,8 +193,31 @@ pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result
             scatter_add(&part_of(&wide, axis, part)?, &part_of(idx, axis, part)?, axis, shape)
         });
     }
+    let (index, size, count) = (index_of(g)?, shape.at(axis), shape.numel());
+    let report = status(index, "gather", size, true)?;
+    if count.saturating_mul(g.dim(axis)) > UNSORTED && count <= i32::MAX as usize {
+        let number = |n: usize| scalar(index, n as f64, DType::I32);
+        let mut strides = shape.strides();
+        let back = pointwise_int(
+            "before_end",
+            0,
+            [idx, &number(size)?, &number(strides[axis] as usize)?],
+            BeforeEnd,
+        )?;
+        // Places on the other axes, behind the end of this one.
+        let start = (strides[axis] * size as isize) as f64 - count as f64;
+        strides[axis] = 0;
+        let ends = super::create::arange(index, start, 1.0, count, DType::I32)?;
+        let ends = ends.with_layout(g.shape(), &strides[..shape.rank()], 0)?;
+        let places =
+            flat(&pointwise_int("place_of", 0, [&back, &ends, &number(count)?], PlaceOf)?, DType::I32)?;
+        let (length, dtype) = (places.numel(), dtype_of_rows(g.dtype(), &[1]));
+        let places = places.with_layout(Shape::new(&[length])?, &[1], 0)?;
+        let out = Array::empty(*shape, dtype, g.device())?;
+        let (g, idx) = (contiguous(g)?, contiguous(idx)?);
+        return add_sorted(&g, &idx, &places, out, &report, [1, count, length, 1]);
+    }
     let out = Array::empty(*shape, g.dtype(), g.device())?;
-    let report = status(index_of(g)?, "gather", shape.at(axis), true)?;
     // `x` is not read: the result starts from zero.
     let mut run = Dispatch::new("scatter_add", shader!("scatter"), g.dtype());
     run.input("x", g)
@@ -219,8 +274,10 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
     // Whole words are copied as bits, so that NaN payloads and subnormals survive.
     let moved = if x.dtype().size() == 4 { DType::I32 } else { x.dtype() };
     let mut run = Dispatch::new("pad", shader!("pad"), moved);
-    run.text.load("x", moved).store("out", moved);
-    run.reads(x).writes(&out).lengths(shape).lengths(&x.shape()).strides(x);
+    let inner = shape.iter().last().unwrap_or(1);
+    run.text.load("x", moved).store_fours("out", moved);
+    run.reads(x).writes(&out).flag("FOURS", inner.is_multiple_of(4));
+    run.lengths(shape).lengths(&x.shape()).strides(x);
     run.eight(starts.iter().map(|&s| s as isize)).eight(steps.iter().copied());
     run.words([shape.rank(), out.numel(), x.offset()]);
     if x.dtype().is_float() {
@@ -228,6 +285,6 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
     } else {
         run.words([fill as i64 as usize]);
     }
-    run.launch(words_of(&out).div_ceil(256))?;
+    run.launch(out.numel().div_ceil(1024))?;
     Ok(out)
 }

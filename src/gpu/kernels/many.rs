@@ -1,7 +1,7 @@
 //! One dispatch over many tensors, each with its own bindings. A workgroup finds its own in a table.
 //!
 //! WGSL cannot index bindings. So a shader file for one tensor (`g0`, `x0`, ...) is expanded to the number of
-//! tensors: one binding per tensor and role, and one case in the functions that read and write an element. A
+//! tensors: one binding per tensor and role, and one case in the functions that read and write elements. A
 //! whole workgroup takes the same case. Too few bindings make several dispatches.
 
 use super::pieces::{fit, in_a_piece, piece};
@@ -106,7 +106,7 @@ impl Family<'_> {
                 run.op(text, [key, 0]);
             }
             if let Some(dtype) = self.gradient {
-                run.text.load("g0", dtype);
+                run.text.load_fours("g0", dtype);
             }
             if let Some(read) = self.before.0 {
                 run.reads(read);

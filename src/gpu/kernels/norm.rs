@@ -1,47 +1,55 @@
 //! Softmax, layer normalisation and cross entropy on the GPU; the counterpart of `src/cpu/rows/norm.rs`.
 //!
-//! A row is kept in the registers of 16, 64 or 256 threads and read once; a workgroup loops over longer rows.
+//! A row is kept in the registers of 4 to 256 threads and read once. Wider ones are split into parts, which a
+//! first dispatch reduces; a second reads them again and knows what all parts come to.
 
 use super::copy::{flat, from_start};
 use super::pieces::{Arrays, fit, in_halves, joined, limit};
 use super::prelude::*;
 use super::reduce::Fold;
+use crate::gpu::runtime::device::subgroup;
 use crate::gpu::status;
 use smallvec::smallvec;
 
-/// The distribution of rows over threads.
+/// A split aims at this many workgroups; as many rows of logits are not split.
+const ENOUGH: usize = 512;
+
+/// The distribution of rows over threads, determined by their number and length.
 #[derive(Clone, Copy)]
 struct Rows {
     /// The number of rows.
     rows: usize,
     /// Elements per row.
     cols: usize,
-    /// Threads per row.
+    /// Threads per row, or per part of one.
     lanes: usize,
-    /// Whether a row fits into the registers of its threads.
-    fits: bool,
+    /// Fours of elements that a thread holds.
+    slots: usize,
+    /// The parts of a row.
+    parts: usize,
 }
 
 impl Rows {
-    /// The rows of `x` over its last `axes` axes.
-    fn of(x: &Array, axes: usize) -> Rows {
+    /// The rows of `x` over its last `axes` axes, for a kernel whose threads hold `most` fours.
+    fn of(x: &Array, axes: usize, most: usize) -> Rows {
         let cols: usize = x.shape().iter().rev().take(axes).product();
         let rows = x.numel().checked_div(cols).unwrap_or(0);
-        let lanes = [16, 64].into_iter().find(|lanes| cols <= 16 * lanes).unwrap_or(256);
-        Rows { rows, cols, lanes, fits: cols <= 16 * lanes }
+        let lanes = [4, 16, 64].into_iter().find(|lanes| cols <= 16 * lanes).unwrap_or(256);
+        let sizes = [1, 2, 3, 4, 6, 8, 12, 16].into_iter().filter(|&slots| slots <= most);
+        let parts = |slots: &usize| cols.div_ceil(4 * lanes * slots);
+        let whole = sizes.clone().find(|slots| parts(slots) <= 1);
+        let slots = whole.or_else(|| sizes.rev().find(|slots| rows * parts(slots) >= ENOUGH)).unwrap_or(1);
+        Rows { rows, cols, lanes, slots, parts: parts(&slots) }
     }
 
-    /// The number of workgroups for all rows.
+    /// Columns of a part.
+    fn width(&self) -> usize {
+        4 * self.lanes * self.slots
+    }
+
+    /// The number of workgroups for all parts of `rows` rows.
     fn groups(&self) -> usize {
-        self.rows.div_ceil(256 / self.lanes)
-    }
-
-    /// A dispatch of a row kernel with the entry points `rows` and `wide`.
-    fn dispatch<'a>(&self, name: &'a str, source: &'static str) -> Dispatch<'a> {
-        let mut run = Dispatch::new(name, source, DType::F32);
-        run.entry(if self.fits { "rows" } else { "wide" });
-        run.number("LANES", self.lanes).number("RADIX", self.lanes.isqrt());
-        run
+        (self.rows * self.parts).div_ceil(256 / self.lanes)
     }
 
     /// Whether rows that follow each other start at multiples of four elements; they are bound by vectors.
@@ -64,12 +72,38 @@ impl Rows {
             true => run.text.store_fours(name, x.dtype()),
             false => run.text.store(name, x.dtype()),
         };
-        run.writes(x).flag("FOURS", self.are_fours());
+        run.writes(x);
     }
 
     /// An array for the result of rows of `x`.
     fn output(&self, x: &Array) -> Result<Array> {
         like(x, dtype_of_rows(x.dtype(), &[self.cols]))
+    }
+
+    /// An array for what parts come to, `words` each; `out` stands for it where nothing is split.
+    fn terms(&self, out: &Array, words: usize) -> Result<Array> {
+        match self.parts {
+            0 | 1 => Ok(out.clone()),
+            parts => Array::empty(Shape::new(&[self.rows, parts, words])?, DType::F32, out.device()),
+        }
+    }
+
+    /// Launches the kernel on behalf of all rows, in `groups` workgroups, or of parts and in as many of the
+    /// second number; `fill` binds all but the terms, and adds the parameters.
+    fn launch<'a>(
+        &self, (name, source): (&'a str, &'static str), terms: &'a Array, groups: [usize; 2],
+        fill: impl Fn(&mut Dispatch<'a>),
+    ) -> Result<()> {
+        let splits = if self.parts > 1 { [1, 2].as_slice() } else { &[0] };
+        for &split in splits {
+            let mut run = Dispatch::new(name, source, DType::F32);
+            fill(&mut run);
+            run.writes(terms).flag("FOURS", self.are_fours()).number("SPLIT", split);
+            run.number("LANES", self.lanes).number("SLOTS", self.slots);
+            run.number("SUBGROUP", subgroup(index_of(terms)?)?);
+            run.launch(groups[usize::from(split == 2)])?;
+        }
+        Ok(())
     }
 }
 
@@ -96,14 +130,15 @@ pub fn softmax(x: &Array, log: bool) -> Result<Array> {
         return by_rows("softmax", &[x], 1, &|x| softmax(x[0], log));
     }
     let x = from_start(x)?;
-    let rows = Rows::of(&x, 1);
+    let rows = Rows::of(&x, 1, 16);
     let out = rows.output(&x)?;
-    let mut run = rows.dispatch("softmax", shader!("softmax"));
-    rows.input(&mut run, "x", &x);
-    rows.result(&mut run, "out", &out);
-    run.flag("LOG", log);
-    run.words([rows.rows, rows.cols, 0, rows.cols, rows.cols]);
-    run.launch(rows.groups())?;
+    let terms = rows.terms(&out, 2)?;
+    let shader = ("softmax", shader!("lib/rows", "lib/row_out", "softmax"));
+    rows.launch(shader, &terms, [rows.groups(); 2], |run| {
+        rows.input(run, "x", &x);
+        rows.result(run, "out", &out);
+        run.flag("LOG", log).words([rows.rows, rows.cols, rows.parts, rows.cols, rows.cols]);
+    })?;
     cast(&out, x.dtype())
 }
 
@@ -113,15 +148,16 @@ pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
         return by_rows("softmax", &[g, y], 1, &|x| softmax_vjp(x[0], x[1], log));
     }
     let (g, y) = (from_start(g)?, from_start(y)?);
-    let rows = Rows::of(&y, 1);
+    let rows = Rows::of(&y, 1, 8);
     let out = rows.output(&y)?;
-    let mut run = rows.dispatch("softmax_vjp", shader!("softmax_backward"));
-    rows.input(&mut run, "y", &y);
-    rows.input(&mut run, "g", &g);
-    rows.result(&mut run, "out", &out);
-    run.flag("LOG", log);
-    run.words([rows.rows]).words([rows.cols; 4]);
-    run.launch(rows.groups())?;
+    let terms = rows.terms(&out, 1)?;
+    let shader = ("softmax_vjp", shader!("lib/rows", "lib/row_out", "softmax_backward"));
+    rows.launch(shader, &terms, [rows.groups(); 2], |run| {
+        rows.input(run, "y", &y);
+        rows.input(run, "g", &g);
+        rows.result(run, "out", &out);
+        run.flag("LOG", log).words([rows.rows, rows.cols, rows.parts]).words([rows.cols; 3]);
+    })?;
     cast(&out, y.dtype())
 }
 
@@ -138,23 +174,25 @@ pub fn layer_norm(
         return triple(in_halves("layer_norm", &[x], axis, &run, &|_, a, b| behind(axis, a, b))?);
     }
     let x = from_start(x)?;
-    let rows = Rows::of(&x, axes);
+    let rows = Rows::of(&x, axes, 16);
     let out = rows.output(&x)?;
+    let terms = rows.terms(&out, 2)?;
     let lead = x.shape().part(0, x.rank() - axes);
     let mean = Array::empty(lead, DType::F32, x.device())?;
     let rstd = Array::empty(lead, DType::F32, x.device())?;
     // Placeholders for absent buffers; the flags tell that they are not read.
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
     let shift = bias.map_or(Ok(x.clone()), from_start)?;
-    let mut run = rows.dispatch("layer_norm", shader!("layernorm"));
-    for (name, x) in [("x", &x), ("weight", &scale), ("bias", &shift)] {
-        rows.input(&mut run, name, x);
-    }
-    rows.result(&mut run, "out", &out);
-    run.writes(&mean).writes(&rstd);
     let flags = usize::from(weight.is_some()) | usize::from(bias.is_some()) << 1;
-    run.words([rows.rows, rows.cols, 0, rows.cols, rows.cols, flags]).floats([eps]);
-    run.launch(rows.groups())?;
+    let shader = ("layer_norm", shader!("lib/rows", "lib/row_out", "layernorm"));
+    rows.launch(shader, &terms, [rows.groups(); 2], |run| {
+        for (name, x) in [("x", &x), ("weight", &scale), ("bias", &shift)] {
+            rows.input(run, name, x);
+        }
+        rows.result(run, "out", &out);
+        run.writes(&mean).writes(&rstd);
+        run.words([rows.rows, rows.cols, rows.parts, rows.cols, rows.cols, flags]).floats([eps]);
+    })?;
     Ok((cast(&out, x.dtype())?, mean, rstd))
 }
 
@@ -166,8 +204,8 @@ fn triple(mut all: Arrays) -> Result<(Array, Array, Array)> {
     }
 }
 
-/// The number of rows whose partial sums of the weight's gradient are kept separately.
-const SLOTS: usize = 512;
+/// The most workgroups that keep sums of the weight's gradient.
+const SLOTS: usize = 256;
 
 /// The VJP of [`layer_norm`]: the cotangents of `x`, weight and bias (the last two in the shape of the
 /// normalised axes, and in the weight's dtype, or that of `x` without a weight).
@@ -186,37 +224,33 @@ pub fn layer_norm_vjp(
         return triple(in_halves("layer_norm", &[g, x, mean, rstd], axis, &run, &join)?);
     }
     let (g, x, mean, rstd) = (from_start(g)?, from_start(x)?, from_start(mean)?, from_start(rstd)?);
-    let rows = Rows::of(&x, axes);
+    let rows = Rows::of(&x, axes, 4);
     let out = rows.output(&x)?;
+    let terms = rows.terms(&out, 2)?;
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
-    let per_group = 256 / rows.lanes;
     // Even without rows, one workgroup writes the sums, which are zero.
-    let most = SLOTS.min(limit(&x)? / (8 * rows.cols).max(1));
-    let groups = rows.groups().min(most / per_group).max(1);
-    let slots = groups * per_group;
-    let partial = Array::empty(Shape::new(&[slots, 2, rows.cols])?, DType::F32, x.device())?;
-    let mut run = rows.dispatch("layer_norm_vjp", shader!("layernorm_backward"));
-    for (name, x) in [("x", &x), ("g", &g), ("weight", &scale)] {
-        rows.input(&mut run, name, x);
-    }
-    run.reads(&mean).reads(&rstd);
-    rows.result(&mut run, "out", &out);
-    run.writes(&partial);
-    run.words([rows.rows]).words([rows.cols; 4]).words([usize::from(weight.is_some()) | 8, groups]);
-    run.launch(groups)?;
+    let width = rows.cols.next_multiple_of(4);
+    let most = SLOTS.min(limit(&x)? / (8 * width).max(1));
+    let slots = rows.rows.div_ceil(256 / rows.lanes).min(most / rows.parts.max(1)).max(1);
+    let partial = Array::empty(Shape::new(&[slots, 2, width])?, DType::F32, x.device())?;
+    let shader = ("layer_norm_vjp", shader!("lib/rows", "lib/row_out", "layernorm_backward"));
+    rows.launch(shader, &terms, [slots * rows.parts; 2], |run| {
+        for (name, x) in [("x", &x), ("g", &g), ("weight", &scale)] {
+            rows.input(run, name, x);
+        }
+        run.reads(&mean).reads(&rstd);
+        rows.result(run, "out", &out);
+        run.writes(&partial).words([rows.rows, rows.cols, rows.parts]).words([rows.cols; 3]);
+        run.words([usize::from(weight.is_some()), slots]);
+    })?;
     let tail = x.shape().part(x.rank() - axes, x.rank());
-    let (dweight, dbias) = add_slots(&partial, tail, slots, scale.dtype())?;
-    Ok((cast(&out, x.dtype())?, dweight, dbias))
-}
-
-/// Adds the partial sums of the gradients of weight and bias.
-fn add_slots(partial: &Array, shape: Shape, slots: usize, dtype: DType) -> Result<(Array, Array)> {
-    let dweight = Array::empty(shape, dtype, partial.device())?;
-    let dbias = Array::empty(shape, dtype, partial.device())?;
+    let dweight = Array::empty(tail, scale.dtype(), x.device())?;
+    let dbias = Array::empty(tail, scale.dtype(), x.device())?;
     let mut run = Dispatch::new("layer_norm_columns", shader!("layernorm_columns"), DType::F32);
-    run.reads(partial).output("dweight", &dweight).output("dbias", &dbias).words([slots, shape.numel()]);
-    run.launch(words_of(&dweight).div_ceil(8))?;
-    Ok((dweight, dbias))
+    run.text.store_fours("dweight", dweight.dtype()).store_fours("dbias", dbias.dtype());
+    run.reads(&partial).writes(&dweight).writes(&dbias).words([slots, width]);
+    run.launch(width.div_ceil(8))?;
+    Ok((cast(&out, x.dtype())?, dweight, dbias))
 }
 
 /// Checks that the classes are int32; returns them from the start of a buffer.
@@ -242,16 +276,22 @@ pub fn cross_entropy(logits: &Array, target: &Array, ignore_index: i64) -> Resul
         return Ok((out.remove(0), out.remove(0)));
     }
     let (x, target) = (from_start(logits)?, labels(target)?);
-    let rows = Rows::of(&x, 1);
+    let mut rows = Rows::of(&x, 1, 4);
     let shape = Shape::new(&[x.dim(0)])?;
     let loss = Array::empty(shape, DType::F32, x.device())?;
     let terms = Array::empty(Shape::new(&[x.dim(0), 2])?, DType::F32, x.device())?;
     let report = status(index_of(&x)?, "cross_entropy", rows.cols, false)?;
-    let mut run = rows.dispatch("cross_entropy", shader!("cross_entropy"));
-    run.entry("main").input("x", &x).reads(&target).writes(&loss).writes(&terms).reports(&report);
-    run.number("EPW", per_word(x.dtype()));
-    run.words([rows.rows, rows.cols, 0, rows.cols, ignored(ignore_index)]).floats([0.0]);
-    run.launch(rows.groups())?;
+    // Threads go through a part in blocks.
+    let parts = (ENOUGH / rows.rows.max(1)).clamp(1, rows.parts.max(1));
+    let length = rows.cols.div_ceil(rows.width() * parts).max(1) * rows.width();
+    rows.parts = rows.cols.div_ceil(length);
+    let pairs = rows.terms(&terms, 2)?;
+    let shader = ("cross_entropy", shader!("lib/rows", "cross_entropy"));
+    rows.launch(shader, &pairs, [rows.groups(), rows.rows], |run| {
+        rows.input(run, "x", &x);
+        run.reads(&target).writes(&loss).writes(&terms).reports(&report);
+        run.words([rows.rows, rows.cols, rows.parts, length, rows.cols, ignored(ignore_index)]);
+    })?;
     Ok((loss, terms))
 }
 
@@ -265,15 +305,15 @@ pub fn cross_entropy_vjp(
     }
     let (g, x, target, terms) =
         (flat(g, DType::F32)?, from_start(logits)?, labels(target)?, from_start(terms)?);
-    let rows = Rows::of(&x, 1);
+    let rows = Rows::of(&x, 1, 4);
     let out = rows.output(&x)?;
     let fours = rows.cols.div_ceil(4);
-    let mut run = Dispatch::new("cross_entropy_vjp", shader!("cross_entropy_backward"), DType::F32);
+    let source = shader!("lib/row_out", "cross_entropy_backward");
+    let mut run = Dispatch::new("cross_entropy_vjp", source, DType::F32);
     rows.input(&mut run, "x", &x);
-    run.reads(&target).reads(&terms).reads(&g);
+    run.reads(&target).reads(&terms).reads(&g).flag("FOURS", rows.are_fours());
     rows.result(&mut run, "out", &out);
-    run.words([rows.rows, rows.cols, fours, 0, rows.cols, 1, rows.cols, ignored(ignore_index)]);
-    run.floats([0.0, 1.0]);
+    run.words([rows.rows, rows.cols, fours, rows.cols, rows.cols, ignored(ignore_index)]);
     run.launch((rows.rows * fours).div_ceil(256))?;
     cast(&out, x.dtype())
 }

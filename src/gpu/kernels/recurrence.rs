@@ -24,6 +24,10 @@ pub fn recurrence(decay: &Array, x: &Array, axis: usize) -> Result<Array> {
     cast(&out, x.dtype())
 }
 
+/// The fewest elements of a block of a line, and the workgroups that a cut aims at.
+const LEAST: usize = 4096;
+const ENOUGH: usize = 512;
+
 /// Returns the position of the largest or smallest element so far along `axis`, as int32: the last of equal
 /// ones. NaN counts as the extreme, and its last occurrence wins.
 pub fn running_extreme(x: &Array, axis: usize, largest: bool) -> Result<Array> {
@@ -34,15 +38,28 @@ pub fn running_extreme(x: &Array, axis: usize, largest: bool) -> Result<Array> {
         return Ok(out);
     }
     let tree = length >= 64 && lines < 16 << 10;
-    let mut run = Dispatch::new("argscan", shader!("lib/order", "lib/lines", "argscan"), DType::I32);
-    run.entry(if tree { "tree" } else { "serial" })
-        .reads(x)
-        .writes(&out)
-        .number("KIND", kind_of(x.dtype()).0)
-        .flag("SMALLEST", !largest)
-        .nest(&kept, 2)
-        .words([kept.rank, lines, length, x.offset(), x.stride(axis) as usize])
-        .words([out.offset(), out.stride(axis) as usize]);
-    run.launch(if tree { lines } else { lines.div_ceil(256) })?;
+    // Long lines are cut where there are few.
+    let count = if tree { (length / LEAST).min(ENOUGH / lines).max(1) } else { 1 };
+    let each = length.div_ceil(count);
+    let count = length.div_ceil(each);
+    let blocks = match count {
+        1 => out.clone(),
+        _ => Array::empty(Shape::new(&[lines, count, 2])?, DType::I32, x.device())?,
+    };
+    let entries: &[&str] = if !tree {
+        &["serial"]
+    } else if count > 1 {
+        &["best", "tree"]
+    } else {
+        &["tree"]
+    };
+    for &entry in entries {
+        let mut run = Dispatch::new("argscan", shader!("lib/order", "lib/lines", "argscan"), DType::I32);
+        run.entry(entry).reads(x).writes(&out).writes(&blocks);
+        run.number("KIND", kind_of(x.dtype()).0).flag("SMALLEST", !largest).nest(&kept, 2);
+        run.words([kept.rank, lines, length, x.offset(), x.stride(axis) as usize]);
+        run.words([out.offset(), out.stride(axis) as usize, count, each]);
+        run.launch(if tree { lines * count } else { lines.div_ceil(256) })?;
+    }
     Ok(out)
 }

@@ -206,17 +206,21 @@ impl Task<'_> {
         let words = words_of(&out) as i64;
         let entry = self.entry(words);
         let mut run = Dispatch::new(self.fold.name(), shader!("reduce"), compute);
-        let in_fours = self.is_in_fours();
-        match in_fours {
-            true => run.text.load_fours("x", x.dtype()),
-            false => run.text.load("x", x.dtype()),
-        };
-        run.entry(entry.name).reads(x).output("out", &out).number("FOLD", self.fold as usize);
-        run.flag("FOURS", in_fours);
+        self.input(&mut run, self.is_in_fours());
+        run.entry(entry.name).output("out", &out).number("FOLD", self.fold as usize);
         self.write(&mut run);
         run.words([self.fold.neutral(compute) as usize]).words(self.cut);
         run.launch((words as usize).div_ceil(entry.words as usize))?;
         Ok(out)
+    }
+
+    /// Binds `x`, by vectors of four elements or not.
+    fn input<'a>(&'a self, run: &mut Dispatch<'a>, in_fours: bool) {
+        match in_fours {
+            true => run.text.load_fours("x", self.x.dtype()),
+            false => run.text.load("x", self.x.dtype()),
+        };
+        run.reads(self.x).flag("FOURS", in_fours);
     }
 
     /// Whether the elements of an output are dense and start at a multiple of four.
@@ -236,17 +240,16 @@ impl Task<'_> {
         length.div_ceil(each)
     }
 
-    /// Writes the place of the best element of each output to `out`; reads or writes pairs of value and
-    /// place.
-    fn find(&self, name: &str, out: &Array, [reads, writes]: [bool; 2]) -> Result<()> {
-        let tree = self.length() >= 32;
-        let groups = self.count() as usize;
+    /// Writes the place of the best element of each output to `out`; reads or writes pairs of key and place.
+    fn find<'a>(&'a self, name: &'a str, out: &'a Array, [reads, writes]: [bool; 2]) -> Result<()> {
+        let entry = self.entry(self.count());
         let mut run = Dispatch::new(name, shader!("argreduce"), self.x.dtype());
-        run.entry(if tree { "tree" } else { "serial" }).input("x", self.x).writes(out);
+        self.input(&mut run, !reads && self.is_in_fours());
+        run.entry(entry.name).writes(out);
         run.flag("SMALLEST", name == "argmin").flag("PAIRS_IN", reads).flag("PAIRS_OUT", writes);
         self.write(&mut run);
         run.words(self.cut);
-        run.launch(if tree { groups } else { groups.div_ceil(256) })
+        run.launch((self.count() as usize).div_ceil(entry.words as usize))
     }
 
     /// Adds the parameters that the kernels have in common.
@@ -324,14 +327,13 @@ fn argreduce(name: &'static str, x: &Array, axis: usize, keepdim: bool) -> Resul
     }
     let out = Array::empty(x.shape().reduced(Axes::one(axis), keepdim), DType::I32, x.device())?;
     let mut task = Task::over(Fold::Max, x, Axes::one(axis));
-    let (count, length) = (task.count() as usize, task.length() as usize);
-    let parts = (PARTS as usize / count.max(1)).min(length / TREE.least as usize);
-    if parts < 2 || count >= ENOUGH as usize || task.kept.rank == MAX_RANK {
+    let (count, parts) = (task.count() as usize, task.parts() as usize);
+    if parts < 2 {
         task.find(name, &out, [false, false])?;
         return Ok(out);
     }
     let parts = task.cut_into(parts);
-    let pairs = Array::empty(Shape::new(&[parts, count, 2])?, arithmetic(x.dtype()), x.device())?;
+    let pairs = Array::empty(Shape::new(&[parts, count, 2])?, DType::U32, x.device())?;
     task.find(name, &pairs, [false, true])?;
     // Strides of pairs, as the shader counts them.
     let of_parts = pairs.with_layout(Shape::new(&[parts, count])?, &[count as isize, 1], 0)?;

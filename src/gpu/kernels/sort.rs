@@ -1,8 +1,9 @@
 //! The order of elements on the GPU; the counterpart of `src/cpu/reduce/sort.rs`.
 //!
 //! Elements become whole numbers with their order (`shaders/lib/order.wgsl`). Short lines are sorted in the
-//! memory of a workgroup, in one dispatch. Long ones take a radix sort: for every four bits of the keys,
-//! count the digits of each tile, add up the counts, and move keys and positions to their places.
+//! memory of a workgroup, in one dispatch. Of long ones whose first elements alone are wanted, tiles keep as
+//! many, until these fit. Others take a radix sort: for every four bits of the keys, count the digits of each
+//! tile, add up the counts, and move keys and positions to their places.
 
 use super::prelude::*;
 use super::scan::totals;
@@ -28,15 +29,12 @@ pub(super) fn kind_of(dtype: DType) -> (usize, std::ops::Range<usize>) {
 /// int32. Equal elements keep their order; NaN counts as the largest.
 pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result<Array> {
     let (length, shape) = (x.dim(axis), x.shape().with(axis, count));
-    if length <= TILE || shape.numel() == 0 {
+    if length <= TILE || count <= MOST_KEPT || shape.numel() == 0 {
         let out = Array::empty(shape, DType::I32, x.device())?;
         if out.numel() == 0 {
             return Ok(out);
         }
-        let size = length.next_power_of_two();
-        let lines = x.numel() / length;
-        let run = lines_of(x, &out, axis, "short", [size, count, flip(descending)]);
-        run.launch(lines.div_ceil(TILE / size))?;
+        first_of(x, &out, axis, descending)?;
         return Ok(out);
     }
     // The axis is moved to the end, and back from there.
@@ -45,7 +43,12 @@ pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result
     order[axis..].rotate_left(1);
     let x = &x.permute(&order)?;
     let keys = like(x, DType::I32)?;
-    lines_of(x, &keys, last, "keys", [0, 0, flip(descending)]).launch(x.numel().div_ceil(256))?;
+    let mut run = Dispatch::new("sort", SORT, DType::I32);
+    run.entry("keys").reads(x).reads(x).writes(&keys).writes(&keys);
+    run.number("KIND", kind_of(x.dtype()).0).flag("GIVEN", false);
+    lines_of(&mut run, x, &keys, last, length);
+    run.words([0, 0, flip(descending), 1, length]);
+    run.launch(x.numel().div_ceil(256))?;
     let sorted = radix(keys, length, kind_of(x.dtype()).1)?;
     let first = sorted.with_layout(x.shape().with(last, count), &sorted.strides()[..=last], 0)?;
     order.sort_unstable();
@@ -58,21 +61,49 @@ fn flip(descending: bool) -> usize {
     if descending { u32::MAX as usize } else { 0 }
 }
 
-/// A dispatch of an entry of `shaders/sort.wgsl` over the lines of `x`.
-fn lines_of<'a>(
-    x: &'a Array, out: &'a Array, axis: usize, entry: &'static str, last: [usize; 3],
-) -> Dispatch<'a> {
+const SORT: &str = shader!("lib/order", "lib/lines", "sort");
+
+/// The most elements that a tile of a long line keeps.
+const MOST_KEPT: usize = TILE / 4;
+
+/// Writes the positions of the first elements along `axis` to `out`, as many as it is long.
+fn first_of(x: &Array, out: &Array, axis: usize, descending: bool) -> Result<()> {
+    let (count, lines) = (out.dim(axis), x.numel() / x.dim(axis));
+    let mut whole = x.dim(axis);
+    // Keys and positions that tiles have kept.
+    let mut kept: Option<[Array; 2]> = None;
+    loop {
+        let tiles = whole.div_ceil(TILE);
+        let (length, is_last) = (whole.div_ceil(tiles), tiles == 1);
+        let size = length.next_power_of_two();
+        let make = || Array::empty(Shape::new(&[lines, tiles * count])?, DType::I32, x.device());
+        let next = if is_last { [out.clone(), out.clone()] } else { [make()?, make()?] };
+        let mut run = Dispatch::new("sort", SORT, DType::I32);
+        match &kept {
+            Some([keys, positions]) => run.reads(keys).reads(positions),
+            None => run.reads(x).reads(x),
+        };
+        let (kind, flip) = match kept {
+            Some(_) => (0, 0),
+            None => (kind_of(x.dtype()).0, flip(descending)),
+        };
+        run.entry("short").writes(&next[1]).writes(&next[0]);
+        run.number("KIND", kind).flag("GIVEN", kept.is_some());
+        lines_of(&mut run, x, out, axis, length);
+        run.words([size, count, flip, tiles, whole]);
+        run.launch((lines * tiles).div_ceil(TILE / size))?;
+        if is_last {
+            return Ok(());
+        }
+        (kept, whole) = (Some(next), tiles * count);
+    }
+}
+
+/// Adds the parameters of the lines along `axis`, of tiles of this length.
+fn lines_of(run: &mut Dispatch, x: &Array, out: &Array, axis: usize, length: usize) {
     let kept = Nest::over(&x.shape(), &[x, out], (0..x.rank()).filter(|&i| i != axis));
-    let mut run = Dispatch::new("sort", shader!("lib/order", "lib/lines", "sort"), DType::I32);
-    run.entry(entry)
-        .reads(x)
-        .writes(out)
-        .number("KIND", kind_of(x.dtype()).0)
-        .nest(&kept, 2)
-        .words([kept.rank, kept.numel(), x.dim(axis), x.offset(), x.stride(axis) as usize])
-        .words([out.offset(), out.stride(axis) as usize])
-        .words(last);
-    run
+    run.nest(&kept, 2).words([kept.rank, kept.numel(), length, x.offset(), x.stride(axis) as usize]);
+    run.words([out.offset(), out.stride(axis) as usize]);
 }
 
 /// The positions that sort a vector of int32 from `0..=most`, contiguous from the start of its buffer.

@@ -56,6 +56,7 @@ pub struct Gpu {
     pub(crate) constants: Mutex<FxHashMap<Constant, Array>>,
     /// Errors that indexing kernels report.
     pub(crate) status: Mutex<Status>,
+    subgroup: usize,
     info: Info,
 }
 
@@ -130,6 +131,11 @@ pub fn info(index: u8) -> Result<Info> {
 /// Whether GPU `index` is emulated on the CPU.
 pub fn is_software(index: u8) -> Result<bool> {
     Ok(gpu(index)?.info.device_type == name_of(wgpu::DeviceType::Cpu))
+}
+
+/// The least size of a subgroup of GPU `index`, a power of two; 1 where shaders cannot use subgroups.
+pub fn subgroup(index: u8) -> Result<usize> {
+    Ok(gpu(index)?.subgroup)
 }
 
 /// GPU `index` if it is open.
@@ -306,13 +312,19 @@ impl Gpu {
         });
         let parameters = parameters_layout(&device);
         let can_pass = features.contains(wgpu::Features::IMMEDIATES);
+        let info = describe(adapter, features, &limits, queue.get_timestamp_period());
+        let subgroup = match features.contains(wgpu::Features::SUBGROUP) {
+            true => (info.subgroup.0 as usize).clamp(1, 128),
+            false => 1,
+        };
         Ok(Gpu {
             index,
             serial: OPENED.fetch_add(1, Ordering::Relaxed),
             process: (std::process::id(), forks()),
             retired: AtomicBool::new(false),
             immediates: if can_pass { limits.max_immediate_size.min(MOST_IMMEDIATES) as usize } else { 0 },
-            info: describe(adapter, features, &limits, queue.get_timestamp_period()),
+            subgroup,
+            info,
             pool: Mutex::new(Pool::new(&limits)),
             recorder: Mutex::new(Recorder::new(&device, &parameters)),
             uploads: Mutex::default(),

@@ -3,9 +3,10 @@
 //! A line `//@ KIND NAME` marks the next line. The host chooses the type of the arithmetic (`alias T`), how
 //! the elements of a binding lie in its words (`load x`, `store out`: lines of `shaders/lib/elements.wgsl`;
 //! `words x`, `load4 x`, `store4 out` where they are taken by fours: `shaders/lib/quads.wgsl`), the value of
-//! a constant (`const LOG`), the body of a rule (`fn op`) and the number of tensors (`tensors x`). The
-//! mathematical functions (`fn exp_`) become those of the library. Other lines stay as in the file,
-//! which is the float32 version. A choice for a mark that the file lacks is an error.
+//! a constant (`const LOG`), the body of a rule (`fn op`), the number of tensors (`tensors x`), that of slots
+//! (`slots 0`) and the size of a subgroup (`shuffle SUBGROUP`). The mathematical functions (`fn exp_`) become
+//! those of the library. Other lines stay as in the file, which is the float32 version. A choice for a mark
+//! that the file lacks is an error.
 
 use super::wgsl;
 use crate::array::dtype::DType;
@@ -162,6 +163,10 @@ impl<'a> Template<'a> {
         };
         let four = |dtype| (QUADS, if per_word(dtype) == 2 { ["h", "o"] } else { ["x", "out"] });
         let ((file, [x, out]), dtype) = match (kind, value) {
+            ("shuffle", Value::Number(2..)) => {
+                return Some(line.replace("return v;", "return subgroupShuffleXor(v, step);"));
+            }
+            ("shuffle", _) => return None,
             (_, Value::Flag(value)) => return Some(with_value(line, value)),
             (_, Value::Number(value)) => return Some(with_value(line, format_args!("{value}u"))),
             ("words", Value::Four(dtype)) => {
@@ -190,6 +195,7 @@ impl<'a> Template<'a> {
             "words" => &["load", "store"],
             "load4" => &["load"],
             "store4" => &["store"],
+            "shuffle" => &["const"],
             kind => &[kind],
         };
         if let Some(choice) = self.choices.iter().rfind(|(verb, n, _)| *n == name && verbs.contains(verb)) {
@@ -211,9 +217,19 @@ impl<'a> Template<'a> {
         })
     }
 
+    /// The number of times that a line marked `slots` is there.
+    fn slots(&self) -> u32 {
+        let is_slots = |choice: &&Choice| choice.1 == "SLOTS";
+        match self.choices.iter().find(is_slots) {
+            Some((.., Value::Number(n))) => *n,
+            _ => 1,
+        }
+    }
+
     /// Returns the complete text.
     pub fn build(&self) -> Result<String> {
         let mark_of_choice = |(kind, name, value): &Choice| match (*kind, value) {
+            ("load", Value::Four(_)) => ("load4", *name),
             ("store", Value::Four(_)) => ("store4", *name),
             (kind, _) => (kind, *name),
         };
@@ -232,6 +248,10 @@ impl<'a> Template<'a> {
             let text = text.as_deref().unwrap_or(line);
             match self.tensors {
                 Some((n, absent)) => repeat(mark.1, text, n, absent, &mut bindings, &mut out),
+                None if mark.0 == "slots" => (0..self.slots()).for_each(|k| {
+                    out.push_str(&text.replace("_0", &format!("_{k}")).replace("(0u", &format!("({k}u")));
+                    out.push('\n');
+                }),
                 None => out.push_str(text),
             }
             out.push('\n');
