@@ -147,7 +147,7 @@ pub(crate) struct Act<'a> {
     pub in_cache: Option<&'a dyn Activation>,
 }
 
-/// `x w + bias`, and whether `act` has been applied to it. If so on a GPU, and `keeps_sum`, the sum itself too.
+/// `x w + bias`, and whether `act` has been applied to it. If so on a GPU, and `keeps_sum`, the sum too.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
 pub(crate) fn layer(
     x: &Array, w: &Array, bias: Option<&Array>, act: Option<Act>, keeps_sum: bool,

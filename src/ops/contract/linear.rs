@@ -221,13 +221,13 @@ kernel! {
         if let Some(weight) = weight {
             out.push(unrolled(on_device!(g, matmul::matmul(&g, weight))?, x[0])?);
         }
-        let of_weight = value.map(|value| -> Result<_> { Ok((g.transposed(0, 1)?, rows(value)?)) }).transpose()?;
-        if let (Some((g, value)), true) = (&of_weight, self.wants[2]) {
-            out.extend(<[Array; 2]>::from(on_device!(g, matmul::with_row_sums(g, value))?));
+        let (turned, value) = (g.transposed(0, 1)?, value.map(rows).transpose()?);
+        if let (Some(value), true) = (&value, self.wants[2]) {
+            out.extend(<[Array; 2]>::from(on_device!(g, matmul::with_row_sums(&turned, value))?));
             return Ok(out);
         }
-        if let Some((g, value)) = of_weight {
-            out.push(on_device!(g, matmul::matmul(&g, &value))?);
+        if let Some(value) = value {
+            out.push(on_device!(g, matmul::matmul(&turned, &value))?);
         }
         if self.wants[2] {
             out.push(on_device!(g, reduce::sum(&g, Axes::one(0), false))?);
