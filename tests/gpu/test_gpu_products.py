@@ -1,5 +1,5 @@
-"""Products and layers on a GPU: every way in which the host cuts them against NumPy in float64, how many kernels
-a layer takes, and that a shape has its bits."""
+"""Products and layers on a GPU: every way in which the host cuts them against NumPy in float64, how many
+kernels a layer takes, and that a shape has its bits."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import wengert as wg
 import wengert.nn.functional as F
 
 pytestmark = pytest.mark.gpu
-#: Rows, steps and columns: tiles of 128 and of 64, and with a part of either; few rows; few columns; a long sum.
+#: Rows, steps and columns: tiles of 128 and of 64, and parts of either; few rows; few columns; a long sum.
 SIZES = [
     (1408, 4, 1536),
     (256, 1040, 256),

@@ -1,7 +1,7 @@
 //! Tests of the factorisations at sizes on both sides of a block, and with any number of threads.
 
 use super::*;
-use crate::arguments::linalg::{Failure, Triangle};
+use crate::arguments::linalg::Triangle;
 use crate::array::complex::Complex;
 use crate::cpu::prelude::*;
 

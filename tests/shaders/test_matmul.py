@@ -23,7 +23,7 @@ ROW_SUMS = (None, "return x;")
 
 @dataclass(frozen=True)
 class Way:
-    """How a product is computed: its tile, or the slices of the kernel for few rows; the number of parts of k;
+    """How a product is computed: its tile, or the slices of the kernel for few rows; the parts of k;
     whether operands and results are bound by vectors where they can be."""
 
     tile: tuple[int, int, int, int] = TILES[0]
@@ -73,7 +73,7 @@ def product(
     offsets=(0, 0),
     finish=None,
 ):
-    """x and y, flat, with (outer, inner, row, column) strides; returns [batch, m, n], with `finish` (a bias or
+    """x and y, flat, with (outer, inner, row, column) strides; returns [batch, m, n], with `finish` (bias or
     None, the body of a function) also the sums, or with SUMS_A the sums of the rows of x."""
     (m, n, k), count = sizes, batch[0] * batch[1]
     columns = 1024 // way.slices if way.slices else way.tile[1]
