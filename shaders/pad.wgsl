@@ -23,7 +23,6 @@ struct Params {
 alias T = f32;
 //@ load x
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
-//@ load4 x
 fn load4_x(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)); }
 //@ store4 out
 fn store4_out(i: u32, v: vec4<T>) { out[i >> 2u] = bitcast<vec4<u32>>(v); }

@@ -4,10 +4,10 @@
 //! (submission), `pipeline` (shader to kernel), `transfer` and `status` (read-back). Then `src/gpu/shader/`,
 //! the shaders' text; `src/gpu/kernels/`; and `src/gpu/program.rs`, users' shaders.
 
-/// The text of files of `shaders/`, one after another.
+/// The text of files of `shaders/`, one after another, without comments (`build.rs`).
 macro_rules! shader {
     ($($file:literal),+) => {
-        concat!($(include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/shaders/", $file, ".wgsl"))),+)
+        concat!($(include_str!(concat!(env!("OUT_DIR"), "/shaders/", $file, ".wgsl"))),+)
     };
 }
 

@@ -46,7 +46,18 @@ def test_compiles_as_it_stands(path):
 
 
 #: What kernels complete, or another file of the library.
-PARTS = {"attention_scores", "lines", "matmul", "optim", "row_out", "rows", "strided", "tensors", "tile"}
+PARTS = {
+    "attention_scores",
+    "lines",
+    "matmul",
+    "optim",
+    "row_out",
+    "rows",
+    "shuffle",
+    "strided",
+    "tensors",
+    "tile",
+}
 
 
 @pytest.mark.parametrize("name", sorted(LIBRARY - PARTS))

@@ -54,12 +54,14 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Binds `x` as input `name`.
+    #[inline(never)]
     pub fn input(&mut self, name: &'static str, x: &'a Array) -> &mut Self {
         self.text.load(name, x.dtype());
         self.reads(x)
     }
 
     /// Binds `x` as output `name`.
+    #[inline(never)]
     pub fn output(&mut self, name: &'static str, x: &'a Array) -> &mut Self {
         self.text.store(name, x.dtype());
         self.writes(x)
@@ -84,11 +86,13 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Binds `x`, whose words the shader reads as they are.
+    #[inline(never)]
     pub fn reads(&mut self, x: &'a Array) -> &mut Self {
         self.bind(x.buffer(), false, Some(x))
     }
 
     /// Binds `x`, whose words the shader writes as they are, and may read.
+    #[inline(never)]
     pub fn writes(&mut self, x: &'a Array) -> &mut Self {
         self.bind(x.buffer(), true, Some(x))
     }
@@ -103,6 +107,7 @@ impl<'a> Dispatch<'a> {
         self.bind(buffer, true, None)
     }
 
+    #[inline(never)]
     fn bind(&mut self, buffer: &'a Buffer, writable: bool, x: Option<&'a Array>) -> &mut Self {
         self.operands.extend(x);
         self.buffers.push(buffer);
@@ -111,12 +116,14 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Sets a boolean constant.
+    #[inline(never)]
     pub fn flag(&mut self, name: &'static str, value: bool) -> &mut Self {
         self.text.flag(name, value);
         self
     }
 
     /// Sets a u32 constant.
+    #[inline(never)]
     pub fn number(&mut self, name: &'static str, value: usize) -> &mut Self {
         self.text.number(name, value as u32);
         self
@@ -129,37 +136,46 @@ impl<'a> Dispatch<'a> {
         self
     }
 
+    /// Adds a parameter. Not inlined, as many kernels have many.
+    #[inline(never)]
+    fn word(&mut self, value: u32) {
+        self.params.push(value);
+    }
+
     /// Adds scalar parameters.
     pub fn words(&mut self, values: impl IntoIterator<Item = usize>) -> &mut Self {
-        self.params.extend(values.into_iter().map(|v| v as u32));
+        values.into_iter().for_each(|v| self.word(v as u32));
         self
     }
 
     /// Adds float parameters.
     pub fn floats(&mut self, values: impl IntoIterator<Item = f64>) -> &mut Self {
-        self.params.extend(values.into_iter().map(|v| (v as f32).to_bits()));
+        values.into_iter().for_each(|v| self.word((v as f32).to_bits()));
         self
     }
 
     /// Adds eight words: `values`, then zeros.
     pub fn eight(&mut self, values: impl IntoIterator<Item = isize>) -> &mut Self {
         let end = self.params.len() + MAX_RANK;
-        self.params.extend(values.into_iter().take(MAX_RANK).map(|v| v as u32));
+        values.into_iter().take(MAX_RANK).for_each(|v| self.word(v as u32));
         self.params.resize(end, 0);
         self
     }
 
     /// Adds the lengths of axes.
+    #[inline(never)]
     pub fn lengths(&mut self, shape: &Shape) -> &mut Self {
         self.eight(shape.iter().map(|d| d as isize))
     }
 
     /// Adds the strides of `x`.
+    #[inline(never)]
     pub fn strides(&mut self, x: &Array) -> &mut Self {
         self.eight(x.strides().iter().copied())
     }
 
     /// Adds the lengths of the axes of a nest and the strides of its first `operands`.
+    #[inline(never)]
     pub fn nest(&mut self, nest: &Nest, operands: usize) -> &mut Self {
         self.eight(nest.dims[..nest.rank].iter().map(|&d| d as isize));
         for strides in &nest.strides[..operands] {

@@ -76,46 +76,46 @@ impl<'a> Template<'a> {
         Template { source, compute, choices: SmallVec::new(), op: None, tensors: None }
     }
 
+    /// Not inlined, as many kernels make many choices.
+    #[inline(never)]
+    fn choose(&mut self, kind: &'static str, name: &'static str, value: Value) -> &mut Template<'a> {
+        self.choices.push((kind, name, value));
+        self
+    }
+
     /// Makes input `name` hold elements of `dtype`.
     pub fn load(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
-        self.choices.push(("load", name, Value::Type(dtype)));
-        self
+        self.choose("load", name, Value::Type(dtype))
     }
 
     /// Makes output `name` hold elements of `dtype`; the first output decides on the elements per word.
     pub fn store(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
-        self.choices.push(("store", name, Value::Type(dtype)));
-        self
+        self.choose("store", name, Value::Type(dtype))
     }
 
     /// Makes input `name` hold elements of `dtype`, bound by vectors of four.
     pub fn load_fours(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
-        self.choices.push(("load", name, Value::Four(dtype)));
-        self
+        self.choose("load", name, Value::Four(dtype))
     }
 
     /// Makes input `name` hold elements of `dtype`, each of which stands for four.
     pub fn load_ones(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
-        self.choices.push(("load", name, Value::One(dtype)));
-        self
+        self.choose("load", name, Value::One(dtype))
     }
 
     /// Makes output `name` hold elements of `dtype`, bound by vectors of four.
     pub fn store_fours(&mut self, name: &'static str, dtype: DType) -> &mut Template<'a> {
-        self.choices.push(("store", name, Value::Four(dtype)));
-        self
+        self.choose("store", name, Value::Four(dtype))
     }
 
     /// Sets a boolean constant.
     pub fn flag(&mut self, name: &'static str, value: bool) -> &mut Template<'a> {
-        self.choices.push(("const", name, Value::Flag(value)));
-        self
+        self.choose("const", name, Value::Flag(value))
     }
 
     /// Sets a u32 constant.
     pub fn number(&mut self, name: &'static str, value: u32) -> &mut Template<'a> {
-        self.choices.push(("const", name, Value::Number(value)));
-        self
+        self.choose("const", name, Value::Number(value))
     }
 
     /// Sets the text of `fn op`.
@@ -163,9 +163,7 @@ impl<'a> Template<'a> {
         };
         let four = |dtype| (QUADS, if per_word(dtype) == 2 { ["h", "o"] } else { ["x", "out"] });
         let ((file, [x, out]), dtype) = match (kind, value) {
-            ("shuffle", Value::Number(2..)) => {
-                return Some(line.replace("return v;", "return subgroupShuffleXor(v, step);"));
-            }
+            ("shuffle", Value::Number(2..)) => return marked_line(SHUFFLE, (kind, name)).map(str::to_string),
             ("shuffle", _) => return None,
             (_, Value::Flag(value)) => return Some(with_value(line, value)),
             (_, Value::Number(value)) => return Some(with_value(line, format_args!("{value}u"))),
@@ -322,5 +320,6 @@ fn repeat(name: &str, line: &str, n: usize, absent: &[&str], bindings: &mut usiz
 
 const ELEMENTS: &str = shader!("lib/elements");
 const QUADS: &str = shader!("lib/quads");
+const SHUFFLE: &str = shader!("lib/shuffle");
 const TO_BF16: &str = shader!("lib/to_bf16");
 const TO_F16: &str = shader!("lib/to_f16");
