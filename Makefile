@@ -155,7 +155,7 @@ bench-loops: $(VENV)/.peers ## loops over memory beside torch and NumPy: kernels
 docs: $(DOCS_VENV)/.docs ## the documentation site in docs/_build: pages executed, Python and Rust reference
 	@$(DOCS_BIN)/python tools/pictures.py --check
 	@echo "==> sphinx, every page executed"
-	@$(DOCS_BIN)/python -m sphinx -E -W --keep-going -q -j 2 -b html docs docs/_build/html
+	@$(DOCS_BIN)/python -m sphinx -E -W --keep-going -q -b html docs docs/_build/html
 	@echo "==> cargo doc"
 	@RUSTDOCFLAGS="-D warnings" cargo doc --quiet --locked --no-deps
 	@rm -rf docs/_build/html/rust
