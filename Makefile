@@ -152,6 +152,7 @@ bench-matmul: $(VENV)/.peers ## matrix products over sizes, layouts and dtypes b
 bench-loops: $(VENV)/.peers ## loops over memory beside torch and NumPy: kernels, dtypes, layouts, one and two threads
 	@for n in 1 2; do $(BIN)/python benches/peers/loops.py --threads $$n --output benches/results/loops-$$n.md; done
 
+# One page after another: kernels of Jupyter that start at once may choose one port.
 docs: $(DOCS_VENV)/.docs ## the documentation site in docs/_build: pages executed, Python and Rust reference
 	@$(DOCS_BIN)/python tools/pictures.py --check
 	@echo "==> sphinx, every page executed"

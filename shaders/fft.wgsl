@@ -5,8 +5,9 @@
 //
 // bindings: x, table, out, p. grid: one workgroup of 256 threads per 2048 numbers, which are those of as many
 // lines as they fill. A number is two floats.
-// table: exp(-2 pi i t / 2048) for t < 2048, and behind it exp(-2 pi i t / n) for a line of n numbers that is
-// transformed in two launches: the first one turns element k of line m by exp(-2 pi i m k / n).
+// table: the twiddle factors exp(-2 pi i t / 2048) for t < 2048, and behind them exp(-2 pi i t / n) for a
+// line of n numbers that is transformed in two launches: the first multiplies element k of line m by
+// exp(-2 pi i m k / n).
 struct Params {
   lines: u32, middle: u32, inner: u32,
   x_outer: u32, x_middle: u32, x_inner: u32, x_step: u32,

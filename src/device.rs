@@ -147,7 +147,7 @@ pub(crate) fn pointwise_int<const N: usize, P: PointwiseInt<N>>(
 /// A function of one number that follows a product of floats.
 #[derive(Clone, Copy)]
 #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
-pub(crate) struct Act<'a> {
+pub(crate) struct FusedActivation<'a> {
     /// Its name, and what it does: a GPU's kernel of the product applies any.
     pub name: &'a str,
     pub rule: &'a dyn Fn() -> Terms,
@@ -159,7 +159,7 @@ pub(crate) struct Act<'a> {
 /// too.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
 pub(crate) fn layer(
-    x: &Array, w: &Array, bias: Option<&Array>, act: Option<Act>, keeps_sum: bool,
+    x: &Array, w: &Array, bias: Option<&Array>, act: Option<FusedActivation>, keeps_sum: bool,
 ) -> Result<(Array, Option<Array>, bool)> {
     match x.device() {
         Device::Cpu => {
@@ -169,8 +169,9 @@ pub(crate) fn layer(
         }
         #[cfg(feature = "gpu")]
         Device::Gpu(_) => {
-            let finish = gpu::kernels::matmul::Finish::layer(bias, act.map(|f| (f.name, f.rule)), keeps_sum);
-            let (out, sum) = gpu::kernels::matmul::finished(x, w, &finish)?;
+            let rule = act.map(|act| (act.name, act.rule));
+            let epilogue = gpu::kernels::matmul::Epilogue::layer(bias, rule, keeps_sum);
+            let (out, sum) = gpu::kernels::matmul::matmul_with(x, w, &epilogue)?;
             Ok((out, sum, act.is_some()))
         }
         #[cfg(not(feature = "gpu"))]

@@ -56,6 +56,7 @@ def main() -> int:
         parser.error(f"unknown instruction sets: {', '.join(sorted(unknown))}")
     print("# Programs and functions, bit for bit\n")
     print(f"`make test-bits` on {datetime.date.today()}, {processor()}, {os.cpu_count()} cores.\n")
+    print("Every sample of an operation as a program, values and gradients, against the function itself.\n")
     print("| instruction set | threads | result | seconds |\n|---|---|---|---|")
     equal = True
     for isa in sets:

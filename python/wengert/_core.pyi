@@ -1631,6 +1631,13 @@ class UntypedStorage:
     def tolist(self, /) -> Any:
         """Returns the elements as a list."""
 
+class _FastPath:
+    """The programs of a function for calls with tensors alone, newest first."""
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+    def _add_program(self, /, args: Any, watched: Any, program: Any, one: Any, result: Any) -> Any:
+        """Adds a program for calls such as `args` with the current settings."""
+
 class _GpuProgram:
     """A shader that was parsed and validated."""
     def __new__(cls, name: builtins.str, source: Any, entry: Any, constants: Any) -> Self: ...
@@ -1680,13 +1687,6 @@ class _Program:
         """The steps in order."""
     def shown_values(self, /) -> Any:
         """The values in the order of their numbers: what each is, its number or memory, its shape, its dtype."""
-
-class _Quick:
-    """The programs of a function for calls with tensors alone, newest first."""
-    def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
-    def _know(self, /, args: Any, watched: Any, program: Any, one: Any, result: Any) -> Any:
-        """Knows one more program, for calls such as `args`, with the settings that are now."""
 
 class _Watched:
     """The places of a function, which are compared at every call."""

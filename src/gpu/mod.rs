@@ -40,4 +40,4 @@ pub use crate::gpu::runtime::pipeline::{Variant, kernel, max_buffers, texts};
 pub use crate::gpu::runtime::pool::{alloc, empty_cache, reset_peak, stats, storage_bytes};
 pub use crate::gpu::runtime::queue::{flush, launch, synchronize};
 pub use crate::gpu::runtime::status::status;
-pub use crate::gpu::runtime::transfer::{download, kept, scalar, upload};
+pub use crate::gpu::runtime::transfer::{Constant, constant, download, scalar, upload};

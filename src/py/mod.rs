@@ -59,7 +59,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         data::format,
         nn, nn::conv, nn::ops, nn::optim, autograd, autograd::checkpoint, autograd::collect, autograd::custom,
         autograd::debug, autograd::direct, autograd::forward, autograd::hooks, autograd::marks,
-        autograd::node, autograd::quick, autograd::saving, autograd::shown, autograd::staging,
+        autograd::node, autograd::fast_path, autograd::saving, autograd::shown, autograd::staging,
         autograd::transform, autograd::watched, tree,
     }
     #[cfg(feature = "gpu")]

@@ -29,13 +29,10 @@ def layouts(x: Any) -> list[wg.Tensor]:
         wg.tensor(np.ascontiguousarray(x.T), device=DEVICE).mT,
         wg.tensor(double, device=DEVICE)[1::2, 1::2],
         wg.tensor(tail, device=DEVICE)[1:].reshape(x.shape),
-        wg.tensor(x[:1], device=DEVICE).expand(x.shape)
-        if np.ptp(x.real, 0).max() == 0
-        else wg.tensor(x).to(DEVICE),
     ]
 
 
-@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("place", range(4))
 def test_numbers_go_there_and_back(place: int) -> None:
     x = some("complex64")
     t = layouts(x)[place]
@@ -190,7 +187,7 @@ def test_training_of_complex_parameters() -> None:
         weight = wg.tensor(some("complex64", (3, 3)), device=device, requires_grad=True)
         x = wg.tensor(some("complex64", (8, 3), 1), device=device)
         optimiser = wg.optim.SGD([weight], lr=0.01, momentum=0.9)
-        for _ in range(5):
+        for _ in range(4):
             optimiser.zero_grad()
             loss = ((x @ weight).abs() - 1).square().mean()
             loss.backward()

@@ -48,7 +48,7 @@ _TRACING = threading.Lock()
 _STRANGE = object()
 
 
-class Staged(_core._Quick, Generic[P, R]):
+class Staged(_core._FastPath, Generic[P, R]):
     """A function that runs once as Python and then as a program of kernels, with the same bits.
 
     Attributes:
@@ -270,7 +270,7 @@ class Staged(_core._Quick, Generic[P, R]):
         if not kwargs and not self._check:
             one = variant.made[0][1] if tree._is_leaf and variant.made else None
             watched = [surroundings(), state.watched]
-            self._know(args, watched, made, one, variant.result)
+            self._add_program(args, watched, made, one, variant.result)
         return variant.result(tensors, [x.detach() for x in results.outputs])
 
     def _refused(self, key: Any, what: str, place: tuple[str, int, str] | None) -> None:

@@ -19,24 +19,24 @@ const GROUPS: usize = 256;
 const THIN: usize = 16;
 
 /// A function of one number: its name and its rule.
-pub type Act<'a> = (&'a str, &'a dyn Fn() -> Terms);
+pub type ActivationRule<'a> = (&'a str, &'a dyn Fn() -> Terms);
 
 /// What follows a product of floats: the bias is added to every row, then the function applied.
 #[derive(Default)]
-pub struct Finish<'a> {
+pub struct Epilogue<'a> {
     /// One number per column.
     bias: Option<&'a Array>,
-    act: Option<Act<'a>>,
+    act: Option<ActivationRule<'a>>,
     /// Whether the sum to which the function is applied is wanted too.
     keeps_sum: bool,
     /// Whether the sums of the rows of the left operand are wanted instead.
     sums_rows: bool,
 }
 
-impl<'a> Finish<'a> {
+impl<'a> Epilogue<'a> {
     /// What a layer does with a product.
-    pub fn layer(bias: Option<&'a Array>, act: Option<Act<'a>>, keeps_sum: bool) -> Finish<'a> {
-        Finish { bias, act, keeps_sum, sums_rows: false }
+    pub fn layer(bias: Option<&'a Array>, act: Option<ActivationRule<'a>>, keeps_sum: bool) -> Epilogue<'a> {
+        Epilogue { bias, act, keeps_sum, sums_rows: false }
     }
 
     fn is_none(&self) -> bool {
@@ -140,13 +140,13 @@ fn side(length: usize) -> usize {
 
 /// `[..., m, k] x [..., k, n]`: batch axes broadcast, strides are arbitrary, sums are in float32 (or int32).
 pub fn matmul(a: &Array, b: &Array) -> Result<Array> {
-    Ok(finished(a, b, &Finish::default())?.0)
+    Ok(matmul_with(a, b, &Epilogue::default())?.0)
 }
 
 /// A product of matrices, and the sums of the rows of the left one.
 pub fn with_row_sums(a: &Array, b: &Array) -> Result<(Array, Array)> {
     if a.dim(0).min(b.dim(1)) > THIN
-        && let (out, Some(sums)) = finished(a, b, &Finish { sums_rows: true, ..Finish::default() })?
+        && let (out, Some(sums)) = matmul_with(a, b, &Epilogue { sums_rows: true, ..Epilogue::default() })?
     {
         return Ok((out, sums));
     }
@@ -154,7 +154,7 @@ pub fn with_row_sums(a: &Array, b: &Array) -> Result<(Array, Array)> {
 }
 
 /// A product and what follows it; also the second result, if there is one.
-pub fn finished(a: &Array, b: &Array, finish: &Finish) -> Result<(Array, Option<Array>)> {
+pub fn matmul_with(a: &Array, b: &Array, epilogue: &Epilogue) -> Result<(Array, Option<Array>)> {
     let r = a.rank();
     let batch =
         a.shape().part(0, r.saturating_sub(2)).broadcast(&b.shape().part(0, b.rank().saturating_sub(2)));
@@ -166,7 +166,7 @@ pub fn finished(a: &Array, b: &Array, finish: &Finish) -> Result<(Array, Option<
     let shape = batch.inserted(r - 2, m)?.inserted(r - 1, n)?;
     let [a, b] = &match cut_product(a, b, &shape)? {
         Ok(operands) => operands,
-        Err(axis) => return by_halves([a, b], finish, axis, shape.at(axis)),
+        Err(axis) => return by_halves([a, b], epilogue, axis, shape.at(axis)),
     };
     // A result of few columns is computed as its transpose, of few rows.
     let turned = n < m && (n == 1 || n <= THIN && m > THIN);
@@ -178,7 +178,7 @@ pub fn finished(a: &Array, b: &Array, finish: &Finish) -> Result<(Array, Option<
     };
     let dtype = if arithmetic(a.dtype()) == DType::F32 { dtype } else { a.dtype() };
     let out = Array::empty(shape, dtype, a.device())?;
-    let sum = match (finish.keeps_sum, finish.sums_rows) {
+    let sum = match (epilogue.keeps_sum, epilogue.sums_rows) {
         (true, _) => Some(Array::empty(shape, dtype, a.device())?),
         (_, true) => Some(Array::empty(Shape::new(&[m])?, a.dtype(), a.device())?),
         _ => None,
@@ -187,14 +187,15 @@ pub fn finished(a: &Array, b: &Array, finish: &Finish) -> Result<(Array, Option<
     if out.numel() > 0 {
         let x = a.expand(&batch.inserted(r - 2, m)?.inserted(r - 1, k)?)?;
         let y = b.expand(&batch.inserted(r - 2, k)?.inserted(r - 1, n)?)?;
-        multiply([x, y], turned, finish, &out, sum.as_ref())?;
+        multiply([x, y], turned, epilogue, &out, sum.as_ref())?;
     }
     Ok((done(&out)?, sum.as_ref().map(done).transpose()?))
 }
 
-/// [`finished`] for the two halves of an axis of the result, of this length, that is larger than a binding.
+/// [`matmul_with`] for the two halves of an axis of the result, of this length, that is larger than a
+/// binding.
 fn by_halves(
-    [a, b]: [&Array; 2], finish: &Finish, axis: usize, length: usize,
+    [a, b]: [&Array; 2], epilogue: &Epilogue, axis: usize, length: usize,
 ) -> Result<(Array, Option<Array>)> {
     let r = a.rank();
     // Axes that an operand has not, or only once, are not cut.
@@ -203,16 +204,16 @@ fn by_halves(
         axis => part_of(x, axis, part),
     };
     let [first, second] = halves(length, 1).map(|part| {
-        let bias = match finish.bias {
+        let bias = match epilogue.bias {
             Some(bias) if axis == r - 1 => Some(part_of(bias, 0, part)?),
             bias => bias.cloned(),
         };
-        let finish = Finish { bias: bias.as_ref(), ..*finish };
-        finished(&of(a, r - 1, part)?, &of(b, r - 2, part)?, &finish)
+        let epilogue = Epilogue { bias: bias.as_ref(), ..*epilogue };
+        matmul_with(&of(a, r - 1, part)?, &of(b, r - 2, part)?, &epilogue)
     });
     let ((first, sum), (second, other)) = (first?, second?);
     let sum = match (sum, other) {
-        (Some(x), Some(y)) if finish.keeps_sum => Some(joined(&x, &y, axis)?),
+        (Some(x), Some(y)) if epilogue.keeps_sum => Some(joined(&x, &y, axis)?),
         (Some(x), Some(y)) if axis == r - 2 => Some(joined(&x, &y, 0)?),
         (sum, _) => sum,
     };
@@ -221,7 +222,7 @@ fn by_halves(
 
 /// Computes `out` and `sum`, which are not empty.
 fn multiply(
-    [mut x, mut y]: [Array; 2], turned: bool, finish: &Finish, out: &Array, sum: Option<&Array>,
+    [mut x, mut y]: [Array; 2], turned: bool, epilogue: &Epilogue, out: &Array, sum: Option<&Array>,
 ) -> Result<()> {
     let (rows, columns) = (x.rank() - 2, x.rank() - 1);
     let batches = |x: &Array, y: &Array| Nest::over(&x.shape(), &[x, y], 0..rows);
@@ -246,12 +247,12 @@ fn multiply(
     };
     let plan = Plan::new(sizes, nest.numel(), operands[1].along == 1);
     // The second output of what follows, if it is not wanted.
-    let unused = match finish.is_none() || sum.is_some() {
+    let unused = match epilogue.is_none() || sum.is_some() {
         true => out.clone(),
         false => Array::empty(Shape::new(&[4])?, out.dtype(), x.device())?,
     };
     let strides = [m * n, row, column];
-    Job { plan, operands, inner: nest.inner(), finish, out, sum: sum.unwrap_or(&unused), strides }.run()
+    Job { plan, operands, inner: nest.inner(), epilogue, out, sum: sum.unwrap_or(&unused), strides }.run()
 }
 
 /// A product with the arrays for its result; `strides` of these: between batches, rows and columns.
@@ -259,7 +260,7 @@ struct Job<'a> {
     plan: Plan,
     operands: [&'a Operand; 2],
     inner: usize,
-    finish: &'a Finish<'a>,
+    epilogue: &'a Epilogue<'a>,
     out: &'a Array,
     sum: &'a Array,
     strides: [usize; 3],
@@ -267,8 +268,8 @@ struct Job<'a> {
 
 impl Job<'_> {
     /// A dispatch of the file for a product and what follows.
-    fn dispatch<'a>(&self, finish: &Finish) -> Dispatch<'a> {
-        let (name, source) = match finish.is_none() {
+    fn dispatch<'a>(&self, epilogue: &Epilogue) -> Dispatch<'a> {
+        let (name, source) = match epilogue.is_none() {
             true => ("matmul", shader!("lib/tile", "lib/matmul", "matmul")),
             false => ("linear", shader!("lib/tile", "lib/matmul", "linear")),
         };
@@ -281,33 +282,33 @@ impl Job<'_> {
         let [tiles_m, tiles_n] = self.plan.tiles();
         let groups = tiles_m * tiles_n * batch * parts;
         let op = || {
-            let rule = self.finish.act.map(|(_, rule)| rule());
+            let rule = self.epilogue.act.map(|(_, rule)| rule());
             Ok(rule.map_or(String::new(), |rule| wgsl::with_library("op", &["x"], &|x| rule.read(x))))
         };
-        let product = |finish: &Finish| {
-            let mut run = self.dispatch(finish);
+        let product = |epilogue: &Epilogue| {
+            let mut run = self.dispatch(epilogue);
             a.bind(&mut run, "x");
             b.bind(&mut run, "y");
             self.plan.constants(&mut run, self.operands);
-            run.flag("SUMS_A", self.finish.sums_rows);
+            run.flag("SUMS_A", self.epilogue.sums_rows);
             run.flops(2 * m * n * k * batch);
             run
         };
         if parts == 1 {
-            return self.end(product(self.finish), &op, 0, groups);
+            return self.end(product(self.epilogue), &op, 0, groups);
         }
         let (wide, sums) = (n.next_multiple_of(4), arithmetic(self.out.dtype()));
-        let sums_of_rows = if self.finish.sums_rows { m.next_multiple_of(4) } else { 0 };
+        let sums_of_rows = if self.epilogue.sums_rows { m.next_multiple_of(4) } else { 0 };
         let apart = batch * m * wide + sums_of_rows;
         let partial = Array::empty(Shape::new(&[parts * apart])?, sums, self.out.device())?;
-        let mut run = product(&Finish::default());
+        let mut run = product(&Epilogue::default());
         run.text.store_fours("out", sums);
         run.writes(&partial).flag("FOURS", true);
         self.words(&mut run, [apart, m * wide, wide, 1], [0; 3]);
         run.launch(groups)?;
-        let mut run = self.dispatch(self.finish);
+        let mut run = self.dispatch(self.epilogue);
         run.entry("parts").text.load_fours("x", sums).load("y", sums);
-        run.reads(&partial).fills(&partial).flag("SUMS_A", self.finish.sums_rows);
+        run.reads(&partial).fills(&partial).flag("SUMS_A", self.epilogue.sums_rows);
         self.end(run, &op, apart, apart.div_ceil(1024))
     }
 
@@ -318,8 +319,8 @@ impl Job<'_> {
         let [batches, rows, columns] = self.strides;
         let in_fours = columns == 1 && self.plan.n.is_multiple_of(4);
         let mut more = [0; 3];
-        if !self.finish.is_none() {
-            match self.finish.bias {
+        if !self.epilogue.is_none() {
+            match self.epilogue.bias {
                 Some(bias) => {
                     let step = bias.stride(0) as usize;
                     // Where rows are adjacent, the kernel's rows are the columns of the result.
@@ -332,7 +333,7 @@ impl Job<'_> {
                 }
                 None => run.fills(&self.operands[0].array),
             };
-            run.flag("MORE", self.finish.bias.is_some()).flag("SUM", self.finish.keeps_sum);
+            run.flag("MORE", self.epilogue.bias.is_some()).flag("SUM", self.epilogue.keeps_sum);
         }
         let mut writes = |name, x: &'a Array, in_fours| {
             match in_fours {
@@ -342,11 +343,11 @@ impl Job<'_> {
             run.writes(x);
         };
         writes("out", self.out, in_fours);
-        if !self.finish.is_none() {
-            writes("sum", self.sum, in_fours || self.finish.sums_rows);
+        if !self.epilogue.is_none() {
+            writes("sum", self.sum, in_fours || self.epilogue.sums_rows);
         }
         run.flag("FOURS", in_fours);
-        if let Some((name, _)) = self.finish.act {
+        if let Some((name, _)) = self.epilogue.act {
             run.op(op, [FxBuildHasher.hash_one(name), 0]);
         }
         self.words(&mut run, [apart, batches, rows, columns], more);

@@ -212,17 +212,21 @@ impl Staging {
     }
 }
 
-/// What a cached constant is.
+/// Arrays that never change and are cached.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Constant {
+pub enum Constant {
     /// A 0-d one, by the bits of its value.
     Scalar(u64, DType),
-    /// A table of a kernel, by numbers that the kernels agree on.
-    Table([usize; 2]),
+    /// Twiddle factors of Fourier transforms, by the logarithm of the length of two launches, or 0.
+    Twiddles(u32),
+    /// The chirp of a Fourier transform of this length.
+    Chirp(usize),
+    /// The transform of its conjugate.
+    ChirpFilter(usize),
 }
 
-/// A larger table is made anew each time.
-const TABLE_LARGEST: usize = 1 << 20;
+/// A larger constant is made anew each time.
+const CONSTANT_LARGEST: usize = 1 << 20;
 
 /// A 0-d constant, shared by all callers that ask for the same value. It must not be written to.
 pub fn scalar(index: u8, value: f64, dtype: DType) -> Result<Array> {
@@ -232,19 +236,15 @@ pub fn scalar(index: u8, value: f64, dtype: DType) -> Result<Array> {
     })
 }
 
-/// The table of these numbers, shared by all callers that ask for it, made on either device. It must not be
-/// written to.
-pub fn kept(index: u8, table: [usize; 2], make: impl FnOnce() -> Result<Array>) -> Result<Array> {
-    constant(index, Constant::Table(table), make)
-}
-
-fn constant(index: u8, key: Constant, make: impl FnOnce() -> Result<Array>) -> Result<Array> {
+/// A constant, which `make` computes on the host or on the GPU; shared by all callers that ask for it. It
+/// must not be written to.
+pub fn constant(index: u8, key: Constant, make: impl FnOnce() -> Result<Array>) -> Result<Array> {
     let gpu = gpu(index)?;
     if let Some(found) = lock(&gpu.constants).get(&key) {
         return Ok(found.clone());
     }
     let out = crate::array::buffer::outside_inference(|| make()?.to_device(Device::Gpu(index)))?;
-    if out.buffer().bytes() > TABLE_LARGEST {
+    if out.buffer().bytes() > CONSTANT_LARGEST {
         return Ok(out);
     }
     let old = {

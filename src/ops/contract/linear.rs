@@ -3,7 +3,7 @@
 
 use crate::array::shape::Axes;
 use crate::cpu::product::epilogue::Activation;
-use crate::device::{Act, layer};
+use crate::device::{FusedActivation, layer};
 use crate::math::real::Pointwise;
 use crate::math::terms::Terms;
 use crate::ops::contract::matmul::{Form, Matmul, product};
@@ -94,7 +94,13 @@ pub(crate) fn finished(
         _ => None,
     };
     let rule = || row.value(p, Written);
-    layer(x, &transposed, bias, Some(Act { name: row.name(), rule: &rule, in_cache }), reads_input(act))
+    layer(
+        x,
+        &transposed,
+        bias,
+        Some(FusedActivation { name: row.name(), rule: &rule, in_cache }),
+        reads_input(act),
+    )
 }
 
 kernel! {

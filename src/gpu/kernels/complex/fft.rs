@@ -12,7 +12,7 @@ use crate::gpu::kernels::gather::pad;
 use crate::gpu::kernels::map::pointwise;
 use crate::gpu::kernels::parts::part_of;
 use crate::gpu::kernels::prelude::*;
-use crate::gpu::{kept, upload};
+use crate::gpu::{Constant, constant, upload};
 use crate::math::real::{Pointwise, Real};
 use std::f64::consts::PI;
 
@@ -24,8 +24,8 @@ const LONGEST: u32 = 11;
 pub fn fft(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array> {
     match x.dim(axis) {
         _ if x.numel() == 0 => like(x, DType::F32),
-        n if n.is_power_of_two() => by_powers(x, axis, inverse, scale),
-        n => by_chirp(x, axis, n, inverse, scale),
+        n if n.is_power_of_two() => power_of_two(x, axis, inverse, scale),
+        n => bluestein(x, axis, n, inverse, scale),
     }
 }
 
@@ -35,32 +35,32 @@ pub fn from_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
     copy_into(&part(&z, false)?, x)?;
     fill(&part(&z, true)?, 0.0)?;
     let y = fft(&z.as_real()?, axis, half.inverse, half.scale)?;
-    twice_within(&part_of(&y, axis, (0, half.n / 2 + 1))?, axis, half)
+    doubled(&part_of(&y, axis, (0, half.n / 2 + 1))?, axis, half)
 }
 
 /// Returns the real part of the transform along `axis` of pairs, given its first half.
 pub fn to_real(x: &Array, axis: usize, half: Half) -> Result<Array> {
-    let (x, shape) = (twice_within(x, axis, half)?, x.shape().with(axis, half.n));
+    let (x, shape) = (doubled(x, axis, half)?, x.shape().with(axis, half.n));
     let wide = pad(&x, &shape, &vec![0; x.rank()], &vec![1; x.rank()], 0.0)?;
     let y = complex(&fft(&wide, axis, half.inverse, half.scale)?)?;
     convert(&part(&y, false)?, DType::F32)
 }
 
 /// A copy in which, if `half` says so, elements that have a mirror image are doubled.
-fn twice_within(x: &Array, axis: usize, half: Half) -> Result<Array> {
+fn doubled(x: &Array, axis: usize, half: Half) -> Result<Array> {
     let out = convert(x, DType::F32)?;
     let mirrored = half.n.saturating_sub(1) / 2;
     if half.doubled && mirrored > 0 {
         let within = part_of(&out, axis, (1, mirrored))?;
-        copy_into(&within, &pointwise("twice", [0; 2], [&within], Twice)?)?;
+        copy_into(&within, &pointwise("double", [0; 2], [&within], Double)?)?;
     }
     Ok(out)
 }
 
 #[derive(Clone, Copy)]
-struct Twice;
+struct Double;
 
-impl Pointwise<1> for Twice {
+impl Pointwise<1> for Double {
     #[inline(always)]
     fn apply<R: Real>(&self, [x]: [R; 1]) -> R {
         x + x
@@ -86,7 +86,7 @@ struct Pass {
 
 impl Pass {
     fn launch(&self, x: &Array, out: &Array) -> Result<()> {
-        let table = turns(index_of(x)?, self.whole)?;
+        let table = twiddles(index_of(x)?, self.whole)?;
         let mut run = Dispatch::new("fft", shader!("fft"), DType::F32);
         run.number("BITS", self.bits as usize).number("WHOLE", self.whole as usize);
         run.flag("INVERSE", self.inverse).flag("ACROSS_X", self.x[3] != 1);
@@ -100,7 +100,7 @@ impl Pass {
 }
 
 /// A transform whose length is a power of two.
-fn by_powers(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array> {
+fn power_of_two(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array> {
     let (x, out, n) = (from_start(x)?, like(x, DType::F32)?, x.dim(axis));
     let inner = x.shape().iter().skip(axis + 1).product::<usize>() / 2;
     let (outer, bits) = (x.numel() / (2 * n * inner), n.ilog2());
@@ -130,7 +130,7 @@ fn by_powers(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array>
 }
 
 /// A transform of any length: `t k = (t^2 + k^2 - (k - t)^2) / 2`.
-fn by_chirp(x: &Array, axis: usize, n: usize, inverse: bool, scale: f64) -> Result<Array> {
+fn bluestein(x: &Array, axis: usize, n: usize, inverse: bool, scale: f64) -> Result<Array> {
     let (index, m) = (index_of(x)?, (2 * n - 1).next_power_of_two());
     let x = complex(&from_start(x)?)?;
     // A table along the axis, the same for all lines.
@@ -143,8 +143,8 @@ fn by_chirp(x: &Array, axis: usize, n: usize, inverse: bool, scale: f64) -> Resu
     let turned = times(&x, &chirp)?;
     let wide = x.shape().with(axis, m);
     let wide = pad(&turned, &wide, &vec![0; x.rank()], &vec![1; x.rank()], 0.0)?.as_real()?;
-    let wide = times(&complex(&by_powers(&wide, axis, false, 1.0)?)?, &filter(index, n, m)?)?.as_real()?;
-    let y = complex(&by_powers(&wide, axis, true, scale / m as f64)?)?;
+    let wide = times(&complex(&power_of_two(&wide, axis, false, 1.0)?)?, &filter(index, n, m)?)?.as_real()?;
+    let y = complex(&power_of_two(&wide, axis, true, scale / m as f64)?)?;
     times(&part_of(&y, axis, (0, n))?, &chirp)?.as_real()
 }
 
@@ -155,13 +155,13 @@ fn circle(angles: impl Iterator<Item = f64>) -> Result<Array> {
     Array::from_slice(&pairs, Shape::new(&[pairs.len() / 2, 2])?)
 }
 
-/// The table of `shaders/fft.wgsl`.
-fn turns(index: u8, whole: u32) -> Result<Array> {
-    let turn = |n: f64| (0..1 << LONGEST).map(move |t| -2.0 * f64::from(t) / n);
-    let own = turn(f64::from(1u32 << LONGEST));
-    kept(index, [0, whole as usize], || match whole {
+/// The twiddle factors that `shaders/fft.wgsl` reads.
+fn twiddles(index: u8, whole: u32) -> Result<Array> {
+    let factors = |n: f64| (0..1 << LONGEST).map(move |t| -2.0 * f64::from(t) / n);
+    let own = factors(f64::from(1u32 << LONGEST));
+    constant(index, Constant::Twiddles(whole), || match whole {
         0 => circle(own),
-        _ => circle(own.chain(turn(f64::from(1u32 << whole)))),
+        _ => circle(own.chain(factors(f64::from(1u32 << whole)))),
     })
 }
 
@@ -172,14 +172,14 @@ fn squared(t: usize, n: usize) -> f64 {
 
 /// `exp(-i pi t^2 / n)` for `t < n`.
 fn chirp(index: u8, n: usize) -> Result<Array> {
-    kept(index, [1, n], || circle((0..n).map(|t| -squared(t, n))))
+    constant(index, Constant::Chirp(n), || circle((0..n).map(|t| -squared(t, n))))
 }
 
 /// The transform of `exp(i pi t^2 / n)` for `-n < t < n`, which repeats after `m` numbers.
 fn filter(index: u8, n: usize, m: usize) -> Result<Array> {
-    kept(index, [2, n], || {
+    constant(index, Constant::ChirpFilter(n), || {
         let mut wave = circle((0..m).map(|t| squared(t.min(m - t), n)))?;
         wave.slice_mut::<f32>()?[2 * n..2 * (m + 1 - n)].fill(0.0);
-        by_powers(&upload(&wave, index)?, 0, false, 1.0)
+        power_of_two(&upload(&wave, index)?, 0, false, 1.0)
     })
 }

@@ -53,9 +53,9 @@ struct Known {
 }
 
 /// The programs of a function for calls with tensors alone, newest first.
-#[pyclass(name = "_Quick", module = "wengert._core", subclass, frozen)]
+#[pyclass(name = "_FastPath", module = "wengert._core", subclass, frozen)]
 #[derive(Default)]
-pub struct PyQuick {
+pub struct PyFastPath {
     known: Mutex<Arc<Vec<Arc<Known>>>>,
 }
 
@@ -64,8 +64,8 @@ fn tensors<'py>(args: &Bound<'py, PyTuple>) -> Option<SmallVec<[Bound<'py, PyTen
     args.iter().map(|x| x.cast_into_exact::<PyTensor>().ok()).collect()
 }
 
-impl PyQuick {
-    /// What is known now, or in the place of that from now on.
+impl PyFastPath {
+    /// Returns the programs; puts others in their place if `new` is given.
     fn known(&self, new: Option<Vec<Arc<Known>>>) -> Arc<Vec<Arc<Known>>> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let old = known.clone();
@@ -110,16 +110,16 @@ impl PyQuick {
 }
 
 #[pymethods]
-impl PyQuick {
+impl PyFastPath {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyQuick {
-        PyQuick::default()
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyFastPath {
+        PyFastPath::default()
     }
 
-    /// Knows one more program, for calls such as `args`, with the settings that are now.
+    /// Adds a program for calls such as `args` with the current settings.
     #[pyo3(signature = (args, watched, program, one, result))]
-    fn _know(
+    fn _add_program(
         &self, args: &Bound<'_, PyTuple>, watched: [Py<PyWatched>; 2], program: Py<PyProgram>,
         one: Option<usize>, result: Py<PyAny>,
     ) -> PyResult<()> {
@@ -158,4 +158,4 @@ impl PyQuick {
     }
 }
 
-exports! { classes: PyQuick; }
+exports! { classes: PyFastPath; }
