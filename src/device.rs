@@ -65,6 +65,14 @@ pub(crate) fn on_host(x: &[&Array], kernel: impl FnOnce(&[&Array]) -> Result<Arr
     cpu::copy::cast(&out, dtype)?.to_device(device)
 }
 
+/// How often GPUs were reset.
+pub(crate) fn resets() -> u64 {
+    #[cfg(feature = "gpu")]
+    return gpu::resets();
+    #[cfg(not(feature = "gpu"))]
+    return 0;
+}
+
 impl Array {
     /// Uninitialised contiguous memory on `device`.
     pub fn empty(shape: Shape, dtype: DType, device: Device) -> Result<Array> {

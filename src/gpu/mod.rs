@@ -34,7 +34,7 @@ pub mod shader;
 mod tests;
 
 pub use crate::gpu::runtime::device::{
-    count, describe_adapters, info, is_available, lose, reset, save_pipelines,
+    count, describe_adapters, info, is_available, lose, reset, resets, save_pipelines,
 };
 pub use crate::gpu::runtime::pipeline::{Variant, kernel, max_buffers, texts};
 pub use crate::gpu::runtime::pool::{alloc, empty_cache, reset_peak, stats, storage_bytes};

@@ -106,3 +106,36 @@ def test_numbers_without_axes_and_batches() -> None:
         return y
 
     assert wg.vmap(f)(rows, places).tolist() == [[7.0, 1.0, 8.0], [3.0, 8.0, 5.0]]
+
+
+@pytest.mark.parametrize("dtype", [wg.float16, wg.bfloat16, wg.float32])
+def test_what_lies_beside_a_part_stays(dtype: wg.dtype) -> None:
+    """Parts of all lengths from all places, some of which end within a word of two elements."""
+    for n in (1, 2, 3, 4, 5, 8, 33):
+        for start in range(min(n, 3)):
+            for end in range(start + 1, n + 1):
+                whole = wg.arange(n, dtype=wg.float32, device="gpu").to(dtype)
+                expected = np.arange(n, dtype="float32")
+                whole[start:end] = -1
+                expected[start:end] = -1
+                whole[start:end] += 3
+                expected[start:end] += 3
+                assert whole.float().tolist() == expected.tolist()
+    bias = wg.tensor([1.0, 2.0], dtype=dtype, device="gpu")
+    part = bias[:1].detach().requires_grad_()
+    optimiser = wg.optim.SGD([part], lr=1.0)
+    part.grad = wg.ones(1, dtype=dtype, device="gpu")
+    optimiser.step()
+    assert bias.tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 5])
+def test_gradients_of_products_of_halves_by_index(count: int) -> None:
+    found = []
+    for device, dtype in (("cpu", wg.float32), ("gpu", wg.float16)):
+        x = wg.tensor([1.0, 1.0, 2.0], dtype=dtype, device=device, requires_grad=True)
+        s = wg.arange(3.0, 3.0 + count, device=device).to(dtype).requires_grad_()
+        index = wg.full((count,), 2, dtype=wg.int32, device=device)
+        x.scatter_reduce(0, index.to(wg.int64) if device == "cpu" else index, s, "prod").sum().backward()
+        found.append(s.grad.float().tolist())
+    assert found[0] == found[1]

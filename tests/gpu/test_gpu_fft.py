@@ -54,6 +54,8 @@ def test_long_lines() -> None:
         near(wg.fft.fft(wg.tensor(x, device=DEVICE)), np.fft.fft(x.astype("complex128")), 4e-6)
     with pytest.raises(RuntimeError, match="on a gpu lines of at most 4194304 numbers"):
         wg.fft.fft(wg.zeros(1 << 23, dtype=wg.complex64, device=DEVICE))
+    with pytest.raises(RuntimeError, match="got 2097153;"):
+        wg.fft.fft(wg.zeros((1 << 21) + 1, dtype=wg.complex64, device=DEVICE))
 
 
 @pytest.mark.parametrize("norm", ["backward", "ortho", "forward"])

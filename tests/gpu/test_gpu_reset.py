@@ -46,7 +46,7 @@ EVERY_USE = """
         uses = {
             "tolist": lambda: x.tolist(), "add": lambda: (x + 1), "matmul": lambda: x @ w,
             "sum": lambda: x.sum(), "item": lambda: x[1, 2].item(), "copy": lambda: x.T.contiguous(),
-            "cpu": lambda: x.cpu(), "grad": lambda: loss.backward(), "repr": lambda: repr(x),
+            "cpu": lambda: x.cpu(), "grad": lambda: loss.backward(),
             "fill": lambda: fill(x), "kernel": lambda: kernel(x), "cast": lambda: x.half(),
             "sort": lambda: x.sort(), "take": lambda: x[wg.tensor([1]).int()],
             "cat": lambda: wg.cat([x, x]), "argmax": lambda: x.argmax(),
@@ -187,3 +187,23 @@ def test_no_kernels_are_kept_where_the_variable_is_empty_or_nothing_can_be_writt
     assert not (user / "wengert").exists()
     (tmp_path / "file").write_text("")
     assert files(WENGERT_CACHE_DIR=str(tmp_path / "file")) == []
+
+
+def test_programs_are_made_anew() -> None:
+    run("""
+        step = wg.jit(lambda x: x * 2 + wg.ones(3, device="gpu"))
+        for traces in (1, 2):
+            for value in (1.0, 3.0):
+                assert step(wg.full((3,), value, device="gpu")).tolist() == [2 * value + 1] * 3
+                assert step(x=wg.full((3,), value, device="gpu")).tolist() == [2 * value + 1] * 3
+            assert step.traces == 2 * traces, step.traces
+            wg.gpu.reset()
+        """)
+
+
+def test_lost_tensors_are_printed() -> None:
+    run("""
+        x = wg.ones(2, 3, device="gpu")
+        wg.gpu.reset()
+        assert repr(x) == "tensor(<lost>, shape=(2, 3), device='gpu:0')", repr(x)
+        """)

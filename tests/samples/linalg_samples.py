@@ -385,6 +385,17 @@ add(
 # ---- functions of matrices -----------------------------------------------------------------------
 
 add("det", lambda a: L.det(a), lambda a: np.asarray(np.linalg.det(a)), square(), "Det", "Cofactor")
+# Second derivatives need singular values, which a GPU has not.
+add(
+    "det_of_heavy",
+    lambda a: L.det(heavy(a)),
+    lambda a: np.asarray(np.linalg.det(heavy(a))),
+    square(),
+    "Det",
+    "Cofactor",
+    gpu=True,
+    order=1,
+)
 add(
     "slogdet",
     lambda a: tuple(L.slogdet(heavy(a).flip(-2))),

@@ -130,10 +130,17 @@ def stage(
     return Staged(function, max_traces or _MOST_TRACES, check)
 
 
+_SETTINGS = {"static_argnums", "static_argnames", "donate_argnums", "max_traces", "check"}
+
+
 class _Decorator(types.ModuleType):
     """A module that can be called, as `jax.jit` is."""
 
     def __call__(self, function: Any = None, **settings: Any) -> Any:
+        if unknown := sorted(settings.keys() - _SETTINGS):
+            raise TypeError(
+                f"jit: unexpected argument {unknown[0]!r}; expected {', '.join(sorted(_SETTINGS))}"
+            )
         if function is None:
             return lambda function: stage(function, **settings)
         return stage(function, **settings)

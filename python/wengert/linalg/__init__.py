@@ -1,9 +1,10 @@
 """Linear algebra on the last two axes, for batches of matrices, with derivatives of every order.
 
 Names and arguments are those of `torch.linalg`; what the array API standard adds to them is here, too.
-Everything runs on the CPU, for real and complex matrices; a float32 matrix is factorised in float64, a
-complex64 matrix in complex128, and the result rounded once. Factorisations are those of the `faer` library;
-the derivatives are ours.
+On the CPU everything runs for real and complex matrices; a float32 matrix is factorised in float64, a
+complex64 matrix in complex128, and the result rounded once. On a GPU Cholesky and LU factors of real matrices,
+and what is made of them, are computed in float32; the rest raises DeviceError.
+Factorisations on the CPU are those of the `faer` library; the derivatives are ours.
 
 Where a matrix has no such inverse or factorisation, `LinAlgError` is raised, which is a `ValueError` (as
 NumPy's) and a `RuntimeError` (as PyTorch's).

@@ -188,7 +188,8 @@ def _first_pivot(A: Tensor) -> Tensor:
 def _first_minor(A: Tensor, upper: bool, slack: float) -> Tensor:
     """The order of the first leading minor that is not positive, or 0, by elimination without exchanges."""
     wide = A.mH if upper else A
-    wide = wide.to(_core.complex128 if A.is_complex() else _core.float64)
+    if A.device == "cpu":
+        wide = wide.to(_core.complex128 if A.is_complex() else _core.float64)
     scale = wide.diagonal(0, -2, -1).real.abs().amax(-1, keepdim=False) * slack
     info = (scale != scale).to(_core.int32) * 0
     for k in range(A.shape[-1]):

@@ -133,8 +133,11 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     } else {
         src
     };
-    // A whole array: its last elements may be written together with the padding behind them.
-    let is_whole = is_flat(dst, dst.dtype()) && 4 * words_of(dst) == dst.buffer().bytes();
+    // A whole array: its last elements may be written together with the padding behind them. Half a word may
+    // belong to another view.
+    let is_whole = is_flat(dst, dst.dtype())
+        && dst.numel().is_multiple_of(per_word(dst.dtype()))
+        && 4 * words_of(dst) == dst.buffer().bytes();
     if is_whole && window_of(dst.buffer()).is_none() {
         return convert_to(dst, src);
     }

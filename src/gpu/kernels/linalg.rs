@@ -28,10 +28,10 @@ struct Matrices {
 impl Matrices {
     fn of(name: &str, x: &Array) -> Result<Matrices> {
         if !x.dtype().is_float() {
-            return Err(Error::dtype(format!(
-                "{name}: on a GPU real matrices are factored, got {}; move it with .cpu(), and the result \
-                 back with .to()",
-                x.dtype()
+            return Err(Error::device(format!(
+                "{name}: factors of complex matrices are computed on the CPU only, got a tensor on {}; move \
+                 it with .cpu(), and the result back with .to()",
+                x.device()
             )));
         }
         let rank = x.rank();
@@ -112,7 +112,13 @@ pub fn cofactor(x: &Array) -> Result<Array> {
     let [packed, order, _, det] = factors("det", x)?;
     let (rank, n) = (x.rank(), x.dim(x.rank() - 1));
     let ones = eye(index_of(x)?, n, n, 0, DType::F32)?.expand(&x.shape())?;
-    let solved = lu_solve("det: the gradient on a GPU", &packed, &order, &ones, true)?;
+    let solved = lu_solve("det", &packed, &order, &ones, true).map_err(|_| {
+        Error::device(format!(
+            "det: the derivative at a singular matrix takes singular values, which are computed on the CPU \
+             only, got a tensor on {}; move it with .cpu()",
+            x.device()
+        ))
+    })?;
     let det = det.with_axis(rank - 2)?.with_axis(rank - 1)?;
     cast(&Fold::Prod.combine(&solved, &det)?, x.dtype())
 }

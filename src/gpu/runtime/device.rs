@@ -177,6 +177,7 @@ fn open(index: u8) -> Result<&'static Gpu> {
 
 /// Takes GPU `index` out of use, also after it was lost: its tensors raise, and the next use opens it anew.
 pub fn reset(index: u8) -> Result<()> {
+    RESETS.fetch_add(1, Ordering::Relaxed);
     let _guard = lock(&OPENING);
     let found = adapters().list.len();
     if usize::from(index) >= found {
@@ -191,6 +192,13 @@ pub fn reset(index: u8) -> Result<()> {
     DEVICES[index as usize].store(std::ptr::null_mut(), Ordering::Release);
     gpu.retire();
     Ok(())
+}
+
+static RESETS: AtomicU64 = AtomicU64::new(0);
+
+/// How often [`reset`] was called: what holds memory of a GPU from before is out of date.
+pub fn resets() -> u64 {
+    RESETS.load(Ordering::Relaxed)
 }
 
 /// Writes the compiled pipelines of all GPUs to disk, at the end of the process.

@@ -97,6 +97,10 @@ impl Tensor {
         if self.dtype() == dtype {
             return Ok(self.clone());
         }
+        if dtype == DType::C128 && self.device() != Device::Cpu {
+            let device = self.device();
+            return Err(Error::dtype(format!("{device} has no {dtype}; use complex64, or device='cpu'")));
+        }
         if dtype.is_complex() {
             return crate::ops::complex::cast(self, dtype);
         }

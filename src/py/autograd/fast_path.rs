@@ -24,6 +24,7 @@ struct Settings {
     device: Device,
     threads: usize,
     packing: bool,
+    resets: u64,
 }
 
 impl Settings {
@@ -36,6 +37,7 @@ impl Settings {
             device: defaults::device(),
             threads: num_threads(),
             packing: is_packing(),
+            resets: crate::device::resets(),
         })
     }
 }

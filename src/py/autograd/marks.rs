@@ -139,7 +139,8 @@ pub fn are_such<'a>(marks: &Marks, arguments: impl ExactSizeIterator<Item = (usi
 fn _stage_key<'py>(py: Python<'py>, tensors: Vec<Bound<'py, PyTensor>>) -> PyResult<Bound<'py, PyBytes>> {
     let packing = u64::from(crate::tape::saving::is_packing());
     let marks = marks_of(&tensors)?;
-    let words = [packing].into_iter().chain(marks.iter().flat_map(Mark::words));
+    // Programs keep memory of a GPU, which a reset ends.
+    let words = [packing, crate::device::resets()].into_iter().chain(marks.iter().flat_map(Mark::words));
     Ok(PyBytes::new(py, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()))
 }
 

@@ -2,6 +2,7 @@
 //! otherwise.
 
 use crate::array::defaults;
+use crate::error::Kind;
 use crate::py::data::dtype::name_of;
 use crate::py::prelude::*;
 use crate::py::tensor::{leaf, tracer};
@@ -71,7 +72,14 @@ pub fn tensor(t: &Tensor) -> Result<String> {
     let mut notes = Vec::new();
     let body = match traced_body(t) {
         Some(text) => text,
-        None => OPENING.to_string() + &values(&t.detach(), OPENING.len())?,
+        None => match values(&t.detach(), OPENING.len()) {
+            // What printed it must go on where its device is lost.
+            Err(e) if e.kind() == Kind::Device => {
+                notes.push(format!("shape={}", t.shape()));
+                format!("{OPENING}<lost>")
+            }
+            values => OPENING.to_string() + &values?,
+        },
     };
     if !matches!(t.dtype(), DType::I64 | DType::Bool) && !defaults::is_natural(t.dtype()) {
         notes.push(format!("dtype={}", t.dtype()));

@@ -22,7 +22,12 @@ const LONGEST: u32 = 11;
 /// Returns the transform along `axis` of pairs (real part, imaginary part) along the last axis, times
 /// `scale`; `inverse` negates the exponent.
 pub fn fft(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Array> {
+    let longest = 1 << (2 * LONGEST);
     match x.dim(axis) {
+        n if n > longest || (2 * n > longest && !n.is_power_of_two()) => Err(Error::unsupported(format!(
+            "fft: on a gpu lines of at most {longest} numbers, or half of that where it is no power of two, \
+             are transformed, got {n}; use device='cpu'"
+        ))),
         _ if x.numel() == 0 => like(x, DType::F32),
         n if n.is_power_of_two() => power_of_two(x, axis, inverse, scale),
         n => bluestein(x, axis, n, inverse, scale),
@@ -108,13 +113,6 @@ fn power_of_two(x: &Array, axis: usize, inverse: bool, scale: f64) -> Result<Arr
         let steps = [n * inner, 0, 1, inner];
         let pass = Pass { bits, lines: [outer, 1, inner], x: steps, out: steps, whole: 0, inverse, scale };
         return pass.launch(&x, &out).map(|()| out);
-    }
-    if bits > 2 * LONGEST {
-        return Err(Error::unsupported(format!(
-            "fft: on a gpu lines of at most {} numbers, or half of that where their number is no power of \
-             two, are transformed, got {n}; use device='cpu'",
-            1 << (2 * LONGEST)
-        )));
     }
     // Number t = t1 b + t2, result k = k1 + a k2: first over t1, for each t2, then over t2, for each k1.
     let (first, second) = (bits.div_ceil(2), bits / 2);
