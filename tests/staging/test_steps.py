@@ -2,6 +2,7 @@
 
 import collections
 import concurrent.futures
+import dataclasses
 import fractions
 import gc
 import re
@@ -493,6 +494,38 @@ def test_what_of_optimisers_and_scalers_stays_python_is_told():
         step()
         (reason,) = step.why()
         assert reason.startswith(f"{told} (")
+
+
+def test_data_classes_and_attributes_named_type_do_not_ask_for_classes():
+    @dataclasses.dataclass(order=True)
+    class Config:
+        width: int = 3
+
+    class Model(nn.Module):
+        def __init__(self, config):
+            super().__init__()
+            self.config, self.layer = config, nn.Linear(config.width, 1)
+
+        def forward(self, x):
+            scale = 1.0 if x.device.type == "cpu" else 2.0
+            return self.layer(scale * x[:, : self.config.width]).sum()
+
+    model = Model(Config())
+    optimizer = wg.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        model(x).backward()
+        optimizer.step()
+
+    staged = wg.jit(step)
+    for _ in range(2):
+        staged(wg.ones(2, 3))
+    assert (staged.traces, staged.why()) == (1, [])
+
+    asking = wg.jit(lambda x: (step(x), type(optimizer)))
+    asking(wg.ones(2, 3))
+    assert asking.why() == ["a function that may ask for the class of an optimiser"]
 
 
 def test_the_reason_is_that_of_such_arguments():

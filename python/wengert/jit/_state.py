@@ -60,6 +60,8 @@ _MOST = 100_000
 _MISSING = object()
 # How code looks up globals; a class body and a module have names of their own first.
 _LOOKUPS = {"LOAD_GLOBAL", "STORE_GLOBAL", "DELETE_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"}
+# What `dataclasses` writes and compiles.
+_OF_DATA_CLASSES = {"__repr__", "__eq__", "__lt__", "__le__", "__gt__", "__ge__"}
 # Modules whose functions may give something else at each call, or go by settings of their own.
 _MOVING = {"decimal", "random", "secrets", "time", "uuid", "numpy.random"}
 # What of a class says nothing about what it does.
@@ -101,8 +103,7 @@ class State:
             if not waiting:
                 found = [*_core._stage_hooks(self.tensors + arguments), *self._attributes()]
                 waiting = [x for x in found if x is not _MISSING and id(x) not in self._known]
-        names = {name for code in self.codes for name in code.co_names}
-        if self.objects and not names.isdisjoint(("type", "__class__")):
+        if self.objects and any(map(_asks_for_classes, self.codes)):
             self.refusal = "a function that may ask for the class of an optimiser"
         self.watched.tensors(self.tensors)
         # Whether every place holds the object that it held, and every tensor its memory.
@@ -408,6 +409,17 @@ def _globals(code: types.CodeType) -> list[str]:
         name for const in code.co_consts if isinstance(const, types.CodeType) for name in _globals(const)
     ]
     return list(dict.fromkeys([*names, *inner]))
+
+
+def _asks_for_classes(code: types.CodeType) -> bool:
+    """Whether a function may ask an object for its class. Methods of data classes ask for their own."""
+    if code.co_filename == "<string>" and code.co_name in _OF_DATA_CLASSES:
+        return False
+    if "type" in code.co_names and any(
+        step.argval == "type" and step.opname in _LOOKUPS for step in dis.get_instructions(code)
+    ):
+        return True
+    return "__class__" in code.co_names
 
 
 def _imported(code: types.CodeType) -> list[str]:
