@@ -65,6 +65,43 @@ pub(crate) fn on_host(x: &[&Array], kernel: impl FnOnce(&[&Array]) -> Result<Arr
     cpu::copy::cast(&out, dtype)?.to_device(device)
 }
 
+/// A chain of elementwise operations as one kernel of a GPU.
+#[cfg(feature = "gpu")]
+pub(crate) use gpu::kernels::map::fused::{Fused, Limits as FusedLimits};
+
+#[cfg(not(feature = "gpu"))]
+#[derive(Clone)]
+pub(crate) enum Fused {}
+
+/// What such a kernel takes at most; on the host nothing is too much.
+#[cfg(not(feature = "gpu"))]
+pub(crate) struct FusedLimits {
+    pub arrays: usize,
+    pub lists: usize,
+    pub words: usize,
+    pub bytes: usize,
+}
+
+#[cfg(not(feature = "gpu"))]
+impl Fused {
+    pub fn new(_chain: crate::arguments::chain::Chain, _names: &[&str]) -> Option<Fused> {
+        None
+    }
+    pub fn run(&self, _x: &[&Array], _out: &[&Array]) -> Result<()> {
+        match *self {}
+    }
+}
+
+/// The limits of kernels of a chain on this device; `None` if it is gone.
+pub(crate) fn fused_limits(device: Device) -> Option<FusedLimits> {
+    const ALL: usize = usize::MAX / 8;
+    match device {
+        #[cfg(feature = "gpu")]
+        Device::Gpu(index) => gpu::kernels::map::fused::limits(index).ok(),
+        _ => Some(FusedLimits { arrays: ALL, lists: ALL, words: ALL, bytes: ALL }),
+    }
+}
+
 /// How often GPUs were reset.
 pub(crate) fn resets() -> u64 {
     #[cfg(feature = "gpu")]

@@ -207,6 +207,31 @@ fn kernels_of_many_tensors_are_valid() -> Outcome {
 }
 
 #[test]
+fn lists_of_inputs_and_outputs_are_valid() -> Outcome {
+    for (name, text) in files()?.into_iter().filter(|(_, text)| has(text, "INPUTS")) {
+        for (inputs, outputs) in [(1, 1), (3, 2), (11, 13)] {
+            let mut template = Template::new(text, DType::F32);
+            template.lists(inputs, outputs).number("AXES", 3).number("ATTRIBUTES", 2);
+            for (k, dtype) in [DType::F32, DType::F16, DType::BF16, DType::Bool].into_iter().enumerate() {
+                if k < inputs {
+                    template.load(wgsl::LISTS[0][k], dtype);
+                }
+                if k < outputs {
+                    template.store_fours(wgsl::LISTS[1][k], dtype);
+                }
+            }
+            if inputs > 4 {
+                template.load_fours("x9", DType::F16).load_ones("x10", DType::BF16);
+            }
+            let outs = (0..outputs).map(|k| format!("x.x{}", k % inputs)).collect::<Vec<_>>().join(", ");
+            let body = || Ok(format!("fn op(x: In) -> Out {{ return Out({outs}); }}"));
+            check(&format!("{name} of {inputs} and {outputs}"), &template.op(&body).build()?)?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn row_kernels_are_valid_for_every_number_of_lanes() -> Outcome {
     for (name, text) in files()?.into_iter().filter(|(_, text)| has(text, "LANES")) {
         for lanes in [4, 16, 64, 256] {

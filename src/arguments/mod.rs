@@ -1,6 +1,7 @@
 //! Argument types shared by the kernels of both devices.
 
 pub mod attention;
+pub mod chain;
 pub mod complex;
 pub mod linalg;
 pub mod logic;

@@ -15,6 +15,7 @@ mod shown;
 mod simplify;
 
 use crate::array::Array;
+use crate::array::buffer::Device;
 use crate::array::random::{self, State};
 use crate::op::Op;
 use crate::tape::location::Location;
@@ -221,16 +222,18 @@ impl Program {
         let (undone, stops, calls) = (0, 0, Vec::new());
         let program = Program { steps, values, outputs, leaves, found, undone, stops, draws, calls };
         // A step that may fail keeps its place where the function handles errors.
-        let fuses = !script.elsewhere && !catches;
-        let mut program = program.simplified(|program| program.arranged(fuses));
+        let devices = (!catches).then_some(script.devices);
+        let mut program = program.simplified(|program| program.arranged(devices.as_deref()));
         program.calls = program.after_calls(script.calls);
         Ok(program)
     }
 
-    /// The program with groups, if it `fuses` steps, and with what a run must know of its steps.
-    fn arranged(mut self, fuses: bool) -> Program {
-        if fuses {
-            self.steps = groups::fuse(std::mem::take(&mut self.steps), &self.values, &self.outputs);
+    /// The program with groups, where the `devices` of its memory are given, and with what a run must know of
+    /// its steps.
+    fn arranged(mut self, devices: Option<&[Device]>) -> Program {
+        if let Some(devices) = devices {
+            let steps = std::mem::take(&mut self.steps);
+            self.steps = groups::fuse(steps, &self.values, &self.outputs, devices);
         }
         self.find_undone();
         self.renumber();

@@ -132,8 +132,8 @@ pub struct Script {
     pub random: State,
     /// Why the region cannot be run again, if so.
     pub refusal: Option<(String, Option<Location>)>,
-    /// Whether some of the memory is not the host's.
-    pub elsewhere: bool,
+    /// The device of each piece of memory.
+    pub devices: Vec<Device>,
     /// The functions of the host that were called, in order.
     pub calls: Vec<Called>,
     /// Whether one that writes to memory of outside in other runs did not in this one.
@@ -157,7 +157,7 @@ impl Default for Script {
             first: Node::next_seq(),
             random: random::state(),
             refusal: None,
-            elsewhere: false,
+            devices: Vec::new(),
             calls: Vec::new(),
             idle: false,
             kept: Kept::default(),
@@ -173,6 +173,7 @@ impl Script {
         let number = self.memory.len();
         self.known.insert(x.buffer().id(), (number, x.buffer().root_version()));
         self.memory.push(origin);
+        self.devices.push(x.device());
         number
     }
 
@@ -200,7 +201,6 @@ impl Script {
 
     /// How an array lies in memory.
     pub fn view(&mut self, x: &Array) -> View {
-        self.elsewhere |= x.device() != Device::Cpu;
         let (id, version) = (x.buffer().id(), x.buffer().root_version());
         let seen = self.known.get_mut(&id).filter(|(memory, last)| {
             !matches!(self.memory[*memory], Origin::Made(_)) || version.wrapping_sub(*last) < VERSIONS

@@ -124,10 +124,10 @@ def by_fours(name, access, dtype, compute="f32"):
         one = f"fn load_{name}(i: u32) -> T {{ return load4_{name}(vec4<u32>(i))[i % 4u]; }}"
         return {f"words {name}": words, f"load4 {name}": load4, f"load {name}": one}
     # The stores of `store`, into words of their own.
-    own = store("word", dtype).replace("word[w] =", "return").replace("v: vec2<T>)", "v: vec2<T>) -> u32")
+    own = store(f"word_{name}", dtype).replace(f"word_{name}[w] =", "return").replace("v: vec2<T>)", "v: vec2<T>) -> u32")
     own = own.replace("(w: u32, ", "(")
     parts = ["v.xy", "v.zw"] if epw(dtype) == 2 else ["v.xx", "v.yy", "v.zz", "v.ww"]
-    made = f"{kind}({', '.join(f'store_word({part})' for part in parts)})"
+    made = f"{kind}({', '.join(f'store_word_{name}({part})' for part in parts)})"
     four = f"fn store4_{name}(i: u32, v: vec4<T>) {{ {name}[i / 4u] = {made}; }}"
     return {f"words {name}": words, f"store4 {name}": f"{own}\n{four}"}
 
@@ -144,12 +144,31 @@ def source(file):
     return "".join((SHADERS / "lib" / f"{name}.wgsl").read_text(encoding="utf-8") for name in names) + text
 
 
-def expand(file, replace):
+def listed(text, inputs, outputs):
+    """The source with the marked lines about input `x0` and output `y0` repeated for so many of each, and the
+    bindings numbered in order."""
+    out, mark = [], None
+    for line in text.splitlines():
+        own = mark and re.search(r"\b([xy])0$", mark)
+        role, count = (own[1], {"x": inputs, "y": outputs}[own[1]]) if own else ("", 1)
+        for k in range(count):
+            copy = line.replace(f"{role}0", f"{role}{k}").replace("(0u", f"({k}u") if own else line
+            out += [mark.replace(f"{role}0", f"{role}{k}"), copy] if own else [copy]
+        mark = line if line.strip().startswith("//@ ") else None
+        if mark and re.search(r"\b[xy]0$", mark):
+            out.pop()
+    numbers = iter(range(inputs + outputs + 1))
+    return re.sub(r"@binding\(\d+\)", lambda _: f"@binding({next(numbers)})", "\n".join(out))
+
+
+def expand(file, replace, lists=None):
     """The source of `file`, each line after a `//@ key` marker replaced by `replace[key]` where given.
 
-    A line that `slots 0` marks is repeated for each of SLOTS."""
+    A line that `slots 0` marks is repeated for each of SLOTS, one about an input or output of `lists` for each
+    of these."""
     unused = set(replace)
-    lines, out = source(file).splitlines(), []
+    text = listed(source(file), *lists) if lists else source(file)
+    lines, out = text.splitlines(), []
     slots = int(re.search(r"(\d+)u;", replace.get("const SLOTS", "1u;"))[1])
     key = None
     for line in lines:
@@ -235,13 +254,16 @@ def fold(groups, limit):
     return side_x, side_y, -(-rest // side_y)
 
 
-def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535, fours=False):
+def run(
+    file, ins, outs, params, groups, replace=None, entry="main", limit=65535, fours=False, lists=False
+):
     """Run one file on arrays `ins`; `outs` are (shape, dtype), or arrays to update. Returns the outputs.
 
-    With `fours` the last four elements of an output may be written whole.
+    With `fours` the last four elements of an output may be written whole; with `lists` the file has lists of
+    inputs and outputs.
     """
-    replace = dict(replace or {})
-    dev, pipe = device(), pipeline(expand(file, replace), entry, len(ins), len(outs))
+    text = expand(file, dict(replace or {}), (len(ins), len(outs)) if lists else None)
+    dev, pipe = device(), pipeline(text, entry, len(ins), len(outs))
     usage = wgpu.BufferUsage.STORAGE | wgpu.BufferUsage.COPY_SRC | wgpu.BufferUsage.COPY_DST
     buffers, results = [], []
     for array in ins:

@@ -9,7 +9,7 @@ from shaders.host import SHADERS, device, pipeline, source
 FILES = sorted(SHADERS.glob("*.wgsl"))
 LIBRARY = {path.stem for path in (SHADERS / "lib").glob("*.wgsl")}
 README = (SHADERS / "README.md").read_text(encoding="utf-8")
-MARKER = re.compile(r"//@ (alias|const|words|load|load4|store|store4|fn|tensors|slots|shuffle) \w+$")
+MARKER = re.compile(r"//@ (alias|const|words|load|load4|store|store4|fn|tensors|lists|slots|shuffle) \w+$")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -29,7 +29,7 @@ def test_conventions(path):
             assert line.removeprefix("//@ use ") in LIBRARY
         elif line.lstrip().startswith("//@"):
             assert MARKER.match(line.lstrip()), line
-            assert after.rstrip().endswith(("}", ";")) or "; //" in after, f"not one line: {after}"
+            assert after.rstrip().endswith(("}", ";", ",")) or "; //" in after, f"not one line: {after}"
     assert set(re.findall(r"@workgroup_size\((.*?)\)", text)) == {"256"}
 
 

@@ -39,9 +39,6 @@ use smallvec::SmallVec;
 use ssa::List;
 use std::sync::OnceLock;
 
-/// A rule as what writes the rows of its result, from the rows of its operands.
-pub type Reading = unsafe fn(rule: *const u8, x: &[Value]) -> Value;
-
 /// What machine code is emitted for; `None` if none is.
 pub fn target() -> Option<Target> {
     static TARGET: OnceLock<Option<Target>> = OnceLock::new();

@@ -51,7 +51,7 @@ pub fn computed(x: &Array) -> Result<Array> {
 }
 
 /// A kernel that widens; the rule is the dtype to widen from.
-unsafe fn widen_kernel(from: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
+pub unsafe fn widen_kernel(from: *const u8, x: *const *const u8, out: *mut u8, n: usize) {
     // SAFETY: `ElementLoop` calls a kernel with the operands it was made for, which do not overlap.
     unsafe { widen(*from.cast::<DType>(), *x, out, n) }
 }

@@ -8,12 +8,13 @@
 mod emitted;
 
 use super::drive::{LoopFn, TILE, repeat, start};
+use crate::arguments::chain::{self, ElementRule, Feed};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::nest::{MAX_OPERANDS, Nest};
 use crate::array::shape::Shape;
 #[cfg(all(unix, target_arch = "x86_64"))]
-use crate::cpu::emit::{Emitted, Reading};
+use crate::cpu::emit::Emitted;
 use crate::cpu::pointwise::layout::wrong_dtype;
 use crate::cpu::reduce::folding::Folding;
 use crate::cpu::reduce::plan::Fill;
@@ -35,10 +36,15 @@ pub struct ElementFn {
     rule: [u64; RULE],
     /// The dtype of the result.
     pub out: DType,
-    /// How its rule is read for machine code.
-    #[cfg(all(unix, target_arch = "x86_64"))]
+    /// What its rule is, for other machines.
     read: Option<Reading>,
+    /// Whether machine code is made of it.
+    #[cfg_attr(not(all(unix, target_arch = "x86_64")), allow(dead_code))]
+    emits: bool,
 }
+
+/// The rule of a loop as what it computes.
+type Reading = unsafe fn(rule: *const u8) -> ElementRule;
 
 impl ElementFn {
     /// A loop with its rule.
@@ -50,34 +56,39 @@ impl ElementFn {
         let mut words = [0; RULE];
         // SAFETY: the words are as large and as aligned as the rule, which is copied bit by bit.
         unsafe { words.as_mut_ptr().cast::<R>().write(rule) };
-        ElementFn {
-            kernel,
-            rule: words,
-            out,
-            #[cfg(all(unix, target_arch = "x86_64"))]
-            read: None,
-        }
+        ElementFn { kernel, rule: words, out, read: None, emits: false }
     }
 
-    /// Adds a way to read its rule.
+    /// Adds a way to read its rule, of which machine code is made if it `emits`.
     ///
     /// # Safety
-    /// The reading is for rules of this type and makes what the loop computes.
-    #[cfg(all(unix, target_arch = "x86_64"))]
-    pub unsafe fn read_by(&mut self, read: Reading) {
+    /// The reading is for rules of this type and tells what the loop computes.
+    pub unsafe fn read_by(mut self, read: Reading, emits: bool) -> ElementFn {
         self.read = Some(read);
+        self.emits = emits;
+        self
     }
-}
 
-/// How an operand of a chain lies in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Feed {
-    /// As many elements as the chain has, in order.
-    Dense,
-    /// One element, for all.
-    Single,
-    /// Runs of a row, or of one element, as this nest of the chain says: they are gathered tile by tile.
-    Gathered(u32),
+    /// A loop that the host has none of, with results of this dtype.
+    ///
+    /// # Safety
+    /// It is run on no host; the reading is for no rule.
+    pub unsafe fn elsewhere(read: Reading, out: DType) -> ElementFn {
+        unsafe fn nothing(_rule: *const u8, _x: *const *const u8, _out: *mut u8, _n: usize) {}
+        // SAFETY: guaranteed by the caller.
+        unsafe { ElementFn::new(nothing, (), out).read_by(read, false) }
+    }
+
+    /// Whether it can be read.
+    pub fn is_read(&self) -> bool {
+        self.read.is_some()
+    }
+
+    /// What it computes, if that can be read.
+    pub fn read(&self) -> Option<ElementRule> {
+        // SAFETY: the reading is for rules of this type.
+        self.read.map(|read| unsafe { read(self.rule.as_ptr().cast()) })
+    }
 }
 
 /// One loop of a chain: it reads and writes slots.
@@ -204,6 +215,25 @@ impl Chain {
         let first = self.tile(0);
         self.tiles = self.tiles.max((to + 1).saturating_sub(first) as usize);
         self.links.push(Link { run, from, to });
+    }
+
+    /// What it computes, for a kernel of another machine; `None` if that cannot be read.
+    pub fn described(&self) -> Option<chain::Chain> {
+        let link = |link: &Link| {
+            Some(chain::Link {
+                rule: link.run.read()?,
+                out: link.run.out,
+                from: link.from.clone(),
+                to: link.to,
+            })
+        };
+        Some(chain::Chain {
+            n: self.n,
+            operands: self.operands.clone(),
+            nests: self.nests.clone(),
+            outputs: self.outputs.clone(),
+            links: self.links.iter().map(link).collect::<Option<_>>()?,
+        })
     }
 
     /// Makes its machine code, if there can be any: no thread waits for another that makes it.

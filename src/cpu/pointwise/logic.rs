@@ -4,6 +4,7 @@ use super::drive::{LoopFn, kernel};
 use super::fused::ElementFn;
 use super::layout::broadcast;
 use super::map::into_fresh;
+use crate::arguments::chain::ElementRule;
 use crate::arguments::logic::{Logic, Relation};
 use crate::cpu::prelude::*;
 
@@ -21,101 +22,38 @@ pub fn compare_fn(dtype: DType, relation: Relation) -> Option<ElementFn> {
         DType::F64 => compare_kernel::<f64>,
         _ => return None,
     };
-    #[cfg_attr(not(all(unix, target_arch = "x86_64")), allow(unused_mut))]
-    // SAFETY: the kernel was chosen by the dtype, its rule is a relation, and its results are bool.
-    let mut run = unsafe { ElementFn::new(kernel, relation, DType::Bool) };
-    #[cfg(all(unix, target_arch = "x86_64"))]
-    // SAFETY: as above.
-    unsafe {
-        run.read_by(reading::compare);
+    /// # Safety
+    /// The rule is a relation.
+    unsafe fn read(rule: *const u8) -> ElementRule {
+        // SAFETY: guaranteed by the caller.
+        ElementRule::Compare(unsafe { *rule.cast() })
     }
-    Some(run)
+    // SAFETY: the kernel was chosen by the dtype, its rule is a relation, and its results are bool.
+    Some(unsafe { ElementFn::new(kernel, relation, DType::Bool).read_by(read, true) })
 }
 
 /// The loop of [`select`] for operands of this dtype.
 pub fn select_fn(dtype: DType) -> Option<ElementFn> {
     let kernel = select_kernel_of(dtype)?;
-    #[cfg_attr(not(all(unix, target_arch = "x86_64")), allow(unused_mut))]
-    // SAFETY: the kernel was chosen by the size of the elements and reads no rule.
-    let mut run = unsafe { ElementFn::new(kernel, (), dtype) };
-    #[cfg(all(unix, target_arch = "x86_64"))]
-    if let Some(read) = reading::select_of(dtype) {
-        // SAFETY: there is no rule, and the reading was chosen by the dtype.
-        unsafe { run.read_by(read) };
+    /// # Safety
+    /// None: there is no rule.
+    unsafe fn read(_rule: *const u8) -> ElementRule {
+        ElementRule::Select
     }
-    Some(run)
+    // SAFETY: the kernel was chosen by the size of the elements and reads no rule.
+    Some(unsafe { ElementFn::new(kernel, (), dtype).read_by(read, true) })
 }
 
 /// The loop of [`logical`].
 pub fn logical_fn(logic: Logic) -> ElementFn {
-    #[cfg_attr(not(all(unix, target_arch = "x86_64")), allow(unused_mut))]
-    // SAFETY: operands and results are bool, and the rule is a function of these.
-    let mut run = unsafe { ElementFn::new(logical_kernel, logic, DType::Bool) };
-    #[cfg(all(unix, target_arch = "x86_64"))]
-    // SAFETY: as above.
-    unsafe {
-        run.read_by(reading::logical);
-    }
-    run
-}
-
-/// The loops as what machine code is made of. A mask is a [`Value`], too, there.
-#[cfg(all(unix, target_arch = "x86_64"))]
-mod reading {
-    use crate::arguments::logic::{Logic, Relation};
-    use crate::array::dtype::DType;
-    use crate::cpu::emit::{Code, NONE, Reading, Truth, Value, push};
-    use crate::math::real::Real;
-
-    /// # Safety
-    /// The rule is a relation.
-    pub unsafe fn compare(rule: *const u8, x: &[Value]) -> Value {
-        let (x, y) = (x[0], x[1]);
-        // SAFETY: guaranteed by the caller.
-        let holds = match unsafe { *rule.cast::<Relation>() } {
-            Relation::Lt => x.lt(y),
-            Relation::Le => x.le(y),
-            Relation::Eq => x.eq(y),
-            Relation::Ne => x.ne(y),
-            Relation::Gt => x.gt(y),
-            Relation::Ge => x.ge(y),
-        };
-        Value(holds.0)
-    }
-
-    /// The reading of a selection among elements of this dtype.
-    pub fn select_of(dtype: DType) -> Option<Reading> {
-        match (dtype, dtype.size()) {
-            (DType::Bool, _) => Some(select_truths),
-            (_, 4 | 8) => Some(select),
-            _ => None,
-        }
-    }
-
-    /// # Safety
-    /// None: there is no rule.
-    unsafe fn select(_rule: *const u8, x: &[Value]) -> Value {
-        Value::select(Truth(x[0].0), x[1], x[2])
-    }
-
-    /// # Safety
-    /// None: there is no rule.
-    unsafe fn select_truths(_rule: *const u8, x: &[Value]) -> Value {
-        let [mask, x, y] = [0, 1, 2].map(|i| Truth(x[i].0));
-        Value(((mask & x) | (!mask & y)).0)
-    }
-
     /// # Safety
     /// The rule is a function of truth values.
-    pub unsafe fn logical(rule: *const u8, x: &[Value]) -> Value {
-        let (x, y) = (Truth(x[0].0), Truth(x[1].0));
+    unsafe fn read(rule: *const u8) -> ElementRule {
         // SAFETY: guaranteed by the caller.
-        Value(match unsafe { *rule.cast::<Logic>() } {
-            Logic::And => (x & y).0,
-            Logic::Or => (x | y).0,
-            Logic::Xor | Logic::Not => push(Code::Differ, [x.0, y.0, NONE], 0),
-        })
+        ElementRule::Logical(unsafe { *rule.cast() })
     }
+    // SAFETY: operands and results are bool, and the rule is a function of these.
+    unsafe { ElementFn::new(logical_kernel, logic, DType::Bool).read_by(read, true) }
 }
 
 /// The kernel of [`select`] for elements that fit into a tile.

@@ -9,12 +9,9 @@ mod loops;
 use super::drive::{ElementLoop, LoopFn};
 use super::fused::ElementFn;
 use super::layout::{broadcast, rule_dtype};
-#[cfg(all(unix, target_arch = "x86_64"))]
-use crate::cpu::emit::Value;
+use crate::arguments::chain::ElementRule;
 use crate::cpu::prelude::*;
 use crate::math::real::{Pointwise, PointwiseInt};
-#[cfg(all(unix, target_arch = "x86_64"))]
-use crate::math::terms::Terms;
 use loops::{float_kernel, int_kernel};
 use smallvec::SmallVec;
 
@@ -28,41 +25,21 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Re
     unsafe { into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true) }
 }
 
-/// The loop of a float rule for operands of this dtype, which is computed in itself. Its rule is not read for
-/// machine code.
-pub fn tiled_fn<const N: usize, P: Pointwise<N>>(rule: P, dtype: DType) -> Option<ElementFn> {
+/// The loop of a float rule for operands of this dtype, which is computed in itself. Machine code is made of
+/// it if it `emits`.
+pub fn element_fn<const N: usize, P: Pointwise<N>>(rule: P, dtype: DType, emits: bool) -> Option<ElementFn> {
     let kernel = float_kernel::<N, P>(dtype).ok().filter(|_| dtype.compute() == dtype)?;
-    // SAFETY: the kernel was chosen by the dtype, for a rule of this type.
-    Some(unsafe { ElementFn::new(kernel, rule, dtype) })
+    // SAFETY: the kernel was chosen by the dtype, and it and the reading are for a rule of this type.
+    Some(unsafe { ElementFn::new(kernel, rule, dtype).read_by(read::<N, P>, emits) })
 }
 
-/// The same with its rule.
-pub fn element_fn<const N: usize, P: Pointwise<N>>(rule: P, dtype: DType) -> Option<ElementFn> {
-    #[cfg_attr(not(all(unix, target_arch = "x86_64")), allow(unused_mut))]
-    let mut run = tiled_fn(rule, dtype)?;
-    #[cfg(all(unix, target_arch = "x86_64"))]
-    // SAFETY: the rule is of this type.
-    unsafe {
-        run.read_by(read::<N, P>);
-    }
-    Some(run)
-}
-
-/// Reads a rule for machine code.
+/// Reads a rule.
 ///
 /// # Safety
-/// The rule is of this type, and there are as many operands as it has.
-#[cfg(all(unix, target_arch = "x86_64"))]
-unsafe fn read<const N: usize, P: Pointwise<N>>(rule: *const u8, x: &[Value]) -> Value {
+/// The rule is of this type.
+unsafe fn read<const N: usize, P: Pointwise<N>>(rule: *const u8) -> ElementRule {
     // SAFETY: guaranteed by the caller.
-    value(unsafe { (*rule.cast::<P>()).terms(true) }, x)
-}
-
-/// The value of a rule; apart, so that a rule adds two calls to the code.
-#[cfg(all(unix, target_arch = "x86_64"))]
-#[inline(never)]
-fn value(rule: Terms, x: &[Value]) -> Value {
-    rule.read(x)
+    ElementRule::Terms(unsafe { (*rule.cast::<P>()).terms(true) })
 }
 
 /// Raises unless all operands are on the CPU.

@@ -5,26 +5,15 @@
 
 use super::registers;
 
-/// Which loops over a fold run so rarely that they are compiled once, not for each instruction set.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Rare {
-    /// None of them.
-    Never,
-    /// Those whose elements are converted first.
-    Converted,
-    /// All of them.
-    Always,
-}
-
 /// A way to combine many `T` into one.
 pub trait Fold<T: Copy>: Send + Sync + 'static {
     /// The type in which blocks are combined.
     type Wide: Copy + Send + Sync;
     /// Number of elements that are folded in their own type before they are combined in a wider one.
     const BLOCK: usize = if size_of::<Self::Wide>() > size_of::<T>() { 1024 } else { usize::MAX };
-    /// Which of its loops are compiled once.
-    const RARE: Rare = Rare::Never;
-    /// Whether it is common: few elements are folded without a plan, and elements as programs compute them.
+    /// Whether it runs so rarely that its loops are compiled once, not for each instruction set.
+    const IS_RARE: bool = false;
+    /// Whether it is common: few elements are folded without a plan.
     const COMMON: bool = false;
     /// The result for no elements.
     const START: T;
@@ -59,13 +48,13 @@ pub struct Running;
 macro_rules! fold {
     (
         $fold:ident $t:ident $wide:ident, $start:expr, |$a:ident, $b:ident| $join:expr
-        $(, $block:path)? $(; $rare:ident)? $(=> $fills:literal)?
+        $(, $block:path)? $(; $rare:literal)? $(=> $common:literal)?
     ) => {
         #[allow(clippy::eq_op)] // `b != b` is the NaN test that vectorises
         impl Fold<$t> for $fold {
             type Wide = $wide;
-            $(const RARE: Rare = Rare::$rare;)?
-            $(const COMMON: bool = $fills;)?
+            $(const IS_RARE: bool = $rare;)?
+            $(const COMMON: bool = $common;)?
             const START: $t = $start;
             #[inline(always)]
             fn join($a: $t, $b: $t) -> $t {
@@ -91,26 +80,23 @@ macro_rules! fold {
     };
 }
 
-macro_rules! integers {
-    ($($t:ident $arithmetic:ident $order:ident;)*) => {$(
-        fold!(Sum $t $t, 0, |a, b| a.wrapping_add(b); $arithmetic);
-        fold!(Prod $t $t, 1, |a, b| a.wrapping_mul(b); Converted);
-        fold!(Max $t $t, $t::MIN, |a, b| if b > a { b } else { a }; $order);
-        fold!(Min $t $t, $t::MAX, |a, b| if b < a { b } else { a }; $order);
+macro_rules! extremes {
+    ($($t:ident $is_rare:literal;)*) => {$(
+        fold!(Max $t $t, $t::MIN, |a, b| if b > a { b } else { a }; $is_rare);
+        fold!(Min $t $t, $t::MAX, |a, b| if b < a { b } else { a }; $is_rare);
     )*};
 }
 
-// Which loops are rare: of sums, then of extremes.
-integers! {
-    u8 Always Never;
-    i8 Always Always;
-    u16 Always Always;
-    i16 Always Always;
-    u32 Always Always;
-    i32 Never Never;
-    u64 Always Never;
-    i64 Never Never;
+extremes! {
+    u8 false;
+    i32 false;
+    i64 false;
+    u64 true;
 }
+fold!(Sum i32 i32, 0, |a, b| a.wrapping_add(b));
+fold!(Sum i64 i64, 0, |a, b| a.wrapping_add(b));
+fold!(Prod i32 i32, 1, |a, b| a.wrapping_mul(b); true);
+fold!(Prod i64 i64, 1, |a, b| a.wrapping_mul(b); true);
 fold!(
     Max f32 f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f32
     => true

@@ -2,7 +2,7 @@
 
 use super::fold::{Fold, Max, Min, Sum};
 use super::plan::{Fill, SweepPlan};
-use super::sweep::{From, Widens, fold_all};
+use super::sweep::{From, fold_all};
 use super::without;
 use crate::array::shape::Axes;
 use crate::cpu::prelude::*;
@@ -56,9 +56,9 @@ impl Folding {
         }
     }
 
-    fn run<T: Element + Widens<T>, F: Fold<T>>(&self, fill: &dyn Fill, shape: &Shape) -> Result<Array> {
+    fn run<T: Element, F: Fold<T>>(&self, fill: &dyn Fill, shape: &Shape) -> Result<Array> {
         let out = Array::empty(shape.reduced(self.axes, true), T::DTYPE, Device::Cpu)?;
-        fold_all::<T, T, F>(&self.plan(shape), From::Fill(fill), &out)?;
+        fold_all::<T, F>(&self.plan(shape), From::Fill(fill, 0), &out)?;
         without(out, shape, self.axes, self.keepdim)
     }
 }

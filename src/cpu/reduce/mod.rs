@@ -19,51 +19,55 @@ pub mod truth;
 
 use crate::array::dtype::Truth;
 use crate::array::shape::Axes;
+use crate::cpu::pointwise::cast::widen_kernel;
 use crate::cpu::pointwise::copy::duplicate;
+use crate::cpu::pointwise::drive::{LoopFn, kernel};
 use crate::cpu::prelude::*;
 pub use crate::cpu::reduce::axis::{argmax, argmin};
 use crate::cpu::reduce::fold::{Fold, Max, Min, Prod, Sum};
-use crate::cpu::reduce::plan::SweepPlan;
+use crate::cpu::reduce::plan::{Fill, SweepPlan};
 use crate::cpu::reduce::small::Small;
-use crate::cpu::reduce::sweep::{From, Widens, fold_all};
-use half::{bf16, f16};
+use crate::cpu::reduce::sweep::{From, fold_all};
 
 /// Returns the sum over `axes`, in the dtype of `x`; integers wrap, 0 for no elements.
 pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    modular(x, |x| numeric::<Sum>(x, axes, keepdim))
+    match x.dtype() {
+        DType::I32 => folded::<i32, Sum>(x, None, axes, keepdim),
+        _ => modular(x, |x| {
+            if x.dtype() == DType::I32 { sum(x, axes, keepdim) } else { numeric::<Sum>(x, axes, keepdim) }
+        }),
+    }
 }
 
 /// [`sum`] in the dtype that it is computed in: float32 for halves, whose range it may exceed.
 pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    match x.dtype() {
-        DType::F16 => folded::<f16, f32, Sum>(x, axes, keepdim),
-        DType::BF16 => folded::<bf16, f32, Sum>(x, axes, keepdim),
-        _ => sum(x, axes, keepdim),
+    if x.dtype().is_half() {
+        converted::<f32, Sum>(x, widen_kernel, axes, keepdim)
+    } else {
+        sum(x, axes, keepdim)
     }
 }
 
 /// [`sum`], as int64 for bools and integers of less than 64 bits.
 pub fn counted(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    widened::<Sum>(x, axes, keepdim)
+    match x.dtype() {
+        DType::U64 => modular(x, |x| counted(x, axes, keepdim)),
+        dtype => match to_int64(dtype) {
+            Some(convert) => converted::<i64, Sum>(x, convert, axes, keepdim),
+            None => numeric::<Sum>(x, axes, keepdim),
+        },
+    }
 }
 
 /// Returns the product over `axes`, as int64 for bools and narrower integers, which wrap; 1 for no elements.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    widened::<Prod>(x, axes, keepdim)
-}
-
-/// Folds to int64 where the elements are bools or integers of less than 64 bits, else to their own dtype.
-fn widened<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
-where
-    F: Fold<i32> + Fold<i64> + Fold<u64> + Fold<f32> + Fold<f64>,
-{
-    dispatch!(@ x.dtype(), S, folded::<S, i64, F>(x, axes, keepdim);
-    DType::Bool => Truth, DType::U8 => u8, DType::I8 => i8, DType::U16 => u16, DType::I16 => i16,
-    DType::U32 => u32, DType::I32 => i32;
-    other => match other {
-        DType::U64 => reduce::<u64, u64, F>(x, axes, keepdim),
-        _ => numeric::<F>(x, axes, keepdim),
-    })
+    match x.dtype() {
+        DType::U64 => modular(x, |x| prod(x, axes, keepdim)),
+        dtype => match to_int64(dtype) {
+            Some(convert) => converted::<i64, Prod>(x, convert, axes, keepdim),
+            None => numeric::<Prod>(x, axes, keepdim),
+        },
+    }
 }
 
 /// Applies `f` to integers in int32 or int64, where sums and products have the same low bits; casts back.
@@ -86,41 +90,97 @@ pub fn min(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
 
 fn extreme<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
 where
-    F: Fold<u8> + Fold<i8> + Fold<u16> + Fold<i16> + Fold<u32> + Fold<u64>,
-    F: Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
-{
-    dispatch!(@ x.dtype(), T, reduce::<T, T, F>(x, axes, keepdim);
-        DType::Bool | DType::U8 => u8, DType::I8 => i8, DType::U16 => u16, DType::I16 => i16,
-        DType::U32 => u32, DType::U64 => u64;
-        _other => numeric::<F>(x, axes, keepdim))
-}
-
-fn numeric<F>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array>
-where
-    F: Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
+    F: Fold<u8> + Fold<u64> + Fold<i32> + Fold<i64> + Fold<f32> + Fold<f64>,
 {
     match x.dtype() {
-        DType::F16 => reduce::<f16, f32, F>(x, axes, keepdim),
-        DType::BF16 => reduce::<bf16, f32, F>(x, axes, keepdim),
-        dtype => dispatch!(@ dtype, T, reduce::<T, T, F>(x, axes, keepdim);
-            DType::I32 => i32, DType::I64 => i64, DType::F32 => f32, DType::F64 => f64;
-            other => Err(wrong_dtype("reduction", other))),
+        DType::Bool | DType::U8 => folded::<u8, F>(x, None, axes, keepdim),
+        DType::U64 => folded::<u64, F>(x, None, axes, keepdim),
+        DType::I32 => folded::<i32, F>(x, None, axes, keepdim),
+        narrow @ (DType::I8 | DType::U16 | DType::I16) => {
+            cast(&converted::<i32, F>(x, widen_kernel, axes, keepdim)?, narrow)
+        }
+        DType::U32 => cast(&converted::<i64, F>(x, widen_kernel, axes, keepdim)?, DType::U32),
+        _ => numeric::<F>(x, axes, keepdim),
     }
 }
 
-fn reduce<S: Widens<T>, T: Element, F: Fold<T>>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
-    let out = folded::<S, T, F>(x, axes, keepdim)?;
-    if x.dtype() == out.dtype() { Ok(out) } else { cast(&out, x.dtype()) }
+/// Reduces floats and int64 in their own dtype.
+fn numeric<F: Fold<i64> + Fold<f32> + Fold<f64>>(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    match x.dtype() {
+        DType::I64 => folded::<i64, F>(x, None, axes, keepdim),
+        DType::F32 => folded::<f32, F>(x, None, axes, keepdim),
+        DType::F64 => folded::<f64, F>(x, None, axes, keepdim),
+        half if half.is_half() => cast(&converted::<f32, F>(x, widen_kernel, axes, keepdim)?, half),
+        other => Err(wrong_dtype("reduction", other)),
+    }
 }
 
-/// Reduces, with the result in the dtype of the accumulators.
-pub(super) fn folded<S: Widens<T>, T: Element, F: Fold<T>>(
-    x: &Array, axes: Axes, keepdim: bool,
+/// What converts bools and integers of less than 64 bits to int64.
+fn to_int64(dtype: DType) -> Option<LoopFn> {
+    Some(dispatch!(@ dtype, S, int64_kernel::<S>;
+        DType::Bool => Truth, DType::U8 => u8, DType::I8 => i8, DType::U16 => u16, DType::I16 => i16,
+        DType::U32 => u32, DType::I32 => i32;
+        _other => return None))
+}
+
+/// A narrow integer.
+trait Narrow: Copy {
+    fn wide(self) -> i64;
+}
+
+macro_rules! narrow {
+    ($($t:ty)*) => {
+        $(impl Narrow for $t {
+            #[inline(always)]
+            fn wide(self) -> i64 {
+                self.into()
+            }
+        })*
+    };
+}
+narrow!(Truth u8 i8 u16 i16 u32 i32);
+
+kernel! {
+    fn int64_kernel<S: Narrow>(; x: S; out: i64) by run_plain {
+        for (y, &x) in out.iter_mut().zip(x) {
+            *y = x.wide();
+        }
+    }
+}
+
+/// The elements of an array, converted where a reduction reads them.
+struct Converted<'a> {
+    x: &'a Array,
+    kernel: LoopFn,
+}
+
+// SAFETY: the array is only read.
+unsafe impl Sync for Converted<'_> {}
+
+impl Fill for Converted<'_> {
+    unsafe fn fill(&self, from: usize, n: usize, to: *mut u8) {
+        let dtype = self.x.dtype();
+        let from = self.x.buffer().ptr().wrapping_add(from * dtype.size()).cast_const();
+        // SAFETY: guaranteed by the caller; the kernel is for this dtype.
+        unsafe { (self.kernel)((&raw const dtype).cast(), &raw const from, to, n) }
+    }
+}
+
+/// [`folded`] of elements that this kernel converts to `T`; its rule is their dtype.
+pub(super) fn converted<T: Element, F: Fold<T>>(
+    x: &Array, kernel: LoopFn, axes: Axes, keepdim: bool,
+) -> Result<Array> {
+    folded::<T, F>(x, Some(kernel), axes, keepdim)
+}
+
+/// Reduces, with the result in the dtype of the accumulators. A kernel converts the elements, if need be.
+fn folded<T: Element, F: Fold<T>>(
+    x: &Array, kernel: Option<LoopFn>, axes: Axes, keepdim: bool,
 ) -> Result<Array> {
     // Bools reduced as bytes stay bools; when they are counted, they are numbers.
     let dtype = if x.dtype() == DType::Bool && T::DTYPE == DType::U8 { DType::Bool } else { T::DTYPE };
     let out = Array::empty(x.shape().reduced(axes, true), dtype, Device::Cpu)?;
-    let small = if F::COMMON && !S::CONVERTS { Small::<T, F>::new(x, axes, &out) } else { None };
+    let small = if F::COMMON && kernel.is_none() { Small::<T, F>::new(x, axes, &out) } else { None };
     if let Some(small) = small {
         run_plain(small);
     } else if x.numel() == 0 {
@@ -129,9 +189,14 @@ pub(super) fn folded<S: Widens<T>, T: Element, F: Fold<T>>(
         unsafe { std::slice::from_raw_parts_mut(to, out.numel()) }.fill(F::START);
     } else {
         let dense = Nest::in_memory_order(&x.shape(), &[x]);
-        let copied = if dense.strides[0][dense.rank - 1] == 1 { x.clone() } else { duplicate(x)? };
-        let plan = SweepPlan::new(&copied, &out.expand(&x.shape())?);
-        fold_all::<S, T, F>(&plan, From::Memory(&copied), &out)?;
+        let x = if dense.strides[0][dense.rank - 1] == 1 { x.clone() } else { duplicate(x)? };
+        let plan = SweepPlan::new(&x, &out.expand(&x.shape())?);
+        match kernel {
+            None => fold_all::<T, F>(&plan, From::Memory(&x), &out)?,
+            Some(kernel) => {
+                fold_all::<T, F>(&plan, From::Fill(&Converted { x: &x, kernel }, x.offset()), &out)?;
+            }
+        }
     }
     without(out, &x.shape(), axes, keepdim)
 }

@@ -2,13 +2,10 @@
 //!
 //! `src/cpu/reduce/plan.rs` says which loops. The bits of a result do not depend on the number of threads.
 
-use super::fold::{Fold, Rare};
+use super::fold::Fold;
 use super::lines::{flush, fold_lines, short_rows};
 use super::plan::{COLUMNS, Fill, SweepPlan};
-use crate::array::dtype::Truth;
-use crate::cpu::pointwise::half_float::widen;
 use crate::cpu::prelude::*;
-use half::{bf16, f16};
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
@@ -22,85 +19,20 @@ pub const DEPTH: usize = 64;
 /// A scratch buffer for one converted block.
 pub type Tile<T> = MaybeUninit<[T; BLOCK]>;
 
-/// A stored element, and its conversion to `T`.
-pub trait Widens<T: Copy>: Copy + Send + Sync + 'static {
-    /// Whether elements must be converted; if not, they are of type `T`.
-    const CONVERTS: bool = true;
-    /// Whether the loops over it run rarely ([`Rare`]).
-    const IS_RARE: bool = false;
-    /// Converts an element.
-    fn to(self) -> T;
-    /// Returns the `n` elements at `from`, in `tile` if they must be converted.
-    ///
-    /// # Safety
-    /// They exist, and `n` is at most `BLOCK`.
-    #[inline(always)]
-    unsafe fn block(from: *const Self, n: usize, tile: &mut Tile<T>) -> &[T] {
-        // SAFETY: guaranteed by the caller; the tile can hold `n`.
-        unsafe {
-            if !Self::CONVERTS {
-                return std::slice::from_raw_parts(from.cast(), n);
-            }
-            let to = tile.as_mut_ptr().cast::<T>();
-            for i in 0..n {
-                *to.add(i) = (*from.add(i)).to();
-            }
-            std::slice::from_raw_parts(to, n)
-        }
-    }
-}
-
-macro_rules! stored {
-    ($($t:ty),*; $($half:ty),*; $($narrow:ty),*) => {
-        $(impl Widens<$t> for $t {
-            const CONVERTS: bool = false;
-            #[inline(always)]
-            fn to(self) -> $t {
-                self
-            }
-        })*
-        $(impl Widens<f32> for $half {
-            #[inline(always)]
-            fn to(self) -> f32 {
-                self.to_f32()
-            }
-            #[inline(always)]
-            unsafe fn block(from: *const $half, n: usize, tile: &mut Tile<f32>) -> &[f32] {
-                // SAFETY: guaranteed by the caller; halves are transparent `u16`, and the tile can hold `n`.
-                let (from, tile) = unsafe {
-                    let to = tile.as_mut_ptr().cast::<f32>();
-                    (std::slice::from_raw_parts(from.cast(), n), std::slice::from_raw_parts_mut(to, n))
-                };
-                widen(<$half>::DTYPE, from, tile);
-                tile
-            }
-        })*
-        $(impl Widens<i64> for $narrow {
-            #[inline(always)]
-            fn to(self) -> i64 {
-                self.into()
-            }
-        })*
-    };
-}
-
-stored!(u8, i8, u16, i16, u32, i32, u64, i64, f32, f64; f16, bf16; Truth, u8, i8, u16, i16, u32, i32);
-
 /// Where the elements of a reduction come from.
 #[derive(Clone, Copy)]
 pub enum From<'a> {
     /// They are in memory.
     Memory(&'a Array),
-    /// They are computed.
-    Fill(&'a dyn Fill),
+    /// They are computed. The first one has this place.
+    Fill(&'a dyn Fill, usize),
 }
 
 /// Folds `x` as planned into `out`, which is contiguous, with elements as large as `T`.
-pub fn fold_all<S: Widens<T>, T: Element, F: Fold<T>>(plan: &SweepPlan, x: From, out: &Array) -> Result<()> {
+pub fn fold_all<T: Element, F: Fold<T>>(plan: &SweepPlan, x: From, out: &Array) -> Result<()> {
     let (x, fill) = match x {
-        From::Memory(x) => (x.buffer().ptr().cast::<S>().wrapping_add(x.offset()), None),
-        // Places are counted from 0.
-        From::Fill(fill) => (std::ptr::null_mut(), Some(fill)),
+        From::Memory(x) => (x.buffer().ptr().cast::<T>().wrapping_add(x.offset()), None),
+        From::Fill(fill, start) => (std::ptr::without_provenance_mut(start * size_of::<T>()), Some(fill)),
     };
     let x = Shared::new(x);
     let out = Shared::new(out.buffer().ptr().cast::<T>());
@@ -111,13 +43,8 @@ pub fn fold_all<S: Widens<T>, T: Element, F: Fold<T>>(plan: &SweepPlan, x: From,
     let work = plan.length * plan.columns.min(COLUMNS);
     parallel_for(tasks, GRAIN.div_ceil(work), |range| {
         let (x, out, partial) = (x.get(), out.get(), to.get());
-        let part = TaskRange::<S, T, F> { plan, x, fill, out, partial, range, piece: 0..0 };
-        let is_rare = match F::RARE {
-            Rare::Never => S::IS_RARE,
-            Rare::Converted => S::CONVERTS,
-            Rare::Always => true,
-        };
-        if is_rare { part.run() } else { run_widest(part) }
+        let part = TaskRange::<T, F> { plan, x, fill, out, partial, range, piece: 0..0 };
+        if F::IS_RARE { part.run() } else { run_widest(part) }
     });
     if plan.pieces == 1 {
         return Ok(());
@@ -137,9 +64,9 @@ pub fn fold_all<S: Widens<T>, T: Element, F: Fold<T>>(plan: &SweepPlan, x: From,
 }
 
 /// A range of tasks, numbered `(piece * kept positions + kept position) * tiles + tile`.
-struct TaskRange<'a, S, T: Copy, F: Fold<T>> {
+struct TaskRange<'a, T: Copy, F: Fold<T>> {
     plan: &'a SweepPlan,
-    x: *const S,
+    x: *const T,
     /// What computes the elements, whose places `x` then counts.
     fill: Option<&'a dyn Fill>,
     out: *mut T,
@@ -149,7 +76,7 @@ struct TaskRange<'a, S, T: Copy, F: Fold<T>> {
     piece: Range<usize>,
 }
 
-impl<S: Widens<T>, T: Copy, F: Fold<T>> PlainBody for TaskRange<'_, S, T, F> {
+impl<T: Copy, F: Fold<T>> PlainBody for TaskRange<'_, T, F> {
     type Output = ();
     #[inline(always)]
     fn run(mut self) {
@@ -188,7 +115,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> PlainBody for TaskRange<'_, S, T, F> {
     }
 }
 
-impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
+impl<T: Copy, F: Fold<T>> TaskRange<'_, T, F> {
     #[inline(always)]
     fn store(&self, row: usize, to: isize, column: usize, value: F::Wide) {
         // SAFETY: the output, or the table of partial results, has an element that only this task writes.
@@ -201,21 +128,15 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
         }
     }
 
-    /// What computes the elements, if they are not in memory.
-    #[inline(always)]
-    fn fill(&self) -> Option<&dyn Fill> {
-        self.fill.filter(|_| F::COMMON && !S::CONVERTS)
-    }
-
     /// Elements that are computed, from the place of the first: `count` rows of `n`, `step` apart.
     ///
     /// # Safety
     /// They exist, and the tile has room for them.
     #[inline(always)]
     unsafe fn computed(
-        &self, fill: &dyn Fill, from: *const S, step: isize, count: usize, n: usize, tile: &mut Tile<T>,
+        &self, fill: &dyn Fill, from: *const T, step: isize, count: usize, n: usize, tile: &mut Tile<T>,
     ) -> *const T {
-        let size = size_of::<S>();
+        let size = size_of::<T>();
         // SAFETY: guaranteed by the caller.
         unsafe {
             fill_rows(fill, from.addr() / size, [step as usize, n, size], count, tile.as_mut_ptr().cast())
@@ -225,7 +146,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
 
     /// Folds `run` consecutive outputs, each from its contiguous runs.
     #[inline(always)]
-    fn rows(&self, from: *const S, to: isize, first: usize, run: usize, tile: &mut Tile<T>) {
+    fn rows(&self, from: *const T, to: isize, first: usize, run: usize, tile: &mut Tile<T>) {
         let plan = self.plan;
         let [step, out_step] = [0, 1].map(|k| plan.kept.strides[k][plan.kept.rank - 1]);
         let n = plan.gone_count;
@@ -233,8 +154,8 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
             // Every short row is folded in order, so the bounds of the task do not matter.
             let mut i = 0;
             while i < run {
-                // As many rows as fit into the tile; all if nothing is converted.
-                let rows = match S::CONVERTS || self.fill().is_some() {
+                // As many rows as fit into the tile; all if nothing is computed.
+                let rows = match self.fill.is_some() {
                     false => run,
                     true if step == n as isize => (BLOCK / n).min(run - i),
                     true => 1,
@@ -242,10 +163,9 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
                 // SAFETY: these rows lie inside the input, and they have outputs.
                 unsafe {
                     let from = from.wrapping_offset(i as isize * step);
-                    let x = match self.fill() {
+                    let x = match self.fill {
                         Some(fill) => self.computed(fill, from, 0, 1, rows * n, tile),
-                        None if S::CONVERTS => S::block(from, rows * n, tile).as_ptr(),
-                        None => from.cast(),
+                        None => from,
                     };
                     let to = self.out.offset(to + i as isize * out_step);
                     short_rows::<T, F>(x, step, n, rows, to, out_step);
@@ -256,7 +176,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
         }
         // Adjacent rows are computed together.
         let tile: *mut Tile<T> = tile;
-        let fill = self.fill();
+        let fill = self.fill;
         let together = match fill {
             Some(_) if plan.pieces == 1 && n > 0 && plan.are_adjacent() => BLOCK / n,
             _ => 0,
@@ -270,7 +190,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
                         // SAFETY: these rows are adjacent.
                         unsafe { self.computed(fill, from, 0, 1, together.min(run - i) * n, &mut *tile) };
                     }
-                    self.row(tile.cast::<S>().cast_const().wrapping_add(k * n), None, tile)
+                    self.row(tile.cast::<T>().cast_const().wrapping_add(k * n), None, tile)
                 }
                 fill => self.row(from, fill, tile),
             };
@@ -280,7 +200,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
 
     /// Folds the contiguous runs of one output.
     #[inline(always)]
-    fn row(&self, from: *const S, fill: Option<&dyn Fill>, tile: *mut Tile<T>) -> F::Wide {
+    fn row(&self, from: *const T, fill: Option<&dyn Fill>, tile: *mut Tile<T>) -> F::Wide {
         let mut total = F::widen(F::START);
         let mut walk = self.plan.gone.walk([0], self.piece.start, self.piece.len());
         while let Some(([position], run)) = walk.step() {
@@ -294,8 +214,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
                         Some(fill) => {
                             std::slice::from_raw_parts(self.computed(fill, from, 0, 1, n, &mut *tile), n)
                         }
-                        None if S::CONVERTS => S::block(from, n, &mut *tile),
-                        None => std::slice::from_raw_parts(from.cast(), n),
+                        None => std::slice::from_raw_parts(from, n),
                     }
                 };
                 for part in block.chunks(F::BLOCK) {
@@ -309,7 +228,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
 
     /// Folds the rows of one tile of columns.
     #[inline(always)]
-    fn column_tile(&self, from: *const S, to: isize, row: usize, t: usize, tile: &mut Tile<T>) {
+    fn column_tile(&self, from: *const T, to: isize, row: usize, t: usize, tile: &mut Tile<T>) {
         let plan = self.plan;
         let (start, mut depth) = (t * COLUMNS, 0);
         let n = COLUMNS.min(plan.columns - start);
@@ -317,9 +236,7 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
         let mut totals = MaybeUninit::<[F::Wide; COLUMNS]>::uninit();
         let (sums, totals) = (begun(&mut sums, n, F::START), begun(&mut totals, n, F::widen(F::START)));
         let step = plan.gone.strides[0][plan.gone.rank - 1];
-        let fill = self.fill();
-        // Only adjacent rows are converted together.
-        let packed = if step == n as isize { (BLOCK / n).min(DEPTH) } else { 1 };
+        let fill = self.fill;
         let mut walk = plan.gone.walk([0], self.piece.start, self.piece.len());
         while let Some(([position], run)) = walk.step() {
             let mut i = 0;
@@ -328,14 +245,13 @@ impl<S: Widens<T>, T: Copy, F: Fold<T>> TaskRange<'_, S, T, F> {
                 let count = match fill {
                     // Rows that are computed are added four at a time, as those in memory.
                     Some(_) => (BLOCK / n / 4 * 4).min(DEPTH - depth).min(run - i),
-                    None => (run - i).min(if S::CONVERTS { packed } else { DEPTH }),
+                    None => (run - i).min(DEPTH),
                 };
                 // SAFETY: the rows lie inside the input.
                 unsafe {
                     let (lines, step) = match fill {
                         Some(fill) => (self.computed(fill, line, step, count, n, tile), n as isize),
-                        None if S::CONVERTS => (S::block(line, count * n, tile).as_ptr(), n as isize),
-                        None => (line.cast(), step),
+                        None => (line, step),
                     };
                     fold_lines::<T, F>(lines, step, count, sums);
                 }

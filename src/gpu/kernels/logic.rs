@@ -41,7 +41,7 @@ fn sign(relation: Relation) -> &'static str {
 }
 
 /// 1 where `x` is in `relation` to `y`, else 0.
-fn of_floats(relation: Relation, x: Expr, y: Expr) -> Expr {
+pub(super) fn of_floats(relation: Relation, x: Expr, y: Expr) -> Expr {
     let holds = match relation {
         Relation::Ne => x.ne(y),
         _ => x.relation(sign(relation), y) & x.ordered(y),

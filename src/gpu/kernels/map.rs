@@ -2,6 +2,8 @@
 //!
 //! A rule is read with expressions that write WGSL; the result becomes the body of a template file.
 
+pub mod fused;
+
 use super::pieces::by_pieces;
 use super::prelude::*;
 use crate::gpu::shader::int_expr;

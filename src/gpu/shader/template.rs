@@ -3,8 +3,8 @@
 //! A line `//@ KIND NAME` marks the next line. The host chooses the type of the arithmetic (`alias T`), how
 //! the elements of a binding lie in its words (`load x`, `store out`: lines of `shaders/lib/elements.wgsl`;
 //! `words x`, `load4 x`, `store4 out` where they are taken by fours: `shaders/lib/quads.wgsl`), the value of
-//! a constant (`const LOG`), the body of a rule (`fn op`), the number of tensors (`tensors x`), that of slots
-//! (`slots 0`) and the size of a subgroup (`shuffle SUBGROUP`). The mathematical functions (`fn exp_`) become
+//! a constant (`const LOG`), the body of a rule (`fn op`), the number of tensors (`tensors x`), that of inputs
+//! and outputs (`lists x0`, `lists y0`), that of slots (`slots 0`) and the size of a subgroup (`shuffle SUBGROUP`). The mathematical functions (`fn exp_`) become
 //! those of the library. Other lines stay as in the file, which is the float32 version. A choice for a mark
 //! that the file lacks is an error.
 
@@ -40,6 +40,8 @@ pub struct Template<'a> {
     op: Option<&'a dyn Fn() -> Result<String>>,
     /// The number of tensors, and the one of which there is none.
     tensors: Option<(usize, &'static [&'static str])>,
+    /// The numbers of inputs `x0` and outputs `y0`.
+    lists: Option<[usize; 2]>,
 }
 
 /// The dtype in which a dtype is computed: float32, int32 or uint32.
@@ -73,7 +75,7 @@ impl<'a> Template<'a> {
     /// A template whose arithmetic uses the type of `compute` (float32 for halves, int32 for bool).
     pub fn new(source: &'static str, compute: DType) -> Template<'a> {
         let compute = arithmetic(compute);
-        Template { source, compute, choices: SmallVec::new(), op: None, tensors: None }
+        Template { source, compute, choices: SmallVec::new(), op: None, tensors: None, lists: None }
     }
 
     /// Not inlined, as many kernels make many choices.
@@ -128,6 +130,12 @@ impl<'a> Template<'a> {
     pub fn tensors(&mut self, n: usize, absent: &'static [&'static str]) -> &mut Template<'a> {
         self.tensors = Some((n, absent));
         self.number("TENSORS", n as u32)
+    }
+
+    /// Repeats the lines about input `x0` and output `y0` for so many of each; each has choices of its own.
+    pub fn lists(&mut self, inputs: usize, outputs: usize) -> &mut Template<'a> {
+        self.lists = Some([inputs, outputs]);
+        self.number("INPUTS", inputs as u32)
     }
 
     /// Numbers that tell the text from others of the file, apart from a rule's.
@@ -215,6 +223,21 @@ impl<'a> Template<'a> {
         })
     }
 
+    /// Writes a marked line: one about `x0` or `y0` for each of them. Numbers the bindings.
+    fn list(
+        &self, (kind, name): (&str, &str), line: &str, lists: [usize; 2], functions: &mut Vec<&'static str>,
+        bindings: &mut usize, out: &mut String,
+    ) -> Result<()> {
+        let (own, alone) = (LISTS.iter().zip(lists).find(|(names, _)| names[0] == name), [name]);
+        let names = own.map_or(&alone[..], |(names, n)| &names[..n]);
+        for (k, own) in names.iter().enumerate() {
+            let line = line.replace(name, own).replace("(0u", &format!("({k}u"));
+            let text = self.replaced((kind, own), &line, functions)?.unwrap_or(line);
+            push_numbered(&text, bindings, out);
+        }
+        Ok(())
+    }
+
     /// The number of times that a line marked `slots` is there.
     fn slots(&self) -> u32 {
         let is_slots = |choice: &&Choice| choice.1 == "SLOTS";
@@ -232,7 +255,12 @@ impl<'a> Template<'a> {
             (kind, _) => (kind, *name),
         };
         let mut chosen = self.choices.iter().map(mark_of_choice).chain(self.op.map(|_| ("fn", "op")));
-        if let Some((kind, name)) = chosen.find(|mark| marked_line(self.source, *mark).is_none()) {
+        // Of inputs and outputs in lists, the first stands for all.
+        let is_there = |(kind, name): (&str, &str)| {
+            let first = LISTS.iter().find(|names| names.contains(&name)).map_or(name, |names| names[0]);
+            marked_line(self.source, (kind, if self.lists.is_some() { first } else { name })).is_some()
+        };
+        if let Some((kind, name)) = chosen.find(|mark| !is_there(*mark)) {
             return Err(Error::value(format!("internal: a shader has no line marked //@ {kind} {name}")));
         }
         let mut out = String::with_capacity(self.source.len() + 256);
@@ -242,6 +270,10 @@ impl<'a> Template<'a> {
             out.push('\n');
             let Some(mark) = mark_of(line) else { continue };
             let Some(line) = lines.next() else { break };
+            if let Some(lists) = self.lists {
+                self.list(mark, line, lists, &mut functions, &mut bindings, &mut out)?;
+                continue;
+            }
             let text = self.replaced(mark, line, &mut functions)?;
             let text = text.as_deref().unwrap_or(line);
             match self.tensors {
@@ -262,6 +294,12 @@ impl<'a> Template<'a> {
         Ok(out + &wgsl::library(&functions))
     }
 }
+
+/// The names of inputs and outputs in lists.
+pub const LISTS: [[&str; 16]; 2] = [
+    ["x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15"],
+    ["y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7", "y8", "y9", "y10", "y11", "y12", "y13", "y14", "y15"],
+];
 
 /// The kind and the name of the mark that a line is: `//@ KIND NAME`. A line of kind `use` marks no other.
 fn mark_of(line: &str) -> Option<(&str, &str)> {
@@ -308,12 +346,20 @@ fn repeat(name: &str, line: &str, n: usize, absent: &[&str], bindings: &mut usiz
             0 => line,
             _ => line.replace(", default", "").replace("case 0u", &format!("case {k}u")),
         };
-        match (line.split_once("@binding("), line.split_once(") var<")) {
-            (Some((head, _)), Some((_, rest))) => {
-                out.push_str(&format!("{head}@binding({bindings}) var<{rest}\n"));
-                *bindings += 1;
-            }
-            _ => out.push_str(&(line + "\n")),
+        push_numbered(&line, bindings, out);
+    }
+}
+
+/// Writes a line, with the number of the next binding if it declares one.
+fn push_numbered(line: &str, bindings: &mut usize, out: &mut String) {
+    match (line.split_once("@binding("), line.split_once(") var<")) {
+        (Some((head, _)), Some((_, rest))) => {
+            out.push_str(&format!("{head}@binding({bindings}) var<{rest}\n"));
+            *bindings += 1;
+        }
+        _ => {
+            out.push_str(line);
+            out.push('\n');
         }
     }
 }

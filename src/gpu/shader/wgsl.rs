@@ -14,6 +14,7 @@ mod library;
 
 pub use library::{function, library, library_file};
 
+use crate::array::dtype::DType;
 use crate::math::real::Real;
 use crate::math::{self, Lane};
 use std::cell::RefCell;
@@ -33,6 +34,18 @@ impl Expr {
     /// Whether neither value is NaN.
     pub fn ordered(self, other: Expr) -> Mask {
         Mask(call("ordered", &[self, other]))
+    }
+
+    /// As if it was stored in this dtype and loaded again: a half rounds, and a truth value is 0 or 1.
+    pub fn stored(self, dtype: DType) -> Expr {
+        let Expr(v) = self;
+        match dtype {
+            DType::F16 => Expr(push(&format_args!("unpack2x16float(to_f16(v{v})).x"))),
+            DType::BF16 => Expr(push(&format_args!("bitcast<f32>(to_bf16(v{v}) << 16u)"))),
+            // By its bits: comparisons may assume that there is no NaN.
+            DType::Bool => Expr(push(&format_args!("f32((bitcast<u32>(v{v}) & 0x7fffffffu) != 0u)"))),
+            _ => self,
+        }
     }
 
     /// Returns `(r, n)` with `self = r + n * pi/2` and `|r| <= pi/4`.
@@ -62,6 +75,8 @@ struct Writer {
     constants: Vec<(String, u32)>,
     /// Names of the library functions called so far.
     needs: Vec<&'static str>,
+    /// The attributes of the rules of a chain; a rule alone has its own as `p.s0` and `p.s1`.
+    attributes: Option<Vec<f64>>,
 }
 
 impl Writer {
@@ -134,14 +149,39 @@ fn call(name: &'static str, arguments: &[Expr]) -> u32 {
 pub(super) fn write(
     name: &str, kind: &str, args: &[&str], body: &dyn Fn(&[u32]) -> u32,
 ) -> (String, Vec<&'static str>) {
-    let outer = WRITER.take();
-    let inputs: Vec<u32> = args.iter().map(|name| push(name)).collect();
-    let result = body(&inputs);
-    let Writer { text, needs, .. } = WRITER.replace(outer);
+    let (result, Writer { text, needs, .. }) = written(Writer::default(), args, body);
     let parameters: Vec<String> = args.iter().map(|name| format!("{name}: {kind}")).collect();
     let parameters = parameters.join(", ");
-    let opaque = if text.contains("opaque_zero") { "    var opaque_zero = 0u;\n" } else { "" };
+    let opaque = opaque(&text);
     (format!("fn {name}({parameters}) -> {kind} {{\n{opaque}{text}    return v{result};\n}}\n"), needs)
+}
+
+/// The lines of a function of these numbers, and what `body` returns.
+fn written<R>(writer: Writer, args: &[&str], body: &dyn Fn(&[u32]) -> R) -> (R, Writer) {
+    let outer = WRITER.replace(writer);
+    let inputs: Vec<u32> = args.iter().map(|name| push(name)).collect();
+    let result = body(&inputs);
+    (result, WRITER.replace(outer))
+}
+
+/// What constants are hidden behind, if there are any in these lines.
+fn opaque(text: &str) -> &'static str {
+    if text.contains("opaque_zero") { "    var opaque_zero = 0u;\n" } else { "" }
+}
+
+/// The body of `op` of a chain behind the library functions that it needs, and the attributes of its rules.
+/// `body` maps the numbers of its inputs to those of its outputs.
+pub fn chain(inputs: usize, body: &dyn Fn(&[Expr]) -> Vec<Expr>) -> (String, Vec<f64>) {
+    let names: Vec<String> = (0..inputs).map(|k| format!("x.x{k}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let writer = Writer { attributes: Some(Vec::new()), ..Writer::default() };
+    let (outputs, writer) =
+        written(writer, &names, &|x| body(&x.iter().map(|&v| Expr(v)).collect::<Vec<_>>()));
+    let Writer { text, needs, attributes, .. } = writer;
+    let outputs: Vec<String> = outputs.iter().map(|v| format!("v{}", v.0)).collect();
+    let (library, opaque, outputs) = (library(&needs), opaque(&text), outputs.join(", "));
+    let text = format!("{library}fn op(x: In) -> Out {{\n{opaque}{text}    return Out({outputs});\n}}\n");
+    (text, attributes.unwrap_or_default())
 }
 
 /// [`write`] for a function of floats.
@@ -273,8 +313,17 @@ impl Real for Expr {
     fn lit(value: f64) -> Expr {
         Expr(constant(literal(value as f32)))
     }
-    fn attribute(index: usize, _value: f64) -> Expr {
-        Expr(push(&format_args!("p.s{index}")))
+    fn attribute(index: usize, value: f64) -> Expr {
+        let place = WRITER.with_borrow_mut(|writer| {
+            let all = writer.attributes.as_mut()?;
+            let known = all.iter().position(|known| known.to_bits() == value.to_bits());
+            all.extend(known.is_none().then_some(value));
+            Some(known.unwrap_or(all.len() - 1))
+        });
+        Expr(match place {
+            Some(k) => push(&format_args!("p.attributes[{}][{}]", k / 4, k % 4)),
+            None => push(&format_args!("p.s{index}")),
+        })
     }
     #[inline(never)]
     fn select(mask: Mask, yes: Expr, no: Expr) -> Expr {

@@ -77,7 +77,7 @@ impl Find {
 impl Visit for Find {
     type Out = Option<ElementFn>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Option<ElementFn> {
-        if N == self.operands { element_fn(rule, self.dtype) } else { None }
+        if N == self.operands { element_fn(rule, self.dtype, true) } else { None }
     }
 }
 

@@ -8,15 +8,17 @@
 mod build;
 mod fold;
 mod gather;
+mod loops;
 
 use super::act::{Act, Planned};
 use super::{Source, Value};
 use crate::array::Array;
-use crate::array::dtype::DType;
+use crate::array::buffer::Device;
 use crate::array::shape::Shape;
-use crate::cpu::pointwise::fused::{Chain, ElementFn, Feed};
+use crate::cpu::pointwise::fused::{Chain, ElementFn};
+use crate::device::Fused;
 use crate::error::Result;
-use crate::op::{Kernel, Op};
+use crate::op::Op;
 use crate::watch::script::View;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -32,8 +34,12 @@ const SLACK: i64 = 1 << 14;
 /// Elementwise steps that run together.
 #[derive(Clone)]
 pub struct Group {
+    /// Where they run.
+    pub device: Device,
     /// The loops of the steps.
     pub chain: Chain,
+    /// The kernel that stands for them on a GPU.
+    pub fused: Option<Fused>,
     /// The values that the group reads.
     pub inputs: SmallVec<[u32; 8]>,
     /// The values that it makes and that others read.
@@ -50,6 +56,9 @@ impl Group {
     /// # Safety
     /// As for [`Chain::run`], with the outputs that are stored.
     pub unsafe fn run(&self, inputs: &[&Array], stored: &[&Array]) -> Result<Option<Array>> {
+        if let Some(fused) = &self.fused {
+            return fused.run(inputs, stored).map(|()| None);
+        }
         let folding = self.fold.as_ref().and_then(|(op, shape)| Some((op, shape, op.folding()?)));
         // SAFETY: guaranteed by the caller.
         unsafe {
@@ -87,16 +96,6 @@ enum Unit {
     Group(Vec<Member>, Option<FoldStep>),
 }
 
-/// Whether an array is dense and row-major.
-fn is_contiguous(view: &View) -> bool {
-    let mut stride = 1;
-    (0..view.shape.rank()).rev().all(|i| {
-        let fits = view.shape.at(i) == 1 || view.strides[i] == stride;
-        stride *= view.shape.at(i) as isize;
-        fits
-    })
-}
-
 /// What fusion knows about a plan.
 struct Fusion<'a> {
     steps: &'a [Planned],
@@ -108,13 +107,15 @@ struct Fusion<'a> {
     loops: Vec<Option<Loop>>,
     /// The elements of these loops; 0 for other steps.
     sizes: Vec<usize>,
+    /// The device of each piece of memory.
+    devices: &'a [Device],
     /// Values that loops read broadcast to a shape, which have numbers of their own behind those of values.
     gathers: RefCell<Vec<(u32, Shape)>>,
 }
 
-/// Fuses what can be in these steps, whose memory is all on the host: as much as does not need more memory at
+/// Fuses what can be in these steps, whose memory is on these devices: as much as does not need more memory at
 /// once. Steps that write what others see, look or call keep their order.
-pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32]) -> Vec<Planned> {
+pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32], devices: &[Device]) -> Vec<Planned> {
     let mut fusion = Fusion {
         steps: &steps,
         values,
@@ -122,6 +123,7 @@ pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32]) -> Vec<Plann
         uses: vec![0; values.len()],
         loops: Vec::new(),
         sizes: Vec::new(),
+        devices,
         gathers: RefCell::default(),
     };
     for value in steps.iter().flat_map(|step| step.act.reads()).chain(outputs.iter().copied()) {
@@ -161,32 +163,9 @@ impl Fusion<'_> {
         }
     }
 
-    /// The value that has the same elements in the same order and place, where one lies in another's memory.
-    fn whole(&self, value: u32) -> u32 {
-        let root = self.root(value);
-        let (view, all) = (self.view(value), self.view(root));
-        let alike = view.dtype == all.dtype
-            && view.offset == all.offset
-            && view.shape.numel() == all.shape.numel()
-            && is_contiguous(view)
-            && is_contiguous(all);
-        if alike { root } else { value }
-    }
-
     fn view(&self, value: u32) -> &View {
         let value = self.gathered(value).map_or(value, |(value, _)| value);
         &self.values[value as usize].view
-    }
-
-    /// How a value is read by a loop over `n` elements, if it is not gathered.
-    fn feed(&self, value: u32, n: usize) -> Option<Feed> {
-        let view = self.view(value);
-        match view.shape.numel() {
-            count if count == n && is_contiguous(view) => Some(Feed::Dense),
-            1 => Some(Feed::Single),
-            count if count == n && view.strides.iter().all(|&stride| stride == 0) => Some(Feed::Single),
-            _ => None,
-        }
     }
 
     /// Whether a step changes the whole of a value that a step made and nobody outside sees, such as a sum of
@@ -195,28 +174,6 @@ impl Fusion<'_> {
         let Act::Write { inputs, outputs, draw: None, shown: false, .. } = act else { return false };
         let [to] = outputs.as_slice() else { return false };
         inputs.first() == Some(to) && matches!(self.values[*to as usize].source, Source::Step)
-    }
-
-    /// The loop that a step is, what it reads and what it makes; `None` if it is none.
-    fn loop_of(&self, act: &Act) -> Option<Loop> {
-        let (op, inputs, to) = match act {
-            Act::Run { op, inputs, outputs, draw: None } => (op, inputs, (*outputs.first()?)?),
-            Act::Write { op, inputs, outputs, .. } => (op, inputs, *outputs.first()?),
-            _ => return None,
-        };
-        let view = self.view(to);
-        let count = view.shape.numel();
-        if !is_contiguous(view) || !matches!(self.values[to as usize].source, Source::Step) {
-            return None;
-        }
-        let dtypes: SmallVec<[DType; 8]> = inputs.iter().map(|&value| self.view(value).dtype).collect();
-        let run = op.element_fn(&dtypes).filter(|run| run.out == view.dtype)?;
-        let read = |&value: &u32| {
-            let whole = self.whole(value);
-            self.feed(whole, count).map(|_| whole).or_else(|| self.gather(value, &view.shape))
-        };
-        let from: SmallVec<[u32; 4]> = inputs.iter().map(read).collect::<Option<_>>()?;
-        Some((run, from, to))
     }
 
     /// All steps in the order in which they run, with groups that reach so far; without groups, if that is
@@ -253,12 +210,16 @@ impl Fusion<'_> {
                 }
             }
             waiting.push(unit);
-            let (before, mut members, after) = self.reach(&mut waiting, reach);
+            let (before, members, after) = self.reach(&mut waiting, reach);
             waiting.extend(after.into_iter().rev());
-            if members.len() > 1 {
-                waiting.push(Unit::Group(members, None));
-            } else if let Some(Member { step, .. }) = members.pop() {
-                units.push(Unit::One(step));
+            if let [Member { step, .. }] = members.as_slice() {
+                units.push(Unit::One(*step));
+            } else {
+                let unit = |members: Vec<Member>| match members.as_slice() {
+                    [Member { step, .. }] => Unit::One(*step),
+                    _ => Unit::Group(members, None),
+                };
+                waiting.extend(self.parted(members).into_iter().rev().map(unit));
             }
             waiting.extend(before.into_iter().rev());
         }
@@ -290,16 +251,18 @@ impl Fusion<'_> {
         // What the group makes, what depends on it through others, and what others read, and it of others.
         let (mut own, mut late) = (FxHashSet::default(), FxHashSet::default());
         let mut read = FxHashSet::default();
-        let n = match waiting.last() {
-            Some(&Unit::One(step)) => self.sizes[step],
-            _ => 0,
+        let (n, device) = match waiting.last() {
+            Some(&Unit::One(step)) => (self.sizes[step], self.device_of(step)),
+            _ => (0, None),
         };
         while let Some(unit) = waiting.pop() {
             let roots = self.roots(&unit);
             let depends = roots.iter().any(|root| own.contains(root));
             let is_late = roots.iter().any(|root| late.contains(root));
             let step = match unit {
-                Unit::One(step) => Some(step).filter(|_| self.sizes[step] == n),
+                Unit::One(step) => {
+                    Some(step).filter(|_| self.sizes[step] == n && self.device_of(step) == device)
+                }
                 Unit::Group(..) => None,
             };
             let writes = matches!(&unit, Unit::One(i) if matches!(self.steps[*i].act, Act::Write { .. }));

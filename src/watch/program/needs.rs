@@ -21,11 +21,9 @@ pub fn outlasting(script: &Script, outputs: &[View]) -> Vec<bool> {
     outlasts
 }
 
-/// Which memory of a run alone is written by nobody but the operation that makes it, on the host.
+/// Which memory of a run alone is written by nobody but the operation that makes it.
 pub fn unwritten(script: &Script, outlasts: &[bool]) -> Vec<bool> {
-    let on_host = !script.elsewhere;
-    let made =
-        |(origin, &outlasts): (&Origin, &bool)| on_host && !outlasts && matches!(origin, Origin::Made(_));
+    let made = |(origin, &outlasts): (&Origin, &bool)| !outlasts && matches!(origin, Origin::Made(_));
     let mut stays: Vec<bool> = script.memory.iter().zip(outlasts).map(made).collect();
     for step in &script.steps {
         if let Step::Ran { outputs, into: true, .. } = step {

@@ -215,7 +215,7 @@ impl Run<'_> {
                 let mut made = SmallVec::<[Array; 4]>::new();
                 let stored = group.outputs.len() - usize::from(group.fold.is_some());
                 for &value in &group.outputs[..stored] {
-                    made.push(fresh(&self.program.values[value as usize].view)?);
+                    made.push(fresh(&self.program.values[value as usize].view, group.device)?);
                 }
                 let folded = {
                     let mut x = SmallVec::<[&Array; 8]>::new();
@@ -322,8 +322,8 @@ impl Run<'_> {
 }
 
 /// New memory with the layout of a view, which is contiguous.
-fn fresh(view: &View) -> Result<Array> {
-    let new = Array::empty(view.shape, view.dtype, Device::Cpu)?;
+fn fresh(view: &View, device: Device) -> Result<Array> {
+    let new = Array::empty(view.shape, view.dtype, device)?;
     if lies_alike(&new, view) {
         return Ok(new);
     }

@@ -1,14 +1,17 @@
 //! A chain as one emitted loop, with its values in registers instead of tiles.
 
-use super::{Chain, Feed};
+use super::Chain;
+use crate::arguments::chain::{ElementRule, Feed};
+use crate::arguments::logic::{Logic, Relation};
 use crate::array::dtype::DType;
-use crate::cpu::emit::{Code, Emitted, NONE, Target, Value, list, push, target};
+use crate::cpu::emit::{Code, Emitted, NONE, Target, Truth, Value, list, push, target};
 use crate::cpu::pointwise::drive::TILE;
 use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::stream;
 use crate::cpu::run::threads::Shared;
 use crate::dispatch_width;
 use crate::error::Result;
+use crate::math::real::Real;
 use smallvec::SmallVec;
 
 /// So many times in a piece of work the loop may meet rare arguments; then tiles do the rest.
@@ -16,6 +19,27 @@ const PATIENCE: usize = 4;
 
 /// The chains that gain: those of one loop gain nothing.
 const LEAST: usize = 2;
+
+/// The value of a rule whose results are of this dtype. A truth value is a [`Value`], too.
+fn value(rule: &ElementRule, out: DType, x: &[Value]) -> Value {
+    let truth = |i: usize| Truth(x[i].0);
+    let holds = match *rule {
+        ElementRule::Terms(ref terms) => return terms.read(x),
+        ElementRule::Same => return x[0],
+        ElementRule::Select if out != DType::Bool => return Value::select(truth(0), x[1], x[2]),
+        ElementRule::Select => (truth(0) & truth(1)) | (!truth(0) & truth(2)),
+        ElementRule::Compare(Relation::Lt) => x[0].lt(x[1]),
+        ElementRule::Compare(Relation::Le) => x[0].le(x[1]),
+        ElementRule::Compare(Relation::Eq) => x[0].eq(x[1]),
+        ElementRule::Compare(Relation::Ne) => x[0].ne(x[1]),
+        ElementRule::Compare(Relation::Gt) => x[0].gt(x[1]),
+        ElementRule::Compare(Relation::Ge) => x[0].ge(x[1]),
+        ElementRule::Logical(Logic::And) => truth(0) & truth(1),
+        ElementRule::Logical(Logic::Or) => truth(0) | truth(1),
+        ElementRule::Logical(Logic::Xor | Logic::Not) => Truth(push(Code::Differ, [x[0].0, x[1].0, NONE], 0)),
+    };
+    Value(holds.0)
+}
 
 impl Chain {
     /// The emitted loop; `None` if there is none.
@@ -56,11 +80,10 @@ impl Chain {
             *number += 1;
         }
         for link in &self.links {
-            let read = link.run.read?;
+            let rule = Some(&link.run).filter(|run| run.emits)?.read()?;
             let x: SmallVec<[Value; 4]> =
                 link.from.iter().map(|&slot| slots[slot as usize]).collect::<Option<_>>()?;
-            // SAFETY: the rule is of the type that its reading is for.
-            slots[link.to as usize] = Some(unsafe { read(link.run.rule.as_ptr().cast(), &x) });
+            slots[link.to as usize] = Some(value(&rule, link.run.out, &x));
         }
         for (i, dtype) in self.outputs.iter().enumerate() {
             let code = if *dtype == DType::Bool { Code::StoreTruth } else { Code::Store };

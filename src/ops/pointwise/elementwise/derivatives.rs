@@ -3,7 +3,7 @@
 
 use super::{Find, Run};
 use crate::cpu::pointwise::fused::ElementFn;
-use crate::cpu::pointwise::map::tiled_fn;
+use crate::cpu::pointwise::map::element_fn;
 use crate::math::real::{Pointwise, Real};
 use crate::math::terms::Terms;
 use crate::ops::pointwise::binary::Binary;
@@ -59,7 +59,7 @@ impl Visit for FindJet {
     type Out = Option<ElementFn>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Option<ElementFn> {
         let Find { dtype, operands } = self.0;
-        if N == operands { tiled_fn(ZeroGuarded(rule), dtype) } else { None }
+        if N == operands { element_fn(ZeroGuarded(rule), dtype, false) } else { None }
     }
 }
 

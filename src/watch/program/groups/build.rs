@@ -2,7 +2,10 @@
 
 use super::gather::broadcast;
 use super::{FoldStep, Fusion, Group, Member};
-use crate::cpu::pointwise::fused::{Chain, Feed};
+use crate::arguments::chain::Feed;
+use crate::array::buffer::Device;
+use crate::cpu::pointwise::fused::Chain;
+use crate::device::Fused;
 use crate::op::Op;
 use crate::watch::program::act::Act;
 use crate::watch::script::Fact;
@@ -39,6 +42,7 @@ impl Fusion<'_> {
     /// The group of these members.
     pub fn group(&self, members: Vec<Member>, fold: Option<FoldStep>) -> Group {
         let n = members.first().map_or(0, |member| self.sizes[member.step]);
+        let device = members.first().map_or(Device::Cpu, |member| self.device(member.to));
         let mut outputs = self.stored(&members, fold);
         outputs.extend(fold.map(|fold| fold.value));
         let mut last: FxHashMap<u32, usize> = FxHashMap::default();
@@ -112,7 +116,16 @@ impl Fusion<'_> {
                 ops.push(Op::clone(op));
             }
         }
-        chain.prepare();
+        let fused = match device {
+            Device::Cpu => {
+                chain.prepare();
+                None
+            }
+            _ => chain.described().and_then(|chain| {
+                let names: Vec<&str> = ops.iter().map(|op| op.name()).collect();
+                Fused::new(chain, &names)
+            }),
+        };
         inputs.iter_mut().for_each(|value| *value = self.gathered(*value).map_or(*value, |(value, _)| value));
         let fold = fold.and_then(|fold| match &self.steps[fold.step].act {
             Act::Run { op, inputs, outputs, .. } => {
@@ -127,6 +140,6 @@ impl Fusion<'_> {
             }
             (op.clone(), shape)
         });
-        Group { chain, inputs, outputs, ops, fold }
+        Group { device, chain, fused, inputs, outputs, ops, fold }
     }
 }

@@ -1,6 +1,8 @@
 //! Reductions that a group takes over: it folds what only they read, as it is computed.
 
-use super::{FoldStep, Fusion, Member, Unit, is_contiguous};
+use super::loops::is_contiguous;
+use super::{FoldStep, Fusion, Member, Unit};
+use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::watch::program::act::Act;
 use rustc_hash::FxHashMap;
@@ -45,6 +47,7 @@ impl Fusion<'_> {
             && is_contiguous(view)
             && self.root(value) == value
             && self.uses[value as usize] == 1
+            && self.device(value) == Device::Cpu
             && outputs.iter().all(Option::is_some)
             && folding.suits(&view.shape);
         fits.then_some(value)

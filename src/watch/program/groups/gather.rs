@@ -1,11 +1,12 @@
 //! Operands that broadcast to the loop of a group, such as a row to a matrix: they are read tile by tile.
 
 use super::Fusion;
+use crate::array::buffer::Device;
 use crate::array::nest::Nest;
 use crate::array::shape::Shape;
 use crate::watch::script::View;
 
-/// What broadcasts is gathered where its runs are at least so long.
+/// What broadcasts is gathered on the host where its runs are at least so long.
 const RUN: usize = 16;
 
 /// The loop over a shape that an array broadcasts to, if it does.
@@ -34,7 +35,8 @@ impl Fusion<'_> {
     pub fn gather(&self, value: u32, shape: &Shape) -> Option<u32> {
         let nest = broadcast(self.view(value), shape)?;
         let last = nest.rank - 1;
-        if nest.dims[last] < RUN || !matches!(nest.strides[0][last], 0 | 1) {
+        let in_runs = nest.dims[last] >= RUN && matches!(nest.strides[0][last], 0 | 1);
+        if !in_runs && self.device(value) == Device::Cpu {
             return None;
         }
         let mut all = self.gathers.borrow_mut();

@@ -1,0 +1,59 @@
+//! Chains of elementwise operations, as kernels that run them at once are made of them.
+
+use super::logic::{Logic, Relation};
+use crate::array::dtype::DType;
+use crate::array::nest::Nest;
+use crate::math::terms::Terms;
+use smallvec::SmallVec;
+
+/// What an elementwise operation computes of an element of each operand.
+pub enum ElementRule {
+    /// A number by a rule.
+    Terms(Terms),
+    /// Whether two numbers are in this relation.
+    Compare(Relation),
+    /// A function of two truth values.
+    Logical(Logic),
+    /// The second operand where the first one is true, else the third.
+    Select,
+    /// The operand, in another dtype.
+    Same,
+}
+
+/// How an operand of a chain lies in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Feed {
+    /// As many elements as the chain has, in order.
+    Dense,
+    /// One element, for all.
+    Single,
+    /// Where this nest of the chain says.
+    Gathered(u32),
+}
+
+/// One operation of a chain: it reads and writes slots.
+pub struct Link {
+    /// What it computes.
+    pub rule: ElementRule,
+    /// The dtype of its result.
+    pub out: DType,
+    /// The slots of its operands.
+    pub from: SmallVec<[u32; 4]>,
+    /// That of its result.
+    pub to: u32,
+}
+
+/// A chain of operations on the same elements. Its slots are numbered: operands first, then outputs, then
+/// values between.
+pub struct Chain {
+    /// How many elements each value has.
+    pub n: usize,
+    /// How the operands lie in memory, and their dtypes.
+    pub operands: Vec<(Feed, DType)>,
+    /// Where operands that are gathered lie.
+    pub nests: Vec<Nest>,
+    /// The dtypes of the outputs.
+    pub outputs: Vec<DType>,
+    /// The operations, in order.
+    pub links: Vec<Link>,
+}

@@ -1,0 +1,139 @@
+//! Chains of elementwise operations as one kernel.
+//!
+//! The operations are read one after another with expressions that write WGSL: the result is the body of
+//! `shaders/fused.wgsl`. Between two of them a value is rounded to its dtype, as memory would do.
+
+use crate::arguments::chain::{Chain, ElementRule, Feed, Link};
+use crate::arguments::logic::Logic;
+use crate::gpu::kernels::logic::of_floats;
+use crate::gpu::kernels::prelude::*;
+use crate::gpu::max_buffers;
+use crate::gpu::runtime::device::gpu;
+use crate::gpu::runtime::pool::bindable;
+use crate::gpu::runtime::recorder::UNIFORM_WINDOW;
+use crate::gpu::shader::template::LISTS;
+use crate::gpu::shader::wgsl::{self, Expr};
+use crate::math::real::Real;
+use crate::process::sync::lock;
+use rustc_hash::FxHashMap;
+use std::sync::{Arc, Mutex};
+
+/// What one kernel takes.
+pub struct Limits {
+    /// Inputs and outputs together.
+    pub arrays: usize,
+    /// Inputs, and outputs.
+    pub lists: usize,
+    /// Words of parameters: those of all GPUs.
+    pub words: usize,
+    /// Bytes of an array.
+    pub bytes: usize,
+}
+
+/// The limits of kernels on GPU `index`.
+pub fn limits(index: u8) -> Result<Limits> {
+    let (words, bytes) = (UNIFORM_WINDOW / 4, bindable(&gpu(index)?.limits) as usize);
+    Ok(Limits { arrays: max_buffers(index)?, lists: LISTS[0].len(), words, bytes })
+}
+
+/// A kernel of a chain.
+#[derive(Clone)]
+pub struct Fused {
+    chain: Arc<Chain>,
+    /// Its name in profiles.
+    name: String,
+    body: String,
+    /// Tells the body from others.
+    serial: u64,
+    attributes: Vec<f64>,
+}
+
+/// The serial number of a body.
+fn serial(body: &str) -> u64 {
+    static KNOWN: Mutex<Option<FxHashMap<String, u64>>> = Mutex::new(None);
+    let mut known = lock(&KNOWN);
+    let known = known.get_or_insert_default();
+    let next = known.len() as u64;
+    *known.entry(body.to_string()).or_insert(next)
+}
+
+/// The value of an operation.
+fn value(link: &Link, x: &[Expr]) -> Expr {
+    let holds = |k: usize| x[k].relation("!=", Expr::lit(0.0));
+    let of_truth = |mask| Expr::select(mask, Expr::lit(1.0), Expr::lit(0.0));
+    let value = match link.rule {
+        ElementRule::Terms(ref terms) => terms.read(x),
+        ElementRule::Compare(relation) => of_floats(relation, x[0], x[1]),
+        ElementRule::Select => Expr::select(holds(0), x[1], x[2]),
+        ElementRule::Same => x[0],
+        ElementRule::Logical(Logic::And) => of_truth(holds(0) & holds(1)),
+        ElementRule::Logical(Logic::Or) => of_truth(holds(0) | holds(1)),
+        ElementRule::Logical(Logic::Xor | Logic::Not) => of_truth(x[0].relation("!=", x[1])),
+    };
+    value.stored(link.out)
+}
+
+impl Fused {
+    /// The kernel of a chain of operations with these names.
+    pub fn new(chain: Chain, names: &[&str]) -> Option<Fused> {
+        let Chain { operands, outputs, links, .. } = &chain;
+        let (body, attributes) = wgsl::chain(operands.len(), &|x| {
+            let slots = links.iter().map(|link| link.to as usize + 1).max().unwrap_or(0);
+            let mut values = x.to_vec();
+            values.resize(slots.max(x.len() + outputs.len()), Expr::lit(0.0));
+            for link in links {
+                let x: Vec<Expr> = link.from.iter().map(|&slot| values[slot as usize]).collect();
+                values[link.to as usize] = value(link, &x);
+            }
+            values[x.len()..x.len() + outputs.len()].to_vec()
+        });
+        let serial = serial(&body);
+        Some(Fused { chain: Arc::new(chain), name: names.join("+"), body, serial, attributes })
+    }
+
+    /// Runs it into new arrays.
+    pub fn run(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        let Chain { n, operands, nests, outputs, .. } = &*self.chain;
+        let mut run = Dispatch::new(&self.name, shader!("fused"), DType::F32);
+        run.text.lists(x.len(), out.len());
+        let body = || Ok(self.body.clone());
+        run.op(&body, [self.serial, 0]).words([*n, 0, 0, 0]);
+        let mut axes: Vec<usize> = Vec::new();
+        for ((&x, &(feed, dtype)), name) in x.iter().zip(operands).zip(LISTS[0]) {
+            let (mut nest, first) = (Nest::empty(), axes.len() / 4);
+            match feed {
+                Feed::Gathered(k) => nest = nests[k as usize],
+                Feed::Single => nest.push(*n, &[0]),
+                Feed::Dense => nest.push(*n, &[1]),
+            }
+            let (last, inner, strides) = (nest.rank - 1, nest.inner(), &nest.strides[0]);
+            let is_whole = inner.is_multiple_of(4);
+            let is_vector = strides[last] == 1
+                && x.offset().is_multiple_of(4)
+                && strides[..last].iter().all(|stride| stride % 4 == 0);
+            let (in_fours, is_one) = (is_whole || last == 0, strides[last] == 0);
+            match in_fours {
+                true if is_one => run.text.load_ones(name, dtype),
+                true if is_vector => run.text.load_fours(name, dtype),
+                _ => run.text.load(name, dtype),
+            };
+            let apart = !(in_fours && (is_one || is_vector)) && !(is_whole && strides[last] == 1);
+            let in_order = last == 0 && strides[0] == 1;
+            let rows = if in_order { 0 } else { nest.rank };
+            for (&length, &stride) in nest.dims.iter().zip(strides).take(rows) {
+                axes.extend([length, stride as usize, 0, 0]);
+            }
+            run.reads(x).words([x.offset(), first, rows, apart.into()]);
+        }
+        for ((&out, &dtype), name) in out.iter().zip(outputs).zip(LISTS[1]) {
+            run.text.store_fours(name, dtype);
+            run.writes(out);
+        }
+        axes.resize(axes.len().max(4), 0);
+        let rows = self.attributes.len().div_ceil(4).max(1);
+        run.number("AXES", axes.len() / 4).number("ATTRIBUTES", rows);
+        let padding = std::iter::repeat_n(0.0, 4 * rows - self.attributes.len());
+        run.words(axes).floats(self.attributes.iter().copied().chain(padding));
+        run.launch(n.div_ceil(1024))
+    }
+}

@@ -1,0 +1,155 @@
+//! Which steps are elementwise loops, and how these read their operands.
+
+use super::gather::broadcast;
+use super::{Fusion, Loop, Member};
+use crate::arguments::chain::{ElementRule, Feed};
+use crate::array::buffer::Device;
+use crate::array::dtype::DType;
+use crate::cpu::pointwise::fused::ElementFn;
+use crate::device::fused_limits;
+use crate::op::{Kernel, Op};
+use crate::watch::program::Source;
+use crate::watch::program::act::Act;
+use crate::watch::script::View;
+use smallvec::SmallVec;
+
+/// Whether an array is dense and row-major.
+pub fn is_contiguous(view: &View) -> bool {
+    let mut stride = 1;
+    (0..view.shape.rank()).rev().all(|i| {
+        let fits = view.shape.at(i) == 1 || view.strides[i] == stride;
+        stride *= view.shape.at(i) as isize;
+        fits
+    })
+}
+
+/// An elementwise operation of a GPU on operands of these dtypes. All numbers are float32 there; of integers
+/// no chains are made.
+fn on_gpu(op: &Op, dtypes: &[DType]) -> Option<ElementFn> {
+    let computed = |&dtype: &DType| match dtype {
+        DType::Bool => Some(DType::Bool),
+        dtype => dtype.is_float().then_some(DType::F32),
+    };
+    let computed: SmallVec<[DType; 8]> = dtypes.iter().map(computed).collect::<Option<_>>()?;
+    if let Op::Cast(cast) = op {
+        /// # Safety
+        /// None: there is no rule.
+        unsafe fn read(_rule: *const u8) -> ElementRule {
+            ElementRule::Same
+        }
+        let fits = cast.dtype.is_float() || cast.dtype == DType::Bool;
+        // SAFETY: there is no rule.
+        return fits.then(|| unsafe { ElementFn::elsewhere(read, cast.dtype) });
+    }
+    let mut run = op.element_fn(&computed).filter(ElementFn::is_read)?;
+    if run.out != DType::Bool {
+        run.out = DType::of_rule(dtypes.iter().copied().filter(|&dtype| dtype != DType::Bool))?;
+    }
+    Some(run)
+}
+
+impl Fusion<'_> {
+    /// Where a value lies.
+    pub fn device(&self, value: u32) -> Device {
+        self.devices[self.view(value).memory]
+    }
+
+    /// Where a step that is a loop runs.
+    pub fn device_of(&self, step: usize) -> Option<Device> {
+        self.loops[step].as_ref().map(|&(_, _, to)| self.device(to))
+    }
+
+    /// Whether a kernel takes the whole of a value.
+    fn fits(&self, value: u32) -> bool {
+        let view = self.view(self.root(value));
+        fused_limits(self.device(value)).is_some_and(|limits| view.shape.numel() * 4 <= limits.bytes)
+    }
+
+    /// The members of a group as groups that one kernel each can take, in order.
+    pub fn parted(&self, members: Vec<Member>) -> Vec<Vec<Member>> {
+        let Some(first) = members.first() else { return Vec::new() };
+        let Some(limits) = fused_limits(self.device(first.to)) else { return vec![members] };
+        let mut inputs: SmallVec<[u32; 16]> = SmallVec::new();
+        let makes = |value| members.iter().any(|member| member.to == value);
+        for &value in members.iter().flat_map(|member| &member.from) {
+            if !inputs.contains(&value) && !makes(value) {
+                inputs.push(value);
+            }
+        }
+        let outputs = self.shown(&members).len();
+        let rows = |&value: &u32| match self.gathered(value) {
+            Some((value, shape)) => broadcast(self.view(value), &shape).map_or(0, |nest| nest.rank),
+            None => 1,
+        };
+        // Each input takes four words, and as many for each axis; each operation two, in fours.
+        let words = 8 + inputs.iter().map(|value| 4 + 4 * rows(value)).sum::<usize>() + 2 * members.len();
+        let is_small = words <= limits.words
+            && inputs.len().max(outputs) <= limits.lists
+            && inputs.len() + outputs <= limits.arrays;
+        if is_small || members.len() < 2 {
+            return vec![members];
+        }
+        let mut members = members;
+        if members.iter().any(|member| matches!(self.steps[member.step].act, Act::Write { .. })) {
+            // What changes a value stays with what makes it.
+            return members.into_iter().map(|member| vec![member]).collect();
+        }
+        let second = members.split_off(members.len() / 2);
+        let mut parts = self.parted(members);
+        parts.extend(self.parted(second));
+        parts
+    }
+
+    /// The value that has the same elements in the same order and place, where one lies in another's memory.
+    pub fn whole(&self, value: u32) -> u32 {
+        let root = self.root(value);
+        let (view, all) = (self.view(value), self.view(root));
+        let alike = view.dtype == all.dtype
+            && view.offset == all.offset
+            && view.shape.numel() == all.shape.numel()
+            && is_contiguous(view)
+            && is_contiguous(all);
+        if alike { root } else { value }
+    }
+
+    /// How a value is read by a loop over `n` elements, if it is not gathered.
+    pub fn feed(&self, value: u32, n: usize) -> Option<Feed> {
+        let view = self.view(value);
+        match view.shape.numel() {
+            count if count == n && is_contiguous(view) => Some(Feed::Dense),
+            1 => Some(Feed::Single),
+            count if count == n && view.strides.iter().all(|&stride| stride == 0) => Some(Feed::Single),
+            _ => None,
+        }
+    }
+
+    /// The loop that a step is, what it reads and what it makes; `None` if it is none.
+    pub fn loop_of(&self, act: &Act) -> Option<Loop> {
+        let (op, inputs, to) = match act {
+            Act::Run { op, inputs, outputs, draw: None } => (op, inputs, (*outputs.first()?)?),
+            Act::Write { op, inputs, outputs, .. } => (op, inputs, *outputs.first()?),
+            _ => return None,
+        };
+        let view = self.view(to);
+        let count = view.shape.numel();
+        if !is_contiguous(view) || !matches!(self.values[to as usize].source, Source::Step) {
+            return None;
+        }
+        let dtypes: SmallVec<[DType; 8]> = inputs.iter().map(|&value| self.view(value).dtype).collect();
+        let device = self.device(to);
+        if inputs.iter().any(|&value| self.device(value) != device || !self.fits(value)) || !self.fits(to) {
+            return None;
+        }
+        let run = match device {
+            Device::Cpu => op.element_fn(&dtypes),
+            Device::Gpu(_) => on_gpu(op, &dtypes),
+        };
+        let run = run.filter(|run| run.out == view.dtype)?;
+        let read = |&value: &u32| {
+            let whole = self.whole(value);
+            self.feed(whole, count).map(|_| whole).or_else(|| self.gather(value, &view.shape))
+        };
+        let from: SmallVec<[u32; 4]> = inputs.iter().map(read).collect::<Option<_>>()?;
+        Some((run, from, to))
+    }
+}

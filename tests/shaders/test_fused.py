@@ -1,0 +1,73 @@
+"""fused: any number of inputs and outputs, in order, broadcast, strided, by vectors and one for four."""
+
+import numpy as np
+import pytest
+from shaders.host import BF16, by_fours, close, load, run
+from shaders.views import View, dense, random_values, view
+
+
+def fused(views, body, outputs, attributes=(), forms=None):
+    """Runs a chain on views of one (already broadcast) shape; `forms` are those of `test_map.py`."""
+    shape = views[0].array.shape
+    count = int(np.prod(shape))
+    rows, inputs, replace = [], [], {"fn op": f"fn op(x: In) -> Out {{ {body} }}"}
+    for k, v in enumerate(views):
+        form, name = (forms or {}).get(k, ""), f"x{k}"
+        replace[f"load {name}"] = load(name, v.flat.dtype)
+        if form == "vector":
+            replace |= by_fours(name, f"read {k}", v.flat.dtype)
+        elif form == "one":
+            one = f"fn load4_{name}(i: vec4<u32>) -> vec4<T> {{ return vec4<T>(load_{name}(i.x)); }}"
+            replace[f"load4 {name}"] = one
+        in_order = v.array.flags.c_contiguous and v.array.size == count
+        own = [] if in_order else [[n, s, 0, 0] for n, s in zip(shape, v.strides, strict=True)]
+        inputs.append([v.offset, len(rows), len(own), not form])
+        rows += own
+    for k, dtype in enumerate(outputs):
+        replace |= by_fours(f"y{k}", f"read_write {len(views) + k}", dtype)
+    rows = rows or [[0] * 4]
+    numbers = [*map(float, attributes)] + [0.0] * (-len(attributes) % 4 or 4 * (not attributes))
+    replace["const INPUTS"] = f"const INPUTS: u32 = {len(views)}u;"
+    replace["const AXES"] = f"const AXES: u32 = {len(rows)}u;"
+    replace["const ATTRIBUTES"] = f"const ATTRIBUTES: u32 = {len(numbers) // 4}u;"
+    params = [count, 0, 0, 0, *inputs, *rows, *numbers]
+    outs = [(shape, dtype) for dtype in outputs]
+    flat = [v.flat for v in views]
+    return run("fused.wgsl", flat, outs, params, -(-count // 1024), replace, fours=True, lists=True)
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (4, 5), (3, 2, 8), (1031,), (2, 3, 1, 12)])
+def test_many_inputs_and_outputs(shape):
+    a, b, c = (view(seed, shape) for seed in (1, 5, 9))
+    d = dense(random_values(13, shape, np.float16))
+    body = "let s = x.x0 * x.x1 + x.x2; return Out(s, select(0.0, 1.0, s > x.x3), s * p.attributes[0][1]);"
+    y, mask, scaled = fused([a, b, c, d], body, [np.float32, np.bool_, np.float16], [3.0, 0.5])
+    s = a.array.astype(np.float64) * b.array + c.array
+    close(y, s)
+    close(scaled, s * 0.5, np.float16)
+    near = np.abs(s - d.array.astype(np.float64)) < 1e-5
+    np.testing.assert_array_equal(mask[~near], (s > d.array)[~near])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16, np.bool_])
+def test_by_vectors_in_order_and_one_for_four(dtype):
+    wide = random_values(3, (8 + 6 * 12,), dtype)
+    matrix = View(wide, wide[8:].reshape(6, 12), 8)
+    row = random_values(4, (16,), dtype)
+    spread = View(row, np.broadcast_to(row[4:], (6, 12)), 4)
+    column = random_values(5, (6,), dtype)
+    ones = View(column, np.broadcast_to(column[:, None], (6, 12)), 0)
+    (got,) = fused(
+        [matrix, spread, ones],
+        "return Out(x.x0 + 2.0 * x.x1 + 4.0 * x.x2);",
+        [np.float32],
+        forms={0: "vector", 1: "vector", 2: "one"},
+    )
+    x, y, z = (v.array.astype(np.float64) for v in (matrix, spread, ones))
+    close(got, x + 2 * y + 4 * z)
+
+
+def test_inputs_are_bound_in_order():
+    arrays = [dense(random_values(k, (5,), np.float32)) for k in range(6)]
+    (got,) = fused(arrays, "return Out(x.x0 - x.x1 + x.x2 - x.x3 + x.x4 - x.x5);", [np.float32])
+    close(got, sum((-1) ** k * v.array.astype(np.float64) for k, v in enumerate(arrays)))
