@@ -16,11 +16,13 @@
 // multiples of four, so that x may be bound by vectors. One axis of `whole` elements may be cut into parts of
 // `length`: the first kept axis is then that of the parts, with `per_part` outputs each, and the last part is
 // what is left; a second dispatch combines them. FOLD selects what is combined; `init` holds the bits of its
-// neutral element. A NaN, which its bits tell, wins over all numbers.
+// neutral element. A NaN, which its bits tell, wins over all numbers. With `chain` before this text, x is
+// computed as it is read: its parameters are the last.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
   kept_ndim: u32, axis_ndim: u32, count: u32, length: u32, x_off: u32, init: u32,
+  //@ chain x
   whole: u32, per_part: u32,
 }
 //@ words x

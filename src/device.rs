@@ -90,6 +90,11 @@ impl Fused {
     pub fn run(&self, _x: &[&Array], _out: &[&Array]) -> Result<()> {
         match *self {}
     }
+    pub fn fold(
+        &self, _x: &[&Array], _folding: &crate::arguments::chain::Folding, _shape: &Shape,
+    ) -> Result<Array> {
+        match *self {}
+    }
 }
 
 /// The limits of kernels of a chain on this device; `None` if it is gone.

@@ -84,9 +84,11 @@ fn files_are_valid_as_they_stand() -> Outcome {
         // A file that stands behind another of the folder, and those that the kernels behind them complete.
         if path.ends_with("attention_scores.wgsl") {
             text = read("philox")? + &read("attention_tiles")?;
-        } else if ["optim", "tensors", "strided", "lines", "rows", "row_out", "shuffle", "tile", "matmul"]
-            .iter()
-            .any(|name| path.ends_with(format!("lib/{name}.wgsl")))
+        } else if [
+            "optim", "tensors", "strided", "lines", "rows", "row_out", "shuffle", "tile", "matmul", "chain",
+        ]
+        .iter()
+        .any(|name| path.ends_with(format!("lib/{name}.wgsl")))
         {
             continue;
         }

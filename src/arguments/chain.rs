@@ -3,6 +3,7 @@
 use super::logic::{Logic, Relation};
 use crate::array::dtype::DType;
 use crate::array::nest::Nest;
+use crate::array::shape::Axes;
 use crate::math::terms::Terms;
 use smallvec::SmallVec;
 
@@ -56,4 +57,26 @@ pub struct Chain {
     pub outputs: Vec<DType>,
     /// The operations, in order.
     pub links: Vec<Link>,
+}
+
+/// What a reduction over `axes` does with the elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Folding {
+    /// Their sum, the largest or the smallest.
+    pub how: How,
+    /// The axes to reduce.
+    pub axes: Axes,
+    /// Whether to keep them with length 1.
+    pub keepdim: bool,
+}
+
+/// How two elements are combined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum How {
+    /// Their sum.
+    Sum,
+    /// The larger.
+    Max,
+    /// The smaller.
+    Min,
 }

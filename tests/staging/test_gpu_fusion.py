@@ -127,6 +127,36 @@ def test_a_chain_is_one_kernel() -> None:
     assert len(staged.fused(x, bias)) == 1
 
 
+@pytest.mark.parametrize(
+    "shape", [(7,), (4096,), (5, 8), (130, 33), (300, 64), (3, 70, 5), (70_000,), (2, 3, 40_000)]
+)
+def test_reductions_of_chains_are_computed_as_they_are_read(shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(len(shape))
+    x = wg.tensor(rng.standard_normal(shape).astype(np.float32)).to("gpu")
+    row = wg.tensor(rng.standard_normal(shape[-1:]).astype(np.float32)).to("gpu")
+    axes = [None, *range(len(shape)), *([(0, len(shape) - 1)] if len(shape) > 1 else [])]
+    for axis in axes:
+        for how in ("sum", "amax", "amin", "mean"):
+            f = lambda x, row, axis=axis, how=how: getattr(wg, how)(
+                (x - row) * (x * 0.5), **({} if axis is None else {"dim": axis})
+            )
+            staged = wg.jit(f)
+            expected = f(x, row)
+            got = staged(x, row)
+            assert got.shape == expected.shape
+            np.testing.assert_allclose(got.cpu(), expected.cpu(), rtol=2e-5, atol=2e-5 * x.numel() ** 0.5)
+            assert len(staged.fused(x, row)) == 1
+            assert dispatches(staged, x, row) <= dispatches(f, x, row) - 3
+
+
+def test_what_others_read_is_stored_too() -> None:
+    f = wg.jit(lambda x: ((y := wg.exp(x) * x), y.sum(0)))
+    x = wg.randn(50, 6, device="gpu")
+    y, total = f(x)
+    np.testing.assert_allclose(y.cpu(), np.exp(x.cpu().numpy()) * x.cpu().numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(total.cpu(), y.cpu().numpy().sum(0), rtol=1e-5, atol=1e-5)
+
+
 def test_more_arrays_than_a_kernel_binds_are_several() -> None:
     given = [wg.full((33,), float(k), device="gpu") for k in range(40)]
 

@@ -8,7 +8,7 @@
 mod emitted;
 
 use super::drive::{LoopFn, TILE, repeat, start};
-use crate::arguments::chain::{self, ElementRule, Feed};
+use crate::arguments::chain::{self, ElementRule, Feed, Folding};
 use crate::array::Array;
 use crate::array::dtype::DType;
 use crate::array::nest::{MAX_OPERANDS, Nest};
@@ -16,7 +16,6 @@ use crate::array::shape::Shape;
 #[cfg(all(unix, target_arch = "x86_64"))]
 use crate::cpu::emit::Emitted;
 use crate::cpu::pointwise::layout::wrong_dtype;
-use crate::cpu::reduce::folding::Folding;
 use crate::cpu::reduce::plan::Fill;
 use crate::cpu::run::scratch::Scratch;
 use crate::cpu::run::stream;
@@ -69,14 +68,17 @@ impl ElementFn {
         self
     }
 
-    /// A loop that the host has none of, with results of this dtype.
-    ///
-    /// # Safety
-    /// It is run on no host; the reading is for no rule.
-    pub unsafe fn elsewhere(read: Reading, out: DType) -> ElementFn {
+    /// A loop without a rule that the host has none of, with results of this dtype.
+    pub fn elsewhere(read: fn() -> ElementRule, out: DType) -> ElementFn {
         unsafe fn nothing(_rule: *const u8, _x: *const *const u8, _out: *mut u8, _n: usize) {}
-        // SAFETY: guaranteed by the caller.
-        unsafe { ElementFn::new(nothing, (), out).read_by(read, false) }
+        /// # Safety
+        /// The rule is a function that makes what is read.
+        unsafe fn made(rule: *const u8) -> ElementRule {
+            // SAFETY: guaranteed by the caller.
+            unsafe { (*rule.cast::<fn() -> ElementRule>())() }
+        }
+        // SAFETY: the loop does nothing, and the reading is for this rule.
+        unsafe { ElementFn::new(nothing, read, out).read_by(made, false) }
     }
 
     /// Whether it can be read.

@@ -4,30 +4,8 @@ use super::fold::{Fold, Max, Min, Sum};
 use super::plan::{Fill, SweepPlan};
 use super::sweep::{From, fold_all};
 use super::without;
-use crate::array::shape::Axes;
+use crate::arguments::chain::{Folding, How};
 use crate::cpu::prelude::*;
-
-/// What a reduction over `axes` does with the elements.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Folding {
-    /// Their sum, the largest or the smallest.
-    pub how: How,
-    /// The axes to reduce.
-    pub axes: Axes,
-    /// Whether to keep them with length 1.
-    pub keepdim: bool,
-}
-
-/// How two elements are combined.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum How {
-    /// Their sum.
-    Sum,
-    /// The larger.
-    Max,
-    /// The smaller.
-    Min,
-}
 
 impl Folding {
     /// The loops over row-major elements of this shape.
@@ -66,6 +44,7 @@ impl Folding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::array::shape::Axes;
     use crate::cpu::reduce::{max, min, sum};
     use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -5,6 +5,7 @@
 
 use super::gather::gather;
 use super::logic::{compare, logical, select};
+use super::map::fused::Fused;
 use super::map::{pointwise, pointwise_int};
 use super::pieces::{Cut, cut, fit, joined};
 use super::prelude::*;
@@ -84,10 +85,37 @@ impl PointwiseInt<2> for Combine {
     }
 }
 
+/// What is reduced.
+#[derive(Clone, Copy)]
+enum Elements<'a> {
+    /// The elements of an array.
+    Array(&'a Array),
+    /// Those that a chain makes of these inputs, in row-major order.
+    Chain(&'a Fused, &'a [&'a Array]),
+}
+
+impl Elements<'_> {
+    /// An array on the device.
+    fn first(&self) -> &Array {
+        match self {
+            Elements::Array(x) => x,
+            Elements::Chain(_, x) => x[0],
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        match self {
+            Elements::Array(x) => x.dtype(),
+            Elements::Chain(..) => DType::F32,
+        }
+    }
+}
+
 /// A reduction of `length` elements for each of `count` outputs, at any strides in `x`.
+#[derive(Clone, Copy)]
 struct Task<'a> {
     fold: Fold,
-    x: &'a Array,
+    x: Elements<'a>,
     offset: i64,
     kept: Nest,
     axis: Nest,
@@ -175,7 +203,7 @@ impl Task<'_> {
             let (d, stride) = (self.axis.dims[longest], self.axis.strides[0][longest]);
             let (each, rest) = (d / parts, d % parts);
             tail = (rest > 0).then(|| {
-                let mut task = Task { x: self.x, ..self };
+                let mut task = self;
                 task.axis.dims[longest] = rest;
                 task.offset += (d - rest) as i64 * stride as i64;
                 task
@@ -196,31 +224,41 @@ impl Task<'_> {
         let shape = x.shape();
         let kept = Nest::over(&shape, &[x], (0..x.rank()).filter(|&i| !axes.contains(i)));
         let axis = Nest::over(&shape, &[x], axes.iter());
-        Task { fold, x, offset: x.offset() as i64, kept, axis, cut: [0; 2] }
+        Task { fold, x: Elements::Array(x), offset: x.offset() as i64, kept, axis, cut: [0; 2] }
     }
 
     /// Reduces everything in one dispatch.
     fn dispatch(&self, dtype: DType) -> Result<Array> {
-        let (x, compute) = (self.x, arithmetic(self.x.dtype()));
-        let out = Array::empty(Shape::new(&[self.count() as usize])?, dtype, x.device())?;
+        let compute = arithmetic(self.x.dtype());
+        let out = Array::empty(Shape::new(&[self.count() as usize])?, dtype, self.x.first().device())?;
         let words = words_of(&out) as i64;
         let entry = self.entry(words);
-        let mut run = Dispatch::new(self.fold.name(), shader!("reduce"), compute);
-        self.input(&mut run, self.is_in_fours());
+        let (name, source) = match self.x {
+            Elements::Array(_) => (self.fold.name(), shader!("reduce")),
+            Elements::Chain(chain, _) => (&*chain.name, shader!("lib/chain", "reduce")),
+        };
+        let mut run = Dispatch::new(name, source, compute);
+        let last = self.input(&mut run, self.is_in_fours());
         run.entry(entry.name).output("out", &out).number("FOLD", self.fold as usize);
         self.write(&mut run);
-        run.words([self.fold.neutral(compute) as usize]).words(self.cut);
+        run.words([self.fold.neutral(compute) as usize]).words(self.cut).words(last);
         run.launch((words as usize).div_ceil(entry.words as usize))?;
         Ok(out)
     }
 
-    /// Binds `x`, by vectors of four elements or not.
-    fn input<'a>(&'a self, run: &mut Dispatch<'a>, in_fours: bool) {
-        match in_fours {
-            true => run.text.load_fours("x", self.x.dtype()),
-            false => run.text.load("x", self.x.dtype()),
+    /// Binds `x`, by vectors of four elements or not. Returns the parameters of a chain.
+    fn input<'b>(&'b self, run: &mut Dispatch<'b>, in_fours: bool) -> Vec<usize> {
+        run.flag("FOURS", in_fours);
+        match self.x {
+            Elements::Array(x) if in_fours => run.text.load_fours("x", x.dtype()),
+            Elements::Array(x) => run.text.load("x", x.dtype()),
+            Elements::Chain(chain, x) => {
+                run.text.load_chain("x");
+                return chain.bind(run, x, in_fours);
+            }
         };
-        run.reads(self.x).flag("FOURS", in_fours);
+        run.reads(self.x.first());
+        Vec::new()
     }
 
     /// Whether the elements of an output are dense and start at a multiple of four.
@@ -257,6 +295,25 @@ impl Task<'_> {
         run.nest(&self.kept, 1).nest(&self.axis, 1).words([self.kept.rank, self.axis.rank]);
         run.words([self.count(), self.length(), self.offset].map(|n| n as usize));
     }
+}
+
+/// The reduction of what a chain makes of inputs `x`, of this shape, as it is computed.
+pub(super) fn reduce_chain(
+    chain: &Fused, x: &[&Array], fold: Fold, shape: &Shape, axes: Axes, keepdim: bool,
+) -> Result<Array> {
+    let strides = shape.strides();
+    let nest = |is_reduced: bool| {
+        let mut nest = Nest::empty();
+        for i in (0..shape.rank()).filter(|&i| axes.contains(i) == is_reduced && shape.at(i) != 1) {
+            nest.push(shape.at(i), &[strides[i]]);
+        }
+        nest.rank = nest.rank.max(1);
+        nest
+    };
+    let x = Elements::Chain(chain, x);
+    let task = Task { fold, x, offset: 0, kept: nest(false), axis: nest(true), cut: [0; 2] };
+    let shape = shape.reduced(axes, keepdim);
+    task.run(DType::F32)?.with_layout(shape, &shape.strides()[..shape.rank()], 0)
 }
 
 fn reduce(dtype: DType, fold: Fold, x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {

@@ -4,7 +4,8 @@
 //! the elements of a binding lie in its words (`load x`, `store out`: lines of `shaders/lib/elements.wgsl`;
 //! `words x`, `load4 x`, `store4 out` where they are taken by fours: `shaders/lib/quads.wgsl`), the value of
 //! a constant (`const LOG`), the body of a rule (`fn op`), the number of tensors (`tensors x`), that of inputs
-//! and outputs (`lists x0`, `lists y0`), that of slots (`slots 0`) and the size of a subgroup (`shuffle SUBGROUP`). The mathematical functions (`fn exp_`) become
+//! and outputs (`lists x0`, `lists y0`), that of slots (`slots 0`), the parameters of an input that is computed
+//! (`chain x`) and the size of a subgroup (`shuffle SUBGROUP`). The mathematical functions (`fn exp_`) become
 //! those of the library. Other lines stay as in the file, which is the float32 version. A choice for a mark
 //! that the file lacks is an error.
 
@@ -22,6 +23,8 @@ enum Value {
     Four(DType),
     /// The same, of an input whose elements stand for four each.
     One(DType),
+    /// An input that is computed as it is read.
+    Chain,
     /// The value of a boolean constant.
     Flag(bool),
     /// The value of a u32 constant.
@@ -132,6 +135,11 @@ impl<'a> Template<'a> {
         self.number("TENSORS", n as u32)
     }
 
+    /// Makes input `name` what a chain makes whose text stands before that of the file.
+    pub fn load_chain(&mut self, name: &'static str) -> &mut Template<'a> {
+        self.choose("load", name, Value::Chain)
+    }
+
     /// Repeats the lines about input `x0` and output `y0` for so many of each; each has choices of its own.
     pub fn lists(&mut self, inputs: usize, outputs: usize) -> &mut Template<'a> {
         self.lists = Some([inputs, outputs]);
@@ -144,6 +152,7 @@ impl<'a> Template<'a> {
             Value::Type(dtype) => *dtype as u64,
             Value::Four(dtype) => *dtype as u64 | 1 << 8,
             Value::One(dtype) => *dtype as u64 | 2 << 8,
+            Value::Chain => 3 << 8,
             Value::Flag(value) => u64::from(*value),
             Value::Number(value) => u64::from(*value),
         });
@@ -181,6 +190,9 @@ impl<'a> Template<'a> {
                     line.replace("vec4<u32>", "u32").replace("<u32>", &format!("<vec{words}<u32>>")),
                 );
             }
+            ("chain", Value::Chain) => return Some(format!("{line} chain: Chain,")),
+            ("words" | "load", Value::Chain) => return Some(String::new()),
+            ("load4", Value::Chain) => ((CHAIN, ["x", "out"]), "chain"),
             ("load" | "store", Value::Four(_)) => ((QUADS, ["x", "out"]), "any"),
             ("load4", Value::Four(dtype)) => (four(dtype), name_of(dtype)),
             ("load4", Value::One(_)) => ((QUADS, ["x", "out"]), "one"),
@@ -199,7 +211,7 @@ impl<'a> Template<'a> {
     ) -> Result<Option<String>> {
         let verbs: &[_] = match kind {
             "words" => &["load", "store"],
-            "load4" => &["load"],
+            "load4" | "chain" => &["load"],
             "store4" => &["store"],
             "shuffle" => &["const"],
             kind => &[kind],
@@ -266,8 +278,10 @@ impl<'a> Template<'a> {
         let mut out = String::with_capacity(self.source.len() + 256);
         let (mut lines, mut functions, mut bindings) = (self.source.lines(), Vec::new(), 0);
         while let Some(line) = lines.next() {
-            out.push_str(line);
-            out.push('\n');
+            match self.lists {
+                Some(_) => push_numbered(line, &mut bindings, &mut out),
+                None => out.extend([line, "\n"]),
+            }
             let Some(mark) = mark_of(line) else { continue };
             let Some(line) = lines.next() else { break };
             if let Some(lists) = self.lists {
@@ -366,6 +380,7 @@ fn push_numbered(line: &str, bindings: &mut usize, out: &mut String) {
 
 const ELEMENTS: &str = shader!("lib/elements");
 const QUADS: &str = shader!("lib/quads");
+const CHAIN: &str = shader!("lib/chain");
 const SHUFFLE: &str = shader!("lib/shuffle");
 const TO_BF16: &str = shader!("lib/to_bf16");
 const TO_F16: &str = shader!("lib/to_f16");

@@ -321,7 +321,7 @@ impl Real for Expr {
             Some(known.unwrap_or(all.len() - 1))
         });
         Expr(match place {
-            Some(k) => push(&format_args!("p.attributes[{}][{}]", k / 4, k % 4)),
+            Some(k) => push(&format_args!("p.chain.attributes[{}][{}]", k / 4, k % 4)),
             None => push(&format_args!("p.s{index}")),
         })
     }

@@ -1,9 +1,9 @@
 //! Reductions that may read their elements as these are computed, which programs use.
 
 use super::mean::{count, divided};
+use crate::arguments::chain::{Folding, How};
 use crate::array::Array;
 use crate::array::shape::Shape;
-use crate::cpu::reduce::folding::{Folding, How};
 use crate::error::Result;
 use crate::op::Op;
 

@@ -56,10 +56,15 @@ impl Group {
     /// # Safety
     /// As for [`Chain::run`], with the outputs that are stored.
     pub unsafe fn run(&self, inputs: &[&Array], stored: &[&Array]) -> Result<Option<Array>> {
-        if let Some(fused) = &self.fused {
-            return fused.run(inputs, stored).map(|()| None);
-        }
         let folding = self.fold.as_ref().and_then(|(op, shape)| Some((op, shape, op.folding()?)));
+        if let Some(fused) = &self.fused {
+            return match folding {
+                None => fused.run(inputs, stored).map(|()| None),
+                Some((op, shape, folding)) => {
+                    op.of_folded(fused.fold(inputs, &folding, shape)?, shape).map(Some)
+                }
+            };
+        }
         // SAFETY: guaranteed by the caller.
         unsafe {
             match folding {

@@ -26,6 +26,7 @@ fn value(rule: &ElementRule, out: DType, x: &[Value]) -> Value {
     let holds = match *rule {
         ElementRule::Terms(ref terms) => return terms.read(x),
         ElementRule::Same => return x[0],
+        ElementRule::Logical(Logic::Not) => !truth(0),
         ElementRule::Select if out != DType::Bool => return Value::select(truth(0), x[1], x[2]),
         ElementRule::Select => (truth(0) & truth(1)) | (!truth(0) & truth(2)),
         ElementRule::Compare(Relation::Lt) => x[0].lt(x[1]),
@@ -36,7 +37,7 @@ fn value(rule: &ElementRule, out: DType, x: &[Value]) -> Value {
         ElementRule::Compare(Relation::Ge) => x[0].ge(x[1]),
         ElementRule::Logical(Logic::And) => truth(0) & truth(1),
         ElementRule::Logical(Logic::Or) => truth(0) | truth(1),
-        ElementRule::Logical(Logic::Xor | Logic::Not) => Truth(push(Code::Differ, [x[0].0, x[1].0, NONE], 0)),
+        ElementRule::Logical(Logic::Xor) => Truth(push(Code::Differ, [x[0].0, x[1].0, NONE], 0)),
     };
     Value(holds.0)
 }

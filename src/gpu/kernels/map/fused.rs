@@ -3,10 +3,11 @@
 //! The operations are read one after another with expressions that write WGSL: the result is the body of
 //! `shaders/fused.wgsl`. Between two of them a value is rounded to its dtype, as memory would do.
 
-use crate::arguments::chain::{Chain, ElementRule, Feed, Link};
+use crate::arguments::chain::{Chain, ElementRule, Feed, Folding, How, Link};
 use crate::arguments::logic::Logic;
 use crate::gpu::kernels::logic::of_floats;
 use crate::gpu::kernels::prelude::*;
+use crate::gpu::kernels::reduce::{Fold, reduce_chain};
 use crate::gpu::max_buffers;
 use crate::gpu::runtime::device::gpu;
 use crate::gpu::runtime::pool::bindable;
@@ -32,20 +33,24 @@ pub struct Limits {
 
 /// The limits of kernels on GPU `index`.
 pub fn limits(index: u8) -> Result<Limits> {
-    let (words, bytes) = (UNIFORM_WINDOW / 4, bindable(&gpu(index)?.limits) as usize);
+    // Those of a reduction stand before those of a chain.
+    let (words, bytes) = (UNIFORM_WINDOW / 4 - 40, bindable(&gpu(index)?.limits) as usize);
     Ok(Limits { arrays: max_buffers(index)?, lists: LISTS[0].len(), words, bytes })
 }
+
+/// What writes a text.
+type Text = dyn Fn() -> Result<String> + Send + Sync;
 
 /// A kernel of a chain.
 #[derive(Clone)]
 pub struct Fused {
     chain: Arc<Chain>,
     /// Its name in profiles.
-    name: String,
-    body: String,
-    /// Tells the body from others.
+    pub name: Arc<str>,
+    /// The body of the chain, and what tells it from others.
+    body: Arc<Text>,
     serial: u64,
-    attributes: Vec<f64>,
+    attributes: Arc<[f64]>,
 }
 
 /// The serial number of a body.
@@ -68,7 +73,8 @@ fn value(link: &Link, x: &[Expr]) -> Expr {
         ElementRule::Same => x[0],
         ElementRule::Logical(Logic::And) => of_truth(holds(0) & holds(1)),
         ElementRule::Logical(Logic::Or) => of_truth(holds(0) | holds(1)),
-        ElementRule::Logical(Logic::Xor | Logic::Not) => of_truth(x[0].relation("!=", x[1])),
+        ElementRule::Logical(Logic::Xor) => of_truth(x[0].relation("!=", x[1])),
+        ElementRule::Logical(Logic::Not) => of_truth(!holds(0)),
     };
     value.stored(link.out)
 }
@@ -87,18 +93,18 @@ impl Fused {
             }
             values[x.len()..x.len() + outputs.len()].to_vec()
         });
-        let serial = serial(&body);
-        Some(Fused { chain: Arc::new(chain), name: names.join("+"), body, serial, attributes })
+        let (serial, name) = (serial(&body), names.join("+").into());
+        let body: Arc<Text> = Arc::new(move || Ok(body.clone()));
+        Some(Fused { chain: Arc::new(chain), name, body, serial, attributes: attributes.into() })
     }
 
-    /// Runs it into new arrays.
-    pub fn run(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+    /// Binds the inputs `x`, of which fours are adjacent elements if they are taken `in_fours`. Returns the
+    /// parameters.
+    pub fn bind<'a>(&'a self, run: &mut Dispatch<'a>, x: &[&'a Array], in_fours: bool) -> Vec<usize> {
         let Chain { n, operands, nests, outputs, .. } = &*self.chain;
-        let mut run = Dispatch::new(&self.name, shader!("fused"), DType::F32);
-        run.text.lists(x.len(), out.len());
-        let body = || Ok(self.body.clone());
-        run.op(&body, [self.serial, 0]).words([*n, 0, 0, 0]);
-        let mut axes: Vec<usize> = Vec::new();
+        run.text.lists(x.len(), outputs.len());
+        run.op(&*self.body, [self.serial, 0]);
+        let (mut words, mut axes) = (Vec::new(), Vec::new());
         for ((&x, &(feed, dtype)), name) in x.iter().zip(operands).zip(LISTS[0]) {
             let (mut nest, first) = (Nest::empty(), axes.len() / 4);
             match feed {
@@ -111,29 +117,52 @@ impl Fused {
             let is_vector = strides[last] == 1
                 && x.offset().is_multiple_of(4)
                 && strides[..last].iter().all(|stride| stride % 4 == 0);
-            let (in_fours, is_one) = (is_whole || last == 0, strides[last] == 0);
-            match in_fours {
+            let (together, is_one) = (in_fours && (is_whole || last == 0), strides[last] == 0);
+            match together || feed == Feed::Single {
                 true if is_one => run.text.load_ones(name, dtype),
                 true if is_vector => run.text.load_fours(name, dtype),
                 _ => run.text.load(name, dtype),
             };
-            let apart = !(in_fours && (is_one || is_vector)) && !(is_whole && strides[last] == 1);
+            let apart = !(together && (is_one || is_vector || (is_whole && strides[last] == 1)));
             let in_order = last == 0 && strides[0] == 1;
             let rows = if in_order { 0 } else { nest.rank };
             for (&length, &stride) in nest.dims.iter().zip(strides).take(rows) {
                 axes.extend([length, stride as usize, 0, 0]);
             }
-            run.reads(x).words([x.offset(), first, rows, apart.into()]);
-        }
-        for ((&out, &dtype), name) in out.iter().zip(outputs).zip(LISTS[1]) {
-            run.text.store_fours(name, dtype);
-            run.writes(out);
+            words.extend([x.offset(), first, rows, apart.into()]);
+            run.reads(x);
         }
         axes.resize(axes.len().max(4), 0);
         let rows = self.attributes.len().div_ceil(4).max(1);
         run.number("AXES", axes.len() / 4).number("ATTRIBUTES", rows);
-        let padding = std::iter::repeat_n(0.0, 4 * rows - self.attributes.len());
-        run.words(axes).floats(self.attributes.iter().copied().chain(padding));
-        run.launch(n.div_ceil(1024))
+        words.extend(axes);
+        words.extend(self.attributes.iter().map(|&value| (value as f32).to_bits() as usize));
+        words.resize(words.len().next_multiple_of(4).max(4), 0);
+        if self.attributes.is_empty() {
+            words.extend([0; 4]);
+        }
+        words
+    }
+
+    /// Runs it into new arrays.
+    pub fn run(&self, x: &[&Array], out: &[&Array]) -> Result<()> {
+        let mut run = Dispatch::new(&self.name, shader!("lib/chain", "fused"), DType::F32);
+        let words = self.bind(&mut run, x, true);
+        for ((&out, &dtype), name) in out.iter().zip(&self.chain.outputs).zip(LISTS[1]) {
+            run.text.store_fours(name, dtype);
+            run.writes(out);
+        }
+        run.words(words).words([self.chain.n, 0, 0, 0]);
+        run.launch(self.chain.n.div_ceil(1024))
+    }
+
+    /// Reduces its only output, of this shape, as it is computed.
+    pub fn fold(&self, x: &[&Array], folding: &Folding, shape: &Shape) -> Result<Array> {
+        let fold = match folding.how {
+            How::Sum => Fold::Sum,
+            How::Max => Fold::Max,
+            How::Min => Fold::Min,
+        };
+        reduce_chain(self, x, fold, shape, folding.axes, folding.keepdim)
     }
 }

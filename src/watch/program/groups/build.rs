@@ -122,7 +122,12 @@ impl Fusion<'_> {
                 None
             }
             _ => chain.described().and_then(|chain| {
-                let names: Vec<&str> = ops.iter().map(|op| op.name()).collect();
+                let folds = fold.map(|fold| &self.steps[fold.step].act);
+                let folds = folds.and_then(|act| match act {
+                    Act::Run { op, .. } => Some(op.name()),
+                    _ => None,
+                });
+                let names: Vec<&str> = ops.iter().map(|op| op.name()).chain(folds).collect();
                 Fused::new(chain, &names)
             }),
         };

@@ -8,7 +8,7 @@ use crate::watch::program::act::Act;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// So many elements are worth folding as they are computed.
+/// So many elements are worth folding on the host as they are computed.
 const FOLDED: usize = 4096;
 
 impl Fusion<'_> {
@@ -20,6 +20,7 @@ impl Fusion<'_> {
             if let Unit::One(step) = units[i]
                 && let Some(value) = self.folded(step)
                 && let Some(maker) = makers.remove(&value)
+                && self.folds_alone(&units[maker], value)
                 && let Some(members) = self.folds(&mut units[maker])
             {
                 units[maker] = Unit::Group(members, Some(FoldStep { step, value }));
@@ -43,14 +44,21 @@ impl Fusion<'_> {
         let (folding, &input) = (op.folding()?, inputs.first()?);
         let (value, view) = (self.whole(input), self.view(input));
         let fits = matches!(view.dtype, DType::F32 | DType::F64)
-            && view.shape.numel() >= FOLDED
             && is_contiguous(view)
             && self.root(value) == value
             && self.uses[value as usize] == 1
-            && self.device(value) == Device::Cpu
             && outputs.iter().all(Option::is_some)
-            && folding.suits(&view.shape);
+            && (self.device(value) != Device::Cpu
+                || (view.shape.numel() >= FOLDED && folding.suits(&view.shape)));
         fits.then_some(value)
+    }
+
+    /// Whether a unit on a GPU makes nothing but this value: its kernel stores nothing else.
+    fn folds_alone(&self, unit: &Unit, value: u32) -> bool {
+        let is_host = self.device(value) == Device::Cpu;
+        is_host
+            || matches!(unit, Unit::One(_))
+            || matches!(unit, Unit::Group(all, _) if self.shown(all).len() == 1)
     }
 
     /// The members of a unit that may fold a value which it makes; `None` if it folds another.

@@ -3,6 +3,7 @@
 use super::gather::broadcast;
 use super::{Fusion, Loop, Member};
 use crate::arguments::chain::{ElementRule, Feed};
+use crate::arguments::logic::Logic;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::cpu::pointwise::fused::ElementFn;
@@ -31,15 +32,15 @@ fn on_gpu(op: &Op, dtypes: &[DType]) -> Option<ElementFn> {
         dtype => dtype.is_float().then_some(DType::F32),
     };
     let computed: SmallVec<[DType; 8]> = dtypes.iter().map(computed).collect::<Option<_>>()?;
-    if let Op::Cast(cast) = op {
-        /// # Safety
-        /// None: there is no rule.
-        unsafe fn read(_rule: *const u8) -> ElementRule {
-            ElementRule::Same
+    match op {
+        Op::Cast(cast) => {
+            let fits = cast.dtype.is_float() || cast.dtype == DType::Bool;
+            return fits.then(|| ElementFn::elsewhere(|| ElementRule::Same, cast.dtype));
         }
-        let fits = cast.dtype.is_float() || cast.dtype == DType::Bool;
-        // SAFETY: there is no rule.
-        return fits.then(|| unsafe { ElementFn::elsewhere(read, cast.dtype) });
+        Op::Logical(op) if op.logic == Logic::Not => {
+            return Some(ElementFn::elsewhere(|| ElementRule::Logical(Logic::Not), DType::Bool));
+        }
+        _ => {}
     }
     let mut run = op.element_fn(&computed).filter(ElementFn::is_read)?;
     if run.out != DType::Bool {

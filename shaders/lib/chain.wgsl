@@ -1,0 +1,72 @@
+// A chain of elementwise operations whose inputs broadcast and have any strides: outputs 0, 1, ... of element
+// i are op(x0[i], x1[i], ...).y0, .y1, ... A file stands behind it that has them stored or read, as fused.wgsl
+// or, in place of an input, reduce.wgsl; the parameters of that, `p`, have `chain` in them.
+//
+// The host repeats what `lists` marks for each input and output, and replaces `op` by the generated body of
+// the chain. inputs[k]: the first element of input k, its first row in `axes`, how many rows it has there
+// (none if it lies in order), and whether the places of four elements are found one by one. A row of `axes` is
+// the length of an axis and the stride of the input. Four that are adjacent may be bound by vectors, or one
+// stands for all.
+//@ const INPUTS
+const INPUTS: u32 = 1u;
+//@ const AXES
+const AXES: u32 = 1u;
+//@ const ATTRIBUTES
+const ATTRIBUTES: u32 = 1u;
+struct Chain {
+  inputs: array<vec4<u32>, INPUTS>,
+  axes: array<vec4<u32>, AXES>,
+  attributes: array<vec4<f32>, ATTRIBUTES>,
+}
+//@ words x0
+@group(0) @binding(0) var<storage, read> x0: array<u32>;
+
+//@ load x0
+fn load_x0(i: u32) -> f32 { return bitcast<f32>(x0[i]); }
+//@ load4 x0
+fn load4_x0(i: vec4u) -> vec4f { return vec4f(load_x0(i.x), load_x0(i.y), load_x0(i.z), load_x0(i.w)); }
+
+struct In {
+  //@ lists x0
+  x0: f32,
+}
+struct Out {
+  //@ lists y0
+  y0: f32,
+}
+//@ fn op
+fn op(x: In) -> Out { return Out(x.x0); }
+
+// The place of element i of input k.
+fn place(k: u32, i: u32) -> u32 {
+  let input = p.chain.inputs[k];
+  var at = input.x;
+  var rest = i;
+  for (var d = input.y + input.z - 1u; d > input.y; d -= 1u) {
+    let axis = p.chain.axes[d];
+    let next = rest / axis.x;
+    at += (rest - next * axis.x) * axis.y;
+    rest = next;
+  }
+  return at + rest * p.chain.axes[input.y].y;
+}
+
+// Those of four elements.
+fn places(k: u32, i: vec4<u32>) -> vec4<u32> {
+  let input = p.chain.inputs[k];
+  if (input.z == 0u) { return input.x + i; }
+  let first = place(k, i.x);
+  if (input.w == 0u) { return first + vec4<u32>(0u, 1u, 2u, 3u); }
+  return vec4<u32>(first, place(k, i.y), place(k, i.z), place(k, i.w));
+}
+
+// The outputs of four elements.
+fn outputs(i: vec4<u32>) -> array<Out, 4> {
+  var x: array<In, 4>;
+  //@ lists x0
+  { let v = load4_x0(places(0u, i)); x[0].x0 = v.x; x[1].x0 = v.y; x[2].x0 = v.z; x[3].x0 = v.w; }
+  return array<Out, 4>(op(x[0]), op(x[1]), op(x[2]), op(x[3]));
+}
+// In place of an input.
+//@ load4 chain
+fn load4_chain(i: vec4u) -> vec4f { let o = outputs(i); return vec4f(o[0].y0, o[1].y0, o[2].y0, o[3].y0); }
