@@ -49,6 +49,7 @@ def test_compiles_as_it_stands(path):
 PARTS = {
     "attention_scores",
     "lines",
+    "long",
     "matmul",
     "optim",
     "row_out",

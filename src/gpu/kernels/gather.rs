@@ -1,10 +1,11 @@
 //! Indexing along an axis on the GPU; the counterpart of `src/cpu/indexing/gather.rs`.
 //!
-//! Indices are int32. One out of range raises at the next read-back (see `src/gpu/runtime/status.rs`).
+//! Kernels take indices as int32. One out of range raises at the next read-back (see
+//! `src/gpu/runtime/status.rs`).
 
-use super::complex::{is_paired, paired};
-use super::copy::{flat, from_start};
-use super::map::pointwise_int;
+use super::complex::{is_paired, paired, part_as};
+use super::copy::{copy_into, flat, from_start};
+use super::map::{pointwise_int, pointwise_int_to};
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use super::prelude::*;
 use super::scan::totals;
@@ -19,20 +20,21 @@ pub(super) fn indices(idx: &Array) -> Result<Array> {
     if idx.dtype() == DType::I32 {
         return Ok(idx.clone());
     }
-    if idx.dtype() == DType::U32 {
-        // A larger value is out of range for every axis, and must not wrap to a negative index.
-        return cast(&pointwise_int("limit", 0, [idx], Limit)?, DType::I32);
-    }
-    Err(Error::dtype(format!("internal: indices on a gpu are int32, got {idx:?}")))
+    // A larger number is out of range for every axis, and must not wrap to another index.
+    let signed = idx.dtype() == DType::I64;
+    pointwise_int_to(DType::I32, "limit", u64::from(signed), [idx], Limit { signed })
 }
 
-/// The number, or the largest int32 if smaller.
+/// The number, or the nearest int32.
 #[derive(Clone, Copy)]
-struct Limit;
+struct Limit {
+    signed: bool,
+}
 
 impl PointwiseInt<1> for Limit {
     fn apply<I: Integer>(&self, [x]: [I; 1]) -> I {
-        x.min(I::lit(i32::MAX.into()))
+        let x = x.min(I::lit(i32::MAX.into()));
+        if self.signed { x.max(I::lit(i32::MIN.into())) } else { x }
     }
 }
 
@@ -271,8 +273,16 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
         return paired(x, |pairs| pad(pairs, shape, &starts, &steps, fill));
     }
     let out = Array::empty(*shape, x.dtype(), x.device())?;
+    if is_long(x.dtype()) {
+        for (upper, shift) in [(false, 0), (true, 32)] {
+            let word = f64::from((fill as i128 >> shift) as i32);
+            let part = pad(&part_as(x, upper, DType::I32)?, shape, starts, steps, word)?;
+            copy_into(&part_as(&out, upper, DType::I32)?, &part)?;
+        }
+        return Ok(out);
+    }
     // Whole words are copied as bits, so that NaN payloads and subnormals survive.
-    let moved = if x.dtype().size() == 4 { DType::I32 } else { x.dtype() };
+    let moved = if per_word(x.dtype()) == 1 { DType::I32 } else { x.dtype() };
     let mut run = Dispatch::new("pad", shader!("pad"), moved);
     let inner = shape.iter().last().unwrap_or(1);
     run.text.load("x", moved).store_fours("out", moved);
