@@ -383,3 +383,32 @@ def test_tensors_larger_than_a_binding() -> None:
         gx[5:200_000] = gy[6:200_001]
         x[5:200_000] = y[6:200_001]
         same(x, gx, "write")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int64", "uint8"])
+@pytest.mark.parametrize("shape", [(16384,), (40_001,), (3, 17_000), (1, 20_480, 2)], ids=str)
+def test_long_lines_are_scanned_in_blocks(dtype: str, shape: tuple[int, ...]) -> None:
+    axis = int(np.argmax(shape))
+    values = numbers("int16", int(np.prod(shape)), 16).reshape(shape)
+    if dtype.startswith("float"):
+        values = values % 8 / np.float32(4)
+    x = wg.tensor(values).to(getattr(wg, dtype))
+    gx = x.to("gpu")
+    with wg.gpu.profile() as seen:
+        found = gx.cumsum(axis)
+    launches = sum(row.calls for row in seen.kernels)
+    assert launches <= 12, seen
+    if dtype in INTEGERS:
+        same(x.cumsum(axis), found, "sum")
+        same(x.cumprod(axis), gx.cumprod(axis), "product")
+    else:
+        # Sums of small multiples of a power of two are exact.
+        exact = np.cumsum(values.astype(np.float64), axis)
+        np.testing.assert_array_equal(found.cpu().float().numpy(), exact.astype(dtype).astype(np.float32))
+        noise = wg.rand(*shape, device="gpu")
+        got = noise.cumsum(axis).cpu().numpy()
+        np.testing.assert_array_equal(got, noise.cumsum(axis).cpu().numpy())
+        np.testing.assert_allclose(got, np.cumsum(noise.cpu().numpy().astype(np.float64), axis), rtol=1e-5)
+    flipped = gx.flip(axis)[..., : shape[-1]]
+    if dtype == "int64":
+        same(x.flip(axis).cumsum(axis), flipped.cumsum(axis), "of a view")
