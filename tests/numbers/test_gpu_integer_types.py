@@ -412,3 +412,27 @@ def test_long_lines_are_scanned_in_blocks(dtype: str, shape: tuple[int, ...]) ->
     flipped = gx.flip(axis)[..., : shape[-1]]
     if dtype == "int64":
         same(x.flip(axis).cumsum(axis), flipped.cumsum(axis), "of a view")
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int8"])
+def test_eight_axes(dtype: str) -> None:
+    x, gx = pair(numbers(dtype, 256, 17).reshape((2,) * 8))
+    order = (7, 1, 2, 3, 4, 5, 6, 0)
+    calls = {
+        "contiguous": lambda x: x.permute(*order).contiguous(),
+        "take": lambda x: x[wg.tensor(np.array([1, 0, 1])).to(x.device)],
+        "gather": lambda x: x.gather(3, (x > 2).long()),
+        "flip": lambda x: x.flip(0, 4),
+        "pad": lambda x: F.pad(x, (1, 0, 0, 1)),
+        "tril": lambda x: x.tril(),
+        "add": lambda x: x + x.permute(*order),
+        "sum": lambda x: x.sum(3),
+        "sort": lambda x: wg.sort(x, 2),
+        "cat": lambda x: wg.cat([x, x], 5),
+    }
+    for name, f in calls.items():
+        same(f(x), f(gx), name)
+    x[:, 0], gx[:, 0] = 3, 3
+    x[0].copy_(x[1].flip(0))
+    gx[0].copy_(gx[1].flip(0))
+    same(x, gx, "written")

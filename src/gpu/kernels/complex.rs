@@ -10,6 +10,7 @@ use super::copy::copy_into;
 use super::map::pointwise;
 use super::prelude::*;
 use crate::arguments::complex::Gate;
+use crate::array::shape::MAX_RANK;
 use crate::math::real::{Pointwise, Real};
 
 /// Whether elements are pairs.
@@ -23,7 +24,7 @@ fn dtype_of_parts(x: &Array) -> DType {
 }
 
 /// The pairs of `x`, as numbers along a new last axis.
-pub fn pairs_of(x: &Array) -> Result<Array> {
+fn pairs_of(x: &Array) -> Result<Array> {
     let mut strides: Vec<isize> = x.strides().iter().map(|s| 2 * s).collect();
     strides.push(1);
     let shape = x.shape().inserted(x.rank(), 2)?;
@@ -58,13 +59,24 @@ pub fn part_as(x: &Array, second: bool, dtype: DType) -> Result<Array> {
     Array::strided(x.buffer().clone(), x.shape(), &strides, offset, dtype)
 }
 
-/// What `kernel` makes of both parts of `x`, as elements of the same shape.
+/// What `kernel` makes of both parts of `x`, as elements of the dtype of `x`.
 pub fn by_parts(x: &Array, kernel: impl Fn(&Array) -> Result<Array>) -> Result<Array> {
-    let out = like(x, x.dtype())?;
-    for imaginary in [false, true] {
-        copy_into(&part(&out, imaginary)?, &kernel(&part(x, imaginary)?)?)?;
+    let parts = [kernel(&part(x, false)?)?, kernel(&part(x, true)?)?];
+    let out = Array::empty(parts[0].shape(), x.dtype(), x.device())?;
+    for (own, second) in parts.iter().zip([false, true]) {
+        copy_into(&part(&out, second)?, own)?;
     }
     Ok(out)
+}
+
+/// Copies `src` into the view `dst`, whose elements are pairs.
+pub fn copy_pairs(dst: &Array, src: &Array) -> Result<()> {
+    if dst.rank() < MAX_RANK && src.rank() < MAX_RANK {
+        return copy_into(&pairs_of(dst)?, &pairs_of(src)?);
+    }
+    // Without room for another axis.
+    copy_into(&part(dst, false)?, &part(src, false)?)?;
+    copy_into(&part(dst, true)?, &part(src, true)?)
 }
 
 /// Computes `x * y`, or `x * conj(y)`, of operands of one shape.

@@ -1,10 +1,11 @@
 //! Copies and casts on the GPU; the counterpart of `src/cpu/pointwise/copy.rs`.
 
-use super::complex::{is_paired, paired, pairs_of};
+use super::complex::{copy_pairs, is_paired, paired};
 use super::map::lay_out;
 use super::pieces::{by_pieces, by_views};
 use super::prelude::*;
 use crate::array::buffer::Device;
+use crate::array::shape::MAX_RANK;
 use crate::gpu::runtime::pool::window_of;
 use crate::gpu::shader::template::HALF;
 
@@ -43,7 +44,7 @@ pub fn from_start(x: &Array) -> Result<Array> {
 
 /// A new contiguous array with the elements of `x` as `dtype`.
 pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
-    if is_paired(x) && dtype == x.dtype() {
+    if is_paired(x) && dtype == x.dtype() && x.rank() < MAX_RANK {
         return paired(x, |pairs| convert(pairs, pairs.dtype()));
     }
     if x.dtype().is_float() && dtype.is_integer() && dtype.compute() != dtype {
@@ -66,7 +67,8 @@ fn convert_piece(out: &Array, x: &Array) -> Result<()> {
     let dtype = out.dtype();
     // Without a change of dtype, copy the bits, so that NaN payloads and -0 survive.
     let bits = if per_word(dtype) == 1 { DType::I32 } else { HALF };
-    let (from, to) = if x.dtype() == dtype { (bits, bits) } else { (x.dtype(), dtype) };
+    let keeps = x.dtype() == dtype && !is_long(dtype);
+    let (from, to) = if keeps { (bits, bits) } else { (x.dtype(), dtype) };
     let long = [to, from].into_iter().find(|dtype| is_long(*dtype));
     let other = if from.is_float() || to.is_float() { DType::F32 } else { DType::I32 };
     let compute = long.unwrap_or(other);
@@ -131,7 +133,7 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
         return Err(Error::dtype(format!("internal: copy of {src:?} into {dst:?}")));
     }
     if is_paired(dst) {
-        return copy_into(&pairs_of(dst)?, &pairs_of(src)?);
+        return copy_pairs(dst, src);
     }
     let packed;
     let src = if src.buffer().same(dst.buffer()) {

@@ -3,7 +3,7 @@
 //! Kernels take indices as int32. One out of range raises at the next read-back (see
 //! `src/gpu/runtime/status.rs`).
 
-use super::complex::{is_paired, paired, part_as};
+use super::complex::{by_parts, is_paired, paired, part_as};
 use super::copy::{copy_into, flat, from_start};
 use super::map::{pointwise_int, pointwise_int_to};
 use super::parts::{ROUNDS, part_of, sum_of_parts};
@@ -12,6 +12,7 @@ use super::scan::totals;
 use super::search::starts;
 use super::sort::{TILE, count, order_up_to};
 use crate::array::buffer::{Buffer, Device};
+use crate::array::shape::MAX_RANK;
 use crate::gpu::{scalar, status};
 use crate::math::real::{Integer, PointwiseInt};
 
@@ -41,7 +42,10 @@ impl PointwiseInt<1> for Limit {
 /// `out[o, k, i] = x[o, idx[k], i]`: `idx` replaces the axis. Negative indices count from the end.
 pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
     if is_paired(x) {
-        return paired(x, |pairs| take(pairs, idx, axis));
+        return match x.rank() + idx.rank() {
+            axes if axes <= MAX_RANK && x.rank() < MAX_RANK => paired(x, |pairs| take(pairs, idx, axis)),
+            _ => by_parts(x, |part| take(part, idx, axis)),
+        };
     }
     let idx = &indices(idx)?;
     let mut dims: Vec<usize> = x.shape().iter().take(axis).collect();
@@ -62,6 +66,9 @@ pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
 
 /// `out[c] = x[c with c[axis] replaced by idx[c]]`, of the shape of `idx`.
 pub fn gather(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
+    if is_paired(x) && x.rank() == MAX_RANK {
+        return by_parts(x, |part| gather(part, idx, axis));
+    }
     if is_paired(x) {
         // Both numbers of a pair have the index of the pair.
         let mut strides = idx.strides().to_vec();
@@ -267,7 +274,7 @@ fn whole(x: &Array, shape: Shape) -> Result<Array> {
 
 /// Writes `x` into `fill`: `out[start + step * i] = x[i]` on every axis. Steps are not zero.
 pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f64) -> Result<Array> {
-    if is_paired(x) && fill == 0.0 {
+    if is_paired(x) && fill == 0.0 && x.rank() < MAX_RANK {
         let shape = &shape.inserted(shape.rank(), 2)?;
         let (starts, steps) = ([starts, &[0]].concat(), [steps, &[1]].concat());
         return paired(x, |pairs| pad(pairs, shape, &starts, &steps, fill));

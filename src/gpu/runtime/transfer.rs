@@ -40,10 +40,21 @@ macro_rules! with_short {
     };
 }
 
+/// The elements of a contiguous array along one axis.
+fn line_of(x: &Array) -> Result<Array> {
+    x.with_layout(Shape::new(&[x.numel()])?, &[1], x.offset())
+}
+
+/// The elements of `line` in the shape of `x`.
+fn shaped_as(x: &Array, line: &Array) -> Result<Array> {
+    let strides = x.shape().strides();
+    line.with_layout(x.shape(), &strides[..x.rank()], line.offset())
+}
+
 /// Copies a contiguous CPU array to GPU `index`.
 pub fn upload(x: &Array, index: u8) -> Result<Array> {
     if is_paired(x) {
-        return paired(x, |pairs| upload(pairs, index));
+        return shaped_as(x, &paired(&line_of(x)?, |pairs| upload(pairs, index))?);
     }
     let gpu = gpu(index)?;
     let out = Array::empty(x.shape(), x.dtype(), Device::Gpu(index))?;
@@ -80,9 +91,6 @@ pub fn download(x: &Array) -> Result<Array> {
     let Device::Gpu(index) = x.device() else {
         return Err(unreadable(x));
     };
-    if is_paired(x) {
-        return paired(x, download);
-    }
     if x.numel() == 0 {
         return Array::empty(x.shape(), x.dtype(), Device::Cpu);
     }
@@ -93,6 +101,9 @@ pub fn download(x: &Array) -> Result<Array> {
         packed = crate::gpu::kernels::copy::contiguous(x)?;
         &packed
     };
+    if is_paired(x) {
+        return shaped_as(x, &paired(&line_of(x)?, download)?);
+    }
     let gpu = gpu(index)?;
     let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
     // Halves may start in the middle of a word: read whole words and skip the first element.
