@@ -1,10 +1,11 @@
 // LU factors of matrices, in place, with exchanges of rows: the pivot is the largest element of its column,
-// of several the first.
+// of several the first. `width` columns from column `start` on and the rows from there on are a matrix of
+// their own, but for the exchanges, which move whole rows.
 //
 // bindings: out, order, exchanges, det, p. grid: one workgroup of 256 threads per matrix. `order` tells which
 // row of the matrix a row of the factors is, `exchanges` the rows that were exchanged, from 1, as in LAPACK,
-// `det` the product of the pivots with the sign of the exchanges.
-struct Params { count: u32, m: u32, n: u32 }
+// `det` the product of the pivots with the sign of the exchanges; what columns before left there is read.
+struct Params { count: u32, m: u32, n: u32, start: u32, width: u32 }
 @group(0) @binding(0) var<storage, read_write> out: array<f32>;
 @group(0) @binding(1) var<storage, read_write> order: array<u32>;
 @group(0) @binding(2) var<storage, read_write> exchanges: array<u32>;
@@ -25,9 +26,14 @@ fn main(
   let a = matrix * p.m * p.n;
   let first = matrix * p.m;
   let depth = min(p.m, p.n);
-  for (var i = t; i < p.m; i += 256u) { order[first + i] = i; }
   var product = 1.0;
-  for (var k = 0u; k < depth; k += 1u) {
+  if (p.start == 0u) {
+    for (var i = t; i < p.m; i += 256u) { order[first + i] = i; }
+  } else {
+    product = det[matrix];
+  }
+  let end = p.start + p.width;
+  for (var k = p.start; k < min(end, depth); k += 1u) {
     var size = -1.0;
     var row = k;
     for (var i = k + t; i < p.m; i += 256u) {
@@ -68,7 +74,7 @@ fn main(
     product *= select(d, -d, pivot != k);
     for (var i = k + 1u + t; i < p.m && d != 0.0; i += 256u) { out[a + i * p.n + k] /= d; }
     storageBarrier();
-    let width = p.n - k - 1u;
+    let width = end - k - 1u;
     for (var e = t; e < (p.m - k - 1u) * width; e += 256u) {
       let i = a + (k + 1u + e / width) * p.n;
       let j = k + 1u + e % width;

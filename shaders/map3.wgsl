@@ -92,5 +92,5 @@ fn main(
   let z4 = load4_z(z_at);
   let low = vec2<T>(op(x4.x, y4.x, z4.x), op(x4.y, y4.y, z4.y));
   let high = vec2<T>(op(x4.z, y4.z, z4.z), op(x4.w, y4.w, z4.w));
-  store4_out(i, vec4<T>(low, high));
+  store4_out(i, vec4<T>(low.x, low.y, high.x, high.y));
 }

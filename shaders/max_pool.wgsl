@@ -26,8 +26,13 @@ const EPW: u32 = 1u;
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
-const IS_FLOAT: bool = T(0.5) != T(0); // an integer has no half
+//@ const IS_FLOAT
+const IS_FLOAT: bool = true;
+//@ fn is_nan
 fn is_nan(v: T) -> bool { return IS_FLOAT && (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
+
+//@ fn less
+fn less(a: T, b: T) -> bool { return a < b; }
 
 // The output element at linear index i; its position is written.
 fn element(i: u32) -> T {
@@ -51,7 +56,7 @@ fn element(i: u32) -> T {
         let x_ = start.z + k_x * p.dilation[0].z;
         if (x_ >= p.input[0].z) { continue; }
         let value = load_x(plane + line + x_);
-        let wins = is_nan(value) || value > best;
+        let wins = is_nan(value) || less(best, value);
         if (!found || (wins && !is_nan(best))) {
           best = value;
           where_ = line + x_;
@@ -74,7 +79,8 @@ fn main(
   let word = group * 256u + t;
   let i = word * EPW;
   if (i >= p.count) { return; }
-  var v = vec2<T>(element(i));
+  let first = element(i);
+  var v = vec2<T>(first, first);
   if (EPW == 2u && i + 1u < p.count) { v.y = element(i + 1u); }
   store_out(word, v);
 }

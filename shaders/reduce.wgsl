@@ -16,8 +16,8 @@
 // multiples of four, so that x may be bound by vectors. One axis of `whole` elements may be cut into parts of
 // `length`: the first kept axis is then that of the parts, with `per_part` outputs each, and the last part is
 // what is left; a second dispatch combines them. FOLD selects what is combined; `init` holds the bits of its
-// neutral element. A NaN, which its bits tell, wins over all numbers. With `chain` before this text, x is
-// computed as it is read: its parameters are the last.
+// neutral element, of two words the upper ones (or 1). A NaN, which its bits tell, wins over all numbers. With
+// `chain` before this text, x is computed as it is read: its parameters are the last.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,
@@ -44,14 +44,24 @@ fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
 const FOLD: u32 = 0u; // 0 sum, 1 product, 2 maximum, 3 minimum
 //@ const FOURS
 const FOURS: bool = false;
-const IS_FLOAT: bool = T(0.5) != T(0); // an integer has no half
+//@ const IS_FLOAT
+const IS_FLOAT: bool = true;
 
+//@ fn is_nan
 fn is_nan(v: T) -> bool { return IS_FLOAT && (bitcast<u32>(v) & 0x7fffffffu) > 0x7f800000u; }
+//@ fn neutral_of
+fn neutral_of(init: u32) -> T { return bitcast<T>(init); }
+//@ fn plus
+fn plus(a: T, b: T) -> T { return a + b; }
+//@ fn times
+fn times(a: T, b: T) -> T { return a * b; }
+//@ fn less
+fn less(a: T, b: T) -> bool { return a < b; }
 
 fn combine(a: T, b: T) -> T {
-  if (FOLD == 0u) { return a + b; }
-  if (FOLD == 1u) { return a * b; }
-  let is_first = (FOLD == 2u && a > b) || (FOLD == 3u && a < b);
+  if (FOLD == 0u) { return plus(a, b); }
+  if (FOLD == 1u) { return times(a, b); }
+  let is_first = (FOLD == 2u && less(b, a)) || (FOLD == 3u && less(a, b));
   return select(select(select(b, a, is_first), b, is_nan(b)), a, is_nan(a));
 }
 
@@ -91,7 +101,11 @@ fn four(base: u32, length: u32, q: u32) -> vec4<T> {
     let j = min(i, vec4<u32>(length - 1u));
     at = base + vec4<u32>(axis_offset(j.x), axis_offset(j.y), axis_offset(j.z), axis_offset(j.w));
   }
-  return select(vec4<T>(bitcast<T>(p.init)), load4_x(at), i < vec4<u32>(length));
+  let v = load4_x(at);
+  let none = neutral_of(p.init);
+  let y = select(none, v.y, i.y < length);
+  let z = select(none, v.z, i.z < length);
+  return vec4<T>(select(none, v.x, i.x < length), y, z, select(none, v.w, i.w < length));
 }
 
 // Combine the fours first, first + step, ... of output i, in blocks of 64 elements.
@@ -100,10 +114,10 @@ fn fold(i: u32, first: u32, step: u32) -> T {
   var length = p.length;
   if (p.per_part > 0u) { length = min(length, p.whole - i / p.per_part * length); }
   let fours = (length + 3u) / 4u;
-  var total = bitcast<T>(p.init);
+  var total = neutral_of(p.init);
   var q = first;
   while (q < fours) {
-    var block = bitcast<T>(p.init);
+    var block = neutral_of(p.init);
     for (var j = 0u; j < 16u && q < fours; j += 1u) {
       let v = four(base, length, q);
       block = combine(block, combine(combine(v.x, v.y), combine(v.z, v.w)));
@@ -123,7 +137,8 @@ fn tree(
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let i = group * EPW;
   if (i >= p.count) { return; }
-  var v = vec2<T>(fold(i, t, 256u));
+  let first = fold(i, t, 256u);
+  var v = vec2<T>(first, first);
   if (EPW == 2u && i + 1u < p.count) { v.y = fold(i + 1u, t, 256u); }
   part[t] = v;
   workgroupBarrier();
@@ -148,7 +163,8 @@ fn serial(
   let word = group * 256u + t;
   let i = word * EPW;
   if (i >= p.count) { return; }
-  var v = vec2<T>(fold(i, 0u, 1u));
+  let first = fold(i, 0u, 1u);
+  var v = vec2<T>(first, first);
   if (EPW == 2u && i + 1u < p.count) { v.y = fold(i + 1u, 0u, 1u); }
   store_out(word, v);
 }
@@ -156,7 +172,7 @@ fn serial(
 // One of eight parts of an output word; the parts lie `step` apart in workgroup memory.
 fn eighth(word: u32, lane: u32, at: u32, step: u32) {
   let i = word * EPW;
-  var v = vec2<T>(bitcast<T>(p.init));
+  var v = vec2<T>(neutral_of(p.init), neutral_of(p.init));
   if (i < p.count) { v.x = fold(i, lane, 8u); }
   if (EPW == 2u && i + 1u < p.count) { v.y = fold(i + 1u, lane, 8u); }
   part[at] = v;

@@ -1,4 +1,4 @@
-// Inclusive scan along one axis: out[i] = x[0] combined with x[1] .. x[i] (cumulative sum, product, maximum).
+// Inclusive scan along one axis: out[i] = x[0] combined with x[1] .. x[i] (cumulative sum or product).
 //
 // bindings  0 x (read), 1 out (write, one word per element), 2 params
 // entries   serial: one invocation per line (many lines); grid ceil(lines / 256)
@@ -28,19 +28,28 @@ fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
 //@ const FOLD
-const FOLD: u32 = 0u; // 0 sum, 1 product, 2 maximum
+const FOLD: u32 = 0u; // 0 sum, 1 product
 //@ const PAIRED
 const PAIRED: bool = false;
-//@ const FIRST
-const FIRST: T = T(FOLD == 1u);
 alias A = vec2<T>;
-const INIT: A = A(FIRST, T(0));
+
+//@ fn truth
+fn truth(x: bool) -> T { return T(x); }
+//@ fn plus
+fn plus(a: T, b: T) -> T { return a + b; }
+//@ fn times
+fn times(a: T, b: T) -> T { return a * b; }
+//@ fn compensated
+fn compensated(a: A, b: A) -> A { return A(product(vec2<f32>(a), vec2<f32>(b), p.lines >> 31u)); }
+
+fn alone(x: T) -> A { return A(x, truth(false)); }
+// What combines with every number to that number.
+fn neutral() -> A { return alone(truth(FOLD == 1u)); }
 
 fn combine(a: A, b: A) -> A {
-  if (PAIRED) { return A(product(vec2<f32>(a), vec2<f32>(b), p.lines >> 31u)); }
-  if (FOLD == 0u) { return A(a.x + b.x, T(0)); }
-  if (FOLD == 1u) { return A(a.x * b.x, T(0)); }
-  return A(max(a.x, b.x), T(0));
+  if (PAIRED) { return compensated(a, b); }
+  if (FOLD == 0u) { return alone(plus(a.x, b.x)); }
+  return alone(times(a.x, b.x));
 }
 
 var<workgroup> part: array<T, 256>;
@@ -53,7 +62,7 @@ fn give(t: u32, a: A) {
 
 fn taken(t: u32) -> A {
   if (PAIRED) { return A(part[t], correction[t]); }
-  return A(part[t], T(0));
+  return alone(part[t]);
 }
 
 @compute @workgroup_size(256)
@@ -66,18 +75,18 @@ fn serial(
   let line = group * 256u + t;
   if (line >= p.lines) { return; }
   var at = line_at(line);
-  var total = INIT;
+  var total = neutral();
   for (var i = 0u; i < p.length; i += 1u) {
-    total = combine(total, A(load_x(at.x), T(0)));
+    total = combine(total, alone(load_x(at.x)));
     store_out(at.y, total);
     at += vec2<u32>(p.x_step, p.out_step);
   }
 }
 
-// Element i of the line, or INIT past its end.
+// Element i of the line, or the neutral one past its end.
 fn item(at: vec2<u32>, i: u32) -> A {
-  if (i < p.length) { return A(load_x(at.x + i * p.x_step), T(0)); }
-  return INIT;
+  if (i < p.length) { return alone(load_x(at.x + i * p.x_step)); }
+  return neutral();
 }
 
 // Writes element i of the line, if there is one.
@@ -94,7 +103,7 @@ fn tree(
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   if (group >= p.lines) { return; }
   let at = line_at(group);
-  var carry = INIT;
+  var carry = neutral();
   for (var first = 0u; first < p.length; first += 1024u) {
     let i = first + t * 4u;
     let head_of_four = item(at, i);

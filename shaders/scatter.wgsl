@@ -1,5 +1,5 @@
-// Write along one axis through an index tensor, the transpose of gather: out[c] = x[c] combined with all
-// src[s] whose index is c[axis].
+// Add along one axis through an index tensor, the transpose of gather: out[c] = x[c] and all src[s] whose
+// index is c[axis], one after the other.
 //
 // bindings  0 x (read), 1 index (read, i32), 2 src (read), 3 out (write), 4 status (atomic words), 5 params
 // grid      ceil(words / 256) workgroups, words = ceil(count / EPW); linear fold over x, y, z
@@ -9,9 +9,8 @@
 // positions along the axis in order, so equal indices are combined in that order. Work is count * length:
 // meant for short index lists, longer ones are sorted first. `shape` and x_strides are the output's;
 // src_shape is that of src and index off the axis (its entry on the axis is not used), with the strides of
-// each; strides of 0 for index make it take_add. START is x, or 0 (`INIT`) where FROM_ZERO. `combine` is + by
-// default; `return b` assigns, the last one winning. Indices outside are skipped and reported as in
-// gather.wgsl.
+// each; strides of 0 for index make it take_add. The sum starts from x, or from 0 where FROM_ZERO. With
+// `return b` for `plus` the last one wins. Indices outside are skipped and reported as in gather.wgsl.
 struct Params {
   shape: array<vec4<u32>, 2>, src_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>,
   src_strides: array<vec4<u32>, 2>, index_strides: array<vec4<u32>, 2>,
@@ -36,8 +35,8 @@ fn load_src(i: u32) -> T { return bitcast<f32>(src[i]); }
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
 //@ const FROM_ZERO
 const FROM_ZERO: bool = false;
-//@ fn combine
-fn combine(a: T, b: T) -> T { return a + b; }
+//@ fn plus
+fn plus(a: T, b: T) -> T { return a + b; }
 
 // The output element at linear index i.
 fn element(i: u32) -> T {
@@ -64,14 +63,14 @@ fn element(i: u32) -> T {
   let size = i32(p.shape[p.axis >> 2u][p.axis & 3u]);
   let src_step = p.src_strides[p.axis >> 2u][p.axis & 3u];
   let index_step = p.index_strides[p.axis >> 2u][p.axis & 3u];
-  var total = T(0);
+  var total = T();
   if (!FROM_ZERO) { total = load_x(x_i); }
   if (!inside) { return total; }
   for (var k = 0u; k < p.length; k += 1u) {
     let given = bitcast<i32>(index[index_i + k * index_step]);
     let to = select(given, given + size, given < 0);
     if (to == mine) {
-      total = combine(total, load_src(src_i + k * src_step));
+      total = plus(total, load_src(src_i + k * src_step));
     } else if (to < 0 || to >= size) {
       atomicStore(&status[0], 1u);
       atomicStore(&status[1], bitcast<u32>(given));
@@ -90,7 +89,8 @@ fn main(
   let word = group * 256u + t;
   let i = word * EPW;
   if (i >= p.count) { return; }
-  var v = vec2<T>(element(i));
+  let first = element(i);
+  var v = vec2<T>(first, first);
   if (EPW == 2u && i + 1u < p.count) { v.y = element(i + 1u); }
   store_out(word, v);
 }

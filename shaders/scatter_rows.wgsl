@@ -27,6 +27,8 @@ const EPW: u32 = 1u;
 fn load_src(i: u32) -> T { return bitcast<f32>(src[i]); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
+//@ fn plus
+fn plus(a: T, b: T) -> T { return a + b; }
 
 var<workgroup> hits: array<atomic<u32>, 8>;
 
@@ -62,8 +64,8 @@ fn main(
       while (mask != 0u) {
         let at = base + (first + w * 32u + firstTrailingBit(mask)) * p.inner;
         if (col < p.inner) {
-          total.x += load_src(at);
-          if (EPW == 2u) { total.y += load_src(at + 1u); }
+          total.x = plus(total.x, load_src(at));
+          if (EPW == 2u) { total.y = plus(total.y, load_src(at + 1u)); }
         }
         mask &= mask - 1u;
       }

@@ -25,6 +25,8 @@ const EPW: u32 = 1u;
 fn load_src(i: u32) -> T { return bitcast<f32>(src[i]); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
+//@ fn plus
+fn plus(a: T, b: T) -> T { return a + b; }
 
 @compute @workgroup_size(256)
 fn main(
@@ -47,8 +49,8 @@ fn main(
   var total = vec2<T>();
   for (var i = starts[mine]; i < end; i += 1u) {
     let at = base + order[i] * p.inner;
-    total.x += load_src(at);
-    if (EPW == 2u) { total.y += load_src(at + 1u); }
+    total.x = plus(total.x, load_src(at));
+    if (EPW == 2u) { total.y = plus(total.y, load_src(at + 1u)); }
   }
   store_out(word, total);
 }

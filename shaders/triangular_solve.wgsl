@@ -1,8 +1,9 @@
 // Systems with triangular matrices, in place over their right-hand sides, by substitution.
 //
 // bindings: x, out, info, p. grid: one thread per column, 256 a workgroup. `info` gets the number, from 1, of
-// the first element on the diagonal that is met and zero; it is divided by all the same.
-struct Params { count: u32, n: u32, columns: u32 }
+// the first element on the diagonal that is met and zero; it is divided by all the same. The matrix is a
+// block of one in which it begins at row `start`; if info tells of another block already, that remains.
+struct Params { count: u32, n: u32, columns: u32, start: u32 }
 @group(0) @binding(0) var<storage, read> x: array<f32>;
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;
 @group(0) @binding(2) var<storage, read_write> info: array<u32>;
@@ -43,5 +44,5 @@ fn main(
     }
     out[b + i * p.columns] = sum;
   }
-  if (failed > 0u) { info[matrix] = failed; }
+  if (failed > 0u && info[matrix] == 0u) { info[matrix] = p.start + failed; }
 }

@@ -53,16 +53,14 @@ macro_rules! create_on {
 }
 pub(crate) use create_on;
 
-/// Runs a kernel that only the CPU has, for a GPU by transfers both ways; positions come as int32.
+/// Runs a kernel that only the CPU has, for a GPU by transfers both ways.
 pub(crate) fn on_host(x: &[&Array], kernel: impl FnOnce(&[&Array]) -> Result<Array>) -> Result<Array> {
     let device = x[0].device();
     if device == Device::Cpu {
         return kernel(x);
     }
     let host: SmallVec<[Array; 4]> = x.iter().map(|x| x.to_device(Device::Cpu)).collect::<Result<_>>()?;
-    let out = kernel(&host.iter().collect::<SmallVec<[&Array; 4]>>())?;
-    let dtype = if out.dtype() == DType::I64 { DType::I32 } else { out.dtype() };
-    cpu::copy::cast(&out, dtype)?.to_device(device)
+    kernel(&host.iter().collect::<SmallVec<[&Array; 4]>>())?.to_device(device)
 }
 
 /// A chain of elementwise operations as one kernel of a GPU.

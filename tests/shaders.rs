@@ -85,7 +85,8 @@ fn files_are_valid_as_they_stand() -> Outcome {
         if path.ends_with("attention_scores.wgsl") {
             text = read("philox")? + &read("attention_tiles")?;
         } else if [
-            "optim", "tensors", "strided", "lines", "rows", "row_out", "shuffle", "tile", "matmul", "chain",
+            "optim", "tensors", "strided", "lines", "long", "rows", "row_out", "shuffle", "tile", "matmul",
+            "chain",
         ]
         .iter()
         .any(|name| path.ends_with(format!("lib/{name}.wgsl")))
@@ -99,11 +100,31 @@ fn files_are_valid_as_they_stand() -> Outcome {
     Ok(())
 }
 
+/// The files whose arithmetic takes integers of two words.
+const LONG: [&str; 11] = [
+    "dot.wgsl", "map1.wgsl", "map2.wgsl", "map3.wgsl", "map4.wgsl", "max_pool.wgsl", "reduce.wgsl",
+    "scan.wgsl", "scatter.wgsl", "scatter_rows.wgsl", "scatter_sorted.wgsl",
+];
+
 #[test]
 fn expansions_are_valid_for_every_dtype() -> Outcome {
     for (name, text) in files()? {
         let is_typed = marked(text, "alias ").next().is_some();
-        for dtype in [DType::F32, DType::F16, DType::BF16, DType::I32, DType::Bool] {
+        let is_long = |dtype| matches!(dtype, DType::I64 | DType::U64);
+        for dtype in [
+            DType::F32,
+            DType::F16,
+            DType::BF16,
+            DType::I32,
+            DType::Bool,
+            DType::I8,
+            DType::U16,
+            DType::I64,
+            DType::U64,
+        ] {
+            if is_long(dtype) && !LONG.contains(&name.as_str()) {
+                continue;
+            }
             // Kernels of exponentials and roots are for floats alone, as are those that name the type.
             let own = fixed(text);
             let floats_only = ["exp_(", "sqrt(", "f32>"].iter().any(|of_floats| own.contains(of_floats));

@@ -37,8 +37,7 @@ the cotangent of the output, `t` a tangent, `a` and `b` are attributes; a quote 
 - **Batching and higher orders** exist for every operation: they follow from the class (`src/op/mod.rs`).
 - **Saved** is what the tape keeps for backward when every input requires a gradient.
 - **dtypes**: `f` stands for float64, float32, float16 and bfloat16; other types were found by trying. Integers that
-  become floats are computed in float32. On a GPU those of them that a GPU has: float32, float16, bfloat16,
-  complex64, int32, uint32 and bool.
+  become floats are computed in float32. On a GPU all of them but float64 and complex128.
 - **ULP** is the largest error of the value in float32 / float64, in units in the last place, at random points and next
   to hard places (`benches/results/ulp.md`); those of `lgamma` and `digamma` are all positive. It is no bound:
   [accuracy](accuracy.md) lists the worst points known in the whole domain, where some errors are far larger, and the

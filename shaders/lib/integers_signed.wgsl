@@ -1,5 +1,16 @@
-// Sign, division, power, shifts and common divisor of int32, as the trait `Integer` defines them.
+// The operations of int32, as the trait `Integer` defines them.
 
+fn literal(low: u32, high: u32) -> i32 { return bitcast<i32>(low); }
+fn is_true(x: i32) -> bool { return x != 0; }
+fn truth(x: bool) -> i32 { return i32(x); }
+fn same(x: i32, y: i32) -> bool { return x == y; }
+fn less(x: i32, y: i32) -> bool { return x < y; }
+fn larger(x: i32, y: i32) -> i32 { return max(x, y); }
+fn smaller(x: i32, y: i32) -> i32 { return min(x, y); }
+fn plus(x: i32, y: i32) -> i32 { return x + y; }
+fn minus(x: i32, y: i32) -> i32 { return x - y; }
+fn times(x: i32, y: i32) -> i32 { return x * y; }
+fn int_abs(x: i32) -> i32 { return abs(x); }
 fn int_sign(x: i32) -> i32 { return sign(x); }
 fn floor_div(x: i32, y: i32) -> i32 {
   if (y == 0) { return 0; }

@@ -1,5 +1,16 @@
-// Sign, division, power, shifts and common divisor of uint32, as the trait `Integer` defines them.
+// The operations of uint32, as the trait `Integer` defines them.
 
+fn literal(low: u32, high: u32) -> u32 { return low; }
+fn is_true(x: u32) -> bool { return x != 0u; }
+fn truth(x: bool) -> u32 { return u32(x); }
+fn same(x: u32, y: u32) -> bool { return x == y; }
+fn less(x: u32, y: u32) -> bool { return x < y; }
+fn larger(x: u32, y: u32) -> u32 { return max(x, y); }
+fn smaller(x: u32, y: u32) -> u32 { return min(x, y); }
+fn plus(x: u32, y: u32) -> u32 { return x + y; }
+fn minus(x: u32, y: u32) -> u32 { return x - y; }
+fn times(x: u32, y: u32) -> u32 { return x * y; }
+fn int_abs(x: u32) -> u32 { return x; }
 fn int_sign(x: u32) -> u32 { return min(x, 1u); }
 fn floor_div(x: u32, y: u32) -> u32 {
   if (y == 0u) { return 0u; }

@@ -3,6 +3,7 @@
 // binding; `h` and `o` are those of halves.
 //@ use to_f16
 //@ use to_bf16
+//@ use whole
 @group(0) @binding(0) var<storage, read> x: array<vec4<u32>>;
 @group(0) @binding(1) var<storage, read> h: array<vec2<u32>>;
 @group(0) @binding(2) var<storage, read_write> out: array<vec4<u32>>;
@@ -22,9 +23,17 @@ fn load4_bool(i: vec4<u32>) -> vec4<T> { return vec4<T>(x[i.x >> 2u]); }
 fn load4_f16(i: vec4<u32>) -> vec4<T> { return vec4<T>(four_of_f16(h[i.x >> 2u])); }
 //@ load4 bf16
 fn load4_bf16(i: vec4<u32>) -> vec4<T> { return vec4<T>(four_of_bf16(h[i.x >> 2u])); }
-// The bits of halves, to be copied; the store drops what stands above them.
+//@ load4 u8
+fn load4_u8(i: vec4<u32>) -> vec4<T> { return vec4<T>(x[i.x >> 2u]); }
+//@ load4 u16
+fn load4_u16(i: vec4<u32>) -> vec4<T> { return vec4<T>(x[i.x >> 2u]); }
+//@ load4 i8
+fn load4_i8(i: vec4<u32>) -> vec4<T> { return vec4<T>(bitcast<vec4<i32>>(x[i.x >> 2u])); }
 //@ load4 i16
-fn load4_i16(i: vec4<u32>) -> vec4<T> { return vec4<T>(h[i.x >> 2u].xxyy >> vec4u(0u, 16u, 0u, 16u)); }
+fn load4_i16(i: vec4<u32>) -> vec4<T> { return vec4<T>(bitcast<vec4<i32>>(x[i.x >> 2u])); }
+// The bits of halves, to be copied; the store drops what stands above them.
+//@ load4 half
+fn load4_half(i: vec4<u32>) -> vec4<T> { return vec4<T>(h[i.x >> 2u].xxyy >> vec4u(0u, 16u, 0u, 16u)); }
 // Where one element stands for four.
 //@ load4 one
 fn load4_one(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_one(i.x)); }
@@ -42,6 +51,9 @@ fn load_one(i: u32) -> T { return load_any(i); }
 fn store4_f32(i: u32, v: vec4<T>) { out[i >> 2u] = bitcast<vec4<u32>>(vec4<f32>(v)); }
 //@ store4 i32
 fn store4_i32(i: u32, v: vec4<T>) { out[i >> 2u] = bitcast<vec4<u32>>(vec4<i32>(v)); }
+// Floats.
+//@ store4 whole
+fn store4_whole(i: u32, v: vec4<T>) { out[i >> 2u] = four_whole(vec4<f32>(v)); }
 // Negative numbers wrap, as on the CPU.
 //@ store4 u32
 fn store4_u32(i: u32, v: vec4<T>) { out[i >> 2u] = select(vec4u(v), vec4u(vec4i(v)), v < vec4<T>()); }
@@ -54,5 +66,13 @@ fn store4_truth(i: u32, v: vec4<T>) { out[i >> 2u] = vec4u(vec4<bool>(bitcast<ve
 fn store4_f16(i: u32, v: vec4<T>) { o[i >> 2u] = four_to_f16(vec4<f32>(v)); }
 //@ store4 bf16
 fn store4_bf16(i: u32, v: vec4<T>) { o[i >> 2u] = four_to_bf16(vec4<f32>(v)); }
+//@ store4 u8
+fn store4_u8(i: u32, v: vec4<T>) { out[i >> 2u] = vec4u(v) & vec4u(0xffu); }
+//@ store4 u16
+fn store4_u16(i: u32, v: vec4<T>) { out[i >> 2u] = vec4u(v) & vec4u(0xffffu); }
+//@ store4 i8
+fn store4_i8(i: u32, v: vec4<T>) { out[i >> 2u] = bitcast<vec4u>((vec4i(v) << vec4(24u)) >> vec4(24u)); }
 //@ store4 i16
-fn store4_i16(i: u32, v: vec4<T>) { o[i >> 2u] = (vec2u(v.xz) & vec2(0xffffu)) | (vec2u(v.yw) << vec2(16u)); }
+fn store4_i16(i: u32, v: vec4<T>) { out[i >> 2u] = bitcast<vec4u>((vec4i(v) << vec4(16u)) >> vec4(16u)); }
+//@ store4 half
+fn store4_half(i: u32, v: vec4<T>) { o[i >> 2u] = (vec2u(v.xz) & vec2(65535u)) | (vec2u(v.yw) << vec2(16u)); }

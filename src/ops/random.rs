@@ -190,11 +190,6 @@ impl Tensor {
             return Err(Error::dtype(format!("randint: a dtype of real numbers expected, got {dtype}")));
         }
         check_range("randint", low, high, dtype)?;
-        let fits = |v: i64| i32::try_from(v).is_ok();
-        if device != Device::Cpu && dtype != DType::I32 && fits(low) && fits(high) {
-            // A GPU draws int32.
-            return draw(Distribution::Integer { low, high }, shape, DType::I32, device)?.cast(dtype);
-        }
         draw(Distribution::Integer { low, high }, shape, dtype, device)
     }
 

@@ -1,4 +1,5 @@
-"""Unsigned 32-bit integers on a GPU, where they are native, and what becomes of the types that it lacks."""
+"""Unsigned 32-bit integers on a GPU against NumPy; the other widths are in
+`tests/numbers/test_gpu_integer_types.py`."""
 
 import operator
 
@@ -117,12 +118,3 @@ def test_membership_of_truth_values_and_integers() -> None:
         x = wg.tensor([[1, 0], [0, 1]], dtype=dtype, device=DEVICE)
         found = wg.isin(x, wg.tensor([1], dtype=dtype, device=DEVICE))
         assert found.tolist() == [[True, False], [False, True]]
-
-
-@pytest.mark.parametrize("name", ["int8", "uint8", "int16", "uint16", "uint64", "int64"])
-def test_what_a_gpu_lacks_is_refused(name: str) -> None:
-    for make in (lambda d: wg.ones(2, dtype=d).to(DEVICE), lambda d: wg.ones(2, dtype=d, device=DEVICE)):
-        with pytest.raises(
-            TypeError, match=rf"gpu:0 has no {name}; convert with \.int\(\) \(int32\) or use device='cpu'"
-        ):
-            make(getattr(wg, name))

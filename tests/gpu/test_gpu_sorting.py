@@ -181,7 +181,9 @@ def test_kernels_do_it() -> None:
     assert kernels(lambda: long.to(wg.float16).argsort())["radix_move"] == 4
     assert kernels(lambda: (long > 0.5).argsort())["radix_move"] == 1
     assert kernels(lambda: long.topk(5).indices) == {"sort": 2, "gather": 1}
-    assert kernels(lambda: long.topk(513).indices)["radix_move"] == 8
+    assert kernels(lambda: long.topk(1024).indices) == {"sort": 3, "gather": 1}
+    assert kernels(lambda: long.topk(1025).indices)["radix_move"] == 8
+    assert kernels(lambda: long.long().argsort())["radix_move"] == 16
     assert kernels(lambda: x.cummax(1).indices)["argscan"] == 1
     assert kernels(lambda: wg.rand(8192, device=DEVICE).cummax(0).indices)["argscan"] == 2
     mask = x > 0.5

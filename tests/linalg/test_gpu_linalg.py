@@ -174,3 +174,60 @@ def test_failures_that_are_told_by_a_number() -> None:
     near(factor[::2], np.linalg.cholesky(p[::2].astype("float64")))
     assert np.isnan(array(factor[1].cpu())).all()
     assert wg.linalg.inv_ex(wg.zeros(2, 2, device=DEVICE)).info.item() == 1
+
+
+@pytest.mark.parametrize("n", [128, 129, 200, 300])
+def test_matrices_of_several_blocks(n: int) -> None:
+    a, p, b = some(n, 2, n, n), positive(n, 2, n, n), some(1, 2, n, n)[..., :3]
+    wide = a.astype("float64")
+    near(wg.linalg.cholesky(there(p)), np.linalg.cholesky(p.astype("float64")))
+    assert np.array_equal(array(wg.linalg.cholesky(there(p)).triu(1).cpu()), np.zeros((2, n, n)))
+    near(wg.linalg.solve(there(a), there(b)), np.linalg.solve(wide, b.astype("float64")))
+    near(wg.linalg.inv(there(a)), np.linalg.inv(wide))
+    near(wg.linalg.slogdet(there(a))[1], np.linalg.slogdet(wide)[1])
+    scaled = a / np.float32(np.exp(np.linalg.slogdet(wide)[1].mean() / n))
+    near(wg.linalg.det(there(scaled)), np.linalg.det(scaled.astype("float64")), 1e-3)
+    for upper in (False, True):
+        triangle = np.triu(wide) if upper else np.tril(wide)
+        for back in (False, True):
+            x = there(a).mT if back else there(a)
+            got = wg.linalg.solve_triangular(x, there(b), upper=upper != back)
+            side = triangle.swapaxes(1, 2) if back else triangle
+            near(got, np.linalg.solve(side, b.astype("float64")))
+    again = [wg.linalg.inv(there(a)).cpu() for _ in range(2)]
+    assert np.array_equal(array(again[0]), array(again[1]))
+
+
+@pytest.mark.parametrize(("m", "n"), [(300, 140), (140, 300), (200, 129), (129, 40), (70, 200)])
+def test_factors_of_several_blocks(m: int, n: int) -> None:
+    x = np.random.default_rng(m).standard_normal((2, m, n)).astype("float32")
+    p, lower, upper = wg.linalg.lu(there(x))
+    near(p @ lower @ upper, x)
+    assert np.abs(array(lower.cpu())).max() <= 1 + 1e-6
+    packed, exchanges = wg.linalg.lu_factor(there(x[0]))
+    want, places = scipy.linalg.lu_factor(x[0].astype("float64"))
+    near(packed, want, 1e-4)
+    assert np.array_equal(array(exchanges.cpu()) - 1, places)
+
+
+def test_failures_in_later_blocks() -> None:
+    p = np.stack([positive(1, 200, 200)] * 3)
+    for row in (3, 70, 199):
+        p[1] = positive(1, 200, 200)
+        p[1, row, row] = -1
+        with pytest.raises(wg.LinAlgError, match=f"minor {row + 1}|{row + 1}"):
+            wg.linalg.cholesky(there(p))
+    a = some(2, 200, 200)
+    a[150] = a[20]
+    a[:, 199] = 0
+    with pytest.raises(wg.LinAlgError, match="pivot 200"):
+        wg.linalg.inv(there(np.triu(some(2, 200, 200)) * (np.arange(200) < 199)))
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_a_singular_matrix_without_right_hand_sides(device: str) -> None:
+    singular = wg.tensor([[1.0, 2.0], [2.0, 4.0]], device=device)
+    with pytest.raises(wg.LinAlgError, match="solve: the matrix is singular: pivot 2"):
+        wg.linalg.solve(singular, wg.zeros(2, 0, device=device))
+    regular = wg.eye(2, device=device)
+    assert wg.linalg.solve(regular, wg.zeros(2, 0, device=device)).shape == (2, 0)

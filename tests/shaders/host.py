@@ -175,6 +175,8 @@ def expand(file, replace, lists=None):
         if key is not None and key in replace:
             line = replace[key]
             unused.discard(key)
+        elif key == "const IS_FLOAT" and replace.get("alias T", "alias T = f32;") != "alias T = f32;":
+            line = "const IS_FLOAT: bool = false;"
         elif key == "slots 0":
             line = "\n".join(line.replace("_0", f"_{k}").replace("(0u", f"({k}u") for k in range(slots))
         key = line.strip()[4:].strip() if line.strip().startswith("//@ ") else None

@@ -50,6 +50,7 @@ PARTS = {
     "attention_scores",
     "chain",
     "lines",
+    "long",
     "matmul",
     "optim",
     "row_out",

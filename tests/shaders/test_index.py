@@ -187,7 +187,7 @@ def test_iota(start, step, count):
 
 def test_scatter_assign_last_wins_and_reports():
     v, src = dense(np.zeros(4, np.float32)), dense(np.array([1, 2, 3, 4], np.float32))
-    assign = {"fn combine": "fn combine(a: T, b: T) -> T { return b; }"}
+    assign = {"fn plus": "fn plus(a: T, b: T) -> T { return b; }"}
     got, status = scatter(v, dense(np.array([2, -2, 0, 9], np.int32)), src, 0, [1], assign)
     assert got.tolist() == [3, 0, 2, 0]
     assert status.tolist() == [1, 9]

@@ -28,14 +28,14 @@ def near(got, want, scale=1.0):
 @pytest.mark.parametrize("n", SIZES)
 def test_cholesky(n):
     a = positive(n, 3, n)
-    out, info = run("cholesky.wgsl", [], [a, np.full(3, 7, np.uint32)], [3, n], 3)
+    out, info = run("cholesky.wgsl", [], [a, np.zeros(3, np.uint32)], [3, n, n, 0], 3)
     near(out, np.linalg.cholesky(a.astype(np.float64)))
     assert (np.triu(out, 1) == 0).all()
     assert (info == 0).all()
     for minor in {1, n // 2 + 1, n}:
         wrong = a.copy()
         wrong[1, minor - 1, minor - 1] = [-1.0, np.nan, np.inf][minor % 3]
-        _, info = run("cholesky.wgsl", [], [wrong, np.full(3, 7, np.uint32)], [3, n], 3)
+        _, info = run("cholesky.wgsl", [], [wrong, np.zeros(3, np.uint32)], [3, n, n, 0], 3)
         assert info.tolist() == [0, minor, 0]
 
 
@@ -44,7 +44,7 @@ def factors(a):
     count, m, n = a.shape
     depth = min(m, n)
     outs = [a, ((count, m), np.uint32), ((count, depth), np.uint32), ((count,), np.float32)]
-    return run("lu.wgsl", [], outs, [count, m, n], count)
+    return run("lu.wgsl", [], outs, [count, m, n, 0, n], count)
 
 
 @given(st.integers(0, 2**20), st.integers(1, 4), st.integers(1, 24), st.integers(1, 24))
@@ -95,7 +95,7 @@ def test_triangular_systems(seed, count, n, columns):
     replace = flags(UPPER=upper, UNIT=unit, TRANSPOSED=transposed)
     info = np.zeros(count, np.uint32)
     groups = -(-count * columns // 256)
-    got, info = run("triangular_solve.wgsl", [a], [b, info], [count, n, columns], groups, replace)
+    got, info = run("triangular_solve.wgsl", [a], [b, info], [count, n, columns, 0], groups, replace)
     part = (np.triu if upper else np.tril)(a.astype(np.float64))
     if unit:
         part[:, range(n), range(n)] = 1
@@ -108,6 +108,6 @@ def test_zeros_on_the_diagonal_are_told():
     b = np.ones((3, 3, 2), np.float32)
     for upper, first in ((False, 2), (True, 3)):
         _, info = run(
-            "triangular_solve.wgsl", [a], [b, np.zeros(3, np.uint32)], [3, 3, 2], 1, flags(UPPER=upper)
+            "triangular_solve.wgsl", [a], [b, np.zeros(3, np.uint32)], [3, 3, 2, 0], 1, flags(UPPER=upper)
         )
         assert info.tolist() == [0, first, 0]

@@ -14,10 +14,6 @@ KINDS = {
         {"const FOLD": "const FOLD: u32 = 1u;", "const PAIRED": "const PAIRED: bool = true;"},
         np.cumprod,
     ),
-    "max": (
-        {"const FOLD": "const FOLD: u32 = 2u;", "const FIRST": "const FIRST: T = -3.4028234e38;"},
-        np.maximum.accumulate,
-    ),
 }
 
 

@@ -8,8 +8,8 @@ from ._dtypes import DTYPES, KINDS, default_float
 
 __all__ = ["__array_namespace_info__"]
 
-# What WGSL can compute with; a tensor of another dtype raises on its way to a GPU.
-_ON_GPU = ("bool", "int32", "uint32", "float32", "complex64")
+# A tensor of another dtype raises on its way to a GPU.
+_ON_GPU = ("bool", *KINDS["integral"], "float32", "complex64")
 
 
 class __array_namespace_info__:
@@ -34,7 +34,7 @@ class __array_namespace_info__:
         return [self.default_device(), *(_core.device("gpu", i) for i in range(gpu.device_count()))]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
-        """Returns the dtypes of tensors made of Python numbers; a GPU has no 64-bit integers."""
+        """Returns the dtypes of tensors made of Python numbers; GPUs compute with 32 bits."""
         integer = "int64" if _is_host(device) else "int32"
         real = default_float().name
         names = {

@@ -53,9 +53,7 @@ def _moving(decay: float, average: Tensor, value: Tensor, count: Tensor) -> Tens
 def _each(average: Average, averages: list[Tensor], values: list[Tensor], count: Tensor) -> None:
     """Writes the next average into each tensor of the first list."""
     for a, p in zip(averages, values):
-        # No GPU has int64.
-        there = count if a.device == count.device else count.to(wg.int32).to(a.device)
-        a.copy_(average(a, p, there))
+        a.copy_(average(a, p, count.to(a.device)))
 
 
 def get_swa_avg_fn() -> Average:

@@ -1,40 +1,82 @@
-//! Complex numbers on the GPU: pairs of float32, the real part first. Kernels that move elements are given
-//! the pairs as a last axis, or one part after the other; the product has a rule for each part. The
-//! counterpart of `src/cpu/pointwise/complex.rs`.
+//! Elements of two words on the GPU: complex numbers, which are pairs of float32, the real part first, and
+//! 64-bit integers, the lower word first. Kernels that move elements are given the pairs as a last axis, or
+//! one part after the other; the product of complex numbers has a rule for each part. The counterpart of
+//! `src/cpu/pointwise/complex.rs`.
 
 pub mod fft;
+pub mod long;
 
 use super::copy::copy_into;
 use super::map::pointwise;
 use super::prelude::*;
 use crate::arguments::complex::Gate;
+use crate::array::shape::MAX_RANK;
 use crate::math::real::{Pointwise, Real};
 
 /// Whether elements are pairs.
 pub fn is_paired(x: &Array) -> bool {
-    x.dtype() == DType::C64
+    x.dtype() == DType::C64 || is_long(x.dtype())
 }
 
-/// What `kernel` makes of the pairs of `x`, whose axis it leaves the last one, as complex numbers.
+/// The dtype of the parts of `x`.
+fn dtype_of_parts(x: &Array) -> DType {
+    if is_long(x.dtype()) { DType::I32 } else { DType::F32 }
+}
+
+/// The pairs of `x`, as numbers along a new last axis.
+fn pairs_of(x: &Array) -> Result<Array> {
+    let mut strides: Vec<isize> = x.strides().iter().map(|s| 2 * s).collect();
+    strides.push(1);
+    let shape = x.shape().inserted(x.rank(), 2)?;
+    Array::strided(x.buffer().clone(), shape, &strides, 2 * x.offset(), dtype_of_parts(x))
+}
+
+/// What `kernel` makes of the pairs of `x`, whose axis it leaves the last one, as elements of the dtype of
+/// `x`.
 pub fn paired(x: &Array, kernel: impl FnOnce(&Array) -> Result<Array>) -> Result<Array> {
-    let pairs = kernel(&x.as_real()?)?;
-    pairs.as_complex()?.ok_or_else(|| Error::shape("internal: a gpu kernel tears complex numbers apart"))
+    let pairs = kernel(&pairs_of(x)?)?;
+    let last = pairs.rank() - 1;
+    let strides: Vec<isize> = pairs.strides()[..last].iter().map(|s| s / 2).collect();
+    if pairs.stride(last) != 1
+        || pairs.offset() % 2 != 0
+        || pairs.strides()[..last].iter().any(|s| s % 2 != 0)
+    {
+        return Err(Error::shape("internal: a gpu kernel tears pairs apart"));
+    }
+    let (shape, offset) = (pairs.shape().removed(last), pairs.offset() / 2);
+    Array::strided(pairs.buffer().clone(), shape, &strides, offset, x.dtype())
 }
 
-/// The real parts of `x`, or the imaginary ones.
-fn part(x: &Array, imaginary: bool) -> Result<Array> {
-    let strides: Vec<isize> = (0..x.rank()).map(|i| 2 * x.stride(i)).collect();
-    let offset = 2 * x.offset() + usize::from(imaginary);
-    Array::strided(x.buffer().clone(), x.shape(), &strides, offset, DType::F32)
+/// The first parts of `x`, or the second ones: real and imaginary, or lower and upper.
+fn part(x: &Array, second: bool) -> Result<Array> {
+    part_as(x, second, dtype_of_parts(x))
 }
 
-/// What `kernel` makes of both parts of `x`, as complex numbers of the same shape.
+/// [`part`] as elements of this dtype.
+pub fn part_as(x: &Array, second: bool, dtype: DType) -> Result<Array> {
+    let strides: Vec<isize> = x.strides().iter().map(|s| 2 * s).collect();
+    let offset = 2 * x.offset() + usize::from(second);
+    Array::strided(x.buffer().clone(), x.shape(), &strides, offset, dtype)
+}
+
+/// What `kernel` makes of both parts of `x`, as elements of the dtype of `x`.
 pub fn by_parts(x: &Array, kernel: impl Fn(&Array) -> Result<Array>) -> Result<Array> {
-    let out = like(x, DType::C64)?;
-    for imaginary in [false, true] {
-        copy_into(&part(&out, imaginary)?, &kernel(&part(x, imaginary)?)?)?;
+    let parts = [kernel(&part(x, false)?)?, kernel(&part(x, true)?)?];
+    let out = Array::empty(parts[0].shape(), x.dtype(), x.device())?;
+    for (own, second) in parts.iter().zip([false, true]) {
+        copy_into(&part(&out, second)?, own)?;
     }
     Ok(out)
+}
+
+/// Copies `src` into the view `dst`, whose elements are pairs.
+pub fn copy_pairs(dst: &Array, src: &Array) -> Result<()> {
+    if dst.rank() < MAX_RANK && src.rank() < MAX_RANK {
+        return copy_into(&pairs_of(dst)?, &pairs_of(src)?);
+    }
+    // Without room for another axis.
+    copy_into(&part(dst, false)?, &part(src, false)?)?;
+    copy_into(&part(dst, true)?, &part(src, true)?)
 }
 
 /// Computes `x * y`, or `x * conj(y)`, of operands of one shape.

@@ -316,6 +316,7 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     check_rounds(index_of(&x)?, "max_pool", rounds * per_word(x.dtype()))?;
     let mut run = Dispatch::new("max_pool", shader!("max_pool"), x.dtype());
     run.input("x", &x).output("out", &out).writes(&at);
+    run.flag("IS_FLOAT", x.dtype().is_float());
     geometry(&mut run, window, window.input, window.output);
     run.words([out.numel(), x.offset()]);
     run.launch(words_of(&out).div_ceil(256))?;

@@ -1,11 +1,13 @@
 //! Copies and casts on the GPU; the counterpart of `src/cpu/pointwise/copy.rs`.
 
-use super::complex::{is_paired, paired};
+use super::complex::{copy_pairs, is_paired, paired};
 use super::map::lay_out;
 use super::pieces::{by_pieces, by_views};
 use super::prelude::*;
 use crate::array::buffer::Device;
+use crate::array::shape::MAX_RANK;
 use crate::gpu::runtime::pool::window_of;
+use crate::gpu::shader::template::HALF;
 
 /// The GPU that holds `x`; an internal error for an array on the CPU.
 pub fn index_of(x: &Array) -> Result<u8> {
@@ -42,8 +44,12 @@ pub fn from_start(x: &Array) -> Result<Array> {
 
 /// A new contiguous array with the elements of `x` as `dtype`.
 pub fn convert(x: &Array, dtype: DType) -> Result<Array> {
-    if is_paired(x) && dtype == DType::C64 {
-        return paired(x, |pairs| convert(pairs, DType::F32));
+    if is_paired(x) && dtype == x.dtype() && x.rank() < MAX_RANK {
+        return paired(x, |pairs| convert(pairs, pairs.dtype()));
+    }
+    if x.dtype().is_float() && dtype.is_integer() && dtype.compute() != dtype {
+        // The lower bits of a wider integer, as on the CPU.
+        return convert(&convert(x, dtype.compute())?, dtype);
     }
     let out = like(x, dtype)?;
     convert_to(&out, x)?;
@@ -60,10 +66,13 @@ fn convert_to(out: &Array, x: &Array) -> Result<()> {
 fn convert_piece(out: &Array, x: &Array) -> Result<()> {
     let dtype = out.dtype();
     // Without a change of dtype, copy the bits, so that NaN payloads and -0 survive.
-    let bits = if per_word(dtype) == 1 { DType::I32 } else { DType::I16 };
-    let (from, to) = if x.dtype() == dtype { (bits, bits) } else { (x.dtype(), dtype) };
-    let compute = if from.is_float() || to.is_float() { DType::F32 } else { DType::I32 };
-    if let Some(plane) = Plane::of(out, x) {
+    let bits = if per_word(dtype) == 1 { DType::I32 } else { HALF };
+    let keeps = x.dtype() == dtype && !is_long(dtype);
+    let (from, to) = if keeps { (bits, bits) } else { (x.dtype(), dtype) };
+    let long = [to, from].into_iter().find(|dtype| is_long(*dtype));
+    let other = if from.is_float() || to.is_float() { DType::F32 } else { DType::I32 };
+    let compute = long.unwrap_or(other);
+    if let Some(plane) = Plane::of(out, x).filter(|_| long.is_none()) {
         let mut run = Dispatch::new("transpose", shader!("transpose"), compute);
         run.text.load("x", from).store("out", to);
         run.reads(x).writes(out);
@@ -124,7 +133,7 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
         return Err(Error::dtype(format!("internal: copy of {src:?} into {dst:?}")));
     }
     if is_paired(dst) {
-        return copy_into(&dst.as_real()?, &src.as_real()?);
+        return copy_pairs(dst, src);
     }
     let packed;
     let src = if src.buffer().same(dst.buffer()) {

@@ -44,6 +44,14 @@ pub fn linspace(index: u8, start: f64, stop: f64, n: usize, dtype: DType) -> Res
     upload(&cpu::create::linspace(start, stop, n, dtype)?, index)
 }
 
+/// Uniform integers from the first bound to before the second, drawn on the host.
+pub fn drawn(
+    index: u8, shape: Shape, dtype: DType, [low, high]: [i64; 2], seed: u64, offset: u64,
+) -> Result<Array> {
+    storage_bytes(index, shape.numel(), dtype)?;
+    upload(&cpu::random::randint(shape, dtype, low, high, seed, offset)?, index)
+}
+
 /// A matrix with ones where `column - row == diagonal` and zeros elsewhere.
 pub fn eye(index: u8, rows: usize, columns: usize, diagonal: i64, dtype: DType) -> Result<Array> {
     let out = full(index, Shape::new(&[rows, columns])?, 0.0, dtype)?;

@@ -1,16 +1,18 @@
 //! Indexing along an axis on the GPU; the counterpart of `src/cpu/indexing/gather.rs`.
 //!
-//! Indices are int32. One out of range raises at the next read-back (see `src/gpu/runtime/status.rs`).
+//! Kernels take indices as int32. One out of range raises at the next read-back (see
+//! `src/gpu/runtime/status.rs`).
 
-use super::complex::{is_paired, paired};
-use super::copy::{flat, from_start};
-use super::map::pointwise_int;
+use super::complex::{by_parts, is_paired, paired, part_as};
+use super::copy::{copy_into, flat, from_start};
+use super::map::{pointwise_int, pointwise_int_to};
 use super::parts::{ROUNDS, part_of, sum_of_parts};
 use super::prelude::*;
 use super::scan::totals;
 use super::search::starts;
 use super::sort::{TILE, count, order_up_to};
 use crate::array::buffer::{Buffer, Device};
+use crate::array::shape::MAX_RANK;
 use crate::gpu::{scalar, status};
 use crate::math::real::{Integer, PointwiseInt};
 
@@ -19,27 +21,31 @@ pub(super) fn indices(idx: &Array) -> Result<Array> {
     if idx.dtype() == DType::I32 {
         return Ok(idx.clone());
     }
-    if idx.dtype() == DType::U32 {
-        // A larger value is out of range for every axis, and must not wrap to a negative index.
-        return cast(&pointwise_int("limit", 0, [idx], Limit)?, DType::I32);
-    }
-    Err(Error::dtype(format!("internal: indices on a gpu are int32, got {idx:?}")))
+    // A larger number is out of range for every axis, and must not wrap to another index.
+    let signed = idx.dtype() == DType::I64;
+    pointwise_int_to(DType::I32, "limit", u64::from(signed), [idx], Limit { signed })
 }
 
-/// The number, or the largest int32 if smaller.
+/// The number, or the nearest int32.
 #[derive(Clone, Copy)]
-struct Limit;
+struct Limit {
+    signed: bool,
+}
 
 impl PointwiseInt<1> for Limit {
     fn apply<I: Integer>(&self, [x]: [I; 1]) -> I {
-        x.min(I::lit(i32::MAX.into()))
+        let x = x.min(I::lit(i32::MAX.into()));
+        if self.signed { x.max(I::lit(i32::MIN.into())) } else { x }
     }
 }
 
 /// `out[o, k, i] = x[o, idx[k], i]`: `idx` replaces the axis. Negative indices count from the end.
 pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
     if is_paired(x) {
-        return paired(x, |pairs| take(pairs, idx, axis));
+        return match x.rank() + idx.rank() {
+            axes if axes <= MAX_RANK && x.rank() < MAX_RANK => paired(x, |pairs| take(pairs, idx, axis)),
+            _ => by_parts(x, |part| take(part, idx, axis)),
+        };
     }
     let idx = &indices(idx)?;
     let mut dims: Vec<usize> = x.shape().iter().take(axis).collect();
@@ -60,6 +66,9 @@ pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
 
 /// `out[c] = x[c with c[axis] replaced by idx[c]]`, of the shape of `idx`.
 pub fn gather(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
+    if is_paired(x) && x.rank() == MAX_RANK {
+        return by_parts(x, |part| gather(part, idx, axis));
+    }
     if is_paired(x) {
         // Both numbers of a pair have the index of the pair.
         let mut strides = idx.strides().to_vec();
@@ -265,14 +274,22 @@ fn whole(x: &Array, shape: Shape) -> Result<Array> {
 
 /// Writes `x` into `fill`: `out[start + step * i] = x[i]` on every axis. Steps are not zero.
 pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f64) -> Result<Array> {
-    if is_paired(x) && fill == 0.0 {
+    if is_paired(x) && fill == 0.0 && x.rank() < MAX_RANK {
         let shape = &shape.inserted(shape.rank(), 2)?;
         let (starts, steps) = ([starts, &[0]].concat(), [steps, &[1]].concat());
         return paired(x, |pairs| pad(pairs, shape, &starts, &steps, fill));
     }
     let out = Array::empty(*shape, x.dtype(), x.device())?;
+    if is_long(x.dtype()) {
+        for (upper, shift) in [(false, 0), (true, 32)] {
+            let word = f64::from((fill as i128 >> shift) as i32);
+            let part = pad(&part_as(x, upper, DType::I32)?, shape, starts, steps, word)?;
+            copy_into(&part_as(&out, upper, DType::I32)?, &part)?;
+        }
+        return Ok(out);
+    }
     // Whole words are copied as bits, so that NaN payloads and subnormals survive.
-    let moved = if x.dtype().size() == 4 { DType::I32 } else { x.dtype() };
+    let moved = if per_word(x.dtype()) == 1 { DType::I32 } else { x.dtype() };
     let mut run = Dispatch::new("pad", shader!("pad"), moved);
     let inner = shape.iter().last().unwrap_or(1);
     run.text.load("x", moved).store_fours("out", moved);

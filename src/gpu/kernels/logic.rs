@@ -23,7 +23,7 @@ pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     let (kernel, compute) = (("compare", relation as u64), arithmetic(x.dtype()));
     let body = || match compute {
         DType::F32 => wgsl::with_library("op", &["x", "y"], &|x| of_floats(relation, x[0], x[1])),
-        _ => int_expr::text(&["x", "y"], &|x| x[0].relation(sign(relation), x[1])),
+        _ => int_expr::text(compute, &["x", "y"], &|x| x[0].relation(relation, x[1])),
     };
     run_as(kernel, DType::Bool, compute, &[x, y], &body)
 }
@@ -55,7 +55,7 @@ pub fn logical(logic: Logic, x: &[&Array]) -> Result<Array> {
         return Err(Error::dtype(format!("internal: logic is for bool, got {a:?}")));
     }
     let body = || {
-        int_expr::text(&["x", "y"][..x.len()], &|x| match logic {
+        int_expr::text(DType::I32, &["x", "y"][..x.len()], &|x| match logic {
             Logic::And => x[0].and(x[1]),
             Logic::Or => x[0].or(x[1]),
             Logic::Xor => x[0].xor(x[1]),
@@ -70,6 +70,12 @@ pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
     if a.dtype() != b.dtype() || mask.dtype() != DType::Bool {
         return Err(Error::dtype(format!("internal: select by {mask:?} between {a:?} and {b:?}")));
     }
-    let body = || int_expr::text(&["m", "a", "b"], &|x| x[0].select(x[1], x[2]));
-    run_as(("select", 0), a.dtype(), arithmetic(a.dtype()), &[mask, a, b], &body)
+    let compute = arithmetic(a.dtype());
+    let body = || match compute {
+        DType::F32 => wgsl::with_library("op", &["m", "a", "b"], &|x| {
+            Expr::select(x[0].relation("!=", Expr::lit(0.0)), x[1], x[2])
+        }),
+        _ => int_expr::text(compute, &["m", "a", "b"], &|x| x[0].select(x[1], x[2])),
+    };
+    run_as(("select", 0), a.dtype(), compute, &[mask, a, b], &body)
 }

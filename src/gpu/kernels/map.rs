@@ -26,7 +26,7 @@ pub(super) struct MapKernel<'a> {
     pub attributes: [f64; 2],
     /// The dtype of the result.
     pub dtype: DType,
-    /// The dtype whose arithmetic the rule uses: float32, int32 or uint32.
+    /// The dtype whose arithmetic the rule uses.
     pub compute: DType,
 }
 
@@ -129,12 +129,18 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(
     run_rule(&job, &x, &|| rule.terms(true))
 }
 
-/// Applies `rule` elementwise to int32 or uint32 arrays, which broadcast; `name` and `key` identify it.
+/// Applies `rule` elementwise to arrays of integers, which broadcast; `name` and `key` identify it.
 pub fn pointwise_int<const N: usize, P: PointwiseInt<N>>(
     name: &str, key: u64, x: [&Array; N], rule: P,
 ) -> Result<Array> {
-    let dtype = x[0].dtype();
-    let compute = arithmetic(dtype);
+    pointwise_int_to(x[0].dtype(), name, key, x, rule)
+}
+
+/// [`pointwise_int`] whose results are stored as `dtype`.
+pub(super) fn pointwise_int_to<const N: usize, P: PointwiseInt<N>>(
+    dtype: DType, name: &str, key: u64, x: [&Array; N], rule: P,
+) -> Result<Array> {
+    let compute = arithmetic(x[0].dtype());
     let job = MapKernel { name, key: [key, 0], attributes: [0.0; 2], dtype, compute };
-    run(&job, &x, &|| Ok(int_expr::function(&names::<N>()?, rule)? + int_expr::library(dtype)))
+    run(&job, &x, &|| int_expr::function(compute, &names::<N>()?, rule))
 }

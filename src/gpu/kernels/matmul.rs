@@ -4,6 +4,7 @@
 //! cut into parts where there are few tiles; a second dispatch adds them in order. All choices depend on the
 //! shapes and the layouts alone.
 
+use super::complex::long;
 use super::parts::{ROUNDS, part_of};
 use super::pieces::{cut_product, halves, joined};
 use super::prelude::*;
@@ -187,7 +188,11 @@ pub fn matmul_with(a: &Array, b: &Array, epilogue: &Epilogue) -> Result<(Array, 
     if out.numel() > 0 {
         let x = a.expand(&batch.inserted(r - 2, m)?.inserted(r - 1, k)?)?;
         let y = b.expand(&batch.inserted(r - 2, k)?.inserted(r - 1, n)?)?;
-        multiply([x, y], turned, epilogue, &out, sum.as_ref())?;
+        if is_long(out.dtype()) {
+            long::product(&x, &y, &out)?;
+        } else {
+            multiply([x, y], turned, epilogue, &out, sum.as_ref())?;
+        }
     }
     Ok((done(&out)?, sum.as_ref().map(done).transpose()?))
 }

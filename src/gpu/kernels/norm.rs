@@ -4,6 +4,7 @@
 //! first dispatch reduces; a second reads them again and knows what all parts come to.
 
 use super::copy::{flat, from_start};
+use super::gather::indices;
 use super::pieces::{Arrays, fit, in_halves, joined, limit};
 use super::prelude::*;
 use super::reduce::Fold;
@@ -253,12 +254,9 @@ pub fn layer_norm_vjp(
     Ok((cast(&out, x.dtype())?, dweight, dbias))
 }
 
-/// Checks that the classes are int32; returns them from the start of a buffer.
+/// The classes as int32 from the start of a buffer.
 fn labels(target: &Array) -> Result<Array> {
-    if target.dtype() != DType::I32 {
-        return Err(Error::dtype(format!("internal: class indices on a gpu are int32, got {target:?}")));
-    }
-    from_start(target)
+    from_start(&indices(target)?)
 }
 
 /// The label to ignore; no row has one outside of int32.

@@ -40,7 +40,12 @@ pub(super) fn fit<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> Result<boo
 
 /// Bytes of an element as a GPU stores it.
 fn size_of(dtype: DType) -> usize {
-    4 / per_word(dtype)
+    if is_long(dtype) { 8 } else { 4 / per_word(dtype) }
+}
+
+/// Bytes of as many elements, of a word at least.
+fn wide_bytes(x: &Array) -> usize {
+    x.numel() * size_of(x.dtype()).max(4)
 }
 
 /// The first and the last element of the buffer that a view reaches.
@@ -185,12 +190,12 @@ pub(super) fn in_halves(
 ) -> Result<Arrays> {
     let limit = limit(x[0])?;
     // Results may be wider than the operands.
-    if x.iter().all(|x| 4 * x.numel() <= limit) {
+    if x.iter().all(|x| wide_bytes(x) <= limit) {
         let bounds = x.iter().map(|x| bound_or_copied(x, limit)).collect::<Result<Arrays>>()?;
         return run(&bounds.iter().collect::<SmallVec<[&Array; 4]>>());
     }
     let Some(at) = axis.filter(|&i| x[0].dim(i) > 1) else {
-        let bytes = x.iter().map(|x| 4 * x.numel()).max().unwrap_or(0);
+        let bytes = x.iter().map(|x| wide_bytes(x)).max().unwrap_or(0);
         return Err(too_large(gpu_of(x[0])?, name, bytes));
     };
     let mut results = SmallVec::<[Arrays; 2]>::new();
@@ -232,8 +237,8 @@ pub(super) fn cut(x: &Array) -> Result<Cut> {
 pub(super) fn cut_product(a: &Array, b: &Array, shape: &Shape) -> Result<Result<[Array; 2], usize>> {
     let (limit, r) = (limit(a)?, shape.rank());
     // Operands that reach too far are copied. Results may be sums in float32.
-    let [a_fits, b_fits] = [a, b].map(|x| can_be_bound(x, limit) || 4 * x.numel() <= limit);
-    let out_fits = 4 * shape.numel() <= limit;
+    let [a_fits, b_fits] = [a, b].map(|x| can_be_bound(x, limit) || wide_bytes(x) <= limit);
+    let out_fits = shape.numel() * size_of(a.dtype()).max(4) <= limit;
     let (m, n) = (shape.at(r - 2), shape.at(r - 1));
     let axis = if a_fits && b_fits && out_fits {
         None

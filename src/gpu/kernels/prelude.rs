@@ -7,4 +7,4 @@ pub(super) use crate::array::dtype::DType;
 pub(super) use crate::array::nest::Nest;
 pub(super) use crate::array::shape::Shape;
 pub(super) use crate::error::{Error, Result};
-pub(super) use crate::gpu::shader::template::{arithmetic, per_word};
+pub(super) use crate::gpu::shader::template::{arithmetic, is_long, per_word};

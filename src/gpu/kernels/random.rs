@@ -1,5 +1,6 @@
 //! Random numbers on the GPU; the counterpart of `src/cpu/random.rs`, with the same streams.
 
+use super::create::drawn;
 use super::pieces::in_line;
 use super::prelude::*;
 use crate::array::buffer::Device;
@@ -14,22 +15,15 @@ pub fn normal(index: u8, shape: Shape, dtype: DType, seed: u64, offset: u64) -> 
     draw(index, "draw_normal", shape, dtype, seed, offset, (0, 1))
 }
 
-/// Uniform int32 integers in `low..high`.
+/// Uniform integers in `low..high`; the host draws those that do not fit into int32.
 pub fn randint(
     index: u8, shape: Shape, dtype: DType, low: i64, high: i64, seed: u64, offset: u64,
 ) -> Result<Array> {
-    let (Ok(first), Ok(span)) = (i32::try_from(low), u32::try_from(high - low)) else {
-        return Err(Error::value(format!(
-            "randint: {low}..{high} does not fit into int32, the integers of a gpu"
-        )));
+    let (Ok(first), Ok(span)) = (i32::try_from(low), u32::try_from(i128::from(high) - i128::from(low)))
+    else {
+        return drawn(index, shape, dtype, [low, high], seed, offset);
     };
-    if dtype == DType::U32 {
-        return cast(&randint(index, shape, DType::I32, low, high, seed, offset)?, dtype);
-    }
-    if dtype != DType::I32 {
-        return Err(Error::dtype(format!("randint: a gpu draws int32, not {dtype}; use device='cpu'")));
-    }
-    draw(index, "draw_randint", shape, dtype, seed, offset, (first, span))
+    cast(&draw(index, "draw_randint", shape, DType::I32, seed, offset, (first, span))?, dtype)
 }
 
 fn draw(

@@ -33,7 +33,7 @@ impl Fold {
         ["reduce_sum", "reduce_prod", "reduce_max", "reduce_min"][self as usize]
     }
 
-    /// The bits of the neutral element.
+    /// The bits of the neutral element, or 1 and else the upper ones of one of two words.
     pub fn neutral(self, compute: DType) -> u32 {
         match (self, compute) {
             (Fold::Sum, _) => 0,
@@ -41,8 +41,8 @@ impl Fold {
             (Fold::Prod, _) => 1,
             (Fold::Max, DType::F32) => f32::NEG_INFINITY.to_bits(),
             (Fold::Min, DType::F32) => f32::INFINITY.to_bits(),
-            (Fold::Max, DType::U32) => u32::MIN,
-            (Fold::Min, DType::U32) => u32::MAX,
+            (Fold::Max, DType::U32 | DType::U64) => u32::MIN,
+            (Fold::Min, DType::U32 | DType::U64) => u32::MAX,
             (Fold::Max, _) => i32::MIN as u32,
             (Fold::Min, _) => i32::MAX as u32,
         }
@@ -240,6 +240,7 @@ impl Task<'_> {
         let mut run = Dispatch::new(name, source, compute);
         let last = self.input(&mut run, self.is_in_fours());
         run.entry(entry.name).output("out", &out).number("FOLD", self.fold as usize);
+        run.flag("IS_FLOAT", compute == DType::F32);
         self.write(&mut run);
         run.words([self.fold.neutral(compute) as usize]).words(self.cut).words(last);
         run.launch((words as usize).div_ceil(entry.words as usize))?;
@@ -381,6 +382,11 @@ fn argreduce(name: &'static str, x: &Array, axis: usize, keepdim: bool) -> Resul
     if !fit([x])? {
         let (places, _) = argreduce_pieces(name, x, axis)?;
         return Ok(if keepdim { places } else { places.without(Axes::one(axis)) });
+    }
+    if is_long(x.dtype()) {
+        let extreme = if name == "argmax" { Fold::Max } else { Fold::Min };
+        let best = reduce(x.dtype(), extreme, x, Axes::one(axis), true)?;
+        return argreduce("argmax", &compare(x, &best, Relation::Eq)?, axis, keepdim);
     }
     let out = Array::empty(x.shape().reduced(Axes::one(axis), keepdim), DType::I32, x.device())?;
     let mut task = Task::over(Fold::Max, x, Axes::one(axis));

@@ -6,7 +6,7 @@ use super::create::full;
 use super::gather::{gather, indices};
 use super::logic::{compare, logical, select};
 use super::prelude::*;
-use super::sort::kind_of;
+use super::sort::{argsort, kind_of, upper_of};
 use crate::arguments::logic::{Logic, Relation};
 use crate::gpu::{scalar, status};
 
@@ -30,11 +30,13 @@ pub(super) fn starts(sorted: &Array, size: usize) -> Result<Array> {
 
 fn search(sorted: &Array, values: Option<&Array>, right: bool, out: Array) -> Result<Array> {
     let (length, each) = (sorted.dim(sorted.rank() - 1), out.dim(out.rank() - 1));
+    let dtype = if is_long(sorted.dtype()) { upper_of(sorted.dtype()) } else { sorted.dtype() };
     let mut run = Dispatch::new("search", shader!("lib/order", "search"), DType::I32);
     run.reads(sorted)
         .reads(values.unwrap_or(sorted))
         .writes(&out)
-        .number("KIND", kind_of(sorted.dtype()).0)
+        .number("KIND", kind_of(dtype).0)
+        .flag("LONG", is_long(sorted.dtype()))
         .flag("COUNTED", values.is_none())
         .flag("RIGHT", right)
         .words([length, each, out.numel(), sorted.offset(), values.map_or(0, Array::offset)]);
@@ -96,8 +98,21 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
     if index.numel() == 0 {
         return Ok(out);
     }
-    let keys = best(index, axis, length, Wanted::Key(x), !largest, i32::MIN)?;
-    let places = best(index, axis, length, Wanted::Extreme(x, &keys), !largest, -1)?;
+    // Places in the order of all stand for numbers of two words.
+    let places_of;
+    let ordered = if is_long(x.dtype()) {
+        let flat = contiguous(x)?;
+        let flat = flat.with_layout(Shape::new(&[x.numel()])?, &[1], flat.offset())?;
+        let order = argsort(&flat, 0, false, flat.numel())?;
+        let strides = x.shape().strides();
+        places_of =
+            argsort(&order, 0, false, flat.numel())?.with_layout(x.shape(), &strides[..x.rank()], 0)?;
+        &places_of
+    } else {
+        x
+    };
+    let keys = best(index, axis, length, Wanted::Key(ordered), !largest, i32::MIN)?;
+    let places = best(index, axis, length, Wanted::Extreme(ordered, &keys), !largest, -1)?;
     // Where there is none, the last element stands for it, and loses.
     let found = compare(&places, &scalar(index_of(x)?, 0.0, DType::I32)?, Relation::Ge)?;
     let new = gather(x, &places, axis)?;

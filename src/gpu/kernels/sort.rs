@@ -5,6 +5,8 @@
 //! many, until these fit. Others take a radix sort: for every four bits of the keys, count the digits of each
 //! tile, add up the counts, and move keys and positions to their places.
 
+use super::complex::part_as;
+use super::gather::gather;
 use super::prelude::*;
 use super::scan::totals;
 
@@ -25,10 +27,22 @@ pub(super) fn kind_of(dtype: DType) -> (usize, std::ops::Range<usize>) {
     }
 }
 
+/// The dtype of the upper words of integers of two.
+pub(super) fn upper_of(dtype: DType) -> DType {
+    if dtype == DType::U64 { DType::U32 } else { DType::I32 }
+}
+
 /// Returns the positions of the first `count` elements along `axis` in ascending or descending order, as
 /// int32. Equal elements keep their order; NaN counts as the largest.
 pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result<Array> {
     let (length, shape) = (x.dim(axis), x.shape().with(axis, count));
+    if is_long(x.dtype()) {
+        // By the lower words, and those in their order by the upper ones.
+        let by_lower = argsort(&part_as(x, false, DType::U32)?, axis, descending, length)?;
+        let upper = part_as(x, true, upper_of(x.dtype()))?;
+        let order = argsort(&gather(&upper, &by_lower, axis)?, axis, descending, count)?;
+        return gather(&by_lower, &order, axis);
+    }
     if length <= TILE || count <= MOST_KEPT || shape.numel() == 0 {
         let out = Array::empty(shape, DType::I32, x.device())?;
         if out.numel() == 0 {
@@ -64,7 +78,7 @@ fn flip(descending: bool) -> usize {
 const SORT: &str = shader!("lib/order", "lib/lines", "sort");
 
 /// The most elements that a tile of a long line keeps.
-const MOST_KEPT: usize = TILE / 4;
+const MOST_KEPT: usize = TILE / 2;
 
 /// Writes the positions of the first elements along `axis` to `out`, as many as it is long.
 fn first_of(x: &Array, out: &Array, axis: usize, descending: bool) -> Result<()> {

@@ -89,7 +89,7 @@ fn find_adapters() -> Adapters {
     // Leaked for the life of the process: its destruction can hang in a driver's thread-local destructors.
     let instance: &'static wgpu::Instance = Box::leak(Box::new(wgpu::Instance::new(desc)));
     let mut list = pollster::block_on(instance.enumerate_adapters(backends));
-    let wants_software = std::env::var("WENGERT_GPU").is_ok_and(|v| v == "software");
+    let wants_software = matches!(chosen("WENGERT_GPU", "software"), Ok(true));
     let is_software = |a: &wgpu::Adapter| a.get_info().device_type == wgpu::DeviceType::Cpu;
     let has_hardware = list.iter().any(|a| !is_software(a));
     list.retain(|a| is_software(a) == (wants_software || !has_hardware));
@@ -156,8 +156,21 @@ pub fn gpu(index: u8) -> Result<&'static Gpu> {
     Ok(gpu)
 }
 
+/// Whether the environment asks for `choice`, the only one that `variable` knows.
+fn chosen(variable: &str, choice: &str) -> Result<bool> {
+    match std::env::var(variable) {
+        Ok(given) if given == choice => Ok(true),
+        Ok(given) if !given.is_empty() => Err(Error::value(format!(
+            "the environment has {variable}={given}: '{choice}' expected, or nothing"
+        ))),
+        _ => Ok(false),
+    }
+}
+
 #[cold]
 fn open(index: u8) -> Result<&'static Gpu> {
+    chosen("WENGERT_GPU", "software")?;
+    let small = chosen("WENGERT_GPU_LIMITS", "small")?;
     let _guard = lock(&OPENING);
     let found = &adapters().list;
     let (Some(adapter), Some(slot)) = (found.get(index as usize), DEVICES.get(index as usize)) else {
@@ -167,7 +180,7 @@ fn open(index: u8) -> Result<&'static Gpu> {
         return Ok(gpu);
     }
     count_forks();
-    let gpu = catch_unwind(AssertUnwindSafe(|| Gpu::new(index, adapter))).unwrap_or_else(|_| {
+    let gpu = catch_unwind(AssertUnwindSafe(|| Gpu::new(index, adapter, small))).unwrap_or_else(|_| {
         Err(Error::device(format!("gpu:{index}: its driver failed while it was being opened")))
     })?;
     let gpu: &'static Gpu = Box::leak(Box::new(gpu));
@@ -299,8 +312,8 @@ impl Gpu {
         (made, errors.fold(None, |inner, outer| outer.or(inner)))
     }
 
-    fn new(index: u8, adapter: &wgpu::Adapter) -> Result<Gpu> {
-        let (features, limits) = offered(adapter);
+    fn new(index: u8, adapter: &wgpu::Adapter, small: bool) -> Result<Gpu> {
+        let (features, limits) = offered(adapter, small);
         let desc = wgpu::DeviceDescriptor {
             label: Some("wengert"),
             required_features: features,
@@ -355,7 +368,7 @@ const MOST_IMMEDIATES: u32 = 256;
 
 /// The features and limits with which a GPU is opened: those of the adapter. `WENGERT_GPU_LIMITS=small`
 /// leaves what every kernel can do with, as tests want it.
-fn offered(adapter: &wgpu::Adapter) -> (wgpu::Features, wgpu::Limits) {
+fn offered(adapter: &wgpu::Adapter, small: bool) -> (wgpu::Features, wgpu::Limits) {
     let least = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS;
     let all = least
         | wgpu::Features::SHADER_F16
@@ -364,7 +377,7 @@ fn offered(adapter: &wgpu::Adapter) -> (wgpu::Features, wgpu::Limits) {
         | wgpu::Features::IMMEDIATES
         | wgpu::Features::PIPELINE_CACHE;
     let limits = adapter.limits();
-    if !std::env::var("WENGERT_GPU_LIMITS").is_ok_and(|v| v == "small") {
+    if !small {
         return (adapter.features() & all, limits);
     }
     let small = wgpu::Limits {

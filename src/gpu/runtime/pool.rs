@@ -102,7 +102,7 @@ const ALWAYS_KEPT: u64 = 1 << 30;
 
 impl Pool {
     pub(crate) fn new(limits: &wgpu::Limits) -> Pool {
-        let (limit, bindable) = (limits.max_buffer_size & !15, bindable(limits));
+        let (limit, bindable) = (limits.max_buffer_size & !31, bindable(limits));
         let (free, stats, dead) = (BTreeMap::new(), Stats::default(), Vec::new());
         Pool { free, clock: 0, next_id: 0, limit, bindable, stats, dead }
     }
@@ -162,12 +162,12 @@ impl Pool {
 pub fn storage_bytes(index: u8, numel: usize, dtype: DType) -> Result<u64> {
     let n = numel as u64;
     match dtype {
-        DType::F32 | DType::I32 | DType::U32 | DType::Bool => Ok(n * 4),
         DType::F16 | DType::BF16 => Ok(n.div_ceil(2) * 4),
-        DType::C64 => Ok(n * 8),
+        DType::C64 | DType::I64 | DType::U64 => Ok(n * 8),
         DType::F64 => Err(no_dtype(index, dtype, "convert with .float() (float32)")),
         DType::C128 => Err(no_dtype(index, dtype, "convert with .to(wengert.complex64)")),
-        _ => Err(no_dtype(index, dtype, "convert with .int() (int32)")),
+        // Bools and narrow integers take a word each.
+        _ => Ok(n * 4),
     }
 }
 
@@ -235,7 +235,7 @@ pub(crate) fn create(gpu: &Gpu, size: u64, usage: wgpu::BufferUsages) -> Result<
 
 /// The bytes of a buffer that a kernel can bind at once.
 pub(crate) fn bindable(limits: &wgpu::Limits) -> u64 {
-    limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) & !15
+    limits.max_storage_buffer_binding_size.min(limits.max_buffer_size) & !31
 }
 
 /// The error of a tensor that a kernel cannot bind, and that is not taken in pieces.
@@ -288,8 +288,8 @@ pub(crate) fn window(buffer: &Buffer, start: u64, end: u64) -> Buffer {
 
 /// Where a buffer starts in its allocation and how many bytes a kernel binds, if it is a [`window`].
 pub(crate) fn window_of(buffer: &Buffer) -> Option<(u64, u64)> {
-    // A kernel may write the padding behind the last elements.
-    buffer.owner::<Window>().map(|window| (window.start, (buffer.bytes() as u64).next_multiple_of(16)))
+    // A kernel may write the padding behind the last elements, up to four of two words.
+    buffer.owner::<Window>().map(|window| (window.start, (buffer.bytes() as u64).next_multiple_of(32)))
 }
 
 /// Returns all cached memory of GPU `index` to the driver.

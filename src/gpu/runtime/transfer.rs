@@ -1,6 +1,6 @@
 //! Transfers between host and GPU: upload (by `src/gpu/runtime/upload.rs`), read-back and cached constants.
 //!
-//! A `bool` is one byte on the host and one 32-bit word on the GPU; other dtypes have the same bytes on both.
+//! Bools and narrow integers are words of 32 bits on the GPU; other dtypes have the same bytes on both.
 
 use super::device::{Gpu, gpu};
 use super::pool::{allocation, create, storage_bytes};
@@ -9,7 +9,7 @@ use super::status;
 use super::upload::write;
 use crate::array::Array;
 use crate::array::buffer::{Buffer, Device};
-use crate::array::dtype::{DType, Truth};
+use crate::array::dtype::{DType, Element, Truth};
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::kernels::complex::{is_paired, paired};
@@ -30,10 +30,31 @@ macro_rules! with_element {
     };
 }
 
+/// [`with_element`] for elements that are shorter on the host than the word that stands for them on the GPU;
+/// `$else` for others.
+macro_rules! with_short {
+    ($x:expr, $t:ident => $body:expr, $else:expr) => {
+        crate::dispatch!(@ $x.dtype(), $t, $body;
+            DType::Bool => Truth, DType::U8 => u8, DType::I8 => i8, DType::U16 => u16,
+            DType::I16 => i16; _other => $else)
+    };
+}
+
+/// The elements of a contiguous array along one axis.
+fn line_of(x: &Array) -> Result<Array> {
+    x.with_layout(Shape::new(&[x.numel()])?, &[1], x.offset())
+}
+
+/// The elements of `line` in the shape of `x`.
+fn shaped_as(x: &Array, line: &Array) -> Result<Array> {
+    let strides = x.shape().strides();
+    line.with_layout(x.shape(), &strides[..x.rank()], line.offset())
+}
+
 /// Copies a contiguous CPU array to GPU `index`.
 pub fn upload(x: &Array, index: u8) -> Result<Array> {
     if is_paired(x) {
-        return paired(x, |pairs| upload(pairs, index));
+        return shaped_as(x, &paired(&line_of(x)?, |pairs| upload(pairs, index))?);
     }
     let gpu = gpu(index)?;
     let out = Array::empty(x.shape(), x.dtype(), Device::Gpu(index))?;
@@ -48,12 +69,14 @@ pub fn upload(x: &Array, index: u8) -> Result<Array> {
             recorder.submit(gpu);
         }
     }
-    if x.dtype() == DType::Bool {
-        let words: Vec<u32> = x.slice::<Truth>()?.iter().map(|b| u32::from(b.is_true())).collect();
-        write(gpu, &block.raw, bytemuck::cast_slice(&words))?;
-    } else {
-        with_element!(x, T => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<T>()?))?);
-    }
+    with_short!(
+        x,
+        T => {
+            let words: Vec<u32> = x.slice::<T>()?.iter().map(|v| v.to_i64() as u32).collect();
+            write(gpu, &block.raw, bytemuck::cast_slice(&words))?;
+        },
+        with_element!(x, T => write(gpu, &block.raw, bytemuck::cast_slice(x.slice::<T>()?))?)
+    );
     gpu.fault.check(index)?;
     Ok(out)
 }
@@ -68,9 +91,6 @@ pub fn download(x: &Array) -> Result<Array> {
     let Device::Gpu(index) = x.device() else {
         return Err(unreadable(x));
     };
-    if is_paired(x) {
-        return paired(x, download);
-    }
     if x.numel() == 0 {
         return Array::empty(x.shape(), x.dtype(), Device::Cpu);
     }
@@ -81,10 +101,13 @@ pub fn download(x: &Array) -> Result<Array> {
         packed = crate::gpu::kernels::copy::contiguous(x)?;
         &packed
     };
+    if is_paired(x) {
+        return shaped_as(x, &paired(&line_of(x)?, download)?);
+    }
     let gpu = gpu(index)?;
     let mut out = Array::empty(x.shape(), x.dtype(), Device::Cpu)?;
     // Halves may start in the middle of a word: read whole words and skip the first element.
-    let per_word = if x.dtype().size() == 2 { 2 } else { 1 };
+    let per_word = if x.dtype().is_half() { 2 } else { 1 };
     let first = x.offset() / per_word;
     let size = ((x.offset() + x.numel()).div_ceil(per_word) - first) as u64 * 4;
     let part = (x.buffer(), first as u64 * 4, size);
@@ -167,18 +190,19 @@ fn read_through(
 
 /// Fills `out` from words read back from the GPU, skipping `skip` elements.
 fn unpack(bytes: &[u8], skip: usize, out: &mut Array) -> Result<()> {
-    if out.dtype() == DType::Bool {
-        let words: &[u32] = bytemuck::cast_slice(bytes);
-        for (to, &word) in out.slice_mut::<Truth>()?.iter_mut().zip(words) {
-            *to = (word != 0).into();
-        }
-        return Ok(());
-    }
-    let bytes = &bytes[skip * out.dtype().size()..];
-    with_element!(out, T => {
-        let to: &mut [u8] = bytemuck::cast_slice_mut(out.slice_mut::<T>()?);
-        to.copy_from_slice(&bytes[..to.len()]);
-    });
+    with_short!(
+        out,
+        T => {
+            let words: &[u32] = bytemuck::cast_slice(bytes);
+            for (to, &word) in out.slice_mut::<T>()?.iter_mut().zip(words) {
+                *to = T::from_i64(word.into());
+            }
+        },
+        with_element!(out, T => {
+            let to: &mut [u8] = bytemuck::cast_slice_mut(out.slice_mut::<T>()?);
+            to.copy_from_slice(&bytes[skip * size_of::<T>()..][..size_of_val(to)]);
+        })
+    );
     Ok(())
 }
 

@@ -5,6 +5,7 @@
 //! its result is needed at once; a rule that makes one is rejected.
 
 use super::wgsl::{infix, methods, prefix, push, write};
+use crate::arguments::logic::Relation;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use crate::math::real::{Integer, PointwiseInt};
@@ -21,24 +22,33 @@ thread_local! {
 }
 
 impl IntExpr {
-    /// 1 where the values are in the relation that WGSL spells `sign`, else 0.
-    pub fn relation(self, sign: &str, other: IntExpr) -> IntExpr {
-        IntExpr(push(&format_args!("T(v{} {sign} v{})", self.0, other.0)))
+    /// 1 where the values are in this relation, else 0.
+    pub fn relation(self, relation: Relation, other: IntExpr) -> IntExpr {
+        let (x, y) = (self.0, other.0);
+        IntExpr(match relation {
+            Relation::Lt => push(&format_args!("truth(less(v{x}, v{y}))")),
+            Relation::Le => push(&format_args!("truth(!less(v{y}, v{x}))")),
+            Relation::Eq => push(&format_args!("truth(same(v{x}, v{y}))")),
+            Relation::Ne => push(&format_args!("truth(!same(v{x}, v{y}))")),
+            Relation::Gt => push(&format_args!("truth(less(v{y}, v{x}))")),
+            Relation::Ge => push(&format_args!("truth(!less(v{x}, v{y}))")),
+        })
     }
 
     /// `yes` where `self` is not 0, else `no`.
     pub fn select(self, yes: IntExpr, no: IntExpr) -> IntExpr {
-        IntExpr(push(&format_args!("select(v{}, v{}, v{} != T(0))", no.0, yes.0, self.0)))
+        IntExpr(push(&format_args!("select(v{}, v{}, is_true(v{}))", no.0, yes.0, self.0)))
     }
 }
 
 impl Integer for IntExpr {
-    methods!(infix -> IntExpr: add "+", sub "-", mul "*", and "&", or "|", xor "^");
-    methods!(function -> IntExpr: floor_div "floor_div", remainder "remainder", fmod "int_fmod",
+    methods!(infix -> IntExpr: and "&", or "|", xor "^");
+    methods!(function -> IntExpr: add "plus", sub "minus", mul "times", fmod "int_fmod",
+        floor_div "floor_div", remainder "remainder",
         pow "int_pow", shl "int_shl", shr "int_shr", gcd "int_gcd");
-    methods!(prefix -> IntExpr: abs "abs", sign "int_sign");
+    methods!(prefix -> IntExpr: abs "int_abs", sign "int_sign");
     fn lit(value: i64) -> Self {
-        IntExpr(push(&format_args!("bitcast<T>({:#x}u)", value as u32)))
+        IntExpr(push(&format_args!("literal({:#x}u, {:#x}u)", value as u32, (value >> 32) as u32)))
     }
 }
 
@@ -47,7 +57,7 @@ impl Ord for IntExpr {
         WAS_COMPARED.set(true);
         self.0.cmp(&other.0)
     }
-    methods!(function -> IntExpr: max "max", min "min");
+    methods!(function -> IntExpr: max "larger", min "smaller");
     fn clamp(self, low: Self, high: Self) -> Self {
         self.max(low).min(high)
     }
@@ -59,20 +69,27 @@ impl PartialOrd for IntExpr {
     }
 }
 
-/// The functions that integer rules of this dtype call.
-pub fn library(dtype: DType) -> &'static str {
-    if dtype == DType::U32 { shader!("lib/integers_unsigned") } else { shader!("lib/integers_signed") }
+/// The functions that integer rules call in the arithmetic of `compute`; a template has those of two words.
+fn library(compute: DType) -> &'static str {
+    match compute {
+        DType::U32 => shader!("lib/integers_unsigned"),
+        DType::I32 => shader!("lib/integers_signed"),
+        _ => "",
+    }
 }
 
-/// Returns the text of `fn op` for a function of values of the type `T`.
-pub fn text(args: &[&str], body: &dyn Fn(&[IntExpr]) -> IntExpr) -> String {
-    write("op", "T", args, &|x| body(&x.iter().map(|&v| IntExpr(v)).collect::<Vec<_>>()).0).0
+/// Returns the text of `fn op` for a function of values of the type `T` of `compute`, with what it calls.
+pub fn text(compute: DType, args: &[&str], body: &dyn Fn(&[IntExpr]) -> IntExpr) -> String {
+    let op = write("op", "T", args, &|x| body(&x.iter().map(|&v| IntExpr(v)).collect::<Vec<_>>()).0).0;
+    op + library(compute)
 }
 
-/// Returns the text of `fn op` for an integer rule, without the functions of [`library`] that it calls.
-pub fn function<const N: usize, P: PointwiseInt<N>>(args: &[&str; N], rule: P) -> Result<String> {
+/// Returns the text of `fn op` for an integer rule.
+pub fn function<const N: usize, P: PointwiseInt<N>>(
+    compute: DType, args: &[&str; N], rule: P,
+) -> Result<String> {
     WAS_COMPARED.set(false);
-    let text = text(args, &|x| rule.apply(std::array::from_fn(|i| x[i])));
+    let text = text(compute, args, &|x| rule.apply(std::array::from_fn(|i| x[i])));
     if WAS_COMPARED.get() {
         return Err(Error::unsupported(
             "internal: an integer rule compares its inputs; it has no gpu kernel",

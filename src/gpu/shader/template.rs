@@ -6,8 +6,9 @@
 //! a constant (`const LOG`), the body of a rule (`fn op`), the number of tensors (`tensors x`), that of inputs
 //! and outputs (`lists x0`, `lists y0`), that of slots (`slots 0`), the parameters of an input that is computed
 //! (`chain x`) and the size of a subgroup (`shuffle SUBGROUP`). The mathematical functions (`fn exp_`) become
-//! those of the library. Other lines stay as in the file, which is the float32 version. A choice for a mark
-//! that the file lacks is an error.
+//! those of the library. Integers of two words have functions of their own for marked ones of one word (`fn
+//! plus`, `shaders/lib/long.wgsl`) and structs for vectors of them. Other lines stay as in the file, which is
+//! the float32 version. A choice for a mark that the file lacks is an error.
 
 use super::wgsl;
 use crate::array::dtype::DType;
@@ -37,7 +38,7 @@ type Choice = (&'static str, &'static str, Value);
 /// A shader file with choices for its marked lines.
 pub struct Template<'a> {
     source: &'static str,
-    /// The dtype of the arithmetic: float32, int32 or uint32.
+    /// The dtype of the arithmetic: see [`arithmetic`].
     compute: DType,
     choices: SmallVec<[Choice; 12]>,
     op: Option<&'a dyn Fn() -> Result<String>>,
@@ -47,13 +48,19 @@ pub struct Template<'a> {
     lists: Option<[usize; 2]>,
 }
 
-/// The dtype in which a dtype is computed: float32, int32 or uint32.
+/// The dtype in which a dtype is computed: float32, int32, uint32, or one of two words.
 pub fn arithmetic(dtype: DType) -> DType {
     match dtype {
         DType::U32 => DType::U32,
+        dtype if is_long(dtype) => dtype,
         dtype if dtype.is_float() => DType::F32,
         _ => DType::I32,
     }
+}
+
+/// Whether elements are integers of two words, with the arithmetic of `shaders/lib/long.wgsl`.
+pub fn is_long(dtype: DType) -> bool {
+    matches!(dtype, DType::I64 | DType::U64)
 }
 
 /// The name of a dtype in WGSL and in the marks of `shaders/lib/elements.wgsl`.
@@ -64,18 +71,28 @@ fn name_of(dtype: DType) -> &'static str {
         DType::BF16 => "bf16",
         DType::U32 => "u32",
         DType::Bool => "bool",
+        DType::U8 => "u8",
+        DType::I8 => "i8",
+        DType::U16 => "u16",
         DType::I16 => "i16",
+        DType::U64 => "u64",
+        DType::I64 => "i64",
+        HALF => "half",
         _ => "i32",
     }
 }
 
-/// Elements per 32-bit word. No tensor on a GPU is int16: it stands for the bits of halves, to copy them.
+/// The bits of a half, to copy them: a dtype that no tensor on a GPU has.
+pub const HALF: DType = DType::C128;
+
+/// Elements per 32-bit word; those of two words are taken as one here.
 pub fn per_word(dtype: DType) -> usize {
-    if matches!(dtype, DType::F16 | DType::BF16 | DType::I16) { 2 } else { 1 }
+    if matches!(dtype, DType::F16 | DType::BF16 | HALF) { 2 } else { 1 }
 }
 
 impl<'a> Template<'a> {
-    /// A template whose arithmetic uses the type of `compute` (float32 for halves, int32 for bool).
+    /// A template whose arithmetic uses the type of `compute` (float32 for halves, int32 for bool and narrow
+    /// integers).
     pub fn new(source: &'static str, compute: DType) -> Template<'a> {
         let compute = arithmetic(compute);
         Template { source, compute, choices: SmallVec::new(), op: None, tensors: None, lists: None }
@@ -176,8 +193,12 @@ impl<'a> Template<'a> {
     fn chosen(&self, kind: &str, (verb, name, value): Choice, line: &str) -> Option<String> {
         let store = |dtype| match dtype {
             DType::Bool if self.compute == DType::F32 => "truth",
+            DType::I32 if self.compute == DType::F32 => "whole",
             dtype => name_of(dtype),
         };
+        if is_long(self.compute) {
+            return self.chosen_long(kind, (name, value), line);
+        }
         let four = |dtype| (QUADS, if per_word(dtype) == 2 { ["h", "o"] } else { ["x", "out"] });
         let ((file, [x, out]), dtype) = match (kind, value) {
             ("shuffle", Value::Number(2..)) => return marked_line(SHUFFLE, (kind, name)).map(str::to_string),
@@ -204,6 +225,32 @@ impl<'a> Template<'a> {
         Some(element(file, kind, if verb == "load" { x } else { out }, dtype, name))
     }
 
+    /// [`Template::chosen`] for numbers of two words, which are loaded and stored one by one.
+    fn chosen_long(&self, kind: &str, (name, value): (&str, Value), line: &str) -> Option<String> {
+        let lines = |kind, binding, dtype| element(ELEMENTS_LONG, kind, binding, dtype, name);
+        Some(match (kind, value) {
+            (_, Value::Flag(value)) => with_value(line, value),
+            (_, Value::Number(value)) => with_value(line, format_args!("{value}u")),
+            ("words", _) => line.replace("vec4<u32>", "u32"),
+            ("load4", Value::One(_)) => lines("load4", "x", "one"),
+            ("load", Value::Type(dtype) | Value::Four(dtype) | Value::One(dtype)) => {
+                // Narrow integers are words in their range.
+                let dtype = match dtype {
+                    DType::I8 | DType::I16 => "i32",
+                    DType::U8 | DType::U16 | DType::Bool => "u32",
+                    dtype => name_of(dtype),
+                };
+                lines("load", "x", dtype)
+            }
+            ("store", Value::Type(dtype)) => lines("store", "out", name_of(dtype)),
+            ("store4", Value::Four(dtype)) => {
+                let four = if per_word(dtype) == 2 { "pairs" } else { "words" };
+                lines("store", "out", name_of(dtype)) + "\n" + &lines("store4", "out", four)
+            }
+            _ => return None,
+        })
+    }
+
     /// The line in place of `line`, which is marked `kind name`; none if it stays. A library function that it
     /// calls is added to `library`.
     fn replaced(
@@ -224,9 +271,13 @@ impl<'a> Template<'a> {
             _ => None,
         });
         Ok(match (kind, name, output, self.op) {
+            ("alias", "T", ..) if is_long(self.compute) => Some(with_value(line, "vec2<u32>")),
             ("alias", "T", ..) => Some(with_value(line, name_of(self.compute))),
             ("const", "EPW", Some(dtype), _) => Some(with_value(line, format_args!("{}u", per_word(dtype)))),
             ("fn", "op", _, Some(body)) => Some(body()?),
+            ("fn", ..) if is_long(self.compute) && LONG.contains(&format!("fn {name}(")) => {
+                Some(String::new())
+            }
             ("fn", ..) => name.strip_suffix('_').and_then(wgsl::function).map(|name| {
                 library.push(name);
                 line.replace(&format!(" {name}("), &format!(" w_{name}("))
@@ -300,7 +351,17 @@ impl<'a> Template<'a> {
             }
             out.push('\n');
         }
-        for (names, text) in [(["to_bf16(", "of_bf16("], TO_BF16), (["to_f16(", "of_f16("], TO_F16)] {
+        if is_long(self.compute) {
+            // A vector has numbers of one word.
+            out = out.replace("vec4<T>", "Four").replace("vec2<T>", "Two") + LONG;
+            out.push_str(&format!("const SIGNED: bool = {};\n", self.compute == DType::I64));
+        }
+        let used = [
+            (["to_bf16(", "of_bf16("], TO_BF16),
+            (["to_f16(", "of_f16("], TO_F16),
+            (["= whole(", "= four_whole("], WHOLE),
+        ];
+        for (names, text) in used {
             if names.iter().any(|name| out.contains(name)) {
                 out.push_str(text);
             }
@@ -339,7 +400,7 @@ fn with_value(line: &str, value: impl std::fmt::Display) -> String {
 fn element(file: &'static str, verb: &str, binding: &str, dtype: &str, name: &str) -> String {
     let line = marked_line(file, (verb, dtype)).unwrap_or_default();
     // The function itself, and the one that it calls.
-    let line = ["load", "load4", "store4", verb].iter().fold(line.to_string(), |line, verb| {
+    let line = ["load", "store", "load4", "store4"].iter().fold(line.to_string(), |line, verb| {
         line.replace(&format!("{verb}_{dtype}("), &format!("{verb}_{name}("))
     });
     line.replace(&format!("{binding}["), &format!("{name}["))
@@ -379,8 +440,11 @@ fn push_numbered(line: &str, bindings: &mut usize, out: &mut String) {
 }
 
 const ELEMENTS: &str = shader!("lib/elements");
+const ELEMENTS_LONG: &str = shader!("lib/elements_long");
+const LONG: &str = shader!("lib/long");
 const QUADS: &str = shader!("lib/quads");
 const CHAIN: &str = shader!("lib/chain");
 const SHUFFLE: &str = shader!("lib/shuffle");
 const TO_BF16: &str = shader!("lib/to_bf16");
 const TO_F16: &str = shader!("lib/to_f16");
+const WHOLE: &str = shader!("lib/whole");

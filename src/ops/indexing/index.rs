@@ -72,10 +72,11 @@ fn offset_index(index: &Tensor, size: usize, n: usize) -> Result<Tensor> {
 }
 
 /// Checks an index into an axis of length `size` and makes negative elements count from the front. Casts to
-/// the widest integers of its device, which can hold positions in merged axes.
+/// integers that can hold positions in merged axes of its device.
 pub(crate) fn index_from_front(index: &Tensor, axis: usize, size: usize) -> Result<Tensor> {
     check_range(index, axis, size)?;
-    let index = index.cast(if index.device() == Device::Cpu { DType::I64 } else { DType::I32 })?;
+    let is_wide = index.device() == Device::Cpu || index.dtype().size() == 8;
+    let index = index.cast(if is_wide { DType::I64 } else { DType::I32 })?;
     index.lt(0i64)?.select(&index.add(size as i64)?, &index)
 }
 

@@ -134,6 +134,7 @@ fn integer(value: i128, dtype: DType, device: Device) -> Result<Tensor> {
     match device {
         // Unsigned numbers above those of int64 keep their bits.
         Device::Cpu => Tensor::integer(value as i64, dtype),
+        device if value.unsigned_abs() > 1 << 53 => Tensor::integer(value as i64, dtype)?.to_device(device),
         device => Tensor::operand(value as f64, dtype, device),
     }
 }

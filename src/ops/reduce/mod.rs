@@ -181,20 +181,20 @@ impl Discrete for ArgExtremum {
     batch!(in_front: |self| ArgExtremum { axis: self.axis + 1, ..*self });
 }
 
-/// The dtype of sums and counts of integers on a device.
+/// The dtype of positions and counts on a device, and of sums of what is no wider.
 pub(crate) fn index_type(device: Device) -> DType {
     if device == Device::Cpu { DType::I64 } else { DType::I32 }
 }
 
 impl Tensor {
     pub(crate) fn widened(&self) -> Result<Tensor> {
-        // The widest unsigned type stays: the type integers are summed in cannot hold it.
-        let widest = if self.device() == Device::Cpu { DType::U64 } else { DType::U32 };
-        if self.dtype().is_differentiable() || self.dtype() == widest {
-            Ok(self.clone())
-        } else {
-            self.cast(index_type(self.device()))
-        }
+        // The type of sums cannot hold these.
+        let stays = match self.dtype() {
+            DType::U64 => true,
+            DType::U32 | DType::I64 => self.device() != Device::Cpu,
+            dtype => dtype.is_differentiable(),
+        };
+        if stays { Ok(self.clone()) } else { self.cast(index_type(self.device())) }
     }
 
     /// The operand of a sum or product; the CPU kernels widen element by element themselves.

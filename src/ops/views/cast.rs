@@ -119,11 +119,11 @@ impl Tensor {
                 "view: not every byte of {own} is a bool; use x != 0, which copies"
             )));
         }
-        let words = [DType::F32, DType::I32, DType::U32];
+        let words = [DType::F32, DType::I32, DType::U32, DType::I64, DType::U64];
         if self.device() != Device::Cpu && !(words.contains(&own) && words.contains(&dtype)) {
             return Err(Error::dtype(format!(
-                "view: {} reads float32, int32 and uint32 as each other, got {own} as {dtype}; move it to \
-                 the cpu first",
+                "view: {} reads float32 and integers of 32 and 64 bits as each other, got {own} as {dtype}; \
+                 move it to the cpu first",
                 self.device()
             )));
         }

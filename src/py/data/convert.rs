@@ -99,7 +99,7 @@ pub fn build(
     let device = device.unwrap_or(t.device());
     let dtype = match (dtype, t.dtype()) {
         (Some(dtype), _) => dtype,
-        // GPUs compute with int32, so Python integers become int32 there.
+        // GPUs have integers of 32 bits, so Python integers become int32 there.
         (None, DType::I64) if device != Device::Cpu && !shared => small_integers(&t)?,
         (None, natural) => natural,
     };
@@ -118,15 +118,11 @@ pub fn in_dtype(obj: &Bound<'_, PyAny>, dtype: DType) -> PyResult<Tensor> {
     build(obj, Some(dtype), None, false)
 }
 
-/// Returns int32 if all these int64 numbers fit into it, otherwise an error.
+/// Returns int32 if all these int64 numbers fit into it, else int64.
 fn small_integers(t: &Tensor) -> PyResult<DType> {
     let host = crate::cpu::pointwise::copy::contiguous(t.array("tensor")?)?;
-    match host.slice::<i64>()?.iter().find(|&&v| i32::try_from(v).is_err()) {
-        None => Ok(DType::I32),
-        Some(v) => Err(crate::py::error::value_error(format!(
-            "the integer {v} does not fit into int32, the widest integer of GPUs; keep it on the CPU"
-        ))),
-    }
+    let fits = host.slice::<i64>()?.iter().all(|&v| i32::try_from(v).is_ok());
+    Ok(if fits { DType::I32 } else { DType::I64 })
 }
 
 /// A tensor as it is, for arguments of Python functions: arrays are shared, lists and numbers converted.

@@ -289,8 +289,9 @@ pub fn constant(name: &str, value: &Arg, shape: Shape, dtype: DType, device: Dev
         Arg::Tensor(t) => t.cast(dtype)?.to_device(device)?.expand(&shape).named(name)?.copied()?,
         Arg::Int(v) => {
             dtype.check_fits(*v).named(name)?;
-            if dtype.is_integer() && device == Device::Cpu {
-                return Ok(Tensor::integer(*v as i64, dtype)?.expand(&shape)?.copied()?);
+            if dtype.is_integer() && (device == Device::Cpu || v.unsigned_abs() > 1 << 53) {
+                let number = Tensor::integer(*v as i64, dtype)?.to_device(device)?;
+                return Ok(number.expand(&shape)?.copied()?);
             }
             Tensor::full(shape, *v as f64, dtype, device)?
         }
