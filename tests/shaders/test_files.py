@@ -9,7 +9,7 @@ from shaders.host import SHADERS, device, pipeline, source
 FILES = sorted(SHADERS.glob("*.wgsl"))
 LIBRARY = {path.stem for path in (SHADERS / "lib").glob("*.wgsl")}
 README = (SHADERS / "README.md").read_text(encoding="utf-8")
-MARKER = re.compile(r"//@ (alias|const|words|load|load4|store|store4|fn|tensors|slots|shuffle) \w+$")
+MARKER = re.compile(r"//@ (alias|const|halves|words|load|load4|store|store4|fn|tensors|slots|shuffle) \w+$")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -48,6 +48,7 @@ def test_compiles_as_it_stands(path):
 #: What kernels complete, or another file of the library.
 PARTS = {
     "attention_scores",
+    "halves",
     "lines",
     "matmul",
     "optim",
@@ -57,6 +58,8 @@ PARTS = {
     "strided",
     "tensors",
     "tile",
+    "tile_matrices",
+    "tile_threads",
 }
 
 

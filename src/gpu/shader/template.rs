@@ -5,13 +5,17 @@
 //! `words x`, `load4 x`, `store4 out` where they are taken by fours: `shaders/lib/quads.wgsl`), the value of
 //! a constant (`const LOG`), the body of a rule (`fn op`), the number of tensors (`tensors x`), that of slots
 //! (`slots 0`) and the size of a subgroup (`shuffle SUBGROUP`). The mathematical functions (`fn exp_`) become
-//! those of the library. Other lines stay as in the file, which is the float32 version. A choice for a mark
-//! that the file lacks is an error.
+//! those of the library. How products of float16 are multiplied (`halves S`) is chosen for a whole text:
+//! lines of `shaders/lib/halves.wgsl`, and `shaders/lib/tile_matrices.wgsl` in the place of `tile_threads`.
+//! Other lines stay as in the file, which is the float32 version. A choice for a mark that the file lacks is
+//! an error.
 
+use super::halves::{Halves, Matrices};
 use super::wgsl;
 use crate::array::dtype::DType;
 use crate::error::{Error, Result};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// What the host chooses for a marked line.
 #[derive(Clone, Copy)]
@@ -38,6 +42,7 @@ pub struct Template<'a> {
     compute: DType,
     choices: SmallVec<[Choice; 12]>,
     op: Option<&'a dyn Fn() -> Result<String>>,
+    halves: Halves,
     /// The number of tensors, and the one of which there is none.
     tensors: Option<(usize, &'static [&'static str])>,
 }
@@ -73,7 +78,8 @@ impl<'a> Template<'a> {
     /// A template whose arithmetic uses the type of `compute` (float32 for halves, int32 for bool).
     pub fn new(source: &'static str, compute: DType) -> Template<'a> {
         let compute = arithmetic(compute);
-        Template { source, compute, choices: SmallVec::new(), op: None, tensors: None }
+        let halves = Halves::Packed;
+        Template { source, compute, choices: SmallVec::new(), op: None, halves, tensors: None }
     }
 
     /// Not inlined, as many kernels make many choices.
@@ -118,6 +124,15 @@ impl<'a> Template<'a> {
         self.choose("const", name, Value::Number(value))
     }
 
+    /// Sets how a product of float16 is multiplied; inputs of float16 are loaded for that.
+    pub fn halves(&mut self, halves: Halves) -> &mut Template<'a> {
+        self.halves = halves;
+        match halves {
+            Halves::Matrices(m) => self.number("SIDE", m.side).number("SUBGROUP", m.subgroup),
+            _ => self,
+        }
+    }
+
     /// Sets the text of `fn op`.
     pub fn op(&mut self, body: &'a dyn Fn() -> Result<String>) -> &mut Template<'a> {
         self.op = Some(body);
@@ -139,7 +154,7 @@ impl<'a> Template<'a> {
             Value::Flag(value) => u64::from(*value),
             Value::Number(value) => u64::from(*value),
         });
-        choices.chain([self.compute as u64])
+        choices.chain([self.compute as u64, u64::from(self.halves != Halves::Packed)])
     }
 
     /// The dtypes of inputs and outputs in their order, each once.
@@ -162,6 +177,20 @@ impl<'a> Template<'a> {
             dtype => name_of(dtype),
         };
         let four = |dtype| (QUADS, if per_word(dtype) == 2 { ["h", "o"] } else { ["x", "out"] });
+        if self.halves != Halves::Packed
+            && verb == "load"
+            && let Value::Type(DType::F16) | Value::Four(DType::F16) = value
+        {
+            let is_four = matches!(value, Value::Four(_));
+            return match (kind, is_four) {
+                ("words", true) => Some(line.replace("vec4<u32>", "u32").replace("<u32>", "<vec4<f16>>")),
+                ("words", false) => Some(line.replace("<u32>", "<f16>")),
+                ("load", true) => Some(element(HALVES, kind, "h", "any", name)),
+                ("load", false) => Some(element(HALVES, kind, "x", "f16", name)),
+                (_, true) => Some(element(HALVES, kind, "h", "f16", name)),
+                (_, false) => None,
+            };
+        }
         let ((file, [x, out]), dtype) = match (kind, value) {
             ("shuffle", Value::Number(2..)) => return marked_line(SHUFFLE, (kind, name)).map(str::to_string),
             ("shuffle", _) => return None,
@@ -189,6 +218,10 @@ impl<'a> Template<'a> {
     fn replaced(
         &self, (kind, name): (&str, &str), line: &str, library: &mut Vec<&'static str>,
     ) -> Result<Option<String>> {
+        if kind == "halves" {
+            let own = self.halves != Halves::Packed;
+            return Ok(own.then(|| marked_line(HALVES, (kind, name)).unwrap_or_default().to_string()));
+        }
         let verbs: &[_] = match kind {
             "words" => &["load", "store"],
             "load4" => &["load"],
@@ -224,19 +257,36 @@ impl<'a> Template<'a> {
         }
     }
 
+    /// The text with its marks.
+    fn marked(&self) -> Cow<'static, str> {
+        match self.halves {
+            Halves::Matrices(Matrices { side, .. }) => {
+                let text = self.source.replace(TILE_THREADS, TILE_MATRICES);
+                text.replace("mat8x8", &format!("mat{side}x{side}")).into()
+            }
+            _ => self.source.into(),
+        }
+    }
+
     /// Returns the complete text.
     pub fn build(&self) -> Result<String> {
+        let source = &*self.marked();
         let mark_of_choice = |(kind, name, value): &Choice| match (*kind, value) {
             ("load", Value::Four(_)) => ("load4", *name),
             ("store", Value::Four(_)) => ("store4", *name),
             (kind, _) => (kind, *name),
         };
         let mut chosen = self.choices.iter().map(mark_of_choice).chain(self.op.map(|_| ("fn", "op")));
-        if let Some((kind, name)) = chosen.find(|mark| marked_line(self.source, *mark).is_none()) {
+        if let Some((kind, name)) = chosen.find(|mark| marked_line(source, *mark).is_none()) {
             return Err(Error::value(format!("internal: a shader has no line marked //@ {kind} {name}")));
         }
-        let mut out = String::with_capacity(self.source.len() + 256);
-        let (mut lines, mut functions, mut bindings) = (self.source.lines(), Vec::new(), 0);
+        let mut out = String::with_capacity(source.len() + 256);
+        out.push_str(match self.halves {
+            Halves::Packed => "",
+            Halves::Native => "enable f16;\n",
+            Halves::Matrices(_) => "enable f16;\nenable wgpu_cooperative_matrix;\n",
+        });
+        let (mut lines, mut functions, mut bindings) = (source.lines(), Vec::new(), 0);
         while let Some(line) = lines.next() {
             out.push_str(line);
             out.push('\n');
@@ -269,7 +319,7 @@ fn mark_of(line: &str) -> Option<(&str, &str)> {
 }
 
 /// The line after a mark.
-fn marked_line(source: &'static str, mark: (&str, &str)) -> Option<&'static str> {
+fn marked_line<'s>(source: &'s str, mark: (&str, &str)) -> Option<&'s str> {
     let mut lines = source.lines();
     lines.find(|line| mark_of(line) == Some(mark))?;
     lines.next()
@@ -321,5 +371,8 @@ fn repeat(name: &str, line: &str, n: usize, absent: &[&str], bindings: &mut usiz
 const ELEMENTS: &str = shader!("lib/elements");
 const QUADS: &str = shader!("lib/quads");
 const SHUFFLE: &str = shader!("lib/shuffle");
+const HALVES: &str = shader!("lib/halves");
+const TILE_THREADS: &str = shader!("lib/tile_threads");
+const TILE_MATRICES: &str = shader!("lib/tile_matrices");
 const TO_BF16: &str = shader!("lib/to_bf16");
 const TO_F16: &str = shader!("lib/to_f16");
