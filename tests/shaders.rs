@@ -173,7 +173,7 @@ fn products_of_halves_are_valid_in_every_way() -> Outcome {
     let matrices = |side, subgroup| Halves::Matrices(Matrices { side, subgroup });
     let f16 = Capabilities::SHADER_FLOAT16;
     let mut count = 0;
-    for (name, text) in files()?.into_iter().filter(|(_, text)| marked(text, "halves ").next().is_some()) {
+    for (name, text) in files()?.into_iter().filter(|(_, text)| has(text, "TILE_M")) {
         let text = &*Box::leak(stripped(text).into_boxed_str());
         for way in [Halves::Packed, Halves::Native, matrices(8, 8), matrices(8, 32), matrices(16, 32)] {
             for (fours, sums) in [(false, true), (true, false)] {
@@ -295,10 +295,15 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
         let there: Vec<_> = ATTENTION.iter().filter(|row| has(text, row.0)).collect();
         let every = 1 << there.len();
         // In halves with everything on, in float32 every combination.
-        let halves = [(DType::F16, every - 1), (DType::BF16, every - 1)];
-        for (dtype, bits) in (0..every).map(|bits| (DType::F32, bits)).chain(halves) {
+        let packed = |dtype| (dtype, every - 1, Halves::Packed);
+        let halves = [packed(DType::F16), packed(DType::BF16), (DType::F16, every - 1, Halves::Native)];
+        for (dtype, bits, way) in (0..every).map(|bits| (DType::F32, bits, Halves::Packed)).chain(halves) {
+            if way == Halves::Native && marked(text, "halves ").next().is_none() {
+                continue;
+            }
             for (mask, of_mask) in [(0, dtype), (1, DType::Bool), (2, dtype)] {
                 let mut template = Template::new(text, dtype);
+                template.halves(way);
                 marked(text, "load ").for_each(|input| {
                     template.load(input, if input == "mask" { of_mask } else { dtype });
                 });
@@ -320,12 +325,15 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
                     };
                     assert!(template.build()?.lines().any(|l| l.starts_with(&line)), "{name}: {line}");
                 }
-                check(&format!("{name} as {dtype}, mask {mask}, {bits:b}"), &template.build()?)?;
+                let f16 = Capabilities::SHADER_FLOAT16;
+                let wanted = if way == Halves::Native { f16 } else { Capabilities::empty() };
+                let what = format!("{name} as {dtype}, {way:?}, mask {mask}, {bits:b}");
+                check_with(&what, &template.build()?, wanted)?;
                 count += 1;
             }
         }
     }
-    assert_eq!(count, 3 * (16 + 64 + 2 + 3 * 2));
+    assert_eq!(count, 3 * (16 + 64 + 2 + 3 * 2 + 2));
     Ok(())
 }
 

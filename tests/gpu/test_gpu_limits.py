@@ -57,7 +57,7 @@ def test_with_small_limits(file: str) -> None:
 
 
 def test_halves_have_the_same_bits_in_every_way() -> None:
-    """Products and convolutions of float16 as float32, and from tiles of float16."""
+    """Products, convolutions and attention of float16 as float32, and from tiles of float16."""
     program = """if True:
         import numpy as np, wengert as wg, wengert.nn.functional as F
         print(wg.gpu.info()["float16_products"])
@@ -68,6 +68,10 @@ def test_halves_have_the_same_bits_in_every_way() -> None:
             made = F.linear(half(m, k), half(n, k), half(n), activation="relu")
             print(made.cpu().numpy().tobytes().hex())
         print(F.conv2d(half(2, 5, 9, 9), half(6, 5, 3, 3)).cpu().numpy().tobytes().hex())
+        q, k, v = (half(2, 2, 70, 24).requires_grad_() for _ in range(3))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        for x in (out.detach(), *wg.autograd.grad(out, [q, k, v], half(2, 2, 70, 24))):
+            print(x.cpu().numpy().tobytes().hex())
     """
     found = []
     for limits in ("small", "standard"):

@@ -137,12 +137,14 @@ def has_halves():
     return "shader-f16" in device().features
 
 
-def as_halves(*inputs):
-    """The replacements with which products load operands of float16 as f16: (name, binding, by fours)."""
+def as_halves(*inputs, sums=True):
+    """The replacements with which products load operands of float16 as f16: (name, binding, by fours). With
+    `sums` they are those of tiles, which have sums of rows beside them."""
     table = {"halves S": "alias S = f16;"}
-    table["halves put"] = "fn put_sum(i: u32, v: vec4<T>) { sums[i] = v; }"
-    sums = "var<workgroup> sums: array<vec4<f32>, BLOCKS_A>;"
-    table["halves sum"] = f"{sums}\nfn sum_at(i: u32) -> vec4<T> {{ return sums[i]; }}"
+    if sums:
+        table["halves put"] = "fn put_sum(i: u32, v: vec4<T>) { sums[i] = v; }"
+        declared = "var<workgroup> sums: array<vec4<f32>, BLOCKS_A>;"
+        table["halves sum"] = f"{declared}\nfn sum_at(i: u32) -> vec4<T> {{ return sums[i]; }}"
     for name, number, four in inputs:
         kind = "vec4<f16>" if four else "f16"
         head = f"@group(0) @binding({number}) var<storage, read> {name}: array<{kind}>;"
