@@ -8,7 +8,7 @@
 //           of the scores
 // grid      one workgroup per 64 queries and 64 BLOCKS columns of the result (`chunks`) of one element of
 //           the batch: chunks fastest, then `tiles` of queries, then elements; linear fold over x, y, z
-// workgroup 256 threads, 12.5 KiB of workgroup memory
+// workgroup 256 threads, 12.75 KiB of workgroup memory
 //
 // The online softmax (Milakov and Gimelshein 2018; Rabe and Staats 2021; Dao et al. 2022): a workgroup walks
 // the keys, 64 at a time, and multiplies what it has by exp(old maximum - new one) where the maximum grows.
@@ -107,7 +107,9 @@ fn log_sums(at: Place, query0: u32, t: u32) -> vec4<f32> {
 fn known(at: Place, query0: u32, col: u32, t: u32) -> Block {
   let y = rows_of(G, false, at, query0);
   let row = t / 16u * 4u;
-  return Block(along(y, row, col), along(y, row + 1u, col), along(y, row + 2u, col), along(y, row + 3u, col));
+  return Block(
+    vec4<f32>(along(y, row, col)), vec4<f32>(along(y, row + 1u, col)),
+    vec4<f32>(along(y, row + 2u, col)), vec4<f32>(along(y, row + 3u, col)));
 }
 
 @compute @workgroup_size(256)

@@ -10,7 +10,7 @@
 // grid      one workgroup per tile and 64 BLOCKS columns (`chunks`) of one element of the batch: chunks
 //           fastest, then `tiles`, then elements; of a mask `chunks` are tiles of keys, `tiles` those of
 //           queries, 1 where it has one column or row; linear fold over x, y, z
-// workgroup 256 threads, 12.5 KiB of workgroup memory
+// workgroup 256 threads, 12.75 KiB of workgroup memory
 //
 // Of weights P = exp(S - log-sum), dropout D, cotangents of weights H = G V' and their mean delta, the
 // cotangents of the scores are P (D H - delta), and P D goes to the values. If SECOND, with W the tangents
@@ -139,6 +139,7 @@ fn attention_keys(
     }
   }
   let at = place(own, 0u);
+  dk = Results(dk.a * p.scale, dk.b * p.scale);
   if ((WANTS & 2u) != 0u) { write_results(at.out, key0, p.keys, first, p.depth, dk, t); }
   if ((WANTS & 4u) != 0u) {
     let row = key0 + t / 16u * 4u;

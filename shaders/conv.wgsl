@@ -19,6 +19,7 @@
 // A sum is cut into parts, which lie out_part apart in out: stretches of part_k in main, a multiple of DEPTH,
 // and every parts-th k in direct_parts.
 //@ use tile
+//@ use tile_threads
 struct Params {
   source: array<vec4<u32>, 2>,  // lengths of x; the position of the first window; PHASED: padding
   columns: array<vec4<u32>, 2>, // lengths of digits, columns; steps of the window, of x per outer digit
@@ -32,6 +33,7 @@ struct Params {
 }
 //@ words a
 @group(0) @binding(0) var<storage, read> a: array<u32>;
+//@ words x
 @group(0) @binding(1) var<storage, read> x: array<u32>;
 @group(0) @binding(2) var<storage, read_write> out: array<u32>;
 @group(0) @binding(3) var<uniform> p: Params;
@@ -43,7 +45,7 @@ const EPW: u32 = 1u;
 //@ load a
 fn load_a(i: u32) -> T { return bitcast<f32>(a[i]); }
 //@ load4 a
-fn load4_a(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_a(i.x), load_a(i.y), load_a(i.z), load_a(i.w)); }
+fn load4_a(i: vec4<u32>) -> vec4<S> { return vec4<S>(load_a(i.x), load_a(i.y), load_a(i.z), load_a(i.w)); }
 //@ load x
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
 //@ store out
@@ -157,13 +159,13 @@ fn with_windows(at_: Place, column: u32, d: Four) -> Place {
 }
 
 // Four elements of x, zeros for those that are not there.
-fn four_of_x(at: vec4<u32>, there: vec4<bool>) -> vec4<T> {
+fn four_of_x(at: vec4<u32>, there: vec4<bool>) -> vec4<S> {
   let i = select(vec4<u32>(p.x_off), at, there);
-  return select(vec4<T>(), vec4<T>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)), there);
+  return select(vec4<S>(), vec4<S>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)), there);
 }
 
 // What four columns read at a k of these digits; zeros where the window is outside, or all of it is.
-fn windows(at: Place, d: vec4<u32>, inside: bool) -> vec4<T> {
+fn windows(at: Place, d: vec4<u32>, inside: bool) -> vec4<S> {
   let s = d.xyz * p.terms[1].xyz;
   let lengths = p.source[0].xyz;
   let ok = (at.z + s.x < vec4<u32>(lengths.x)) & (at.y + s.y < vec4<u32>(lengths.y)) &
@@ -171,24 +173,24 @@ fn windows(at: Place, d: vec4<u32>, inside: bool) -> vec4<T> {
   return four_of_x(at.at + (d.w * p.terms[1].w + within(s, lengths)), ok);
 }
 
-fn block_a(at: Place, row: u32, k: u32) -> Block {
+fn block_a(at: Place, row: u32, k: u32) -> Steps {
   let r = at.a + min(row + NEXT, vec4<u32>(p.rows[1].z - 1u)) * p.rows[1].x;
   let d = four_from(k, at.terms);
   let inside = k + NEXT < vec4<u32>(at.k);
   let along = d.z * p.rows[0].x + d.y * p.rows[0].y + d.x * p.rows[0].z + d.outer * p.rows[0].w;
   let c = select(vec4<u32>(), along, inside);
   let v = turned(load4_a(r.x + c), load4_a(r.y + c), load4_a(r.z + c), load4_a(r.w + c));
-  let none = vec4<T>();
-  return Block(
+  let none = vec4<S>();
+  return Steps(
     select(none, v.v0, inside.x), select(none, v.v1, inside.y), select(none, v.v2, inside.z),
     select(none, v.v3, inside.w));
 }
 
 // The windows are those of the place, which are of these columns.
-fn block_b(at: Place, k: u32, column: u32) -> Block {
+fn block_b(at: Place, k: u32, column: u32) -> Steps {
   let d = four_from(k, at.terms);
   let inside = k + NEXT < vec4<u32>(at.k);
-  return Block(
+  return Steps(
     windows(at, vec4<u32>(d.z.x, d.y.x, d.x.x, d.outer.x), inside.x),
     windows(at, vec4<u32>(d.z.y, d.y.y, d.x.y, d.outer.y), inside.y),
     windows(at, vec4<u32>(d.z.z, d.y.z, d.x.z, d.outer.z), inside.z),
@@ -280,7 +282,7 @@ fn direct(
         var x_ = at.x_;
         for (var k = 0u; k < at.terms.z; k += 1u) {
           let ok = ok_y & (x_ < vec4<u32>(lengths.z));
-          sum += load_a(from_a) * four_of_x(from_x, ok);
+          sum += T(load_a(from_a)) * vec4<T>(four_of_x(from_x, ok));
           from_a += p.rows[0].z;
           from_x += steps.z;
           x_ += steps.z;
@@ -313,7 +315,7 @@ fn direct_parts(
   var sum = vec4<T>();
   for (var k = part; k < at.k; k += p.parts) {
     let c = d * p.rows[0];
-    sum += load_a(row_a + c.x + c.y + c.z + c.w) * windows(at, d, true);
+    sum += T(load_a(row_a + c.x + c.y + c.z + c.w)) * vec4<T>(windows(at, d, true));
     d = plus_digits(d, step, at.terms);
   }
   store_row(at, row, targets(at, column, columns), sum);

@@ -9,6 +9,7 @@
 // With SUM, sum is written, which lies as out does, or with SUMS_A the sums of the rows of x are, by vectors;
 // with MORE, more is read: by vectors only if more_cs is 1 and its other steps are multiples of four.
 //@ use tile
+//@ use tile_threads
 //@ use matmul
 //@ words more
 @group(0) @binding(2) var<storage, read> more: array<u32>;
@@ -26,7 +27,7 @@ const SUM: bool = true;
 fn load_more(i: u32) -> T { return bitcast<f32>(more[i]); }
 //@ load4 more
 fn load4_more(i: vec4u) -> vec4<T> { return vec4(two_more(i.x, i.y), two_more(i.z, i.w)); }
-fn two_more(i: u32, j: u32) -> vec2<T> { return vec2(load_more(i), load_more(j)); }
+fn two_more(i: u32, j: u32) -> vec2<T> { return vec2(T(load_more(i)), T(load_more(j))); }
 //@ store sum
 fn store_sum(w: u32, v: vec2<T>) { sum[w] = bitcast<u32>(v.x); }
 //@ store4 sum
@@ -47,7 +48,7 @@ fn store4(i: u32, v: vec4<T>, sum: vec4<T>) {
 fn store_quad(at: Place, row: u32, column: u32, v: vec4<T>) {
   if (!WHOLE && (row >= p.m || column >= p.n)) { return; }
   var s = v;
-  if (MORE) { s += load4_more(p.more_off + row * p.more_rs + four_from(column, p.n) * p.more_cs); }
+  if (MORE) { s += vec4<T>(load4_more(p.more_off + row * p.more_rs + four_from(column, p.n) * p.more_cs)); }
   write(index_of(at, row, column), p.n - column, vec4<T>(op(s.x), op(s.y), op(s.z), op(s.w)), s);
 }
 

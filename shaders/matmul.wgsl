@@ -6,6 +6,7 @@
 //           thin: tiles of 1024 / SLICES columns; parts: ceil(batch * m * ceil(n / 4) / 256) workgroups
 // workgroup 256 threads, each owning 4 x 4, 4 x 8 or 8 x 8 results; up to 16 KiB of workgroup memory
 //@ use tile
+//@ use tile_threads
 //@ use matmul
 //@ words out
 @group(0) @binding(2) var<storage, read_write> out: array<u32>;

@@ -50,6 +50,7 @@ pub mod cpu {
 
 #[cfg(feature = "gpu")]
 pub mod gpu {
+    pub use crate::gpu::shader::halves::{Halves, Matrices};
     pub use crate::gpu::shader::template::{LISTS, Template};
     pub use crate::gpu::shader::wgsl::{library_file, with_library};
     pub use crate::gpu::{describe_adapters, flush, info, is_available, synchronize};

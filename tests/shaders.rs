@@ -6,7 +6,7 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use wengert::DType;
 use wengert::internals::gpu as wgsl;
-use wengert::internals::gpu::Template;
+use wengert::internals::gpu::{Halves, Matrices, Template};
 use wengert::internals::math::Pointwise;
 use wengert::internals::ops::{self as table, Visit};
 
@@ -40,9 +40,14 @@ fn files() -> Result<Vec<(String, &'static str)>, Box<dyn Error>> {
 }
 
 fn check(name: &str, text: &str) -> Outcome {
+    check_with(name, text, Capabilities::SUBGROUP)
+}
+
+/// Whether a text is valid on an adapter that has no more than these capabilities.
+fn check_with(name: &str, text: &str, wanted: Capabilities) -> Outcome {
     let module =
         naga::front::wgsl::parse_str(text).map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
-    let wanted = Capabilities::SHADER_FLOAT16_IN_FLOAT32 | Capabilities::SUBGROUP;
+    let wanted = wanted | Capabilities::SHADER_FLOAT16_IN_FLOAT32;
     let mut validator = Validator::new(ValidationFlags::all(), wanted);
     validator.subgroup_stages(ShaderStages::COMPUTE).subgroup_operations(SubgroupOperationSet::all());
     validator.validate(&module).map_err(|e| format!("{name}: {}", e.emit_to_string(text)))?;
@@ -85,8 +90,8 @@ fn files_are_valid_as_they_stand() -> Outcome {
         if path.ends_with("attention_scores.wgsl") {
             text = read("philox")? + &read("attention_tiles")?;
         } else if [
-            "optim", "tensors", "strided", "lines", "long", "rows", "row_out", "shuffle", "tile", "matmul",
-            "chain",
+            "optim", "tensors", "strided", "lines", "long", "rows", "row_out", "shuffle", "tile",
+            "tile_threads", "tile_matrices", "halves", "matmul", "chain",
         ]
         .iter()
         .any(|name| path.ends_with(format!("lib/{name}.wgsl")))
@@ -171,6 +176,58 @@ fn expansions_are_valid_for_every_dtype() -> Outcome {
             }
         }
     }
+    Ok(())
+}
+
+/// A text without comments, as the library includes it.
+fn stripped(text: &str) -> String {
+    let code = |line: &str| match line.find("//") {
+        Some(at) if !line[at..].starts_with("//@") => line[..at].trim().to_owned(),
+        _ => line.trim().to_owned(),
+    };
+    text.lines().map(code).filter(|line| !line.is_empty()).fold(String::new(), |all, line| all + &line + "\n")
+}
+
+#[test]
+fn products_of_halves_are_valid_in_every_way() -> Outcome {
+    let matrices = |side, subgroup| Halves::Matrices(Matrices { side, subgroup });
+    let f16 = Capabilities::SHADER_FLOAT16;
+    let mut count = 0;
+    for (name, text) in files()?.into_iter().filter(|(_, text)| has(text, "TILE_M")) {
+        let text = &*Box::leak(stripped(text).into_boxed_str());
+        for way in [Halves::Packed, Halves::Native, matrices(8, 8), matrices(8, 32), matrices(16, 32)] {
+            for (fours, sums) in [(false, true), (true, false)] {
+                let mut template = Template::new(text, DType::F16);
+                for input in marked(text, "load ") {
+                    if fours && marked(text, "load4 ").any(|name| name == input) {
+                        template.load_fours(input, DType::F16);
+                    } else {
+                        template.load(input, DType::F16);
+                    }
+                }
+                for output in marked(text, "store ") {
+                    template.store(output, DType::F16);
+                }
+                let (_, [rows, columns]) = way.of_tile([128, 128]);
+                template.number("TILE_M", rows as u32).number("TILE_N", columns as u32);
+                let built = template.flag("SUMS_A", sums).halves(way).build()?;
+                let has = [way != Halves::Packed, matches!(way, Halves::Matrices(_))];
+                let wanted = match has {
+                    [true, true] => f16 | Capabilities::COOPERATIVE_MATRIX,
+                    [true, false] => f16,
+                    _ => Capabilities::empty(),
+                };
+                let what = format!("{name}, {way:?}");
+                check_with(&what, &built, wanted)?;
+                // The text takes what it is said to take, and no operation of subgroups beside matrices.
+                let words = ["f16;", "coop_mat"].map(|word| built.contains(word));
+                assert_eq!((words, built.contains("subgroup")), (has, false), "{what}");
+                assert!(!has[0] || check_with(&what, &built, Capabilities::empty()).is_err(), "{what}");
+                count += 1;
+            }
+        }
+    }
+    assert_eq!(count, 3 * 5 * 2);
     Ok(())
 }
 
@@ -283,10 +340,15 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
         let there: Vec<_> = ATTENTION.iter().filter(|row| has(text, row.0)).collect();
         let every = 1 << there.len();
         // In halves with everything on, in float32 every combination.
-        let halves = [(DType::F16, every - 1), (DType::BF16, every - 1)];
-        for (dtype, bits) in (0..every).map(|bits| (DType::F32, bits)).chain(halves) {
+        let packed = |dtype| (dtype, every - 1, Halves::Packed);
+        let halves = [packed(DType::F16), packed(DType::BF16), (DType::F16, every - 1, Halves::Native)];
+        for (dtype, bits, way) in (0..every).map(|bits| (DType::F32, bits, Halves::Packed)).chain(halves) {
+            if way == Halves::Native && marked(text, "halves ").next().is_none() {
+                continue;
+            }
             for (mask, of_mask) in [(0, dtype), (1, DType::Bool), (2, dtype)] {
                 let mut template = Template::new(text, dtype);
+                template.halves(way);
                 marked(text, "load ").for_each(|input| {
                     template.load(input, if input == "mask" { of_mask } else { dtype });
                 });
@@ -308,12 +370,15 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
                     };
                     assert!(template.build()?.lines().any(|l| l.starts_with(&line)), "{name}: {line}");
                 }
-                check(&format!("{name} as {dtype}, mask {mask}, {bits:b}"), &template.build()?)?;
+                let f16 = Capabilities::SHADER_FLOAT16;
+                let wanted = if way == Halves::Native { f16 } else { Capabilities::empty() };
+                let what = format!("{name} as {dtype}, {way:?}, mask {mask}, {bits:b}");
+                check_with(&what, &template.build()?, wanted)?;
                 count += 1;
             }
         }
     }
-    assert_eq!(count, 3 * (16 + 64 + 2 + 3 * 2));
+    assert_eq!(count, 3 * (16 + 64 + 2 + 3 * 2 + 2));
     Ok(())
 }
 

@@ -22,17 +22,17 @@ import numpy as np
 import wengert as wg
 
 ROOT = Path(__file__).parents[2]
-KINDS = ("load", "bytes loaded", "store", "bytes stored", "parameter", "shared", "division", "arithmetic")
-KINDS = (*KINDS, "barrier")
+KINDS = ("load", "bytes loaded", "store", "bytes stored", "parameter", "shared", "bytes shared", "division")
+KINDS = (*KINDS, "arithmetic", "barrier")
 HEAD = """# What the GPU kernels do
 
 Counted, not timed, by `python benches/gpu/counts.py` on {adapter}: the instructions that
 one thread meets in the SPIR-V of a kernel without checks at run time. `a + b` is a outside of loops and b
 inside, each loop gone through once; both sides of a branch count. Loads and stores are those of storage
-buffers, with their bytes; parameters are loads of the uniform block, shared accesses those of workgroup
-memory. Divisions are of integers, remainders included; a vector's arithmetic counts as that of its elements.
-Bytes of a launch are those of its operands, each once; a kernel's row stands for all its launches, with the
-bytes of the largest.
+buffers, with their bytes; parameters are loads of the uniform block. The bytes of workgroup memory that a
+kernel has stand before its accesses (shared) with their bytes. Divisions are of integers, remainders
+included; a vector's arithmetic counts as that of its elements. Bytes of a launch are those of its operands,
+each once; a kernel's row stands for all its launches, with the bytes of the largest.
 """
 COLUMNS = (
     "case, launches",
@@ -42,7 +42,9 @@ COLUMNS = (
     "stores",
     "bytes",
     "parameters",
+    "workgroup",
     "shared",
+    "bytes",
     "divisions",
 )
 COLUMNS = (*COLUMNS, "arithmetic", "barriers")
@@ -70,13 +72,13 @@ def forward(call: Call, *shapes: tuple[int, ...], dtype: str = "float32") -> Mak
     return make
 
 
-def backward(call: Call, *shapes: tuple[int, ...]) -> Make:
+def backward(call: Call, *shapes: tuple[int, ...], dtype: str = "float32") -> Make:
     """The backward pass of the call alone."""
 
     def make() -> Callable[[], object]:
-        given = [tensor(shape).requires_grad_() for shape in shapes]
+        given = [tensor(shape, dtype).requires_grad_() for shape in shapes]
         out = call(*given)
-        g = tensor(out.shape)
+        g = tensor(out.shape, dtype)
         return lambda: wg.autograd.grad(out, given, g)
 
     return make
@@ -110,6 +112,11 @@ def pooled(x: wg.Tensor) -> wg.Tensor:
 def layer(x: wg.Tensor, w: wg.Tensor, b: wg.Tensor) -> wg.Tensor:
     """A product, a bias and a function."""
     return wg.nn.functional.linear(x, w, b, activation="gelu")
+
+
+def attention(q: wg.Tensor, k: wg.Tensor, v: wg.Tensor) -> wg.Tensor:
+    """Attention of every query to every key."""
+    return wg.nn.functional.scaled_dot_product_attention(q, k, v)
 
 
 def entropy(x: wg.Tensor) -> wg.Tensor:
@@ -190,6 +197,9 @@ CASES: dict[str, Make] = {
     "matmul 1536x32x1536": forward(lambda a, b: a @ b, (1536, 32), (32, 1536)),
     "matmul 128x2048x128": forward(lambda a, b: a @ b, (128, 2048), (2048, 128)),
     "matmul 8x2048x256": forward(lambda a, b: a @ b, (8, 2048), (2048, 256)),
+    "matmul float16 64x64x64": forward(lambda a, b: a @ b, (64, 64), (64, 64), dtype="float16"),
+    "matmul float16 1536x32x1536": forward(lambda a, b: a @ b, (1536, 32), (32, 1536), dtype="float16"),
+    "matmul float16 8x2048x256": forward(lambda a, b: a @ b, (8, 2048), (2048, 256), dtype="float16"),
     "matmul backward 64x64x64": backward(lambda a, b: a @ b, (64, 64), (64, 64)),
     "conv2d 8x32x16x16 by 64x32x3x3": forward(convolution, (8, 32, 16, 16), (64, 32, 3, 3)),
     "conv2d 48x8x16x16 by 128x8x3x3": forward(convolution, (48, 8, 16, 16), (128, 8, 3, 3)),
@@ -204,6 +214,9 @@ CASES: dict[str, Make] = {
     "matrix by vector 256x256": forward(lambda a, b: a @ b, (256, 256), (256,)),
     "layer 64x256x128": forward(layer, (64, 256), (128, 256), (128,)),
     "layer backward 64x256x128": backward(layer, (64, 256), (128, 256), (128,)),
+    "attention 2x4x128x64": forward(attention, *[(2, 4, 128, 64)] * 3),
+    "attention float16 2x4x128x64": forward(attention, *[(2, 4, 128, 64)] * 3, dtype="float16"),
+    "attention backward float16 2x4x128x64": backward(attention, *[(2, 4, 128, 64)] * 3, dtype="float16"),
 }
 
 
@@ -222,8 +235,8 @@ def run(name: str) -> dict[str, list]:
 
 
 class Module:
-    """A SPIR-V module: its functions, as counts outside and inside of loops. Blocks that no path reaches,
-    since a condition is a constant, count nothing."""
+    """A SPIR-V module: its functions, as counts outside and inside of loops, and its workgroup memory. Blocks
+    that no path reaches, since a condition is a constant, count nothing."""
 
     def __init__(self, words: np.ndarray) -> None:
         self.types: dict[int, tuple] = {}
@@ -232,6 +245,8 @@ class Module:
         self.entries: dict[str, int] = {}
         self.own: dict[int, list[Counter]] = {}
         self.calls: dict[int, list[Counter]] = {}
+        self.workgroup: dict[int, int] = {}  # bytes of variables
+        self.used: dict[int, set[int]] = {}
         at, function = 5, 0
         blocks: dict[int, list[tuple[int, list[int]]]] = {}
         label = 0
@@ -242,9 +257,14 @@ class Module:
                 text = words[at + 3 : at + length].tobytes()
                 self.entries[text[: text.index(b"\0")].decode()] = args[1]
             elif opcode in (20, 21, 22):  # a bool, an integer, a float
-                self.types[args[0]] = ("number", 1)
+                self.types[args[0]] = ("number", 1, 4 if opcode == 20 else args[1] // 8)
             elif opcode == 23:  # a vector
-                self.types[args[0]] = ("number", args[2])
+                self.types[args[0]] = ("number", args[2], args[2] * self.types[args[1]][2])
+            elif opcode == 28:  # an array
+                count = self.constants[args[2]]
+                self.types[args[0]] = ("array", count, count * self.types.get(args[1], ("", 1, 4))[2])
+            elif opcode == 59 and args[2] == 4:
+                self.workgroup[args[1]] = self.types[self.types[args[0]][2]][2]
             elif opcode == 32:  # a pointer
                 self.types[args[0]] = ("pointer", args[1], args[2])
             elif opcode in (41, 42):  # true, false
@@ -267,6 +287,7 @@ class Module:
     def add(self, function: int, blocks: dict[int, list[tuple[int, list[int]]]]) -> None:
         """Adds a function of these blocks, which are in the order of the text."""
         self.own[function], self.calls[function] = [Counter(), Counter()], [Counter(), Counter()]
+        self.used[function] = set()
         reached, waiting, later = set(), [next(iter(blocks))], []
         loads, stores = {}, {}  # of local variables: a && b is one
         while waiting or later:
@@ -309,17 +330,23 @@ class Module:
     def count(self, function: int, inside: bool, opcode: int, args: list[int]) -> None:
         """Adds one instruction."""
         own = self.own[function][inside]
+        if opcode in (61, 62, 65, 66):
+            self.used[function].add(args[0] if opcode == 62 else args[2])
         if opcode == 57:  # a call
             self.calls[function][inside][args[2]] += 1
         elif opcode in (61, 62):
             pointer = args[2] if opcode == 61 else args[0]
             _, storage, pointee = self.types.get(self.type_of.get(pointer, 0), ("", 0, 0))
-            size = self.types.get(pointee, ("", 1))[1]
+            kind, _, size = self.types.get(pointee, ("", 1, 4))
+            if kind == "array":  # cleared before the kernel begins, where the host asks for that
+                return
             if storage == 12:
                 own["load" if opcode == 61 else "store"] += 1
-                own["bytes loaded" if opcode == 61 else "bytes stored"] += 4 * size
-            elif storage in (2, 4):
-                own["parameter" if storage == 2 else "shared"] += 1
+                own["bytes loaded" if opcode == 61 else "bytes stored"] += size
+            elif storage == 2:
+                own["parameter"] += 1
+            elif storage == 4:
+                own.update({"shared": 1, "bytes shared": size})
         elif 227 <= opcode <= 242:  # an atomic operation on a word
             own.update({"load": 1, "bytes loaded": 4, "store": 1, "bytes stored": 4})
         elif opcode == 224:
@@ -327,6 +354,12 @@ class Module:
         elif opcode in DIVISIONS or opcode in ARITHMETIC:
             size = self.types.get(args[0], ("", 1))[1]
             own["division" if opcode in DIVISIONS else "arithmetic"] += size
+
+    def memory(self, function: int) -> set[int]:
+        """The variables in workgroup memory that a call of a function may touch."""
+        callees = self.calls[function][0].keys() | self.calls[function][1].keys()
+        own = self.used[function] & self.workgroup.keys()
+        return own.union(*(self.memory(callee) for callee in callees))
 
     def total(self, function: int) -> tuple[Counter, Counter]:
         """What a call of a function comes to, outside and inside of loops."""
@@ -356,11 +389,13 @@ def lines_of(name: str, converter: Path | None) -> list[str]:
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     launches = found["launches"]
     total = sum(bytes_ for _, _, bytes_ in launches)
-    rows = [[f"**{name}**: {len(launches)}", f"{total}", *[""] * len(KINDS)]]
+    rows = [[f"**{name}**: {len(launches)}", f"{total}", *[""] * (len(KINDS) + 1)]]
     for kernel, entry, text in found["kernels"]:
         module = spirv(text, converter)
         outside, inside = module.total(module.entries[entry])
         cells = [f"{outside[k]} + {inside[k]}" if inside[k] else f"{outside[k]}" for k in KINDS]
+        memory = sum(module.workgroup[v] for v in module.memory(module.entries[entry]))
+        cells.insert(KINDS.index("shared"), str(memory))
         moved = [bytes_ for k, _, bytes_ in launches if k == kernel]
         rows.append([f"{kernel} `{entry}`", f"{max(moved, default=0)}", *cells])
     return ["| " + " | ".join(row) + " |" for row in rows]

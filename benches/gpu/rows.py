@@ -215,6 +215,7 @@ ROWS = [
     multiplied("matmul float32, half the side", 2, "NN", "57%", "72%"),
     multiplied("matmul float32, a quarter of the side", 4, "NN", "36%", "48%"),
     multiplied("matmul float16, large, NN", 1, "NN", "373%", "522%", "float16"),
+    multiplied("matmul float16, large, NT", 1, "NT", "373%", "522%", "float16"),
     Row("matmul of 64 x 64, a batch", batches, FORMS["NN"], batches_check, "flop", "27%", "45%"),
     Row("matrix by vector", thin, FORMS["NN"], thin_check, "bytes", "80%", "90%"),
     Row("add", pairs, lambda m, a, b: a + b, pairs_check, "bytes", "90%", "96%"),

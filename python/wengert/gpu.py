@@ -72,10 +72,11 @@ def info(index: int = 0) -> dict[str, Any]:
         - `vendor_id`, `device_id`: the numbers by which drivers know it;
         - `subgroups`: whether shaders may use subgroups; `subgroup_size`: the smallest and the largest;
         - `cooperative_matrices`: the products of small matrices that its hardware offers, each as
-          `([rows, columns, terms], [dtype of the factors, dtype of the sum])`; no kernel uses them yet;
+          `([rows, columns, terms], [dtype of the factors, dtype of the sum])`;
         - `timestamps`: whether it can time kernels, as `gpu.profile` does; `timestamp_period`: nanoseconds
           of a tick of that clock, or None;
         - `float16`: whether shaders may compute in float16 (tensors of float16 work on every adapter);
+          `float16_products`: how products of float16 are multiplied, and why not faster;
         - `features`: the optional features in use; `limits`: the limits that kernels depend on.
 
     Raises:

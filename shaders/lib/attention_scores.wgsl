@@ -36,10 +36,10 @@ fn row_pairs(query0: u32, key0: u32, turned: bool, i: u32, t: u32) -> Pairs {
 fn mask4(base: u32, at: Pairs) -> vec4<f32> {
   let i = vec4<u32>(base) + at.query * p.mask_rs + at.key * p.mask_cs;
   var v = vec4<f32>();
-  if (at.live.x) { v.x = load_mask(i.x); }
-  if (at.live.y) { v.y = load_mask(i.y); }
-  if (at.live.z) { v.z = load_mask(i.z); }
-  if (at.live.w) { v.w = load_mask(i.w); }
+  if (at.live.x) { v.x = T(load_mask(i.x)); }
+  if (at.live.y) { v.y = T(load_mask(i.y)); }
+  if (at.live.z) { v.z = T(load_mask(i.z)); }
+  if (at.live.w) { v.w = T(load_mask(i.w)); }
   return v;
 }
 

@@ -7,7 +7,8 @@
 // a workgroup makes 64 columns of results, or 128 with BLOCKS = 2: sums stay in registers, and lengths and
 // features are whatever they are.
 //
-// Queries are read times `scale`. A tangent lies `_t` elements behind its operand, with the same strides.
+// Operands lie in tiles as they are loaded, of type S, which may be f16; weights, sums and scales are float32.
+// A tangent lies `_t` elements behind its operand, with the same strides.
 // `walked` are the batch axes that a workgroup walks by itself, bit i for axis i.
 struct Params {
   dims: array<vec4<u32>, 2>,
@@ -28,10 +29,15 @@ struct Params {
   g_off: u32, g_rs: u32, g_cs: u32, out_rs: u32, out2_rs: u32,
   scale: f32, drop: f32, keep: f32, seed_low: u32, seed_high: u32, offset_low: u32, offset_high: u32,
 }
+//@ words q
 @group(0) @binding(0) var<storage, read> q: array<u32>;
+//@ words k
 @group(0) @binding(1) var<storage, read> k: array<u32>;
+//@ words v
 @group(0) @binding(2) var<storage, read> v: array<u32>;
+//@ words mask
 @group(0) @binding(3) var<storage, read> mask: array<u32>;
+//@ words g
 @group(0) @binding(4) var<storage, read> g: array<u32>;
 @group(0) @binding(5) var<storage, read> stats: array<u32>;
 @group(0) @binding(6) var<storage, read_write> out: array<u32>;
@@ -40,6 +46,8 @@ struct Params {
 
 //@ alias T
 alias T = f32;
+//@ halves S
+alias S = T;
 //@ const EPW
 const EPW: u32 = 1u;
 //@ load q
@@ -70,9 +78,9 @@ const K: u32 = 1u;
 const V: u32 = 2u;
 const G: u32 = 3u;
 
-var<workgroup> tile_a: array<vec4<f32>, 272>;
-var<workgroup> tile_b: array<vec4<f32>, 272>;
-var<workgroup> part: array<vec4<f32>, 256>;
+var<workgroup> tile_a: array<vec4<S>, 272>;
+var<workgroup> tile_b: array<vec4<S>, 272>;
+var<workgroup> part: array<vec4<f32>, 272>; // a part of a tile of weights, or a number per thread
 
 // Where one element of the batch begins in every tensor; `row` and `draw` count queries.
 struct Place { q: u32, k: u32, v: u32, mask: u32, g: u32, out: u32, out2: u32, row: u32, draw: u32 }
@@ -128,16 +136,16 @@ fn rows_of(which: u32, tangent: bool, at: Place, first: u32) -> Rows {
   return Rows(G, at.g + first * p.g_rs, p.queries - first, p.width, p.g_rs, p.g_cs);
 }
 
-fn element(which: u32, i: u32) -> f32 {
-  if (which == Q) { return load_q(i) * p.scale; }
+fn element(which: u32, i: u32) -> S {
+  if (which == Q) { return load_q(i); }
   if (which == K) { return load_k(i); }
   if (which == V) { return load_v(i); }
   return load_g(i);
 }
 
 // Rows row .. row + 3 of x at one column, zero outside.
-fn down(x: Rows, row: u32, col: u32) -> vec4<f32> {
-  var v = vec4<f32>();
+fn down(x: Rows, row: u32, col: u32) -> vec4<S> {
+  var v = vec4<S>();
   if (col >= x.cols) { return v; }
   let i = x.base + row * x.rs + col * x.cs;
   if (row < x.count) { v.x = element(x.which, i); }
@@ -148,8 +156,8 @@ fn down(x: Rows, row: u32, col: u32) -> vec4<f32> {
 }
 
 // Columns col .. col + 3 of x in one row, zero outside.
-fn along(x: Rows, row: u32, col: u32) -> vec4<f32> {
-  var v = vec4<f32>();
+fn along(x: Rows, row: u32, col: u32) -> vec4<S> {
+  var v = vec4<S>();
   if (row >= x.count) { return v; }
   let i = x.base + row * x.rs + col * x.cs;
   if (col < x.cols) { v.x = element(x.which, i); }
@@ -159,15 +167,10 @@ fn along(x: Rows, row: u32, col: u32) -> vec4<f32> {
   return v;
 }
 
-// sum + this thread's block of the product of what lies in tile_a and tile_b.
-fn multiplied(sum: Block, t: u32) -> Block {
-  var s = sum;
-  for (var i = 0u; i < DEPTH; i += 1u) {
-    let x = tile_a[i * PITCH + t / 16u];
-    let y = tile_b[i * PITCH + t % 16u];
-    s += Block(x.x * y, x.y * y, x.z * y, x.w * y);
-  }
-  return s;
+// sum + x y': four rows by four columns at one feature, or key.
+fn plus(sum: Block, x: vec4<f32>, y: vec4<S>) -> Block {
+  let v = vec4<f32>(y);
+  return sum + Block(x.x * v, x.y * v, x.z * v, x.w * v);
 }
 
 // a b': rows of a times rows of b. Neighbouring threads fetch along the contiguous axis of an operand.
@@ -185,7 +188,9 @@ fn products(a: Rows, b: Rows, t: u32) -> Block {
     workgroupBarrier();
     next_a = down(a, a_4, first + DEPTH + a_k);
     next_b = down(b, b_4, first + DEPTH + b_k);
-    sum = multiplied(sum, t);
+    for (var i = 0u; i < DEPTH; i += 1u) {
+      sum = plus(sum, vec4<f32>(tile_a[i * PITCH + t / 16u]), tile_b[i * PITCH + t % 16u]);
+    }
     workgroupBarrier();
   }
   return sum;
@@ -201,15 +206,17 @@ fn gathered(sum: Block, w: Block, x: Rows, col: u32, t: u32) -> Block {
   for (var first = 0u; first < min(x.count, SIDE); first += DEPTH) {
     if (t % 16u / 4u == first / DEPTH) {
       let to = t % 4u * 4u * PITCH + t / 16u;
-      tile_a[to] = columns[0];
-      tile_a[to + PITCH] = columns[1];
-      tile_a[to + 2u * PITCH] = columns[2];
-      tile_a[to + 3u * PITCH] = columns[3];
+      part[to] = columns[0];
+      part[to + PITCH] = columns[1];
+      part[to + 2u * PITCH] = columns[2];
+      part[to + 3u * PITCH] = columns[3];
     }
     tile_b[x_k * PITCH + x_4 / 4u] = next;
     workgroupBarrier();
     next = along(x, first + DEPTH + x_k, col + x_4);
-    s = multiplied(s, t);
+    for (var i = 0u; i < DEPTH; i += 1u) {
+      s = plus(s, part[i * PITCH + t / 16u], tile_b[i * PITCH + t % 16u]);
+    }
     workgroupBarrier();
   }
   return s;
@@ -263,14 +270,16 @@ fn row_largest(v: vec4<f32>, t: u32) -> vec4<f32> {
   return s;
 }
 
-// Queries times keys: of two operands, one of queries and one of keys, or their tangents.
+// Queries times keys: of two operands, one of queries and one of keys, or their tangents. Scores are scaled.
 fn pairs(
   x: u32, x_t: bool, y: u32, y_t: bool, at: Place, query0: u32, key0: u32, turned: bool, t: u32,
 ) -> Block {
   let a = rows_of(x, x_t, at, query0);
   let b = rows_of(y, y_t, at, key0);
-  if (turned) { return products(b, a, t); }
-  return products(a, b, t);
+  var sums = Block();
+  if (turned) { sums = products(b, a, t); } else { sums = products(a, b, t); }
+  if (x == Q) { return sums * p.scale; }
+  return sums;
 }
 
 // Writes four neighbouring columns of one row of `out`.

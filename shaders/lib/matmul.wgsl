@@ -1,7 +1,7 @@
 // Batched products, out[b, m, n] = sum over k of x[b, m, k] * y[b, k, n]: parameters, operands, entry points.
-// A file with the line `//@ use matmul` stands behind this text, which stands behind `tile`; it binds out and
-// p, and has `store_quad(at, row, column, v)` for four results of a row, of which `write` stores those that
-// there are by `store` (a word) and `store4`.
+// A file with the line `//@ use matmul` stands behind this text, which stands behind those of `tile`; it
+// binds out and p, and has `store_quad(at, row, column, v)` for four results of a row, of which `write`
+// stores those that there are by `store` (a word) and `store4`.
 //
 // Strides are in elements. x_rs, x_cs: row and column stride of x, likewise y_rs, y_cs; a transposed operand
 // needs no copy. The batch index is split in two levels (outer, inner) so that most broadcasts need no copy
@@ -48,11 +48,11 @@ const SLICES: u32 = 8u; // of thin, whose tiles are as they stand: 8 or, where n
 //@ load x
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
 //@ load4 x
-fn load4_x(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)); }
+fn load4_x(i: vec4<u32>) -> vec4<S> { return vec4<S>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)); }
 //@ load y
 fn load_y(i: u32) -> T { return bitcast<f32>(y[i]); }
 //@ load4 y
-fn load4_y(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_y(i.x), load_y(i.y), load_y(i.z), load_y(i.w)); }
+fn load4_y(i: vec4<u32>) -> vec4<S> { return vec4<S>(load_y(i.x), load_y(i.y), load_y(i.z), load_y(i.w)); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
 //@ store4 out
@@ -70,33 +70,33 @@ fn four_from(i: u32, count: u32) -> vec4<u32> {
 }
 
 // Zeros past the end of k.
-fn within_k(v: Block, k: u32) -> Block {
+fn within_k(v: Steps, k: u32) -> Steps {
   if (WHOLE || k + 3u < p.k) { return v; }
-  let none = vec4<T>();
+  let none = vec4<S>();
   let c = select(none, v.v2, k + 2u < p.k);
-  return Block(select(none, v.v0, k < p.k), select(none, v.v1, k + 1u < p.k), c, none);
+  return Steps(select(none, v.v0, k < p.k), select(none, v.v1, k + 1u < p.k), c, none);
 }
 
-fn block_a(at: Place, row: u32, k: u32) -> Block {
+fn block_a(at: Place, row: u32, k: u32) -> Steps {
   if (SINGLE) {
     let v = load4_x(at.x + four_from(k, p.k) * p.x_cs);
-    return within_k(turned(v, vec4<T>(), vec4<T>(), vec4<T>()), k);
+    return within_k(turned(v, vec4<S>(), vec4<S>(), vec4<S>()), k);
   }
   let r = at.x + four_from(row, p.m) * p.x_rs;
   let c = four_from(k, p.k) * p.x_cs;
   if (A_ALONG_K) {
     return within_k(turned(load4_x(r.x + c), load4_x(r.y + c), load4_x(r.z + c), load4_x(r.w + c)), k);
   }
-  return within_k(Block(load4_x(r + c.x), load4_x(r + c.y), load4_x(r + c.z), load4_x(r + c.w)), k);
+  return within_k(Steps(load4_x(r + c.x), load4_x(r + c.y), load4_x(r + c.z), load4_x(r + c.w)), k);
 }
 
-fn block_b(at: Place, k: u32, column: u32) -> Block {
+fn block_b(at: Place, k: u32, column: u32) -> Steps {
   let r = at.y + four_from(k, p.k) * p.y_rs;
   let c = four_from(column, p.n) * p.y_cs;
   if (B_ALONG_K) {
     return within_k(turned(load4_y(r + c.x), load4_y(r + c.y), load4_y(r + c.z), load4_y(r + c.w)), k);
   }
-  return within_k(Block(load4_y(r.x + c), load4_y(r.y + c), load4_y(r.z + c), load4_y(r.w + c)), k);
+  return within_k(Steps(load4_y(r.x + c), load4_y(r.y + c), load4_y(r.z + c), load4_y(r.w + c)), k);
 }
 
 // Where a result is, of part 0.
@@ -153,32 +153,39 @@ fn main(
   if (SUMS_A && corner.y == 0u && t < QUADS_M && row < p.m) { store_sums(at, row, sums); }
 }
 
+var<workgroup> slices: array<vec4<T>, 1024>;
+
 // The sum of the blocks of all slices, known to slice 0. Neighbouring slices are `stride` threads apart.
 fn sum_of_slices(t: u32, slice: u32, stride: u32, own: Block) -> Block {
   var sum = own;
   for (var half = SLICES / 2u; half > 0u; half /= 2u) {
     workgroupBarrier(); // what was there has been read
-    tile[t] = sum.v0;
-    tile[t + 256u] = sum.v1;
-    tile[t + 512u] = sum.v2;
-    tile[t + 768u] = sum.v3;
+    slices[t] = sum.v0;
+    slices[t + 256u] = sum.v1;
+    slices[t + 512u] = sum.v2;
+    slices[t + 768u] = sum.v3;
     workgroupBarrier();
     if (slice < half) {
       let other = t + half * stride;
-      sum.v0 += tile[other];
-      sum.v1 += tile[other + 256u];
-      sum.v2 += tile[other + 512u];
-      sum.v3 += tile[other + 768u];
+      sum.v0 += slices[other];
+      sum.v1 += slices[other + 256u];
+      sum.v2 += slices[other + 512u];
+      sum.v3 += slices[other + 768u];
     }
   }
   return sum;
 }
 
-fn add_products(s: Block, a: Block, b: Block) -> Block {
+fn add_products(s: Block, a: Steps, b: Steps) -> Block {
+  let b0 = vec4<T>(b.v0);
+  let b1 = vec4<T>(b.v1);
+  let b2 = vec4<T>(b.v2);
+  let b3 = vec4<T>(b.v3);
   if (SINGLE) {
-    return Block(s.v0 + a.v0.x * b.v0 + a.v1.x * b.v1 + a.v2.x * b.v2 + a.v3.x * b.v3, s.v1, s.v2, s.v3);
+    return Block(s.v0 + T(a.v0.x) * b0 + T(a.v1.x) * b1 + T(a.v2.x) * b2 + T(a.v3.x) * b3, s.v1, s.v2, s.v3);
   }
-  return plus(plus(plus(plus(s, a.v0, b.v0), a.v1, b.v1), a.v2, b.v2), a.v3, b.v3);
+  let t = plus(plus(s, vec4<T>(a.v0), b0), vec4<T>(a.v1), b1);
+  return plus(plus(t, vec4<T>(a.v2), b2), vec4<T>(a.v3), b3);
 }
 
 // The rows of a quad, and as many columns as threads have quads, of one part of k.
@@ -226,7 +233,8 @@ fn parts(
   let past = quad - min(quad, p.batch * p.m * quads);
   if (row >= p.batch * p.m && (!SUMS_A || 4u * past >= p.m)) { return; }
   var sum = vec4<T>();
-  for (var part = 0u; part < p.parts; part += 1u) { sum += load4_x(4u * quad + part * p.out_ps + NEXT); }
+  let from_ = 4u * quad + NEXT;
+  for (var part = 0u; part < p.parts; part += 1u) { sum += vec4<T>(load4_x(from_ + part * p.out_ps)); }
   if (SUMS_A && row >= p.batch * p.m) {
     store_sums(Place(), 4u * past, sum);
     return;

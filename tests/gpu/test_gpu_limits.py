@@ -23,6 +23,7 @@ SELECTED = {
     "test_gpu_numbers.py": "",
     "test_gpu_reset.py": "",
     "test_gpu_training.py": "",
+    "test_gpu_products.py": "halves",
     "test_gpu.py": "value_gradient and (matmul or conv or sum or softmax or sort or gather or cumsum or exp)",
 }
 
@@ -53,6 +54,39 @@ def test_with_small_limits(file: str) -> None:
     assert found.stdout.split(" False")[0] == str([*LIMITS.values()]), found.stderr
     result = subprocess.run(command, env=environment, cwd=HERE.parent.parent, capture_output=True, text=True)
     assert result.returncode == 0, result.stdout[-4000:] + result.stderr[-1000:]
+
+
+def test_halves_have_the_same_bits_in_every_way() -> None:
+    """Products, convolutions and attention of float16 as float32, and from tiles of float16."""
+    program = """if True:
+        import numpy as np, wengert as wg, wengert.nn.functional as F
+        print(wg.gpu.info()["float16_products"])
+        g = np.random.default_rng(0)
+        half = lambda *shape: wg.tensor(g.standard_normal(shape).astype("float16"), device="gpu")
+        for m, k, n in ((70, 33, 90), (128, 64, 128), (300, 1100, 200), (4, 700, 40), (90, 500, 1)):
+            print((half(m, k) @ half(k, n)).cpu().numpy().tobytes().hex())
+            made = F.linear(half(m, k), half(n, k), half(n), activation="relu")
+            print(made.cpu().numpy().tobytes().hex())
+        print(F.conv2d(half(2, 5, 9, 9), half(6, 5, 3, 3)).cpu().numpy().tobytes().hex())
+        q, k, v = (half(2, 2, 70, 24).requires_grad_() for _ in range(3))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        for x in (out.detach(), *wg.autograd.grad(out, [q, k, v], half(2, 2, 70, 24))):
+            print(x.cpu().numpy().tobytes().hex())
+    """
+    found = []
+    for limits in ("small", "standard"):
+        environment = {**os.environ, "WENGERT_GPU_LIMITS": limits}
+        result = subprocess.run(
+            [sys.executable, "-c", program], env=environment, capture_output=True, text=True
+        )
+        assert result.returncode == 0, result.stderr
+        found.append(result.stdout.splitlines())
+    (small, *want), (way, *got) = found
+    assert small == "in float32; the adapter has no float16 in shaders"
+    if "shader_f16" not in wg.gpu.info()["features"]:
+        pytest.skip(f"products are {way}")
+    assert way.startswith("from tiles of float16; ")
+    assert got == want
 
 
 def test_parameters_in_buffers_are_those_of_their_launch() -> None:

@@ -49,6 +49,42 @@ def test_products(sizes: tuple[int, int, int], turned: tuple[bool, bool]) -> Non
     np.testing.assert_array_equal((x @ y).cpu().numpy(), got)
 
 
+#: Of matrices also whole tiles of 128 and 64, both or neither whole, and parts of k.
+@pytest.mark.parametrize(
+    "sizes", [*SIZES, (256, 64, 384), (128, 2048, 128), (64, 300, 192), (1000, 20, 1000)]
+)
+@pytest.mark.parametrize("turned", [(False, False), (True, True), (True, False)])
+def test_products_of_halves(sizes: tuple[int, int, int], turned: tuple[bool, bool]) -> None:
+    m, k, n = sizes
+    a, b = normal(m, k).astype(np.float16), normal(k, n, seed=1).astype(np.float16)
+    x = wg.tensor(a.T.copy(), device="gpu").t() if turned[0] else wg.tensor(a, device="gpu")
+    y = wg.tensor(b.T.copy(), device="gpu").t() if turned[1] else wg.tensor(b, device="gpu")
+    got = (x @ y).cpu().numpy()
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    # Matrices of the hardware may cut off what they do not round.
+    assert (np.abs(got - a @ b) <= 2.0**-19 * (np.abs(a) @ np.abs(b)) + 2.0**-11 * np.abs(a @ b)).all()
+    np.testing.assert_array_equal((x @ y).cpu().numpy(), got)
+
+
+def test_matrices_of_the_hardware_multiply_tiles() -> None:
+    way = wg.gpu.info()["float16_products"]
+    if not way.startswith("by matrices"):
+        pytest.skip(f"products of float16 are {way}")
+    a, b = normal(128, 72).astype(np.float16), normal(72, 192, seed=1).astype(np.float16)
+    x, y = wg.tensor(a, device="gpu"), wg.tensor(b, device="gpu")
+    before = wg._core._gpu_texts(0)
+    got = F.linear(x, y.t(), activation="relu").cpu().numpy()
+    new = [text for text in wg._core._gpu_texts(0) if text not in before]
+    assert [(name, "coopMultiplyAdd" in text) for name, _, text in new] == [("linear", True)]
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    want = np.maximum(a @ b, 0)
+    assert (np.abs(got - want) <= 2.0**-19 * (np.abs(a) @ np.abs(b)) + 2.0**-11 * want).all()
+    # Rows that do not fill a tile are multiplied by threads.
+    assert (x[:4] @ y).shape == (4, 192)
+    new = [text for text in wg._core._gpu_texts(0) if text not in before and text[1] == "thin"]
+    assert not any("coopMultiplyAdd" in text for _, _, text in new)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize("activation", [None, "relu", "gelu", "tanh"])
 @pytest.mark.parametrize("sizes", [(48, 20, 36), (3, 5, 7), (40, 1100, 65), (70, 30, 1), (50, 20, 9)])

@@ -419,6 +419,10 @@ def test_info() -> None:
     assert info["timestamps"] is (info["timestamp_period"] is not None)
     assert info["subgroups"] is ("subgroup" in info["features"])
     assert info["float16"] is ("shader_f16" in info["features"])
+    way = info["float16_products"]
+    assert way.startswith("in float32; ") or info["float16"]
+    if "experimental_cooperative_matrix" not in info["features"]:
+        assert "; " in way, way
     low, high = info["subgroup_size"]
     assert not info["subgroups"] or 4 <= low <= high <= 128
     for sizes, dtypes in info["cooperative_matrices"]:

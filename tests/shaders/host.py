@@ -31,7 +31,7 @@ def device():
     )
     wanted = ("max-storage-buffers-per-shader-stage", "max-storage-buffer-binding-size", "max-buffer-size")
     limits = {name: adapter.limits[name] for name in wanted}
-    features = {"subgroup"} & adapter.features
+    features = {"subgroup", "shader-f16"} & adapter.features
     return adapter.request_device_sync(required_limits=limits, required_features=features)
 
 
@@ -132,6 +132,30 @@ def by_fours(name, access, dtype, compute="f32"):
     return {f"words {name}": words, f"store4 {name}": f"{own}\n{four}"}
 
 
+def has_halves():
+    """Whether shaders may have the type f16 here."""
+    return "shader-f16" in device().features
+
+
+def as_halves(*inputs, sums=True):
+    """The replacements with which products load operands of float16 as f16: (name, binding, by fours). With
+    `sums` they are those of tiles, which have sums of rows beside them."""
+    table = {"halves S": "alias S = f16;"}
+    if sums:
+        table["halves put"] = "fn put_sum(i: u32, v: vec4<T>) { sums[i] = v; }"
+        declared = "var<workgroup> sums: array<vec4<f32>, BLOCKS_A>;"
+        table["halves sum"] = f"{declared}\nfn sum_at(i: u32) -> vec4<T> {{ return sums[i]; }}"
+    for name, number, four in inputs:
+        kind = "vec4<f16>" if four else "f16"
+        head = f"@group(0) @binding({number}) var<storage, read> {name}: array<{kind}>;"
+        one = f"{name}[i / 4u][i % 4u]" if four else f"{name}[i]"
+        table |= {f"words {name}": head, f"load {name}": f"fn load_{name}(i: u32) -> S {{ return {one}; }}"}
+        if four:
+            vector = f"fn load4_{name}(i: vec4<u32>) -> vec4<S> {{ return {name}[i.x / 4u]; }}"
+            table[f"load4 {name}"] = vector
+    return table
+
+
 def epw(dtype):
     """Elements per 32-bit word."""
     return 2 if np.dtype(dtype) in PACKED else 1
@@ -182,7 +206,7 @@ def expand(file, replace, lists=None):
         key = line.strip()[4:].strip() if line.strip().startswith("//@ ") else None
         out.append(line)
     assert not unused, f"{file} has no markers {sorted(unused)}"
-    return "\n".join(out)
+    return "\n".join(["enable f16;"] * ("halves S" in replace) + out)
 
 
 @functools.cache

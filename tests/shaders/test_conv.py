@@ -6,7 +6,7 @@ from math import gcd
 import numpy as np
 import references.conv_reference as reference
 from hypothesis import given, strategies as st
-from shaders.host import BF16, axes, by_fours, close, epw, rng, run, types
+from shaders.host import BF16, as_halves, axes, by_fours, close, epw, has_halves, rng, run, types
 from shaders.views import few
 
 DTYPES = st.sampled_from([np.float32, np.float16, BF16])
@@ -90,10 +90,13 @@ class Product:
 
     def check(self, a, x, dtype, how, parts, want):
         """Compares with what is expected; rounding errors grow with the root of the length of sums."""
-        close(self.run(a, x, dtype, how, parts), want, dtype, scale=max(1.0, self.k**0.5))
+        got = self.run(a, x, dtype, how, parts)
+        close(got, want, dtype, scale=max(1.0, self.k**0.5))
+        if dtype == np.float16 and has_halves():
+            np.testing.assert_array_equal(self.run(a, x, dtype, how, parts, halves=True), got)
 
-    def run(self, a, x, dtype, how, parts):
-        """The result by tiles of these sizes, or directly, its sums cut into parts."""
+    def run(self, a, x, dtype, how, parts, halves=False):
+        """The result by tiles of these sizes, or directly, its sums cut into parts; operands as f16."""
         count = int(np.prod(three(self.columns[0], 1))) * self.columns[1]
         products = self.groups * int(np.prod(self.spread)) * parts
         size = int(np.prod(self.shape))
@@ -103,6 +106,8 @@ class Product:
         if self.fours:
             del table["load a"]
             table |= by_fours("a", "read 0", dtype)
+        if halves:
+            table |= as_halves(("a", 0, self.fours), ("x", 1, False))
         tiles, part_k = (0, 0), 0
         if how in ("direct", "direct_parts"):
             entry = how

@@ -9,7 +9,8 @@ from shaders.host import SHADERS, device, pipeline, source
 FILES = sorted(SHADERS.glob("*.wgsl"))
 LIBRARY = {path.stem for path in (SHADERS / "lib").glob("*.wgsl")}
 README = (SHADERS / "README.md").read_text(encoding="utf-8")
-MARKER = re.compile(r"//@ (alias|const|words|load|load4|store|store4|fn|tensors|lists|chain|slots|shuffle) \w+$")
+KINDS = "alias|const|halves|words|load|load4|store|store4|fn|tensors|lists|chain|slots|shuffle"
+MARKER = re.compile(rf"//@ ({KINDS}) \w+$")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
@@ -49,6 +50,7 @@ def test_compiles_as_it_stands(path):
 PARTS = {
     "attention_scores",
     "chain",
+    "halves",
     "lines",
     "long",
     "matmul",
@@ -59,6 +61,8 @@ PARTS = {
     "strided",
     "tensors",
     "tile",
+    "tile_matrices",
+    "tile_threads",
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from shaders.host import BF16, by_fours, close, epw, load, rng, run, types
+from shaders.host import BF16, as_halves, by_fours, close, epw, has_halves, load, rng, run, types
 from shaders.views import few
 
 #: TILE_M, TILE_N, DEPTH, BUFFERS.
@@ -24,12 +24,13 @@ ROW_SUMS = (None, "return x;")
 @dataclass(frozen=True)
 class Way:
     """How a product is computed: its tile, or the slices of the kernel for few rows; the parts of k;
-    whether operands and results are bound by vectors where they can be."""
+    whether operands and results are bound by vectors where they can be; whether operands are f16."""
 
     tile: tuple[int, int, int, int] = TILES[0]
     slices: int = 0
     parts: int = 1
     fours: bool = True
+    halves: bool = False
 
 
 WAYS = st.builds(Way, st.sampled_from(TILES), st.just(0), st.integers(1, 3), st.booleans())
@@ -48,7 +49,8 @@ def operand(name, number, array, strides, offset, along_k, way):
     others = sorted([*strides[:2], offset, *strides[2:]], key=lambda s: s == 1)
     if way.fours and others[-1] == 1 and all(s % 4 == 0 for s in others[:-1]):
         table |= by_fours(name, f"read {number}", array.dtype)
-    return {key: line for key, line in table.items() if name in key or "ALONG" in key}
+    table = {key: line for key, line in table.items() if name in key or "ALONG" in key}
+    return table | (as_halves((name, number, f"load4 {name}" in table)) if way.halves else {})
 
 
 def result(name, number, dtype, in_fours, compute):
@@ -121,6 +123,7 @@ def product(
     if bias is not None:
         typed = {"load more": load("more", bias.dtype)}
         last |= by_fours("more", "read 2", bias.dtype) if way.fours else typed
+        last |= as_halves(("more", 2, way.fours)) if "halves S" in last else {}
     ins = [x, y, np.zeros(1, np.float32) if bias is None else bias]
     if finish is ROW_SUMS:
         outs = [*outs, ((m,), dtype)]
@@ -174,6 +177,45 @@ def test_half(dtype, way, m, n, k, turned):
     given_, wide = operands(rng(m + n + k), 1, m, n, k, turned, dtype)
     within(product(*given_, (1, 1), (m, n, k), way, dtype), *wide, dtype)
     within(product(*given_, (1, 1), (m, n, k), way), *wide)
+
+
+@pytest.mark.skipif(not has_halves(), reason="shaders have no f16 on this adapter")
+@few
+@given(
+    WAYS | st.builds(Way, slices=st.sampled_from([8, 256]), fours=st.booleans()),
+    ROWS,
+    ROWS,
+    SIZE | st.sampled_from([64, 200]),
+    st.tuples(st.booleans(), st.booleans()),
+    st.sampled_from([None, ROW_SUMS, "bias"]),
+)
+def test_operands_of_type_f16_give_the_same_bits(way, m, n, k, turned, finish):
+    if way.slices:
+        m, turned, finish = 1 + m % 16, (turned[0], way.slices > 8), None if finish is ROW_SUMS else finish
+    given_, wide = operands(rng(m + n + k), 1, m, n, k, turned, np.float16)
+    # Of some operands all are subnormal.
+    given_[0] = given_[0] * np.float16(2.0**-16 if k % 3 == 0 else 1)
+    bias = rng(n).standard_normal(n).astype(np.float16)
+    finish = (bias, "return max(x, T()) * 2.0;") if finish == "bias" else finish
+    got, want = (
+        product(*given_, (1, 1), (m, n, k), replace(way, halves=halves), np.float16, finish=finish)
+        for halves in (True, False)
+    )
+    for x, y in zip(*([got], [want]) if finish is None else (got, want), strict=True):
+        np.testing.assert_array_equal(x.view(np.uint16), y.view(np.uint16))
+    if finish is None and k % 3:
+        within(got, *wide, np.float16)
+
+
+@pytest.mark.skipif(not has_halves(), reason="shaders have no f16 on this adapter")
+def test_halves_have_room_for_two_steps():
+    """What float32 has of a large tile in 16 KiB is one step, of the same bits."""
+    sizes = (130, 70, 100)
+    given_, wide = operands(rng(0), 1, *sizes, (True, False), np.float16)
+    got = product(*given_, (1, 1), sizes, Way((128, 128, 16, 2), halves=True), np.float16)
+    within(got, *wide, np.float16)
+    want = product(*given_, (1, 1), sizes, Way((128, 128, 16, 1)), np.float16)
+    np.testing.assert_array_equal(got.view(np.uint16), want.view(np.uint16))
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
-from shaders.host import BF16, axes, close, epw, load, rng, run, store
+from shaders.host import BF16, as_halves, axes, close, epw, has_halves, load, rng, run, store
 
 TILE = 64
 SEED, OFFSET = (0x12345678, 0x9ABCDEF0), (0xFFFFFFFE, 3)
@@ -145,8 +145,8 @@ def operand(p: Problem, name: str) -> tuple[np.ndarray, list[int], list[int]]:
 
 
 def launch(p: Problem, file: str, entry: str, g: np.ndarray, stats: np.ndarray, outs, **how):
-    """Runs one pass. `how`: walked axes, their product, tiles, chunks, size of the mask's gradient,
-    constants."""
+    """Runs one pass; of float16 also with operands of type f16, which must give the same bits. `how`: walked
+    axes, their product, tiles, chunks, size of the mask's gradient, constants."""
     length, source, depth, width = p.sizes
     a, b = p.batch
     parts = {name: operand(p, name) for name in ("q", "k", "v")}
@@ -176,7 +176,13 @@ def launch(p: Problem, file: str, entry: str, g: np.ndarray, stats: np.ndarray, 
     replace["const BLOCKS"] = f"const BLOCKS: u32 = {p.blocks}u;"
     ins = [*(parts[name][0] for name in parts), g, stats]
     groups = own * how["tiles"] * how["chunks"]
-    return run(file, ins, outs, params, groups, replace, entry, limit=3)
+    found = run(file, ins, outs, params, groups, replace, entry, limit=3)
+    if has_halves() and all(x.dtype == np.float16 for x in (p.q, p.k, p.v, g)):
+        halves = [(i, name) for i, name in enumerate((*parts, "g")) if ins[i].dtype == np.float16]
+        replace |= as_halves(*((name, i, False) for i, name in halves), sums=False)
+        for x, y in zip(run(file, ins, outs, params, groups, replace, entry, limit=3), found, strict=True):
+            np.testing.assert_array_equal(x.view(np.uint8), y.view(np.uint8))
+    return found
 
 
 def tiles(n: int) -> int:
@@ -388,12 +394,14 @@ def test_second_order_of_many_features(blocks):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, BF16])
-def test_half(dtype):
-    p = problem(8, (70, 75, 8, 6), "causal", dtype)
-    w = p.weights()[0]
-    close(forward(p, dtype)[0], w @ p.v.astype(np.float64), dtype)
+@pytest.mark.parametrize("kind", ["causal", "strided dropout add-plane", "shared take"])
+def test_half(dtype, kind):
+    p = problem(8, (70, 75, 8, 6), kind, dtype)
+    q, k, v = (x.astype(np.float64) for x in (p.q, p.k, p.v))
+    wide = Problem(q, k, v, p.mask, p.causal, p.drop)
+    w = wide.weights()[0]
+    close(forward(p, dtype)[0], (w * p.keep()) @ v, dtype, scale=2)
     g = rng(9).standard_normal((*p.q.shape[:3], 6)).astype(dtype)
-    wide = Problem(*(x.astype(np.float64) for x in (p.q, p.k, p.v)), causal=True)
     want = gradients(wide, g.astype(np.float64))
     for name, got in backward(p, g, dtype).items():
         close(got, want[name], dtype, scale=8)

@@ -3,7 +3,7 @@
 //!
 //! Which kernel computes a product, and how its sums are cut, depends only on the shapes.
 
-use super::matmul::matmul;
+use super::matmul::{buffers, matmul, ways};
 use super::parts::check_rounds;
 use super::prelude::*;
 use super::reduce::sum;
@@ -55,15 +55,15 @@ const TERMS: usize = 1 << 15;
 const SHORT: usize = 1 << 13;
 
 impl Products<'_> {
-    /// The sizes of a tile: rows, columns, depth, buffers.
-    fn tile(&self, columns: usize, products: usize) -> [usize; 4] {
+    /// The rows and columns of a tile.
+    fn tile(&self, columns: usize, products: usize) -> [usize; 2] {
         let many = |m, n| self.rows.div_ceil(m) * columns.div_ceil(n) * products >= GROUPS;
         match (self.rows, columns) {
-            (0..=32, _) => [32, 128, 16, 1],
-            (_, 0..=32) => [128, 32, 16, 1],
-            (65.., 65..) if many(128, 128) => [128, 128, 16, 1],
-            (_, 65..) if many(64, 128) => [64, 128, 16, 1],
-            _ => [64, 64, 16, 2],
+            (0..=32, _) => [32, 128],
+            (_, 0..=32) => [128, 32],
+            (65.., 65..) if many(128, 128) => [128, 128],
+            (_, 65..) if many(64, 128) => [64, 128],
+            _ => [64, 64],
         }
     }
 
@@ -82,8 +82,10 @@ impl Products<'_> {
             products *= all(steps);
         }
         let columns = all(self.columns.lengths) * self.columns.outer;
-        let [tile_m, tile_n, depth, buffers] = self.tile(columns, products);
         let by_tiles = self.rows > FEW_ROWS;
+        let (way, [tile_m, tile_n]) = ways(self.x)?.of_tile(self.tile(columns, products));
+        let way = if by_tiles { way } else { way.without_matrices() };
+        let depth = 16;
         let tiles = [self.rows.div_ceil(tile_m), columns.div_ceil(tile_n)];
         let workers = products * if by_tiles { tiles[0] * tiles[1] } else { self.rows * columns.div_ceil(4) };
         let enough = if by_tiles { 2 * GROUPS } else { THREADS };
@@ -97,7 +99,8 @@ impl Products<'_> {
         let out = Array::empty(Shape::new(&[parts, size])?, made, self.x.device())?;
 
         let (a, x) = (contiguous(self.a)?, contiguous(self.x)?);
-        let mut run = Dispatch::new(self.op, shader!("lib/tile", "conv"), dtype);
+        let mut run = Dispatch::new(self.op, shader!("lib/tile", "lib/tile_threads", "conv"), dtype);
+        run.text.halves(way);
         if self.fours && by_tiles && a.offset().is_multiple_of(4) {
             run.text.load_fours("a", dtype);
         } else {
@@ -123,7 +126,8 @@ impl Products<'_> {
         run.words([row, group, size]).flops(self.flops);
         if by_tiles {
             run.number("TILE_M", tile_m).number("TILE_N", tile_n).number("DEPTH", depth);
-            run.number("BUFFERS", buffers).flag("B_ALONG_K", self.op == "conv_weight");
+            run.number("BUFFERS", buffers(way, [tile_m, tile_n]));
+            run.flag("B_ALONG_K", self.op == "conv_weight");
             run.launch(workers * parts)?;
         } else {
             run.entry(if parts == 1 && terms <= SHORT { "direct" } else { "direct_parts" });

@@ -4,11 +4,16 @@
 //! cut into parts where there are few tiles; a second dispatch adds them in order. All choices depend on the
 //! shapes and the layouts alone.
 
+mod halves;
+
+pub use halves::{buffers, described, ways};
+
 use super::complex::long;
 use super::parts::{ROUNDS, part_of};
 use super::pieces::{cut_product, halves, joined};
 use super::prelude::*;
 use crate::array::shape::Axes;
+use crate::gpu::shader::halves::Halves;
 use crate::gpu::shader::wgsl;
 use crate::math::terms::Terms;
 use rustc_hash::FxBuildHasher;
@@ -82,6 +87,8 @@ struct Plan {
     k: usize,
     n: usize,
     batch: usize,
+    /// How halves are multiplied.
+    way: Halves,
     /// Rows and columns that a workgroup makes, and the steps that it has in workgroup memory.
     tile: [usize; 2],
     depth: usize,
@@ -92,7 +99,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn new([m, k, n]: [usize; 3], batch: usize, right_along: bool) -> Plan {
+    fn new([m, k, n]: [usize; 3], batch: usize, right_along: bool, way: Halves) -> Plan {
         let thin = m <= THIN;
         let slices = if !right_along { 8 } else { [32, 256][usize::from(n <= 4)] };
         let mut tile = match (m, n) {
@@ -109,9 +116,10 @@ impl Plan {
         if !thin && tile[0].min(tile[1]) > 32 && 2 * groups(tile) * parts(tile) < GROUPS {
             tile = [64, 64];
         }
+        let (way, tile) = if thin { (way.without_matrices(), tile) } else { way.of_tile(tile) };
         let part_k = k.div_ceil(parts(tile)).next_multiple_of(16).max(16);
         let (entry, parts) = (if thin { "thin" } else { "main" }, k.div_ceil(part_k).max(1));
-        Plan { entry, m, k, n, batch, tile, depth: 16, slices, parts, part_k }
+        Plan { entry, m, k, n, batch, way, tile, depth: 16, slices, parts, part_k }
     }
 
     fn tiles(&self) -> [usize; 2] {
@@ -120,6 +128,7 @@ impl Plan {
 
     /// Sets the constants of the algorithm.
     fn constants(&self, run: &mut Dispatch, [a, b]: [&Operand; 2]) {
+        run.text.halves(self.way);
         run.entry(self.entry).flag("A_ALONG_K", a.along == 1).flag("B_ALONG_K", b.along == 1);
         if self.entry == "thin" {
             run.number("ROW_QUADS", self.m.div_ceil(4)).number("SLICES", self.slices);
@@ -130,7 +139,7 @@ impl Plan {
         let is_whole = self.m.is_multiple_of(rows) && self.n.is_multiple_of(columns);
         run.flag("WHOLE", is_whole && self.k.is_multiple_of(self.depth));
         run.number("TILE_M", rows).number("TILE_N", columns).number("DEPTH", self.depth);
-        run.number("BUFFERS", if rows + columns > 128 { 1 } else { 2 });
+        run.number("BUFFERS", buffers(self.way, self.tile));
     }
 }
 
@@ -191,7 +200,7 @@ pub fn matmul_with(a: &Array, b: &Array, epilogue: &Epilogue) -> Result<(Array, 
         if is_long(out.dtype()) {
             long::product(&x, &y, &out)?;
         } else {
-            multiply([x, y], turned, epilogue, &out, sum.as_ref())?;
+            multiply([x, y], turned, epilogue, &out, sum.as_ref(), ways(a)?)?;
         }
     }
     Ok((done(&out)?, sum.as_ref().map(done).transpose()?))
@@ -225,9 +234,10 @@ fn by_halves(
     Ok((joined(&first, &second, axis)?, sum))
 }
 
-/// Computes `out` and `sum`, which are not empty.
+/// Computes `out` and `sum`, which are not empty; halves in this way.
 fn multiply(
     [mut x, mut y]: [Array; 2], turned: bool, epilogue: &Epilogue, out: &Array, sum: Option<&Array>,
+    way: Halves,
 ) -> Result<()> {
     let (rows, columns) = (x.rank() - 2, x.rank() - 1);
     let batches = |x: &Array, y: &Array| Nest::over(&x.shape(), &[x, y], 0..rows);
@@ -250,7 +260,7 @@ fn multiply(
         true => ([&right, &left], [n, k, m], [1, n]),
         false => ([&left, &right], [m, k, n], [n, 1]),
     };
-    let plan = Plan::new(sizes, nest.numel(), operands[1].along == 1);
+    let plan = Plan::new(sizes, nest.numel(), operands[1].along == 1, way);
     // The second output of what follows, if it is not wanted.
     let unused = match epilogue.is_none() || sum.is_some() {
         true => out.clone(),
@@ -275,8 +285,8 @@ impl Job<'_> {
     /// A dispatch of the file for a product and what follows.
     fn dispatch<'a>(&self, epilogue: &Epilogue) -> Dispatch<'a> {
         let (name, source) = match epilogue.is_none() {
-            true => ("matmul", shader!("lib/tile", "lib/matmul", "matmul")),
-            false => ("linear", shader!("lib/tile", "lib/matmul", "linear")),
+            true => ("matmul", shader!("lib/tile", "lib/tile_threads", "lib/matmul", "matmul")),
+            false => ("linear", shader!("lib/tile", "lib/tile_threads", "lib/matmul", "linear")),
         };
         Dispatch::new(name, source, self.out.dtype())
     }

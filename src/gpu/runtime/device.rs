@@ -7,6 +7,7 @@
 use super::disk::DiskCache;
 use super::fault::Fault;
 use super::info::{Info, describe, name_of, rank};
+use super::matrices;
 use super::pipeline::{Pipelines, parameters_layout};
 use super::pool::Pool;
 use super::profile;
@@ -16,6 +17,7 @@ use super::upload::Uploads;
 use crate::array::Array;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::transfer::Constant;
+use crate::gpu::shader::halves::{Halves, Matrices};
 use crate::process::forks::{count_forks, forks};
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
@@ -56,6 +58,10 @@ pub struct Gpu {
     pub(crate) constants: Mutex<FxHashMap<Constant, Array>>,
     /// Errors that indexing kernels report.
     pub(crate) status: Mutex<Status>,
+    /// The matrices of the hardware that products of float16 may take, or why there are none.
+    pub(crate) matrices: std::result::Result<Matrices, String>,
+    /// How products of float16 are multiplied, and why not otherwise, once that is known.
+    pub(crate) halves: OnceLock<(Halves, String)>,
     subgroup: usize,
     info: Info,
 }
@@ -314,16 +320,22 @@ impl Gpu {
 
     fn new(index: u8, adapter: &wgpu::Adapter, small: bool) -> Result<Gpu> {
         let (features, limits) = offered(adapter, small);
-        let desc = wgpu::DeviceDescriptor {
-            label: Some("wengert"),
-            required_features: features,
-            required_limits: limits.clone(),
-            memory_hints: wgpu::MemoryHints::MemoryUsage,
-            ..Default::default()
+        let request = |more: wgpu::Features, experimental_features| {
+            let desc = wgpu::DeviceDescriptor {
+                label: Some("wengert"),
+                required_features: features | more,
+                required_limits: limits.clone(),
+                memory_hints: wgpu::MemoryHints::MemoryUsage,
+                experimental_features,
+                ..Default::default()
+            };
+            pollster::block_on(adapter.request_device(&desc))
         };
-        let (device, queue) = pollster::block_on(adapter.request_device(&desc)).map_err(|e| {
+        let (opened, matrices) = matrices::opened(adapter, features, request);
+        let (device, queue) = opened.map_err(|e| {
             Error::device(format!("gpu:{index} ({}) cannot be opened: {e}", adapter.get_info().name))
         })?;
+        let features = device.features();
         let fault = Arc::new(Fault::default());
         let sink = fault.clone();
         device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| sink.raise(e.to_string(), false)));
@@ -344,6 +356,8 @@ impl Gpu {
             process: (std::process::id(), forks()),
             retired: AtomicBool::new(false),
             immediates: if can_pass { limits.max_immediate_size.min(MOST_IMMEDIATES) as usize } else { 0 },
+            matrices,
+            halves: OnceLock::new(),
             subgroup,
             info,
             pool: Mutex::new(Pool::new(&limits)),

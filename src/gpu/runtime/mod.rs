@@ -4,6 +4,7 @@ pub(crate) mod device;
 pub(crate) mod disk;
 pub(crate) mod fault;
 pub(crate) mod info;
+pub(crate) mod matrices;
 pub(crate) mod pipeline;
 pub(crate) mod pool;
 pub(crate) mod profile;

@@ -86,7 +86,9 @@ found! {
 #[pyfunction]
 fn _gpu_info<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let index = gpu_index("gpu.info", index)?;
-    let info = py.detached(|| crate::gpu::info(index))?;
+    let (info, products) = py.detached(|| {
+        crate::gpu::info(index).and_then(|info| Ok((info, crate::gpu::kernels::matmul::described(index)?)))
+    })?;
     let limits = info.limits.into_py_dict(py)?;
     let has = |name: &str| info.features.iter().any(|feature| feature == name);
     let (subgroups, float16) = (has("subgroup"), has("shader_f16"));
@@ -104,6 +106,7 @@ fn _gpu_info<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResult<Bound<
         timestamps = info.timestamp_period.is_some(),
         timestamp_period = info.timestamp_period,
         float16 = float16,
+        float16_products = products,
         features = info.features,
         limits = limits,
     )

@@ -2,6 +2,7 @@
 
 use crate::arguments::attention::{Inputs, Settings, Tangents};
 use crate::gpu::kernels::copy::copy_into;
+use crate::gpu::kernels::matmul::ways;
 use crate::gpu::kernels::parts::check_rounds;
 use crate::gpu::kernels::prelude::*;
 
@@ -133,6 +134,10 @@ impl<'a> Problem<'a> {
         let mask = self.mask.as_ref().map_or(&self.q.x, |mask| &mask.x);
         let kind = self.mask.as_ref().map_or(0, |mask| if mask.x.dtype() == DType::Bool { 1 } else { 2 });
         let mut run = Dispatch::new(entry, source, DType::F32);
+        let operands = [&self.q.x, &self.k.x, &self.v.x, pass.g];
+        if operands.iter().all(|x| x.dtype() == DType::F16) {
+            run.text.halves(ways(&self.q.x)?.without_matrices());
+        }
         run.entry(entry)
             .input("q", &self.q.x)
             .input("k", &self.k.x)
