@@ -9,15 +9,16 @@
 //           words = ceil(count / EPW); linear fold over x, y, z
 // workgroup 256 threads; 2 KiB of workgroup memory (tree)
 //
-// The host splits the axes into kept and reduced ones, each with its shape and strides of x, and merges what
-// it can (no division is done for a single axis). The order is fixed by the shapes: elements are taken by
-// fours; `tree` gives thread t the fours t, t + 256, ... and combines neighbours pairwise; all add blocks of
-// 64 elements first, which keeps the error of long sums small. FOURS: the reduced axis is dense and starts at
-// multiples of four, so that x may be bound by vectors. One axis of `whole` elements may be cut into parts of
-// `length`: the first kept axis is then that of the parts, with `per_part` outputs each, and the last part is
-// what is left; a second dispatch combines them. FOLD selects what is combined; `init` holds the bits of its
-// neutral element, of two words the upper ones (or 1). A NaN, which its bits tell, wins over all numbers. With
-// `chain` before this text, x is computed as it is read: its parameters are the last.
+// The host splits the axes into kept and reduced ones, each with its shape and strides of x, and merges
+// what it can (no division is done for a single axis). The order is fixed by the shapes: elements are taken
+// by fours; `tree` gives thread t the fours t, t + 256, ... and combines neighbours pairwise; all add
+// blocks of 64 elements first, which keeps the error of long sums small. FOURS: the reduced axis is dense
+// and starts at multiples of four, so that x may be bound by vectors. One axis of `whole` elements may be
+// cut into parts of `length`: the first kept axis is then that of the parts, with `per_part` outputs each,
+// and the last part is what is left; a second dispatch combines them. FOLD selects what is combined; `init`
+// holds the bits of its neutral element, of two words the upper ones (or 1). A NaN, which its bits tell,
+// wins over all numbers. With `chain` before this text, x is computed as it is read: its parameters are the
+// last.
 struct Params {
   kept_shape: array<vec4<u32>, 2>, kept_strides: array<vec4<u32>, 2>,
   axis_shape: array<vec4<u32>, 2>, axis_strides: array<vec4<u32>, 2>,

@@ -1,12 +1,12 @@
-// A chain of elementwise operations whose inputs broadcast and have any strides: outputs 0, 1, ... of element
-// i are op(x0[i], x1[i], ...).y0, .y1, ... A file stands behind it that has them stored or read, as fused.wgsl
-// or, in place of an input, reduce.wgsl; the parameters of that, `p`, have `chain` in them.
+// A chain of elementwise operations whose inputs broadcast and have any strides: outputs 0, 1, ... of
+// element i are op(x0[i], x1[i], ...).y0, .y1, ... A file stands behind it that has them stored or read, as
+// fused.wgsl or, in place of an input, reduce.wgsl; the parameters of that, `p`, have `chain` in them.
 //
 // The host repeats what `lists` marks for each input and output, and replaces `op` by the generated body of
 // the chain. inputs[k]: the first element of input k, its first row in `axes`, how many rows it has there
-// (none if it lies in order), and whether the places of four elements are found one by one. A row of `axes` is
-// the length of an axis and the stride of the input. Four that are adjacent may be bound by vectors, or one
-// stands for all.
+// (none if it lies in order), and whether the places of four elements are found one by one. A row of `axes`
+// is the length of an axis and the stride of the input. Four that are adjacent may be bound by vectors, or
+// one stands for all.
 //@ const INPUTS
 const INPUTS: u32 = 1u;
 //@ const AXES

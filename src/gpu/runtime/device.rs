@@ -6,7 +6,7 @@
 
 use super::disk::DiskCache;
 use super::fault::Fault;
-use super::info::{Info, describe, name_of, rank};
+use super::info::{Info, describe, name_of, offered, rank};
 use super::matrices;
 use super::pipeline::{Pipelines, parameters_layout};
 use super::pool::Pool;
@@ -379,28 +379,3 @@ impl Gpu {
 
 /// The most bytes of parameters that are passed as immediates: wgpu keeps account of so many.
 const MOST_IMMEDIATES: u32 = 256;
-
-/// The features and limits with which a GPU is opened: those of the adapter. `WENGERT_GPU_LIMITS=small`
-/// leaves what every kernel can do with, as tests want it.
-fn offered(adapter: &wgpu::Adapter, small: bool) -> (wgpu::Features, wgpu::Limits) {
-    let least = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS;
-    let all = least
-        | wgpu::Features::SHADER_F16
-        | wgpu::Features::SUBGROUP
-        | wgpu::Features::SUBGROUP_BARRIER
-        | wgpu::Features::IMMEDIATES
-        | wgpu::Features::PIPELINE_CACHE;
-    let limits = adapter.limits();
-    if !small {
-        return (adapter.features() & all, limits);
-    }
-    let small = wgpu::Limits {
-        max_compute_workgroup_storage_size: 16 << 10,
-        max_storage_buffer_binding_size: 1 << 20,
-        max_storage_buffers_per_shader_stage: 8,
-        max_compute_workgroups_per_dimension: 64,
-        max_immediate_size: 0,
-        ..limits
-    };
-    (adapter.features() & least, small)
-}

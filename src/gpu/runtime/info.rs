@@ -84,3 +84,28 @@ pub(super) fn describe(
             max_compute_workgroups_per_dimension),
     }
 }
+
+/// The features and limits with which a GPU is opened: those of the adapter. `WENGERT_GPU_LIMITS=small`
+/// leaves what every kernel can do with, as tests want it.
+pub fn offered(adapter: &wgpu::Adapter, small: bool) -> (wgpu::Features, wgpu::Limits) {
+    let least = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::TIMESTAMP_QUERY_INSIDE_ENCODERS;
+    let all = least
+        | wgpu::Features::SHADER_F16
+        | wgpu::Features::SUBGROUP
+        | wgpu::Features::SUBGROUP_BARRIER
+        | wgpu::Features::IMMEDIATES
+        | wgpu::Features::PIPELINE_CACHE;
+    let limits = adapter.limits();
+    if !small {
+        return (adapter.features() & all, limits);
+    }
+    let small = wgpu::Limits {
+        max_compute_workgroup_storage_size: 16 << 10,
+        max_storage_buffer_binding_size: 1 << 20,
+        max_storage_buffers_per_shader_stage: 8,
+        max_compute_workgroups_per_dimension: 64,
+        max_immediate_size: 0,
+        ..limits
+    };
+    (adapter.features() & least, small)
+}

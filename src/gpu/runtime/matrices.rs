@@ -47,8 +47,8 @@ pub(super) fn opened(
         Ok(matrices) => matrices,
         Err(why) => return without(why),
     };
-    // SAFETY: the feature adds instructions to shaders that use it, which are this crate's alone; they read and
-    // write inside of the arrays of the shader. Their results are tested before they are trusted.
+    // SAFETY: the feature adds instructions to shaders that use it, which are this crate's alone; they read
+    // and write inside of the arrays of the shader. Their results are tested before they are trusted.
     let experimental = unsafe { wgpu::ExperimentalFeatures::enabled() };
     match request(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, experimental) {
         Ok(opened) => (Ok(opened), Ok(matrices)),

@@ -2,15 +2,15 @@
 //!
 //! A line `//@ KIND NAME` marks the next line. The host chooses the type of the arithmetic (`alias T`), how
 //! the elements of a binding lie in its words (`load x`, `store out`: lines of `shaders/lib/elements.wgsl`;
-//! `words x`, `load4 x`, `store4 out` where they are taken by fours: `shaders/lib/quads.wgsl`), the value of
-//! a constant (`const LOG`), the body of a rule (`fn op`), the number of tensors (`tensors x`), that of inputs
-//! and outputs (`lists x0`, `lists y0`), that of slots (`slots 0`), the parameters of an input that is computed
-//! (`chain x`) and the size of a subgroup (`shuffle SUBGROUP`). The mathematical functions (`fn exp_`) become
-//! those of the library. Integers of two words have functions of their own for marked ones of one word (`fn
-//! plus`, `shaders/lib/long.wgsl`) and structs for vectors of them. How products of float16 are multiplied
-//! (`halves S`) is chosen for a whole text: lines of `shaders/lib/halves.wgsl`, and
-//! `shaders/lib/tile_matrices.wgsl` in the place of `tile_threads`. Other lines stay as in the file, which is
-//! the float32 version. A choice for a mark that the file lacks is an error.
+//! `words x`, `load4 x`, `store4 out` where they are taken by fours: `shaders/lib/quads.wgsl`), the value
+//! of a constant (`const LOG`), the body of a rule (`fn op`), the number of tensors (`tensors x`), that of
+//! inputs and outputs (`lists x0`, `lists y0`), that of slots (`slots 0`), the parameters of an input that
+//! is computed (`chain x`) and the size of a subgroup (`shuffle SUBGROUP`). The mathematical functions (`fn
+//! exp_`) become those of the library. Integers of two words have functions of their own for marked ones of
+//! one word (`fn plus`, `shaders/lib/long.wgsl`) and structs for vectors of them. How products of float16
+//! are multiplied (`halves S`) is chosen for a whole text: lines of `shaders/lib/halves.wgsl`, and
+//! `shaders/lib/tile_matrices.wgsl` in the place of `tile_threads`. Other lines stay as in the file, which
+//! is the float32 version. A choice for a mark that the file lacks is an error.
 
 mod text;
 

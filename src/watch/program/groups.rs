@@ -118,8 +118,8 @@ struct Fusion<'a> {
     gathers: RefCell<Vec<(u32, Shape)>>,
 }
 
-/// Fuses what can be in these steps, whose memory is on these devices: as much as does not need more memory at
-/// once. Steps that write what others see, look or call keep their order.
+/// Fuses what can be in these steps, whose memory is on these devices: as much as does not need more memory
+/// at once. Steps that write what others see, look or call keep their order.
 pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32], devices: &[Device]) -> Vec<Planned> {
     let mut fusion = Fusion {
         steps: &steps,
