@@ -1,4 +1,4 @@
-// Strided write of elements of words; copy_into_halves.wgsl is for those of half a word.
+// Strided write of elements of words, or with ADD addition of float32 ones; copy_into_halves.wgsl is for those of half a word.
 //
 // bindings  0 x (read), 1 out (write), 2 params
 // grid      ceil(count / 256) workgroups; linear fold over x, y, z
@@ -10,6 +10,9 @@
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
 @group(0) @binding(2) var<uniform> p: Params;
 
+//@ const ADD
+const ADD: bool = false;
+
 @compute @workgroup_size(256)
 fn main(
   @builtin(workgroup_id) wid: vec3<u32>,
@@ -20,5 +23,7 @@ fn main(
   let i = group * 256u + t;
   if (i >= p.count) { return; }
   let at = places(i);
-  out[at.y] = x[at.x];
+  var v = x[at.x];
+  if (ADD) { v = bitcast<u32>(bitcast<f32>(out[at.y]) + bitcast<f32>(v)); }
+  out[at.y] = v;
 }

@@ -179,6 +179,23 @@ pub(crate) fn pointwise<const N: usize, P: Pointwise<N>>(
     }
 }
 
+/// `sum += x` for floats where that is quicker in one go: few elements, or on a GPU. Returns whether it was
+/// done.
+///
+/// # Safety
+/// Nobody else reads or writes `sum` meanwhile.
+#[inline(always)]
+pub(crate) unsafe fn add_into(sum: &Array, x: &Array) -> Result<bool> {
+    match sum.device() {
+        // SAFETY: guaranteed by the caller.
+        Device::Cpu => unsafe { cpu::pointwise::map::add_small(sum, x) },
+        #[cfg(feature = "gpu")]
+        Device::Gpu(_) => gpu::kernels::copy::add_into(sum, x),
+        #[cfg(not(feature = "gpu"))]
+        Device::Gpu(_) => absent(),
+    }
+}
+
 /// `rule`, of this name, for every element of arrays of integers.
 pub(crate) fn pointwise_int<const N: usize, P: PointwiseInt<N>>(
     name: &'static str, x: [&Array; N], rule: P,

@@ -76,3 +76,38 @@ def test_what_is_computed_twice_is_computed_once():
         for found, expected in zip(step(x), f(x), strict=True):
             np.testing.assert_array_equal(found.cpu().numpy(), expected.cpu().numpy())
     assert [step.operations(x).count(name) for name in ("matmul", "cumsum")] == [1, 2]
+
+
+@pytest.mark.parametrize("dtype", [wg.float32, wg.float16, wg.bfloat16])
+def test_sums_in_place_take_one_launch(dtype):
+    """Of whole tensors, of broadcast rows, and of float32 parts: gradients that add up."""
+
+    def launches(f):
+        with wg.gpu.profile() as profile:
+            f()
+        return [launch.kernel for launch in profile.launches]
+
+    rng = np.random.default_rng(0)
+    for shape in [(6,), (5, 8), (3, 7, 4)]:
+        x, y, row = (rng.standard_normal(s).astype(np.float32) for s in (shape, shape, shape[-1:]))
+        total = wg.tensor(x, dtype=dtype).to("gpu")
+        expected = total.float().cpu().numpy()
+        y, row = (wg.tensor(v, dtype=dtype).to("gpu") for v in (y, row))
+        is_whole = dtype == wg.float32 or total.numel() % 2 == 0
+        assert len(launches(lambda: total.add_(y))) == (1 if is_whole else 2)  # noqa: B023
+        total += row
+        total.add_(total)
+        expected = 2 * (expected + y.float().cpu().numpy() + row.float().cpu().numpy())
+        scale = {wg.float32: 1e-6, wg.float16: 4e-3, wg.bfloat16: 3e-2}[dtype]
+        np.testing.assert_allclose(total.float().cpu(), expected, rtol=scale, atol=scale)
+    parts = wg.zeros(6, 10, device="gpu", dtype=dtype)
+    one = wg.ones(6, 3, device="gpu", dtype=dtype)
+    made = launches(lambda: parts[:, 4:7].add_(one))
+    assert made == ["add_into"] if dtype == wg.float32 else len(made) == 2
+    parts.t()[1].add_(2)
+    expected = np.zeros((6, 10))
+    expected[:, 4:7], expected[:, 1] = 1, 2
+    np.testing.assert_array_equal(parts.float().cpu(), expected)
+    q = wg.ones(4, 9, device="gpu", dtype=dtype, requires_grad=True)
+    sum(wg.exp(part).sum() * (k + 1) for k, part in enumerate(q.chunk(3, dim=1))).backward()
+    np.testing.assert_allclose(q.grad.float().cpu(), np.e * np.repeat([1.0, 2.0, 3.0], 3)[None].repeat(4, 0), rtol=1e-2)

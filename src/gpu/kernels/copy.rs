@@ -2,8 +2,9 @@
 
 use super::complex::{copy_pairs, is_paired, paired};
 use super::map::lay_out;
-use super::pieces::{by_pieces, by_views};
+use super::pieces::{by_pieces, by_views, fit};
 use super::prelude::*;
+use super::reduce::add_to;
 use crate::array::buffer::Device;
 use crate::array::shape::MAX_RANK;
 use crate::gpu::runtime::pool::window_of;
@@ -142,25 +143,48 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
     } else {
         src
     };
-    // A whole array: its last elements may be written together with the padding behind them. Half a word may
-    // belong to another view.
-    let is_whole = is_flat(dst, dst.dtype())
-        && dst.numel().is_multiple_of(per_word(dst.dtype()))
-        && 4 * words_of(dst) == dst.buffer().bytes();
-    if is_whole && window_of(dst.buffer()).is_none() {
+    if is_whole(dst) {
         return convert_to(dst, src);
     }
-    by_views(dst, src, &copy_piece)
+    by_views(dst, src, &|dst, src| write_piece(dst, src, false))
 }
 
-/// [`copy_into`] for views that a kernel can bind.
-fn copy_piece(dst: &Array, src: &Array) -> Result<()> {
+/// Whether an array is the whole of its buffer: its last elements may be written together with the padding
+/// behind them. Half a word may belong to another view.
+fn is_whole(x: &Array) -> bool {
+    is_flat(x, x.dtype())
+        && x.numel().is_multiple_of(per_word(x.dtype()))
+        && 4 * words_of(x) == x.buffer().bytes()
+        && window_of(x.buffer()).is_none()
+}
+
+/// Adds `x`, which overlaps it in no other way than being it, to `sum` where that lies; both have one dtype.
+/// Returns whether there is a kernel for it.
+pub fn add_into(sum: &Array, x: &Array) -> Result<bool> {
+    if sum.dtype() != x.dtype() || !sum.dtype().is_float() || sum.numel() == 0 {
+        return Ok(false);
+    }
+    if is_whole(sum) && fit([sum, x])? {
+        return add_to(sum, x).map(|()| true);
+    }
+    if sum.dtype() != DType::F32 || x.buffer().same(sum.buffer()) {
+        return Ok(false);
+    }
+    by_views(sum, x, &|sum, x| write_piece(sum, x, true)).map(|()| true)
+}
+
+/// Writes to views that a kernel can bind, or adds float32 elements.
+fn write_piece(dst: &Array, src: &Array, adds: bool) -> Result<()> {
     let nest = Nest::new(&dst.shape(), &[dst, src]);
     let (name, source) = match per_word(dst.dtype()) {
+        1 if adds => ("add_into", shader!("lib/strided", "copy_into")),
         1 => ("copy_into", shader!("lib/strided", "copy_into")),
         _ => ("copy_into_halves", shader!("lib/strided", "copy_into_halves")),
     };
     let mut run = Dispatch::new(name, source, DType::F32);
+    if adds {
+        run.flag("ADD", true);
+    }
     run.reads(src).writes(dst).nest(&nest, 2).words([nest.rank, dst.numel(), dst.offset(), src.offset()]);
     run.launch(dst.numel().div_ceil(256))
 }

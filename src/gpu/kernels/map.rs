@@ -106,16 +106,17 @@ fn rule_dtype(name: &str, x: &[&Array]) -> Result<DType> {
     })
 }
 
+/// The text of a rule.
+fn text(names: &[&str], rule: &Terms) -> Result<String> {
+    Ok(wgsl::with_library("op", names, &|x| rule.read(x)))
+}
+
 /// [`run`] for a rule, which becomes WGSL where its kernel is new. Not generic, so that a rule adds only one
 /// small closure to the code.
 #[inline(never)]
 fn run_rule(job: &MapKernel, x: &[&Array], rule: &dyn Fn() -> Terms) -> Result<Array> {
     let names = NAMES.get(..x.len()).ok_or_else(|| too_many(x.len()))?;
-    let body = || {
-        let rule = rule();
-        Ok(wgsl::with_library("op", names, &|x| rule.read(x)))
-    };
-    run(job, x, &body)
+    run(job, x, &|| text(names, &rule()))
 }
 
 /// Applies `rule` elementwise to floats of one dtype, or halves and float32; operands broadcast.
@@ -127,6 +128,14 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(
     let (dtype, attributes) = (rule_dtype(name, &x)?, rule.attributes());
     let job = MapKernel { name, key, attributes, dtype, compute: DType::F32 };
     run_rule(&job, &x, &|| rule.terms(true))
+}
+
+/// [`pointwise`] into `out`, the whole of its buffer and perhaps one of the operands.
+pub(super) fn pointwise_into<const N: usize, P: Pointwise<N>>(
+    name: &str, key: [u64; 2], out: &Array, x: [&Array; N], rule: P,
+) -> Result<()> {
+    let job = MapKernel { name, key, attributes: rule.attributes(), dtype: out.dtype(), compute: DType::F32 };
+    run_into(&job, out, &x, &|| text(&names::<N>()?, &rule.terms(true)))
 }
 
 /// Applies `rule` elementwise to arrays of integers, which broadcast; `name` and `key` identify it.

@@ -8,7 +8,7 @@ mod places;
 pub use places::{argmax, argmin};
 
 use super::map::fused::Fused;
-use super::map::{pointwise, pointwise_int};
+use super::map::{pointwise, pointwise_int, pointwise_into};
 use super::pieces::{Cut, cut, fit, joined};
 use super::prelude::*;
 use crate::array::shape::{Axes, MAX_RANK};
@@ -56,6 +56,11 @@ impl Fold {
             pointwise_int("combine", self as u64, [x, y], Combine(self))
         }
     }
+}
+
+/// Adds `x` to `sum`, which is the whole of its buffer and perhaps `x` itself.
+pub(super) fn add_to(sum: &Array, x: &Array) -> Result<()> {
+    pointwise_into("combine", [Fold::Sum as u64, 0], sum, [sum, x], Combine(Fold::Sum))
 }
 
 /// The operation on two numbers.

@@ -7,7 +7,7 @@ pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
 use crate::array::dtype::Truth;
 use crate::cpu::pointwise::fused::ElementFn;
-use crate::cpu::pointwise::map::{add_small, element_fn, pointwise_into};
+use crate::cpu::pointwise::map::{element_fn, pointwise_into};
 use crate::interp::eval;
 use crate::math::lane::F64;
 use crate::math::real::{Pointwise, PointwiseInt};
@@ -142,7 +142,7 @@ impl Kernel for Map {
         let out = out[0];
         let adds = self.fun == Fun::Binary(Binary::Add) && x[0].is(out);
         // SAFETY: as `Kernel::eval_into` demands, nobody else reads or writes `out` meanwhile.
-        if adds && unsafe { add_small(out, x[1])? } {
+        if adds && unsafe { crate::device::add_into(out, x[1])? } {
             return Ok(());
         }
         if !self.fits(x, out) {
