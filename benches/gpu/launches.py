@@ -68,7 +68,9 @@ def gpt(spelled_out: bool, dropout: float) -> Step:
 
 def perceptron() -> Step:
     """Two hidden layers, with functions and a loss of their own names."""
-    net = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 64), nn.SiLU(), nn.Linear(64, 1)).to("gpu")
+    net = nn.Sequential(nn.Linear(16, 64), nn.GELU(), nn.Linear(64, 64), nn.SiLU(), nn.Linear(64, 1)).to(
+        "gpu"
+    )
     x, y = data(128, 16), data(128, 1)
     return trained(net, lambda: F.mse_loss(net(x), y))
 
@@ -134,6 +136,7 @@ def counted(step: Step) -> tuple[int, int]:
 
 
 def main() -> None:
+    """Prints the table, and writes it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, help="a file for the table")
     options = parser.parse_args()

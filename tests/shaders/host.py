@@ -124,8 +124,8 @@ def by_fours(name, access, dtype, compute="f32"):
         one = f"fn load_{name}(i: u32) -> T {{ return load4_{name}(vec4<u32>(i))[i % 4u]; }}"
         return {f"words {name}": words, f"load4 {name}": load4, f"load {name}": one}
     # The stores of `store`, into words of their own.
-    own = store(f"word_{name}", dtype).replace(f"word_{name}[w] =", "return").replace("v: vec2<T>)", "v: vec2<T>) -> u32")
-    own = own.replace("(w: u32, ", "(")
+    own = store(f"word_{name}", dtype).replace(f"word_{name}[w] =", "return").replace("(w: u32, ", "(")
+    own = own.replace("v: vec2<T>)", "v: vec2<T>) -> u32")
     parts = ["v.xy", "v.zw"] if epw(dtype) == 2 else ["v.xx", "v.yy", "v.zz", "v.ww"]
     made = f"{kind}({', '.join(f'store_word_{name}({part})' for part in parts)})"
     four = f"fn store4_{name}(i: u32, v: vec4<T>) {{ {name}[i / 4u] = {made}; }}"
@@ -280,9 +280,7 @@ def fold(groups, limit):
     return side_x, side_y, -(-rest // side_y)
 
 
-def run(
-    file, ins, outs, params, groups, replace=None, entry="main", limit=65535, fours=False, lists=False
-):
+def run(file, ins, outs, params, groups, replace=None, entry="main", limit=65535, fours=False, lists=False):
     """Run one file on arrays `ins`; `outs` are (shape, dtype), or arrays to update. Returns the outputs.
 
     With `fours` the last four elements of an output may be written whole; with `lists` the file has lists of

@@ -40,7 +40,9 @@ def fused(views, body, outputs, attributes=(), forms=None):
 def test_many_inputs_and_outputs(shape):
     a, b, c = (view(seed, shape) for seed in (1, 5, 9))
     d = dense(random_values(13, shape, np.float16))
-    body = "let s = x.x0 * x.x1 + x.x2; return Out(s, select(0.0, 1.0, s > x.x3), s * p.chain.attributes[0][1]);"
+    body = (
+        "let s = x.x0 * x.x1 + x.x2; return Out(s, select(0.0, 1.0, s > x.x3), s * p.chain.attributes[0][1]);"
+    )
     y, mask, scaled = fused([a, b, c, d], body, [np.float32, np.bool_, np.float16], [3.0, 0.5])
     s = a.array.astype(np.float64) * b.array + c.array
     close(y, s)

@@ -110,4 +110,6 @@ def test_sums_in_place_take_one_launch(dtype):
     np.testing.assert_array_equal(parts.float().cpu(), expected)
     q = wg.ones(4, 9, device="gpu", dtype=dtype, requires_grad=True)
     sum(wg.exp(part).sum() * (k + 1) for k, part in enumerate(q.chunk(3, dim=1))).backward()
-    np.testing.assert_allclose(q.grad.float().cpu(), np.e * np.repeat([1.0, 2.0, 3.0], 3)[None].repeat(4, 0), rtol=1e-2)
+    np.testing.assert_allclose(
+        q.grad.float().cpu(), np.e * np.repeat([1.0, 2.0, 3.0], 3)[None].repeat(4, 0), rtol=1e-2
+    )
