@@ -96,7 +96,7 @@ extremes! {
 fold!(Sum i32 i32, 0, |a, b| a.wrapping_add(b));
 fold!(Sum i64 i64, 0, |a, b| a.wrapping_add(b));
 fold!(Prod i32 i32, 1, |a, b| a.wrapping_mul(b); true);
-fold!(Prod i64 i64, 1, |a, b| a.wrapping_mul(b); true);
+fold!(Prod i64 i64, 1, |a, b| a.wrapping_mul(b));
 fold!(
     Max f32 f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f32
     => true

@@ -141,7 +141,7 @@ macro_rules! narrow {
 narrow!(Truth u8 i8 u16 i16 u32 i32);
 
 kernel! {
-    fn int64_kernel<S: Narrow>(; x: S; out: i64) by run_plain {
+    fn int64_kernel<S: Narrow>(; x: S; out: i64) by run_widest {
         for (y, &x) in out.iter_mut().zip(x) {
             *y = x.wide();
         }

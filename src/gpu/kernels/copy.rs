@@ -158,16 +158,17 @@ fn is_whole(x: &Array) -> bool {
         && window_of(x.buffer()).is_none()
 }
 
-/// Adds `x`, which overlaps it in no other way than being it, to `sum` where that lies; both have one dtype.
-/// Returns whether there is a kernel for it.
+/// Adds `x` to `sum` where that lies. Returns whether there is a kernel for it: they are floats of one dtype,
+/// and do not overlap but by being the same.
 pub fn add_into(sum: &Array, x: &Array) -> Result<bool> {
-    if sum.dtype() != x.dtype() || !sum.dtype().is_float() || sum.numel() == 0 {
+    let overlaps = x.buffer().same(sum.buffer()) && !x.is(sum);
+    if sum.dtype() != x.dtype() || !sum.dtype().is_float() || sum.numel() == 0 || overlaps {
         return Ok(false);
     }
     if is_whole(sum) && fit([sum, x])? {
         return add_to(sum, x).map(|()| true);
     }
-    if sum.dtype() != DType::F32 || x.buffer().same(sum.buffer()) {
+    if sum.dtype() != DType::F32 || x.is(sum) {
         return Ok(false);
     }
     by_views(sum, x, &|sum, x| write_piece(sum, x, true)).map(|()| true)

@@ -162,21 +162,23 @@ pub fn gpu(index: u8) -> Result<&'static Gpu> {
     Ok(gpu)
 }
 
-/// Whether the environment asks for `choice`, the only one that `variable` knows.
-fn chosen(variable: &str, choice: &str) -> Result<bool> {
-    match std::env::var(variable) {
-        Ok(given) if given == choice => Ok(true),
-        Ok(given) if !given.is_empty() => Err(Error::value(format!(
-            "the environment has {variable}={given}: '{choice}' expected, or nothing"
-        ))),
-        _ => Ok(false),
+/// Which of the `choices` that a variable of the environment knows it has, if it has one.
+fn chosen(variable: &str, choices: &[&'static str]) -> Result<Option<&'static str>> {
+    let given = std::env::var(variable).unwrap_or_default();
+    let found = choices.iter().find(|&&choice| choice == given).copied();
+    if found.is_none() && !given.is_empty() {
+        return Err(Error::value(format!(
+            "the environment has {variable}={given}: '{}' expected, or nothing",
+            choices.join("' or '")
+        )));
     }
+    Ok(found)
 }
 
 #[cold]
 fn open(index: u8) -> Result<&'static Gpu> {
-    chosen("WENGERT_GPU", "software")?;
-    let small = chosen("WENGERT_GPU_LIMITS", "small")?;
+    chosen("WENGERT_GPU", &["software"])?;
+    let small = chosen("WENGERT_GPU_LIMITS", &["small", "standard"])? == Some("small");
     let _guard = lock(&OPENING);
     let found = &adapters().list;
     let (Some(adapter), Some(slot)) = (found.get(index as usize), DEVICES.get(index as usize)) else {

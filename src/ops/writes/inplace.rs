@@ -147,8 +147,8 @@ fn keep_outputs(target: &Tensor, memory: &Array) -> Result<()> {
 }
 
 /// Computes a row of the tables in the memory of `target`, its first operand. Returns false, having done
-/// nothing, unless all operands are plain arrays of one float dtype on the CPU and the result has the
-/// target's shape; [`write()`] handles all other cases.
+/// nothing, unless all operands are plain arrays of one float dtype on the CPU, or those of a sum on a GPU, and
+/// the result has the target's shape; [`write()`] handles all other cases.
 pub fn row_over(fun: Fun, target: &Tensor, other: Option<Operand>) -> Result<bool> {
     let dtype = target.dtype();
     let fits = |y: &Operand| match y {
@@ -157,13 +157,15 @@ pub fn row_over(fun: Fun, target: &Tensor, other: Option<Operand>) -> Result<boo
         }
         y => y.result_type(target) == dtype,
     };
-    if !dtype.is_float() || target.device() != Device::Cpu || !other.iter().all(fits) {
+    let device = target.device();
+    let has_kernel = device == Device::Cpu || fun == Fun::Binary(Binary::Add);
+    if !dtype.is_float() || !has_kernel || !other.iter().all(fits) {
         return Ok(false);
     }
     let other = other.map(|y| y.to_rule_input(dtype, target)).transpose()?;
     let operands: SmallVec<[&Tensor; 2]> = std::iter::once(target).chain(other.as_deref()).collect();
     let Some(arrays) = bind::plain(&operands) else { return Ok(false) };
-    if arrays.iter().any(|a| a.device() != Device::Cpu) {
+    if arrays.iter().any(|a| a.device() != device) {
         return Ok(false);
     }
     check_writable(fun.name(), arrays[0])?;

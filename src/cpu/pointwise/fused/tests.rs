@@ -12,7 +12,7 @@ fn a_chain_is_its_loops() -> Result<()> {
     for dtype in [DType::F32, DType::F64] {
         for n in [1, 7, TILE - 1, TILE, TILE + 1, 3 * GRAIN + 5] {
             let (x, y) = (sample(&[n], dtype)?, sample(&[1], dtype)?);
-            let affine = |factor| element_fn::<2, _>(Affine(factor), dtype);
+            let affine = |factor| element_fn::<2, _>(Affine(factor), dtype, true);
             let (Some(twice), Some(thrice)) = (affine(2.0), affine(3.0)) else { continue };
             let (Some(below), Some(choose)) = (compare_fn(dtype, Relation::Lt), select_fn(dtype)) else {
                 continue;
