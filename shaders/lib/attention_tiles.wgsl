@@ -7,8 +7,8 @@
 // a workgroup makes 64 columns of results, or 128 with BLOCKS = 2: sums stay in registers, and lengths and
 // features are whatever they are.
 //
-// Operands lie in tiles as they are loaded, of type S, which may be f16; the rest is float32.
-// A tangent lies `_t` elements behind its operand, with the same strides.
+// Operands lie in tiles as they are loaded, of type S, which may be f16; weights, sums and scales are f32. A
+// tangent lies `_t` elements behind its operand, with the same strides.
 // `walked` are the batch axes that a workgroup walks by itself, bit i for axis i.
 struct Params {
   dims: array<vec4<u32>, 2>,

@@ -42,13 +42,14 @@ pub(super) fn opened(
     adapter: &wgpu::Adapter, features: wgpu::Features,
     request: impl Fn(wgpu::Features, wgpu::ExperimentalFeatures) -> Opened,
 ) -> (Opened, Result<Matrices, String>) {
-    let without = |why| (request(wgpu::Features::empty(), wgpu::ExperimentalFeatures::disabled()), Err(why));
+    let none = wgpu::Features::empty();
+    let without = |why| (request(none, wgpu::ExperimentalFeatures::disabled()), Err(why));
     let matrices = match offered(adapter, features) {
         Ok(matrices) => matrices,
         Err(why) => return without(why),
     };
-    // SAFETY: the feature adds instructions to shaders that use it, which are this crate's alone; they read
-    // and write inside of the arrays of the shader. Their results are tested before they are trusted.
+    // SAFETY: the feature adds instructions to shaders that use it, which are this crate's alone; they access
+    // the arrays of the shader inside of their bounds. Results are tested before they are trusted.
     let experimental = unsafe { wgpu::ExperimentalFeatures::enabled() };
     match request(wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, experimental) {
         Ok(opened) => (Ok(opened), Ok(matrices)),

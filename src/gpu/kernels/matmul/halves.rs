@@ -58,11 +58,17 @@ fn found(gpu: &'static Gpu) -> &'static (Halves, String) {
 fn test(index: u8, way: Halves) -> Result<()> {
     let [side, terms] = SIZES;
     let (a, b) = (random(side * terms, 1), random(terms * side, 2));
-    let up = |v: &[f16], dims| upload(&Array::from_slice(v, Shape::new(dims)?)?, index);
-    let operands = [up(&a, &[1, side, terms])?, up(&b, &[1, terms, side])?];
+    verdict(&multiplied(index, way, [&a, &b], side)?, &a, &b, side)
+}
+
+/// The product of matrices of `side` rows or columns, in float32.
+fn multiplied(index: u8, way: Halves, [a, b]: [&[f16]; 2], side: usize) -> Result<Vec<f32>> {
+    let terms = a.len() / side.max(1);
+    let up = |v: &[f16], dims: &[usize]| upload(&Array::from_slice(v, Shape::new(dims)?)?, index);
+    let operands = [up(a, &[1, side, terms])?, up(b, &[1, terms, side])?];
     let out = Array::empty(Shape::new(&[1, side, side])?, DType::F32, operands[0].device())?;
     multiply(operands, false, &Epilogue::default(), &out, None, way)?;
-    verdict(download(&out)?.slice::<f32>()?, &a, &b, side)
+    Ok(download(&out)?.slice::<f32>()?.to_vec())
 }
 
 /// Whether `got` is the product of `a` and `b`, matrices of `side` rows or columns, but for the rounding of
@@ -126,13 +132,7 @@ mod tests {
     gpu_test!(halves_have_the_bits_of_float32, {
         let (side, terms) = (130, 100);
         let (a, b) = (random(side * terms, 3), random(terms * side, 4));
-        let up = |v: &[f16], dims| upload(&Array::from_slice(v, Shape::new(dims)?)?, 0);
-        let product = |way| -> Result<Vec<f32>> {
-            let operands = [up(&a, &[1, side, terms])?, up(&b, &[1, terms, side])?];
-            let out = Array::empty(Shape::new(&[1, side, side])?, DType::F32, operands[0].device())?;
-            multiply(operands, false, &Epilogue::default(), &out, None, way)?;
-            Ok(download(&out)?.slice::<f32>()?.to_vec())
-        };
+        let product = |way| multiplied(0, way, [&a, &b], side);
         let bits = |v: Vec<f32>| v.into_iter().map(f32::to_bits).collect::<Vec<_>>();
         let packed = product(Halves::Packed)?;
         verdict(&packed, &a, &b, side)?;
