@@ -1909,6 +1909,8 @@ def _gradients(params: Any) -> Any:
     """The gradients of those parameters that have one."""
 def _gru_cell(gates: Any, hidden: Any, weight: Any, bias: Any) -> Any:
     """A step of a GRU, from the product of its input and its state."""
+def _in_transform() -> Any:
+    """Whether a transform is around the call."""
 def _inv(x: Any) -> Any:
     """The inverse."""
 def _irfft(x: Any, axis: Any, n: Any, inverse: Any, scale: Any) -> Any:

@@ -39,6 +39,8 @@ _NO_PROGRAM = (
 
 _NO_PLACE = "an object without a __dict__ has no place for programs; keep its method: step = model.step"
 
+_INSIDE = "a transform around the call; transform the jitted function itself, as in grad(jit(f))"
+
 _TOO_MANY = f"more than {_MOST} kinds of arguments; give numbers that change at each call as tensors"
 
 # Held while a function is written down.
@@ -59,7 +61,7 @@ class Staged(_core._FastPath, Generic[P, R]):
     __slots__ = (
         *("__dict__", "__weakref__", "_bound", "_check", "_function", "_has_given_up", "_is_kept"),
         "_max_traces",
-        *("_place", "_reasons", "_told", "_tries", "_variants", "traces"),
+        *("_place", "_reasons", "_told", "_transforms", "_tries", "_variants", "traces"),
     )
 
     def __init__(self, function: Callable[P, R], max_traces: int, check: bool) -> None:
@@ -73,6 +75,8 @@ class Staged(_core._FastPath, Generic[P, R]):
         # Of each kind of arguments, why there was no program when it was last tried.
         self._told: dict[Any, str] = {}
         self._bound: dict[type, Staged[Any, Any]] = {}
+        # The transforms of this function, which are jitted, too.
+        self._transforms: dict[Any, Staged[Any, Any]] = {}
         # Where an object keeps its own, and whether this is such a one.
         self._place = f"_jit_{id(self):x}"
         self._is_kept = False
@@ -104,6 +108,16 @@ class Staged(_core._FastPath, Generic[P, R]):
     def _copy(self, function: Callable[..., Any]) -> "Staged[Any, Any]":
         return Staged(function, self._max_traces, self._check)
 
+    def _derived(self, transform: Callable[..., Any], settings: Any, named: Any) -> "Staged[Any, Any]":
+        """This function transformed; the same one for the same settings."""
+        leaves, tree = tree_flatten((settings, named))
+        key = transform, *((type(x), x) for x in leaves), tree, *named
+        found = self._transforms.get(key)
+        if found is None:
+            found = self._copy(transform(self._function, *settings, **named))
+            found = self._transforms.setdefault(key, found)
+        return found
+
     def __deepcopy__(self, memo: dict[int, Any]) -> "Staged[P, R]":
         """A function is itself; a method is that of the copied object. Programs are made anew."""
         function = copy.deepcopy(self._function, memo)
@@ -132,6 +146,9 @@ class Staged(_core._FastPath, Generic[P, R]):
         """
         # Inside of another program it is part of that; what watches operations wants to see them run.
         if _core._get_debug_modes():
+            return self._function(*args, **kwargs)
+        if _core._in_transform():
+            self._note(_INSIDE)
             return self._function(*args, **kwargs)
         key, leaves, tensors = self._key(args, kwargs)
         if key is None:
@@ -351,10 +368,7 @@ def _reason() -> str:
     """Why nothing can be written down for such arguments."""
     if _core.is_autocast_enabled():
         return "an autocast region around the call; enter it inside of the function"
-    return (
-        "an argument that requires gradients or that the function also reads as a variable, or a transform "
-        "around the call"
-    )
+    return "an argument that requires gradients or that the function also reads as a variable"
 
 
 def _is_itself(kind: Any) -> bool:

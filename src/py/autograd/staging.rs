@@ -152,6 +152,12 @@ fn _is_staging() -> bool {
     script::is_on()
 }
 
+/// Whether a transform is around the call.
+#[pyfunction]
+fn _in_transform() -> bool {
+    interp::in_transform()
+}
+
 /// Says that the region cannot be run again, and why.
 #[pyfunction]
 fn _stage_refuse(what: String) {
@@ -282,6 +288,6 @@ impl PyProgram {
 
 exports! {
     classes: PyProgram;
-    functions: _stage_begin, _stage_end, _stage_hooks, _stage_undo, _is_staging, _stage_refuse,
+    functions: _stage_begin, _stage_end, _stage_hooks, _stage_undo, _is_staging, _in_transform, _stage_refuse,
         _stage_call, _stage_idle, _stage_unwritten
 }
