@@ -156,8 +156,8 @@ class Staged(_core._FastPath, Generic[P, R]):
         for variant in self._variants.get(key, ()):
             if variant.state.is_as_it_was():
                 before = picture(variant, tensors) if self._check else None
-                outputs, failed = variant.program.run(tensors)
                 again = functools.partial(self._function, *args, **kwargs)
+                outputs, failed = variant.run(tensors, again)
                 if failed:
                     return undone(before or picture(variant, tensors), again)
                 if outputs is not None and before is not None:
@@ -260,13 +260,15 @@ class Staged(_core._FastPath, Generic[P, R]):
             with shadows, Witness(state.codes):
                 result = self._function(*args, **kwargs)
                 shadows.end()
+                found, tree = tree_flatten(result)
+                results = Results(found, tensors, state)
+                if not self._check:
+                    _core._stage_pull(tensors, state.tensors, results.outputs)
         except BaseException:
             # It was not this call that there is no program for.
             self._tries[key] -= 1
             _core._stage_undo()
             raise
-        found, tree = tree_flatten(result)
-        results = Results(found, tensors, state)
         if results.strange or is_held(result, state):
             _core._stage_refuse(f"a result of type {results.strange or type(result).__name__}")
         after, same, _ = self._key(args, kwargs)
@@ -276,8 +278,9 @@ class Staged(_core._FastPath, Generic[P, R]):
             _core._stage_refuse("Python values that the function reads and changes")
         if any(x.is_inference() for x in results.outputs) and not _core.is_inference_mode_enabled():
             _core._stage_refuse("a result of inference mode")
+        name = getattr(self._function, "__name__", "jit")
         made = _core._stage_end(
-            tensors, state.tensors, results.outputs, shadows.calls, state.catches, state.watched
+            tensors, state.tensors, results.outputs, shadows.calls, state.catches, state.watched, name
         )
         if isinstance(made, tuple):
             self._refused(key, *made)
@@ -287,7 +290,10 @@ class Staged(_core._FastPath, Generic[P, R]):
         if not kwargs and not self._check:
             one = variant.made[0][1] if tree._is_leaf and variant.made else None
             watched = [surroundings(), state.watched]
-            self._add_program(args, watched, made, one, variant.result)
+            again = functools.partial(variant.again, self._function)
+            self._add_program(args, watched, made, one, variant.result, again)
+        if variant.has_history:
+            return result
         return variant.result(tensors, [x.detach() for x in results.outputs])
 
     def _refused(self, key: Any, what: str, place: tuple[str, int, str] | None) -> None:
