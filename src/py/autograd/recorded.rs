@@ -162,10 +162,12 @@ impl CustomRule for Call {
     }
     fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], _needs: &[bool]) -> Result<Grads> {
         let recorded = interp::is_grad_enabled();
-        if !recorded && interp::is_plain() && modes() == Modes::NONE {
-            if let Some(found) = self.pull(saved, g)? {
-                return Ok(found);
-            }
+        if !recorded
+            && interp::is_plain()
+            && modes() == Modes::NONE
+            && let Some(found) = self.pull(saved, g)?
+        {
+            return Ok(found);
         }
         self.pull_again(g, recorded)
     }
@@ -195,10 +197,11 @@ pub fn is_without_history(outputs: &[Tensor]) -> bool {
 /// Writes down the backward of results that have a history, behind the function; see `_stage_begin`.
 #[pyfunction]
 fn _stage_pull(arguments: Vec<Tensor>, state: Vec<Tensor>, outputs: Vec<Tensor>) {
-    if script::is_on() && !is_without_history(&outputs) {
-        if let Err(error) = pull(&arguments, &state, &outputs) {
-            script::refuse(|| format!("a result with a history: {error}"));
-        }
+    if script::is_on()
+        && !is_without_history(&outputs)
+        && let Err(error) = pull(&arguments, &state, &outputs)
+    {
+        script::refuse(|| format!("a result with a history: {error}"));
     }
 }
 

@@ -141,10 +141,8 @@ impl Reads {
                             .push(script.whole_of(memory).ok_or(("memory of unknown origin".into(), None))?);
                     }
                 }
-                Origin::Argument(k) if *k != usize::MAX => {
-                    if !self.arguments.contains(k) {
-                        self.arguments.push(*k);
-                    }
+                Origin::Argument(k) if *k != usize::MAX && !self.arguments.contains(k) => {
+                    self.arguments.push(*k);
                 }
                 Origin::Outside(buffer) if self.outside.iter().all(|(known, _)| *known != memory) => {
                     let View { shape, strides, offset, dtype, .. } = view;
