@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::interp::staged::Program;
 use crate::tape::node::{Edge, Handle};
-use crate::watch::script;
+use crate::watch::{absent, script};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
 use std::sync::Arc;
@@ -297,6 +297,7 @@ impl Tensor {
 
     /// The elements of a concrete tensor as `f64`, in row-major order; for tests, printing and plots.
     pub fn to_vec(&self) -> Result<Vec<f64>> {
+        absent::check("a look at the elements", self.array("to_vec")?)?;
         script::left("a look at the elements", self.array("to_vec")?)?;
         let host = self.array("to_vec")?.to_device(Device::Cpu)?;
         let host = crate::cpu::pointwise::copy::contiguous(&host)?;

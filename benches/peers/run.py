@@ -24,7 +24,7 @@ TABLES = {
     "staged": ("Staged programs, 1 thread", 1),
 }
 #: The columns of a table beside wengert's; times of first calls are a column for staged work.
-PEERS = {"staged": ("eager", "jax jit")}
+PEERS = {"staged": ("eager", "jax jit", "torch compile")}
 ALL_PEERS = ("numpy", "torch", "jax jit", "autograd", "micrograd")
 RESULTS = Path(__file__).parent.parent / "results"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
@@ -64,8 +64,9 @@ def cells(result, peers: tuple[str, ...], first: bool) -> list[str]:
         else:
             line.append(f"{result.median_us(peer):.3g}")
     if first:
-        shown = [f"{1e3 * result.first[name]:.3g}" for name in ("wengert", "jax jit") if name in result.first]
-        line.append(" / ".join(shown))
+        names = [name for name in ("wengert", *peers) if name != "eager"]
+        shown = [f"{1e3 * result.first[name]:.3g}" if name in result.first else "" for name in names]
+        line.append(" / ".join(shown).rstrip(" /"))
     return line
 
 
@@ -78,7 +79,7 @@ def table(name: str, rounds: int, only: str) -> str:
 
     rows = [row for row in importlib.import_module(name).ROWS if only.lower() in row.name.lower()]
     peers = PEERS.get(name, ALL_PEERS)
-    staged = ["first call, ms: wengert / jax"] if name == "staged" else []
+    staged = ["first call, ms: wengert / jax / torch"] if name == "staged" else []
     heads = ["work", "wengert, us", "target", "met", *peers, *staged]
     lines = [f"## {title}", "", " | ".join(heads).join(("| ", " |")), "|---" * len(heads) + "|"]
     missing: list[str] = []

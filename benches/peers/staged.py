@@ -1,7 +1,9 @@
-"""Staged work, one thread: `wengert.jit` beside wengert's eager mode and `jax.jit`, with the time of the
-first call, in which a function is traced (and by JAX compiled).
+"""Staged work, one thread: `wengert.jit` beside wengert's eager mode, `jax.jit` and `torch.compile`, with the
+time of the first call, in which a function is traced (and by JAX and PyTorch compiled).
 """
 
+import importlib
+import shutil
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -22,7 +24,7 @@ def numbers(*shape: int) -> Any:
 
 
 def beside(make: Callable[[Any], Work], make_jax: Callable[[], Work]) -> dict[str, Callable[[], Work]]:
-    """The same work of wengert as a program and eager, and JAX with its own source."""
+    """The same work of wengert as a program and eager, of PyTorch compiled, and JAX with its own source."""
 
     def staged(m: Any) -> Work:
         return m.jit(make(m))
@@ -31,7 +33,19 @@ def beside(make: Callable[[Any], Work], make_jax: Callable[[], Work]) -> dict[st
         "wengert": partial(prepared, "wengert", staged),
         "eager": partial(prepared, "wengert", make),
         "jax jit": make_jax,
+        "torch compile": partial(compiled, make),
     }
+
+
+def compiled(make: Callable[[Any], Work]) -> Work:
+    """The same source, by `torch.compile`."""
+    torch = importlib.import_module("torch")
+    if shutil.which("g++") is None:
+        raise RuntimeError("torch.compile calls g++, which is not there")
+    # What another row compiled of the same source does not count.
+    torch.compiler.reset()
+    work: Work = torch.compile(make(torch))
+    return work
 
 
 def tiny_step(m: Any) -> Work:
@@ -60,7 +74,7 @@ def recurrence(sin: Callable[[Any], Any], x: Any) -> Any:
 
 def scalars(m: Any) -> Work:
     """Its gradient."""
-    return partial(m.grad(partial(recurrence, m.sin)), m.tensor(0.3))
+    return partial(small.transforms(m).grad(partial(recurrence, m.sin)), m.tensor(0.3))
 
 
 def scalars_jax() -> Work:
@@ -139,7 +153,8 @@ def gated(m: Any) -> Work:
     def loss(x: Any, y: Any) -> Any:
         return (m.nn.functional.gelu(x) * m.sigmoid(y) + x).sum()
 
-    return partial(m.grad(loss, argnums=(0, 1)), m.tensor(numbers(GATED)), m.tensor(numbers(GATED)))
+    slope = small.transforms(m).grad(loss, argnums=(0, 1))
+    return partial(slope, m.tensor(numbers(GATED)), m.tensor(numbers(GATED)))
 
 
 def gated_jax() -> Work:

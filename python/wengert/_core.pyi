@@ -1635,7 +1635,7 @@ class _FastPath:
     """The programs of a function for calls with tensors alone, newest first."""
     def __new__(cls, *_args: Any, **_kwargs: Any) -> Self: ...
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
-    def _add_program(self, /, args: Any, watched: Any, program: Any, one: Any, result: Any) -> Any:
+    def _add_program(self, /, args: Any, watched: Any, program: Any, one: Any, result: Any, again: Any) -> Any:
         """Adds a program for calls such as `args` with the current settings."""
 
 class _GpuProgram:
@@ -1675,10 +1675,13 @@ class _Program:
     """A region that can be run again."""
     def groups(self, /) -> Any:
         """The names of the operations of each group that runs as one, in order."""
+    @property
+    def has_history(self) -> Any:
+        """Whether results have a history."""
     def names(self, /) -> Any:
         """The names of the operations, in order."""
-    def run(self, /, arguments: Any) -> Any:
-        """Runs it on these tensors, which must have the shapes, dtypes and devices of the first ones. Returns the results; None, and nothing changed, if what the region looked at is not what it was, or, as the second value says, if an operation failed."""
+    def run(self, /, arguments: Any, again: Any = None) -> Any:
+        """Runs it on these tensors, which must have the shapes, dtypes and devices of the first ones. Returns the results; None, and nothing changed, if what the region looked at is not what it was, or, as the second value says, if an operation failed. `again` computes gradients of results with a history by the function itself."""
     def shown_ends(self, /) -> Any:
         """The values that are returned, and the sequence numbers of the leaves whose gradients change."""
     def shown_memory(self, /) -> Any:
@@ -1781,6 +1784,8 @@ class LinAlgError(ValueError, RuntimeError):
 class ShapeError(ValueError, RuntimeError):
     """Shapes that do not fit together."""
 
+def _absent(shape: Any, dtype: Any) -> Any:
+    """A tensor without values."""
 def _adaptive_avg_pool(rank: Any, input: Any, sizes: Any) -> Any:
     """Averages of windows that divide each of the last `rank` axes into so many parts."""
 def _amp_unscale(grads: Any, factor: Any) -> Any:
@@ -1909,6 +1914,8 @@ def _gradients(params: Any) -> Any:
     """The gradients of those parameters that have one."""
 def _gru_cell(gates: Any, hidden: Any, weight: Any, bias: Any) -> Any:
     """A step of a GRU, from the product of its input and its state."""
+def _in_transform() -> Any:
+    """Whether a transform is around the call."""
 def _inv(x: Any) -> Any:
     """The inverse."""
 def _irfft(x: Any, axis: Any, n: Any, inverse: Any, scale: Any) -> Any:
@@ -2008,11 +2015,11 @@ def _set_print_options(precision: Any, threshold: Any, edge: Any, width: Any, sc
 def _solve(a: Any, b: Any, adjoint: Any) -> Any:
     """The solution of a system of equations."""
 def _stage_begin(arguments: Any, state: Any) -> Any:
-    """Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run. False if one of them has a history or a tangent, if a transform is active, or if the function also finds the memory of an argument elsewhere."""
+    """Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run. False if one of them is a value of a transform, if one is active, or if the function also finds the memory of an argument elsewhere."""
 def _stage_call(function: Any) -> Any:
     """Calls a function of the host, which every run calls: nothing that it does is written down."""
-def _stage_end(arguments: Any, state: Any, outputs: Any, calls: Any, catches: Any, watched: Any) -> Any:
-    """Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls` the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what it reads beside its arguments. Returns the program, or why there is none."""
+def _stage_end(arguments: Any, state: Any, outputs: Any, calls: Any, catches: Any, watched: Any, name: Any) -> Any:
+    """Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls` the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what it reads beside its arguments; `name` is its name. Returns the program, or why there is none."""
 def _stage_hooks(tensors: Any) -> Any:
     """The Python objects that the hooks of tensors hold."""
 def _stage_idle() -> Any:
@@ -2021,6 +2028,8 @@ def _stage_key(tensors: Any) -> Any:
     """What tells arguments apart, as bytes."""
 def _stage_places(tensors: Any) -> Any:
     """The memory of each tensor, and the sequence number of its node."""
+def _stage_pull(arguments: Any, state: Any, outputs: Any) -> Any:
+    """Writes down the backward of results that have a history, behind the function; see `_stage_begin`."""
 def _stage_refuse(what: Any) -> Any:
     """Says that the region cannot be run again, and why."""
 def _stage_undo() -> Any:
@@ -2045,6 +2054,8 @@ def _vmap_of_tensors(function: Any, args: Any, kwargs: Any, in_axes: Any, random
     """Runs a function of tensors for a batch, with the batch axes of its results in front; None unless all arguments are tensors, and their axes integers that fit together."""
 def _watch(tensor: Any, hook: Any) -> Any:
     """Calls `hook(gradient)` when backward reaches this tensor; inside `vmap` with that of all examples at once."""
+def _without_values(function: Any) -> Any:
+    """Calls a function while operations make shapes without values."""
 def abs(input: _Input, *, out: Tensor | None = None) -> Tensor:
     """Returns the absolute value; its derivative at 0 is 0."""
 def abs_(input: Tensor) -> Tensor:

@@ -8,6 +8,7 @@
 mod cache;
 mod counts;
 mod fallible;
+mod handles;
 
 pub(crate) use cache::{CacheLock, lock_cache};
 pub use cache::{cached_bytes, empty_cache, fresh_allocations, reused_allocations, set_cache_limit};
@@ -74,19 +75,18 @@ impl Header {
         // 48 bits suffice for the number of transforms in a process.
         let (born_high, born_low) = ((born >> 32) as u16, born as u32);
         let (refs, version, writer) = (AtomicUsize::new(1), AtomicU32::new(0), AtomicU16::new(0));
-        let (class, root) = (0, std::ptr::null());
         Header {
             refs,
             data,
             bytes,
             version,
             writer,
-            class,
+            class: 0,
             device,
             inference,
             born_high,
             born_low,
-            root,
+            root: std::ptr::null(),
             owner,
         }
     }

@@ -21,6 +21,7 @@ use crate::watch::script;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::sync::Arc;
+pub use walk::Contribution;
 use walk::Walk;
 
 /// Options of a backward walk.
@@ -135,6 +136,17 @@ pub fn grad(
     };
     let options = Options { accumulate: false, ..options };
     across(outputs, gradients, &edges(inputs, missing)?, options)
+}
+
+/// The gradients that reach `targets` from `outputs`, each by itself, in the order in which a walk adds them.
+pub fn apart(
+    outputs: &[Tensor], gradients: &[Option<Tensor>], targets: &[Edge],
+) -> Result<Vec<Contribution>> {
+    let _region = interp::leave_autocast();
+    let _mode = interp::recording(false);
+    let _held = script::is_on().then(location::hold);
+    let options = Options { retain_graph: true, ..Options::default() };
+    Walk::run_apart(seeds::roots(outputs, gradients)?, targets, options)
 }
 
 /// The edge of each input; `missing` words the error for one without.

@@ -4,6 +4,7 @@ use super::prelude::*;
 use crate::array::buffer::Device;
 use crate::op::{Arrays, Kernel, Operation};
 use crate::ops::pointwise::elementwise::by_parts;
+use crate::ops::shapes;
 use crate::ops::views::cast::Contiguous;
 use crate::watch::anomaly;
 use crate::watch::cost;
@@ -22,6 +23,8 @@ pub trait Destination: Copy {
     fn keep(self) -> Result<()>;
     /// Runs `op` on `x`.
     fn fill(self, op: &impl Kernel, x: &[&Array]) -> Result<Self::Out>;
+    /// What [`Destination::fill`] returns where values do not matter; memory stays as it is.
+    fn shaped(self, op: &Op, x: &[&Array]) -> Result<Self::Out>;
     /// The outputs, given what [`Destination::fill`] returned.
     fn outputs(self, filled: &Self::Out) -> Arrays;
 }
@@ -53,6 +56,9 @@ impl<Y: Outputs> Destination for New<Y> {
     fn keep(self) -> Result<()> {
         Ok(())
     }
+    fn shaped(self, op: &Op, x: &[&Array]) -> Result<Y> {
+        Y::from_list(shapes::outputs(op, x)?)
+    }
     fn outputs(self, filled: &Y) -> Arrays {
         filled.list().iter().filter_map(Tensor::concrete).cloned().collect()
     }
@@ -65,6 +71,9 @@ impl Destination for &[&Array] {
     #[inline(always)]
     fn fill(self, op: &impl Kernel, x: &[&Array]) -> Result<()> {
         op.eval_into(x, self)
+    }
+    fn shaped(self, _op: &Op, _x: &[&Array]) -> Result<()> {
+        Ok(())
     }
     fn outputs(self, (): &()) -> Arrays {
         self.iter().map(|&y| y.clone()).collect()
@@ -88,6 +97,9 @@ pub fn run<O: Operation, D: Destination>(op: &O, x: &[&Array], to: D, modes: Mod
 /// Runs `op` with anomaly detection, cost counting, IEEE gradients or a script on.
 #[cold]
 fn watched<D: Destination>(op: &Op, x: &[&Array], to: D, modes: Modes) -> Result<D::Out> {
+    if modes.has(Modes::SHAPES) {
+        return to.shaped(op, x);
+    }
     if modes.has(Modes::SCRIPT) {
         to.keep()?;
     }

@@ -213,6 +213,12 @@ pub fn replaces_values() -> bool {
     !is_plain() && current().chain().take_while(|at| !at.plain).any(replaces)
 }
 
+/// Whether a transform is in force.
+pub fn in_transform() -> bool {
+    let is_one = |at: &Arc<Interp>| !matches!(at.kind, Kind::Autocast(_) | Kind::Tape { ambient: true });
+    !is_plain() && current().chain().take_while(|at| !at.plain).any(is_one)
+}
+
 /// The innermost ambient tape: the one that `requires_grad` makes leaves for.
 pub fn ambient() -> Arc<Interp> {
     let current = current();

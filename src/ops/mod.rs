@@ -14,6 +14,7 @@ pub mod pointwise;
 mod prelude;
 pub mod random;
 pub mod reduce;
+pub mod shapes;
 pub mod updates;
 pub mod views;
 pub mod writes;

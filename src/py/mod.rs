@@ -59,8 +59,8 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         data::format,
         nn, nn::conv, nn::ops, nn::optim, autograd, autograd::checkpoint, autograd::collect, autograd::custom,
         autograd::debug, autograd::direct, autograd::forward, autograd::hooks, autograd::marks,
-        autograd::node, autograd::fast_path, autograd::saving, autograd::shown, autograd::staging,
-        autograd::transform, autograd::watched, tree,
+        autograd::node, autograd::fast_path, autograd::recorded, autograd::saving, autograd::shown,
+        autograd::staging, autograd::transform, autograd::watched, tree,
     }
     #[cfg(feature = "gpu")]
     {

@@ -209,6 +209,13 @@ impl Node {
         }
     }
 
+    /// Shows the saved tensors that no hook replaced.
+    pub fn each_saved(&self, mut see: impl FnMut(&Tensor)) {
+        if let Origin::Op { saved, .. } = &self.origin {
+            lock(saved).iter().flatten().filter_map(SavedTensor::tensor).for_each(&mut see);
+        }
+    }
+
     /// Whether a backward has freed the saved tensors.
     pub fn is_freed(&self) -> bool {
         matches!(&self.origin, Origin::Op { saved, .. } if lock(saved).is_none())

@@ -40,10 +40,14 @@ impl Modes {
     /// What runs is written down, to be run again (`src/watch/script.rs`).
     pub const SCRIPT: Modes = Modes(128);
 
+    /// Operations make shapes without values (`src/ops/shapes.rs`).
+    pub const SHAPES: Modes = Modes(256);
+
     /// The modes that check forward values.
     pub const VALUES: Modes = Modes(Modes::ANOMALY.0 | Modes::FORWARD.0);
     /// The modes that take an operation off the fast path, to the path where kernels are watched.
-    pub const WATCHED: Modes = Modes(Modes::ANOMALY.0 | Modes::STRICT.0 | Modes::COUNT.0 | Modes::SCRIPT.0);
+    pub const WATCHED: Modes =
+        Modes(Modes::ANOMALY.0 | Modes::STRICT.0 | Modes::COUNT.0 | Modes::SCRIPT.0 | Modes::SHAPES.0);
 
     /// Whether all modes of `other` are on.
     pub const fn has(self, other: Modes) -> bool {

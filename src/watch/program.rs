@@ -6,6 +6,7 @@
 //! of the host do are found anew at each run; all other memory is that of the region.
 
 mod act;
+mod backward;
 mod calls;
 mod groups;
 mod needs;
@@ -22,6 +23,7 @@ use crate::tape::location::Location;
 use crate::tape::node::Node;
 use crate::watch::script::{MOST, Place, Script, Step, Touched, View};
 use act::{Act, Draw, Planned};
+pub use backward::{Recorded, recorded};
 use calls::AfterCall;
 use needs::{is_inner, needed, outlasting, postpone, survivors, unwritten};
 use plan::Plan;
@@ -122,6 +124,13 @@ impl Program {
         script.settle();
         let outputs: Vec<View> = outputs.iter().map(|y| script.view(y)).collect();
         let arguments: Vec<View> = arguments.iter().map(|x| script.view(x)).collect();
+        Program::planned(script, arguments, outputs, catches)
+    }
+
+    /// [`Program::new`] of views.
+    fn planned(
+        mut script: Script, arguments: Vec<View>, outputs: Vec<View>, catches: bool,
+    ) -> std::result::Result<Program, Refusal> {
         if let Some(refusal) = script.refusal {
             return Err(refusal);
         }

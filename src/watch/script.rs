@@ -9,6 +9,7 @@
 mod facts;
 mod kept;
 mod notes;
+mod parts;
 
 pub use facts::{Fact, Measure};
 use kept::Kept;
@@ -17,6 +18,7 @@ pub use notes::{
     before_write, begin, called, cleared, end, idled, is_on, left, ran, refuse, returned, touched, whole,
     wrote,
 };
+pub use parts::{Part, Pulled, begin_part, end_part, first_node, is_kept_elsewhere, pulled};
 
 use crate::array::Array;
 use crate::array::buffer::{Buffer, Device, released};
@@ -55,6 +57,7 @@ pub struct View {
 }
 
 /// What a region did.
+#[derive(Clone)]
 pub enum Step {
     /// An operation ran. If `into`, its outputs were written into memory that existed.
     Ran { op: Box<Op>, inputs: Vec<View>, outputs: Vec<View>, into: bool },
@@ -67,6 +70,7 @@ pub enum Step {
 }
 
 /// Where memory of a script comes from.
+#[derive(Clone)]
 pub enum Origin {
     /// It existed before. It lives as long as the script.
     Outside(Buffer),
@@ -136,6 +140,8 @@ pub struct Script {
     pub devices: Vec<Device>,
     /// The functions of the host that were called, in order.
     pub calls: Vec<Called>,
+    /// The backward of the results, if they have a history.
+    pub pulled: Option<Pulled>,
     /// Whether one that writes to memory of outside in other runs did not in this one.
     idle: bool,
     /// What the region changed outside, as it was.
@@ -159,6 +165,7 @@ impl Default for Script {
             refusal: None,
             devices: Vec::new(),
             calls: Vec::new(),
+            pulled: None,
             idle: false,
             kept: Kept::default(),
             held: Vec::new(),

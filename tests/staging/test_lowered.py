@@ -125,5 +125,4 @@ def test_shapes_are_tuples_of_integers() -> None:
 def test_eval_shape_of_a_function_that_writes() -> None:
     given = ShapeDtypeStruct((3,), wg.float32)
     assert wg.eval_shape(lambda x: x.clone().add_(1), given) == given
-    with pytest.raises(RuntimeError, match="share memory; clone"):
-        wg.eval_shape(lambda x: x.add_(1), given)
+    assert wg.eval_shape(lambda x: x.add_(1), given) == given

@@ -83,7 +83,7 @@ def stage(
     for arguments of other shapes or dtypes, other numbers and texts, and where what the function reads beside
     its arguments has changed. A truth value or an integer that decides what follows is checked at each call.
     Calls of optimisers, schedules, gradient scalers and averaged models stay calls. What cannot be repeated
-    (values that leave as floats or arrays, results with a history, tensors kept elsewhere) runs as Python, as
+    (values that leave as floats or arrays, tensors kept elsewhere) runs as Python, as
     it would without; `why()` says what it was.
 
     Args:

@@ -39,6 +39,8 @@ _NO_PROGRAM = (
 
 _NO_PLACE = "an object without a __dict__ has no place for programs; keep its method: step = model.step"
 
+_INSIDE = "a transform around the call; transform the jitted function itself, as in grad(jit(f))"
+
 _TOO_MANY = f"more than {_MOST} kinds of arguments; give numbers that change at each call as tensors"
 
 # Held while a function is written down.
@@ -59,7 +61,7 @@ class Staged(_core._FastPath, Generic[P, R]):
     __slots__ = (
         *("__dict__", "__weakref__", "_bound", "_check", "_function", "_has_given_up", "_is_kept"),
         "_max_traces",
-        *("_place", "_reasons", "_told", "_tries", "_variants", "traces"),
+        *("_place", "_reasons", "_told", "_transforms", "_tries", "_variants", "traces"),
     )
 
     def __init__(self, function: Callable[P, R], max_traces: int, check: bool) -> None:
@@ -73,6 +75,8 @@ class Staged(_core._FastPath, Generic[P, R]):
         # Of each kind of arguments, why there was no program when it was last tried.
         self._told: dict[Any, str] = {}
         self._bound: dict[type, Staged[Any, Any]] = {}
+        # The transforms of this function, which are jitted, too.
+        self._transforms: dict[Any, Staged[Any, Any]] = {}
         # Where an object keeps its own, and whether this is such a one.
         self._place = f"_jit_{id(self):x}"
         self._is_kept = False
@@ -104,6 +108,16 @@ class Staged(_core._FastPath, Generic[P, R]):
     def _copy(self, function: Callable[..., Any]) -> "Staged[Any, Any]":
         return Staged(function, self._max_traces, self._check)
 
+    def _derived(self, transform: Callable[..., Any], settings: Any, named: Any) -> "Staged[Any, Any]":
+        """This function transformed; the same one for the same settings."""
+        leaves, tree = tree_flatten((settings, named))
+        key = transform, *((type(x), x) for x in leaves), tree, *named
+        found = self._transforms.get(key)
+        if found is None:
+            found = self._copy(transform(self._function, *settings, **named))
+            found = self._transforms.setdefault(key, found)
+        return found
+
     def __deepcopy__(self, memo: dict[int, Any]) -> "Staged[P, R]":
         """A function is itself; a method is that of the copied object. Programs are made anew."""
         function = copy.deepcopy(self._function, memo)
@@ -133,14 +147,17 @@ class Staged(_core._FastPath, Generic[P, R]):
         # Inside of another program it is part of that; what watches operations wants to see them run.
         if _core._get_debug_modes():
             return self._function(*args, **kwargs)
+        if _core._in_transform():
+            self._note(_INSIDE)
+            return self._function(*args, **kwargs)
         key, leaves, tensors = self._key(args, kwargs)
         if key is None:
             return self._function(*args, **kwargs)
         for variant in self._variants.get(key, ()):
             if variant.state.is_as_it_was():
                 before = picture(variant, tensors) if self._check else None
-                outputs, failed = variant.program.run(tensors)
                 again = functools.partial(self._function, *args, **kwargs)
+                outputs, failed = variant.run(tensors, again)
                 if failed:
                     return undone(before or picture(variant, tensors), again)
                 if outputs is not None and before is not None:
@@ -243,13 +260,15 @@ class Staged(_core._FastPath, Generic[P, R]):
             with shadows, Witness(state.codes):
                 result = self._function(*args, **kwargs)
                 shadows.end()
+                found, tree = tree_flatten(result)
+                results = Results(found, tensors, state)
+                if not self._check:
+                    _core._stage_pull(tensors, state.tensors, results.outputs)
         except BaseException:
             # It was not this call that there is no program for.
             self._tries[key] -= 1
             _core._stage_undo()
             raise
-        found, tree = tree_flatten(result)
-        results = Results(found, tensors, state)
         if results.strange or is_held(result, state):
             _core._stage_refuse(f"a result of type {results.strange or type(result).__name__}")
         after, same, _ = self._key(args, kwargs)
@@ -259,8 +278,9 @@ class Staged(_core._FastPath, Generic[P, R]):
             _core._stage_refuse("Python values that the function reads and changes")
         if any(x.is_inference() for x in results.outputs) and not _core.is_inference_mode_enabled():
             _core._stage_refuse("a result of inference mode")
+        name = getattr(self._function, "__name__", "jit")
         made = _core._stage_end(
-            tensors, state.tensors, results.outputs, shadows.calls, state.catches, state.watched
+            tensors, state.tensors, results.outputs, shadows.calls, state.catches, state.watched, name
         )
         if isinstance(made, tuple):
             self._refused(key, *made)
@@ -270,7 +290,10 @@ class Staged(_core._FastPath, Generic[P, R]):
         if not kwargs and not self._check:
             one = variant.made[0][1] if tree._is_leaf and variant.made else None
             watched = [surroundings(), state.watched]
-            self._add_program(args, watched, made, one, variant.result)
+            again = functools.partial(variant.again, self._function)
+            self._add_program(args, watched, made, one, variant.result, again)
+        if variant.has_history:
+            return result
         return variant.result(tensors, [x.detach() for x in results.outputs])
 
     def _refused(self, key: Any, what: str, place: tuple[str, int, str] | None) -> None:
@@ -351,10 +374,7 @@ def _reason() -> str:
     """Why nothing can be written down for such arguments."""
     if _core.is_autocast_enabled():
         return "an autocast region around the call; enter it inside of the function"
-    return (
-        "an argument that requires gradients or that the function also reads as a variable, or a transform "
-        "around the call"
-    )
+    return "an argument that requires gradients or that the function also reads as a variable"
 
 
 def _is_itself(kind: Any) -> bool:

@@ -1,5 +1,6 @@
 """Programs ahead of calls, in JAX's words: `lower`, `compile`, `eval_shape`, `make_graph`."""
 
+import functools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, SupportsIndex
@@ -74,7 +75,8 @@ class Compiled:
             return self._staged._function(*args, **kwargs)
         outputs = None
         if self._variant.state.is_as_it_was():
-            outputs, _ = self._variant.program.run(tensors)
+            again = functools.partial(self._staged._function, *args, **kwargs)
+            outputs, _ = self._variant.run(tensors, again)
         if outputs is None:
             raise RuntimeError(
                 "jit: this program does not hold any more: what the function reads or decides by is not what "
@@ -155,21 +157,16 @@ def make_graph(function: Callable[..., Any]) -> Callable[..., Program]:
 def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Returns the result of `function`, with shapes and dtypes in the place of tensors.
 
-    The function runs: on tensors whose elements are all one number in memory, so arguments cost nothing,
-    however large they are. Views of them cost nothing either. Every other operation takes the time and the
-    memory of its result: unlike JAX's, this is no evaluation of shapes alone. All values are zeros, so what
-    fails for zeros fails here, and what the function changes outside is changed. A function that writes into
-    its arguments (`x.add_(1)`) fails, for their elements share memory; one that writes into a `clone()` does
-    not.
-
-    Args:
-        function: takes and returns trees of tensors.
-        args, kwargs: its arguments, with anything that has a `shape` and a `dtype`, such as
-            `wengert.jit.ShapeDtypeStruct`, in the place of tensors.
+    The function runs, but its operations do not: they make tensors that have a shape and a dtype and no
+    memory, however large they are, also inside of `grad`, `vmap` and `jvp`. Writes in place write nothing;
+    gradients and random numbers are afterwards what they were. What the function keeps elsewhere, as in an
+    attribute, has no values either. Convolutions, pooling, Fourier transforms, `eig` and other operations
+    whose shape no rule says take the time and the memory of their result, for zeros.
 
     Raises:
-        TypeError: for what cannot be called, and for an argument with a shape that is none.
-        RuntimeError: from the function, if it writes into its arguments.
+        TypeError: for what cannot be called, for an argument with a shape that is none, and from the function,
+            where Python asks for a value (`if x > 0`, `x.item()`, a mask as an index); the message names the
+            line.
 
     Example:
         >>> wg.eval_shape(lambda x: x[:1] @ x.mT[:, :2], wg.jit.ShapeDtypeStruct((4, 3), wg.float32))
@@ -181,13 +178,20 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     def is_abstract(x: Any) -> bool:
         return isinstance(x, Tensor) or (hasattr(x, "shape") and hasattr(x, "dtype"))
 
-    def empty(x: Any) -> Any:
+    def absent(x: Any) -> Any:
         if not is_abstract(x):
             return x
-        return wg.zeros((), dtype=x.dtype).expand(ShapeDtypeStruct(x.shape, x.dtype).shape)
+        tensor = _core._absent(ShapeDtypeStruct(x.shape, x.dtype).shape, x.dtype)
+        return tensor.requires_grad_() if getattr(x, "requires_grad", False) else tensor
 
     def kind(x: Any) -> Any:
         return ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, Tensor) else x
 
-    args, kwargs = tree_map(empty, (args, kwargs), is_leaf=is_abstract)
-    return tree_map(kind, function(*args, **kwargs))
+    args, kwargs = tree_map(absent, (args, kwargs), is_leaf=is_abstract)
+    # What the function does to gradients and to random numbers is taken back.
+    begun = not _core._is_staging() and _core._stage_begin([], [])
+    try:
+        return tree_map(kind, _core._without_values(lambda: function(*args, **kwargs)))
+    finally:
+        if begun:
+            _core._stage_undo()

@@ -1,11 +1,14 @@
 """Results of functions that run as programs, and how programs put them together."""
 
 import enum
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.tree import TreeDef, tree_unflatten
+from wengert.autograd import enable_grad, grad
+from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
 from ._state import VALUES, State
 
@@ -18,11 +21,55 @@ CONSTANTS = (*VALUES, type(None), type(...), _core.dtype, _core.device, range, s
 class Variant:
     """A program, what it found when it was made, and how its results are put together."""
 
-    __slots__ = ("fixed", "given", "made", "program", "state", "tree")
+    __slots__ = ("fixed", "given", "has_history", "made", "program", "state", "tree")
 
     def __init__(self, program: Any, state: State, tree: TreeDef, results: "Results") -> None:
         self.program, self.state, self.tree = program, state, tree
         self.fixed, self.given, self.made = results.fixed, results.given, results.made
+        self.has_history = program.has_history
+
+    def run(self, tensors: list[Tensor], again: Callable[[], Any]) -> tuple[list[Tensor] | None, bool]:
+        """Runs the program; `again` calls the function with these arguments."""
+        if not self.has_history:
+            return self.program.run(tensors)
+        return self.program.run(tensors, partial(self._pull, tensors, again))
+
+    def again(self, function: Callable[..., Any], args: tuple[Tensor, ...]) -> Callable[..., Any]:
+        """What computes gradients by the function itself, of these arguments."""
+        return partial(self._pull, [*args], partial(function, *args))
+
+    def _pull(
+        self,
+        tensors: list[Tensor],
+        again: Callable[[], Any],
+        targets: list[int],
+        cotangents: list[Tensor | None],
+        create_graph: bool,
+    ) -> list[Tensor | None]:
+        """The gradients of tensors, by the function itself: one of the arguments or of the state for each
+        number.
+        """
+        if not self.state.is_as_it_was():
+            raise RuntimeError(
+                "jit: what the function reads has changed since its call, and this backward needs it as it "
+                "was: it is recorded (create_graph=True), or has other cotangents than the first ones; call "
+                "the function without jit"
+            )
+        with enable_grad():
+            leaves, _ = tree_flatten(again())
+        made = Results(leaves, tensors, self.state).outputs
+        outputs = [(y, g) for y, g in zip(made, cotangents) if g is not None and y.requires_grad]
+        known = [*tensors, *self.state.tensors]
+        numbers = list(dict.fromkeys(targets))
+        found = grad(
+            [y for y, _ in outputs],
+            [known[i] for i in numbers],
+            [g for _, g in outputs],
+            create_graph=create_graph,
+            allow_unused=True,
+        )
+        gradients = dict(zip(numbers, found))
+        return [gradients[i] for i in targets]
 
     def result(self, tensors: list[Tensor], outputs: list[Tensor]) -> Any:
         """The result of the function, of arguments that it returns and tensors that it made."""

@@ -1,10 +1,11 @@
 """Arguments and results of a transform as flat lists of tensors, and back into trees."""
 
 import contextlib
+import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 from wengert import _core
 from wengert._core import Tensor
@@ -15,6 +16,26 @@ P = ParamSpec("P")
 R = TypeVar("R")
 X = TypeVar("X")
 Argnums = int | Sequence[int]
+F = TypeVar("F", bound=Function)
+
+
+def as_jitted(function: Any) -> Any:
+    """The function, if it is a jitted one; otherwise None."""
+    return function if isinstance(function, _core._FastPath) else None
+
+
+def of_staged(transform: F) -> F:
+    """A transform whose function, if the first argument is a jitted one, is jitted as a whole. It is the same
+    one at each call with the same settings, so that programs are kept.
+    """
+
+    @functools.wraps(transform)
+    def made(function: Any, *settings: Any, **named: Any) -> Any:
+        if (jitted := as_jitted(function)) is not None:
+            return jitted._derived(transform, settings, named)
+        return transform(function, *settings, **named)
+
+    return cast(F, made)
 
 
 def as_leaf(x: Any, name: str, what: Callable[[], str]) -> Tensor:

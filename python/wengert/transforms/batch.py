@@ -16,6 +16,7 @@ from wengert.transforms._flat import (
     check_count,
     check_function,
     flatten_result,
+    of_staged,
     place,
 )
 from wengert.transforms.axes import named
@@ -78,6 +79,7 @@ def _batch_size(
     return sizes.pop()
 
 
+@of_staged
 def vmap(
     function: Callable[P, R],
     in_axes: Any = 0,

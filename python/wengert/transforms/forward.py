@@ -7,7 +7,15 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.transforms._dependence import check_dependence
 from wengert.transforms._derivative import LinearMap
-from wengert.transforms._flat import Flat, Function, R, check_float, flatten_result, leaves_of
+from wengert.transforms._flat import (
+    Flat,
+    Function,
+    R,
+    as_jitted,
+    check_float,
+    flatten_result,
+    leaves_of,
+)
 from wengert.tree import tree_unflatten
 
 _flatten = flatten_result("jvp")
@@ -68,6 +76,8 @@ def jvp(
     """
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TypeError("jvp: primals and tangents are tuples with one entry per argument of the function")
+    if (jitted := as_jitted(function)) is not None and not strict:
+        return jitted._derived(_jvp_of, (has_aux,), {})(primals, tangents)
     if strict:
         check_dependence("jvp", function, tuple(primals), has_aux)
     if not has_aux:
@@ -78,6 +88,11 @@ def jvp(
     assert run.out is not None
     value, moved = (tree_unflatten(run.out, leaves[: run.count]) for leaves in (out, pushed))
     return (value, moved, run.take_aux(out)) if has_aux else (value, moved)
+
+
+def _jvp_of(function: Function, has_aux: bool) -> Function:
+    push: Any = jvp
+    return lambda primals, tangents: push(function, primals, tangents, has_aux)
 
 
 @overload

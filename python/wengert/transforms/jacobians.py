@@ -10,11 +10,13 @@ from wengert.transforms._flat import (
     Argnums,
     Function,
     P,
+    as_jitted,
     check_count,
     check_function,
     flatten_result,
     is_position,
     of_arguments,
+    of_staged,
 )
 from wengert.transforms.forward import jvp
 from wengert.transforms.reverse import value_and_grad
@@ -45,6 +47,7 @@ def _split(rows: Tensor, leaves: list[Tensor], axis: int) -> list[Tensor]:
     return [part.reshape(*shape[:axis], *x.shape, *shape[axis + 1 :]) for part, x in zip(parts, leaves)]
 
 
+@of_staged
 def jacrev(
     function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable[P, Any]:
@@ -119,6 +122,7 @@ def _in_chunks(
     return parts[0] if len(parts) == 1 else [_core.cat(column) for column in zip(*parts)]
 
 
+@of_staged
 def jacfwd(
     function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, chunk_size: int | None = None
 ) -> Callable[P, Any]:
@@ -180,6 +184,7 @@ def jacfwd(
     return wrapped
 
 
+@of_staged
 def hessian(function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]:
     """Returns a function that returns the matrix of second derivatives of a scalar function: `jacfwd` of
     `jacrev`.
@@ -221,6 +226,8 @@ def hvp(function: Function, primals: Any, tangents: Any) -> Any:
         >>> wg.hvp(lambda x: (x**3).sum(), (wg.tensor([1.0, 2.0]),), (wg.tensor([1.0, 0.0]),))[1]
         tensor([6., 0.])
     """
+    if (jitted := as_jitted(function)) is not None:
+        return jitted._derived(_hvp_of, (), {})(primals, tangents)
     if not isinstance(primals, (tuple, list)):
         primals, tangents = (primals,), (tangents,)
     if len(primals) == 1:
@@ -229,6 +236,10 @@ def hvp(function: Function, primals: Any, tangents: Any) -> Any:
     both = value_and_grad(function, tuple(range(len(primals))))
     (value, _), (_, product) = jvp(both, tuple(primals), tuple(tangents))
     return value, product
+
+
+def _hvp_of(function: Function) -> Function:
+    return lambda primals, tangents: hvp(function, primals, tangents)
 
 
 jacobian = jacrev

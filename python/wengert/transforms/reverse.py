@@ -20,6 +20,7 @@ from wengert.transforms._flat import (
     leaves_of,
     name_of,
     of_arguments,
+    of_staged,
 )
 from wengert.tree import TreeDef, tree_unflatten
 
@@ -32,6 +33,7 @@ def value_and_grad(  # type: ignore[overload-overlap]  # the more exact one come
 def value_and_grad(
     function: Callable[P, R], argnums: Argnums, has_aux: bool = False
 ) -> Callable[P, tuple[R, Any]]: ...
+@of_staged
 def value_and_grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """Returns a function that returns the value of a scalar function and its gradient.
 
@@ -103,6 +105,7 @@ def grad(
 ) -> Callable[Concatenate[X, P], X]: ...
 @overload
 def grad(function: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[P, Any]: ...
+@of_staged
 def grad(function: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """Returns a function that returns the gradient of a scalar function.
 

@@ -14,11 +14,21 @@ use crate::process::interrupt::InterruptBudget;
 use crate::tape::hooks::Hooks;
 use crate::tape::node::{Edge, Node, Origin, Saved, Vjp};
 use crate::tensor::{Aval, Tensor};
-use crate::watch::debug;
+use crate::watch::{debug, script};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use std::rc::Rc;
 use std::sync::Arc;
+
+/// A gradient on its way to a target.
+pub struct Contribution {
+    /// The number of the target.
+    pub target: usize,
+    /// The node that it comes from, and the number of the edge there.
+    pub from: (u64, usize),
+    /// The gradient, fitted to the target; `None` where it is zero everywhere.
+    pub gradient: Option<Tensor>,
+}
 
 /// One backward walk.
 pub(super) struct Walk<'a> {
@@ -33,9 +43,13 @@ pub(super) struct Walk<'a> {
     /// The leaves that wait for further gradients.
     pub(super) leaves: FxHashMap<*const Node, PartialSum>,
     found: Vec<Option<Tensor>>,
+    /// The gradients that reached targets, each by itself, if they are to be kept apart.
+    apart: Option<Vec<Contribution>>,
     /// The debugging tools, if any mode is on.
     tools: Option<debug::Backward>,
     interrupts: InterruptBudget,
+    /// Where a script is written, the first node of its region: another run does not find those before it.
+    first: u64,
 }
 
 impl Walk<'_> {
@@ -44,6 +58,21 @@ impl Walk<'_> {
         roots: Vec<(Edge, Tensor)>, targets: Option<&[Edge]>, options: Options,
         finished: Option<&FinishedTape>,
     ) -> Result<Vec<Option<Tensor>>> {
+        Walk::walked(roots, targets, options, finished, None).map(|walk| walk.found)
+    }
+
+    /// Walks from `roots` to `targets`, which it does not visit, and returns what reaches them.
+    pub(super) fn run_apart(
+        roots: Vec<(Edge, Tensor)>, targets: &[Edge], options: Options,
+    ) -> Result<Vec<Contribution>> {
+        let walk = Walk::walked(roots, Some(targets), options, None, Some(Vec::new()))?;
+        Ok(walk.apart.unwrap_or_default())
+    }
+
+    fn walked<'a>(
+        roots: Vec<(Edge, Tensor)>, targets: Option<&[Edge]>, options: Options,
+        finished: Option<&'a FinishedTape>, apart: Option<Vec<Contribution>>,
+    ) -> Result<Walk<'a>> {
         let relevant = targets.map(|t| Rc::new(relevant(&roots, t)));
         let _running = running::enter(roots.iter().map(|(e, _)| e.node.clone()).collect(), relevant.clone());
         let mut indices: FxHashMap<*const Node, SmallVec<[(u32, usize); 1]>> = FxHashMap::default();
@@ -58,8 +87,10 @@ impl Walk<'_> {
             queue: Queue::default(),
             leaves: FxHashMap::default(),
             found: vec![None; targets.map_or(0, <[Edge]>::len)],
+            apart,
             tools: debug::Backward::begin(&roots, options.accumulate, options.create_graph)?,
             interrupts: InterruptBudget::default(),
+            first: if script::is_on() { script::first_node() } else { 0 },
         };
         for (edge, g) in roots {
             walk.send(&edge, g)?;
@@ -69,7 +100,7 @@ impl Walk<'_> {
         }
         walk.complete_leaves()?;
         running::finish()?;
-        Ok(walk.found)
+        Ok(walk)
     }
 
     /// Whether a target can be reached from a node; true without targets.
@@ -218,6 +249,9 @@ impl Walk<'_> {
         if needs == Needs::default() && self.relevant.is_some() {
             return Ok(());
         }
+        if node.seq < self.first {
+            script::refuse(|| "a backward through what was computed before the call".into());
+        }
         self.before(node, &mut g)?;
         let retain = self.options.retain_graph || self.options.create_graph;
         let is_custom = matches!(op, Op::Custom(_));
@@ -240,7 +274,11 @@ impl Walk<'_> {
         drop(g);
         for (i, edge) in node.edges.iter().enumerate() {
             let Some(edge) = edge else { continue };
-            match grads.get_mut(i).and_then(Option::take) {
+            let mut g = grads.get_mut(i).and_then(Option::take);
+            if self.apart.is_some() && self.keep_apart((node.seq, i), edge, &mut g)? {
+                continue;
+            }
+            match g {
                 Some(g) => self.send(edge, g)?,
                 // A rule of the core returns `None` where the derivative is zero everywhere. An input that a
                 // custom function leaves out is not reached.
@@ -248,6 +286,19 @@ impl Walk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Keeps a gradient that goes to a target; returns whether it does.
+    #[cold]
+    fn keep_apart(&mut self, from: (u64, usize), edge: &Edge, g: &mut Option<Tensor>) -> Result<bool> {
+        let targets = self.targets.get(&Arc::as_ptr(&edge.node));
+        let Some(&(_, target)) = targets.into_iter().flatten().find(|(output, _)| *output == edge.index)
+        else {
+            return Ok(false);
+        };
+        let gradient = g.take().map(|g| accumulate::fitted(g, edge.aval())).transpose()?;
+        self.apart.get_or_insert_default().push(Contribution { target, from, gradient });
+        Ok(true)
     }
 
     /// Adds the gradient of an operation that selects elements of its first input to the sum that waits

@@ -77,6 +77,23 @@ impl Matmul {
         }
     }
 
+    /// The shape of the product of these operands.
+    pub fn shape(&self, x: &[&Array]) -> Result<Shape> {
+        let (a, b) = (self.left.matrix(x[0])?, self.right.matrix(x[1])?);
+        let rank = a.rank().max(b.rank());
+        let (a, b) = (ranked(a, rank)?.shape(), ranked(b, rank)?.shape());
+        // An axis of length 1 is repeated.
+        let batch = (0..rank - 2).map(|i| if a.at(i) == 1 { b.at(i) } else { a.at(i) });
+        let mut lengths: SmallVec<[usize; 8]> = batch.collect();
+        if self.left != Form::Row {
+            lengths.push(a.at(rank - 2));
+        }
+        if self.right != Form::Column {
+            lengths.push(b.at(rank - 1));
+        }
+        Shape::new(&lengths)
+    }
+
     /// The product of a vector with a cotangent that has only the batch axes.
     fn scaled(g: &Tensor, x: &Tensor) -> Result<Tensor> {
         if g.rank() == 0 { x.mul(g) } else { g.unsqueeze(-1)?.mul(x) }

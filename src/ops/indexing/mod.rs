@@ -7,7 +7,7 @@ use crate::ops::indexing::index::{Gather, ScatterAdd, Take, TakeAdd, index_from_
 use crate::ops::prelude::*;
 use crate::ops::views::strided::Part;
 use crate::ops::writes::rows::{Rows, adds_in_part};
-use crate::watch::script;
+use crate::watch::{absent, script};
 
 /// Raises unless `index` is an integer tensor.
 pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
@@ -255,6 +255,7 @@ pub fn nonzero(x: &Tensor) -> Result<Tensor> {
     }
     script::refuse(|| "a result whose length depends on values (nonzero)".into());
     let array = x.array("nonzero")?;
+    absent::check("a result whose length depends on values", array)?;
     let mask = on_device!(array, copy::cast(&array, DType::Bool))?;
     Ok(Tensor::Array(on_device!(mask, gather::nonzero(&mask))?))
 }

@@ -4,6 +4,7 @@
 use crate::interp::is_grad_enabled;
 use crate::op::Op;
 use crate::ops::prelude::*;
+use crate::watch::absent;
 
 /// Raises, while recording, for a leaf that requires a gradient, or a custom output of shared memory.
 pub fn check_leaf(op: &str, target: &Tensor) -> Result<()> {
@@ -73,7 +74,7 @@ pub fn of_custom(op: &str, name: &str) -> Error {
 
 /// Raises if elements share memory (a broadcast view), so that they cannot be written one by one.
 pub fn check_writable(op: &str, memory: &Array) -> Result<()> {
-    if memory.overlaps_itself() {
+    if memory.overlaps_itself() && !absent::is_absent(memory) {
         return Err(shared_elements(op, &memory.shape()));
     }
     check_outside_inference(op, memory)

@@ -1,10 +1,10 @@
 //! The callable of `wengert.jit`: for arguments that are all tensors, given by position, the program is found
 //! and run here, without Python; its class in Python sees to all other calls.
 
-use crate::array::defaults;
+use crate::array::{defaults, random};
 use crate::cpu::run::threads::num_threads;
 use crate::py::autograd::marks::{Marks, are_such, marks_of};
-use crate::py::autograd::staging::{PyProgram, object, plain_arrays};
+use crate::py::autograd::staging::{PyProgram, arrays_of};
 use crate::py::autograd::watched::PyWatched;
 use crate::py::prelude::*;
 use crate::tape::saving::is_packing;
@@ -52,6 +52,8 @@ struct Known {
     /// Which of the program's results the function returns; otherwise how it puts its results together.
     one: Option<usize>,
     result: Py<PyAny>,
+    /// Of the arguments, what computes gradients of results with a history by the function itself.
+    again: Py<PyAny>,
 }
 
 /// The programs of a function for calls with tensors alone, newest first.
@@ -85,9 +87,14 @@ impl PyFastPath {
         }
         let py = args.py();
         let (Some(tensors), Some(settings)) = (tensors(args), Settings::now()) else { return Ok(None) };
-        let Some(arrays) = plain_arrays(&tensors)? else { return Ok(None) };
+        let Some(arrays) = arrays_of(&tensors)? else { return Ok(None) };
+        let mut recorded = SmallVec::<[bool; 8]>::new();
+        for x in &tensors {
+            recorded.push(x.get().value()?.edge().is_some());
+        }
         for known in known.iter() {
-            let arguments = tensors.iter().map(|x| x.as_ptr() as usize).zip(&arrays);
+            let objects = tensors.iter().map(|x| x.as_ptr() as usize);
+            let arguments = objects.zip(&arrays).zip(&recorded).map(|((object, x), r)| (object, x, *r));
             if known.settings != settings || !are_such(&known.marks, arguments) {
                 continue;
             }
@@ -98,13 +105,17 @@ impl PyFastPath {
             if !fits {
                 continue;
             }
-            let Outcome::Done(outputs) = known.program.get().outcome_of(py, &arrays)? else { continue };
-            let mut outputs = outputs.into_iter().map(object);
+            let (program, random) = (known.program.get(), random::state());
+            let Outcome::Done(outputs) = program.outcome_of(py, &arrays)? else { continue };
+            let again = match program.has_history() {
+                true => Some(known.again.bind(py).call1((args,))?.unbind()),
+                false => None,
+            };
+            let outputs = program.results(outputs, &tensors, random, again)?;
             if let Some(one) = known.one {
-                let output = outputs.nth(one);
+                let output = outputs.into_iter().nth(one);
                 return output.map(|y| y.into_pyobject(py).map(Bound::into_any)).transpose();
             }
-            let outputs: Vec<PyTensor> = outputs.collect();
             return known.result.bind(py).call1((PyList::new(py, &tensors)?, outputs)).map(Some);
         }
         Ok(None)
@@ -120,14 +131,14 @@ impl PyFastPath {
     }
 
     /// Adds a program for calls such as `args` with the current settings.
-    #[pyo3(signature = (args, watched, program, one, result))]
+    #[pyo3(signature = (args, watched, program, one, result, again))]
     fn _add_program(
         &self, args: &Bound<'_, PyTuple>, watched: [Py<PyWatched>; 2], program: Py<PyProgram>,
-        one: Option<usize>, result: Py<PyAny>,
+        one: Option<usize>, result: Py<PyAny>, again: Py<PyAny>,
     ) -> PyResult<()> {
         if let (Some(tensors), Some(settings)) = (tensors(args), Settings::now()) {
             let marks = marks_of(&tensors)?;
-            let mut all = vec![Arc::new(Known { marks, settings, watched, program, one, result })];
+            let mut all = vec![Arc::new(Known { marks, settings, watched, program, one, result, again })];
             all.extend(self.known(None).iter().cloned());
             self.known(Some(all));
         }
@@ -151,7 +162,8 @@ impl PyFastPath {
         self.known(None).iter().try_for_each(|known| {
             known.watched.iter().try_for_each(|watched| visit.call(watched))?;
             visit.call(&known.program)?;
-            visit.call(&known.result)
+            visit.call(&known.result)?;
+            visit.call(&known.again)
         })
     }
 

@@ -29,10 +29,9 @@ pub struct Mark {
 pub type Marks = SmallVec<[Mark; 4]>;
 
 impl Mark {
-    /// What holds wherever the tensor lies.
+    /// What holds wherever the tensor lies, in this array.
     #[inline]
-    fn new(t: &Tensor) -> Mark {
-        let array = t.concrete();
+    fn new(t: &Tensor, array: Option<&Array>) -> Mark {
         Mark {
             array: array.map(|x| (x.layout(), x.device())),
             inference: array.is_some_and(|x| x.buffer().is_inference()),
@@ -65,7 +64,7 @@ impl Mark {
     /// The mark of a tensor that is found again in its place, with its history and its hooks.
     pub fn in_place(object: &Bound<'_, PyTensor>) -> PyResult<Mark> {
         let t = object.get().value()?;
-        let mut mark = Mark::new(&t);
+        let mut mark = Mark::new(&t, t.concrete());
         if let Some(x) = t.concrete() {
             mark.place = [x.buffer().id(), x.offset()];
         }
@@ -119,18 +118,21 @@ pub fn marks_of<'a, 'py: 'a>(tensors: impl IntoIterator<Item = &'a Bound<'py, Py
     let mark = |object: &Bound<'py, PyTensor>| {
         let t = object.get().value()?;
         let object = object.as_ptr() as usize;
-        let place = t.concrete().map_or([0; 2], |x| place_among(&mut seen, object, x));
-        Ok(Mark { place, ..Mark::new(&t) })
+        let value = t.detach();
+        let place = value.concrete().map_or([0; 2], |x| place_among(&mut seen, object, x));
+        Ok(Mark { place, ..Mark::new(&t, value.concrete()) })
     };
     tensors.into_iter().map(mark).collect()
 }
 
-/// Whether arguments without history have these marks; each is an object and its array.
-pub fn are_such<'a>(marks: &Marks, arguments: impl ExactSizeIterator<Item = (usize, &'a Array)>) -> bool {
+/// Whether arguments have these marks; each is an object, its array and whether it requires gradients.
+pub fn are_such<'a>(
+    marks: &Marks, arguments: impl ExactSizeIterator<Item = (usize, &'a Array, bool)>,
+) -> bool {
     let mut seen = Seen::new();
     marks.len() == arguments.len()
-        && marks.iter().zip(arguments).all(|(mark, (object, x))| {
-            !mark.recorded && mark.holds(x) && mark.place == place_among(&mut seen, object, x)
+        && marks.iter().zip(arguments).all(|(mark, (object, x, recorded))| {
+            mark.recorded == recorded && mark.holds(x) && mark.place == place_among(&mut seen, object, x)
         })
 }
 

@@ -12,6 +12,7 @@ pub(crate) mod hooks;
 pub(crate) mod location;
 pub(crate) mod marks;
 pub(crate) mod node;
+pub(crate) mod recorded;
 pub(crate) mod saving;
 pub(crate) mod shown;
 pub(crate) mod staging;

@@ -1,14 +1,17 @@
 //! Programs for `wengert.jit`: what a region of Python code ran, run again without Python.
 
+use crate::array::random;
+use crate::py::autograd::recorded::{self, History};
 use crate::py::autograd::watched::PyWatched;
+use crate::py::data::dtype::dtype_of;
 use crate::py::prelude::*;
 use crate::tape::location::Location;
 use crate::tape::saving;
 use crate::tensor::Aval;
-use crate::watch::cost;
-use crate::watch::debug::Modes;
-use crate::watch::program::{Outcome, Program};
+use crate::watch::debug::{Modes, modes};
+use crate::watch::program::{Outcome, Program, recorded as with_backward};
 use crate::watch::script;
+use crate::watch::{absent, cost};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use rustc_hash::FxHashSet;
@@ -21,6 +24,8 @@ type Refused = (String, Option<(String, u32, String)>);
 #[pyclass(name = "_Program", module = "wengert._core", frozen)]
 pub struct PyProgram {
     pub(super) program: Program,
+    /// The backward, if results have a history.
+    history: Option<Arc<History>>,
     arguments: Vec<Aval>,
     /// The memory that the function finds without its arguments.
     places: FxHashSet<usize>,
@@ -38,13 +43,13 @@ fn plain(t: &Tensor) -> Option<&Array> {
 /// A value leaves the core for the program, by the function `name`.
 #[inline]
 pub fn left(name: &str, t: &Tensor) -> Result<()> {
-    if script::is_on() { note_left(name, t) } else { Ok(()) }
+    if modes().touches(Modes::SCRIPT.and(Modes::SHAPES)) { note_left(name, t) } else { Ok(()) }
 }
 
 #[cold]
 fn note_left(name: &str, t: &Tensor) -> Result<()> {
     match plain(&t.detach()) {
-        Some(x) => script::left(name, x),
+        Some(x) => absent::check(name, x).and_then(|()| script::left(name, x)),
         None => {
             script::refuse(|| format!("{name}, which takes a value out of the program"));
             Ok(())
@@ -65,11 +70,12 @@ fn _stage_unwritten(t: Tensor, version: u32) {
 }
 
 /// Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run.
-/// False if one of them has a history or a tangent, if a transform is active, or if the function also finds
-/// the memory of an argument elsewhere.
+/// False if one of them is a value of a transform, if one is active, or if the function also finds the memory
+/// of an argument elsewhere.
 #[pyfunction]
 fn _stage_begin(arguments: Vec<Tensor>, state: Vec<Tensor>) -> PyResult<bool> {
-    let Some(given) = arguments.iter().map(plain).collect::<Option<Vec<&Array>>>() else { return Ok(false) };
+    let values: Vec<Tensor> = arguments.iter().map(Tensor::detach).collect();
+    let Some(given) = values.iter().map(plain).collect::<Option<Vec<&Array>>>() else { return Ok(false) };
     let mut places = places_of(&state);
     places.extend(state.iter().filter_map(gradient_place));
     if !interp::is_plain() || given.iter().any(|x| places.contains(&x.buffer().id())) {
@@ -91,39 +97,64 @@ fn gradient_place(t: &Tensor) -> Option<usize> {
 
 /// Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls`
 /// the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what
-/// it reads beside its arguments. Returns the program, or why there is none.
+/// it reads beside its arguments; `name` is its name. Returns the program, or why there is none.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "these are what a program is made of")]
 fn _stage_end<'py>(
     py: Python<'py>, arguments: Vec<Tensor>, state: Vec<Tensor>, outputs: Vec<Tensor>, calls: Vec<Py<PyAny>>,
-    catches: bool, watched: Py<PyWatched>,
+    catches: bool, watched: Py<PyWatched>, name: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let pulled = script::pulled();
     let Some(script) = script::end() else { return Err(value_error("internal: no region was begun")) };
     let refused = |(what, at): (String, Option<Location>)| -> PyResult<Bound<'py, PyAny>> {
         let refused: Refused = (what, at.map(Location::parts));
         Ok(refused.into_pyobject(py)?.into_any())
     };
+    // The gradient of an argument would be given to that of this call.
+    let own = |leaf: &script::Touched| {
+        let mut edges = arguments.iter().filter_map(Tensor::edge);
+        edges.any(|edge| leaf.node.as_ptr() == Arc::as_ptr(&edge.node))
+    };
+    if script.leaves.iter().any(own) {
+        return refused(("a backward to an argument, inside of the function".into(), None));
+    }
     let mut arrays = Vec::with_capacity(outputs.len());
     for y in &outputs {
-        let freed = y.edge().is_none_or(|edge| edge.node.is_freed());
         match y.detach().concrete() {
-            Some(array) if freed => arrays.push(array.clone()),
-            _ => {
-                return refused((
-                    "a result with a history, which a backward outside could follow".into(),
-                    None,
-                ));
-            }
+            Some(array) if pulled || recorded::is_without_history(&outputs) => arrays.push(array.clone()),
+            _ if script.refusal.is_some() => break,
+            _ => return refused(("a result with a history".into(), None)),
         }
     }
     let avals = arguments.iter().map(Tensor::aval).collect();
-    let given = arguments.iter().map(|x| x.array("jit").cloned()).collect::<Result<Vec<Array>>>()?;
-    match Program::new(script, &given, &arrays, catches) {
-        Ok(program) => {
-            let program = PyProgram { program, arguments: avals, places: places_of(&state), calls, watched };
+    let given = arguments.iter().map(|x| x.detach().array("jit").cloned()).collect::<Result<Vec<Array>>>()?;
+    let places = places_of(&state);
+    let made = match pulled {
+        true => with_backward(script, &given, &arrays, catches).map(|(forward, found)| {
+            let history = recorded::history(name, found, &outputs, state, arguments.len());
+            (forward, Some(history))
+        }),
+        false => Program::new(script, &given, &arrays, catches).map(|program| (program, None)),
+    };
+    match made {
+        Ok((program, history)) => {
+            let program = PyProgram { program, history, arguments: avals, places, calls, watched };
             Ok(program.into_pyobject(py)?.into_any())
         }
         Err(refusal) => refused(refusal),
     }
+}
+
+/// Calls a function while operations make shapes without values.
+#[pyfunction]
+fn _without_values<'py>(py: Python<'py>, function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    absent::without_values(|| function.run(PyTuple::empty(py), None))
+}
+
+/// A tensor without values.
+#[pyfunction]
+fn _absent(shape: Vec<usize>, dtype: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    Ok(object(absent::absent(crate::array::shape::Shape::new(&shape)?, dtype_of(dtype)?)?))
 }
 
 /// The Python objects that the hooks of tensors hold.
@@ -150,6 +181,12 @@ fn _stage_undo() -> Result<()> {
 #[pyfunction]
 fn _is_staging() -> bool {
     script::is_on()
+}
+
+/// Whether a transform is around the call.
+#[pyfunction]
+fn _in_transform() -> bool {
+    interp::in_transform()
 }
 
 /// Says that the region cannot be run again, and why.
@@ -182,7 +219,7 @@ fn _stage_idle() {
 impl PyProgram {
     /// Runs it on these tensors; nothing has changed if they are not such as the first ones.
     fn outcome(&self, py: Python<'_>, arguments: &[Bound<'_, PyTensor>]) -> PyResult<Outcome> {
-        match plain_arrays(arguments)? {
+        match arrays_of(arguments)? {
             Some(arrays) if arrays.iter().zip(&self.arguments).all(|(x, aval)| is_such(x, aval)) => {
                 self.outcome_of(py, &arrays)
             }
@@ -199,6 +236,21 @@ impl PyProgram {
         let mut call = |number: usize| attached(|py| self.call(py, number));
         let elements = arguments.iter().map(Array::numel).sum();
         run(py, elements, || self.program.run(arguments, &mut call))
+    }
+
+    /// The results of a run on these tensors, which began at this state of the random numbers.
+    pub fn results(
+        &self, outputs: Vec<Array>, arguments: &[Bound<'_, PyTensor>], random: random::State,
+        again: Option<Py<PyAny>>,
+    ) -> PyResult<Vec<PyTensor>> {
+        let Some(history) = &self.history else { return Ok(outputs.into_iter().map(object).collect()) };
+        let mut given = Vec::with_capacity(arguments.len());
+        for x in arguments {
+            given.push(x.get().value()?.into_owned());
+        }
+        let again = again.ok_or_else(recorded::without_function)?;
+        let outputs = history.record(outputs, &given, random, again)?;
+        Ok(outputs.into_iter().map(PyTensor::from).collect())
     }
 
     /// Calls a function of the host, which must leave alone what the rest of the program reads.
@@ -225,12 +277,11 @@ impl PyProgram {
     }
 }
 
-/// The arrays of tensors; `None` if one of them has a history, or is a value of a transform.
-pub fn plain_arrays(tensors: &[Bound<'_, PyTensor>]) -> PyResult<Option<SmallVec<[Array; 8]>>> {
+/// The arrays of tensors; `None` if one of them is a value of a transform.
+pub fn arrays_of(tensors: &[Bound<'_, PyTensor>]) -> PyResult<Option<SmallVec<[Array; 8]>>> {
     let mut arrays = SmallVec::new();
     for object in tensors {
-        let t = object.get().value()?;
-        match plain(&t) {
+        match plain(&object.get().value()?.detach()) {
             Some(array) => arrays.push(array.clone()),
             None => return Ok(None),
         }
@@ -245,7 +296,7 @@ fn is_such(x: &Array, aval: &Aval) -> bool {
 }
 
 /// A result of a program.
-pub fn object(y: Array) -> PyTensor {
+fn object(y: Array) -> PyTensor {
     PyTensor::from(Tensor::Array(y))
 }
 
@@ -253,15 +304,24 @@ pub fn object(y: Array) -> PyTensor {
 impl PyProgram {
     /// Runs it on these tensors, which must have the shapes, dtypes and devices of the first ones. Returns
     /// the results; None, and nothing changed, if what the region looked at is not what it was, or, as the
-    /// second value says, if an operation failed.
+    /// second value says, if an operation failed. `again` computes gradients of results with a history by the
+    /// function itself.
+    #[pyo3(signature = (arguments, again=None))]
     fn run(
-        &self, py: Python<'_>, arguments: Vec<Bound<'_, PyTensor>>,
+        &self, py: Python<'_>, arguments: Vec<Bound<'_, PyTensor>>, again: Option<Py<PyAny>>,
     ) -> PyResult<(Option<Vec<PyTensor>>, bool)> {
+        let random = random::state();
         match self.outcome(py, &arguments)? {
             Outcome::Changed => Ok((None, false)),
             Outcome::Failed => Ok((None, true)),
-            Outcome::Done(outputs) => Ok((Some(outputs.into_iter().map(object).collect()), false)),
+            Outcome::Done(outputs) => Ok((Some(self.results(outputs, &arguments, random, again)?), false)),
         }
+    }
+
+    /// Whether results have a history.
+    #[getter]
+    pub fn has_history(&self) -> bool {
+        self.history.is_some()
     }
 
     /// The names of the operations of each group that runs as one, in order.
@@ -282,6 +342,6 @@ impl PyProgram {
 
 exports! {
     classes: PyProgram;
-    functions: _stage_begin, _stage_end, _stage_hooks, _stage_undo, _is_staging, _stage_refuse,
-        _stage_call, _stage_idle, _stage_unwritten
+    functions: _stage_begin, _stage_end, _stage_hooks, _stage_undo, _is_staging, _in_transform, _absent,
+        _without_values, _stage_refuse, _stage_call, _stage_idle, _stage_unwritten
 }

@@ -5,6 +5,8 @@ use crate::ops::views::strided::Part;
 use crate::py::prelude::*;
 use crate::py::tensor::real_complex::rescaled;
 use crate::py::tensor::view::{View, count, gaps, link, share};
+use crate::tape::saving;
+use crate::watch::absent;
 
 /// Returns the part that `f`, a chain of views, selects of the part `from` of a tensor of `whole` elements;
 /// `None` if `f` copies. `f` runs on scratch memory of this dtype that is never read.
@@ -72,6 +74,10 @@ fn attach(
     obj: &Bound<'_, PyTensor>, t: &Tensor, outs: &[&Tensor], through: bool,
     f: impl Fn(&Tensor) -> Result<Vec<Tensor>>,
 ) -> PyResult<Vec<Option<View>>> {
+    if saving::bottom(t).is_some_and(absent::is_absent) {
+        // Nothing is written that a view could show.
+        return Ok(outs.iter().map(|_| None).collect());
+    }
     let own = if through { None } else { gaps(obj) };
     let this = obj.read();
     let (root, base, from) = match &this.view {

@@ -11,6 +11,7 @@ use crate::py::args::{beyond_every_axis, position};
 use crate::py::autograd::staging;
 use crate::py::data::convert;
 use crate::py::prelude::*;
+use crate::watch::absent;
 use pyo3::exceptions::PyIndexError;
 use pyo3::types::{PyBytes, PyEllipsis, PySequence, PySlice, PyString};
 
@@ -78,7 +79,7 @@ fn item(obj: &Bound<'_, PyAny>) -> PyResult<Item> {
     match t.dtype() {
         DType::Bool => Ok(Item::Mask(t)),
         d if d.is_differentiable() => Err(not_an_index(obj)),
-        _ if t.rank() == 0 && t.concrete().is_some() => {
+        _ if t.rank() == 0 && t.concrete().is_some_and(|x| !absent::is_absent(x)) => {
             staging::left("an index", &t)?;
             Ok(Item::At(t.item()? as i64))
         }

@@ -1,0 +1,133 @@
+"""Transforms of jitted functions are jitted as a whole: programs in either order, with the bits of eager mode."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import wengert as wg
+from staging.comparing import recorded
+
+X = wg.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]])
+
+
+def f(x: Any) -> Any:
+    return ((x * 1.5).sin() + x * x.tanh()).sum()
+
+
+def rows(x: Any) -> Any:
+    return (x.cos() * x).cumsum(-1)
+
+
+def push(function: Any) -> Any:
+    return lambda x: wg.jvp(function, (x,), (x * 0.5,))
+
+
+def product(function: Any) -> Any:
+    return lambda x: wg.hvp(function, (x,), (x + 1,))
+
+
+TRANSFORMS: dict[str, tuple[Any, Any]] = {
+    "grad": (wg.grad, f),
+    "value_and_grad": (wg.value_and_grad, f),
+    "grad of several": (lambda g: wg.grad(g, (0,), has_aux=True), lambda x: (f(x), {"rows": rows(x)})),
+    "vmap": (wg.vmap, rows),
+    "vmap of a tree": (lambda g: wg.vmap(g, in_axes=[0]), rows),
+    "jacrev": (wg.jacrev, rows),
+    "jacfwd": (wg.jacfwd, rows),
+    "hessian": (wg.hessian, f),
+    "jvp": (push, rows),
+    "hvp": (product, f),
+    "grad of grad": (lambda g: wg.grad(lambda x: wg.grad(g)(x).sum()), f),
+    "vmap of grad": (lambda g: wg.vmap(wg.grad(g)), f),
+    "hessian of vmap": (lambda g: wg.jacfwd(wg.jacrev(wg.vmap(g))), rows),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_bits_of_eager_mode(name: str) -> None:
+    transform, function = TRANSFORMS[name]
+    eager, staged = transform(function), transform(wg.jit(function))
+    for scale in (1.0, 0.5, -2.0):
+        assert recorded(staged(X * scale)) == recorded(eager(X * scale)), scale
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [wg.grad, wg.value_and_grad, wg.vmap, wg.jacrev, wg.jacfwd, wg.hessian],
+    ids=lambda t: t.__name__,
+)
+def test_is_one_program(transform: Callable[..., Any]) -> None:
+    function = rows if transform is wg.vmap else f
+    staged = wg.jit(function)
+    for scale in (1.0, 0.5):
+        transform(staged)(X * scale)
+    assert transform(staged) is transform(staged)
+    assert (transform(staged).traces, transform(staged).why()) == (1, [])
+    # The function has no programs of its own.
+    assert (staged.traces, staged.why()) == (0, [])
+
+
+def test_transforms_of_transforms_are_one_program() -> None:
+    staged = wg.jit(f)
+    for scale in (1.0, 0.5):
+        wg.vmap(wg.value_and_grad(staged))(X * scale)
+    both = wg.vmap(wg.value_and_grad(staged))
+    assert (both.traces, both.why(), wg.value_and_grad(staged).traces) == (1, [], 0)
+
+
+def test_directions_are_programs_that_the_function_keeps() -> None:
+    g = wg.jit(lambda x: (x.sin() * x).sum())
+    for scale in (1.0, 0.5, 2.0):
+        wg.jvp(g, (X * scale,), (X,))
+        wg.hvp(g, (X * scale,), (X,))
+    assert [t.traces for t in g._transforms.values()] == [1, 1]
+    assert [t.why() for t in g._transforms.values()] == [[], []]
+
+
+def test_settings_tell_transforms_apart() -> None:
+    staged = wg.jit(lambda x, y: (x * y).sum())
+    assert wg.grad(staged) is not wg.grad(staged, 1)
+    assert wg.grad(staged, 0) is not wg.grad(staged, False)
+    assert wg.vmap(staged, in_axes=(0, None)) is not wg.vmap(staged, in_axes=(None, 0))
+    assert wg.vmap(staged, in_axes=({"a": 0}, 0)) is not wg.vmap(staged, in_axes=({"b": 0}, 0))
+    assert wg.vmap(staged, in_axes=({"a": 0}, 0)) is wg.vmap(staged, in_axes=({"a": 0}, 0))
+    assert wg.grad(staged).__name__ == "<lambda>"
+
+
+def test_methods_and_modules() -> None:
+    class Scale(wg.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = wg.nn.Parameter(wg.tensor([2.0, 3.0, 4.0]))
+
+        @wg.jit
+        def loss(self, x: Any) -> Any:
+            return (self.weight.detach() * x.exp()).sum()
+
+    model = Scale()
+    for scale in (1.0, 0.5):
+        found = wg.grad(model.loss)(X * scale)
+        assert recorded(found) == recorded(model.weight.detach() * (X * scale).exp())
+    assert wg.grad(model.loss).traces == 1
+
+
+def test_inside_another_transform_it_is_python() -> None:
+    staged = wg.jit(f)
+    for _ in range(20):
+        found = wg.vmap(lambda x: wg.grad(staged)(x))(X)
+    assert recorded(found) == recorded(wg.vmap(wg.grad(f))(X))
+    inner = wg.grad(staged)
+    assert inner.traces == 0
+    assert inner.why() == [
+        "a transform around the call; transform the jitted function itself, as in grad(jit(f))"
+    ]
+
+
+def test_errors_are_those_of_the_transform() -> None:
+    staged = wg.jit(lambda x: x * 2)
+    with pytest.raises(TypeError, match="expected a scalar of shape"):
+        wg.grad(staged)(X)
+    with pytest.raises(ValueError, match="argnums names argument 3"):
+        wg.grad(staged, 3)(X)
+    with pytest.raises(ValueError, match="randomness must be"):
+        wg.vmap(staged, randomness="none")
