@@ -1,5 +1,5 @@
-// Strided write of elements of words, or with ADD addition of float32 ones; copy_into_halves.wgsl is for those
-// of half a word.
+// Strided write of elements of words, or with ADD addition of float32 ones; those of half a word are for
+// copy_into_halves.wgsl.
 //
 // bindings  0 x (read), 1 out (write), 2 params
 // grid      ceil(count / 256) workgroups; linear fold over x, y, z

@@ -95,7 +95,7 @@ fn find_adapters() -> Adapters {
     // Leaked for the life of the process: its destruction can hang in a driver's thread-local destructors.
     let instance: &'static wgpu::Instance = Box::leak(Box::new(wgpu::Instance::new(desc)));
     let mut list = pollster::block_on(instance.enumerate_adapters(backends));
-    let wants_software = matches!(chosen("WENGERT_GPU", "software"), Ok(true));
+    let wants_software = matches!(chosen("WENGERT_GPU", &["software"]), Ok(Some(_)));
     let is_software = |a: &wgpu::Adapter| a.get_info().device_type == wgpu::DeviceType::Cpu;
     let has_hardware = list.iter().any(|a| !is_software(a));
     list.retain(|a| is_software(a) == (wants_software || !has_hardware));

@@ -147,8 +147,8 @@ fn keep_outputs(target: &Tensor, memory: &Array) -> Result<()> {
 }
 
 /// Computes a row of the tables in the memory of `target`, its first operand. Returns false, having done
-/// nothing, unless all operands are plain arrays of one float dtype on the CPU, or those of a sum on a GPU, and
-/// the result has the target's shape; [`write()`] handles all other cases.
+/// nothing, unless all operands are plain arrays of one float dtype on the CPU, or those of a sum on a GPU,
+/// and the result has the target's shape; [`write()`] handles all other cases.
 pub fn row_over(fun: Fun, target: &Tensor, other: Option<Operand>) -> Result<bool> {
     let dtype = target.dtype();
     let fits = |y: &Operand| match y {

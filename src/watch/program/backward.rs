@@ -4,6 +4,7 @@
 use super::needs::is_inner;
 use super::{Program, Refusal, random_state};
 use crate::array::Array;
+use crate::array::buffer::Device;
 use crate::watch::script::{Origin, Part, Script, Step, View};
 
 /// The backward of such a region.
@@ -47,7 +48,8 @@ pub fn recorded(
     if let Some(refusal) = script.refusal.take() {
         return Err(refusal);
     }
-    if script.elsewhere || !script.calls.is_empty() || !script.leaves.is_empty() {
+    let elsewhere = script.devices.iter().any(|&device| device != Device::Cpu);
+    if elsewhere || !script.calls.is_empty() || !script.leaves.is_empty() {
         return refused(
             "a result with a history, of a function on a GPU or with a backward or a step inside",
         );

@@ -97,7 +97,7 @@ impl Script {
             }
         }
         let memory = self.memory.iter().enumerate().map(|(i, known)| origin(i, known)).collect();
-        let (steps, random, elsewhere) = (self.steps[steps].to_vec(), self.random, self.elsewhere);
-        Script { steps, facts, memory, random, elsewhere, ..Script::default() }
+        let (steps, random, devices) = (self.steps[steps].to_vec(), self.random, self.devices.clone());
+        Script { steps, facts, memory, random, devices, ..Script::default() }
     }
 }
