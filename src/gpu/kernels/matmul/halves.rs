@@ -79,8 +79,7 @@ fn verdict(got: &[f32], a: &[f16], b: &[f16], side: usize) -> Result<()> {
         let term = |k: usize| a[i / side * terms + k].to_f64() * b[k * side + i % side].to_f64();
         let (sum, size) = (0..terms).map(term).fold((0.0, 0.0), |(sum, size), v| (sum + v, size + v.abs()));
         let off = (f64::from(got) - sum).abs();
-        // Not `>`, which lets NaN pass.
-        if !(off <= size * 2f64.powi(-19)) {
+        if off.is_nan() || off > size * 2f64.powi(-19) {
             let (row, column) = (i / side, i % side);
             let what = format!("element ({row}, {column}) of a product is {got} in place of {sum}");
             return Err(Error::device(what));
@@ -117,13 +116,13 @@ mod tests {
         let (a, b) = (random(side * terms, 1), random(terms * side, 2));
         let right = product(&a, &b, side);
         assert!(verdict(&right, &a, &b, side).is_ok());
-        // Twice the sums; one that was rounded to float16; one that is no number.
+        // Twice the sums; sums in float16; one that is off; one that is no number.
         let twice: Vec<f32> = right.iter().map(|v| 2.0 * v).collect();
-        let mut one = right.clone();
-        one[77] = f16::from_f32(one[77]).to_f32();
-        let mut nan = right.clone();
+        let short: Vec<f32> = right.iter().map(|&v| f16::from_f32(v).to_f32()).collect();
+        let (mut one, mut nan) = (right.clone(), right.clone());
+        one[77] += 0.001;
         nan[255] = f32::NAN;
-        for wrong in [&twice, &one, &nan] {
+        for wrong in [&twice, &short, &one, &nan] {
             let error = verdict(wrong, &a, &b, side).err().map(|e| e.to_string()).unwrap_or_default();
             assert!(error.starts_with("element ("), "{error}");
         }
