@@ -124,7 +124,7 @@ def test_writes_in_place() -> None:
         y = x.add_(1).clone()
         y[0] = 3
         y[:, 1] *= 2
-        y.masked_fill_(y > 2, 0)
+        y[y > 2] = 0
         return y, x.t_() if hasattr(x, "t_") else x.T
 
     assert wg.eval_shape(f, x) == (x, x)
@@ -150,9 +150,9 @@ def test_decisions_raise() -> None:
         lambda x: float(x[0, 0]),
         lambda x: range(int(x[0, 0].long())),
         lambda x: x[0].numpy(),
-        lambda x: x.__setitem__(x > 0, 0),
+        lambda x: x[0].unique(),
     ):
-        with pytest.raises(TypeError, match=r"eval_shape: .* needs the values of a tensor"):
+        with pytest.raises(TypeError, match="needs the values of a tensor"):
             wg.eval_shape(f, huge(HUGE, HUGE))
     assert wg.eval_shape(lambda x: x[x[0, 0].long()], huge(HUGE, HUGE)) == huge(HUGE)
     # Values that are there may be read.

@@ -12,6 +12,7 @@ use crate::py::tensor::key::{AppliedKey, plan};
 use crate::py::tensor::selection::{aligned, hidden_mask, replaced, selection};
 use crate::py::tensor::{attach, view};
 use crate::py::writes::inplace::{self, beside};
+use crate::watch::absent;
 use pyo3::exceptions::PyIndexError;
 use smallvec::SmallVec;
 
@@ -181,7 +182,8 @@ fn mask_of(x: &Tensor, key: &Bound<'_, PyAny>, value: &Tensor) -> PyResult<Optio
     let Ok(mask) = key.cast::<PyTensor>() else { return Ok(None) };
     let mask = crate::py::tensor::view::value(mask)?;
     let known = mask.concrete().is_some();
-    if known && x.concrete().is_some_and(Array::overlaps_itself) {
+    let overlaps = |x: &Array| x.overlaps_itself() && !absent::is_absent(x);
+    if known && x.concrete().is_some_and(overlaps) {
         // Such memory cannot be written, so the mask must select nothing; the general path checks that.
         return Ok(None);
     }
