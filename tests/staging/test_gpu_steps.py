@@ -101,15 +101,14 @@ def test_sums_in_place_take_one_launch(dtype):
         scale = {wg.float32: 1e-6, wg.float16: 4e-3, wg.bfloat16: 3e-2}[dtype]
         np.testing.assert_allclose(total.float().cpu(), expected, rtol=scale, atol=scale)
     parts = wg.zeros(6, 10, device="gpu", dtype=dtype)
-    one = wg.ones(6, 3, device="gpu", dtype=dtype)
-    made = launches(lambda: parts[:, 4:7].add_(one))
-    assert made == ["add_into"] if dtype == wg.float32 else len(made) == 2
+    parts[:, 4:7].add_(wg.ones(6, 3, device="gpu", dtype=dtype))
     parts.t()[1].add_(2)
     expected = np.zeros((6, 10))
     expected[:, 4:7], expected[:, 1] = 1, 2
     np.testing.assert_array_equal(parts.float().cpu(), expected)
     q = wg.ones(4, 9, device="gpu", dtype=dtype, requires_grad=True)
-    sum(wg.exp(part).sum() * (k + 1) for k, part in enumerate(q.chunk(3, dim=1))).backward()
-    np.testing.assert_allclose(
-        q.grad.float().cpu(), np.e * np.repeat([1.0, 2.0, 3.0], 3)[None].repeat(4, 0), rtol=1e-2
-    )
+    loss = sum(wg.exp(part).sum() * (k + 1) for k, part in enumerate(q.chunk(3, dim=1)))
+    made = launches(loss.backward)
+    assert made.count("add_into") == (2 if dtype == wg.float32 else 0)
+    expected = np.e * np.repeat([1.0, 2.0, 3.0], 3)[None].repeat(4, 0)
+    np.testing.assert_allclose(q.grad.float().cpu(), expected, rtol=1e-2)
