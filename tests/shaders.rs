@@ -288,15 +288,28 @@ fn kernels_of_many_tensors_are_valid() -> Outcome {
 
 #[test]
 fn lists_of_inputs_and_outputs_are_valid() -> Outcome {
-    for (name, text) in files()?.into_iter().filter(|(_, text)| has(text, "INPUTS")) {
+    let chain =
+        std::fs::read_to_string(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("shaders/lib/chain.wgsl"))?;
+    let with_chain = |(name, text): (String, &'static str)| match has(text, "INPUTS") {
+        true => (name, text, false),
+        false => (name, &*Box::leak((chain.clone() + text).into_boxed_str()), true),
+    };
+    let takes_chain = |(_, text): &(String, &str)| marked(text, "chain ").next().is_some();
+    let takes = |file: &(String, &str)| has(file.1, "INPUTS") || takes_chain(file);
+    let all: Vec<_> = files()?.into_iter().filter(takes).map(with_chain).collect();
+    assert!(all.iter().any(|file| file.2) && all.iter().any(|file| !file.2), "{}", all.len());
+    for (name, text, reads) in all {
         for (inputs, outputs) in [(1, 1), (3, 2), (11, 13)] {
             let mut template = Template::new(text, DType::F32);
+            if reads {
+                template.load_chain("x").store("out", DType::F32);
+            }
             template.lists(inputs, outputs).number("AXES", 3).number("ATTRIBUTES", 2);
             for (k, dtype) in [DType::F32, DType::F16, DType::BF16, DType::Bool].into_iter().enumerate() {
                 if k < inputs {
-                    template.load(wgsl::LISTS[0][k], dtype);
+                    template.load(wgsl::LISTS[0][k], dtype).flag(wgsl::LISTS[0][k], k % 2 == 0);
                 }
-                if k < outputs {
+                if k < outputs && !reads {
                     template.store_fours(wgsl::LISTS[1][k], dtype);
                 }
             }

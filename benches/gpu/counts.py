@@ -147,6 +147,26 @@ def clipped() -> Callable[[], object]:
     return lambda: wg.nn.utils.clip_grad_norm_([x], 1.0)
 
 
+def chain(x: wg.Tensor, y: wg.Tensor) -> wg.Tensor:
+    """Eight cheap operations."""
+    for _ in range(4):
+        x = x * y + 1.0
+    return x
+
+
+def staged(call: Call, *shapes: tuple[int, ...]) -> Make:
+    """The program of a call."""
+
+    def make() -> Callable[[], object]:
+        arguments = [tensor(shape) for shape in shapes]
+        program = wg.jit(call)
+        for _ in range(2):
+            program(*arguments)
+        return lambda: program(*arguments)
+
+    return make
+
+
 CASES: dict[str, Make] = {
     "add 64x256": forward(lambda a, b: a + b, (64, 256), (64, 256)),
     "add float16 64x256": forward(lambda a, b: a + b, (64, 256), (64, 256), dtype="float16"),
@@ -158,6 +178,10 @@ CASES: dict[str, Make] = {
     "tanh backward 64x256": backward(lambda a: a.tanh(), (64, 256)),
     "where 64x256": forward(lambda a, b: wg.where(a > b, a, b), (64, 256), (64, 256)),
     "to float16, 64x256": forward(lambda a: a.half(), (64, 256)),
+    "chain of 8, one by one, 64x256": forward(chain, (64, 256), (64, 256)),
+    "chain of 8, a program, 64x256": staged(chain, (64, 256), (64, 256)),
+    "chain of 8 with a row, a program, 64x256": staged(chain, (64, 256), (256,)),
+    "chain of 8 and its sum, a program, 64x256": staged(lambda a, b: chain(a, b).sum(), (64, 256), (64, 256)),
     "transpose 64x256": forward(lambda a: a.t().contiguous(), (64, 256)),
     "transpose float16 64x256": forward(lambda a: a.t().contiguous(), (64, 256), dtype="float16"),
     "heads 2x16x4x32": forward(lambda a: a.permute(0, 2, 1, 3).contiguous(), (2, 16, 4, 32)),

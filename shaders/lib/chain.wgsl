@@ -3,10 +3,10 @@
 // fused.wgsl or, in place of an input, reduce.wgsl; the parameters of that, `p`, have `chain` in them.
 //
 // The host repeats what `lists` marks for each input and output, and replaces `op` by the generated body of
-// the chain. inputs[k]: the first element of input k, its first row in `axes`, how many rows it has there
-// (none if it lies in order), and whether the places of four elements are found one by one. A row of `axes`
-// is the length of an axis and the stride of the input. Four that are adjacent may be bound by vectors, or
-// one stands for all.
+// the chain. inputs[k]: the first element of input k, its first row in `axes`, how many rows it has there,
+// and whether the places of four elements are found one by one. A row of `axes` is the length of an axis
+// and the stride of the input. An input that lies in order has no rows, and SPREAD_ is false for it. Four
+// that are adjacent may be bound by vectors, or one stands for all.
 //@ const INPUTS
 const INPUTS: u32 = 1u;
 //@ const AXES
@@ -25,6 +25,9 @@ struct Chain {
 fn load_x0(i: u32) -> f32 { return bitcast<f32>(x0[i]); }
 //@ load4 x0
 fn load4_x0(i: vec4u) -> vec4f { return vec4f(load_x0(i.x), load_x0(i.y), load_x0(i.z), load_x0(i.w)); }
+
+//@ const x0
+const SPREAD_x0: bool = true;
 
 struct In {
   //@ lists x0
@@ -53,18 +56,22 @@ fn place(k: u32, i: u32) -> u32 {
 
 // Those of four elements.
 fn places(k: u32, i: vec4<u32>) -> vec4<u32> {
-  let input = p.chain.inputs[k];
-  if (input.z == 0u) { return input.x + i; }
-  let first = place(k, i.x);
-  if (input.w == 0u) { return first + vec4<u32>(0u, 1u, 2u, 3u); }
-  return vec4<u32>(first, place(k, i.y), place(k, i.z), place(k, i.w));
+  let a = place(k, i.x);
+  if (p.chain.inputs[k].w == 0u) { return a + vec4<u32>(0u, 1u, 2u, 3u); }
+  return vec4<u32>(a, place(k, i.y), place(k, i.z), place(k, i.w));
 }
+
+fn start_of(k: u32) -> u32 { return p.chain.inputs[k].x; }
 
 // The outputs of four elements.
 fn outputs(i: vec4<u32>) -> array<Out, 4> {
   var x: array<In, 4>;
   //@ lists x0
-  { let v = load4_x0(places(0u, i)); x[0].x0 = v.x; x[1].x0 = v.y; x[2].x0 = v.z; x[3].x0 = v.w; }
+  var at_x0 = start_of(0u) + i;
+  //@ lists x0
+  if (SPREAD_x0) { at_x0 = places(0u, i); }
+  //@ lists x0
+  { let v = load4_x0(at_x0); x[0].x0 = v.x; x[1].x0 = v.y; x[2].x0 = v.z; x[3].x0 = v.w; }
   return array<Out, 4>(op(x[0]), op(x[1]), op(x[2]), op(x[3]));
 }
 // In place of an input.

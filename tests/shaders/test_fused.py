@@ -20,6 +20,7 @@ def fused(views, body, outputs, attributes=(), forms=None):
             one = f"fn load4_{name}(i: vec4<u32>) -> vec4<T> {{ return vec4<T>(load_{name}(i.x)); }}"
             replace[f"load4 {name}"] = one
         in_order = v.array.flags.c_contiguous and v.array.size == count
+        replace[f"const {name}"] = f"const SPREAD_{name}: bool = {str(not in_order).lower()};"
         own = [] if in_order else [[n, s, 0, 0] for n, s in zip(shape, v.strides, strict=True)]
         inputs.append([v.offset, len(rows), len(own), not form])
         rows += own

@@ -152,8 +152,13 @@ pub(super) fn write(
     let (result, Writer { text, needs, .. }) = written(Writer::default(), args, body);
     let parameters: Vec<String> = args.iter().map(|name| format!("{name}: {kind}")).collect();
     let parameters = parameters.join(", ");
-    let opaque = opaque(&text);
-    (format!("fn {name}({parameters}) -> {kind} {{\n{opaque}{text}    return v{result};\n}}\n"), needs)
+    (framed(name, &parameters, kind, &text, &format!("v{result}")), needs)
+}
+
+/// A function of these lines.
+fn framed(name: &str, parameters: &str, kind: &str, text: &str, result: &str) -> String {
+    let opaque = if text.contains("opaque_zero") { "    var opaque_zero = 0u;\n" } else { "" };
+    format!("fn {name}({parameters}) -> {kind} {{\n{opaque}{text}    return {result};\n}}\n")
 }
 
 /// The lines of a function of these numbers, and what `body` returns.
@@ -162,11 +167,6 @@ fn written<R>(writer: Writer, args: &[&str], body: &dyn Fn(&[u32]) -> R) -> (R, 
     let inputs: Vec<u32> = args.iter().map(|name| push(name)).collect();
     let result = body(&inputs);
     (result, WRITER.replace(outer))
-}
-
-/// What constants are hidden behind, if there are any in these lines.
-fn opaque(text: &str) -> &'static str {
-    if text.contains("opaque_zero") { "    var opaque_zero = 0u;\n" } else { "" }
 }
 
 /// The body of `op` of a chain behind the library functions that it needs, and the attributes of its rules.
@@ -179,8 +179,8 @@ pub fn chain(inputs: usize, body: &dyn Fn(&[Expr]) -> Vec<Expr>) -> (String, Vec
         written(writer, &names, &|x| body(&x.iter().map(|&v| Expr(v)).collect::<Vec<_>>()));
     let Writer { text, needs, attributes, .. } = writer;
     let outputs: Vec<String> = outputs.iter().map(|v| format!("v{}", v.0)).collect();
-    let (library, opaque, outputs) = (library(&needs), opaque(&text), outputs.join(", "));
-    let text = format!("{library}fn op(x: In) -> Out {{\n{opaque}{text}    return Out({outputs});\n}}\n");
+    let result = format!("Out({})", outputs.join(", "));
+    let text = library(&needs) + &framed("op", "x: In", "Out", &text, &result);
     (text, attributes.unwrap_or_default())
 }
 

@@ -126,6 +126,7 @@ impl Fused {
             let apart = !(together && (is_one || is_vector || (is_whole && strides[last] == 1)));
             let in_order = last == 0 && strides[0] == 1;
             let rows = if in_order { 0 } else { nest.rank };
+            run.flag(name, !in_order);
             for (&length, &stride) in nest.dims.iter().zip(strides).take(rows) {
                 axes.extend([length, stride as usize, 0, 0]);
             }
