@@ -2,7 +2,7 @@
 //!
 //! Read next: `src/cpu/reduce/scan.rs`, cumulative sums.
 
-use super::fold::{Fold, Max, Min};
+use super::fold::{Fold, Max, Min, run_fold};
 use crate::cpu::prelude::*;
 use std::marker::PhantomData;
 
@@ -54,7 +54,7 @@ fn positions<T: Element, F: Fold<T>>(
         // SAFETY: every position before the axis has its own part of the output.
         let out = unsafe { to.part(range.start * after, range.len() * after) };
         let x = &x[range.start * length * after..range.end * length * after];
-        run_widest(Extremes::<T, F> { x, length, after, out, fold: PhantomData });
+        run_fold::<T, F, _>(Extremes::<T, F> { x, length, after, out, fold: PhantomData });
     });
 }
 

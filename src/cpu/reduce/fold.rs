@@ -4,6 +4,7 @@
 //! lanes; blocks are combined in a wider one, so the error of a sum does not grow with its length.
 
 use super::registers;
+use crate::cpu::run::isa::{PlainBody, run_plain, run_widest};
 
 /// A way to combine many `T` into one.
 pub trait Fold<T: Copy>: Send + Sync + 'static {
@@ -13,6 +14,8 @@ pub trait Fold<T: Copy>: Send + Sync + 'static {
     const BLOCK: usize = if size_of::<Self::Wide>() > size_of::<T>() { 1024 } else { usize::MAX };
     /// Whether it runs so rarely that its loops are compiled once, not for each instruction set.
     const IS_RARE: bool = false;
+    /// Whether registers of 512 bits pay for a third copy of its loops.
+    const IS_WIDE: bool = false;
     /// Whether it is common: few elements are folded without a plan.
     const COMMON: bool = false;
     /// The result for no elements.
@@ -32,6 +35,16 @@ pub trait Fold<T: Copy>: Send + Sync + 'static {
     fn finish(a: Self::Wide) -> T;
 }
 
+/// Runs a loop over a fold, compiled for as many instruction sets as pay.
+#[inline(always)]
+pub fn run_fold<T: Copy, F: Fold<T>, B: PlainBody>(body: B) -> B::Output {
+    match (F::IS_RARE, F::IS_WIDE) {
+        (true, _) => body.run(),
+        (_, true) => run_widest(body),
+        _ => run_plain(body),
+    }
+}
+
 /// Sum.
 pub struct Sum;
 /// Product.
@@ -48,13 +61,12 @@ pub struct Running;
 macro_rules! fold {
     (
         $fold:ident $t:ident $wide:ident, $start:expr, |$a:ident, $b:ident| $join:expr
-        $(, $block:path)? $(; $rare:literal)? $(=> $common:literal)?
+        $(, $block:path)? $(; $($is:ident)*)?
     ) => {
         #[allow(clippy::eq_op)] // `b != b` is the NaN test that vectorises
         impl Fold<$t> for $fold {
             type Wide = $wide;
-            $(const IS_RARE: bool = $rare;)?
-            $(const COMMON: bool = $common;)?
+            $($(const $is: bool = true;)*)?
             const START: $t = $start;
             #[inline(always)]
             fn join($a: $t, $b: $t) -> $t {
@@ -81,46 +93,47 @@ macro_rules! fold {
 }
 
 macro_rules! extremes {
-    ($($t:ident $is_rare:literal;)*) => {$(
-        fold!(Max $t $t, $t::MIN, |a, b| if b > a { b } else { a }; $is_rare);
-        fold!(Min $t $t, $t::MAX, |a, b| if b < a { b } else { a }; $is_rare);
+    ($($t:ident $($is:ident)?;)*) => {$(
+        fold!(Max $t $t, $t::MIN, |a, b| if b > a { b } else { a }; $($is)?);
+        fold!(Min $t $t, $t::MAX, |a, b| if b < a { b } else { a }; $($is)?);
     )*};
 }
 
 extremes! {
-    u8 false;
-    i32 false;
-    i64 false;
-    u64 true;
+    u8;
+    i32;
+    i64;
+    u64 IS_RARE;
 }
-fold!(Sum i32 i32, 0, |a, b| a.wrapping_add(b));
-fold!(Sum i64 i64, 0, |a, b| a.wrapping_add(b));
-fold!(Prod i32 i32, 1, |a, b| a.wrapping_mul(b); true);
+fold!(Sum i32 i32, 0, |a, b| a.wrapping_add(b); IS_WIDE);
+fold!(Sum i64 i64, 0, |a, b| a.wrapping_add(b); IS_WIDE);
+fold!(Prod i32 i32, 1, |a, b| a.wrapping_mul(b); IS_RARE);
 fold!(Prod i64 i64, 1, |a, b| a.wrapping_mul(b));
 fold!(
-    Max f32 f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f32
-    => true
+    Max f32 f32, f32::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f32;
+    COMMON
 );
 fold!(
-    Min f32 f32, f32::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f32
-    => true
+    Min f32 f32, f32::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f32;
+    COMMON
 );
 fold!(
-    Max f64 f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f64
-    => true
+    Max f64 f64, f64::NEG_INFINITY, |a, b| if (b > a) | (b != b) { b } else { a }, registers::max_f64;
+    COMMON
 );
 fold!(
-    Min f64 f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f64
-    => true
+    Min f64 f64, f64::INFINITY, |a, b| if (b < a) | (b != b) { b } else { a }, registers::min_f64;
+    COMMON
 );
-fold!(Sum f32 f64, 0.0, |a, b| a + b, registers::sum_f32 => true);
+fold!(Sum f32 f64, 0.0, |a, b| a + b, registers::sum_f32; COMMON IS_WIDE);
 fold!(Prod f32 f64, 1.0, |a, b| a * b, registers::prod_f32);
 fold!(Prod f64 f64, 1.0, |a, b| a * b, registers::prod_f64);
-fold!(Running f64 f64, 0.0, |a, b| a + b);
+fold!(Running f64 f64, 0.0, |a, b| a + b; IS_WIDE);
 
 /// Blocks are combined with the rounding errors of the additions in a second number (Knuth's two-sum).
 impl Fold<f64> for Sum {
     type Wide = (f64, f64);
+    const IS_WIDE: bool = true;
     const COMMON: bool = true;
     const START: f64 = 0.0;
     #[inline(always)]

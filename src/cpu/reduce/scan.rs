@@ -4,7 +4,7 @@
 //! blocks whose totals are computed before the blocks are scanned.
 
 use super::axis::around;
-use super::fold::{Fold, Prod, Running, Sum};
+use super::fold::{Fold, Prod, Running, Sum, run_fold};
 use crate::cpu::prelude::*;
 use crate::cpu::reduce::modular;
 
@@ -58,10 +58,10 @@ fn scan<T: Element, F: Fold<T>>(x: &Array, axis: usize, splits: bool) -> Result<
         let out = unsafe { to.part(range.start * length * after, range.len() * length * after) };
         let x = &x[range.start * length * after..range.end * length * after];
         if after == 1 {
-            run_widest(Rows::<T, F> { x, out, length, starts: &[] });
+            run_fold::<T, F, _>(Rows::<T, F> { x, out, length, starts: &[] });
         } else {
             let totals = filled(F::widen(F::START), after)?;
-            run_widest(Columns::<T, F> { x, out, totals, length, after });
+            run_fold::<T, F, _>(Columns::<T, F> { x, out, totals, length, after });
         }
         Ok(())
     })?;
@@ -76,7 +76,10 @@ fn scan_blocks<T: Element, F: Fold<T>>(x: &[T], to: Shared<T>) -> Result<()> {
     parallel_for(blocks, GRAIN / BLOCK, |range| {
         // SAFETY: ranges are disjoint and inside the list.
         let totals = unsafe { places.part(range.start, range.len()) };
-        run_widest(Totals::<T, F> { x: &x[range.start * BLOCK..x.len().min(range.end * BLOCK)], totals });
+        run_fold::<T, F, _>(Totals::<T, F> {
+            x: &x[range.start * BLOCK..x.len().min(range.end * BLOCK)],
+            totals,
+        });
     });
     let mut running = F::widen(F::START);
     for total in &mut totals {
@@ -86,7 +89,7 @@ fn scan_blocks<T: Element, F: Fold<T>>(x: &[T], to: Shared<T>) -> Result<()> {
         let (start, end) = (range.start * BLOCK, x.len().min(range.end * BLOCK));
         // SAFETY: ranges are disjoint and inside the output.
         let out = unsafe { to.part(start, end - start) };
-        run_widest(Rows::<T, F> { x: &x[start..end], out, length: BLOCK, starts: &totals[range] });
+        run_fold::<T, F, _>(Rows::<T, F> { x: &x[start..end], out, length: BLOCK, starts: &totals[range] });
     });
     Ok(())
 }

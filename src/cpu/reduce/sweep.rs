@@ -2,7 +2,7 @@
 //!
 //! `src/cpu/reduce/plan.rs` says which loops. The bits of a result do not depend on the number of threads.
 
-use super::fold::Fold;
+use super::fold::{Fold, run_fold};
 use super::lines::{flush, fold_lines, short_rows};
 use super::plan::{COLUMNS, Fill, SweepPlan};
 use crate::cpu::prelude::*;
@@ -44,7 +44,7 @@ pub fn fold_all<T: Element, F: Fold<T>>(plan: &SweepPlan, x: From, out: &Array) 
     parallel_for(tasks, GRAIN.div_ceil(work), |range| {
         let (x, out, partial) = (x.get(), out.get(), to.get());
         let part = TaskRange::<T, F> { plan, x, fill, out, partial, range, piece: 0..0 };
-        if F::IS_RARE { part.run() } else { run_widest(part) }
+        run_fold::<T, F, _>(part);
     });
     if plan.pieces == 1 {
         return Ok(());
