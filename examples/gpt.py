@@ -203,7 +203,7 @@ class Batches:
             "held out": torch.tensor(corpus[cut:]),
         }
         self.block, self.batch, self.device = block, batch, device
-        # Devices called "gpu" index with 32 bits.
+        # 32 bits are the natural width of integers on a GPU.
         self.dtype = torch.int32 if str(device).startswith("gpu") else torch.long
 
     def draw(self, part):

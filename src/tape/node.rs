@@ -250,6 +250,7 @@ impl Node {
         let Origin::Op { op, saved } = &self.origin else { return Ok(()) };
         let mut guard = lock(saved);
         let Some(values) = guard.as_ref() else { return Err(freed(op.name(), self.location)) };
+        let retain = retain || matches!(op, Op::Custom(custom) if custom.keeps_saved(g));
         if !retain && !attached && values.iter().all(|value| value.is_plain() && !value.in_reserve) {
             // The common case: plain arrays, passed on as they are.
             if let Some(values) = guard.take() {

@@ -437,3 +437,30 @@ def test_memory_is_given_up_by_backward() -> None:
     assert wg.memory.live_bytes() - before == kept > 4000
     y.backward()
     assert wg.memory.live_bytes() - before < 200
+
+
+def test_results_may_go_back_one_after_the_other():
+    """A node keeps what it saved for those results that had no turn yet."""
+    f = wg.jit(lambda x, y: (x * y, (x + y).tanh(), (x * 2).detach()))
+    gradients = []
+    for run in (f, f, f, f._function):
+        x, y = (wg.full((3,), v, requires_grad=True) for v in (0.5, 2.0))
+        first, second, _ = run(x, y)
+        first.sum().backward()
+        (slope,) = wg.autograd.grad(second.sum(), y)
+        gradients.append([x.grad, y.grad, slope])
+    assert (f.traces, f.why()) == (1, [])
+    for found in gradients[:-1]:
+        assert all(a.equal(b) for a, b in zip(found, gradients[-1], strict=True))
+
+
+def test_rows_by_index_of_what_is_used_otherwise_run_as_python():
+    index, weight = wg.tensor([0, 0, 1]), wg.randn(2, 50)
+    gradients = []
+    for wrap in (wg.jit, lambda f: f):
+        p = weight.clone().requires_grad_()
+        f = wrap(lambda: (p + p[index].sum(0)).sin())  # noqa: B023
+        for _ in range(3):
+            f().sum().backward()
+        gradients.append(p.grad)
+    assert gradients[0].equal(gradients[1])

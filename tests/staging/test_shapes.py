@@ -1,5 +1,6 @@
 """`eval_shape`: shapes and dtypes of results without their values."""
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -175,3 +176,47 @@ def test_inside_of_a_jitted_function() -> None:
 
     for i in range(3):
         assert (f(wg.ones(2, 3) * i)).tolist() == [[3.0 * i] * 3] * 2
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: wg.allclose(x, x),
+        lambda x: wg.equal(x, x),
+        lambda x: 0.0 in x,
+        lambda x: x[: x.argmax()],
+        lambda x: complex(x.sum()),
+        lambda x: f"{x.sum():.2f}",
+        lambda x: x.sum().is_nonzero(),
+        lambda x: np.asarray(x),
+        lambda x: pickle.dumps(x),
+    ],
+)
+def test_whatever_asks_for_a_value_is_told(ask):
+    with pytest.raises(TypeError, match=r"needs the values of a tensor at .*test_shapes\.py:\d+"):
+        wg.eval_shape(ask, wg.jit.ShapeDtypeStruct((3,), wg.float32))
+
+
+def test_optimisers_schedules_and_modules_stay_what_they_were():
+    def losses(asks):
+        wg.manual_seed(0)
+        model = wg.nn.utils.spectral_norm(wg.nn.Linear(4, 2))
+        optimizer = wg.optim.Adam(model.parameters(), lr=0.1)
+        schedule = wg.optim.lr_scheduler.StepLR(optimizer, 2)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            return loss
+
+        found = []
+        for _ in range(5):
+            for _ in range(asks):
+                assert wg.eval_shape(step, wg.jit.ShapeDtypeStruct((8, 4), wg.float32)).shape == ()
+            found.append(step(wg.ones(8, 4)).item())
+        return found
+
+    assert losses(2) == losses(0)

@@ -8,9 +8,12 @@ from typing import Any, NamedTuple, SupportsIndex
 import wengert as wg
 from wengert import _core
 from wengert._core import Tensor
+from wengert.nn.module import Module
 from wengert.tree import tree_map
 
+from ._checked import Picture
 from ._shown import Program, shown
+from ._state import State
 
 __all__ = ["Compiled", "Lowered", "ShapeDtypeStruct", "eval_shape", "make_graph"]
 
@@ -154,14 +157,23 @@ def make_graph(function: Callable[..., Any]) -> Callable[..., Program]:
     return make
 
 
+class _Structure(Picture):
+    """What objects hold, without the values of tensors."""
+
+    def _tensor(self, name: str, x: Tensor) -> None:
+        pass
+
+
 def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Returns the result of `function`, with shapes and dtypes in the place of tensors.
 
     The function runs, but its operations do not: they make tensors that have a shape and a dtype and no
     memory, however large they are, also inside of `grad`, `vmap` and `jvp`. Writes in place write nothing;
-    gradients and random numbers are afterwards what they were. What the function keeps elsewhere, as in an
-    attribute, has no values either. Convolutions, pooling, Fourier transforms, `eig` and other operations
-    whose shape no rule says take the time and the memory of their result, for zeros.
+    gradients and random numbers are afterwards what they were, as is what optimisers, schedules and modules
+    hold that the function names. What it keeps elsewhere, such as a global or a cache, is a tensor without
+    values, which is not to be used; a graph that it walks back is used up. Convolutions, pooling, Fourier
+    transforms, `eig` and other operations whose shape no rule says take the time and the memory of their
+    result, for zeros.
 
     Raises:
         TypeError: for what cannot be called, for an argument with a shape that is none, and from the function,
@@ -187,6 +199,8 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     def kind(x: Any) -> Any:
         return ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, Tensor) else x
 
+    state = State([function, args, kwargs], [])
+    held = _Structure([], [*state.objects, *(x for x in state.reached() if isinstance(x, Module))])
     args, kwargs = tree_map(absent, (args, kwargs), is_leaf=is_abstract)
     # What the function does to gradients and to random numbers is taken back.
     begun = not _core._is_staging() and _core._stage_begin([], [])
@@ -195,3 +209,4 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     finally:
         if begun:
             _core._stage_undo()
+        held.restore()

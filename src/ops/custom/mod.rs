@@ -261,6 +261,11 @@ impl Custom {
         g.iter().skip(self.visible().unwrap_or(0)).any(Option::is_some)
     }
 
+    /// Whether the node keeps what it saved, for other cotangents than these.
+    pub fn keeps_saved(&self, g: &[Option<Tensor>]) -> bool {
+        self.rule.keeps_saved(g)
+    }
+
     /// Computes the inputs' cotangents from those of the hidden outputs by tracing the forward again.
     fn traced_vjp(&self, plan: &ForwardFacts, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let x = (0..c.inputs()).map(|i| c.input(i).cloned()).collect::<Result<Vec<Tensor>>>()?;

@@ -43,6 +43,10 @@ pub trait CustomRule: Holder {
     fn plan(&self) -> Result<Arc<ForwardFacts>>;
     /// Returns the cotangent of each input from those of the outputs; `needs` says which are wanted.
     fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], needs: &[bool]) -> Result<Grads>;
+    /// Whether the node keeps what it saved, for other cotangents than these.
+    fn keeps_saved(&self, _g: &[Option<Tensor>]) -> bool {
+        false
+    }
     /// Returns the tangent of each output.
     fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads>;
     /// [`CustomRule::jvp`]; also returns the outputs if the rule computes them as well.

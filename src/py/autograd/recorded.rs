@@ -8,7 +8,7 @@
 use crate::array::random;
 use crate::autodiff::backward::{self, Contribution};
 use crate::interp::{ROOT_TAG, Tag};
-use crate::op::Grads;
+use crate::op::{Grads, Op};
 use crate::ops::custom::{self, CustomRule, ForwardFacts, RuleInput};
 use crate::process::names::interned;
 use crate::process::sync::lock;
@@ -171,6 +171,10 @@ impl CustomRule for Call {
         }
         self.pull_again(g, recorded)
     }
+    /// In eager mode each result has a history of its own: one without a cotangent may get one later.
+    fn keeps_saved(&self, g: &[Option<Tensor>]) -> bool {
+        g.iter().zip(&self.history.facts.constant).any(|(g, constant)| !constant && g.is_none())
+    }
     fn jvp(&self, _x: &[Tensor], _saved: &[Tensor], _t: &[Option<Tensor>]) -> Result<Grads> {
         Err(self.internal())
     }
@@ -287,6 +291,9 @@ fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<()> {
     let mut held: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
     let mut seen = FxHashSet::default();
     let mut waiting: Vec<Edge> = live.iter().filter_map(|y| y.edge()).collect();
+    // How many edges lead to each, and whether one is of rows by index: their gradients are added to a sum
+    // that is there one by one.
+    let mut uses: FxHashMap<(*const Node, u32), (usize, bool)> = FxHashMap::default();
     while let Some(Edge { node, index }) = waiting.pop() {
         if targets.contains(&(Arc::as_ptr(&node), index)) {
             continue;
@@ -299,6 +306,15 @@ fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<()> {
         }
         if node.hooks().is_some() {
             return refused("hooks in the function see its gradients");
+        }
+        let picks = matches!(node.op(), Some(Op::Take(_)));
+        for edge in node.edges.iter().flatten() {
+            let (count, picked) = uses.entry((Arc::as_ptr(&edge.node), edge.index)).or_default();
+            *count += 1;
+            *picked |= picks;
+            if *picked && *count > 1 && targets.contains(&(Arc::as_ptr(&edge.node), edge.index)) {
+                return refused("rows of a tensor are taken by index, which is used in other ways too");
+            }
         }
         node.each_saved(|x| {
             if let Some(x) = x.concrete() {

@@ -9,7 +9,7 @@ use crate::py::data::dlpack;
 use crate::py::data::dtype::numpy_dtype;
 use crate::py::data::memory::Memory;
 use crate::py::prelude::*;
-use crate::watch::script;
+use crate::watch::{absent, script};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{IntoPyDict, PyString, PyType};
@@ -165,6 +165,7 @@ pub fn exportable<'a>(t: &'a Tensor, what: &str) -> PyResult<&'a Array> {
             array.device()
         )));
     }
+    absent::check(what, array)?;
     script::refuse(|| format!("{what}, which takes values out of the program"));
     Ok(array)
 }

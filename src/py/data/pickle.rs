@@ -6,7 +6,7 @@ use crate::py::data::dtype::device_of;
 use crate::py::data::numpy::truth;
 use crate::py::prelude::*;
 use crate::py::tensor::{leaf, require_grad, wrap};
-use crate::watch::script;
+use crate::watch::{absent, script};
 use pyo3::exceptions::{PyRuntimeError, PyUserWarning};
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyType};
@@ -55,6 +55,7 @@ impl PyTensor {
 pub fn state<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
     script::refuse(|| "pickling, which takes values out of the program".into());
     let host = t.array("pickling")?.to_device(Device::Cpu)?;
+    absent::check("pickling", &host)?;
     let host = crate::cpu::pointwise::copy::contiguous(&host)?;
     let bytes = crate::dispatch!(host.dtype(), T => bytes_of(host.slice::<T>()?));
     let bytes = PyBytes::new_with(py, bytes.len(), |to| {

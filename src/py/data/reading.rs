@@ -4,7 +4,7 @@ use crate::cpu::pointwise::copy;
 use crate::py::autograd::{debug, staging};
 use crate::py::data::{nested, numpy};
 use crate::py::prelude::*;
-use crate::watch::script;
+use crate::watch::{absent, script};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::types::{PyComplex, PyFloat};
 
@@ -17,6 +17,7 @@ pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
         )));
     }
     let array = t.array("item")?;
+    absent::check("item()", array)?;
     script::left("item()", array)?;
     let value = py.detached(|| array.to_device(Device::Cpu))?;
     let value = copy::contiguous(&value)?;
