@@ -33,10 +33,16 @@ use crate::cpu::reduce::sweep::{From, fold_all};
 pub fn sum(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     match x.dtype() {
         DType::I32 => folded::<i32, Sum>(x, None, axes, keepdim),
-        _ => modular(x, |x| {
-            if x.dtype() == DType::I32 { sum(x, axes, keepdim) } else { numeric::<Sum>(x, axes, keepdim) }
-        }),
+        DType::U64 => as_int64(x, |x| sum(x, axes, keepdim)),
+        dtype if dtype.modular() == dtype => numeric::<Sum>(x, axes, keepdim),
+        _ => modular(x, |x| sum(x, axes, keepdim)),
     }
+}
+
+/// Applies `f`, a sum or product, to uint64 read as int64, which has the same bits.
+fn as_int64(x: &Array, f: impl FnOnce(&Array) -> Result<Array>) -> Result<Array> {
+    let read = |x: &Array, dtype| x.bitcast(dtype)?.ok_or_else(|| wrong_dtype("reduction", dtype));
+    read(&f(&read(x, DType::I64)?)?, DType::U64)
 }
 
 /// [`sum`] in the dtype that it is computed in: float32 for halves, whose range it may exceed.
@@ -51,7 +57,7 @@ pub fn total(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
 /// [`sum`], as int64 for bools and integers of less than 64 bits.
 pub fn counted(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     match x.dtype() {
-        DType::U64 => modular(x, |x| counted(x, axes, keepdim)),
+        DType::U64 => as_int64(x, |x| counted(x, axes, keepdim)),
         dtype => match to_int64(dtype) {
             Some(convert) => converted::<i64, Sum>(x, convert, axes, keepdim),
             None => numeric::<Sum>(x, axes, keepdim),
@@ -62,7 +68,7 @@ pub fn counted(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
 /// Returns the product over `axes`, as int64 for bools and narrower integers, which wrap; 1 for no elements.
 pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
     match x.dtype() {
-        DType::U64 => modular(x, |x| prod(x, axes, keepdim)),
+        DType::U64 => as_int64(x, |x| prod(x, axes, keepdim)),
         dtype => match to_int64(dtype) {
             Some(convert) => converted::<i64, Prod>(x, convert, axes, keepdim),
             None => numeric::<Prod>(x, axes, keepdim),
