@@ -464,3 +464,11 @@ def test_rows_by_index_of_what_is_used_otherwise_run_as_python():
             f().sum().backward()
         gradients.append(p.grad)
     assert gradients[0].equal(gradients[1])
+
+
+def test_where_optree_is_loaded_its_registry_is_no_part_of_the_function():
+    pytest.importorskip("optree")
+    f = wg.jit(lambda x: {"twice": x * 2, "pair": (x + 1, 3)})
+    for _ in range(2):
+        assert f(wg.ones(2))["twice"].tolist() == [2.0, 2.0]
+    assert (f.traces, f.why()) == (1, [])

@@ -260,9 +260,11 @@ class Staged(_core._FastPath, Generic[P, R]):
             with shadows, Witness(state.codes):
                 result = self._function(*args, **kwargs)
                 shadows.end()
-                found, tree = tree_flatten(result)
-                results = Results(found, tensors, state)
-                if not self._check:
+            # Apart, as classes registered elsewhere may be looked up.
+            found, tree = tree_flatten(result)
+            results = Results(found, tensors, state)
+            if not self._check:
+                with Witness(state.codes):
                     _core._stage_pull(tensors, state.tensors, results.outputs)
         except BaseException:
             # It was not this call that there is no program for.
