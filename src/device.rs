@@ -1,6 +1,9 @@
 //! The devices: the macros that choose between a kernel of the CPU and its counterpart on a GPU. An operation
 //! with a kernel on the CPU alone names that itself.
 
+use crate::arguments::chain::ChainLimits;
+#[cfg(not(feature = "gpu"))]
+use crate::arguments::chain::{Chain, Folding};
 use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
@@ -65,43 +68,32 @@ pub(crate) fn on_host(x: &[&Array], kernel: impl FnOnce(&[&Array]) -> Result<Arr
 
 /// A chain of elementwise operations as one kernel of a GPU.
 #[cfg(feature = "gpu")]
-pub(crate) use gpu::kernels::map::fused::{Fused, Limits as FusedLimits};
+pub(crate) use gpu::kernels::map::fused::Fused;
 
 #[cfg(not(feature = "gpu"))]
 #[derive(Clone)]
 pub(crate) enum Fused {}
 
-/// What such a kernel takes at most; on the host nothing is too much.
-#[cfg(not(feature = "gpu"))]
-pub(crate) struct FusedLimits {
-    pub arrays: usize,
-    pub lists: usize,
-    pub words: usize,
-    pub bytes: usize,
-}
-
 #[cfg(not(feature = "gpu"))]
 impl Fused {
-    pub fn new(_chain: crate::arguments::chain::Chain, _names: &[&str]) -> Option<Fused> {
+    pub fn new(_chain: Chain, _names: &[&str]) -> Option<Fused> {
         None
     }
     pub fn run(&self, _x: &[&Array], _out: &[&Array]) -> Result<()> {
         match *self {}
     }
-    pub fn fold(
-        &self, _x: &[&Array], _folding: &crate::arguments::chain::Folding, _shape: &Shape,
-    ) -> Result<Array> {
+    pub fn fold(&self, _x: &[&Array], _folding: &Folding, _shape: &Shape) -> Result<Array> {
         match *self {}
     }
 }
 
-/// The limits of kernels of a chain on this device; `None` if it is gone.
-pub(crate) fn fused_limits(device: Device) -> Option<FusedLimits> {
+/// The limits of kernels of a chain on this device, on the host none; `None` if it is gone.
+pub(crate) fn chain_limits(device: Device) -> Option<ChainLimits> {
     const ALL: usize = usize::MAX / 8;
     match device {
         #[cfg(feature = "gpu")]
         Device::Gpu(index) => gpu::kernels::map::fused::limits(index).ok(),
-        _ => Some(FusedLimits { arrays: ALL, lists: ALL, words: ALL, bytes: ALL }),
+        _ => Some(ChainLimits { arrays: ALL, lists: ALL, words: ALL, bytes: ALL }),
     }
 }
 

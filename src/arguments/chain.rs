@@ -59,6 +59,18 @@ pub struct Chain {
     pub links: Vec<Link>,
 }
 
+/// What one kernel of a chain takes at most.
+pub struct ChainLimits {
+    /// Inputs and outputs together.
+    pub arrays: usize,
+    /// Inputs, and outputs.
+    pub lists: usize,
+    /// Words of parameters.
+    pub words: usize,
+    /// Bytes of an array.
+    pub bytes: usize,
+}
+
 /// What a reduction over `axes` does with the elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Folding {

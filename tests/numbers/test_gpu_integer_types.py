@@ -436,3 +436,12 @@ def test_eight_axes(dtype: str) -> None:
     x[0].copy_(x[1].flip(0))
     gx[0].copy_(gx[1].flip(0))
     same(x, gx, "written")
+
+
+def test_uint64_and_signed_integers_have_no_dtype_in_common() -> None:
+    x, y = wg.ones(2, dtype=wg.uint64, device="gpu"), wg.ones(2, dtype=wg.int64, device="gpu")
+    with pytest.raises(TypeError, match="uint64 and the other operand meet in float64, which a GPU has not"):
+        x + y
+    with pytest.raises(TypeError, match="which a GPU has not"):
+        x < y  # noqa: B015
+    assert (x.to(wg.int64) + y).tolist() == [2, 2]

@@ -19,7 +19,7 @@ DTYPES = [wg.float32, wg.float32, wg.float32, wg.float16, wg.bfloat16]
 
 
 def inputs(rng: np.random.Generator) -> list[Tensor]:
-    """Tensors that broadcast to the shape of the first, of several dtypes, some of them transposed or parts."""
+    """Tensors that broadcast to the shape of the first, of several dtypes and layouts."""
     shape = tuple(int(d) for d in rng.integers(1, 9, size=rng.integers(1, 5)))
     made = [wg.tensor(np.abs(rng.standard_normal(shape)).astype(np.float32) + 0.1)]
     for _ in range(rng.integers(0, 4)):

@@ -220,3 +220,11 @@ def test_optimisers_schedules_and_modules_stay_what_they_were():
         return found
 
     assert losses(2) == losses(0)
+
+
+def test_inside_of_a_jitted_function_it_is_a_part_of_the_program():
+    kind = wg.jit.ShapeDtypeStruct((3,), wg.float32)
+    f = wg.jit(lambda x: x + wg.ones(wg.eval_shape(lambda y: y * 2, kind).shape))
+    for _ in range(2):
+        assert f(wg.ones(3)).tolist() == [2.0, 2.0, 2.0]
+    assert (f.traces, f.why()) == (1, [])

@@ -1,4 +1,4 @@
-"""Transforms of jitted functions are jitted as a whole: programs in either order, with the bits of eager mode."""
+"""Transforms of jitted functions are jitted as a whole: programs in either order, with eager's bits."""
 
 from collections.abc import Callable
 from typing import Any

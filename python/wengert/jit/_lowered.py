@@ -164,6 +164,12 @@ class _Structure(Picture):
         pass
 
 
+def _held(roots: list[Any]) -> _Structure:
+    """What the modules, optimisers and the like hold that can be reached from here."""
+    state = State(roots, [])
+    return _Structure([], [*state.objects, *(x for x in state.reached() if isinstance(x, Module))])
+
+
 def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Returns the result of `function`, with shapes and dtypes in the place of tensors.
 
@@ -174,6 +180,11 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     values, which is not to be used; a graph that it walks back is used up. Convolutions, pooling, Fourier
     transforms, `eig` and other operations whose shape no rule says take the time and the memory of their
     result, for zeros.
+
+    Args:
+        function: takes and returns trees of tensors.
+        args, kwargs: its arguments, with anything that has a `shape` and a `dtype`, such as
+            `wengert.jit.ShapeDtypeStruct`, in the place of tensors.
 
     Raises:
         TypeError: for what cannot be called, for an argument with a shape that is none, and from the function,
@@ -199,14 +210,16 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     def kind(x: Any) -> Any:
         return ShapeDtypeStruct(x.shape, x.dtype) if isinstance(x, Tensor) else x
 
-    state = State([function, args, kwargs], [])
-    held = _Structure([], [*state.objects, *(x for x in state.reached() if isinstance(x, Module))])
+    # What the function does to gradients, random numbers and objects is taken back. Inside of a function that
+    # is traced, that is the matter of the trace.
+    is_traced = _core._is_staging()
+    held = None if is_traced else _held([function, args, kwargs])
     args, kwargs = tree_map(absent, (args, kwargs), is_leaf=is_abstract)
-    # What the function does to gradients and to random numbers is taken back.
-    begun = not _core._is_staging() and _core._stage_begin([], [])
+    begun = not is_traced and _core._stage_begin([], [])
     try:
         return tree_map(kind, _core._without_values(lambda: function(*args, **kwargs)))
     finally:
         if begun:
             _core._stage_undo()
-        held.restore()
+        if held is not None:
+            held.restore()

@@ -305,9 +305,9 @@ class Module(Hookable, Walking, StateDict):
         in place; returns self.
 
         `to(device)`, `to(dtype)`, `to(device, dtype)`, `to(tensor)` and the keywords `device=`, `dtype=` and
-        `non_blocking=` are understood; the last changes nothing. Integer and bool buffers keep their dtype, and
-        counters (integers without axes) stay on the CPU where the device is a GPU. Parameters stay the same
-        objects, so optimisers keep working.
+        `non_blocking=` are understood; the last changes nothing. Integer and bool buffers keep their dtype,
+        and counters (integers without axes) stay on the CPU where the device is a GPU. Parameters stay the
+        same objects, so optimisers keep working.
         If something cannot be moved, nothing is.
         """
         device, dtype = destination(args, kwargs)

@@ -141,6 +141,13 @@ fn integer(value: i128, dtype: DType, device: Device) -> Result<Tensor> {
 
 /// `x` as `dtype`, beside operands on `device`: a 0-d tensor on the CPU goes there, as a number would.
 pub fn join(x: &Tensor, dtype: DType, device: Device) -> Result<Tensor> {
+    if dtype == DType::F64 && x.dtype().is_integer() && x.device() != Device::Cpu {
+        return Err(Error::dtype(format!(
+            "{} and the other operand meet in float64, which a GPU has not; convert one of them first, as in \
+             x.to(wengert.int64)",
+            x.dtype()
+        )));
+    }
     let x = x.cast(dtype)?;
     if x.rank() == 0 && x.device() == Device::Cpu { x.to_device(device) } else { Ok(x) }
 }

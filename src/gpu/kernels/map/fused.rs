@@ -3,7 +3,7 @@
 //! The operations are read one after another with expressions that write WGSL: the result is the body of
 //! `shaders/fused.wgsl`. Between two of them a value is rounded to its dtype, as memory would do.
 
-use crate::arguments::chain::{Chain, ElementRule, Feed, Folding, How, Link};
+use crate::arguments::chain::{Chain, ChainLimits, ElementRule, Feed, Folding, How, Link};
 use crate::arguments::logic::Logic;
 use crate::gpu::kernels::logic::of_floats;
 use crate::gpu::kernels::prelude::*;
@@ -19,23 +19,11 @@ use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use std::sync::{Arc, Mutex};
 
-/// What one kernel takes.
-pub struct Limits {
-    /// Inputs and outputs together.
-    pub arrays: usize,
-    /// Inputs, and outputs.
-    pub lists: usize,
-    /// Words of parameters: those of all GPUs.
-    pub words: usize,
-    /// Bytes of an array.
-    pub bytes: usize,
-}
-
 /// The limits of kernels on GPU `index`.
-pub fn limits(index: u8) -> Result<Limits> {
+pub fn limits(index: u8) -> Result<ChainLimits> {
     // Those of a reduction stand before those of a chain.
     let (words, bytes) = (UNIFORM_WINDOW / 4 - 40, bindable(&gpu(index)?.limits) as usize);
-    Ok(Limits { arrays: max_buffers(index)?, lists: LISTS[0].len(), words, bytes })
+    Ok(ChainLimits { arrays: max_buffers(index)?, lists: LISTS[0].len(), words, bytes })
 }
 
 /// What writes a text.

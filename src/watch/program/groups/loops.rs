@@ -7,7 +7,7 @@ use crate::arguments::logic::Logic;
 use crate::array::buffer::Device;
 use crate::array::dtype::DType;
 use crate::cpu::pointwise::fused::ElementFn;
-use crate::device::fused_limits;
+use crate::device::chain_limits;
 use crate::op::{Kernel, Op};
 use crate::watch::program::Source;
 use crate::watch::program::act::Act;
@@ -63,13 +63,13 @@ impl Fusion<'_> {
     /// Whether a kernel takes the whole of a value.
     fn fits(&self, value: u32) -> bool {
         let view = self.view(self.root(value));
-        fused_limits(self.device(value)).is_some_and(|limits| view.shape.numel() * 4 <= limits.bytes)
+        chain_limits(self.device(value)).is_some_and(|limits| view.shape.numel() * 4 <= limits.bytes)
     }
 
     /// The members of a group as groups that one kernel each can take, in order.
     pub fn parted(&self, members: Vec<Member>) -> Vec<Vec<Member>> {
         let Some(first) = members.first() else { return Vec::new() };
-        let Some(limits) = fused_limits(self.device(first.to)) else { return vec![members] };
+        let Some(limits) = chain_limits(self.device(first.to)) else { return vec![members] };
         let mut inputs: SmallVec<[u32; 16]> = SmallVec::new();
         let makes = |value| members.iter().any(|member| member.to == value);
         for &value in members.iter().flat_map(|member| &member.from) {
