@@ -59,8 +59,8 @@ pub trait Kernel {
     fn eval_one(&self, x: &[&Array]) -> Result<Array> {
         self.eval(x)?.pop().ok_or_else(no_output)
     }
-    /// The loop over elements that the operation is on the host, for dense operands of these dtypes; `None`
-    /// where it is anything else.
+    /// The loop over elements that the operation is on the host, for dense operands of these dtypes, with its
+    /// rule, of which a GPU makes kernels; `None` where it is anything else.
     fn element_fn(&self, _dtypes: &[DType]) -> Option<ElementFn> {
         None
     }
