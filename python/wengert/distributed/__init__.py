@@ -1,0 +1,1 @@
+"""Many machines: an axis with a name is a batch under `vmap` and a group of ranks under MPI."""
