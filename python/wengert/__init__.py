@@ -240,7 +240,7 @@ _LAZY = {
     **{
         name: name
         for name in """
-            __config__ amp backends control counting cuda debugging distributions fft func graph hub jit
+            __config__ amp backends control counting cuda debugging distributed distributions fft func graph hub jit
             library masked multiprocessing nn numpy onnx optim plot profiler random safetensors scipy
             serialization signal special
             testing utils version
@@ -261,7 +261,6 @@ _ELSEWHERE = {
     "chalf": "there are no complex numbers of halves; use wengert.cfloat",
     "complex32": "there are no complex numbers of halves; use wengert.cfloat",
     "device_count": "GPUs are counted by wengert.gpu.device_count()",
-    "distributed": "a program runs in one process on one device; wengert.multiprocessing starts others",
     "export": "programs are not written to files; wengert.save(model.state_dict(), path) writes the weights",
     "functional": "its functions are those of wengert, and of wengert.nn.functional for layers",
     "fx": "there are no graphs of programs to rewrite; wengert.graph shows what ran, wengert.jit repeats it",
@@ -338,6 +337,7 @@ if TYPE_CHECKING:
         counting as counting,
         cuda as cuda,
         debugging as debugging,
+        distributed as distributed,
         distributions as distributions,
         fft as fft,
         func as func,
