@@ -1,1 +1,6 @@
-"""Many machines: an axis with a name is a batch under `vmap` and a group of ranks under MPI."""
+"""Many machines: an axis with a name is a batch under `vmap` and a group of processes under MPI."""
+
+from wengert.distributed._group import Group, world
+from wengert.distributed.mesh import axis, mesh
+
+__all__ = ["Group", "axis", "mesh", "world"]
