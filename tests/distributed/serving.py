@@ -49,9 +49,9 @@ class Ranks:
 def serve(answers: Path) -> None:
     """What a rank does until rank 0 finds nothing more to read."""
     import wengert as wg
-    from wengert import distributed
+    import wengert.distributed as distributed
 
-    mpi = distributed.world().mpi
+    mpi = distributed._group.mpi().COMM_WORLD
     while line := mpi.bcast(sys.stdin.readline() if mpi.rank == 0 else None):
         steps, rows, dtype = json.loads(line)
         with distributed.axis("i"):
