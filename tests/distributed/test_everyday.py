@@ -205,7 +205,8 @@ assert work.is_completed() and not work.is_success() and isinstance(work.excepti
     assert out[0].splitlines() == [
         "ValueError: there is no default group of ranks; call wengert.distributed.init_process_group() first",
         "ValueError: there is no default group of ranks; call wengert.distributed.init_process_group() first",
-        "ValueError: init_process_group: backend is one of mpi, gloo, nccl, ucc, cpu:gloo,cuda:nccl, got 'carrier pigeons'",
+        "ValueError: init_process_group: backend is one of mpi, gloo, nccl, ucc, cpu:gloo,cuda:nccl, "
+        "got 'carrier pigeons'",
         "ValueError: init_process_group: 5 ranks are expected, but MPI runs 2; start the program with mpirun -n 5 "
         "python ..., which takes the place of torchrun",
         "ValueError: init_process_group: rank 1 is expected, but MPI numbers this one 0",
@@ -214,9 +215,12 @@ assert work.is_completed() and not work.is_success() and isinstance(work.excepti
         "TypeError: all_reduce: op= is a wengert.distributed.ReduceOp, got 'sum'",
         "TypeError: group= is what new_group returns, or None, got str",
         "ValueError: all_gather: tensor_list needs 2 tensors of wengert.float32 (2, 3), got wengert.float32 (2, 3)",
-        "ValueError: all_gather: tensor_list needs 2 tensors of wengert.float32 (2, 3), got wengert.float32 (2, 3), wengert.float64 (2, 3)",
-        "ValueError: all_gather_into_tensor: output_tensor needs 12 elements of wengert.float32, got 6 of wengert.float32",
-        "ValueError: reduce_scatter: input_list needs 2 tensors of wengert.float32 (3,), got wengert.float32 (2, 3), wengert.float32 (2, 3)",
+        "ValueError: all_gather: tensor_list needs 2 tensors of wengert.float32 (2, 3), got "
+        "wengert.float32 (2, 3), wengert.float64 (2, 3)",
+        "ValueError: all_gather_into_tensor: output_tensor needs 12 elements of wengert.float32, got "
+        "6 of wengert.float32",
+        "ValueError: reduce_scatter: input_list needs 2 tensors of wengert.float32 (3,), got "
+        "wengert.float32 (2, 3), wengert.float32 (2, 3)",
         "ValueError: get_group_rank: the group has the ranks [0, 1] of the default group, got 2",
         "ValueError: broadcast: src= or group_src= expected, got both",
         "ValueError: broadcast: group_src= is a rank of 0..1, got 2",
