@@ -4,6 +4,8 @@ rank. None of these may hang; each has a limit of time far below the timeouts of
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -302,9 +304,17 @@ def test_a_starter_of_another_mpi(tmp_path: Path) -> None:
 
 
 def test_without_mpi(tmp_path: Path) -> None:
-    text = "sys.modules['mpi4py'] = None"
-    ran = failed(1, "", tmp_path, first=text)
+    ran = failed(1, "", tmp_path, first="sys.modules['mpi4py'] = None")
     assert (
         'ImportError: wengert.distributed needs mpi4py and an MPI library: pip install "wengert[mpi]" brings both'
         in ran.err
     )
+
+
+def test_importing_starts_no_mpi() -> None:
+    code = (
+        "import sys, wengert.distributed as d, wengert.utils.data; print('mpi4py' in sys.modules);"
+        "sys.modules['mpi4py'] = None; print(d.is_available(), d.is_initialized())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\nFalse False\n"

@@ -195,7 +195,15 @@ class Group:
 
 
 def world() -> Group:
-    """Returns the group of all ranks that `mpirun` started; one rank where a program runs by itself."""
+    """Returns the group of all ranks that `mpirun` started; one rank where a program runs by itself.
+
+    Raises:
+        ImportError: without mpi4py.
+
+    Example:
+        >>> wg.distributed.world().size
+        1
+    """
     if not _WORLD:
         MPI = mpi()
         if MPI.COMM_WORLD.Get_size() > 1 and MPI.Query_thread() == MPI.THREAD_MULTIPLE:
