@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from distributed import programs
 
 MPIRUN = Path(sys.executable).parent / "mpirun"
@@ -23,7 +22,11 @@ class Ranks:
     def __init__(self, count: int, folder: Path) -> None:
         self._answers = folder / "answer"
         tests = str(Path(__file__).parent.parent)
-        environment = {**os.environ, "WENGERT_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([*sys.path, tests])}
+        environment = {
+            **os.environ,
+            "WENGERT_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join([*sys.path, tests]),
+        }
         command = [MPIRUN, "-n", str(count), sys.executable, "-m", "distributed.serving", self._answers]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
