@@ -36,7 +36,8 @@ class Ranks:
     def ask(self, steps: list[Any], x: np.ndarray) -> list[dict[str, np.ndarray]]:
         """What each rank computes, by name."""
         stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
+        assert stdin is not None
+        assert stdout is not None
         stdin.write(json.dumps([steps, x.tolist(), str(x.dtype)]) + "\n")
         stdin.flush()
         said = stdout.readline()

@@ -2,5 +2,6 @@
 
 from wengert.distributed._group import Group, world
 from wengert.distributed.mesh import axis, mesh
+from wengert.distributed.traffic import Cost, Traffic, cost, counted
 
-__all__ = ["Group", "axis", "mesh", "world"]
+__all__ = ["Cost", "Group", "Traffic", "axis", "cost", "counted", "mesh", "world"]
