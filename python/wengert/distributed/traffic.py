@@ -153,8 +153,8 @@ def cost(
     Example:
         >>> step = lambda x: wg.pmean(x, "data")
         >>> print(wg.distributed.cost(step, wg.ones(1_000_000), axis_size=1024))
-             2 x psum of float32[1000000], 8,001,536 bytes
-             2 exchanges, 8,001,536 bytes for each rank
+             2 x psum of float32[1000000], 7,995,768 bytes
+             2 exchanges, 7,995,768 bytes for each rank
     """
     axes = dict(axis_size) if isinstance(axis_size, Mapping) else {axis_name: axis_size}
     for name, size in axes.items():
