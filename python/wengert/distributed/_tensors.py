@@ -1,0 +1,60 @@
+"""Tensors that travel through a group of ranks, without derivatives.
+
+A sum is not MPI's: every rank gets its part of the addends of all others, adds them in the order of the ranks
+with the core's own kernel, and hands the result around. So every dtype can be added, the volume is that of a
+ring, and the bits are those of `x.sum(0)` over the stacked tensors of all ranks.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.distributed._group import Group
+
+__all__ = ["gathered", "reduced", "summed"]
+
+
+def described(name: str, x: Tensor) -> str:
+    """What messages call an operation on such a tensor."""
+    return f"{name} of {str(x.dtype).removeprefix('wengert.')}{list(x.shape)}"
+
+
+def flat(x: Tensor) -> Tensor:
+    """The elements in one axis, in memory that MPI can read."""
+    return x.detach().cpu().contiguous().reshape(-1)
+
+
+def octets(x: Tensor) -> Any:
+    """The memory of a flat tensor, as an array of bytes."""
+    return x.view(_core.uint8).numpy()
+
+
+def gathered(x: Tensor, group: Group, what: str | None = None) -> Tensor:
+    """Returns the tensors of all ranks, stacked along a new first axis."""
+    found = _core.empty((group.size, x.numel()), dtype=x.dtype)
+    group.all_gather(octets(flat(x)), octets(found.reshape(-1)), what or described("all_gather", x))
+    return found.reshape(group.size, *x.shape).to(x.device)
+
+
+def summed(x: Tensor, group: Group, what: str | None = None) -> Tensor:
+    """Returns the sum of the tensors of all ranks, the same on each."""
+    return reduced(x, group, lambda parts: parts.sum(0, dtype=x.dtype), what or described("psum", x))
+
+
+def reduced(x: Tensor, group: Group, of: Any, what: str) -> Tensor:
+    """Returns what `of` makes of the tensors of all ranks, which it gets in parts, stacked along axis 0."""
+    if group.size == 1:
+        return of(x.detach().unsqueeze(0))
+    count = x.numel()
+    share = -(-count // group.size)
+    sent = flat(x)
+    if share * group.size != count:
+        sent = _core.cat([sent, _core.zeros(share * group.size - count, dtype=x.dtype)])
+    parts = _core.empty(group.size * share, dtype=x.dtype)
+    group.all_to_all(octets(sent), octets(parts), what)
+    own = of(parts.reshape(group.size, share))
+    found = _core.empty(group.size * share, dtype=x.dtype)
+    group.all_gather(octets(flat(own)), octets(found), what)
+    return found[:count].reshape(x.shape).to(x.device)
