@@ -1,7 +1,6 @@
 """`grain=`: losses, gradients, random numbers and statistics have the same bits on any number of ranks."""
 
 import os
-import platform
 from pathlib import Path
 
 import pytest
@@ -135,13 +134,17 @@ except RuntimeError as error:
 # As on two machines: one rank uses fewer instructions.
 LOWERED = """
 import os
-os.environ["WENGERT_ISA"] = "baseline" if os.environ.get("PMI_RANK") == "1" else "avx2"
+os.environ["WENGERT_ISA"] = "LOWER" if os.environ.get("PMI_RANK") == "1" else "HIGHER"
 """
+PROCESSOR = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
 
 
-@pytest.mark.skipif(platform.machine() != "x86_64", reason="one instruction set on other processors")
-def test_ranks_with_other_bits_are_named(tmp_path: Path) -> None:
-    (tmp_path / "sitecustomize.py").write_text(LOWERED)
+@pytest.mark.parametrize(("lower", "higher", "flag"), [("baseline", "avx2", "avx2"), ("avx2", "", "avx512dq")])
+def test_ranks_with_other_bits_are_named(tmp_path: Path, lower: str, higher: str, flag: str) -> None:
+    if flag not in PROCESSOR:
+        pytest.skip(f"no {flag} on this processor")
+    text = LOWERED.replace("LOWER", lower).replace("HIGHER", higher)
+    (tmp_path / "sitecustomize.py").write_text(text)
     path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     for found in run(2, PROBED, tmp_path, PYTHONPATH=path):
         assert found.startswith("DataParallel: rank 1 computes other bits than rank 0"), found

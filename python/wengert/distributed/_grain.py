@@ -74,8 +74,9 @@ class Shards:
 
     def _compare(self) -> None:
         """Raises where the processors of two ranks compute other bits."""
-        x = wg.arange(1.0, 1025.0).reshape(32, 32) / 1024.0
-        probe = wg.cat([(x @ x.T).reshape(-1), x.exp().sum(0), x.softmax(1).reshape(-1)])
+        x = wg.arange(6300.0).sin().reshape(70, 90)
+        normed = wg.nn.functional.layer_norm(x, (90,))
+        probe = wg.cat([part.reshape(-1) for part in (x @ x.T, x @ x[0], x.softmax(1), normed, x.sum(1))])
         bits = gathered(probe.view(wg.int32), self.group)
         for rank in range(self.group.size):
             if not bool((bits[rank] == bits[0]).all()):
