@@ -13,8 +13,9 @@ from wengert.nn import Module
 from ._flat import broadcast
 from ._grain import Shards
 from ._group import Group, world
-from ._reducer import Reducer, agreed
+from ._reducer import Reducer
 from ._tensors import gathered
+from ._values import agreed
 
 __all__ = ["DataParallel"]
 

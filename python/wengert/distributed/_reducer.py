@@ -9,7 +9,6 @@ to be hidden behind, is summed by the thread that runs backward.
 
 from __future__ import annotations
 
-import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -21,20 +20,9 @@ from wengert._core import Tensor
 from ._flat import flattened, taken_apart
 from ._group import Group
 from ._tensors import described, reduced
+from ._values import agreed
 
-__all__ = ["Reducer", "agreed"]
-
-
-def agreed(value: Any, group: Group) -> Any:
-    """What the rank 0 says: anything that JSON can hold."""
-    text = json.dumps(value).encode()
-    length = bytearray(len(text).to_bytes(8, "little"))
-    group.broadcast(length, 0)
-    buffer = bytearray(int.from_bytes(length, "little"))
-    if group.rank == 0:
-        buffer[:] = text
-    group.broadcast(buffer, 0)
-    return json.loads(buffer)
+__all__ = ["Reducer"]
 
 
 class Reducer:
