@@ -1,5 +1,6 @@
 """Checkpoints: what ranks write together any number of ranks reads, whole or not at all."""
 
+import contextlib
 import os
 import random
 import signal
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 import wengert as wg
 from distributed.running import run, start
+from wengert.distributed import checkpoint
 
 STATE = """
 from wengert.distributed import checkpoint
@@ -79,8 +81,6 @@ class _Killed(BaseException):
 
 
 def test_every_call_may_be_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from wengert.distributed import checkpoint
-
     folder = tmp_path / "run"
     checkpoint.save({"x": wg.full((3,), 1.0)}, folder / "step-1")
     calls = ["mkdir", "open", "fsync", "rename", "replace", "rmdir", "unlink"]
@@ -122,6 +122,7 @@ def test_every_call_may_be_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [path.name for path in folder.iterdir()] == [f"step-{newest}"]
 
 
+STEPS = 200
 LIVES = """
 import pathlib, sys
 from wengert import nn
@@ -139,39 +140,50 @@ if found := checkpoint.latest(folder / "run"):
     adam.load_state_dict(state["adam"])
     wg.set_rng_state(state["random"])
     losses, step = state["losses"], state["step"]
-while step < 60:
+while step < STEPS:
     adam.zero_grad()
     losses.append(model.backward(lambda: model(wg.randn(8, 4)).square().mean()).item())
     adam.step()
     step += 1
     state = {"model": model.state_dict(), "adam": adam.state_dict(), "random": wg.get_rng_state()}
     checkpoint.save({**state, "losses": losses, "step": step}, folder / f"run/step-{step}", keep=2)
-print([x.hex() for x in losses])
-"""
+print(*[x.hex() for x in losses])
+""".replace("STEPS", str(STEPS))
 
 
-def _killed(folder: Path, process: "subprocess.Popen[str]", seconds: float) -> bool:
-    """Kills the ranks after a while, and waits until all are gone; tells whether they were at work."""
-    time.sleep(seconds)
+def _step(folder: Path) -> int:
+    """The last step that a checkpoint has."""
+    found = checkpoint.latest(folder / "run")
+    return int(found.name.removeprefix("step-")) if found else 0
+
+
+def _kill(folder: Path, process: "subprocess.Popen[str]") -> bool:
+    """Kills the ranks, and waits until all are gone; tells whether one was at work."""
     is_running = process.poll() is None
     for path in folder.glob("pid*"):
-        try:
-            os.kill(int(path.read_text() or "0") or process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        path.unlink()
+        with contextlib.suppress(ProcessLookupError, ValueError):
+            os.kill(int(path.read_text()), signal.SIGKILL)
+    os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=30)
     return is_running
 
 
 def test_killed_twenty_times(tmp_path: Path) -> None:
-    (tmp_path / "once").mkdir()
-    expected = run(2, LIVES, tmp_path / "once")
-    folder = tmp_path / "killed"
+    once, folder = tmp_path / "once", tmp_path / "killed"
+    once.mkdir()
     folder.mkdir()
+    expected = run(2, LIVES, once)
     chance = random.Random(0)
     for _ in range(20):
+        # Some steps after it was started, and somewhere within a step.
+        until, more = _step(folder) + chance.randint(1, 4), chance.uniform(0.0, 0.02)
         process = start(2, LIVES, folder)
-        _killed(folder, process, chance.uniform(0.5, 1.0))
+        for _ in range(3000):
+            if _step(folder) >= until:
+                break
+            time.sleep(0.01)
+        time.sleep(more)
+        assert _kill(folder, process), "the program ended before it was killed"
+    assert _step(folder) < STEPS
     assert run(2, LIVES, folder) == expected
-    assert len(eval(expected[0])) == 60
+    assert len(expected[0].split()) == STEPS
