@@ -22,13 +22,14 @@ import re
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
 from wengert.safetensors import load_file, safe_open, save_file
 
 from ._group import Group, world
+from ._trees import Described, Shard, rebuilt
 from ._values import told
 
 __all__ = ["Shard", "Sharded", "latest", "load", "save"]
@@ -36,18 +37,6 @@ __dir__ = __all__.copy
 
 _INDEX = "model.safetensors.index.json"
 _UNFINISHED = ".unfinished"
-
-
-class Shard(NamedTuple):
-    """What one rank has of a tensor that is divided along its first axis.
-
-    Args:
-        tensor: the rows of this rank.
-        begin: the number of the first of them in the whole tensor.
-    """
-
-    tensor: Tensor
-    begin: int
 
 
 class Sharded:
@@ -76,60 +65,6 @@ class Sharded:
     def whole(self) -> Tensor:
         """Returns all rows."""
         return self.rows(0, 1 << 62)
-
-
-class _Writing:
-    """Takes a state apart into tensors by name, and a description that JSON can hold."""
-
-    def __init__(self) -> None:
-        self.whole: dict[str, Tensor] = {}
-        self.shards: dict[str, Shard] = {}
-        # Tensors that are the same, such as tied weights, are written once.
-        self.known: dict[Any, str] = {}
-
-    def described(self, value: Any, name: str) -> Any:
-        if isinstance(value, Tensor):
-            if value.numel():
-                place = value.data_ptr(), str(value.dtype), tuple(value.shape), value.stride()
-                name = self.known.setdefault(place, name)
-            self.whole[name] = value.detach()
-            return {"tensor": name}
-        if isinstance(value, Shard):
-            self.shards[name] = value
-            return {"sharded": name}
-        if isinstance(value, Mapping):
-            pairs = [[self._key(key, name), self._below(x, name, key)] for key, x in value.items()]
-            return {"dict": pairs}
-        if isinstance(value, list | tuple):
-            parts = [self._below(x, name, i) for i, x in enumerate(value)]
-            return {type(value).__name__: parts} if type(value) in (list, tuple) else {"tuple": parts}
-        if value is None or isinstance(value, bool | int | float | str):
-            return {"value": value}
-        raise TypeError(
-            f"checkpoint.save: {name or 'the state'} is a {type(value).__name__}; tensors, numbers, texts, "
-            "and dicts, lists and tuples of them expected"
-        )
-
-    def _below(self, value: Any, name: str, key: Any) -> Any:
-        return self.described(value, f"{name}.{key}" if name else str(key))
-
-    def _key(self, key: Any, name: str) -> Any:
-        if not isinstance(key, str | int):
-            raise TypeError(f"checkpoint.save: {name or 'the state'} has the key {key!r}; str or int expected")
-        return key
-
-
-def _rebuilt(described: Any, tensors: Any) -> Any:
-    """The state of a description."""
-    ((kind, value),) = described.items()
-    if kind == "value":
-        return value
-    if kind in ("tensor", "sharded"):
-        return tensors(kind, value)
-    if kind == "dict":
-        return {key: _rebuilt(below, tensors) for key, below in value}
-    parts = [_rebuilt(below, tensors) for below in value]
-    return parts if kind == "list" else tuple(parts)
 
 
 def _divided(tensors: Mapping[str, Tensor], count: int) -> list[list[str]]:
@@ -176,7 +111,7 @@ def save(
     group, path = process_group or world(), Path(checkpoint_id)
     if path.exists():
         raise FileExistsError(f"checkpoint.save: {path} is there; save each step under a name of its own")
-    writing = _Writing()
+    writing = Described()
     tree = writing.described(state_dict, "")
     unfinished = path.with_name(path.name + _UNFINISHED)
     if group.rank == 0:
@@ -226,7 +161,7 @@ def load(checkpoint_id: str | os.PathLike[str]) -> Any:
             files[file] = load_file(path / file)
         return files[file][name]
 
-    return _rebuilt(index["state"], tensors)
+    return rebuilt(index["state"], tensors)
 
 
 def _complete(folder: Path) -> list[Path]:
