@@ -97,6 +97,7 @@ from wengert.autograd.modes import (
 from wengert.custom import custom_jvp, custom_vjp
 from wengert.transforms import (
     all_gather,
+    all_to_all,
     axis_index,
     axis_size,
     grad,
@@ -108,10 +109,13 @@ from wengert.transforms import (
     jvp,
     linear_transpose,
     linearize,
+    pbroadcast,
     pmax,
     pmean,
     pmin,
+    ppermute,
     psum,
+    psum_scatter,
     value_and_grad,
     vjp,
     vmap,
@@ -134,6 +138,7 @@ __all__: list[str] = [
     "UntypedStorage",
     "__version__",
     "all_gather",
+    "all_to_all",
     "as_tensor",
     "autocast",
     "autograd",
@@ -202,12 +207,15 @@ __all__: list[str] = [
     "no_grad",
     "ones_like",
     "pi",
+    "pbroadcast",
     "pmax",
     "pmean",
     "pmin",
+    "ppermute",
     "polar",
     "preserve_format",
     "psum",
+    "psum_scatter",
     "rand_like",
     "randn_like",
     "randperm",
@@ -240,7 +248,7 @@ _LAZY = {
     **{
         name: name
         for name in """
-            __config__ amp backends control counting cuda debugging distributions fft func graph hub jit
+            __config__ amp backends control counting cuda debugging distributed distributions fft func graph hub jit
             library masked multiprocessing nn numpy onnx optim plot profiler random safetensors scipy
             serialization signal special
             testing utils version

@@ -3,6 +3,7 @@
 pub mod attention;
 pub mod chain;
 pub mod complex;
+pub mod group;
 pub mod linalg;
 pub mod logic;
 pub mod optim;

@@ -138,6 +138,23 @@ impl Array {
         }
     }
 
+    /// Returns the elements of a contiguous array with another shape of as many; an internal error for any
+    /// other array.
+    pub fn viewed(&self, shape: Shape) -> Result<Array> {
+        let view = if shape.numel() == self.numel() { self.reshape_view(&shape) } else { None };
+        view.ok_or_else(|| Error::shape(format!("internal: {self:?} viewed as {shape}")))
+    }
+
+    /// Returns the elements of a contiguous array as bytes; an internal error for any other array.
+    pub fn bytes(&self) -> Result<Array> {
+        if !self.is_contiguous() {
+            return Err(Error::value(format!("internal: contiguous memory expected, got {self:?}")));
+        }
+        let size = self.dtype().size();
+        let bytes = Shape::new(&[self.numel() * size])?;
+        Array::strided(self.buffer().clone(), bytes, &[1], self.offset() * size, DType::U8)
+    }
+
     /// Returns the same elements with another shape, without a copy; `None` if the layout does not allow it.
     pub fn reshape_view(&self, shape: &Shape) -> Option<Array> {
         let strides = if self.is_contiguous() { shape.strides() } else { reshape_strides(self, shape)? };

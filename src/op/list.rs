@@ -4,9 +4,7 @@
 //! Complex inputs are `Direct` where the operation moves or counts elements of any dtype, factors matrices of
 //! either kind, or has a kernel of its own for them; `Parts` where it runs on the leading axes of the pairs
 //! of its first input; `Lowered` where it has a composition of operations on the parts; else `Undefined`.
-//! An operation returns one tensor; `-> Tensors` where it has several outputs.
-//!
-//! Read next: `src/bind.rs`, then `src/interp/`.
+//! An operation returns one tensor; `-> Tensors` where it has several. Read next: `src/bind.rs`.
 
 use super::*;
 use crate::ops::{self, complex};
@@ -395,6 +393,8 @@ ops! {
     Rescale(ops::updates::Rescale): Discrete, Any, Undefined -> Tensors;
     /// The norm of all elements of several tensors.
     TotalNorm(ops::updates::TotalNorm): Discrete, Any, Undefined;
+    /// What the members of a named axis do together.
+    Collective(ops::collective::Collective): Linear, Any, Parts;
     /// A function with rules of the user's own.
     Custom(ops::custom::Custom): General, Any, Direct -> Tensors;
 }

@@ -1,6 +1,7 @@
 //! The operations, one family per folder or file. Read next: `src/ops/pointwise/unary.rs`, one-variable
 //! calculus.
 
+pub mod collective;
 pub mod complex;
 pub mod contract;
 pub mod create;

@@ -100,6 +100,7 @@ fn kind(op: &Op, x: &[&Array]) -> Result<Option<(Shape, DType)>> {
         Op::TakeAdd(op) => Some((op.shape, x[0].dtype())),
         Op::ScatterAdd(op) => Some((op.shape, x[0].dtype())),
         Op::Gather(_) => Some((x[1].shape(), x[0].dtype())),
+        Op::Collective(op) => Some((op.shape(x[0].shape())?, x[0].dtype())),
         Op::Random(op) if op.device == Device::Cpu => Some((op.shape, op.dtype)),
         Op::Create(op) if op.device == Device::Cpu => Some((op.shape, op.dtype)),
         _ => None,

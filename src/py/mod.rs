@@ -29,6 +29,7 @@ mod composed;
 pub mod data;
 mod detach;
 mod error;
+mod group;
 mod names;
 mod nn;
 mod prelude;
@@ -60,7 +61,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         nn, nn::conv, nn::ops, nn::optim, autograd, autograd::checkpoint, autograd::collect, autograd::custom,
         autograd::debug, autograd::direct, autograd::forward, autograd::hooks, autograd::marks,
         autograd::node, autograd::fast_path, autograd::recorded, autograd::saving, autograd::shown,
-        autograd::staging, autograd::transform, autograd::watched, tree,
+        autograd::staging, autograd::transform, autograd::watched, group, tree,
     }
     #[cfg(feature = "gpu")]
     {

@@ -32,8 +32,6 @@ class Group:
 
     Args:
         communicator: of mpi4py; the group owns it.
-
-    `what` describes the operation in messages, with its shape and dtype.
     """
 
     def __init__(self, communicator: Any) -> None:
@@ -41,21 +39,21 @@ class Group:
         self.rank: int = communicator.Get_rank()
         self.size: int = communicator.Get_size()
 
-    def all_gather(self, sent: Any, received: Any, what: str = "") -> None:
+    def all_gather(self, sent: Any, received: Any, what: str = "all_gather") -> None:
         """Fills `received` with the `sent` bytes of all ranks, one after the other."""
         self._communicator.Allgather(sent, received)
 
-    def all_to_all(self, sent: Any, received: Any, what: str = "") -> None:
+    def all_to_all(self, sent: Any, received: Any, what: str = "all_to_all") -> None:
         """Sends part `i` of `sent` to rank `i`; fills part `i` of `received` from rank `i`. Parts are equal."""
         self._communicator.Alltoall(sent, received)
 
-    def exchange(self, sent: Any, to: int, received: Any, source: int, what: str = "") -> None:
+    def exchange(self, sent: Any, to: int, received: Any, source: int, what: str = "exchange") -> None:
         """Sends `sent` to the rank `to` and fills `received` from the rank `source`; -1 is no rank."""
         null = mpi().PROC_NULL
         to, source = (null if rank < 0 else rank for rank in (to, source))
         self._communicator.Sendrecv(sent, to, 0, received, source, 0)
 
-    def broadcast(self, buffer: Any, root: int, what: str = "") -> None:
+    def broadcast(self, buffer: Any, root: int, what: str = "broadcast") -> None:
         """Fills `buffer` with that of the rank `root`."""
         self._communicator.Bcast(buffer, root)
 

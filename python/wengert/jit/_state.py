@@ -23,6 +23,7 @@ from wengert._core import Tensor
 from wengert.nn.hooks import EVERYWHERE
 from wengert.nn.module import Module
 from wengert.nn.parameter import is_lazy
+from wengert.transforms.axes import known
 
 from . import _function
 from ._handlers import handles
@@ -444,6 +445,8 @@ def ambient() -> tuple[Any, ...]:
         wg.get_num_threads(),
         # The classes that are registered with abstract ones.
         abc.get_cache_token(),
+        # The axes that have names.
+        known(),
         # Whether distributions look at values.
         getattr(sys.modules.get("wengert.distributions.distribution"), "Distribution", State)._validate_args,
     )
@@ -454,6 +457,8 @@ def surroundings() -> Any:
     watched = _core._Watched()
     watched.items(EVERYWHERE)
     watched.answer(abc.get_cache_token)
+    if known():
+        watched.answer(known)
     for module, owner, name in (
         ("wengert.nn.utils.parametrize", "_Cache", "depth"),
         ("wengert.distributions.distribution", "Distribution", "_validate_args"),

@@ -6,7 +6,19 @@ results together. Names and defaults are JAX's; PyTorch's keywords (`in_dims`, `
 `has_aux`) are accepted too.
 """
 
-from wengert.transforms.axes import all_gather, axis_index, axis_size, pmax, pmean, pmin, psum
+from wengert.transforms.axes import (
+    all_gather,
+    all_to_all,
+    axis_index,
+    axis_size,
+    pbroadcast,
+    pmax,
+    pmean,
+    pmin,
+    ppermute,
+    psum,
+    psum_scatter,
+)
 from wengert.transforms.batch import vmap
 from wengert.transforms.forward import jvp, linearize
 from wengert.transforms.jacobians import hessian, hvp, jacfwd, jacobian, jacrev
@@ -15,6 +27,7 @@ from wengert.transforms.reverse import grad, value_and_grad, vjp
 
 __all__ = [
     "all_gather",
+    "all_to_all",
     "axis_index",
     "axis_size",
     "grad",
@@ -26,10 +39,13 @@ __all__ = [
     "jvp",
     "linear_transpose",
     "linearize",
+    "pbroadcast",
     "pmax",
     "pmean",
     "pmin",
+    "ppermute",
     "psum",
+    "psum_scatter",
     "value_and_grad",
     "vjp",
     "vmap",

@@ -1,199 +1,347 @@
-"""Named axes of batches: what an example inside `vmap(..., axis_name=)` does together with all others.
+"""Named axes: what a member of an axis does together with all others.
 
-Two operations are enough. `psum` adds up over the axis, and is its own transpose; `all_gather` shows every
-example all values, and its transpose hands each example the sum of what the others say about its own. Both
-are custom functions whose batching rule is the operation; an index along the axis, an operand that only this
-batch has, tells them at which of several nested batches to act.
+An axis with a name is a batch, under `vmap(..., axis_name=)`, or a group of processes, under
+`wengert.distributed.axis` and `mesh`. What the functions here compute, and its derivatives, is the same under
+either: they are operations of the core, with rules for both. The derivative is that of the whole map, over
+all members at once.
 """
 
 import contextlib
 import contextvars
-from collections.abc import Iterator
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.autograd.function import Function, VmapInfo
 from wengert.tree import tree_map
 
-__all__ = ["all_gather", "axis_index", "axis_size", "named", "pmax", "pmean", "pmin", "psum"]
+__all__ = [
+    "all_gather",
+    "all_to_all",
+    "axis_index",
+    "axis_size",
+    "named",
+    "pbroadcast",
+    "pmax",
+    "pmean",
+    "pmin",
+    "ppermute",
+    "psum",
+    "psum_scatter",
+]
 
-# Per name, innermost last: the position along the axis and the size of the batch.
-Axes = dict[str, tuple[Tensor, int]]
-_AXES: contextvars.ContextVar[Axes] = contextvars.ContextVar("wengert_axes", default={})  # noqa: B039
+Names = str | tuple[str, ...]
+
+
+class Axis(NamedTuple):
+    """An axis: the number of members, and who they are."""
+
+    size: int
+    # The position of the example at hand, or the rank of this process.
+    index: Any
+    # The ranks, if the members are processes.
+    ranks: Any = None
+
+    def collective(self, x: Any, kind: str, at: Any = None) -> Tensor:
+        """What the members do with a tensor."""
+        members = self.ranks or (self.index, self.size)
+        return _core._collective(_core.as_tensor(x), kind, at, members)
+
+
+# By name, innermost last.
+_AXES: contextvars.ContextVar[dict[str, Axis]] = contextvars.ContextVar("wengert_axes", default={})  # noqa: B039
 
 
 @contextlib.contextmanager
-def named(name: str, index: Tensor, size: int) -> Iterator[None]:
-    """While it lasts, `name` is the axis of which `index` is the position of the example at hand."""
-    token = _AXES.set({**_AXES.get(), name: (index, size)})
+def named(axes: dict[str, Axis]) -> Iterator[None]:
+    """While it lasts, these names are these axes."""
+    token = _AXES.set({**_AXES.get(), **axes})
     try:
         yield
     finally:
         _AXES.reset(token)
 
 
-def _axis(function: str, name: str) -> tuple[Tensor, int]:
+def known() -> str:
+    """The axes that have names, as a text that is the same for the same groups of processes."""
+    return "; ".join(f"{name} {axis.size} {id(axis.ranks)}" for name, axis in _AXES.get().items())
+
+
+def _axis(function: str, name: str) -> Axis:
     axes = _AXES.get()
     if not isinstance(name, str):
         raise TypeError(f"{function}: axis_name must be a string, got {type(name).__name__}")
     if name not in axes:
-        known = ", ".join(repr(n) for n in axes) or "none"
+        found = ", ".join(repr(n) for n in axes) or "none"
         raise ValueError(
-            f"{function}: there is no axis {name!r} here; vmap(..., axis_name={name!r}) gives an axis its "
-            f"name. Known here: {known}"
+            f"{function}: there is no axis {name!r} here; vmap(..., axis_name={name!r}) gives an axis of a batch "
+            f"its name, and wg.distributed.axis({name!r}) one of processes. Known here: {found}"
         )
     return axes[name]
 
 
-def axis_index(axis_name: str) -> Tensor:
-    """Returns the position of the example at hand along the axis, an integer tensor of shape ().
+def _axes(function: str, names: Names) -> list[Axis]:
+    """The axes of these names, innermost first."""
+    many = names if isinstance(names, tuple | list) else (names,)
+    if len(set(many)) < len(many):
+        raise ValueError(f"{function}: an axis is named twice in {names!r}")
+    return [_axis(function, name) for name in reversed(many)]
+
+
+def _place(function: str, axis: int, rank: int) -> int:
+    """An axis of a tensor with so many, counted from the front."""
+    if isinstance(axis, bool) or not isinstance(axis, int):
+        raise TypeError(f"{function}: an axis of a tensor is an integer, got {axis!r}")
+    if not -rank <= axis < rank:
+        raise IndexError(f"{function}: axis {axis} is out of range for {rank} axes")
+    return axis % rank
+
+
+def _each(function: Callable[[Tensor], Tensor], x: Any) -> Any:
+    return tree_map(lambda leaf: function(_core.as_tensor(leaf)), x)
+
+
+def _split(function: str, x: Tensor, at: int, parts: int, tiled: bool) -> Tensor:
+    """The tensor with an axis of so many parts at `at`; if `tiled`, of parts that stay an axis behind it."""
+    length = x.shape[at]
+    if (length % parts if tiled else length != parts) or not parts:
+        wanted = f"a multiple of {parts}" if tiled else f"{parts}"
+        raise ValueError(
+            f"{function}: axis {at} of shape {tuple(x.shape)} has length {length}; for {parts} members it must "
+            f"be {wanted}"
+        )
+    return x.unflatten(at, (parts, length // parts)) if tiled else x
+
+
+def axis_index(axis_name: Names) -> Tensor:
+    """Returns the position along the axis of the example, or the process, at hand: an integer of shape ().
 
     Args:
-        axis_name: the name that `vmap` was given.
+        axis_name: the name that `vmap`, `distributed.axis` or `distributed.mesh` was given; of several, the
+            last one counts fastest.
 
     Raises:
-        ValueError: where no batch has an axis of this name.
+        ValueError: where no axis has this name.
 
     Example:
         >>> wg.vmap(lambda x: x * wg.axis_index("i"), axis_name="i")(wg.ones(3))
         tensor([0., 1., 2.])
     """
-    return _axis("axis_index", axis_name)[0]
+    total, step = None, 1
+    for axis in _axes("axis_index", axis_name):
+        index = _core.tensor(axis.index, dtype=_core.int64) if axis.ranks else axis.index
+        total = index * step if total is None else total + index * step
+        step *= axis.size
+    assert total is not None
+    return total
 
 
-def axis_size(axis_name: str) -> int:
-    """Returns the number of examples along the axis.
+def axis_size(axis_name: Names) -> int:
+    """Returns the number of examples, or of processes, along the axis.
 
     Args:
-        axis_name: the name that `vmap` was given.
+        axis_name: the name that `vmap`, `distributed.axis` or `distributed.mesh` was given; of several, the
+            product of their sizes.
 
     Raises:
-        ValueError: where no batch has an axis of this name.
+        ValueError: where no axis has this name.
 
     Example:
         >>> wg.vmap(lambda x: x * wg.axis_size("rows"), axis_name="rows")(wg.tensor([1.0, 2.0]))
         tensor([2., 4.])
     """
-    return _axis("axis_size", axis_name)[1]
+    return math.prod(axis.size for axis in _axes("axis_size", axis_name))
 
 
-def _passed(cls: Any, x: Tensor, axis: int | None, index: Tensor, size: int) -> tuple[Tensor, int | None]:
-    """The same operation for a batch that is not the named one: its axis in front of all others."""
-    if axis is None:
-        return cls.apply(x, index, size), None
-    found = cls.apply(x if axis == 0 else x.movedim(axis, 0), index, size)
-    return found, 0
-
-
-class _Sum(Function):
-    """The sum over the axis, the same for all examples. Outside of the batch it is the value itself."""
-
-    @staticmethod
-    def forward(x: Tensor, index: Tensor, size: int) -> Tensor:
-        return x.clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(inputs[1])
-        ctx.save_for_forward(inputs[1])
-        ctx.size = inputs[2]
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        return _Sum.apply(g, ctx.saved_tensors[0], ctx.size), None, None
-
-    @staticmethod
-    def jvp(ctx: Any, t: Tensor, *_: Any) -> Tensor:
-        return _Sum.apply(t, ctx.saved_tensors[0], ctx.size)
-
-    @staticmethod
-    def vmap(info: VmapInfo, in_dims: Any, x: Tensor, index: Tensor, size: int) -> Any:
-        if in_dims[1] is None:
-            return _passed(_Sum, x, in_dims[0], index, size)
-        return (x * size if in_dims[0] is None else x.sum(in_dims[0])), None
-
-
-class _Gather(Function):
-    """The values of all examples, stacked along a new first axis, the same for all examples."""
-
-    @staticmethod
-    def forward(x: Tensor, index: Tensor, size: int) -> Tensor:
-        return x.unsqueeze(0).expand(size, *x.shape).clone()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        ctx.save_for_backward(inputs[1])
-        ctx.save_for_forward(inputs[1])
-        ctx.size = inputs[2]
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        (index,) = ctx.saved_tensors
-        total = _Sum.apply(g, index, ctx.size)
-        return total.take(index.reshape(1), 0).squeeze(0), None, None
-
-    @staticmethod
-    def jvp(ctx: Any, t: Tensor, *_: Any) -> Tensor:
-        return _Gather.apply(t, ctx.saved_tensors[0], ctx.size)
-
-    @staticmethod
-    def vmap(info: VmapInfo, in_dims: Any, x: Tensor, index: Tensor, size: int) -> Any:
-        if in_dims[1] is None:
-            found, axis = _passed(_Gather, x, in_dims[0], index, size)
-            return found, None if axis is None else 1
-        if in_dims[0] is None:
-            return x.unsqueeze(0).expand(size, *x.shape), None
-        return (x if in_dims[0] == 0 else x.movedim(in_dims[0], 0)), None
-
-
-def psum(x: Any, axis_name: str) -> Any:
-    """Returns the sum of `x` over all examples of the batch whose axis has this name; every example gets it.
+def psum(x: Any, axis_name: Names) -> Any:
+    """Returns the sum of `x` over all members of the axis of this name; every member gets it.
 
     Args:
-        x: a tensor, or a tree of them; a number counts once for each example.
-        axis_name: the name that `vmap` was given.
+        x: a tensor, or a tree of them, of any dtype, which the sum keeps; bool counts as int64. A number
+            counts once for each member.
+        axis_name: the name that `vmap`, `distributed.axis` or `distributed.mesh` was given, or several.
 
-    The gradient of one example's result is that of all examples' results together, as in JAX: the transpose
-    of a sum over the axis is a sum over the axis.
+    The gradient of one member's result is that of all members' results together, as in JAX: the transpose
+    of a sum over the axis is a sum over the axis. So a loss that every member computes counts once for each
+    of them; use `pmean` for one that counts once.
 
     Raises:
-        ValueError: where no batch has an axis of this name.
+        ValueError: where no axis has this name.
 
     Example:
         >>> wg.vmap(lambda x: x / wg.psum(x, "i"), axis_name="i")(wg.tensor([1.0, 3.0]))
         tensor([0.25, 0.75])
     """
-    index, size = _axis("psum", axis_name)
-    return tree_map(lambda x: _Sum.apply(_core.as_tensor(x), index, size), x)
+    axes = _axes("psum", axis_name)
+
+    def total(x: Tensor) -> Tensor:
+        x = x.to(_core.int64) if x.dtype == _core.bool else x
+        for axis in axes:
+            x = axis.collective(x, "sum")
+        return x
+
+    return _each(total, x)
 
 
-def pmean(x: Any, axis_name: str) -> Any:
-    """Returns the mean of `x` over all examples of the batch whose axis has this name; see `psum`.
+def pmean(x: Any, axis_name: Names) -> Any:
+    """Returns the mean of `x` over all members of the axis of this name; see `psum`.
 
     Example:
         >>> wg.vmap(lambda x: x - wg.pmean(x, "i"), axis_name="i")(wg.tensor([1.0, 3.0]))
         tensor([-1.,  1.])
     """
-    size = _axis("pmean", axis_name)[1]
+    size = math.prod(axis.size for axis in _axes("pmean", axis_name))
     return tree_map(lambda x: x / size, psum(x, axis_name))
 
 
-def all_gather(x: Any, axis_name: str) -> Any:
-    """Returns the values of all examples of the batch whose axis has this name, stacked along a new first
-    axis.
+def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) -> Any:
+    """Returns the values of all members of the axis of this name, side by side; every member gets them.
+
+    Args:
+        x: a tensor, or a tree of them.
+        axis_name: the name that `vmap`, `distributed.axis` or `distributed.mesh` was given, or several, of
+            which the last one counts fastest.
+        axis: where the new axis goes in the result.
+        tiled: whether the values are joined along an axis that they have, instead of a new one.
+
+    Returns:
+        A tensor with the length of the axis at `axis`; if `tiled`, that many times as long there.
+
+    Raises:
+        ValueError: where no axis has this name.
 
     Example:
         >>> wg.vmap(lambda x: wg.all_gather(x, "i").flip(0), axis_name="i", out_axes=None)(wg.tensor([1.0, 2.0]))
         tensor([2., 1.])
     """
-    index, size = _axis("all_gather", axis_name)
-    return tree_map(lambda x: _Gather.apply(_core.as_tensor(x), index, size), x)
+    axes = _axes("all_gather", axis_name)
+
+    def gathered(x: Tensor) -> Tensor:
+        at = _place("all_gather", axis, x.ndim + (not tiled))
+        for member in axes:
+            x = member.collective(x, "gather", at)
+        joined = len(axes) - (not tiled)
+        return x.flatten(at, at + joined) if joined else x
+
+    return _each(gathered, x)
 
 
-def pmax(x: Any, axis_name: str) -> Any:
-    """Returns the largest of `x`, element by element, over the batch whose axis has this name; ties share the
-    gradient.
+def psum_scatter(x: Any, axis_name: Names, *, scatter_dimension: int = 0, tiled: bool = False) -> Any:
+    """Returns this member's part of the sum of `x` over the axis of this name: the transpose of `all_gather`.
+
+    Args:
+        x: a tensor, or a tree of them.
+        axis_name: the name that `vmap`, `distributed.axis` or `distributed.mesh` was given, or several.
+        scatter_dimension: the axis that is cut into parts; without `tiled` it has one entry for each member,
+            and goes.
+        tiled: whether parts keep the axis, with their share of its length.
+
+    Raises:
+        ValueError: where no axis has this name; a length that does not fit the number of members.
+
+    Example:
+        >>> x = wg.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> wg.vmap(lambda x: wg.psum_scatter(x, "i"), axis_name="i")(x)
+        tensor([4., 6.])
+    """
+    axes = _axes("psum_scatter", axis_name)
+
+    def scattered(x: Tensor) -> Tensor:
+        at = _place("psum_scatter", scatter_dimension, x.ndim)
+        x = _split("psum_scatter", x, at, math.prod(axis.size for axis in axes), tiled)
+        if len(axes) > 1:
+            x = x.unflatten(at, tuple(axis.size for axis in reversed(axes)))
+        for axis in reversed(axes):
+            x = axis.collective(x, "sum_scatter", at)
+        return x
+
+    return _each(scattered, x)
+
+
+def all_to_all(x: Any, axis_name: str, split_axis: int, concat_axis: int, *, tiled: bool = False) -> Any:
+    """Returns what all members have for this one: part `i` along `split_axis` goes to member `i`.
+
+    Args:
+        x: a tensor, or a tree of them.
+        axis_name: the name that `vmap`, `distributed.axis` or `distributed.mesh` was given.
+        split_axis: the axis that is cut into parts; without `tiled` it has one entry for each member, and
+            goes.
+        concat_axis: where the axis of what comes from all members is in the result.
+        tiled: whether parts keep the axis `split_axis`, and are joined along `concat_axis`.
+
+    Raises:
+        ValueError: where no axis has this name; a length that does not fit the number of members.
+
+    Example:
+        >>> x = wg.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> wg.vmap(lambda x: wg.all_to_all(x, "i", 0, 0), axis_name="i")(x)
+        tensor([[1., 3.],
+                [2., 4.]])
+    """
+    axis = _axis("all_to_all", axis_name)
+
+    def exchanged(x: Tensor) -> Tensor:
+        split, concat = (_place("all_to_all", at, x.ndim) for at in (split_axis, concat_axis))
+        x = _split("all_to_all", x, split, axis.size, tiled)
+        x = axis.collective(x, "all_to_all", (split, concat))
+        return x.flatten(concat, concat + 1) if tiled else x
+
+    return _each(exchanged, x)
+
+
+def ppermute(x: Any, axis_name: str, perm: Sequence[tuple[int, int]]) -> Any:
+    """Returns the value of another member: that of the first of each pair goes to the second.
+
+    Args:
+        x: a tensor, or a tree of them.
+        axis_name: the name that `vmap`, `distributed.axis` or `distributed.mesh` was given.
+        perm: pairs of positions along the axis; none is twice the first, or twice the second. Who gets
+            nothing has zeros.
+
+    Raises:
+        ValueError: where no axis has this name; pairs that send to one member twice, or beyond the axis.
+
+    Example:
+        >>> shift = [(0, 1), (1, 2)]
+        >>> wg.vmap(lambda x: wg.ppermute(x, "i", shift), axis_name="i")(wg.tensor([1.0, 2.0, 3.0]))
+        tensor([0., 1., 2.])
+    """
+    axis = _axis("ppermute", axis_name)
+    pairs = [(int(source), int(to)) for source, to in perm]
+    for side in zip(*pairs):
+        if len(set(side)) < len(side) or not all(0 <= member < axis.size for member in side):
+            raise ValueError(
+                f"ppermute: {pairs} is no permutation of {axis.size} members; each sends at most once and "
+                "receives at most once"
+            )
+    return _each(lambda x: axis.collective(x, "permute", pairs), x)
+
+
+def pbroadcast(x: Any, axis_name: str, source: int) -> Any:
+    """Returns the value that one member of the axis of this name has; every member gets it.
+
+    Args:
+        x: a tensor, or a tree of them.
+        axis_name: the name that `vmap`, `distributed.axis` or `distributed.mesh` was given.
+        source: the position of that member along the axis.
+
+    Raises:
+        ValueError: where no axis has this name.
+        IndexError: a position beyond the axis.
+
+    Example:
+        >>> wg.vmap(lambda x: x - wg.pbroadcast(x, "i", 1), axis_name="i")(wg.tensor([1.0, 3.0]))
+        tensor([-2.,  0.])
+    """
+    axis = _axis("pbroadcast", axis_name)
+    if not 0 <= source < axis.size:
+        raise IndexError(f"pbroadcast: member {source} is out of range for {axis.size} members")
+    return _each(lambda x: axis.collective(x, "broadcast", int(source)), x)
+
+
+def pmax(x: Any, axis_name: Names) -> Any:
+    """Returns the largest of `x`, element by element, over the axis of this name; ties share the gradient.
 
     Example:
         >>> wg.vmap(lambda x: x / wg.pmax(x, "rows"), axis_name="rows")(wg.tensor([1.0, 4.0]))
@@ -202,9 +350,8 @@ def pmax(x: Any, axis_name: str) -> Any:
     return tree_map(lambda x: x.amax(0), all_gather(x, axis_name))
 
 
-def pmin(x: Any, axis_name: str) -> Any:
-    """Returns the smallest of `x`, element by element, over the batch whose axis has this name; ties share
-    the gradient.
+def pmin(x: Any, axis_name: Names) -> Any:
+    """Returns the smallest of `x`, element by element, over the axis of this name; ties share the gradient.
 
     Example:
         >>> wg.vmap(lambda x: x - wg.pmin(x, "rows"), axis_name="rows")(wg.tensor([1.0, 4.0]))

@@ -19,7 +19,7 @@ from wengert.transforms._flat import (
     of_staged,
     place,
 )
-from wengert.transforms.axes import named
+from wengert.transforms.axes import Axis, named
 from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
 _flatten = flatten_result("vmap")
@@ -200,7 +200,7 @@ def vmap(
             return _place(_core._vmap(run, leaves, axes, size, randomness), run, size)
 
         def with_axis(flat: list[Tensor]) -> Any:
-            with named(axis_name, flat[-1], size):
+            with named({axis_name: Axis(size, flat[-1])}):
                 return function(*filled(flat[:-1]), **kwargs)
 
         on_gpu = bool(leaves) and leaves[0].is_gpu

@@ -119,7 +119,7 @@ struct Fusion<'a> {
 }
 
 /// Fuses what can be in these steps, whose memory is on these devices: as much as does not need more memory
-/// at once. Steps that write what others see, look or call keep their order.
+/// at once. Steps that write what others see, look, call or wait for other processes keep their order.
 pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32], devices: &[Device]) -> Vec<Planned> {
     let mut fusion = Fusion {
         steps: &steps,
@@ -191,7 +191,8 @@ impl Fusion<'_> {
         };
         let mut region = Vec::new();
         for (i, step) in self.steps.iter().enumerate() {
-            if matches!(step.act, Act::Run { .. }) || self.changes(&step.act) {
+            let moves = matches!(&step.act, Act::Run { op, .. } if !op.is_collective());
+            if moves || self.changes(&step.act) {
                 region.push(Unit::One(i));
                 continue;
             }

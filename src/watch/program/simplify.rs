@@ -9,9 +9,6 @@
 use super::act::Act;
 use super::{Program, Source, Value};
 use crate::array::Array;
-use crate::array::dtype::DType;
-use crate::array::shape::Shape;
-use crate::op::Op;
 use crate::watch::script::View;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -154,7 +151,7 @@ impl<'a> Merger<'a> {
     fn hash(&self, act: &Act) -> Option<u64> {
         let mut hasher = FxHasher::default();
         match act {
-            Act::Run { op, inputs, draw: None, .. } if is_function(op) => {
+            Act::Run { op, inputs, draw: None, .. } if op.is_function() => {
                 op.hash(&mut hasher);
                 inputs.iter().for_each(|&value| self.first(value).hash(&mut hasher));
             }
@@ -242,11 +239,6 @@ impl<'a> Merger<'a> {
     }
 }
 
-/// Whether the same operation of the same values is the same result, with nothing beside.
-fn is_function(op: &Op) -> bool {
-    !matches!(op, Op::Custom(_) | Op::Update(_) | Op::Unscale(_))
-}
-
 /// The first value that each is equal to: another one only for small constants with the same bits.
 fn equal_constants(program: &Program) -> Vec<u32> {
     let mut same: Vec<u32> = (0..program.values.len() as u32).collect();
@@ -267,16 +259,6 @@ fn equal_constants(program: &Program) -> Vec<u32> {
 
 /// The elements of a small array on the host as bytes.
 fn bytes_of(x: &Array) -> Option<Array> {
-    let bytes = x.numel() * x.dtype().size();
-    if bytes > COMPARED || !x.is_contiguous() {
-        return None;
-    }
-    Array::strided(
-        x.buffer().clone(),
-        Shape::new(&[bytes]).ok()?,
-        &[1],
-        x.offset() * x.dtype().size(),
-        DType::U8,
-    )
-    .ok()
+    let is_small = x.numel() * x.dtype().size() <= COMPARED && x.is_contiguous();
+    if is_small { x.bytes().ok() } else { None }
 }

@@ -1,0 +1,138 @@
+//! Collective operations among processes. Bytes travel; sums are made here, by the kernels that add up a
+//! batch, in the order of ranks. So every dtype has them, and they have the bits of the same function under
+//! `vmap`.
+
+use super::{Collective, Exchange};
+use crate::arguments::group::Group;
+use crate::array::shape::Axes;
+use crate::op::Kernel;
+use crate::ops::prelude::*;
+use crate::ops::reduce::Sum;
+use crate::ops::views::cast::Cast;
+
+/// So many bytes are sent to all, who add them up each; of more each adds up a part.
+const SENT_WHOLE: usize = 1 << 14;
+
+/// Runs the operation of `x` among the processes of a group.
+pub(super) fn run(op: &Collective, group: &dyn Group, x: &Array) -> Result<Array> {
+    let host = contiguous(x.to_device(Device::Cpu)?)?;
+    let what = format!("{} of {} {}", op.name(), x.dtype(), x.shape());
+    let made = Call { group, what: &what }.run(&op.exchange, &host)?;
+    made.to_device(x.device())
+}
+
+struct Call<'a> {
+    group: &'a dyn Group,
+    what: &'a str,
+}
+
+impl Call<'_> {
+    fn run(&self, exchange: &Exchange, x: &Array) -> Result<Array> {
+        let rank = self.group.rank();
+        match exchange {
+            Exchange::Sum => self.sum(x),
+            Exchange::SumAt { root } => match self.sum(x)? {
+                sum if *root == rank => Ok(sum),
+                sum => zeros(sum.shape(), sum.dtype()),
+            },
+            Exchange::SumScatter { axis } => {
+                added(&self.scattered(&moved(x, *axis, 0)?)?, x.shape().removed(*axis))
+            }
+            Exchange::Gather { axis } => moved(&self.gathered(x)?, 0, *axis),
+            Exchange::AllToAll { split, concat } => {
+                moved(&self.scattered(&moved(x, *split, 0)?)?, 0, *concat)
+            }
+            Exchange::Permute { pairs } => {
+                let to = pairs.iter().find(|pair| pair.0 == rank).map(|pair| pair.1);
+                let from = pairs.iter().find(|pair| pair.1 == rank).map(|pair| pair.0);
+                if to == Some(rank) {
+                    return x.copied();
+                }
+                if from.is_none() {
+                    self.group.exchange(self.what, x.bytes()?.slice()?, to, &mut [], None)?;
+                    return zeros(x.shape(), x.dtype());
+                }
+                self.received(x.shape(), x.dtype(), |received| {
+                    self.group.exchange(self.what, x.bytes()?.slice()?, to, received, from)
+                })
+            }
+            Exchange::Broadcast { root } => self.received(x.shape(), x.dtype(), |bytes| {
+                bytes.copy_from_slice(x.bytes()?.slice()?);
+                if self.group.size() > 1 { self.group.broadcast(self.what, bytes, *root) } else { Ok(()) }
+            }),
+        }
+    }
+
+    /// A new array, whose bytes are filled.
+    fn received(
+        &self, shape: Shape, dtype: DType, fill: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<Array> {
+        let bytes = Shape::new(&[shape.numel() * dtype.size()])?;
+        let mut made = Array::empty(bytes, DType::U8, Device::Cpu)?;
+        fill(made.slice_mut()?)?;
+        Array::from_buffer(made.buffer().clone(), shape, dtype)
+    }
+
+    /// The values of all ranks along a new first axis.
+    fn gathered(&self, x: &Array) -> Result<Array> {
+        let (count, own) = (self.group.size(), x.bytes()?);
+        self.received(x.shape().inserted(0, count)?, x.dtype(), |all| match count {
+            1 => Ok(all.copy_from_slice(own.slice()?)),
+            _ => self.group.all_gather(self.what, own.slice()?, all),
+        })
+    }
+
+    /// Part `i` along the first axis from rank `i`.
+    fn scattered(&self, x: &Array) -> Result<Array> {
+        let own = x.bytes()?;
+        self.received(x.shape(), x.dtype(), |all| match self.group.size() {
+            1 => Ok(all.copy_from_slice(own.slice()?)),
+            _ => self.group.all_to_all(self.what, own.slice()?, all),
+        })
+    }
+
+    /// The sum over all ranks.
+    fn sum(&self, x: &Array) -> Result<Array> {
+        let (count, n) = (self.group.size(), x.numel());
+        let flat = x.viewed(Shape::new(&[n])?)?;
+        if count == 1 || n * x.dtype().size() <= SENT_WHOLE {
+            return added(&self.gathered(&flat)?, x.shape());
+        }
+        let length = n.div_ceil(count);
+        let parts = self.received(Shape::new(&[count, length])?, x.dtype(), |bytes| {
+            let own = flat.bytes()?;
+            let (filled, rest) = bytes.split_at_mut(own.numel());
+            filled.copy_from_slice(own.slice()?);
+            rest.fill(0);
+            Ok(())
+        })?;
+        let own = added(&self.scattered(&parts)?, Shape::new(&[length])?)?;
+        Array::from_buffer(self.gathered(&own)?.buffer().clone(), x.shape(), x.dtype())
+    }
+}
+
+fn zeros(shape: Shape, dtype: DType) -> Result<Array> {
+    Array::full(shape, 0.0, dtype)
+}
+
+fn contiguous(x: Array) -> Result<Array> {
+    if x.is_contiguous() { Ok(x) } else { x.copied() }
+}
+
+/// The array with an axis in another place, contiguous.
+fn moved(x: &Array, from: usize, to: usize) -> Result<Array> {
+    let mut order: SmallVec<[u8; 8]> = (0..x.rank() as u8).collect();
+    let axis = order.remove(from);
+    order.insert(to, axis);
+    contiguous(x.permute(&order)?)
+}
+
+/// The sum over the first axis, as an array of this shape and the same dtype.
+fn added(rows: &Array, shape: Shape) -> Result<Array> {
+    let count = rows.dim(0);
+    let flat = rows.viewed(Shape::new(&[count, shape.numel()])?)?;
+    let sum = Sum { axes: Axes::one(0), keepdim: false }.eval_one(&[&flat])?;
+    let sum =
+        if sum.dtype() == rows.dtype() { sum } else { Cast { dtype: rows.dtype() }.eval_one(&[&sum])? };
+    sum.viewed(shape)
+}

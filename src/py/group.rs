@@ -1,0 +1,111 @@
+//! Collective operations behind `wengert.psum` and its kin, and groups of processes, which are Python objects
+//! (`python/wengert/distributed/_group.py`).
+
+use crate::arguments::group::{Group, SharedGroup};
+use crate::ops::collective::{Exchange, Members};
+use crate::py::prelude::*;
+use pyo3::ffi;
+
+/// A group of processes as an attribute of operations.
+#[pyclass(name = "_Ranks", module = "wengert._core", frozen)]
+pub struct PyRanks(SharedGroup);
+
+#[pymethods]
+impl PyRanks {
+    /// The ranks of an object with the methods of `Group`.
+    #[new]
+    fn new(group: Py<PyAny>, rank: usize, size: usize) -> PyResult<PyRanks> {
+        if rank >= size {
+            return Err(value_error(format!("a group of {size} ranks has no rank {rank}")));
+        }
+        Ok(PyRanks(SharedGroup(Arc::new(PyGroup { group, rank, size }))))
+    }
+}
+
+/// Ranks that a Python object reaches.
+struct PyGroup {
+    group: Py<PyAny>,
+    rank: usize,
+    size: usize,
+}
+
+impl PyGroup {
+    fn call<A>(&self, method: &str, args: impl FnOnce(Python<'_>) -> PyResult<A>) -> Result<()>
+    where
+        A: for<'py> IntoPyObject<'py, Target = PyTuple>,
+    {
+        attached(|py| self.group.bind(py).getattr(method)?.run(args(py)?, None).map(drop))
+    }
+}
+
+/// Memory for the time of a call as an object with the buffer protocol.
+fn seen(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
+    view(py, bytes.as_ptr().cast_mut(), bytes.len(), ffi::PyBUF_READ)
+}
+
+/// [`seen`] for memory that is written.
+fn filled(py: Python<'_>, bytes: &mut [u8]) -> PyResult<Py<PyAny>> {
+    view(py, bytes.as_mut_ptr(), bytes.len(), ffi::PyBUF_WRITE)
+}
+
+fn view(py: Python<'_>, bytes: *mut u8, length: usize, flags: std::ffi::c_int) -> PyResult<Py<PyAny>> {
+    // SAFETY: the memory is borrowed by the caller; the methods of a group keep no view of it.
+    unsafe {
+        let made = ffi::PyMemoryView_FromMemory(bytes.cast(), length as ffi::Py_ssize_t, flags);
+        Ok(Bound::from_owned_ptr_or_err(py, made)?.unbind())
+    }
+}
+
+impl Group for PyGroup {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+    fn size(&self) -> usize {
+        self.size
+    }
+    fn all_gather(&self, what: &str, sent: &[u8], received: &mut [u8]) -> Result<()> {
+        self.call("all_gather", |py| Ok((seen(py, sent)?, filled(py, received)?, what)))
+    }
+    fn all_to_all(&self, what: &str, sent: &[u8], received: &mut [u8]) -> Result<()> {
+        self.call("all_to_all", |py| Ok((seen(py, sent)?, filled(py, received)?, what)))
+    }
+    fn exchange(
+        &self, what: &str, sent: &[u8], to: Option<usize>, received: &mut [u8], from: Option<usize>,
+    ) -> Result<()> {
+        let [to, from] = [to, from].map(|rank| rank.map_or(-1, |rank| rank as i64));
+        self.call("exchange", |py| Ok((seen(py, sent)?, to, filled(py, received)?, from, what)))
+    }
+    fn broadcast(&self, what: &str, bytes: &mut [u8], root: usize) -> Result<()> {
+        self.call("broadcast", |py| Ok((filled(py, bytes)?, root, what)))
+    }
+}
+
+/// What the members of an axis do with `x`: `kind` is a variant of the core's operation, and `at` its axis,
+/// its two axes, its member or its pairs. `members` is `_Ranks`, or the position along the axis of a batch
+/// with the number of examples.
+#[pyfunction]
+fn _collective(
+    py: Python<'_>, x: Tensor, kind: &str, at: &Bound<'_, PyAny>, members: &Bound<'_, PyAny>,
+) -> PyResult<Tensor> {
+    let exchange = match kind {
+        "sum" => Exchange::Sum,
+        "sum_at" => Exchange::SumAt { root: at.extract()? },
+        "sum_scatter" => Exchange::SumScatter { axis: at.extract()? },
+        "gather" => Exchange::Gather { axis: at.extract()? },
+        "all_to_all" => {
+            let (split, concat) = at.extract()?;
+            Exchange::AllToAll { split, concat }
+        }
+        "permute" => Exchange::Permute { pairs: at.extract::<Vec<(usize, usize)>>()?.into() },
+        "broadcast" => Exchange::Broadcast { root: at.extract()? },
+        _ => return Err(value_error(format!("internal: there is no collective operation {kind}"))),
+    };
+    if let Ok(ranks) = members.cast::<PyRanks>() {
+        let members = Members::Processes(ranks.get().0.clone());
+        return Ok(py.detached(|| x.collective(exchange, members, None))?);
+    }
+    let (index, count): (Tensor, usize) = members.extract()?;
+    Ok(x.collective(exchange, Members::Examples(count), Some(&index))?)
+}
+
+exports! { classes: PyRanks; functions: _collective }
