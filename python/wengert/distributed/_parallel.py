@@ -17,7 +17,7 @@ from ._reducer import Reducer
 from ._tensors import gathered
 from ._values import agreed
 
-__all__ = ["DataParallel"]
+__all__ = ["DataParallel", "DistributedDataParallel"]
 
 
 class DataParallel(Module):
@@ -166,3 +166,54 @@ class DataParallel(Module):
         if self.shards is None:
             raise RuntimeError("DataParallel.backward: pass grain= to DataParallel, the number of shards")
         return self.shards.backward(function, batch)
+
+
+class DistributedDataParallel(DataParallel):
+    """`DataParallel` with PyTorch's arguments.
+
+    Args:
+        module: the model, the same on all ranks.
+        device_ids: None, or one device; accepted, as `output_device` and `dim`.
+        broadcast_buffers: whether each forward in training starts with the buffers of rank 0.
+        init_sync: accepted; ranks always start with the parameters of rank 0.
+        process_group: the ranks; None for all.
+        bucket_cap_mb: the size of one message in units of 2**20 bytes; None for 25.
+        find_unused_parameters: whether a backward may leave out parameters.
+        gradient_as_bucket_view: accepted, gradients are views of messages; so are `check_reduction`, and
+            `static_graph`, for nothing is remembered of graphs.
+        grain: as of `DataParallel`.
+
+    Example:
+        >>> model = wg.nn.parallel.DistributedDataParallel(wg.nn.Linear(2, 1))
+        >>> model(wg.ones(3, 2)).shape
+        (3, 1)
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: Group | None = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        *,
+        grain: int | None = None,
+    ) -> None:
+        """As `DataParallel`."""
+        if device_ids is not None and len(list(device_ids)) > 1:
+            raise ValueError("DistributedDataParallel: a process has one device; start a process for each")
+        super().__init__(
+            module,
+            process_group,
+            broadcast_buffers=broadcast_buffers,
+            bucket_cap_mb=25.0 if bucket_cap_mb is None else bucket_cap_mb,
+            find_unused_parameters=find_unused_parameters,
+            grain=grain,
+        )
