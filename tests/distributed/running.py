@@ -17,6 +17,7 @@ MPIRUN = Path(sys.executable).parent / "mpirun"
 PRELUDE = """
 import os, sys
 sys.stdout = open(os.path.join(sys.argv[1], "out" + os.environ["PMI_RANK"]), "w")
+exec(os.environ.get("FIRST", ""))
 import wengert as wg
 from wengert import distributed
 from wengert.distributed._group import world
@@ -35,13 +36,21 @@ class Ran:
     seconds: float
 
 
-def start(count: int, text: str, folder: Path, *options: str, **environment: str) -> subprocess.Popen[str]:
-    """Starts the script on so many ranks."""
+def start(
+    count: int, text: str, folder: Path, *options: str, first: str = "", **environment: str
+) -> subprocess.Popen[str]:
+    """Starts the script on so many ranks; `first` runs before anything of this package."""
     script = folder / "script.py"
     # On one line: line 2 of the file is the first of the text.
     script.write_text(f"exec({PRELUDE!r})\n{text}")
     command = [str(MPIRUN), *options, "-n", str(count), sys.executable, str(script), str(folder)]
-    settings = {**os.environ, "WENGERT_NUM_THREADS": "1", "WENGERT_DISTRIBUTED_DEBUG": "1", **environment}
+    settings = {
+        **os.environ,
+        "WENGERT_NUM_THREADS": "1",
+        "WENGERT_DISTRIBUTED_DEBUG": "1",
+        "FIRST": first,
+        **environment,
+    }
     settings = {name: value for name, value in settings.items() if not name.startswith(("PMI_", "HYDI_"))}
     return subprocess.Popen(
         command,

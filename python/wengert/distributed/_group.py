@@ -1,30 +1,38 @@
-"""A group of ranks that exchange bytes: an MPI communicator behind five methods.
+"""A group of ranks that exchange bytes: an MPI communicator behind a few methods.
 
 Whoever wants numbers added or tensors gathered asks the operations of the core, which know dtypes and call
 these methods with flat buffers. So every dtype travels, and sums have the order of the core's own kernels.
+
+No method waits without end: each first lets the ranks meet, with a deadline, in a way that Ctrl-C and errors
+of other ranks interrupt; a transfer, once all are there, is left to MPI.
 """
 
 from __future__ import annotations
 
-import importlib
+import os
+import threading
+import time
 from typing import Any
 
-__all__ = ["Group", "mpi", "world"]
+from wengert.distributed import _lines, _mpi, _signatures
+from wengert.distributed._mpi import mpi
+from wengert.distributed._reports import gone, late
+from wengert.distributed._watch import Watch
 
+__all__ = ["TIMEOUT", "Group", "mpi", "world"]
 
-def mpi() -> Any:
-    """Returns the module `mpi4py.MPI`, which starts MPI when it is first imported.
+#: Seconds that a rank waits for others, unless its group says otherwise.
+TIMEOUT = float(os.environ.get("WENGERT_DISTRIBUTED_TIMEOUT", "1800"))
 
-    Raises:
-        ImportError: where mpi4py or an MPI library is missing.
-    """
-    try:
-        return importlib.import_module("mpi4py.MPI")
-    except (ImportError, RuntimeError) as error:
-        raise ImportError(
-            'wengert.distributed needs mpi4py and an MPI library: pip install "wengert[mpi]" brings both '
-            f"({error})"
-        ) from error
+# Larger transfers begin when all ranks have met, and run inside of MPI, without Python's lock.
+_LARGE = 1 << 16
+
+_pause = getattr(os, "sched_yield", lambda: time.sleep(0))
+
+# Operations that a rank gave up; MPI may still write into their buffers.
+_GIVEN_UP: list[Any] = []
+_WATCH: list[Watch] = []
+_WORLD: list[Group] = []
 
 
 class Group:
@@ -32,45 +40,165 @@ class Group:
 
     Args:
         communicator: of mpi4py; the group owns it.
+        name: the same on all ranks, and no other group's.
+        timeout: seconds that a rank waits for others; it may be changed later.
+
+    `what` describes the operation in messages, with its shape and dtype; ranks whose descriptions differ
+    disagree.
     """
 
-    def __init__(self, communicator: Any) -> None:
-        self._communicator = communicator
+    def __init__(self, communicator: Any, name: str = "world", timeout: float = TIMEOUT) -> None:
         self.rank: int = communicator.Get_rank()
         self.size: int = communicator.Get_size()
+        self.name = name
+        self.timeout = timeout
+        MPI = mpi()
+        #: The ranks of the world that are in it.
+        self.ranks: list[int] = list(
+            MPI.Group.Translate_ranks(communicator.Get_group(), None, MPI.COMM_WORLD.Get_group())
+        )
+        #: How many operations have begun; the one at work and the line that called it, if any; since when
+        #: bytes move.
+        self.count, self.inside, self.line, self.moving = 0, "", "", 0.0
+        self._communicator = communicator
+        self._turn = threading.Lock()
+        self._broken = ""
+        self._watch = _WATCH[0] if _WATCH else None
+        if self._watch is not None:
+            self._watch.groups[name] = self
 
-    def all_gather(self, sent: Any, received: Any, what: str = "all_gather") -> None:
+    def all_gather(self, sent: Any, received: Any, what: str = "") -> None:
         """Fills `received` with the `sent` bytes of all ranks, one after the other."""
-        self._communicator.Allgather(sent, received)
+        size = memoryview(received).nbytes
+        self._run(what or f"all_gather of {size} bytes", "allgather", size, sent, received)
 
-    def all_to_all(self, sent: Any, received: Any, what: str = "all_to_all") -> None:
+    def all_to_all(self, sent: Any, received: Any, what: str = "") -> None:
         """Sends part `i` of `sent` to rank `i`; fills part `i` of `received` from rank `i`. Parts are equal."""
-        self._communicator.Alltoall(sent, received)
+        size = memoryview(received).nbytes
+        self._run(what or f"all_to_all of {size} bytes", "alltoall", size, sent, received)
 
-    def exchange(self, sent: Any, to: int, received: Any, source: int, what: str = "exchange") -> None:
+    def exchange(self, sent: Any, to: int, received: Any, source: int, what: str = "") -> None:
         """Sends `sent` to the rank `to` and fills `received` from the rank `source`; -1 is no rank."""
+        size = memoryview(received).nbytes
         null = mpi().PROC_NULL
-        to, source = (null if rank < 0 else rank for rank in (to, source))
-        self._communicator.Sendrecv(sent, to, 0, received, source, 0)
+        ends = (null if to < 0 else to, null if source < 0 else source)
+        self._run(
+            what or f"exchange of {size} bytes",
+            "sendrecv",
+            size,
+            sent,
+            ends[0],
+            0,
+            received,
+            ends[1],
+            0,
+            partners=(to, source),
+        )
 
-    def broadcast(self, buffer: Any, root: int, what: str = "broadcast") -> None:
+    def broadcast(self, buffer: Any, root: int, what: str = "") -> None:
         """Fills `buffer` with that of the rank `root`."""
-        self._communicator.Bcast(buffer, root)
+        size = memoryview(buffer).nbytes
+        self._run(f"{what or f'broadcast of {size} bytes'} from rank {root}", "bcast", size, buffer, root)
 
-    def barrier(self) -> None:
+    def barrier(self, what: str = "") -> None:
         """Returns when all ranks have called it."""
-        self._communicator.Barrier()
+        self._run(what or "barrier", "barrier", 0)
 
-    def split(self, color: int, key: int) -> Group:
+    def split(self, color: int, key: int, what: str = "") -> Group:
         """Returns the group of the ranks with the same `color`, in the order of `key`."""
-        return Group(self._communicator.Split(color, key))
+        communicator = self._run(what or "split", "Split", _LARGE, color, key)
+        return Group(communicator, f"{self.name}/{self.count}.{color}", self.timeout)
 
+    def _run(
+        self, what: str, name: str, size: int, *args: Any, partners: tuple[int, int] | None = None
+    ) -> Any:
+        """Runs one operation of MPI, small ones without blocking, larger ones after all ranks have met."""
+        _mpi.check_process(what)
+        if self._broken:
+            raise RuntimeError(
+                f"{what}: an operation of this group was given up ({self._broken}), so its ranks no longer "
+                "agree; end the program, or go on without this group"
+            )
+        if not self._turn.acquire(blocking=False):
+            raise RuntimeError(
+                f"{what}: another thread is in {self.inside} of the same group; the order would be a matter "
+                "of luck. Give each thread a group of its own: group.split(0, group.rank)"
+            )
+        self.count += 1
+        self.inside = what
+        met = False
+        try:
+            self.line = _lines.here()
+            if _signatures.is_debugging() and self.size > 1:
+                self._compare(what, partners)
+                met = True
+            if size < _LARGE and name != "sendrecv":
+                self._wait(getattr(self._communicator, "I" + name)(*args), what)
+                return None
+            if not met:
+                self._wait(self._communicator.Ibarrier(), what)
+            self.moving = time.monotonic()
+            return getattr(self._communicator, name[0].upper() + name[1:])(*args)
+        except mpi().Exception as error:
+            self._broken = str(error)
+            raise RuntimeError(
+                f"{what}: MPI says: {error}. Ranks that call different operations, or with different sizes, "
+                "are a usual reason; wengert.distributed.debug() compares them"
+            ) from error
+        finally:
+            self.inside = self.line = ""
+            self.moving = 0.0
+            self._turn.release()
 
-_WORLD: list[Group] = []
+    def _compare(self, what: str, partners: tuple[int, int] | None) -> None:
+        own = _signatures.signature(what, partners)
+        everyone = bytearray(_signatures.SIZE * self.size)
+        self._wait(self._communicator.Iallgather(own, everyone), what)
+        if wrong := _signatures.disagreement(bytes(everyone), self.ranks, self.count):
+            raise RuntimeError(wrong)
+
+    def _wait(self, request: Any, what: str) -> None:
+        """Returns when the request is done; soon after that where it was short, and without haste where long."""
+        if request.Test():
+            return
+        began = time.monotonic()
+        try:
+            while not request.Test():
+                waited = time.monotonic() - began
+                if waited < 0.002:
+                    _pause()
+                else:
+                    time.sleep(min(waited / 64, 0.001))
+                    self._look(waited, what)
+        except BaseException as error:
+            self._broken = f"{type(error).__name__} in {what}"
+            _GIVEN_UP.append(request)
+            raise
+
+    def _look(self, waited: float, what: str) -> None:
+        """Raises where waiting is in vain."""
+        watch = self._watch
+        if watch is None:
+            if waited > self.timeout:
+                raise TimeoutError(f"{what}: not all ranks came within {self.timeout:g} s")
+            return
+        while watch.ending:
+            time.sleep(1)
+        if watch.left and (
+            ended := [
+                r for r in self.ranks if r in watch.left and watch.left[r].get(self.name, 0) < self.count
+            ]
+        ):
+            raise RuntimeError(gone(self, what, ended))
+        if waited > self.timeout:
+            raise TimeoutError(late(self, what, self.timeout, watch.places()))
 
 
 def world() -> Group:
     """Returns the group of all ranks that `mpirun` started; one rank where a program runs by itself."""
     if not _WORLD:
-        _WORLD.append(Group(mpi().COMM_WORLD.Dup()))
+        MPI = mpi()
+        if MPI.COMM_WORLD.Get_size() > 1 and MPI.Query_thread() == MPI.THREAD_MULTIPLE:
+            _WATCH.append(Watch(MPI.COMM_WORLD.Dup()))
+        _WORLD.append(Group(MPI.COMM_WORLD.Dup()))
     return _WORLD[0]

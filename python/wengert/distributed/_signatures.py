@@ -1,0 +1,108 @@
+"""What each rank is about to do, compared before it does it."""
+
+from __future__ import annotations
+
+import os
+from types import TracebackType
+
+from wengert.distributed import _lines
+
+__all__ = ["SIZE", "debug", "disagreement", "is_debugging", "signature"]
+
+#: Bytes of one signature; all have the same length, so that ranks that disagree can still compare.
+SIZE = 512
+
+_ON = [os.environ.get("WENGERT_DISTRIBUTED_DEBUG", "") not in ("", "0")]
+
+
+class debug:
+    """Compares what the ranks do before each collective operation: name, shape, dtype, root or partner.
+
+    Ranks that disagree raise an error which says what each does, and at which line. It costs one exchange of
+    512 bytes per operation. All ranks switch it at the same point of the program; the environment variable
+    `WENGERT_DISTRIBUTED_DEBUG=1` switches it on from the start.
+
+    Args:
+        mode: False switches it off.
+
+    A call holds from there on; in a `with` statement, for its block.
+
+    Example:
+        >>> with wg.distributed.debug():
+        ...     wg.distributed.is_debugging()
+        True
+    """
+
+    def __init__(self, mode: bool = True) -> None:
+        self._before = _ON[0]
+        _ON[0] = bool(mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _ON[0] = self._before
+
+
+def is_debugging() -> bool:
+    """Returns whether the ranks compare what they do.
+
+    Example:
+        >>> wg.distributed.is_debugging()
+        False
+    """
+    return _ON[0]
+
+
+def signature(what: str, partners: tuple[int, int] | None = None) -> bytes:
+    """What this rank is about to do, and at which line. `partners`: to whom it sends, from whom it gets."""
+    who = "" if partners is None else f"{partners[0]} {partners[1]}"
+    # A long path loses its beginning.
+    line, room = _lines.here().encode(), SIZE - len(what.encode()) - len(who) - 2
+    line = line if len(line) <= room else b"..." + line[3 - max(room, 3) :]
+    return (what.encode() + b"\n" + who.encode() + b"\n" + line)[:SIZE].ljust(SIZE, b"\0")
+
+
+def disagreement(everyone: bytes, ranks: list[int], count: int) -> str | None:
+    """What is wrong between the signatures of all ranks; None if they agree."""
+    if everyone == everyone[:SIZE] * len(ranks):
+        return None
+    parts = [everyone[i : i + SIZE].rstrip(b"\0") for i in range(0, len(everyone), SIZE)]
+    whats, whos, lines = zip(*(part.decode(errors="replace").split("\n", 2) for part in parts), strict=True)
+    said = [f"{what}, at {line}" for what, line in zip(whats, lines, strict=True)]
+    if len(set(whats)) > 1:
+        return f"the ranks disagree about their collective operation {count}:\n{by_ranks(said, ranks)}"
+    if not whos[0]:
+        return None
+    pairs = [tuple(map(int, who.split())) for who in whos]
+    for i, (to, source) in enumerate(pairs):
+        if to >= 0 and pairs[to][1] != i:
+            return f"rank {ranks[i]} sends to rank {ranks[to]}, which does not expect it:\n{by_ranks(said, ranks)}"
+        if source >= 0 and pairs[source][0] != i:
+            return (
+                f"rank {ranks[i]} expects something of rank {ranks[source]}, which sends it nothing:\n"
+                f"{by_ranks(said, ranks)}"
+            )
+    return None
+
+
+def by_ranks(said: list[str], ranks: list[int]) -> str:
+    """Lines that name the ranks that say each thing."""
+    speakers: dict[str, list[int]] = {}
+    for rank, words in zip(ranks, said, strict=True):
+        speakers.setdefault(words, []).append(rank)
+    return "\n".join(f"  {named(who)}: {words}" for words, who in speakers.items())
+
+
+def named(ranks: list[int]) -> str:
+    """The ranks in words: "rank 3", "ranks 0, 2-5"."""
+    runs: list[list[int]] = []
+    for rank in sorted(ranks):
+        if runs and rank == runs[-1][1] + 1:
+            runs[-1][1] = rank
+        else:
+            runs.append([rank, rank])
+    parts = [str(a) if a == b else f"{a}, {b}" if b == a + 1 else f"{a}-{b}" for a, b in runs]
+    return f"rank{'s' * (len(ranks) > 1)} {', '.join(parts)}"
