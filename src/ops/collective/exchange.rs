@@ -17,8 +17,14 @@ const SENT_WHOLE: usize = 1 << 14;
 pub(super) fn run(op: &Collective, group: &dyn Group, x: &Array) -> Result<Array> {
     let host = contiguous(x.to_device(Device::Cpu)?)?;
     let what = format!("{} of {} {}", op.name(), x.dtype(), x.shape());
-    let made = Call { group, what: &what }.run(&op.exchange, &host)?;
-    made.to_device(x.device())
+    match (Call { group, what: &what }).run(&op.exchange, &host) {
+        Ok(made) => made.to_device(x.device()),
+        Err(error) => {
+            // Somebody may still read it.
+            std::mem::forget(host);
+            Err(error)
+        }
+    }
 }
 
 struct Call<'a> {
@@ -46,14 +52,17 @@ impl Call<'_> {
                 let to = pairs.iter().find(|pair| pair.0 == rank).map(|pair| pair.1);
                 let from = pairs.iter().find(|pair| pair.1 == rank).map(|pair| pair.0);
                 if to == Some(rank) {
+                    self.group.exchange(self.what, &[], None, &mut [], None)?;
                     return x.copied();
                 }
+                let own = x.bytes()?;
+                let sent = if to.is_some() { own.slice()? } else { &[] };
                 if from.is_none() {
-                    self.group.exchange(self.what, x.bytes()?.slice()?, to, &mut [], None)?;
+                    self.group.exchange(self.what, sent, to, &mut [], None)?;
                     return zeros(x.shape(), x.dtype());
                 }
                 self.received(x.shape(), x.dtype(), |received| {
-                    self.group.exchange(self.what, x.bytes()?.slice()?, to, received, from)
+                    self.group.exchange(self.what, sent, to, received, from)
                 })
             }
             Exchange::Broadcast { root } => self.received(x.shape(), x.dtype(), |bytes| {
@@ -63,13 +72,16 @@ impl Call<'_> {
         }
     }
 
-    /// A new array, whose bytes are filled.
+    /// A new array, whose bytes are filled. Where that fails, an exchange may be under way: the memory stays.
     fn received(
         &self, shape: Shape, dtype: DType, fill: impl FnOnce(&mut [u8]) -> Result<()>,
     ) -> Result<Array> {
         let bytes = Shape::new(&[shape.numel() * dtype.size()])?;
         let mut made = Array::empty(bytes, DType::U8, Device::Cpu)?;
-        fill(made.slice_mut()?)?;
+        if let Err(error) = fill(made.slice_mut()?) {
+            std::mem::forget(made);
+            return Err(error);
+        }
         Array::from_buffer(made.buffer().clone(), shape, dtype)
     }
 

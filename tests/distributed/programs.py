@@ -1,0 +1,136 @@
+"""Programs with collectives, as data: any process can run them, under `vmap` or as one of several ranks.
+
+A program turns a tensor of shape (count, 3) into another one of that shape, step by step; each step names an
+operation and its numbers. All members of the axis run the same program on tensors of their own.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+import wengert as wg
+
+Step = tuple[Any, ...]
+WIDTH = 3
+
+
+def _weights(x: wg.Tensor, axis: int) -> wg.Tensor:
+    """The sum along an axis with weights that tell its entries apart."""
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    return (x * (wg.arange(x.shape[axis], dtype=x.dtype) + 1).reshape(shape)).sum(axis)
+
+
+def apply(step: Step, x: wg.Tensor, name: str) -> wg.Tensor:
+    """One step, with collectives along the axis `name`."""
+    kind, *at = step
+    count = x.shape[0]
+    match kind:
+        case "sin":
+            return x.sin()
+        case "scaled":
+            return x * (wg.axis_index(name) + 1).to(x.dtype) / count
+        case "turned":
+            return x.roll(1, 1) * x
+        case "product":
+            return x @ x[:1].expand(WIDTH, WIDTH).tanh()
+        case "psum":
+            return wg.psum(x.tanh(), name)
+        case "pmean":
+            return x * wg.pmean(x, name)
+        case "pmax":
+            return x - wg.pmax(x, name)
+        case "pmin":
+            return x + wg.pmin(x.cos(), name)
+        case "all_gather":
+            return x + _weights(wg.all_gather(x, name, axis=at[0]), at[0]) / count
+        case "all_gather_tiled":
+            return _weights(wg.all_gather(x, name, axis=0, tiled=True).unflatten(0, (count, count)), 0) / count
+        case "psum_scatter":
+            return x * wg.psum_scatter(x.cos(), name)
+        case "psum_scatter_tiled":
+            wide = wg.cat([x] * count, at[0])
+            return x + wg.psum_scatter(wide, name, scatter_dimension=at[0], tiled=True) / count
+        case "all_to_all":
+            return wg.all_to_all(x, name, 0, at[0]).movedim(at[0], 0) + x
+        case "all_to_all_tiled":
+            return wg.all_to_all(x, name, 0, 0, tiled=True) * x
+        case "ppermute":
+            return x.cos() + wg.ppermute(x, name, [tuple(pair) for pair in at[0]])
+        case "pbroadcast":
+            return x * wg.pbroadcast(x.sin(), name, at[0])
+    raise ValueError(kind)
+
+
+def function(steps: list[Step], name: str) -> Any:
+    """The program as a function of one member's tensor."""
+
+    def run(x: wg.Tensor) -> wg.Tensor:
+        for step in steps:
+            x = apply(step, x, name)
+        return x
+
+    return run
+
+
+# Whether all additions of a program have one order, under `vmap` as on ranks: a product of matrices has not.
+def is_exact(steps: list[Step]) -> bool:
+    """Whether results must be equal bit for bit."""
+    return all(step[0] != "product" for step in steps)
+
+
+@st.composite
+def pairs(draw: st.DrawFn, count: int) -> list[tuple[int, int]]:
+    """Who sends to whom: some of the members, each at most once on each side."""
+    length = draw(st.integers(0, count))
+    sides = [draw(st.permutations(range(count)))[:length] for _ in range(2)]
+    return list(zip(*sides))
+
+
+def steps(count: int) -> st.SearchStrategy[list[Step]]:
+    """Programs for so many members."""
+    plain = ("sin", "scaled", "turned", "product", "psum", "pmean", "pmax", "pmin", "psum_scatter")
+    along = st.integers(0, 1)
+    one = st.one_of(
+        st.sampled_from([(kind,) for kind in (*plain, "all_gather_tiled", "all_to_all_tiled")]),
+        st.tuples(st.sampled_from(["all_gather", "psum_scatter_tiled", "all_to_all"]), along),
+        st.tuples(st.just("ppermute"), pairs(count)),
+        st.tuples(st.just("pbroadcast"), st.integers(0, count - 1)),
+    )
+    return st.lists(one, min_size=1, max_size=6)
+
+
+# What is derived of a program: each makes of the function of one member's tensor another one.
+def _loss(run: Any) -> Any:
+    return lambda x: (run(x) * (wg.arange(WIDTH, dtype=x.dtype) + 1)).sum()
+
+
+def _backward(run: Any) -> Any:
+    def gradient(x: wg.Tensor) -> wg.Tensor:
+        x = x.detach().requires_grad_()
+        x.register_hook(lambda g: g * 2)
+        _loss(run)(x).backward()
+        assert x.grad is not None
+        return x.grad
+
+    return gradient
+
+
+DERIVED: dict[str, Any] = {
+    "value": lambda run: run,
+    "grad": lambda run: wg.grad(_loss(run)),
+    "jvp": lambda run: lambda x: wg.jvp(run, (x,), (x.cos(),))[1],
+    "second": lambda run: wg.grad(lambda x: (wg.grad(_loss(run))(x) * x.sin()).sum()),
+    "vmap": lambda run: lambda x: wg.vmap(run)(wg.stack([x, x.cos()]))[1],
+    "checkpoint": lambda run: wg.grad(_loss(lambda x: wg.utils.checkpoint.checkpoint(run, x))),
+    "jit": lambda run: wg.jit(wg.grad(_loss(run))),
+    "grad of jit": lambda run: wg.grad(wg.jit(_loss(run))),
+}
+# Only where each member is a process: under `vmap` these are others of the list.
+ALONE: dict[str, tuple[Any, str]] = {
+    "backward": (_backward, "grad"),
+    "backward of jit": (lambda run: _backward(wg.jit(run)), "grad"),
+    "jit again": (lambda run: (lambda f: lambda x: (f(x.cos()), f(x))[1])(wg.jit(run)), "value"),
+}

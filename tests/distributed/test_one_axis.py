@@ -1,0 +1,57 @@
+"""One axis, two meanings: a function with collectives has the same values and derivatives under `vmap`, as a
+batch, and on as many ranks, as processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import wengert as wg
+from distributed import programs
+from distributed.serving import Ranks
+
+
+@pytest.fixture(scope="module", params=[1, 2, 3, 4])
+def ranks(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[int, Ranks]]:
+    """So many ranks."""
+    served = Ranks(request.param, tmp_path_factory.mktemp("ranks"))
+    yield request.param, served
+    served.close()
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data(), seed=st.integers(0, 1 << 16), dtype=st.sampled_from(["float64", "float32"]))
+def test_a_batch_and_ranks_agree(
+    ranks: tuple[int, Ranks], data: st.DataObject, seed: int, dtype: str
+) -> None:
+    """Values, first and second derivatives, forward and reverse, staged and recomputed."""
+    count, served = ranks
+    steps = data.draw(programs.steps(count))
+    x = np.random.default_rng(seed).normal(size=(count, count, programs.WIDTH)).astype(dtype)
+    found = served.ask(steps, x)
+    run = programs.function(steps, "i")
+    expected = {
+        name: wg.vmap(derive(run), axis_name="i")(wg.tensor(x)).numpy()
+        for name, derive in programs.DERIVED.items()
+        if "jit" not in name
+    }
+    expected["jit"] = expected["grad of jit"] = expected["grad"]
+    for name, (_, like) in programs.ALONE.items():
+        expected[name] = expected[like] * (2 if name.startswith("backward") else 1)
+    for name, batch in expected.items():
+        for rank, (alone, together) in enumerate(zip(found, batch)):
+            where = f"{name}, rank {rank}"
+            if programs.is_exact(steps):
+                assert np.array_equal(alone[name], together, equal_nan=True), where
+            else:
+                bound = 1e-3 if dtype == "float32" else 1e-9
+                scale = 1 + np.abs(together).max(initial=0)
+                np.testing.assert_allclose(alone[name] / scale, together / scale, atol=bound, err_msg=where)
