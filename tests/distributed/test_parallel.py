@@ -104,6 +104,47 @@ def test_gradients_are_averages(tmp_path: Path, count: int) -> None:
     assert run(count, AVERAGES, tmp_path) == ["averaged module.0.bias\n"] * count
 
 
+OVERLAP = (
+    MODELS
+    + """
+import threading
+from wengert.distributed import _reducer
+
+wide = nn.Sequential(*[nn.Linear(400, 400) for _ in range(6)], nn.Linear(400, 5))
+model = DataParallel(wide, bucket_cap_mb=1.0)
+events, plain = [], _reducer.reduced
+
+def noted(flat, *rest):
+    events.append((flat.nbytes, threading.current_thread() is threading.main_thread()))
+    return plain(flat, *rest)
+
+_reducer.reduced = noted
+starts, begin = [], model.reducer._start
+
+def started(bucket):
+    starts.append(len(model.reducer._waiting))
+    begin(bucket)
+
+model.reducer._start = started
+for step in range(2):
+    events.clear()
+    starts.clear()
+    model(wg.full((3, 400), rank + 1.0)).sum().backward()
+# The first message leaves while 9 gradients are not there yet; the last one, which nothing is left to be
+# hidden behind, is small.
+print(starts, events)
+"""
+)
+
+
+def test_gradients_travel_during_backward(tmp_path: Path) -> None:
+    layer = 4 * (400 * 400 + 400)
+    sizes = [4 * 2005 + 2 * layer - 1600, 2 * layer, 2 * layer, 1600]
+    expected = f"[9, 5, 1, 0] {[(size, size == 1600) for size in sizes]}\n"
+    for text in run(2, OVERLAP, tmp_path):
+        assert text == expected
+
+
 UNUSED = (
     MODELS
     + """

@@ -15,16 +15,17 @@ __all__ = ["broadcast", "flattened", "on_flat", "taken_apart"]
 
 
 def flattened(tensors: Sequence[Tensor]) -> Tensor:
-    """The elements of tensors of one dtype, one after the other."""
-    return wg.cat([tensor.detach().reshape(-1) for tensor in tensors])
+    """The elements of tensors of one dtype, one after the other; without derivatives."""
+    return wg.cat([tensor.reshape(-1) for tensor in tensors]).detach()
 
 
 def taken_apart(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     """Views of a vector with the shapes of these tensors; what is left over behind them is not looked at."""
     found, begin = [], 0
     for tensor in like:
-        found.append(vector[begin : begin + tensor.numel()].view(tensor.shape))
-        begin += tensor.numel()
+        count = tensor.numel()
+        found.append(vector.narrow(0, begin, count).view(tensor.shape))
+        begin += count
     return found
 
 

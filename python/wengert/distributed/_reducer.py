@@ -19,10 +19,14 @@ from wengert._core import Tensor
 
 from ._flat import flattened, taken_apart
 from ._group import Group
-from ._tensors import described, reduced
+from ._lines import here, speaking_for
+from ._tensors import described, reduced, total
 from ._values import agreed
 
 __all__ = ["Reducer"]
+
+# The bytes of the first and of the last bucket.
+_SMALL = 1 << 20
 
 
 class Reducer:
@@ -52,20 +56,26 @@ class Reducer:
         ]
 
     def _lay_out(self, order: list[int]) -> None:
-        """Divides the parameters into buckets, in this order: of one dtype and device, the first one small,
-        so that the first message leaves soon."""
+        """Divides the parameters into buckets, in this order: of one dtype and device, the first and the last
+        one small, so that the first message leaves soon and little is left for the end."""
+        small = min(self.limit, _SMALL)
+        size_of = lambda bucket: sum(self.params[i].nbytes for i in bucket)
         self.buckets: list[list[int]] = []
-        filled: dict[Any, tuple[list[int], int]] = {}
+        filling: dict[Any, list[int]] = {}
         for i in order:
-            param = self.params[i]
-            kind = str(param.dtype), str(param.device)
-            bucket, size = filled.get(kind, ([], 0))
-            limit = min(self.limit, 1 << 20) if not self.buckets or self.buckets[0] is bucket else self.limit
-            if not bucket or size >= limit:
-                bucket, size = [], 0
+            kind = str(self.params[i].dtype), str(self.params[i].device)
+            bucket = filling.get(kind)
+            is_first = bool(self.buckets) and bucket is self.buckets[0]
+            if bucket is None or size_of(bucket) >= (small if is_first else self.limit):
+                bucket = filling[kind] = []
                 self.buckets.append(bucket)
             bucket.append(i)
-            filled[kind] = bucket, size + param.nbytes
+        last, tail = self.buckets[-1], []
+        if size_of(last) > small:
+            while len(last) > 1 and size_of([last[-1], *tail]) <= small:
+                tail.insert(0, last.pop())
+        if tail:
+            self.buckets.append(tail)
         self._bucket_of = {i: b for b, bucket in enumerate(self.buckets) for i in bucket}
 
     def _complete(self, i: int, _: Tensor) -> None:
@@ -122,19 +132,20 @@ class Reducer:
         if not last:
             if self._thread is None:
                 self._thread = ThreadPoolExecutor(1, "wengert.distributed")
-            return self._thread.submit(self._averaged, flat)
+            return self._thread.submit(self._averaged, flat, here())
         for before in self._started:
             if isinstance(before, Future):
                 before.result()
-        return self._averaged(flat)
+        return self._averaged(flat, here())
 
-    def _averaged(self, flat: Tensor) -> Tensor:
-        with wg.no_grad():
+    def _averaged(self, flat: Tensor, line: str) -> Tensor:
+        """The average; `line` is where the program called backward, for messages."""
+        with wg.no_grad(), speaking_for(line):
             return reduced(flat, self.group, self._mean, described("gradients", flat))
 
     def _mean(self, parts: Tensor) -> Tensor:
         """The average over ranks of a part of a bucket."""
-        return parts.sum(0, dtype=parts.dtype).div_(self.divisor)
+        return total(parts) / self.divisor
 
     def _finish(self) -> None:
         """Waits for the sums at the end of backward, and makes the averages gradients."""
@@ -164,6 +175,6 @@ class Reducer:
         self._started = []
         for bucket in self.buckets:
             size = sum(self.params[i].numel() for i in bucket) + len(bucket) * self.find_unused
-            self._averaged(self.params[bucket[0]].new_zeros(size))
+            self._averaged(self.params[bucket[0]].new_zeros(size), here())
         self._follow()
 
