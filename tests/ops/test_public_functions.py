@@ -83,7 +83,6 @@ def test_names_of_pytorch_say_where_to_look() -> None:
         _ = wg.device_count  # type: ignore[attr-defined]
     for name, text in (
         ("sparse_coo_tensor", "there are no sparse tensors"),
-        ("distributed", "a program runs in one process"),
         ("quantization", "there are no quantised tensors"),
         ("lax", "its operations are functions of wengert"),
     ):

@@ -60,7 +60,7 @@ class Group:
         )
         #: How many operations have begun; the one at work and the line that called it, if any; since when
         #: bytes move.
-        self.count, self.inside, self.line, self.moving = 0, "", "", 0.0
+        self.count, self.inside, self.line, self.moving = 0, "", _lines.NOWHERE, 0.0
         self._communicator = communicator
         self._turn = threading.Lock()
         self._broken = ""
@@ -148,12 +148,12 @@ class Group:
                 "are a usual reason; wengert.distributed.debug() compares them"
             ) from error
         finally:
-            self.inside = self.line = ""
+            self.inside, self.line = "", _lines.NOWHERE
             self.moving = 0.0
             self._turn.release()
 
     def _compare(self, what: str, partners: tuple[int, int] | None) -> None:
-        own = _signatures.signature(what, partners)
+        own = _signatures.signature(what, self.line, partners)
         everyone = bytearray(_signatures.SIZE * self.size)
         self._wait(self._communicator.Iallgather(own, everyone), what)
         if wrong := _signatures.disagreement(bytes(everyone), self.ranks, self.count):

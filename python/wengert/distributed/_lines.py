@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import sys
 import sysconfig
@@ -10,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["here", "line_of", "speaking_for"]
+__all__ = ["NOWHERE", "Line", "here", "line_of", "said", "speaking_for"]
 
 _LIBRARIES = tuple(
     {sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -19,8 +20,13 @@ _LIBRARIES = tuple(
 _local = threading.local()
 
 
+#: A file, a line and a function; what to say of it is found when it is said.
+Line = tuple[str, int, str]
+NOWHERE: Line = ("", 0, "")
+
+
 @contextlib.contextmanager
-def speaking_for(line: str) -> Iterator[None]:
+def speaking_for(line: Line) -> Iterator[None]:
     """While it lasts, this thread works for that line of the program."""
     before = getattr(_local, "line", None)
     _local.line = line
@@ -30,26 +36,37 @@ def speaking_for(line: str) -> Iterator[None]:
         _local.line = before
 
 
-def here() -> str:
+def here() -> Line:
     """The line that called into this package."""
-    line: str | None = getattr(_local, "line", None)
-    return line or line_of(sys._getframe(1))
+    return getattr(_local, "line", None) or line_of(sys._getframe(1))
 
 
-def line_of(frame: FrameType | None) -> str:
+def line_of(frame: FrameType | None) -> Line:
     """The innermost line of `frame` and its callers that is in no library."""
     first = frame
     while frame is not None:
-        if not frame.f_code.co_filename.startswith(_LIBRARIES):
-            return _named(frame)
+        if not _is_library(frame.f_code.co_filename):
+            break
         frame = frame.f_back
-    return "no line of Python" if first is None else _named(first)
+    frame = frame or first
+    return NOWHERE if frame is None else (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
-def _named(frame: FrameType) -> str:
-    path = frame.f_code.co_filename
+def said(line: Line) -> str:
+    """The line in words."""
+    path, number, function = line
+    if not path:
+        return "no line of Python"
+    return f"{_short(path)}, line {number}" + ("" if function == "<module>" else f", in {function}")
+
+
+@functools.cache
+def _is_library(path: str) -> bool:
+    return path.startswith(_LIBRARIES)
+
+
+@functools.cache
+def _short(path: str) -> str:
     with contextlib.suppress(ValueError, OSError):
-        path = min(path, os.path.relpath(path), key=len) if os.path.isabs(path) else path
-    function = frame.f_code.co_qualname if sys.version_info >= (3, 11) else frame.f_code.co_name
-    inside = "" if function == "<module>" else f", in {function}"
-    return f"{path}, line {frame.f_lineno}{inside}"
+        return min(path, os.path.relpath(path), key=len) if os.path.isabs(path) else path
+    return path

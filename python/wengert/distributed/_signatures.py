@@ -56,13 +56,13 @@ def is_debugging() -> bool:
     return _ON[0]
 
 
-def signature(what: str, partners: tuple[int, int] | None = None) -> bytes:
+def signature(what: str, line: _lines.Line, partners: tuple[int, int] | None = None) -> bytes:
     """What this rank is about to do, and at which line. `partners`: to whom it sends, from whom it gets."""
     who = "" if partners is None else f"{partners[0]} {partners[1]}"
     # A long path loses its beginning.
-    line, room = _lines.here().encode(), SIZE - len(what.encode()) - len(who) - 2
-    line = line if len(line) <= room else b"..." + line[3 - max(room, 3) :]
-    return (what.encode() + b"\n" + who.encode() + b"\n" + line)[:SIZE].ljust(SIZE, b"\0")
+    place, room = _lines.said(line).encode(), SIZE - len(what.encode()) - len(who) - 2
+    place = place if len(place) <= room else b"..." + place[3 - max(room, 3) :]
+    return (what.encode() + b"\n" + who.encode() + b"\n" + place)[:SIZE].ljust(SIZE, b"\0")
 
 
 def disagreement(everyone: bytes, ranks: list[int], count: int) -> str | None:

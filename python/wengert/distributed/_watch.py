@@ -167,9 +167,15 @@ class Watch:
         self._send_all("ask", number)
 
     def _on_ask(self, sender: int, number: int) -> None:
-        talks = {name: (group.count, group.inside, group.line) for name, group in self.groups.items()}
+        talks = {
+            name: (group.count, group.inside, _lines.said(group.line)) for name, group in self.groups.items()
+        }
         frame = sys._current_frames().get(self._main.ident or 0)
-        self._send(sender, "place", (number, Place(_lines.line_of(frame), talks, self.rank in self.left)))
+        self._send(
+            sender,
+            "place",
+            (number, Place(_lines.said(_lines.line_of(frame)), talks, self.rank in self.left)),
+        )
 
     def _on_place(self, sender: int, content: tuple[int, Place]) -> None:
         number, place = content
@@ -218,7 +224,7 @@ class Watch:
             return
         if isinstance(value, KeyboardInterrupt):
             frames = [frame for frame, _ in traceback.walk_tb(trace)]
-            self.fail("Ctrl-C", f"at {_lines.line_of(frames[-1] if frames else None)}")
+            self.fail("Ctrl-C", f"at {_lines.said(_lines.line_of(frames[-1] if frames else None))}")
         # Whichever hook was there writes, into a text.
         written = io.StringIO()
         with contextlib.redirect_stderr(written):

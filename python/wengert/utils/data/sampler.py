@@ -14,6 +14,7 @@ from wengert._core import Generator
 
 __all__ = [
     "BatchSampler",
+    "DistributedSampler",
     "RandomSampler",
     "Sampler",
     "SequentialSampler",
@@ -207,6 +208,84 @@ class BatchSampler(Sampler[list[int]]):
     def __len__(self) -> int:
         number = len(self.sampler)  # type: ignore[arg-type]
         return number // self.batch_size if self.drop_last else -(-number // self.batch_size)
+
+
+class DistributedSampler(Sampler[int]):
+    """The indices of a dataset for one of several ranks: each rank reads its share, of the same length.
+
+    All ranks draw the same order, and take every `num_replicas`-th index of it.
+
+    Args:
+        dataset: the dataset, whose length is asked for.
+        num_replicas: the number of ranks; those of the program if None.
+        rank: which of them this is; the program's own if None.
+        shuffle: True draws a new order for each epoch that `set_epoch` names.
+        seed: what the order depends on, together with the epoch; the same on all ranks.
+        drop_last: True leaves out the last indices where they are not enough for all ranks; False repeats
+            the first.
+
+    Example:
+        >>> from wengert.utils.data import DistributedSampler
+        >>> [list(DistributedSampler("abcde", 2, rank, shuffle=False)) for rank in range(2)]
+        [[0, 2, 4], [1, 3, 0]]
+    """
+
+    def __init__(
+        self,
+        dataset: Sized,
+        num_replicas: int | None = None,
+        rank: int | None = None,
+        shuffle: bool = True,
+        seed: int = 0,
+        drop_last: bool = False,
+    ) -> None:
+        if num_replicas is None or rank is None:
+            from wengert.distributed._group import world
+
+            num_replicas = world().size if num_replicas is None else num_replicas
+            rank = world().rank if rank is None else rank
+        if not 0 <= rank < num_replicas:
+            raise ValueError(f"DistributedSampler: rank is one of 0..{num_replicas - 1}, got {rank}")
+        self.dataset = dataset
+        self.num_replicas = _count("DistributedSampler", "num_replicas", num_replicas)
+        self.rank = rank
+        self.epoch = 0
+        self.shuffle = _flag("DistributedSampler", "shuffle", shuffle)
+        self.seed = seed
+        self.drop_last = _flag("DistributedSampler", "drop_last", drop_last)
+
+    @property
+    def num_samples(self) -> int:
+        """How many indices each rank reads."""
+        length = len(self.dataset)
+        return length // self.num_replicas if self.drop_last else -(-length // self.num_replicas)
+
+    def __iter__(self) -> Iterator[int]:
+        length, total = len(self.dataset), self.num_samples * self.num_replicas
+        order = list(range(length))
+        if self.shuffle:
+            generator = Generator().manual_seed(self.seed + self.epoch)
+            order = _core.randperm(length, generator=generator, device="cpu").tolist()
+        # Longer than the dataset where there are more ranks than samples.
+        return (order[i % length] for i in range(self.rank, total, self.num_replicas))
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+    def set_epoch(self, epoch: int) -> None:
+        """Says which epoch comes; without it every epoch has the order of the first.
+
+        Args:
+            epoch: its number, the same on all ranks.
+
+        Example:
+            >>> sampler = wg.utils.data.DistributedSampler(range(100), 2, 0)
+            >>> first = list(sampler)
+            >>> sampler.set_epoch(1)
+            >>> list(sampler) == first
+            False
+        """
+        self.epoch = epoch
 
 
 def draw_seed(generator: Generator | None = None) -> int:

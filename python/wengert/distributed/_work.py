@@ -1,0 +1,108 @@
+"""Collective operations beside the program: one thread runs them in the order in which they were asked for.
+
+MPI moves bytes only while someone calls it; the thread does. Each group gets a second communicator for it, so
+that what the program itself does in the group cannot mix with it.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from wengert.autograd.modes import no_grad
+from wengert.distributed import _lines, _mpi
+from wengert.distributed._group import Group
+
+__all__ = ["Work", "beside", "pending"]
+
+
+class Work:
+    """What a collective operation with `async_op=True` returns."""
+
+    def __init__(self) -> None:
+        self._done = threading.Event()
+        self._error: BaseException | None = None
+        self._seen = False
+
+    def wait(self, timeout: Any = None) -> bool:
+        """Waits for its end, and raises what went wrong; the tensors have their values afterwards.
+
+        Args:
+            timeout: seconds, or a `timedelta`; None leaves it to the timeout of the group.
+
+        Example:
+            >>> wg.distributed.init_process_group()
+            >>> wg.distributed.all_reduce(wg.ones(2), async_op=True).wait()
+            True
+            >>> wg.distributed.destroy_process_group()
+        """
+        seconds = timeout.total_seconds() if hasattr(timeout, "total_seconds") else timeout
+        if not self._done.wait(seconds):
+            raise TimeoutError(f"wait: the operation was not done after {seconds:g} s")
+        self._seen = True
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def is_completed(self) -> bool:
+        """Returns whether it has ended, well or not."""
+        return self._done.is_set()
+
+    def is_success(self) -> bool:
+        """Returns whether it has ended well."""
+        return self._done.is_set() and self._error is None
+
+    def exception(self) -> BaseException | None:
+        """Returns what went wrong, if anything."""
+        return self._error
+
+
+_QUEUE: queue.SimpleQueue[tuple[Work, Callable[[], None], _lines.Line]] = queue.SimpleQueue()
+_THREAD: list[threading.Thread] = []
+_TWINS: dict[str, Group] = {}
+_LAST: list[Work] = []
+_FAILED: list[Work] = []
+
+
+def twin(group: Group) -> Group:
+    """The group that the thread uses for this one; all ranks make it at the first operation."""
+    if group.name not in _TWINS:
+        _TWINS[group.name] = group.split(0, group.rank)
+    _TWINS[group.name].timeout = group.timeout
+    return _TWINS[group.name]
+
+
+def beside(action: Callable[[], None]) -> Work:
+    """Hands an operation to the thread."""
+    work = Work()
+    _LAST[:] = [work]
+    _QUEUE.put((work, action, _lines.here()))
+    if not _THREAD:
+        _THREAD.append(threading.Thread(target=_run, name="wengert collectives", daemon=True))
+        _THREAD[0].start()
+        _mpi.on_exit(pending)
+    return work
+
+
+def _run() -> None:
+    while True:
+        work, action, line = _QUEUE.get()
+        try:
+            with no_grad(), _lines.speaking_for(line):
+                action()
+        except BaseException as error:
+            work._error = error
+            _FAILED.append(work)
+        work._done.set()
+
+
+def pending() -> None:
+    """Waits for all operations that were asked for; one that failed without a word ends all ranks."""
+    for work in _LAST:
+        work._done.wait()
+    for work in _FAILED:
+        if not work._seen and (error := work._error) is not None:
+            sys.excepthook(type(error), error, error.__traceback__)
