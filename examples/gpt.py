@@ -6,14 +6,17 @@ by AdamW with weight decay on matrices alone, linear warm-up and cosine decay, c
 gradients accumulated over several batches. The default size trains in a minute or two on two cores;
 `--preset gpt2` has the shape of GPT-2 with 124 million parameters.
 
-This is a PyTorch program; only the import below differs.
+This is a PyTorch program; only the imports below differ, and `--grain`, which PyTorch has not.
 
 Run it: python examples/gpt.py [--steps 1000] [--amp bf16] [--checkpoint] [--device gpu] [--preset small]
+On two processes, of which each draws its own batches: mpirun -n 2 python examples/gpt.py --distributed
+With `--grain 8` besides, 1, 2, 4 or 8 processes find the same losses, bit for bit.
 """
 
 import argparse
 import contextlib
 import math
+import os
 import sys
 import sysconfig
 import time
@@ -22,8 +25,10 @@ from pathlib import Path
 
 import numpy as np
 import wengert as torch
+import wengert.distributed as dist
 import wengert.nn as nn
 from wengert.nn import functional as F
+from wengert.nn.parallel import DistributedDataParallel
 from wengert.utils.checkpoint import checkpoint
 
 
@@ -218,8 +223,9 @@ class Batches:
 class Progress:
     """A bar on a terminal, and nothing elsewhere."""
 
-    def __init__(self, total):
-        self.total, self.start, self.live = total, time.perf_counter(), sys.stderr.isatty()
+    def __init__(self, total, live):
+        self.total, self.start = total, time.perf_counter()
+        self.live = live and sys.stderr.isatty()
 
     def show(self, done, text):
         if self.live:
@@ -243,6 +249,7 @@ class Trainer:
     def __init__(self, options):
         torch.manual_seed(options.seed)
         self.options = options
+        self.rank, self.ranks = (dist.get_rank(), dist.get_world_size()) if options.distributed else (0, 1)
         self.step, self.history, self.losses = 0, [], []
         self.pending = []  # losses that are still on the device
         state = torch.load(options.resume, map_location=options.device) if options.resume else None
@@ -250,7 +257,12 @@ class Trainer:
         self.config = Config(
             **{**asdict(config), "checkpoint": options.checkpoint, "fused": not options.spelled_out}
         )
-        self.model = GPT(self.config).to(options.device)
+        self.model = self.parallel = GPT(self.config).to(options.device)
+        if options.distributed:
+            extra = {"grain": options.grain} if options.grain else {}
+            self.parallel = DistributedDataParallel(self.model, **extra)
+            if not options.grain:
+                torch.manual_seed(options.seed + 1 + self.rank)  # batches and dropout of its own
         self.optimizer = self.model.configure_optimizers(options.lr, options.weight_decay)
         self.scaler = torch.amp.GradScaler(enabled=options.amp == "f16")
         self.batches = Batches(read_corpus(options.bytes), self.config.block, options.batch, options.device)
@@ -286,19 +298,30 @@ class Trainer:
         done = min(1.0, (self.step - options.warmup) / max(1, options.steps - options.warmup))
         return options.lr * (0.1 + 0.45 * (1.0 + math.cos(math.pi * done)))
 
+    def loss(self):
+        """The loss of a batch, as `backward` wants it."""
+        x, y = self.batches.draw("train")
+        with self.precision():
+            _, loss = self.parallel(x, y)
+            return self.scaler.scale(loss / self.options.accumulate)
+
+    def gradients(self, last):
+        """Adds the gradients of one batch; after the last batch of a step, ranks average theirs."""
+        if self.options.grain:
+            loss = self.parallel.backward(self.loss)
+        else:
+            alone = self.options.distributed and not last
+            with self.parallel.no_sync() if alone else contextlib.nullcontext():
+                loss = self.loss()
+                loss.backward()
+        return loss.detach() / self.scaler.get_scale()
+
     def update(self):
         """One step of the optimiser: the loss, and the norm of the gradient before clipping."""
         self.model.train()
         for group in self.optimizer.param_groups:
             group["lr"] = self.learning_rate()
-        total = 0.0
-        for _ in range(self.options.accumulate):
-            x, y = self.batches.draw("train")
-            with self.precision():
-                _, loss = self.model(x, y)
-                loss = loss / self.options.accumulate
-            self.scaler.scale(loss).backward()
-            total = total + loss.detach()
+        total = sum(self.gradients(i + 1 == self.options.accumulate) for i in range(self.options.accumulate))
         self.scaler.unscale_(self.optimizer)
         norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.options.clip)
         self.scaler.step(self.optimizer)
@@ -323,7 +346,7 @@ class Trainer:
 
     def run(self):
         """All steps, with a line of the table every `--every` of them."""
-        options, progress = self.options, Progress(self.options.steps)
+        options, progress = self.options, Progress(self.options.steps, self.rank == 0)
         print(f"{'step':>6} {'train loss':>11} {'held out':>9} {'gradient':>9} {'rate':>9} {'bytes/s':>9}")
         rate, start, since, norm = self.learning_rate(), time.perf_counter(), self.step, None
         while self.step < options.steps:
@@ -339,9 +362,14 @@ class Trainer:
     def report(self, rate, norm, since, start, progress):
         """One line of the table."""
         seconds = time.perf_counter() - start
-        done = (self.step - since) * self.options.accumulate * self.options.batch * self.config.block
+        batches = (self.options.grain or self.ranks) * self.options.accumulate
+        done = (self.step - since) * batches * self.options.batch * self.config.block
         if self.pending:
-            self.losses += torch.stack(self.pending).tolist()
+            losses = torch.stack(self.pending)
+            if self.options.distributed and not self.options.grain:
+                dist.all_reduce(losses)
+                losses = losses / self.ranks
+            self.losses += losses.tolist()
             self.pending = []
         train, held_out = self.evaluate(self.options.evaluate)
         self.history.append((self.step, train, held_out))
@@ -394,6 +422,8 @@ def parse(arguments=None):
     parser.add_argument(
         "--spelled-out", action="store_true", help="attention from its parts, not in one call"
     )
+    parser.add_argument("--distributed", action="store_true", help="as one of the processes of mpirun")
+    parser.add_argument("--grain", type=int, help="batches of a step, divided among processes")
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--batch", type=int, default=12)
     parser.add_argument("--accumulate", type=int, default=1, help="batches per step")
@@ -419,15 +449,24 @@ def parse(arguments=None):
 def main(arguments=None):
     """Trains, saves, samples, draws; returns the trainer."""
     options = parse(arguments)
+    if options.grain and not options.distributed:
+        raise SystemExit("--grain is for --distributed")
+    if options.distributed:
+        dist.init_process_group()
     trainer = Trainer(options)
+    if trainer.rank:
+        sys.stdout = open(os.devnull, "w")  # one log, from the first process
     extras = [f"autocast {options.amp}"] if options.amp else []
     extras += ["checkpointed"] if options.checkpoint else []
+    extras += [f"{trainer.ranks} processes"] if options.distributed else []
     described = [f"{trainer.model.parameter_count():,} parameters on {options.device}", *extras]
     print(", ".join(described))
     print(f"{len(trainer.batches.parts['train']):,} bytes to learn from, {trainer.config.block} at a time\n")
     start = time.perf_counter()
     trainer.run()
     print(f"\n{time.perf_counter() - start:.1f} s of training")
+    if trainer.rank:
+        return trainer
     options.out.mkdir(parents=True, exist_ok=True)
     trainer.save(options.out / "gpt.pt")
     draw(options.out / "gpt.png", trainer.history, trainer.losses, trainer.config)

@@ -149,8 +149,10 @@ def test_target_network_follows() -> None:
 # looking it up there.
 IMPORTS = {
     "wengert": ("torch", None),
+    "wengert.distributed": ("dist", None),
     "wengert.nn": ("nn", None),
     "wengert.nn.functional": ("F", None),
+    "wengert.nn.parallel": (None, "DistributedDataParallel"),
     "wengert.utils.checkpoint": (None, "checkpoint"),
 }
 IN_PYTORCH = {
@@ -164,6 +166,7 @@ IN_PYTORCH = {
         Dropout Embedding LayerNorm Linear Module ModuleDict ModuleList init.normal_ init.uniform_ init.zeros_
         utils.clip_grad_value_
         """,
+    "dist": "all_reduce get_rank get_world_size init_process_group",
     "F": "cross_entropy dropout gelu relu scaled_dot_product_attention smooth_l1_loss softmax",
 }
 # What tensors have here and not in PyTorch; everything else that a tensor has, it has there as well.

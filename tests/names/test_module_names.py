@@ -196,8 +196,10 @@ def test_data_parallel_on_one_device() -> None:
     assert torch.equal(loaded(x), inner(x))
     with pytest.raises(NotImplementedError, match="DataParallel: 2 devices given"):
         nn.DataParallel(inner, device_ids=[0, 1])
-    with pytest.raises(NotImplementedError, match="no gradients are exchanged"):
-        nn.parallel.DistributedDataParallel(inner)
+    parallel = nn.parallel.DistributedDataParallel(inner, device_ids=[0], broadcast_buffers=False)
+    assert torch.equal(parallel(x), inner(x))
+    with pytest.raises(ValueError, match="a process has one device"):
+        nn.parallel.DistributedDataParallel(inner, device_ids=[0, 1])
 
 
 def test_batch_norm_over_all_devices() -> None:
@@ -208,6 +210,9 @@ def test_batch_norm_over_all_devices() -> None:
     assert nn.SyncBatchNorm(3, affine=False, device="cpu", dtype=torch.float64).weight is None
     model = nn.Sequential(plain)
     assert nn.SyncBatchNorm.convert_sync_batchnorm(model, process_group=None) is model
+    assert type(model[0]) is nn.SyncBatchNorm
+    assert model[0].weight is plain.weight
+    assert torch.equal(model(x), plain(x))
 
 
 @pytest.mark.parametrize("backends", [SDPBackend.MATH, [SDPBackend.FLASH_ATTENTION, SDPBackend.MATH]])

@@ -15,8 +15,8 @@
 - `LazyLinear` and the other lazy layers take their first size from the first input.
 - `functional_call` and `stack_module_state` make a module a pure function of its parameters, for `grad` and
   `vmap`.
-- `DataParallel`, `SyncBatchNorm`, `nn.parallel`, `nn.attention` are there for programs that name them, on one
-  device.
+- `nn.parallel.DistributedDataParallel` and `SyncBatchNorm` work over processes (`wengert.distributed`);
+  `DataParallel` and `nn.attention` are there for programs that name them, on one device.
 - `nn.functional` has the same as functions, `nn.init` initial values, `nn.utils` gradient clipping, packed
   sequences and parametrizations.
 

@@ -1,6 +1,7 @@
-"""Models over several devices as programs for PyTorch write it; there is one device here."""
+"""Models over several devices and processes as programs for PyTorch write it."""
 
-from typing import Any, NoReturn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .module import Module
 
@@ -40,7 +41,7 @@ class DataParallel(Module):
         if len(ids) > 1:
             raise NotImplementedError(
                 f"DataParallel: {len(ids)} devices given, and a batch is not divided among devices here; "
-                "give one, or leave device_ids out"
+                "give one, or use DistributedDataParallel with a process for each"
             )
         self.module = module
         self.device_ids, self.output_device, self.dim = ids, output_device, dim
@@ -50,26 +51,12 @@ class DataParallel(Module):
         return self.module(*inputs, **kwargs)
 
 
-class DistributedDataParallel(Module):
-    """Raises NotImplementedError: there are no groups of processes here.
+if TYPE_CHECKING:
+    from wengert.distributed._parallel import DistributedDataParallel
+else:
 
-    Args:
-        module: the model; further arguments are PyTorch's.
-
-    Example:
-        >>> try:
-        ...     wg.nn.parallel.DistributedDataParallel(wg.nn.Linear(2, 1))
-        ... except NotImplementedError as error:
-        ...     print(str(error).split(":")[0])
-        DistributedDataParallel
-    """
-
-    def __init__(self, module: Module, *args: Any, **kwargs: Any) -> None:
-        """Raises."""
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise NotImplementedError(
-            "DistributedDataParallel: no gradients are exchanged between processes here; train in one "
-            "process, with the module itself"
-        )
+    def __getattr__(name: str) -> Any:
+        """`DistributedDataParallel`, which lies beside what ranks are."""
+        if name == "DistributedDataParallel":
+            return import_module("wengert.distributed._parallel").DistributedDataParallel
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

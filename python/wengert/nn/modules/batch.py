@@ -1,5 +1,6 @@
 """Normalisation of channels, by the batch or by each image."""
 
+import sys
 from typing import Any
 
 import wengert as wg
@@ -188,10 +189,8 @@ class BatchNorm3d(_BatchNorm):
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation over all devices: over the one that there is, as `BatchNorm1d` to `BatchNorm3d`.
-
-    Arguments as of `BatchNorm1d`; `process_group` is accepted behind `track_running_stats`. Inputs have 2 to
-    5 axes.
+    """Batch normalisation by the batches of all ranks together, where a program has several
+    (`wengert.distributed`); elsewhere as `BatchNorm1d` to `BatchNorm3d`. Inputs have 2 to 5 axes.
 
     Args:
         num_features: the number of channels, along axis 1.
@@ -199,7 +198,7 @@ class SyncBatchNorm(_BatchNorm):
         momentum: the weight of a batch in the running statistics; None averages all batches evenly.
         affine: whether channels have a weight and a bias.
         track_running_stats: whether statistics are kept for evaluation.
-        process_group: accepted; None, for no processes work together here.
+        process_group: the ranks; None for all that the program has started.
         device, dtype: where the parameters lie, and what they are.
 
     Example:
@@ -222,16 +221,40 @@ class SyncBatchNorm(_BatchNorm):
     ) -> None:
         """As `BatchNorm1d`."""
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        self.process_group = process_group
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Returns the normalised input."""
+        # A layer starts no MPI: where nothing has, there is one rank.
+        ranks = sys.modules.get("wengert.distributed._group")
+        group = self.process_group or (ranks._WORLD[0] if ranks and ranks._WORLD else None)
+        in_training = self.training or self.running_mean is None
+        if group is None or group.size == 1 or not in_training:
+            return super().forward(input)
+        from wengert.distributed._batch_norm import batch_norm
+
+        self._check(input, 1)
+        statistics = (self.running_mean, self.running_var) if self.track_running_stats else (None, None)
+        momentum = self._weight_of_batch()
+        return batch_norm(input, *statistics, self.weight, self.bias, momentum, self.eps, group)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
-        """Returns `module` as it is: batches are not divided, so its layers see the whole of them.
+        """Returns `module` with a `SyncBatchNorm` in place of each `BatchNorm1d` to `BatchNorm3d`, which has
+        their parameters and statistics.
 
         Args:
-            module: a model.
-            process_group: accepted.
+            module: a model; its layers are replaced.
+            process_group: the ranks of the layers; None for all.
         """
-        return module
+        found = module
+        if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
+            found = cls.__new__(cls)
+            found.__dict__.update(module.__dict__)
+            found.__dict__["process_group"] = process_group
+        for name, child in list(module.named_children()):
+            setattr(found, name, cls.convert_sync_batchnorm(child, process_group))
+        return found
 
 
 class _InstanceNorm(_Channels):

@@ -1,0 +1,56 @@
+"""Tensors as one vector per dtype and device, so that many travel in one message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+
+from ._group import Group
+from ._tensors import flat, octets
+
+__all__ = ["broadcast", "flattened", "on_flat", "taken_apart"]
+
+
+def flattened(tensors: Sequence[Tensor]) -> Tensor:
+    """The elements of tensors of one dtype, one after the other; without derivatives."""
+    return wg.cat([tensor.reshape(-1) for tensor in tensors]).detach()
+
+
+def taken_apart(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+    """Views of a vector with the shapes of these tensors; what is left over behind them is not looked at."""
+    found, begin = [], 0
+    for tensor in like:
+        count = tensor.numel()
+        found.append(vector.narrow(0, begin, count).view(tensor.shape))
+        begin += count
+    return found
+
+
+def on_flat(function: Callable[[Tensor], Tensor], tensors: Sequence[Tensor]) -> list[Tensor]:
+    """`function` of the vector of each dtype and device, taken apart again; the order is kept."""
+    kinds: dict[Any, list[int]] = {}
+    for i, tensor in enumerate(tensors):
+        kinds.setdefault((str(tensor.dtype), str(tensor.device)), []).append(i)
+    found: list[Any] = [None] * len(tensors)
+    for places in kinds.values():
+        own = [tensors[i] for i in places]
+        for i, tensor in zip(places, taken_apart(function(flattened(own)), own)):
+            found[i] = tensor
+    return found
+
+
+def broadcast(tensors: Sequence[Tensor], group: Group, root: int = 0) -> None:
+    """Gives tensors of all ranks the values of the rank `root`."""
+
+    def sent(vector: Tensor) -> Tensor:
+        there = flat(vector)
+        group.broadcast(octets(there), root)
+        return there.to(vector.device)
+
+    if group.size > 1 and tensors:
+        with wg.no_grad():
+            for tensor, values in zip(tensors, on_flat(sent, tensors)):
+                tensor.copy_(values)

@@ -1,0 +1,150 @@
+"""The same bits on any number of ranks: a step is divided into a fixed number of shards.
+
+What a shard computes does not depend on where: it starts from the same buffers, draws random numbers of its
+own, and has the same part of the batch. Losses, gradients and buffers of all shards are added by one tree:
+neighbours in pairs, and neighbours of these. A rank has shards that are next to each other and whose sum is a
+node of the tree, so that it makes no difference which additions happen on one rank and which between ranks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+from wengert.nn import Module
+
+from ._flat import on_flat
+from ._group import Group
+from ._tensors import described, gathered, reduced
+
+__all__ = ["Shards", "tree_sum"]
+
+
+class _Tree:
+    """Adds what it is given, neighbours first; holds one sum for each level."""
+
+    def __init__(self) -> None:
+        self.sums: list[tuple[int, list[Tensor]]] = []
+
+    def add(self, tensors: list[Tensor]) -> None:
+        """Takes the next leaf."""
+        level = 0
+        while self.sums and self.sums[-1][0] == level:
+            tensors, level = _added(self.sums.pop()[1], tensors), level + 1
+        self.sums.append((level, tensors))
+
+    def total(self) -> list[Tensor]:
+        """The sum of all leaves."""
+        (_, total), *rest = reversed(self.sums)
+        for _, tensors in rest:
+            total = _added(tensors, total)
+        return total
+
+
+def _added(left: list[Tensor], right: list[Tensor]) -> list[Tensor]:
+    return [x + y for x, y in zip(left, right)]
+
+
+def tree_sum(rows: Sequence[Tensor]) -> Tensor:
+    """The sum of tensors, neighbours first."""
+    tree = _Tree()
+    for row in rows:
+        tree.add([row])
+    return tree.total()[0]
+
+
+class Shards:
+    """The shards of a model that this rank has; see `DataParallel.backward`."""
+
+    def __init__(self, module: Module, group: Group, grain: int) -> None:
+        own, rest = divmod(grain, group.size)
+        if rest or own < 1 or (group.size > 1 and own & (own - 1)):
+            raise ValueError(
+                f"DataParallel: grain={grain} on {group.size} ranks; each rank needs 1, 2, 4, 8, ... shards, "
+                "the same number on all"
+            )
+        self.module, self.group, self.grain = module, group, grain
+        self.own = range(group.rank * own, (group.rank + 1) * own)
+        self._compare()
+        seed = wg.tensor(list(wg.get_rng_state()), dtype=wg.uint64)
+        wg.set_rng_state(tuple(gathered(seed, group)[0].tolist()))
+
+    def _compare(self) -> None:
+        """Raises where the processors of two ranks compute other bits."""
+        x = wg.arange(6300.0).sin().reshape(70, 90)
+        normed = wg.nn.functional.layer_norm(x, (90,))
+        probe = wg.cat([part.reshape(-1) for part in (x @ x.T, x @ x[0], x.softmax(1), normed, x.sum(1))])
+        bits = gathered(probe.view(wg.int32), self.group)
+        for rank in range(self.group.size):
+            if not bool((bits[rank] == bits[0]).all()):
+                raise RuntimeError(
+                    f"DataParallel: rank {rank} computes other bits than rank 0, as processors with other "
+                    "instruction sets do; start all ranks with WENGERT_ISA=avx2, or with baseline"
+                )
+
+    def backward(self, function: Callable[..., Tensor], batch: Sequence[Tensor]) -> Tensor:
+        """Computes the average loss of all shards; adds its gradients to those of the parameters."""
+        parts = self._parts(batch)
+        params = [param for param in self.module.parameters() if param.requires_grad]
+        buffers = [buffer for buffer in self.module.buffers() if buffer.is_floating_point()]
+        counters = [buffer for buffer in self.module.buffers() if not buffer.is_floating_point()]
+        before = [buffer.clone() for buffer in (*buffers, *counters)]
+        held = [param.grad for param in params]
+        state = wg.get_rng_state()
+        tree = _Tree()
+        try:
+            for shard, part in zip(self.own, parts):
+                wg.set_rng_state((_seed(*state, shard), 0))
+                with wg.no_grad():
+                    for buffer, value in zip((*buffers, *counters), before):
+                        buffer.copy_(value)
+                for param in params:
+                    param.grad = None
+                loss = function(*part)
+                loss.backward()
+                tree.add([loss.detach(), *_present(params), *(buffer.clone() for buffer in buffers)])
+        finally:
+            for param, grad in zip(params, held):
+                param.grad = grad
+            wg.set_rng_state((state[0], state[1] + 1))
+        with wg.no_grad():
+            loss, present, *means = on_flat(self._mean, tree.total())
+            grads, values = means[: len(params)], means[len(params) :]
+            for param, grad, is_used in zip(params, grads, present.tolist()):
+                if is_used:
+                    param.grad = grad if param.grad is None else param.grad + grad
+            for buffer, value in zip(buffers, values):
+                buffer.copy_(value)
+        return loss
+
+    def _parts(self, batch: Sequence[Tensor]) -> Sequence[tuple[Tensor, ...]]:
+        """The batch of this rank, divided among its shards."""
+        count = len(self.own)
+        for x in batch:
+            if x.ndim == 0 or x.shape[0] % count:
+                raise ValueError(
+                    f"DataParallel.backward: a tensor of shape {tuple(x.shape)} is not divided into {count} "
+                    f"equal parts along axis 0, one for each shard of this rank"
+                )
+        return list(zip(*(x.chunk(count) for x in batch))) if batch else [()] * count
+
+    def _mean(self, vector: Tensor) -> Tensor:
+        """The average over all shards of a vector that holds the sums of this rank."""
+        of = lambda parts: tree_sum(list(parts)) / self.grain
+        return reduced(vector, self.group, of, described("gradients", vector))
+
+
+def _present(params: Sequence[Tensor]) -> list[Tensor]:
+    """How many of the shards have each gradient, and the gradients."""
+    grads = [param.grad for param in params]
+    counts = wg.tensor([float(grad is not None) for grad in grads])
+    return [counts, *(wg.zeros_like(p) if g is None else g for p, g in zip(params, grads))]
+
+
+def _seed(seed: int, count: int, shard: int) -> int:
+    """The seed of the random numbers of one shard of one step."""
+    text = f"{seed} {count} {shard}".encode()
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

@@ -1,0 +1,219 @@
+"""`DataParallel`: a model on every rank, which train as one. Read next: `_reducer.py`, `_grain.py`."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+from wengert.nn import Module
+
+from ._flat import broadcast
+from ._grain import Shards
+from ._group import Group, world
+from ._reducer import Reducer
+from ._tensors import gathered
+from ._values import agreed
+
+__all__ = ["DataParallel", "DistributedDataParallel"]
+
+
+class DataParallel(Module):
+    """A model that every rank has and trains on its own part of the data.
+
+    Parameters and buffers start with the values of rank 0. Each backward leaves the average of all ranks'
+    gradients in the parameters, so that optimisers on all ranks take the same step; the gradients travel while
+    backward computes others. With one rank it is the model. The names in its state dict begin with `module.`,
+    as they do in PyTorch.
+
+    Args:
+        module: the model, the same on all ranks.
+        process_group: the ranks; None for all.
+        broadcast_buffers: whether each forward in training starts with the buffers of rank 0.
+        bucket_cap_mb: the size of one message in units of 2**20 bytes.
+        find_unused_parameters: whether a backward may leave out parameters; those that no rank used keep
+            the gradient that they had. Without it, a backward that leaves out some raises, with their names.
+        grain: a number of shards, a multiple of the number of ranks: `backward(function)` then computes the
+            same bits on any number of ranks.
+
+    Raises:
+        RuntimeError: where models of ranks have other parameters.
+
+    Example:
+        >>> model = wg.distributed.DataParallel(wg.nn.Linear(2, 1))  # doctest: +SKIP
+        >>> model(x).sum().backward()  # doctest: +SKIP
+    """
+
+    module: Module
+
+    def __init__(
+        self,
+        module: Module,
+        process_group: Group | None = None,
+        *,
+        broadcast_buffers: bool = True,
+        bucket_cap_mb: float = 25.0,
+        find_unused_parameters: bool = False,
+        grain: int | None = None,
+    ) -> None:
+        """Compares the models of all ranks, and gives them the values of rank 0."""
+        super().__init__()
+        self.module = module
+        given = process_group or world()
+        # A communicator of its own, so that messages of the program do not come between.
+        self.group = given.split(0, given.rank) if given.size > 1 else given
+        self.broadcast_buffers = broadcast_buffers
+        named = {name: param for name, param in module.named_parameters() if param.requires_grad}
+        if self.group.size > 1:
+            self._compare()
+            broadcast([*module.parameters(), *module.buffers()], self.group)
+        self.shards = None if grain is None else Shards(module, self.group, grain)
+        self.reducer = None
+        if self.group.size > 1 and grain is None:
+            self.reducer = Reducer(named, self.group, int(bucket_cap_mb * 2**20), find_unused_parameters)
+        self.is_joining, self.divides_by_all, self.root = False, True, 0
+
+    def _compare(self) -> None:
+        """Raises unless the parameters and buffers of all ranks have the same names, shapes and dtypes."""
+        named = [*self.module.named_parameters(), *self.module.named_buffers()]
+        own = [[name, str(tuple(x.shape)), str(x.dtype), x.requires_grad] for name, x in named]
+        first = agreed(own, self.group)
+        for i in range(max(len(first), len(own))):
+            here, there = (entries[i] if i < len(entries) else None for entries in (own, first))
+            if here != there:
+                raise RuntimeError(
+                    f"DataParallel: parameter or buffer {i} of rank {self.group.rank} is {here}, that of rank 0 "
+                    f"{there}; make the same model on all ranks"
+                )
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Returns what the module returns."""
+        if self.reducer is not None and self.reducer.enabled and self.training and wg.is_grad_enabled():
+            if self.is_joining:
+                self._ask(True)
+            if self.broadcast_buffers:
+                broadcast(list(self.module.buffers()), self.group, self.root)
+        return self.module(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Lets gradients add up on each rank; the first backward outside of it averages the sums.
+
+        Example:
+            >>> with model.no_sync():  # doctest: +SKIP
+            ...     loss(model(first)).backward()
+            >>> loss(model(second)).backward()  # doctest: +SKIP
+        """
+        if self.reducer is None:
+            yield
+            return
+        before, self.reducer.enabled = self.reducer.enabled, False
+        try:
+            yield
+        finally:
+            self.reducer.enabled = before
+
+    @contextlib.contextmanager
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True) -> Iterator[None]:
+        """Ranks whose data end sooner take part in the steps of the others, with gradients of zero.
+
+        At the end all ranks have the model of one that had data last.
+
+        Args:
+            divide_by_initial_world_size: whether averages are over all ranks, or over those with data.
+            enable: False does nothing.
+        """
+        if self.reducer is None or not enable:
+            yield
+            return
+        self.is_joining, self.divides_by_all = True, divide_by_initial_world_size
+        try:
+            yield
+            while self._ask(False):
+                if self.broadcast_buffers:
+                    broadcast(list(self.module.buffers()), self.group, self.root)
+                self.reducer.shadow()
+            broadcast([*self.module.parameters(), *self.module.buffers()], self.group, self.root)
+        finally:
+            self.is_joining, self.root, self.reducer.divisor = False, 0, self.group.size
+
+    def _ask(self, has_data: bool) -> bool:
+        """Whether a rank has data for one more step; the first that has gives its buffers to all."""
+        ranks = gathered(wg.tensor(has_data), self.group).nonzero().flatten().tolist()
+        if ranks and self.reducer is not None:
+            self.root = ranks[0]
+            self.reducer.divisor = self.group.size if self.divides_by_all else len(ranks)
+        return bool(ranks)
+
+    def backward(self, function: Any, *batch: Tensor) -> Tensor:
+        """Computes a loss and its gradients with the same bits on any number of ranks; for `grain=`.
+
+        The batch of this rank is divided into as many parts as the rank has shards. For each,
+        `function(*part)` returns the loss, the mean over the part. Random numbers, the statistics of batches
+        and losses of float16 that overflow belong to a shard; losses, gradients and buffers are averaged over
+        all shards by one tree of additions.
+
+        Args:
+            function: returns a loss of shape ().
+            batch: tensors whose first axis is divided; none where `function` finds its data itself, for
+                example by random numbers.
+
+        Returns:
+            The average loss of all shards of all ranks.
+        """
+        if self.shards is None:
+            raise RuntimeError("DataParallel.backward: pass grain= to DataParallel, the number of shards")
+        return self.shards.backward(function, batch)
+
+
+class DistributedDataParallel(DataParallel):
+    """`DataParallel` with PyTorch's arguments.
+
+    Args:
+        module: the model, the same on all ranks.
+        device_ids: None, or one device; accepted, as `output_device` and `dim`.
+        broadcast_buffers: whether each forward in training starts with the buffers of rank 0.
+        init_sync: accepted; ranks always start with the parameters of rank 0.
+        process_group: the ranks; None for all.
+        bucket_cap_mb: the size of one message in units of 2**20 bytes; None for 25.
+        find_unused_parameters: whether a backward may leave out parameters.
+        gradient_as_bucket_view: accepted, gradients are views of messages; so are `check_reduction`, and
+            `static_graph`, for nothing is remembered of graphs.
+        grain: as of `DataParallel`.
+
+    Example:
+        >>> model = wg.nn.parallel.DistributedDataParallel(wg.nn.Linear(2, 1))
+        >>> model(wg.ones(3, 2)).shape
+        (3, 1)
+    """
+
+    def __init__(
+        self,
+        module: Module,
+        device_ids: Any = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool = True,
+        init_sync: bool = True,
+        process_group: Group | None = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        *,
+        grain: int | None = None,
+    ) -> None:
+        """As `DataParallel`."""
+        if device_ids is not None and len(list(device_ids)) > 1:
+            raise ValueError("DistributedDataParallel: a process has one device; start a process for each")
+        super().__init__(
+            module,
+            process_group,
+            broadcast_buffers=broadcast_buffers,
+            bucket_cap_mb=25.0 if bucket_cap_mb is None else bucket_cap_mb,
+            find_unused_parameters=find_unused_parameters,
+            grain=grain,
+        )

@@ -1,0 +1,180 @@
+"""Averages gradients over ranks while backward is still computing others.
+
+Gradients travel in buckets, whose contents and order the rank 0 decides: first in the reverse order of
+registration, and after the first step in the order in which its gradients were complete. A bucket starts when
+it and all before it are complete, so that every rank issues the same collectives in the same order. A thread
+of its own waits for them, since MPI advances only while somebody does; the last bucket, which nothing is left
+to be hidden behind, is summed by the thread that runs backward.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+import wengert as wg
+from wengert import _core
+from wengert._core import Tensor
+
+from ._flat import flattened, taken_apart
+from ._group import Group
+from ._lines import here, speaking_for
+from ._tensors import described, reduced, total
+from ._values import agreed
+
+__all__ = ["Reducer"]
+
+# The bytes of the first and of the last bucket.
+_SMALL = 1 << 20
+
+
+class Reducer:
+    """Averages the gradients of parameters at the end of each backward that reaches them.
+
+    Args:
+        named: the parameters that require a gradient, by name, in the order of registration.
+        group: the ranks; nobody else talks through it.
+        limit: about how many bytes a bucket has.
+        find_unused: whether a backward may leave parameters out; otherwise that raises.
+    """
+
+    def __init__(self, named: dict[str, Tensor], group: Group, limit: int, find_unused: bool) -> None:
+        self.names, self.params = list(named), list(named.values())
+        self.group, self.limit, self.find_unused = group, limit, find_unused
+        self.enabled = True
+        #: How many ranks an average is over.
+        self.divisor = group.size
+        self._lay_out(list(reversed(range(len(self.params)))))
+        # The order in which gradients are complete, until the layout follows it.
+        self._arrived: list[int] | None = []
+        self._walk: int | None = None
+        self._thread: ThreadPoolExecutor | None = None
+        self._handles = [
+            param.register_post_accumulate_grad_hook(partial(self._complete, i))
+            for i, param in enumerate(self.params)
+        ]
+
+    def _lay_out(self, order: list[int]) -> None:
+        """Divides the parameters into buckets, in this order: of one dtype and device, the first and the last
+        one small, so that the first message leaves soon and little is left for the end."""
+        small = min(self.limit, _SMALL)
+        size_of = lambda bucket: sum(self.params[i].nbytes for i in bucket)
+        self.buckets: list[list[int]] = []
+        filling: dict[Any, list[int]] = {}
+        for i in order:
+            kind = str(self.params[i].dtype), str(self.params[i].device)
+            bucket = filling.get(kind)
+            is_first = bool(self.buckets) and bucket is self.buckets[0]
+            if bucket is None or size_of(bucket) >= (small if is_first else self.limit):
+                bucket = filling[kind] = []
+                self.buckets.append(bucket)
+            bucket.append(i)
+        last, tail = self.buckets[-1], []
+        if size_of(last) > small:
+            while len(last) > 1 and size_of([last[-1], *tail]) <= small:
+                tail.insert(0, last.pop())
+        if tail:
+            self.buckets.append(tail)
+        self._bucket_of = {i: b for b, bucket in enumerate(self.buckets) for i in bucket}
+
+    def _complete(self, i: int, _: Tensor) -> None:
+        """Takes note that a gradient is complete."""
+        if not self.enabled:
+            return
+        walk = _core._backward_ids()[0]
+        if walk != self._walk:
+            self._begin(walk)
+        if i in self._waiting:
+            self._mark(i)
+
+    def _begin(self, walk: int) -> None:
+        """Prepares for the gradients of a backward."""
+        self._walk, self._next = walk, 0
+        self._left = [len(bucket) for bucket in self.buckets]
+        self._started: list[Future[Tensor] | Tensor] = []
+        self._waiting = dict.fromkeys(range(len(self.params)))
+        _core._at_end_of_backward(self._finish)
+        absent = [i for i, handle in enumerate(self._handles) if not handle._is_reached()]
+        if absent and not self.find_unused:
+            self._walk = None
+            names = ", ".join(self.names[i] for i in absent[:5]) + (", ..." if len(absent) > 5 else "")
+            raise RuntimeError(
+                f"DataParallel: backward on rank {self.group.rank} reaches no {names}, whose gradients the "
+                "other ranks may wait for; use them, or pass find_unused_parameters=True"
+            )
+        for i in absent:
+            self._mark(i)
+
+    def _mark(self, i: int) -> None:
+        """One more is complete; starts the buckets that are."""
+        del self._waiting[i]
+        if self._arrived is not None:
+            self._arrived.append(i)
+        self._left[self._bucket_of[i]] -= 1
+        while self._next < len(self.buckets) and self._left[self._next] == 0:
+            self._start(self.buckets[self._next])
+            self._next += 1
+
+    def _start(self, bucket: list[int]) -> None:
+        """Sends the gradients of a bucket on their way."""
+        grads = [self.params[i].grad for i in bucket]
+        with wg.no_grad():
+            parts = [wg.zeros_like(self.params[i]) if g is None else g for i, g in zip(bucket, grads)]
+            if self.find_unused:
+                # Above 0 where some rank has the gradient.
+                parts.append(parts[0].new_tensor([float(g is not None) for g in grads]))
+            flat = flattened(parts)
+        self._started.append(self._sent(flat, len(self._started) == len(self.buckets) - 1))
+
+    def _sent(self, flat: Tensor, last: bool) -> Future[Tensor] | Tensor:
+        """The average over ranks, which the other thread computes unless it is the last."""
+        if not last:
+            if self._thread is None:
+                self._thread = ThreadPoolExecutor(1, "wengert.distributed")
+            return self._thread.submit(self._averaged, flat, here())
+        for before in self._started:
+            if isinstance(before, Future):
+                before.result()
+        return self._averaged(flat, here())
+
+    def _averaged(self, flat: Tensor, line: str) -> Tensor:
+        """The average; `line` is where the program called backward, for messages."""
+        with wg.no_grad(), speaking_for(line):
+            return reduced(flat, self.group, self._mean, described("gradients", flat))
+
+    def _mean(self, parts: Tensor) -> Tensor:
+        """The average over ranks of a part of a bucket."""
+        return total(parts) / self.divisor
+
+    def _finish(self) -> None:
+        """Waits for the sums at the end of backward, and makes the averages gradients."""
+        # Gradients that turned out to be zero were not sent to their parameters.
+        for i in tuple(self._waiting):
+            self._mark(i)
+        self._walk = None
+        with wg.no_grad():
+            for bucket, started in zip(self.buckets, self._started):
+                flat = started.result() if isinstance(started, Future) else started
+                params = [self.params[i] for i in bucket]
+                counts = flat[-len(bucket) :].tolist() if self.find_unused else None
+                for j, (param, grad) in enumerate(zip(params, taken_apart(flat, params))):
+                    if counts is None or counts[j]:
+                        param.grad = grad
+        self._started = []
+        self._follow()
+
+    def _follow(self) -> None:
+        """Lays the buckets out once more, in the order of the first backward on the rank 0."""
+        if self._arrived is not None:
+            order, self._arrived = agreed(self._arrived or list(range(len(self.params))), self.group), None
+            self._lay_out(order)
+
+    def shadow(self) -> None:
+        """Takes part in one backward of the other ranks, with gradients of zero."""
+        self._started = []
+        for bucket in self.buckets:
+            size = sum(self.params[i].numel() for i in bucket) + len(bucket) * self.find_unused
+            self._averaged(self.params[bucket[0]].new_zeros(size), here())
+        self._follow()
+

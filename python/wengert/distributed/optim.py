@@ -1,0 +1,103 @@
+"""`ZeroRedundancyOptimizer`: each rank keeps the state of its part of the parameters (Rajbhandari et al. 2020)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import wengert as wg
+from wengert._core import Tensor
+from wengert.optim import Optimizer
+
+from ._flat import broadcast
+from ._group import Group, world
+from ._values import handed
+
+__all__ = ["ZeroRedundancyOptimizer"]
+__dir__ = __all__.copy
+
+
+class ZeroRedundancyOptimizer(Optimizer):
+    """Any optimiser whose state is divided among ranks.
+
+    Each parameter belongs to one rank, which takes its step and sends its new values to the others; so a rank
+    holds about `1 / ranks` of the state. The steps are those of the optimiser itself, bit for bit. Gradients
+    must be the same on all ranks, as `DataParallel` leaves them.
+
+    Args:
+        params: as of the optimiser, the same on all ranks.
+        optimizer_class: the optimiser; one that updates each parameter by itself.
+        process_group: the ranks; None for all.
+        defaults: settings of the optimiser.
+
+    Example:
+        >>> adam = wg.distributed.optim.ZeroRedundancyOptimizer(
+        ...     model.parameters(), wg.optim.Adam, lr=1e-3
+        ... )  # doctest: +SKIP
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        optimizer_class: Callable[..., Optimizer],
+        process_group: Group | None = None,
+        **defaults: Any,
+    ) -> None:
+        """Divides the parameters: the largest first, each to the rank that has least."""
+        whole = optimizer_class(params, **defaults)
+        super().__init__(whole.param_groups, whole.defaults)
+        self.group = process_group or world()
+        params = self._all()
+        filled = [0] * self.group.size
+        #: The rank of each parameter.
+        self.owners = [0] * len(params)
+        for i in sorted(range(len(params)), key=lambda i: -params[i].nbytes):
+            self.owners[i] = filled.index(min(filled))
+            filled[self.owners[i]] += params[i].nbytes
+        self._own = {id(p) for p, owner in zip(params, self.owners) if owner == self.group.rank}
+        #: The optimiser of this rank's parameters.
+        self.optim = optimizer_class([self._part(group, True) for group in self.param_groups], **defaults)
+
+    def _part(self, group: dict[str, Any], with_params: bool) -> dict[str, Any]:
+        """The settings of a group, and those of its parameters that this rank has."""
+        settings = {key: value for key, value in group.items() if key not in ("params", "param_names")}
+        own = {"params": [p for p in group["params"] if id(p) in self._own]} if with_params else {}
+        return settings | own
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Takes the step of this rank's parameters, and gets the others."""
+        loss = None
+        if closure is not None:
+            with wg.enable_grad():
+                loss = closure()
+        for group, part in zip(self.param_groups, self.optim.param_groups):
+            part.update(self._part(group, False))
+        self.optim.step()
+        params = self._all()
+        for rank in range(self.group.size):
+            broadcast([p for p, owner in zip(params, self.owners) if owner == rank], self.group, rank)
+        return loss
+
+    def state_dict(self) -> dict[str, Any]:
+        """Returns settings and state as the optimiser itself has them, whole; every rank calls it.
+
+        Any number of ranks loads it, and so does the optimiser itself.
+        """
+        numbers = {id(p): i for i, p in enumerate(self._all())}
+        own = {numbers[id(p)]: dict(entry) for p, entry in self.optim.state.items()}
+        state: dict[int, Any] = {}
+        for rank in range(self.group.size):
+            state |= handed(own, self.group, rank)
+        return {**super().state_dict(), "state": dict(sorted(state.items()))}
+
+    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
+        """Takes over the settings, and the state of this rank's parameters."""
+        super().load_state_dict({**state_dict, "state": {}})
+        numbers = {id(p): i for i, p in enumerate(self._all())}
+        groups = [
+            self._part(group, False) | {"params": [numbers[id(p)] for p in part["params"]]}
+            for group, part in zip(self.param_groups, self.optim.param_groups)
+        ]
+        own = {i for group in groups for i in group["params"]}
+        state = {i: entry for i, entry in state_dict["state"].items() if i in own}
+        self.optim.load_state_dict({"state": state, "param_groups": groups})
