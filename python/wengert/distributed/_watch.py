@@ -75,6 +75,7 @@ class Watch:
         self._neighbour = self._next_here()
         self._thread = threading.Thread(target=self._work, name="wengert ranks", daemon=True)
         self._thread.start()
+        _mpi.watched.append(True)
         self._hook, sys.excepthook = sys.excepthook, self._excepthook
         _mpi.on_exit(self._leave)
 
@@ -257,13 +258,7 @@ class Watch:
             if self._is_gone(rank) and f"lost {rank}" not in {failure.kind for failure in failed}:
                 text = f"{interrupts(failed)}  rank {rank}: {self._silent(rank).silent}\n"
                 failed = [*failed, Failure(rank, f"lost {rank}", text)]
-        os.write(2, failures(failed, self.size).encode(errors="replace"))
-        # The starter forgets what it has not read yet when it ends the ranks; MPI has nothing to add.
-        time.sleep(COLLECT)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        _mpi.mpi().COMM_WORLD.Abort(1)
-        # Where the starter was asked to let the others live.
-        os._exit(1)
+        _mpi.abort(failures(failed, self.size))
 
     # The end.
 
