@@ -146,6 +146,25 @@ group.barrier()
     assert f"rank 0: at {tmp_path}/script.py, line " in ran.err
 
 
+def test_a_rank_that_keeps_pythons_lock_is_named_with_its_line(tmp_path: Path) -> None:
+    ran = failed(
+        2,
+        """import re
+group.timeout = 0.5
+def search():
+    # Exponential, in one call of C.
+    re.match("(a*)*b", "a" * 60)
+group.barrier()
+if rank == 1:
+    search()
+group.barrier()
+""",
+        tmp_path,
+    )
+    assert "barrier: rank 1 did not come within 0.5 s" in ran.err
+    assert f"rank 1: no answer: it keeps Python's lock, at {tmp_path}/script.py, line 6, in search" in ran.err
+
+
 def test_a_stopped_rank_is_named(tmp_path: Path) -> None:
     ran = failed(
         2,

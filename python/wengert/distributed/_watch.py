@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from wengert.distributed import _lines, _mpi
+from wengert.distributed import _lines, _mpi, _stacks
 from wengert.distributed._reports import Failure, Place, failures, interrupts, lost, stuck
 
 __all__ = ["Watch"]
@@ -71,7 +71,9 @@ class Watch:
         namespace = ""
         with contextlib.suppress(OSError):
             namespace = os.readlink("/proc/self/ns/pid")
-        self._processes = communicator.allgather((socket.gethostname(), namespace, os.getpid()))
+        self._processes = communicator.allgather(
+            (socket.gethostname(), namespace, os.getpid(), _stacks.prepare())
+        )
         self._neighbour = self._next_here()
         self._thread = threading.Thread(target=self._work, name="wengert ranks", daemon=True)
         self._thread.start()
@@ -184,15 +186,13 @@ class Watch:
 
     def _silent(self, rank: int) -> Place:
         """Why a rank does not answer, as far as its host knows."""
-        host, _, process = self._processes[rank]
+        host, _, process, stacks = self._processes[rank]
         state = "Z" if rank in self._dead else self._state(rank)
-        reasons = {
-            "": "no answer",
-            "Z": "gone: killed, or crashed",
-            "T": "no answer: it is stopped",
-            "R": "no answer: it computes, and keeps Python's lock",
-        }
-        return Place("", {}, False, f"{reasons.get(state, reasons[''])} (process {process} on {host})")
+        reasons = {"Z": "gone: killed, or crashed", "T": "no answer: it is stopped"}
+        reason = reasons.get(state, "no answer")
+        if state not in ("", *reasons) and stacks is not None and (line := _stacks.read(stacks)):
+            reason = f"no answer: it keeps Python's lock, at {line}"
+        return Place("", {}, False, f"{reason} (process {process} on {host})")
 
     def _state(self, rank: int) -> str:
         """The letter of /proc for the state of a rank's process; empty where it cannot be seen from here."""
