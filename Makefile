@@ -35,7 +35,7 @@ define install
 endef
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-rust test-python test-gpu test-bits search array-api build wheel sdist lint types format stubs operations pictures bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
+.PHONY: help demo test test-rust test-python test-ranks test-gpu test-bits search array-api build wheel sdist lint types format stubs operations pictures bench budgets bench-peers bench-gpu bench-growth bench-loops bench-matmul sanitize loom memcheck docs clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ demo: $(VENV)/.demo ## build a release wheel, install it, run the demonstration
 	@echo "==> python -m wengert.demo"
 	@$(BIN)/python -m wengert.demo
 
-test: test-rust test-python test-gpu ## build a release wheel, install it, run every test (Rust and Python)
+test: test-rust test-python test-ranks test-gpu ## build a release wheel, install it, run every test (Rust and Python)
 	@echo "==> all tests passed"
 	@$(BIN)/python tools/adapters.py --not-run
 
@@ -56,9 +56,13 @@ test-rust: ## the Rust tests alone
 	then cargo test --locked -- $(GPU_RUST_TESTS); \
 	else echo "no GPU adapter: tests that need one are ignored"; cargo test --locked; fi
 
-test-python: $(VENV)/.test ## the Python tests that need no GPU adapter
+test-python: $(VENV)/.test ## the Python tests that need no GPU adapter and one process
 	@echo "==> pytest on the CPU, $(JOBS) processes"
-	@$(BIN)/python -m pytest $(PYTEST) -n $(JOBS) -m "not gpu"
+	@$(BIN)/python -m pytest $(PYTEST) -n $(JOBS) -m "not gpu and not ranks"
+
+test-ranks: $(VENV)/.test ## the Python tests that start several processes with mpirun, one at a time
+	@echo "==> pytest on several ranks"
+	@$(BIN)/python -m pytest $(PYTEST) -m ranks
 
 test-gpu: $(VENV)/.test ## the GPU tests, one at a time, on the adapter that there is; without one they are skipped
 	@echo "==> pytest on the GPU"

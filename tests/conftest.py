@@ -48,11 +48,14 @@ NO_ADAPTER = "no GPU adapter: neither Vulkan, Metal nor DirectX 12 answers (WENG
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark everything under tests/shaders and in files named test_gpu*.py as `gpu`."""
+    """Mark everything under tests/shaders and in files named test_gpu*.py as `gpu`, under tests/distributed as
+    `ranks`."""
     for item in items:
         place = Path(item.path).relative_to(HERE) if item.path.is_relative_to(HERE) else item.path
         if place.parts[0] == "shaders" or place.name.startswith("test_gpu"):
             item.add_marker(pytest.mark.gpu)
+        if place.parts[0] == "distributed":
+            item.add_marker(pytest.mark.ranks)
 
 
 def pytest_report_header() -> str:

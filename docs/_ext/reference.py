@@ -22,7 +22,7 @@ ORDER = """
     nn nn.functional nn.init nn.utils optim optim.lr_scheduler autograd autograd.graph autograd.anomaly
     control debugging
     utils.data utils.checkpoint distributions masked serialization safetensors amp tree memory gpu testing
-    plot numpy
+    plot numpy distributed
     numpy.linalg
     """.split()
 # Programs, and what has nothing to document.

@@ -1691,6 +1691,10 @@ class _Program:
     def shown_values(self, /) -> Any:
         """The values in the order of their numbers: what each is, its number or memory, its shape, its dtype."""
 
+class _Ranks:
+    """A group of processes as an attribute of operations."""
+    def __new__(cls, group: Any, rank: Any, size: Any) -> Self: ...
+
 class _Watched:
     """The places of a function, which are compared at every call."""
     def __new__(cls) -> Self: ...
@@ -1822,6 +1826,8 @@ def _cholesky(x: Any) -> Any:
     """The lower triangular factor of symmetric positive definite matrices."""
 def _clear_gradients(params: Any, set_to_none: Any) -> Any:
     """Forgets the gradients of `params`, or puts zeros in their place."""
+def _collective(x: Any, kind: Any, at: Any, members: Any) -> Any:
+    """What the members of an axis do with `x`: `kind` is a variant of the core's operation, and `at` its axis, its two axes, its member or its pairs. `members` is `_Ranks`, or the position along the axis of a batch with the number of examples."""
 def _conv(rank: Any, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any) -> Any:
     """Convolution over the last `rank` axes."""
 def _conv_transpose(rank: Any, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: Any, dilation: Any) -> Any:

@@ -8,6 +8,7 @@ import pytest
 import wengert as wg
 from wengert.utils.data import (
     BatchSampler,
+    DistributedSampler,
     RandomSampler,
     Sampler,
     SequentialSampler,
@@ -164,3 +165,53 @@ def test_samplers_draw_from_the_generator_that_they_are_given() -> None:
     ):
         assert drawn(make) == drawn(make)
     assert wg.get_rng_state() == state
+
+
+@pytest.mark.parametrize("drop_last", [False, True])
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize(("length", "count"), [(12, 3), (13, 3), (14, 4), (2, 5), (1, 1), (0, 2)])
+def test_ranks_share_the_indices(length: int, count: int, shuffle: bool, drop_last: bool) -> None:
+    samplers = [
+        DistributedSampler(
+            range(length), num_replicas=count, rank=rank, shuffle=shuffle, seed=7, drop_last=drop_last
+        )
+        for rank in range(count)
+    ]
+    shares = [list(sampler) for sampler in samplers]
+    assert {len(share) for share in shares} == {len(sampler) for sampler in samplers}
+    each = length // count if drop_last else -(-length // count)
+    assert len(shares[0]) == each
+    together = [index for turn in zip(*shares) for index in turn]
+    if shuffle:
+        assert set(Counter(together).values()) <= {
+            len(together) // max(length, 1),
+            -(-len(together) // max(length, 1)),
+        }
+    else:
+        assert together == [i % length for i in range(each * count)]
+    if not drop_last:
+        assert set(together) == set(range(length))
+    # Each epoch has its own order, the same on all ranks.
+    for sampler in samplers:
+        sampler.set_epoch(3)
+    third = [index for turn in zip(*map(list, samplers)) for index in turn]
+    assert sorted(third[:length]) == sorted(together[:length]) or drop_last
+    if shuffle and length > 10:
+        assert third != together
+    assert [list(sampler) for sampler in samplers] == [list(sampler) for sampler in samplers]
+
+
+def test_orders_of_ranks_depend_on_the_seed_and_the_epoch_alone() -> None:
+    def order(seed: int, epoch: int) -> list[int]:
+        sampler = DistributedSampler(range(50), 2, 0, seed=seed)
+        sampler.set_epoch(epoch)
+        return list(sampler)
+
+    first = order(0, 0)
+    wg.manual_seed(5)
+    assert order(0, 0) == first
+    assert order(1, 0) != first
+    assert order(0, 1) != first
+    for rank in (-1, 2):
+        with pytest.raises(ValueError, match=f"DistributedSampler: rank is one of 0..1, got {rank}"):
+            DistributedSampler(range(5), 2, rank)

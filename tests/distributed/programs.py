@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import strategies as st
-
 import wengert as wg
+from hypothesis import strategies as st
 
 Step = tuple[Any, ...]
 WIDTH = 3
@@ -47,7 +46,9 @@ def apply(step: Step, x: wg.Tensor, name: str) -> wg.Tensor:
         case "all_gather":
             return x + _weights(wg.all_gather(x, name, axis=at[0]), at[0]) / count
         case "all_gather_tiled":
-            return _weights(wg.all_gather(x, name, axis=0, tiled=True).unflatten(0, (count, count)), 0) / count
+            return (
+                _weights(wg.all_gather(x, name, axis=0, tiled=True).unflatten(0, (count, count)), 0) / count
+            )
         case "psum_scatter":
             return x * wg.psum_scatter(x.cos(), name)
         case "psum_scatter_tiled":
@@ -89,17 +90,29 @@ def pairs(draw: st.DrawFn, count: int) -> list[tuple[int, int]]:
     return list(zip(*sides))
 
 
+PLAIN = ("sin", "scaled", "turned", "product", "psum", "pmean", "pmax", "pmin", "psum_scatter")
+TILED = ("all_gather_tiled", "all_to_all_tiled")
+ALONG = ("all_gather", "psum_scatter_tiled", "all_to_all")
+
+
+def single_steps(count: int) -> list[Step]:
+    """Every operation, with every axis."""
+    ring = [(i, (i + 1) % count) for i in range(count)]
+    return [
+        *((kind,) for kind in (*PLAIN, *TILED)),
+        *((kind, axis) for kind in ALONG for axis in (0, 1)),
+        *(("ppermute", pairs) for pairs in (ring, ring[1:], [(0, 0)], [])),
+        *(("pbroadcast", root) for root in range(count)),
+    ]
+
+
 def steps(count: int) -> st.SearchStrategy[list[Step]]:
     """Programs for so many members."""
-    plain = ("sin", "scaled", "turned", "product", "psum", "pmean", "pmax", "pmin", "psum_scatter")
-    along = st.integers(0, 1)
     one = st.one_of(
-        st.sampled_from([(kind,) for kind in (*plain, "all_gather_tiled", "all_to_all_tiled")]),
-        st.tuples(st.sampled_from(["all_gather", "psum_scatter_tiled", "all_to_all"]), along),
+        st.sampled_from(single_steps(count)),
         st.tuples(st.just("ppermute"), pairs(count)),
-        st.tuples(st.just("pbroadcast"), st.integers(0, count - 1)),
     )
-    return st.lists(one, min_size=1, max_size=6)
+    return st.lists(one, min_size=2, max_size=6)
 
 
 # What is derived of a program: each makes of the function of one member's tensor another one.

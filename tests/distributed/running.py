@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-MPIRUN = Path(sys.executable).parent / "mpirun"
+BESIDE_PYTHON = Path(sys.executable).parent
 
 # Each rank writes into a file of its own, so that lines of two ranks never mix; errors share one stream, as
 # on a terminal.
@@ -37,13 +37,21 @@ class Ran:
 
 
 def start(
-    count: int, text: str, folder: Path, *options: str, first: str = "", **environment: str
+    count: int,
+    text: str,
+    folder: Path,
+    *options: str,
+    first: str = "",
+    starter: str = "mpirun",
+    **environment: str,
 ) -> subprocess.Popen[str]:
     """Starts the script on so many ranks; `first` runs before anything of this package."""
+    program = BESIDE_PYTHON / starter
+    assert program.exists(), f'{program} is missing: pip install "wengert[mpi]" brings it'
     script = folder / "script.py"
     # On one line: line 2 of the file is the first of the text.
     script.write_text(f"exec({PRELUDE!r})\n{text}")
-    command = [str(MPIRUN), *options, "-n", str(count), sys.executable, str(script), str(folder)]
+    command = [str(program), *options, "-n", str(count), sys.executable, str(script), str(folder)]
     settings = {
         **os.environ,
         "WENGERT_NUM_THREADS": "1",

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-
 from distributed import programs
 
 MPIRUN = Path(sys.executable).parent / "mpirun"
@@ -23,7 +22,11 @@ class Ranks:
     def __init__(self, count: int, folder: Path) -> None:
         self._answers = folder / "answer"
         tests = str(Path(__file__).parent.parent)
-        environment = {**os.environ, "WENGERT_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([*sys.path, tests])}
+        environment = {
+            **os.environ,
+            "WENGERT_NUM_THREADS": "1",
+            "PYTHONPATH": os.pathsep.join([*sys.path, tests]),
+        }
         command = [MPIRUN, "-n", str(count), sys.executable, "-m", "distributed.serving", self._answers]
         pipe = subprocess.PIPE
         self._process = subprocess.Popen(
@@ -33,7 +36,8 @@ class Ranks:
     def ask(self, steps: list[Any], x: np.ndarray) -> list[dict[str, np.ndarray]]:
         """What each rank computes, by name."""
         stdin, stdout = self._process.stdin, self._process.stdout
-        assert stdin is not None and stdout is not None
+        assert stdin is not None
+        assert stdout is not None
         stdin.write(json.dumps([steps, x.tolist(), str(x.dtype)]) + "\n")
         stdin.flush()
         said = stdout.readline()

@@ -13,13 +13,18 @@ from wengert.distributed._process_groups import *
 from wengert.distributed._signatures import debug, is_debugging
 from wengert.distributed._work import Work
 from wengert.distributed.mesh import axis, mesh
+from wengert.distributed.traffic import Cost, Traffic, cost, counted
 
 __all__ = [
+    "Cost",
     "DataParallel",
     "Group",
+    "Traffic",
     "Work",
     "axis",
     "checkpoint",
+    "cost",
+    "counted",
     "debug",
     "is_debugging",
     "mesh",

@@ -18,6 +18,7 @@ from wengert.distributed import _lines, _mpi, _signatures
 from wengert.distributed._mpi import mpi
 from wengert.distributed._reports import gone, late
 from wengert.distributed._watch import Watch
+from wengert.distributed.traffic import note
 
 __all__ = ["TIMEOUT", "Group", "mpi", "world"]
 
@@ -79,7 +80,7 @@ class Group:
 
     def exchange(self, sent: Any, to: int, received: Any, source: int, what: str = "") -> None:
         """Sends `sent` to the rank `to` and fills `received` from the rank `source`; -1 is no rank."""
-        size = memoryview(received).nbytes
+        size = max(memoryview(received).nbytes, memoryview(sent).nbytes)
         null = mpi().PROC_NULL
         ends = (null if to < 0 else to, null if source < 0 else source)
         self._run(
@@ -125,6 +126,7 @@ class Group:
                 "of luck. Give each thread a group of its own: group.split(0, group.rank)"
             )
         self.count += 1
+        note(what, name, size, self.size)
         self.inside = what
         met = False
         try:
@@ -195,7 +197,15 @@ class Group:
 
 
 def world() -> Group:
-    """Returns the group of all ranks that `mpirun` started; one rank where a program runs by itself."""
+    """Returns the group of all ranks that `mpirun` started; one rank where a program runs by itself.
+
+    Raises:
+        ImportError: without mpi4py.
+
+    Example:
+        >>> wg.distributed.world().size
+        1
+    """
     if not _WORLD:
         MPI = mpi()
         if MPI.COMM_WORLD.Get_size() > 1 and MPI.Query_thread() == MPI.THREAD_MULTIPLE:

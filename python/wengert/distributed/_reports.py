@@ -7,7 +7,7 @@ from typing import Any
 
 from wengert.distributed._signatures import by_ranks, named
 
-__all__ = ["Failure", "Place", "failures", "gone", "late", "lost", "stuck"]
+__all__ = ["Failure", "Place", "failures", "gone", "interrupts", "late", "lost", "stuck"]
 
 
 @dataclass
@@ -93,9 +93,8 @@ def failures(failed: list[Failure], size: int) -> str:
     for failure in sorted(failed, key=lambda f: f.rank):
         kinds.setdefault(failure.kind, []).append(failure)
     interrupted = kinds.pop("Ctrl-C", [])
-    if interrupted and not kinds:
-        places = by_ranks([f.text for f in interrupted], [f.rank for f in interrupted])
-        return f"\nCtrl-C: all {size} ranks end.\n{places}\n"
+    if not kinds:
+        return f"\nCtrl-C: all {size} ranks end.\n{interrupts(interrupted)}"
     parts = []
     for same in kinds.values():
         ranks = sorted({f.rank for f in same})
@@ -105,3 +104,9 @@ def failures(failed: list[Failure], size: int) -> str:
             title = f"{named(ranks)} of {size} failed; all ranks end:"
         parts.append(f"\n{title}\n{same[0].text}")
     return "".join(parts)
+
+
+def interrupts(failed: list[Failure]) -> str:
+    """Where ranks were when they were interrupted."""
+    found = sorted((f.rank, f.text) for f in failed if f.kind == "Ctrl-C")
+    return by_ranks([text for _, text in found], [rank for rank, _ in found]) + "\n" if found else ""

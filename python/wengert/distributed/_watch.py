@@ -21,7 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert.distributed import _lines, _mpi
-from wengert.distributed._reports import Failure, Place, failures, lost, stuck
+from wengert.distributed._reports import Failure, Place, failures, interrupts, lost, stuck
 
 __all__ = ["Watch"]
 
@@ -63,6 +63,7 @@ class Watch:
         self._questions: dict[int, Question] = {}
         self._dead: set[int] = set()
         self._failed: list[Failure] = []
+        self._failed_at = ""
         self._judged = 0.0
         self._flushed: set[int] = set()
         self._looked = 0.0
@@ -171,11 +172,8 @@ class Watch:
             name: (group.count, group.inside, _lines.said(group.line)) for name, group in self.groups.items()
         }
         frame = sys._current_frames().get(self._main.ident or 0)
-        self._send(
-            sender,
-            "place",
-            (number, Place(_lines.said(_lines.line_of(frame)), talks, self.rank in self.left)),
-        )
+        line = self._failed_at or _lines.said(_lines.line_of(frame))
+        self._send(sender, "place", (number, Place(line, talks, self.rank in self.left)))
 
     def _on_place(self, sender: int, content: tuple[int, Place]) -> None:
         number, place = content
@@ -222,9 +220,10 @@ class Watch:
         if _mpi.in_child():
             self._hook(kind, value, trace)
             return
+        frames = [frame for frame, _ in traceback.walk_tb(trace)]
+        self._failed_at = _lines.said(_lines.line_of(frames[-1] if frames else None))
         if isinstance(value, KeyboardInterrupt):
-            frames = [frame for frame, _ in traceback.walk_tb(trace)]
-            self.fail("Ctrl-C", f"at {_lines.said(_lines.line_of(frames[-1] if frames else None))}")
+            self.fail("Ctrl-C", f"at {self._failed_at}")
         # Whichever hook was there writes, into a text.
         written = io.StringIO()
         with contextlib.redirect_stderr(written):
@@ -253,11 +252,18 @@ class Watch:
     def _end_all(self, failed: list[Failure]) -> None:
         """Writes what happened, and ends all ranks."""
         _flush()
+        # A starter may interrupt the others when a rank is gone.
+        for rank in range(self.size):
+            if self._is_gone(rank) and f"lost {rank}" not in {failure.kind for failure in failed}:
+                text = f"{interrupts(failed)}  rank {rank}: {self._silent(rank).silent}\n"
+                failed = [*failed, Failure(rank, f"lost {rank}", text)]
         os.write(2, failures(failed, self.size).encode(errors="replace"))
         # The starter forgets what it has not read yet when it ends the ranks; MPI has nothing to add.
         time.sleep(COLLECT)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         _mpi.mpi().COMM_WORLD.Abort(1)
+        # Where the starter was asked to let the others live.
+        os._exit(1)
 
     # The end.
 

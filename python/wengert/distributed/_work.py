@@ -1,4 +1,4 @@
-"""Collective operations beside the program: one thread runs them in the order in which they were asked for.
+"""Collective operations beside the program: a thread runs them in the order in which they were asked for.
 
 MPI moves bytes only while someone calls it; the thread does. Each group gets a second communicator for it, so
 that what the program itself does in the group cannot mix with it.
@@ -6,7 +6,7 @@ that what the program itself does in the group cannot mix with it.
 
 from __future__ import annotations
 
-import queue
+import collections
 import sys
 import threading
 from collections.abc import Callable
@@ -60,8 +60,10 @@ class Work:
         return self._error
 
 
-_QUEUE: queue.SimpleQueue[tuple[Work, Callable[[], None], _lines.Line]] = queue.SimpleQueue()
-_THREAD: list[threading.Thread] = []
+# What is to be done; a thread is there while there is something.
+_WAITING: collections.deque[tuple[Work, Callable[[], None], _lines.Line]] = collections.deque()
+_LOCK = threading.Lock()
+_RUNNING: list[threading.Thread] = []
 _TWINS: dict[str, Group] = {}
 _LAST: list[Work] = []
 _FAILED: list[Work] = []
@@ -78,24 +80,31 @@ def twin(group: Group) -> Group:
 def beside(action: Callable[[], None]) -> Work:
     """Hands an operation to the thread."""
     work = Work()
-    _LAST[:] = [work]
-    _QUEUE.put((work, action, _lines.here()))
-    if not _THREAD:
-        _THREAD.append(threading.Thread(target=_run, name="wengert collectives", daemon=True))
-        _THREAD[0].start()
+    if not _LAST:
         _mpi.on_exit(pending)
+    _LAST[:] = [work]
+    with _LOCK:
+        _WAITING.append((work, action, _lines.here()))
+        if not _RUNNING:
+            _RUNNING.append(threading.Thread(target=_run, name="wengert collectives", daemon=True))
+            _RUNNING[0].start()
     return work
 
 
 def _run() -> None:
     while True:
-        work, action, line = _QUEUE.get()
+        with _LOCK:
+            if not _WAITING:
+                _RUNNING.clear()
+                return
+            work, action, line = _WAITING.popleft()
         try:
             with no_grad(), _lines.speaking_for(line):
                 action()
         except BaseException as error:
             work._error = error
             _FAILED.append(work)
+        del action
         work._done.set()
 
 

@@ -3,6 +3,7 @@
 use super::Exchange;
 use crate::ops::prelude::*;
 use crate::ops::views::join::cat;
+use crate::ops::views::region::Region;
 
 /// The operation, where `x` has the batch of `size` members or is the same for all of them.
 pub(super) fn among(exchange: &Exchange, x: &Batched, size: usize) -> Result<BatchedOutputs> {
@@ -28,11 +29,36 @@ pub(super) fn among(exchange: &Exchange, x: &Batched, size: usize) -> Result<Bat
     Ok(smallvec![(y, axis)])
 }
 
-/// The sum over the members, in their order, with the dtype of the operand. The order of additions may depend
-/// on how elements lie in memory: they lie as those that processes exchange.
 fn sum(x: &Batched, size: usize) -> Result<Tensor> {
-    let rows = x.materialized(size)?.contiguous()?;
-    rows.sum(Some(&[0]), false)?.cast(x.value.dtype())
+    added(&x.materialized(size)?)
+}
+
+/// The sum over the first axis, with the dtype of the operand: the rows are added in pairs, these in pairs,
+/// and so on. One tree of additions for every element, wherever it lies, is what gives a batch and processes
+/// the same bits.
+pub(super) fn added(rows: &Tensor) -> Result<Tensor> {
+    let dtype = rows.dtype();
+    if matches!(dtype, DType::F16 | DType::BF16) {
+        return added(&rows.cast(DType::F32)?)?.cast(dtype);
+    }
+    let count = rows.shape().at(0);
+    let Some(digits) = count.checked_ilog2() else { return rows.sum(Some(&[0]), false)?.cast(dtype) };
+    let whole = 1 << digits;
+    let mut tree = rows.narrow(0, 0, whole)?;
+    for _ in 0..digits {
+        tree = every_other(&tree, 0)?.add(&every_other(&tree, 1)?)?;
+    }
+    let total = tree.select_index(0, 0)?;
+    if whole == count { Ok(total) } else { total.add(&added(&rows.narrow(0, whole, count - whole)?)?) }
+}
+
+/// Every second row of an even number of them.
+fn every_other(x: &Tensor, start: usize) -> Result<Tensor> {
+    let mut region = Region::whole(&x.shape());
+    region.starts[0] = start;
+    region.steps[0] = 2;
+    region.lengths = region.lengths.with(0, x.shape().at(0) / 2);
+    x.slice(region)
 }
 
 /// The rows of `x` where the pairs send them; zeros elsewhere.

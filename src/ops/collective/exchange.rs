@@ -1,22 +1,19 @@
-//! Collective operations among processes. Bytes travel; sums are made here, by the kernels that add up a
-//! batch, in the order of ranks. So every dtype has them, and they have the bits of the same function under
-//! `vmap`.
+//! Collective operations among processes. Bytes travel; sums are made here, as those of a batch are. So every
+//! dtype has them, and they have the bits of the same function under `vmap`.
 
-use super::{Collective, Exchange};
+use super::{Collective, Exchange, batch};
 use crate::arguments::group::Group;
-use crate::array::shape::Axes;
+use crate::interp;
 use crate::op::Kernel;
 use crate::ops::prelude::*;
-use crate::ops::reduce::Sum;
-use crate::ops::views::cast::Cast;
 
-/// So many bytes are sent to all, who add them up each; of more each adds up a part.
-const SENT_WHOLE: usize = 1 << 14;
+/// So many bytes of all ranks together are sent to all, who add them up each; of more each adds up a part.
+const SENT_WHOLE: usize = 1 << 16;
 
 /// Runs the operation of `x` among the processes of a group.
 pub(super) fn run(op: &Collective, group: &dyn Group, x: &Array) -> Result<Array> {
     let host = contiguous(x.to_device(Device::Cpu)?)?;
-    let what = format!("{} of {} {}", op.name(), x.dtype(), x.shape());
+    let what = format!("{} of {}{:?}", op.name(), x.dtype(), x.shape().to_vec());
     match (Call { group, what: &what }).run(&op.exchange, &host) {
         Ok(made) => made.to_device(x.device()),
         Err(error) => {
@@ -103,22 +100,30 @@ impl Call<'_> {
         })
     }
 
-    /// The sum over all ranks.
-    fn sum(&self, x: &Array) -> Result<Array> {
-        let (count, n) = (self.group.size(), x.numel());
-        let flat = x.viewed(Shape::new(&[n])?)?;
-        if count == 1 || n * x.dtype().size() <= SENT_WHOLE {
-            return added(&self.gathered(&flat)?, x.shape());
-        }
-        let length = n.div_ceil(count);
-        let parts = self.received(Shape::new(&[count, length])?, x.dtype(), |bytes| {
-            let own = flat.bytes()?;
+    /// The elements, and zeros behind them, as a longer array of this shape.
+    fn padded(&self, x: &Array, shape: Shape) -> Result<Array> {
+        let own = x.bytes()?;
+        self.received(shape, x.dtype(), |bytes| {
             let (filled, rest) = bytes.split_at_mut(own.numel());
             filled.copy_from_slice(own.slice()?);
             rest.fill(0);
             Ok(())
-        })?;
-        let own = added(&self.scattered(&parts)?, Shape::new(&[length])?)?;
+        })
+    }
+
+    /// The sum over all ranks.
+    fn sum(&self, x: &Array) -> Result<Array> {
+        let (count, n) = (self.group.size(), x.numel());
+        let flat = x.viewed(Shape::new(&[n])?)?;
+        if count == 1 || count * n * x.dtype().size() <= SENT_WHOLE {
+            return added(&self.gathered(&flat)?, x.shape());
+        }
+        let length = n.div_ceil(count);
+        let rows = Shape::new(&[count, length])?;
+        let own = {
+            let parts = if n == rows.numel() { flat.viewed(rows)? } else { self.padded(&flat, rows)? };
+            added(&self.scattered(&parts)?, Shape::new(&[length])?)?
+        };
         Array::from_buffer(self.gathered(&own)?.buffer().clone(), x.shape(), x.dtype())
     }
 }
@@ -141,10 +146,7 @@ fn moved(x: &Array, from: usize, to: usize) -> Result<Array> {
 
 /// The sum over the first axis, as an array of this shape and the same dtype.
 fn added(rows: &Array, shape: Shape) -> Result<Array> {
-    let count = rows.dim(0);
-    let flat = rows.viewed(Shape::new(&[count, shape.numel()])?)?;
-    let sum = Sum { axes: Axes::one(0), keepdim: false }.eval_one(&[&flat])?;
-    let sum =
-        if sum.dtype() == rows.dtype() { sum } else { Cast { dtype: rows.dtype() }.eval_one(&[&sum])? };
-    sum.viewed(shape)
+    let flat = rows.viewed(Shape::new(&[rows.dim(0), shape.numel()])?)?;
+    let _guard = interp::evaluating();
+    batch::added(&Tensor::Array(flat))?.array("psum")?.viewed(shape)
 }
