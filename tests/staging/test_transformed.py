@@ -119,7 +119,7 @@ def test_inside_another_transform_it_is_python() -> None:
     inner = wg.grad(staged)
     assert inner.traces == 0
     assert inner.why() == [
-        "a transform around the call; transform the jitted function itself, as in grad(jit(f))"
+        "a transform around the call; transform the jitted function itself, as in vmap(jit(f))"
     ]
 
 

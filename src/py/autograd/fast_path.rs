@@ -25,6 +25,8 @@ struct Settings {
     threads: usize,
     packing: bool,
     resets: u64,
+    /// Inside of a transform.
+    inside: bool,
 }
 
 impl Settings {
@@ -38,6 +40,7 @@ impl Settings {
             threads: num_threads(),
             packing: is_packing(),
             resets: crate::device::resets(),
+            inside: !interp::is_plain(),
         })
     }
 }

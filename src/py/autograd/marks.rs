@@ -139,10 +139,10 @@ pub fn are_such<'a>(
 /// What tells arguments apart, as bytes.
 #[pyfunction]
 fn _stage_key<'py>(py: Python<'py>, tensors: Vec<Bound<'py, PyTensor>>) -> PyResult<Bound<'py, PyBytes>> {
-    let packing = u64::from(crate::tape::saving::is_packing());
+    let around = u64::from(crate::tape::saving::is_packing()) | u64::from(!interp::is_plain()) << 1;
     let marks = marks_of(&tensors)?;
     // Programs keep memory of a GPU, which a reset ends.
-    let words = [packing, crate::device::resets()].into_iter().chain(marks.iter().flat_map(Mark::words));
+    let words = [around, crate::device::resets()].into_iter().chain(marks.iter().flat_map(Mark::words));
     Ok(PyBytes::new(py, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()))
 }
 
