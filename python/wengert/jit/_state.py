@@ -90,6 +90,8 @@ class State:
         self.catches = False
         self.refusal: str | None = None
         self._known: dict[int, Any] = {}
+        # The methods of this package's classes that were looked at.
+        self._methods: set[tuple[type, str]] = set()
         # Modules of the user, and which of their attributes were looked at.
         self._modules: dict[int, types.ModuleType] = {}
         self._asked: dict[int, set[str]] = {}
@@ -261,7 +263,8 @@ class State:
                 yield from self._all(vars(base))
                 yield from self._looked(base, ["__name__", "__bases__"])
             for name in ("forward", "__call__"):
-                if known and name in vars(base):
+                if known and name in vars(base) and (base, name) not in self._methods:
+                    self._methods.add((base, name))
                     self.watched.item(vars(base), name)
                     yield vars(base)[name]
 

@@ -93,7 +93,7 @@ impl PyFastPath {
         let Some(arrays) = arrays_of(&tensors)? else { return Ok(None) };
         let mut recorded = SmallVec::<[bool; 8]>::new();
         for x in &tensors {
-            recorded.push(x.get().value()?.edge().is_some());
+            recorded.push(x.get().value()?.node().is_some());
         }
         for known in known.iter() {
             let objects = tensors.iter().map(|x| x.as_ptr() as usize);

@@ -35,7 +35,7 @@ impl Mark {
         Mark {
             array: array.map(|x| (x.layout(), x.device())),
             inference: array.is_some_and(|x| x.buffer().is_inference()),
-            recorded: t.edge().is_some(),
+            recorded: t.node().is_some(),
             ..Mark::default()
         }
     }
@@ -52,12 +52,12 @@ impl Mark {
     pub fn is_in_place(&self, object: &Bound<'_, PyTensor>) -> PyResult<bool> {
         let t = object.get().value()?;
         let lies = t.concrete().map_or([0; 2], |x| [x.buffer().id(), x.offset()]) == self.place;
-        let (node, hooks) = match t.edge() {
-            Some(edge) => (edge.node.seq, edge.node.hooks().map_or((0, 0), Hooks::stamp)),
+        let (node, hooks) = match t.node() {
+            Some(node) => (node.seq, node.hooks().map_or((0, 0), Hooks::stamp)),
             None => (0, (0, 0)),
         };
         let is_such = t.concrete().map_or(self.array.is_none(), |x| self.holds(x));
-        let is_recorded = t.edge().is_some() == self.recorded;
+        let is_recorded = t.node().is_some() == self.recorded;
         Ok(lies && node == self.node && hooks == self.hooks && is_such && is_recorded)
     }
 
