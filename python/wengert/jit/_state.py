@@ -274,7 +274,7 @@ class State:
         if _is_known(function.__globals__.get("__name__")):
             # What they close over may be the user's, and somebody may set their attributes.
             yield from (_contents(cell) for cell in cells)
-            yield from self._looked(function, ("__dict__",))
+            yield from self._all(vars(function))
             return
         self._add(function.__code__, function.__globals__)
         names = _names(function.__code__)

@@ -43,6 +43,16 @@ impl PyLinear {
     fn keep(&mut self, count: usize) {
         self.0.keep(count);
     }
+
+    /// The same map with other coefficients.
+    fn at(&self, coefficients: Vec<Tensor>) -> PyLinear {
+        PyLinear(self.0.at(coefficients))
+    }
+
+    /// Its coefficients; raises if one of them was written to since.
+    fn coefficients(&self) -> Result<Vec<Tensor>> {
+        self.0.constants()
+    }
 }
 
 readings! { PyLinear, |object| object.0;

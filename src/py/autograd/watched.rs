@@ -67,7 +67,7 @@ impl Place {
             Place::Attribute(object, name, was) => {
                 both(attribute(object.bind(py), name.bind(py))?, was.as_ref())
             }
-            Place::Kind(object, kind) => Ok(object.bind(py).get_type().is(kind)),
+            Place::Kind(object, kind) => Ok(object.bind(py).get_type_ptr().cast() == kind.as_ptr()),
         }
     }
 

@@ -32,7 +32,7 @@ impl Program {
         let mut draws = self.draws.iter().copied();
         let before = take(draws.next().unwrap_or(0));
         // Where the segments of the stream begin.
-        let mut starts = vec![before];
+        let mut starts = SmallVec::<[State; 4]>::from_slice(&[before]);
         let mut interrupts = InterruptBudget::default();
         for (i, step) in self.steps.iter().enumerate() {
             match run.step(&step.act, i < self.stops, &starts, call, &mut interrupts) {
