@@ -11,7 +11,20 @@ import wengert as wg
 from distributed.running import MPIRUN
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "gpt.py"
-SHORT = ["--preset", "tiny", "--steps", "6", "--every", "3", "--evaluate", "2", "--bytes", "100000", "--batch", "4"]
+SHORT = [
+    "--preset",
+    "tiny",
+    "--steps",
+    "6",
+    "--every",
+    "3",
+    "--evaluate",
+    "2",
+    "--bytes",
+    "100000",
+    "--batch",
+    "4",
+]
 
 
 def _train(count: int, folder: Path, *options: str) -> tuple[str, dict[str, Any]]:

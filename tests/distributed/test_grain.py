@@ -139,7 +139,9 @@ os.environ["WENGERT_ISA"] = "LOWER" if os.environ.get("PMI_RANK") == "1" else "H
 PROCESSOR = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
 
 
-@pytest.mark.parametrize(("lower", "higher", "flag"), [("baseline", "avx2", "avx2"), ("avx2", "", "avx512dq")])
+@pytest.mark.parametrize(
+    ("lower", "higher", "flag"), [("baseline", "avx2", "avx2"), ("avx2", "", "avx512dq")]
+)
 def test_ranks_with_other_bits_are_named(tmp_path: Path, lower: str, higher: str, flag: str) -> None:
     if flag not in PROCESSOR:
         pytest.skip(f"no {flag} on this processor")

@@ -242,4 +242,6 @@ def test_other_models_are_named(tmp_path: Path) -> None:
     text = MODELS + "DataParallel(nn.Linear(2, 3 + rank))"
     ran = failing(2, text, tmp_path)
     assert ran.code != 0
-    assert "parameter or buffer 0 of rank 1 is ['weight', '(4, 2)', 'wengert.float32', True]" in ran.err, ran.err
+    assert "parameter or buffer 0 of rank 1 is ['weight', '(4, 2)', 'wengert.float32', True]" in ran.err, (
+        ran.err
+    )

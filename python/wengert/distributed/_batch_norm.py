@@ -50,4 +50,3 @@ def batch_norm(
     if bias is not None:
         out = out + bias.reshape(shape)
     return out.to(input.dtype)
-

@@ -177,4 +177,3 @@ class Reducer:
             size = sum(self.params[i].numel() for i in bucket) + len(bucket) * self.find_unused
             self._averaged(self.params[bucket[0]].new_zeros(size), here())
         self._follow()
-

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import wengert as wg
-from wengert._core import Tensor
 from wengert.optim import Optimizer
 
 from ._flat import broadcast
