@@ -5,13 +5,11 @@ which starts when something first asks for them. `axis` and `mesh` give them nam
 and its kin work. PyTorch's functions are here too; they write into tensors, and have no derivatives.
 """
 
-from wengert.distributed import _collectives, _process_groups, checkpoint, optim
-from wengert.distributed._collectives import *
+from wengert.distributed import _everyday, checkpoint, optim
+from wengert.distributed._everyday import *
 from wengert.distributed._group import Group, world
 from wengert.distributed._parallel import DataParallel
-from wengert.distributed._process_groups import *
 from wengert.distributed._signatures import debug, is_debugging
-from wengert.distributed._work import Work
 from wengert.distributed.costs import Cost, cost
 from wengert.distributed.mesh import axis, mesh
 from wengert.distributed.traffic import Traffic, counted
@@ -21,7 +19,6 @@ __all__ = [
     "DataParallel",
     "Group",
     "Traffic",
-    "Work",
     "axis",
     "checkpoint",
     "cost",
@@ -32,6 +29,5 @@ __all__ = [
     "optim",
     "world",
 ]
-__all__ += _collectives.__all__
-__all__ += _process_groups.__all__
+__all__ += _everyday.__all__
 __dir__ = __all__.copy
