@@ -20,8 +20,11 @@ folder = FOLDER
 x = wg.arange(24.0).reshape(12, 2)
 tied = wg.arange(6).reshape(2, 3)
 state = {
-    "model": {"a.weight": tied, "b.weight": tied, "bias": wg.ones(3, dtype=wg.bfloat16), "none": wg.empty(0, 2)},
-    "optimizer": {"state": {0: {"step": 3, "mean": x.T}}, "groups": [{"betas": (0.9, 0.1 + 0.2), "lr": float("inf")}]},
+    "model": {"a.weight": tied, "b.weight": tied, "bias": wg.ones(3).bfloat16(), "none": wg.empty(0, 2)},
+    "optimizer": {
+        "state": {0: {"step": 3, "mean": x.T}},
+        "groups": [{"betas": (0.9, 0.1 + 0.2), "lr": float("inf")}],
+    },
     "step": 7, "name": "run", "on": True, "nothing": None,
 }
 

@@ -91,9 +91,9 @@ step()
     assert ran.err.count("Traceback") == 1
     assert ran.err.endswith(
         "TimeoutError: psum of float32[3]: rank 1 did not come within 1 s. The ranks of the group:\n"
-        "  ranks 0, 2: waiting in psum of float32[3], operation 3 of this group, at "
+        "  ranks 0, 2: waiting in psum of float32[3], operation 2 of this group, at "
         f"{tmp_path}/script.py, line 8, in step\n"
-        f"  rank 1: at {tmp_path}/script.py, line 6, in load, after 2 operations of this group\n"
+        f"  rank 1: at {tmp_path}/script.py, line 6, in load, after 1 operation of this group\n"
     )
 
 

@@ -1,6 +1,5 @@
 """`grain=`: losses, gradients, random numbers and statistics have the same bits on any number of ranks."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,10 @@ class Net(nn.Module):
         super().__init__()
         self.first, self.norm = nn.Linear(6, 16), nn.BatchNorm1d(16)
         self.drop, self.out, self.never = nn.Dropout(0.3), nn.Linear(16, 3), nn.Linear(2, 2)
+        self.scale = nn.Parameter(wg.ones(3).bfloat16())
 
     def forward(self, x):
-        return self.out(self.drop(self.norm(self.first(x)).relu()))
+        return self.out(self.drop(self.norm(self.first(x)).relu())) * self.scale
 
 wg.manual_seed(rank)  # rank 0 decides
 model = DataParallel(Net(), grain=GRAIN)
@@ -61,7 +61,7 @@ def test_bits_do_not_depend_on_ranks(tmp_path: Path, grain: int, counts: tuple[i
 
 MEANS = """
 from wengert.distributed import DataParallel
-from wengert.distributed._grain import tree_sum
+from wengert.distributed._grain import Tree
 
 # The tree adds neighbours first, and the average over shards is that over the batch.
 class Pair(str):
@@ -69,7 +69,16 @@ class Pair(str):
         return Pair(f"({self}{other})")
 
 for count, expected in [(1, "0"), (3, "((01)2)"), (4, "((01)(23))"), (7, "(((01)(23))((45)6))")]:
-    assert tree_sum([Pair(i) for i in range(count)]) == expected
+    tree = Tree()
+    for i in range(count):
+        tree.add([Pair(i)])
+    assert tree.total() == [expected]
+    # As the core's sums do, which add up what the ranks have.
+    x = wg.randn(count, 50)
+    tree = Tree()
+    for row in x:
+        tree.add([row])
+    assert wg.vmap(lambda x: wg.psum(x, "i"), axis_name="i", out_axes=None)(x).equal(tree.total()[0])
 x = wg.randn(8, 3)
 net = wg.nn.Linear(3, 2)
 loss = DataParallel(net, grain=4).backward(lambda x: net(x).square().mean(), x)
@@ -131,20 +140,16 @@ except RuntimeError as error:
     print(error)
 """
 
-# As on two machines: one rank uses fewer instructions.
-LOWERED = """
-import os
-os.environ["WENGERT_ISA"] = "LOWER" if os.environ.get("PMI_RANK") == "1" else "HIGHER"
-"""
 PROCESSOR = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
 
 
-@pytest.mark.parametrize(("lower", "higher", "flag"), [("baseline", "avx2", "avx2"), ("avx2", "", "avx512dq")])
+@pytest.mark.parametrize(
+    ("lower", "higher", "flag"), [("baseline", "avx2", "avx2"), ("avx2", "", "avx512dq")]
+)
 def test_ranks_with_other_bits_are_named(tmp_path: Path, lower: str, higher: str, flag: str) -> None:
     if flag not in PROCESSOR:
         pytest.skip(f"no {flag} on this processor")
-    text = LOWERED.replace("LOWER", lower).replace("HIGHER", higher)
-    (tmp_path / "sitecustomize.py").write_text(text)
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    for found in run(2, PROBED, tmp_path, PYTHONPATH=path):
+    # As on two machines: one rank uses fewer instructions.
+    first = f'os.environ["WENGERT_ISA"] = "{lower}" if os.environ["PMI_RANK"] == "1" else "{higher}"'
+    for found in run(2, PROBED, tmp_path, first=first):
         assert found.startswith("DataParallel: rank 1 computes other bits than rank 0"), found

@@ -112,13 +112,13 @@ from wengert.distributed import _reducer
 
 wide = nn.Sequential(*[nn.Linear(400, 400) for _ in range(6)], nn.Linear(400, 5))
 model = DataParallel(wide, bucket_cap_mb=1.0)
-events, plain = [], _reducer.reduced
+events, plain = [], _reducer.summed
 
 def noted(flat, *rest):
     events.append((flat.nbytes, threading.current_thread() is threading.main_thread()))
     return plain(flat, *rest)
 
-_reducer.reduced = noted
+_reducer.summed = noted
 starts, begin = [], model.reducer._start
 
 def started(bucket):
@@ -242,4 +242,6 @@ def test_other_models_are_named(tmp_path: Path) -> None:
     text = MODELS + "DataParallel(nn.Linear(2, 3 + rank))"
     ran = failing(2, text, tmp_path)
     assert ran.code != 0
-    assert "parameter or buffer 0 of rank 1 is ['weight', '(4, 2)', 'wengert.float32', True]" in ran.err, ran.err
+    assert "parameter or buffer 0 of rank 1 is ['weight', '(4, 2)', 'wengert.float32', True]" in ran.err, (
+        ran.err
+    )

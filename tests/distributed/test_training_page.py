@@ -11,7 +11,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "guide" / "distributed_training.md"
 
 def _cells(heading: str) -> list[str]:
     """The cells of a section."""
-    (section,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.M | re.S)
+    (section,) = re.findall(
+        rf"^## {heading}\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.M | re.S
+    )
     return re.findall(r"^```\{code-cell\} python\n(.*?)^```", section, re.M | re.S)
 
 

@@ -24,9 +24,9 @@ class DataParallel(Module):
     """A model that every rank has and trains on its own part of the data.
 
     Parameters and buffers start with the values of rank 0. Each backward leaves the average of all ranks'
-    gradients in the parameters, so that optimisers on all ranks take the same step; the gradients travel while
-    backward computes others. With one rank it is the model. The names in its state dict begin with `module.`,
-    as they do in PyTorch.
+    gradients in the parameters, so that optimisers on all ranks take the same step; the gradients travel
+    while backward computes others. With one rank it is the model. The names in its state dict begin with
+    `module.`, as they do in PyTorch.
 
     Args:
         module: the model, the same on all ranks.
@@ -84,8 +84,8 @@ class DataParallel(Module):
             here, there = (entries[i] if i < len(entries) else None for entries in (own, first))
             if here != there:
                 raise RuntimeError(
-                    f"DataParallel: parameter or buffer {i} of rank {self.group.rank} is {here}, that of rank 0 "
-                    f"{there}; make the same model on all ranks"
+                    f"DataParallel: parameter or buffer {i} of rank {self.group.rank} is {here}, that of "
+                    f"rank 0 {there}; make the same model on all ranks"
                 )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

@@ -20,7 +20,7 @@ from wengert._core import Tensor
 from ._flat import flattened, taken_apart
 from ._group import Group
 from ._lines import here, speaking_for
-from ._tensors import described, reduced, total
+from ._tensors import summed
 from ._values import agreed
 
 __all__ = ["Reducer"]
@@ -141,11 +141,7 @@ class Reducer:
     def _averaged(self, flat: Tensor, line: str) -> Tensor:
         """The average; `line` is where the program called backward, for messages."""
         with wg.no_grad(), speaking_for(line):
-            return reduced(flat, self.group, self._mean, described("gradients", flat))
-
-    def _mean(self, parts: Tensor) -> Tensor:
-        """The average over ranks of a part of a bucket."""
-        return total(parts) / self.divisor
+            return summed(flat, self.group) / self.divisor
 
     def _finish(self) -> None:
         """Waits for the sums at the end of backward, and makes the averages gradients."""
@@ -177,4 +173,3 @@ class Reducer:
             size = sum(self.params[i].numel() for i in bucket) + len(bucket) * self.find_unused
             self._averaged(self.params[bucket[0]].new_zeros(size), here())
         self._follow()
-
