@@ -14,7 +14,7 @@ use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::interp::Tag;
 use crate::interp::staged::Program;
-use crate::tape::node::{Edge, Handle};
+use crate::tape::node::{Edge, Handle, Node};
 use crate::watch::{absent, script};
 use smallvec::SmallVec;
 use std::mem::MaybeUninit;
@@ -243,6 +243,14 @@ impl Tensor {
     pub fn edge(&self) -> Option<Edge> {
         match &self.traced()?.payload {
             Payload::Taped { node, index, .. } => Some(Edge { node: node.node().clone(), index: *index }),
+            _ => None,
+        }
+    }
+
+    /// The node of [`Tensor::edge`], without a reference of its own.
+    pub fn node(&self) -> Option<&Arc<Node>> {
+        match &self.traced()?.payload {
+            Payload::Taped { node, .. } => Some(node.node()),
             _ => None,
         }
     }

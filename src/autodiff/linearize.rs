@@ -21,12 +21,18 @@ use crate::watch::debug::{self, Modes};
 /// A linear map: the derivative of a function at a point.
 #[derive(Default)]
 pub struct Linear {
+    steps: Arc<Steps>,
+    constants: Vec<Constant>,
+}
+
+/// What is done with the constants of a linear map.
+#[derive(Default)]
+struct Steps {
     inputs: Vec<Aval>,
     outputs: Vec<Atom>,
     equations: Vec<Equation>,
     /// The variables that can be dropped after each equation.
     done: Vec<SmallVec<[usize; 2]>>,
-    constants: Vec<Constant>,
     vars: usize,
 }
 
@@ -57,14 +63,14 @@ where
     }
     let inputs = primals.iter().map(Tensor::aval).collect();
     let List { equations, constants, vars, .. } = list;
-    let mut map = Linear { inputs, outputs, equations, constants, vars, done: Vec::new() };
-    map.keep(map.outputs.len());
-    Ok((values, map))
+    let mut steps = Steps { inputs, outputs, equations, vars, done: Vec::new() };
+    let constants = steps.keep(steps.outputs.len(), constants);
+    Ok((values, Linear { steps: Arc::new(steps), constants }))
 }
 
-impl Linear {
+impl Steps {
     /// Drops the outputs from `count` on, and all equations and constants that the others do not need.
-    pub fn keep(&mut self, count: usize) {
+    fn keep(&mut self, count: usize, constants: Vec<Constant>) -> Vec<Constant> {
         self.outputs.truncate(count);
         let mut needed = vec![false; self.vars];
         vars(&self.outputs).for_each(|var| needed[var] = true);
@@ -77,15 +83,15 @@ impl Linear {
         }
         kept.reverse();
         self.equations = kept;
-        self.forget_constants();
         self.schedule();
+        self.forget_constants(constants)
     }
 
-    /// Drops the constants that no equation or output reads, and renumbers the others.
-    fn forget_constants(&mut self) {
-        let mut moved = vec![None; self.constants.len()];
-        let mut given: Vec<Option<Constant>> =
-            std::mem::take(&mut self.constants).into_iter().map(Some).collect();
+    /// Renumbers the constants that an equation or output reads, and returns them.
+    fn forget_constants(&mut self, constants: Vec<Constant>) -> Vec<Constant> {
+        let mut moved = vec![None; constants.len()];
+        let mut given: Vec<Option<Constant>> = constants.into_iter().map(Some).collect();
+        let mut kept = Vec::new();
         let all = self
             .equations
             .iter_mut()
@@ -94,11 +100,12 @@ impl Linear {
         for atom in all {
             let Atom::Constant(at) = atom else { continue };
             if let Some(constant) = given[*at].take() {
-                moved[*at] = Some(self.constants.len());
-                self.constants.push(constant);
+                moved[*at] = Some(kept.len());
+                kept.push(constant);
             }
             *at = moved[*at].unwrap_or(*at);
         }
+        kept
     }
 
     /// Computes `done`: the variables that each equation is the last to read or make, outputs excepted.
@@ -116,6 +123,26 @@ impl Linear {
             }
         }
     }
+}
+
+impl Linear {
+    /// Forgets the outputs from `count` on.
+    pub fn keep(&mut self, count: usize) {
+        // Nobody else has the steps of a map that was just made.
+        if let Some(steps) = Arc::get_mut(&mut self.steps).filter(|steps| count < steps.outputs.len()) {
+            self.constants = steps.keep(count, std::mem::take(&mut self.constants));
+        }
+    }
+
+    /// The map of the same steps with other constants, such as [`Linear::constants`] returns.
+    pub fn at(&self, constants: Vec<Tensor>) -> Linear {
+        Linear { steps: self.steps.clone(), constants: constants.into_iter().map(Constant::new).collect() }
+    }
+
+    /// The values that it keeps; an error if one of them was written to since.
+    pub fn constants(&self) -> Result<Vec<Tensor>> {
+        self.constants.iter().map(|constant| constant.get("the function").cloned()).collect()
+    }
 
     /// Maps tangents of the inputs to tangents of the outputs, in one pass over the list. Runs under the
     /// interpreters current at the call, so it can be batched or differentiated itself.
@@ -123,12 +150,12 @@ impl Linear {
         self.check(tangents)?;
         // Autocast is left because the recorded dtypes are final: casts are equations of the list.
         let _region = interp::leave_autocast();
-        let mut values: Vec<Option<Tensor>> = vec![None; self.vars];
+        let mut values: Vec<Option<Tensor>> = vec![None; self.steps.vars];
         for (value, t) in values.iter_mut().zip(tangents) {
             *value = Some(t.clone());
         }
         let mut interrupts = InterruptBudget::default();
-        for (equation, done) in self.equations.iter().zip(&self.done) {
+        for (equation, done) in self.steps.equations.iter().zip(&self.steps.done) {
             let outputs = self.run(equation, &values)?;
             for (i, y) in outputs.into_iter().enumerate() {
                 interrupts.spend(y.numel())?;
@@ -136,7 +163,7 @@ impl Linear {
             }
             done.iter().for_each(|&var| values[var] = None);
         }
-        self.outputs.iter().map(|&atom| self.find(atom, &values, "the function").cloned()).collect()
+        self.steps.outputs.iter().map(|&atom| self.find(atom, &values, "the function").cloned()).collect()
     }
 
     /// Runs an equation and returns its outputs.
@@ -156,14 +183,15 @@ impl Linear {
 
     /// Raises unless the tangents match the primals in number, shape and dtype.
     fn check(&self, tangents: &[Tensor]) -> Result<()> {
-        if tangents.len() != self.inputs.len() {
+        let inputs = &self.steps.inputs;
+        if tangents.len() != inputs.len() {
             return Err(Error::value(format!(
                 "linearize: {} tangents given for {} primals",
                 tangents.len(),
-                self.inputs.len()
+                inputs.len()
             )));
         }
-        tangents.iter().zip(&self.inputs).try_for_each(|(t, x)| check_tangent("linearize", t, x))
+        tangents.iter().zip(inputs).try_for_each(|(t, x)| check_tangent("linearize", t, x))
     }
 
     /// Returns an operand of the equation `name`.
@@ -183,13 +211,17 @@ impl Linear {
 
     /// The number of operations that a call runs.
     pub fn operations(&self) -> usize {
-        self.equations.len()
+        self.steps.equations.len()
     }
 
     /// Shows what it holds to Python's garbage collector.
     pub fn parts(&self, walk: &mut HolderWalk) {
         self.constants.iter().for_each(|constant| walk.tensor(constant.tensor()));
-        self.equations.iter().filter_map(|equation| equation.op.as_ref()).for_each(|op| walk.rules(op));
+        // What several maps share belongs to none of them.
+        if Arc::strong_count(&self.steps) > 1 {
+            return;
+        }
+        self.steps.equations.iter().filter_map(|equation| equation.op.as_ref()).for_each(|op| walk.rules(op));
     }
 }
 

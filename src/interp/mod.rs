@@ -112,6 +112,8 @@ struct Here {
     outermost: Cell<bool>,
     /// Tapes with a tag below this one do not record.
     no_grad: Cell<Tag>,
+    /// Whether a transform's tape records the operations of programs, and not their calls.
+    apart: Cell<bool>,
 }
 
 impl Here {
@@ -125,7 +127,7 @@ impl Here {
 thread_local! {
     static CURRENT: RefCell<Arc<Interp>> = RefCell::new(ROOT.clone());
     static HERE: Here = const {
-        Here { plain: Cell::new(true), outermost: Cell::new(true), no_grad: Cell::new(0) }
+        Here { plain: Cell::new(true), outermost: Cell::new(true), no_grad: Cell::new(0), apart: Cell::new(false) }
     };
     /// In inference mode, the threshold when it was entered, below which nothing turns recording on again.
     static INFERENCE: Cell<Tag> = const { Cell::new(0) };
@@ -217,6 +219,27 @@ pub fn replaces_values() -> bool {
 pub fn in_transform() -> bool {
     let is_one = |at: &Arc<Interp>| !matches!(at.kind, Kind::Autocast(_) | Kind::Tape { ambient: true });
     !is_plain() && current().chain().take_while(|at| !at.plain).any(is_one)
+}
+
+/// The tape on which calls of programs are recorded: the outermost one, or that of the one transform in force,
+/// if it is reverse mode. None under other transforms, and in [`apart`].
+pub fn program_tape() -> Option<Tag> {
+    if is_plain() {
+        return Some(ROOT_TAG);
+    }
+    let current = current();
+    let tape = current.below();
+    let [inner, outer] = [true, false].map(|ambient| Kind::Tape { ambient });
+    let is_lone = current.kind == inner && tape.kind == outer && tape.below().plain;
+    (is_lone && !HERE.with(|here| here.apart.get())).then_some(tape.tag)
+}
+
+/// Runs `f`, in which transforms record the operations of programs: what the backward of a program computes for
+/// one cotangent cannot be batched.
+pub fn apart<T>(f: impl FnOnce() -> T) -> T {
+    let before = HERE.with(|here| here.apart.replace(true));
+    let _restored = OnDrop(|| HERE.with(|here| here.apart.set(before)));
+    f()
 }
 
 /// The innermost ambient tape: the one that `requires_grad` makes leaves for.

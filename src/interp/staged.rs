@@ -46,7 +46,8 @@ pub struct Constant {
 }
 
 impl Constant {
-    fn new(value: Tensor) -> Constant {
+    /// The value as it is now.
+    pub fn new(value: Tensor) -> Constant {
         Constant { version: saving::version(&value), value }
     }
 

@@ -119,7 +119,7 @@ def test_inside_another_transform_it_is_python() -> None:
     inner = wg.grad(staged)
     assert inner.traces == 0
     assert inner.why() == [
-        "a transform around the call; transform the jitted function itself, as in grad(jit(f))"
+        "a transform around the call; transform the jitted function itself, as in vmap(jit(f))"
     ]
 
 
@@ -131,3 +131,87 @@ def test_errors_are_those_of_the_transform() -> None:
         wg.grad(staged, 3)(X)
     with pytest.raises(ValueError, match="randomness must be"):
         wg.vmap(staged, randomness="none")
+
+
+def linear(function: Any, x: Any, *directions: Any) -> Any:
+    """Value and pushed tangents of one map."""
+    value, push = wg.linearize(function, x)
+    return value, [push(d) for d in directions]
+
+
+@pytest.mark.parametrize("shape", [(), (5,), (40, 30)])
+def test_linearize_runs_programs(shape: tuple[int, ...]) -> None:
+    def g(x: Any) -> Any:
+        return {"a": ((x * 1.5).sin() * x + x / 3).tanh(), "b": (x.exp() * x).sum()}
+
+    staged = wg.jit(g)
+    for scale in (1.0, 0.5, 2.0, -1.0):
+        x, d = wg.rand(shape) * scale, wg.rand(shape)
+        assert recorded(linear(staged, x, d, -d, d * 2)) == recorded(linear(g, x, d, -d, d * 2)), scale
+    (forward,) = staged._transforms.values()
+    assert (forward.traces, forward.why(), staged.traces) == (1, [], 0)
+    _, _, _, steps = forward(x)
+    assert (steps._push.traces, steps._push.why()) == (1, [])
+    # The map computes nothing of the function: its program has the steps of the list, or fewer.
+    names = steps._push.operations(*forward(x)[2], d)
+    assert 0 < len(names) <= steps._steps.operations
+
+
+def test_maps_of_a_jitted_function_are_maps() -> None:
+    def g(x: Any) -> Any:
+        return (x * x.sin(), x.sum())
+
+    staged = wg.jit(g)
+    for _ in range(3):
+        value, push, aux = wg.linearize(staged, X, has_aux=True)
+        expected, known, other = wg.linearize(g, X, has_aux=True)
+        assert recorded((value, aux)) == recorded((expected, other))
+        assert recorded(wg.vmap(push)(wg.eye(6).reshape(6, 2, 3))) == recorded(
+            wg.vmap(known)(wg.eye(6).reshape(6, 2, 3))
+        )
+        assert recorded(wg.grad(lambda d: push(d).sum())(X)) == recorded(wg.grad(lambda d: known(d).sum())(X))  # noqa: B023
+        assert recorded(wg.linear_transpose(push, X)(X)) == recorded(wg.linear_transpose(known, X)(X))
+    with pytest.raises(ValueError, match="tangents of structure"):
+        push(X, X)
+    with pytest.raises(wg.ShapeError, match="a tangent is"):
+        push(X[0])
+
+
+def test_maps_know_what_was_written() -> None:
+    staged = wg.jit(lambda x: x * x)
+    for _ in range(3):
+        x = X.clone()
+        _, push = wg.linearize(staged, x)
+        push(X)
+        x.mul_(2)
+        with pytest.raises(RuntimeError, match="modified in place"):
+            push(X)
+
+
+def test_maps_of_functions_with_parameters() -> None:
+    w = wg.tensor([1.0, -2.0, 0.5]).requires_grad_()
+
+    def slopes(function: Any) -> Any:
+        found = []
+        for scale in (1.0, 0.5, 2.0):
+            w.grad = None
+            value, push = wg.linearize(function, X * scale)
+            (push(X) + value).sum().backward()
+            found.append((value.detach(), w.grad))
+        return found
+
+    def g(x: Any) -> Any:
+        return (x * w).sin()
+
+    assert recorded(slopes(wg.jit(g))) == recorded(slopes(g))
+
+
+def test_random_numbers_of_maps() -> None:
+    def g(x: Any) -> Any:
+        return wg.nn.functional.dropout(x * x, 0.5)
+
+    def run(function: Any) -> Any:
+        wg.manual_seed(5)
+        return [linear(function, X, X, X) for _ in range(4)], wg.rand(2)
+
+    assert recorded(run(wg.jit(g))) == recorded(run(g))

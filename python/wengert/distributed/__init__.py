@@ -12,8 +12,9 @@ from wengert.distributed._parallel import DataParallel
 from wengert.distributed._process_groups import *
 from wengert.distributed._signatures import debug, is_debugging
 from wengert.distributed._work import Work
+from wengert.distributed.costs import Cost, cost
 from wengert.distributed.mesh import axis, mesh
-from wengert.distributed.traffic import Cost, Traffic, cost, counted
+from wengert.distributed.traffic import Traffic, counted
 
 __all__ = [
     "Cost",

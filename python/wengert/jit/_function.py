@@ -39,7 +39,7 @@ _NO_PROGRAM = (
 
 _NO_PLACE = "an object without a __dict__ has no place for programs; keep its method: step = model.step"
 
-_INSIDE = "a transform around the call; transform the jitted function itself, as in grad(jit(f))"
+_INSIDE = "a transform around the call; transform the jitted function itself, as in vmap(jit(f))"
 
 _TOO_MANY = f"more than {_MOST} kinds of arguments; give numbers that change at each call as tensors"
 
@@ -147,7 +147,8 @@ class Staged(_core._FastPath, Generic[P, R]):
         # Inside of another program it is part of that; what watches operations wants to see them run.
         if _core._get_debug_modes():
             return self._function(*args, **kwargs)
-        if _core._in_transform():
+        inside = _core._in_transform()
+        if inside == 2 or (inside and self._check):
             self._note(_INSIDE)
             return self._function(*args, **kwargs)
         key, leaves, tensors = self._key(args, kwargs)
@@ -191,8 +192,12 @@ class Staged(_core._FastPath, Generic[P, R]):
         return False
 
     def _give_up(self, what: str) -> None:
-        """Warns that calls run as Python from now on, unless it is known."""
-        if not self._has_given_up:
+        """Warns that calls run as Python from now on, unless it is known. Inside of a transform it is no
+        surprise.
+        """
+        if _core._in_transform():
+            self._note(what)
+        elif not self._has_given_up:
             self._has_given_up = True
             self._note(what)
             name = getattr(self._function, "__name__", "the function")
@@ -376,6 +381,10 @@ def _reason() -> str:
     """Why nothing can be written down for such arguments."""
     if _core.is_autocast_enabled():
         return "an autocast region around the call; enter it inside of the function"
+    if _core._in_transform():
+        return (
+            "a transform around the call, and tensors that require gradients outside of it, or are read twice"
+        )
     return "an argument that requires gradients or that the function also reads as a variable"
 
 

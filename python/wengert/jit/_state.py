@@ -91,6 +91,8 @@ class State:
         self.catches = False
         self.refusal: str | None = None
         self._known: dict[int, Any] = {}
+        # The methods of this package's classes that were looked at.
+        self._methods: set[tuple[type, str]] = set()
         # Modules of the user, and which of their attributes were looked at.
         self._modules: dict[int, types.ModuleType] = {}
         self._asked: dict[int, set[str]] = {}
@@ -262,7 +264,8 @@ class State:
                 yield from self._all(vars(base))
                 yield from self._looked(base, ["__name__", "__bases__"])
             for name in ("forward", "__call__"):
-                if known and name in vars(base):
+                if known and name in vars(base) and (base, name) not in self._methods:
+                    self._methods.add((base, name))
                     self.watched.item(vars(base), name)
                     yield vars(base)[name]
 
@@ -272,7 +275,7 @@ class State:
         if _is_known(function.__globals__.get("__name__")):
             # What they close over may be the user's, and somebody may set their attributes.
             yield from (_contents(cell) for cell in cells)
-            yield from self._looked(function, ("__dict__",))
+            yield from self._all(vars(function))
             return
         self._add(function.__code__, function.__globals__)
         names = _names(function.__code__)

@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 from wengert import _core
 from wengert._core import Tensor
 from wengert.transforms._dependence import check_dependence
-from wengert.transforms._derivative import LinearMap
+from wengert.transforms._derivative import LinearMap, LinearSteps
 from wengert.transforms._flat import (
     Flat,
     Function,
@@ -16,7 +16,7 @@ from wengert.transforms._flat import (
     flatten_result,
     leaves_of,
 )
-from wengert.tree import tree_unflatten
+from wengert.tree import TreeDef, tree_flatten, tree_structure, tree_unflatten
 
 _flatten = flatten_result("jvp")
 
@@ -132,30 +132,49 @@ def linearize(function: Function, *primals: Any, has_aux: bool = False) -> Any:
     """
     leaves, structure = leaves_of(primals, "linearize", "a primal")
     check_float(leaves, "linearize", primals)
-    run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "linearize")
-    state = _core.get_rng_state()
-    full, linear = _core._linearize(run, leaves)
+    point = tree_unflatten(structure, leaves)
 
-    def push_by(linear: Any, run: Flat) -> Function:
-        out_structure = run.out
-        assert out_structure is not None
-        linear.keep(run.count)
-
+    def push_by(linear: Callable[[list[Tensor]], list[Tensor]], out: TreeDef) -> Function:
         def push(*tangents: Any) -> Any:
             moved, given = leaves_of(tangents, "linearize", "a tangent")
             if given != structure:
                 raise ValueError(
                     f"linearize: tangents of structure {given} given for primals of structure {structure}"
                 )
-            return tree_unflatten(out_structure, linear(moved))
+            return tree_unflatten(out, linear(moved))
 
         return push
 
     def at(leaves: list[Tensor]) -> Function:
-        run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "linearize")
-        return push_by(_core._linearize(run, leaves)[1], run)
+        value, _, linear = _linear_at(function, tree_unflatten(structure, leaves), has_aux)
+        return push_by(linear, tree_structure(value))
 
-    push = LinearMap(at, leaves)._is(push_by(linear, run), state)
+    state = _core.get_rng_state()
+    jitted = None if _core._in_transform() or _core._get_debug_modes() else as_jitted(function)
+    if jitted is None or jitted._check:
+        value, aux, linear = _linear_at(function, point, has_aux)
+    else:
+        value, aux, coefficients, steps = jitted._derived(_parts_of, (has_aux,), {})(*point)
+        linear = steps.at(coefficients)
+    push = LinearMap(at, leaves)._is(push_by(linear, tree_structure(value)), state)
+    return (value, push, aux) if has_aux else (value, push)
+
+
+def _linear_at(function: Function, primals: Any, has_aux: bool) -> tuple[Any, Any, Any]:
+    """The value of a function, its auxiliary data, and its derivative as a map of lists."""
+    leaves, structure = tree_flatten(primals)
+    run = Flat(lambda flat: function(*tree_unflatten(structure, flat)), has_aux, "linearize")
+    full, linear = _core._linearize(run, leaves)
+    linear.keep(run.count)
     assert run.out is not None
-    value = tree_unflatten(run.out, full[: run.count])
-    return (value, push, run.take_aux(full)) if has_aux else (value, push)
+    return tree_unflatten(run.out, full[: run.count]), run.take_aux(full), linear
+
+
+def _parts_of(function: Function, has_aux: bool) -> Function:
+    """What a program makes: the value, the auxiliary data and the coefficients; the steps are always the same."""
+
+    def parts(*primals: Any) -> Any:
+        value, aux, linear = _linear_at(function, primals, has_aux)
+        return value, aux, linear.coefficients(), LinearSteps(linear.at([]))
+
+    return parts

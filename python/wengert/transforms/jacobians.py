@@ -87,7 +87,7 @@ def jacrev(
             if found is not None:
                 return found
         run, leaves, structure = of_arguments(function, args, kwargs, argnums, has_aux, "jacrev")
-        full, pullback = _core._vjp(run, leaves)
+        full, pullback = _core._vjp(run, leaves, True)
         out = full[: run.count]
         assert run.out is not None
         basis = _basis(out)

@@ -1,6 +1,7 @@
 //! Conversions between dtypes.
 
 use super::drive::{LoopFn, kernel};
+use super::fused::ElementFn;
 use super::map::into_fresh;
 use super::narrow::{narrow, widen};
 use crate::array::dtype::Truth;
@@ -14,18 +15,33 @@ pub fn cast(x: &Array, dtype: DType) -> Result<Array> {
 
 /// Converts the elements to another dtype; the result has the layout of `x` if that is dense.
 fn converted(x: &Array, dtype: DType) -> Result<Array> {
-    let from = x.dtype();
+    let (kernel, rule, computes) = kernel_of(x.dtype(), dtype)?;
+    // SAFETY: the kernel was chosen by both dtypes, and its rule is the one that it reads, if any.
+    unsafe { into_fresh(&[x], dtype, kernel, (&raw const rule).cast(), computes) }
+}
+
+/// The loop from one dtype to another, neither of them complex.
+pub fn cast_fn(from: DType, dtype: DType) -> Option<ElementFn> {
+    if from.is_complex() || dtype.is_complex() || from == dtype {
+        return None;
+    }
+    let (kernel, rule, computes) = kernel_of(from, dtype).ok()?;
+    // SAFETY: the kernel was chosen by both dtypes, and its rule is the one that it reads, if any.
+    let found = unsafe { ElementFn::new(kernel, rule, dtype) };
+    Some(if computes { found.computing() } else { found })
+}
+
+/// The kernel from one dtype to another, the dtype that it reads as a rule, if any, and whether it is for the
+/// dtypes in which these are computed.
+fn kernel_of(from: DType, dtype: DType) -> Result<(LoopFn, DType, bool)> {
     let is_half = dtype.is_float() && dtype.compute() != dtype;
-    let (mut rule, mut computes) = (std::ptr::null(), false);
+    let (mut rule, mut computes) = (dtype, false);
     let kernel: LoopFn = match (from, dtype) {
         _ if from.compute() == dtype => {
-            rule = &raw const from;
+            rule = from;
             widen_kernel
         }
-        _ if dtype.compute() == from => {
-            rule = &raw const dtype;
-            narrow_kernel
-        }
+        _ if dtype.compute() == from => narrow_kernel,
         (DType::Bool, DType::U8 | DType::I8) => cast_kernel::<Truth, u8>,
         (DType::U8 | DType::I8, DType::Bool) => cast_kernel::<u8, Truth>,
         _ => {
@@ -41,8 +57,7 @@ fn converted(x: &Array, dtype: DType) -> Result<Array> {
             }
         }
     };
-    // SAFETY: the kernel was chosen by both dtypes, and its rule, if it has one, is the narrow one of them.
-    unsafe { into_fresh(&[x], dtype, kernel, rule.cast(), computes) }
+    Ok((kernel, rule, computes))
 }
 
 /// Converts the elements to the dtype that kernels compute `x` in, in row-major order.

@@ -35,6 +35,9 @@ pub struct ElementFn {
     rule: [u64; RULE],
     /// The dtype of the result.
     pub out: DType,
+    /// Whether it computes in the dtypes of [`DType::compute`], to which a chain widens narrow operands, and from
+    /// which it narrows the result.
+    pub computes: bool,
     /// What its rule is, for other machines.
     read: Option<Reading>,
     /// Whether machine code is made of it.
@@ -55,7 +58,13 @@ impl ElementFn {
         let mut words = [0; RULE];
         // SAFETY: the words are as large and as aligned as the rule, which is copied bit by bit.
         unsafe { words.as_mut_ptr().cast::<R>().write(rule) };
-        ElementFn { kernel, rule: words, out, read: None, emits: false }
+        ElementFn { kernel, rule: words, out, computes: false, read: None, emits: false }
+    }
+
+    /// Says that it computes in the dtypes of [`DType::compute`].
+    pub fn computing(mut self) -> ElementFn {
+        self.computes = true;
+        self
     }
 
     /// Adds a way to read its rule, of which machine code is made if it `emits`.

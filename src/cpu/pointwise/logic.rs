@@ -10,18 +10,19 @@ use crate::cpu::prelude::*;
 
 /// Returns where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as in IEEE 754.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
-    let kernel: LoopFn = dispatch_computed!(common_dtype(&[x, y])?, T => compare_kernel::<T>);
+    let kernel = compare_kernel_of(common_dtype(&[x, y])?)?;
     // SAFETY: the kernel was chosen by the common dtype, and its rule is a relation.
     unsafe { into_fresh(&[x, y], DType::Bool, kernel, (&raw const relation).cast(), true) }
 }
 
+/// The kernel of [`compare`].
+fn compare_kernel_of(dtype: DType) -> Result<LoopFn> {
+    Ok(dispatch_computed!(dtype, T => compare_kernel::<T>))
+}
+
 /// The loop of [`compare`] for operands of this dtype.
 pub fn compare_fn(dtype: DType, relation: Relation) -> Option<ElementFn> {
-    let kernel: LoopFn = match dtype {
-        DType::F32 => compare_kernel::<f32>,
-        DType::F64 => compare_kernel::<f64>,
-        _ => return None,
-    };
+    let kernel = compare_kernel_of(dtype).ok()?;
     /// # Safety
     /// The rule is a relation.
     unsafe fn read(rule: *const u8) -> ElementRule {
@@ -29,7 +30,9 @@ pub fn compare_fn(dtype: DType, relation: Relation) -> Option<ElementFn> {
         ElementRule::Compare(unsafe { *rule.cast() })
     }
     // SAFETY: the kernel was chosen by the dtype, its rule is a relation, and its results are bool.
-    Some(unsafe { ElementFn::new(kernel, relation, DType::Bool).read_by(read, true) })
+    let found = unsafe { ElementFn::new(kernel, relation, DType::Bool) };
+    // SAFETY: the reading is for relations.
+    Some(if is_read(dtype) { unsafe { found.read_by(read, true) } } else { found.computing() })
 }
 
 /// The loop of [`select`] for operands of this dtype.
@@ -41,7 +44,14 @@ pub fn select_fn(dtype: DType) -> Option<ElementFn> {
         ElementRule::Select
     }
     // SAFETY: the kernel was chosen by the size of the elements and reads no rule.
-    Some(unsafe { ElementFn::new(kernel, (), dtype).read_by(read, true) })
+    let found = unsafe { ElementFn::new(kernel, (), dtype) };
+    // SAFETY: the reading reads no rule either.
+    Some(if is_read(dtype) || dtype == DType::Bool { unsafe { found.read_by(read, true) } } else { found })
+}
+
+/// Whether chains have operations on this dtype that can be read.
+fn is_read(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64)
 }
 
 /// The loop of [`logical`].

@@ -25,12 +25,22 @@ pub fn pointwise<const N: usize, P: Pointwise<N>>(x: [&Array; N], rule: P) -> Re
     unsafe { into_fresh(&x, dtype, kernel, (&raw const rule).cast(), true) }
 }
 
-/// The loop of a float rule for operands of this dtype, which is computed in itself. Machine code is made of
-/// it if it `emits`.
+/// The loop of a float rule for operands of this dtype. Where it is computed in itself, the rule can be read,
+/// and machine code is made of it if it `emits`.
 pub fn element_fn<const N: usize, P: Pointwise<N>>(rule: P, dtype: DType, emits: bool) -> Option<ElementFn> {
-    let kernel = float_kernel::<N, P>(dtype).ok().filter(|_| dtype.compute() == dtype)?;
-    // SAFETY: the kernel was chosen by the dtype, and it and the reading are for a rule of this type.
-    Some(unsafe { ElementFn::new(kernel, rule, dtype).read_by(read::<N, P>, emits) })
+    // SAFETY: the kernel was chosen by the dtype, for a rule of this type.
+    let found = unsafe { ElementFn::new(float_kernel::<N, P>(dtype).ok()?, rule, dtype) };
+    Some(match dtype.compute() == dtype {
+        // SAFETY: the reading is for a rule of this type.
+        true => unsafe { found.read_by(read::<N, P>, emits) },
+        false => found.computing(),
+    })
+}
+
+/// The loop of an integer rule for operands of this dtype.
+pub fn int_element_fn<const N: usize, P: PointwiseInt<N>>(rule: P, dtype: DType) -> Option<ElementFn> {
+    // SAFETY: the kernel was chosen by the dtype, for a rule of this type.
+    Some(unsafe { ElementFn::new(int_kernel::<N, P>(dtype).ok()?, rule, dtype) }.computing())
 }
 
 /// Reads a rule.

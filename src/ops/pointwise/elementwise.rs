@@ -7,7 +7,7 @@ pub use derivatives::{MapVjp, MapVjpJvp, by_parts};
 
 use crate::array::dtype::Truth;
 use crate::cpu::pointwise::fused::ElementFn;
-use crate::cpu::pointwise::map::{element_fn, pointwise_into};
+use crate::cpu::pointwise::map::{element_fn, int_element_fn, pointwise_into};
 use crate::interp::eval;
 use crate::math::lane::F64;
 use crate::math::real::{Pointwise, PointwiseInt};
@@ -61,7 +61,7 @@ impl Visit for RunInto<'_> {
     }
 }
 
-/// Finds the loop of a row for so many operands of one dtype.
+/// Finds the loop of a row for so many operands, with results of this dtype.
 struct Find {
     dtype: DType,
     operands: usize,
@@ -69,8 +69,7 @@ struct Find {
 
 impl Find {
     fn of(dtypes: &[DType]) -> Option<Find> {
-        let dtype = *dtypes.first()?;
-        dtypes.iter().all(|&d| d == dtype).then_some(Find { dtype, operands: dtypes.len() })
+        Some(Find { dtype: DType::of_rule(dtypes.iter().copied())?, operands: dtypes.len() })
     }
 }
 
@@ -78,6 +77,13 @@ impl Visit for Find {
     type Out = Option<ElementFn>;
     fn visit<const N: usize, P: Pointwise<N>>(self, rule: P) -> Option<ElementFn> {
         if N == self.operands { element_fn(rule, self.dtype, true) } else { None }
+    }
+}
+
+impl VisitInt for Find {
+    type Out = Option<ElementFn>;
+    fn visit<const N: usize, P: PointwiseInt<N>>(self, rule: P) -> Option<ElementFn> {
+        if N == self.operands { int_element_fn(rule, self.dtype) } else { None }
     }
 }
 
@@ -107,6 +113,11 @@ impl Map {
     /// A row with two inputs.
     pub const fn binary(row: Binary) -> Map {
         Map { fun: Fun::Binary(row), p: Params::ZERO }
+    }
+
+    /// Whether it divides, which of integers fails by zero.
+    fn divides(&self) -> bool {
+        matches!(self.fun, Fun::Binary(Binary::FloorDivide | Binary::Remainder | Binary::Fmod))
     }
 
     /// Whether the row can be computed right into the memory of `out`.
@@ -151,8 +162,12 @@ impl Kernel for Map {
         self.fun.value(self.p.get(), RunInto { out, run: Run { x, fun: self.fun, rule: 0, p: self.p } })
     }
     fn element_fn(&self, dtypes: &[DType]) -> Option<ElementFn> {
-        let find = Find::of(dtypes).filter(|find| find.dtype.is_float())?;
-        self.fun.value(self.p.get(), find)
+        let find = Find::of(dtypes)?;
+        match find.dtype.is_float() {
+            true => self.fun.value(self.p.get(), find),
+            false if self.divides() => None,
+            false => self.fun.integer(find).flatten(),
+        }
     }
     /// As its row says, per output.
     fn flops(&self, _x: &[&Array], y: &[Array]) -> u64 {
@@ -195,8 +210,7 @@ impl Elementwise for Map {
 
 /// Raises for an integer divided by zero; on a GPU, where that would come too late, the result is 0.
 fn check_divisor(op: &Map, x: &[&Array]) -> Result<()> {
-    let divides = matches!(op.fun, Fun::Binary(Binary::FloorDivide | Binary::Remainder | Binary::Fmod));
-    if !divides || x[1].device() != Device::Cpu || x.iter().any(|a| a.numel() == 0) {
+    if !op.divides() || x[1].device() != Device::Cpu || x.iter().any(|a| a.numel() == 0) {
         return Ok(());
     }
     let nonzero = crate::cpu::pointwise::copy::cast(x[1], DType::Bool)?;

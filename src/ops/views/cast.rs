@@ -1,5 +1,6 @@
 //! Conversions that keep the values: of dtype, device, memory layout. All are linear.
 
+use crate::cpu::pointwise::cast::cast_fn;
 use crate::ops::prelude::*;
 use crate::tensor::Payload;
 
@@ -10,7 +11,10 @@ pub struct Cast {
     pub dtype: DType,
 }
 
-kernel! { Cast, "cast", |self, x| on_device!(x[0], copy::cast(x[0], self.dtype)) }
+kernel! {
+    Cast, "cast", |self, x| on_device!(x[0], copy::cast(x[0], self.dtype)),
+    element_fn |dtypes| { cast_fn(*dtypes.first()?, self.dtype) }
+}
 
 impl Linear for Cast {
     const TRANSPOSE: &'static str = "g, converted back";

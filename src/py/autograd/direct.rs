@@ -236,7 +236,7 @@ fn _jacrev_of_tensor<'py>(
     flatten: &Any<'py>,
 ) -> PyResult<Option<Any<'py>>> {
     let Some((call, x)) = Call::of_tensor(function, args, kwargs, at)? else { return Ok(None) };
-    let (out, pullback) = transform::vjp(|x| call.leaves(x, flatten), from_ref(&x))?;
+    let (out, pullback) = transform::vjp(|x| interp::apart(|| call.leaves(x, flatten)), from_ref(&x))?;
     let rows = || (0..out.len()).map(|i| jacobian_rows(&pullback, &out, i, &x)).collect::<Result<_>>();
     call.build(function.py().detached(rows)?).map(Some)
 }

@@ -25,6 +25,8 @@ struct Settings {
     threads: usize,
     packing: bool,
     resets: u64,
+    /// Inside of a transform.
+    inside: bool,
 }
 
 impl Settings {
@@ -38,6 +40,7 @@ impl Settings {
             threads: num_threads(),
             packing: is_packing(),
             resets: crate::device::resets(),
+            inside: !interp::is_plain(),
         })
     }
 }
@@ -90,7 +93,7 @@ impl PyFastPath {
         let Some(arrays) = arrays_of(&tensors)? else { return Ok(None) };
         let mut recorded = SmallVec::<[bool; 8]>::new();
         for x in &tensors {
-            recorded.push(x.get().value()?.edge().is_some());
+            recorded.push(x.get().value()?.node().is_some());
         }
         for known in known.iter() {
             let objects = tensors.iter().map(|x| x.as_ptr() as usize);

@@ -35,7 +35,7 @@ impl Mark {
         Mark {
             array: array.map(|x| (x.layout(), x.device())),
             inference: array.is_some_and(|x| x.buffer().is_inference()),
-            recorded: t.edge().is_some(),
+            recorded: t.node().is_some(),
             ..Mark::default()
         }
     }
@@ -52,12 +52,12 @@ impl Mark {
     pub fn is_in_place(&self, object: &Bound<'_, PyTensor>) -> PyResult<bool> {
         let t = object.get().value()?;
         let lies = t.concrete().map_or([0; 2], |x| [x.buffer().id(), x.offset()]) == self.place;
-        let (node, hooks) = match t.edge() {
-            Some(edge) => (edge.node.seq, edge.node.hooks().map_or((0, 0), Hooks::stamp)),
+        let (node, hooks) = match t.node() {
+            Some(node) => (node.seq, node.hooks().map_or((0, 0), Hooks::stamp)),
             None => (0, (0, 0)),
         };
         let is_such = t.concrete().map_or(self.array.is_none(), |x| self.holds(x));
-        let is_recorded = t.edge().is_some() == self.recorded;
+        let is_recorded = t.node().is_some() == self.recorded;
         Ok(lies && node == self.node && hooks == self.hooks && is_such && is_recorded)
     }
 
@@ -139,10 +139,10 @@ pub fn are_such<'a>(
 /// What tells arguments apart, as bytes.
 #[pyfunction]
 fn _stage_key<'py>(py: Python<'py>, tensors: Vec<Bound<'py, PyTensor>>) -> PyResult<Bound<'py, PyBytes>> {
-    let packing = u64::from(crate::tape::saving::is_packing());
+    let around = u64::from(crate::tape::saving::is_packing()) | u64::from(!interp::is_plain()) << 1;
     let marks = marks_of(&tensors)?;
     // Programs keep memory of a GPU, which a reset ends.
-    let words = [packing, crate::device::resets()].into_iter().chain(marks.iter().flat_map(Mark::words));
+    let words = [around, crate::device::resets()].into_iter().chain(marks.iter().flat_map(Mark::words));
     Ok(PyBytes::new(py, &words.flat_map(u64::to_le_bytes).collect::<Vec<u8>>()))
 }
 

@@ -7,7 +7,6 @@
 
 use crate::array::random;
 use crate::autodiff::backward::{self, Contribution};
-use crate::interp::{ROOT_TAG, Tag};
 use crate::op::{Grads, Op};
 use crate::ops::custom::{self, CustomRule, ForwardFacts, RuleInput};
 use crate::process::names::interned;
@@ -46,6 +45,8 @@ struct Call {
     random: random::State,
     /// Computes gradients by the function itself.
     again: Arc<Py<PyAny>>,
+    /// Whether the tape of a transform records it.
+    inside: bool,
     held: HostRef,
 }
 
@@ -75,6 +76,7 @@ impl History {
             random,
             held: HostRef::new(again.clone()),
             again,
+            inside: !interp::is_plain(),
         };
         let mut inputs = Vec::with_capacity(self.found.targets.len() + self.found.arguments.len());
         for &target in &self.found.targets {
@@ -103,6 +105,11 @@ fn lies_in_order(x: &Array) -> bool {
 }
 
 impl Call {
+    /// The array of a tensor, `t` detached or not, which no transform follows: one that is around, or was.
+    fn value<'a>(&self, detached: &'a Tensor, t: &Tensor) -> Option<&'a Array> {
+        detached.concrete().filter(|_| !self.inside || t.traced().is_none())
+    }
+
     /// The gradients by a program; `None` if there is none for such cotangents.
     fn pull(&self, saved: &[Tensor], g: &[Option<Tensor>]) -> Result<Option<Grads>> {
         let found = &self.history.found;
@@ -110,13 +117,13 @@ impl Call {
         let Some(i) = found.pulls.iter().position(|(known, _)| *known == given) else { return Ok(None) };
         let mut x = Vec::new();
         for t in &saved[..found.kept + found.arguments.len()] {
-            match t.detach().concrete() {
+            match self.value(&t.detach(), t) {
                 Some(array) => x.push(array.clone()),
                 None => return Ok(None),
             }
         }
         for g in g.iter().flatten() {
-            match g.concrete().filter(|g| lies_in_order(g)) {
+            match self.value(g, g).filter(|g| lies_in_order(g)) {
                 Some(_) => x.push(g.contiguous()?.array("backward")?.clone()),
                 None => return Ok(None),
             }
@@ -162,8 +169,7 @@ impl CustomRule for Call {
     }
     fn vjp(&self, saved: &[Tensor], g: &[Option<Tensor>], _needs: &[bool]) -> Result<Grads> {
         let recorded = interp::is_grad_enabled();
-        if !recorded
-            && interp::is_plain()
+        if (self.inside || !recorded && interp::is_plain())
             && modes() == Modes::NONE
             && let Some(found) = self.pull(saved, g)?
         {
@@ -287,7 +293,7 @@ fn ones(y: &Tensor) -> Result<Tensor> {
 fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<()> {
     let targets: FxHashSet<(*const Node, u32)> =
         edges.iter().map(|edge| (Arc::as_ptr(&edge.node), edge.index)).collect();
-    let (first, root): (u64, Tag) = (script::first_node(), ROOT_TAG);
+    let (first, tape) = (script::first_node(), interp::program_tape());
     let mut held: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
     let mut seen = FxHashSet::default();
     let mut waiting: Vec<Edge> = live.iter().filter_map(|y| y.edge()).collect();
@@ -301,7 +307,7 @@ fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<()> {
         if !seen.insert(node.seq) {
             continue;
         }
-        if node.seq < first || node.is_leaf() || node.tag != root {
+        if node.seq < first || node.is_leaf() || Some(node.tag) != tape {
             return refused("it was computed from a tensor with a history that is no argument");
         }
         if node.hooks().is_some() {

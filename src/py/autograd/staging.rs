@@ -1,13 +1,14 @@
 //! Programs for `wengert.jit`: what a region of Python code ran, run again without Python.
 
 use crate::array::random;
+use crate::interp::{ROOT_TAG, Tag};
 use crate::py::autograd::recorded::{self, History};
 use crate::py::autograd::watched::PyWatched;
 use crate::py::data::dtype::dtype_of;
 use crate::py::prelude::*;
 use crate::tape::location::Location;
 use crate::tape::saving;
-use crate::tensor::Aval;
+use crate::tensor::{Aval, Payload};
 use crate::watch::debug::{Modes, modes};
 use crate::watch::program::{Outcome, Program, recorded as with_backward};
 use crate::watch::script;
@@ -40,6 +41,12 @@ fn plain(t: &Tensor) -> Option<&Array> {
     t.concrete().filter(|_| t.edge().is_none())
 }
 
+/// Whether a tensor is an array, or recorded by this tape and no other.
+fn is_of(t: &Tensor, tape: Tag) -> bool {
+    t.traced()
+        .is_none_or(|t| t.tag == tape && matches!(t.payload, Payload::Taped { primal: Tensor::Array(_), .. }))
+}
+
 /// A value leaves the core for the program, by the function `name`.
 #[inline]
 pub fn left(name: &str, t: &Tensor) -> Result<()> {
@@ -70,15 +77,19 @@ fn _stage_unwritten(t: Tensor, version: u32) {
 }
 
 /// Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run.
-/// False if one of them is a value of a transform, if one is active, or if the function also finds the memory
-/// of an argument elsewhere.
+/// False if one of them is a value of a transform, but for arguments that its tape alone records; if another
+/// transform is around that; or if the function also finds the memory of an argument elsewhere.
 #[pyfunction]
 fn _stage_begin(arguments: Vec<Tensor>, state: Vec<Tensor>) -> PyResult<bool> {
     let values: Vec<Tensor> = arguments.iter().map(Tensor::detach).collect();
     let Some(given) = values.iter().map(plain).collect::<Option<Vec<&Array>>>() else { return Ok(false) };
     let mut places = places_of(&state);
     places.extend(state.iter().filter_map(gradient_place));
-    if !interp::is_plain() || given.iter().any(|x| places.contains(&x.buffer().id())) {
+    let Some(tape) = interp::program_tape() else { return Ok(false) };
+    // Inside of a transform, tensors of outside have another history than its own, or one that ends with it.
+    let is_strange = tape != ROOT_TAG
+        && (!arguments.iter().all(|x| is_of(x, tape)) || state.iter().any(|x| x.traced().is_some()));
+    if is_strange || given.iter().any(|x| places.contains(&x.buffer().id())) {
         return Ok(false);
     }
     script::begin(&given, &state.iter().filter_map(Tensor::concrete).collect::<Vec<_>>());
@@ -183,10 +194,14 @@ fn _is_staging() -> bool {
     script::is_on()
 }
 
-/// Whether a transform is around the call.
+/// Whether a call is inside of a transform: 1 where programs are recorded by its tape, 2 where there are none.
 #[pyfunction]
-fn _in_transform() -> bool {
-    interp::in_transform()
+fn _in_transform() -> usize {
+    match interp::program_tape() {
+        _ if !interp::in_transform() => 0,
+        Some(_) => 1,
+        None => 2,
+    }
 }
 
 /// Says that the region cannot be run again, and why.
@@ -230,7 +245,8 @@ impl PyProgram {
     /// Runs it on these arrays, which are such as the first ones.
     pub fn outcome_of(&self, py: Python<'_>, arguments: &[Array]) -> PyResult<Outcome> {
         let is_found = |x: &Array| self.places.contains(&x.buffer().id());
-        if arguments.len() != self.arguments.len() || arguments.iter().any(is_found) || !interp::is_plain() {
+        let is_here = interp::program_tape().is_some();
+        if arguments.len() != self.arguments.len() || arguments.iter().any(is_found) || !is_here {
             return Ok(Outcome::Changed);
         }
         let mut call = |number: usize| attached(|py| self.call(py, number));
@@ -256,13 +272,14 @@ impl PyProgram {
     /// Calls a function of the host, which must leave alone what the rest of the program reads.
     fn call(&self, py: Python<'_>, number: usize) -> PyResult<()> {
         let Some(function) = self.calls.get(number) else { return Ok(()) };
-        let before = self.program.gradients();
+        // Nothing is compared where nothing follows that could read it.
+        let before = self.program.reads_after(number).then(|| self.program.gradients());
         let result = function.bind(py).run(PyTuple::empty(py), None)?;
         let changed = if !result.is_none() {
             "returns something, which it did not"
-        } else if !self.program.reads_after(number) {
+        } else if before.is_none() {
             return Ok(());
-        } else if !self.program.keeps_gradients(number, &before) {
+        } else if before.is_some_and(|before| !self.program.keeps_gradients(number, &before)) {
             "gives parameters other gradients, which it did not"
         } else if !self.watched.bind(py).try_borrow()?.is_as_it_was(py)? {
             "changes what the function reads, which it did not"
@@ -277,13 +294,15 @@ impl PyProgram {
     }
 }
 
-/// The arrays of tensors; `None` if one of them is a value of a transform.
+/// The arrays of tensors; `None` if one of them is a value of a transform, other than of its tape.
 pub fn arrays_of(tensors: &[Bound<'_, PyTensor>]) -> PyResult<Option<SmallVec<[Array; 8]>>> {
     let mut arrays = SmallVec::new();
+    let Some(tape) = interp::program_tape() else { return Ok(None) };
     for object in tensors {
-        match plain(&object.get().value()?.detach()) {
-            Some(array) => arrays.push(array.clone()),
-            None => return Ok(None),
+        let x = object.get().value()?;
+        match plain(&x.detach()) {
+            Some(array) if tape == ROOT_TAG || is_of(&x, tape) => arrays.push(array.clone()),
+            _ => return Ok(None),
         }
     }
     Ok(Some(arrays))

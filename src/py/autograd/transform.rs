@@ -43,6 +43,16 @@ impl PyLinear {
     fn keep(&mut self, count: usize) {
         self.0.keep(count);
     }
+
+    /// The same map with other coefficients.
+    fn at(&self, coefficients: Vec<Tensor>) -> PyLinear {
+        PyLinear(self.0.at(coefficients))
+    }
+
+    /// Its coefficients; raises if one of them was written to since.
+    fn coefficients(&self) -> Result<Vec<Tensor>> {
+        self.0.constants()
+    }
 }
 
 readings! { PyLinear, |object| object.0;
@@ -55,9 +65,15 @@ readings! { PyLinear, |object| object.0;
 }
 
 functions! {
-    /// Runs a function of a list of tensors and records it: its outputs and its pullback.
-    _vjp(function: &Bound<'_, PyAny>, primals: Vec<Tensor>) -> Result<(Vec<Tensor>, PyPullback)> =
-        transform::vjp(|x| call(function, x), &primals).map(|(out, pullback)| (out, PyPullback(pullback)));
+    /// Runs a function of a list of tensors and records it: its outputs and its pullback, which is for batches
+    /// of cotangents if it is `batched`.
+    #[pyo3(signature = (function, primals, batched=false))]
+    _vjp(
+        function: &Bound<'_, PyAny>, primals: Vec<Tensor>, batched: bool,
+    ) -> Result<(Vec<Tensor>, PyPullback)> = {
+        let run = |x: &[Tensor]| if batched { interp::apart(|| call(function, x)) } else { call(function, x) };
+        transform::vjp(run, &primals).map(|(out, pullback)| (out, PyPullback(pullback)))
+    };
     /// Pushes tangents (None is zero) through a function of a list of tensors: outputs and their tangents.
     _jvp(
         function: &Bound<'_, PyAny>, primals: Vec<Tensor>, tangents: Vec<Option<Tensor>>,

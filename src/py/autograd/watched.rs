@@ -3,7 +3,8 @@
 use crate::py::autograd::marks::{Mark, Marks};
 use crate::py::prelude::*;
 use crate::tape::saving::is_packing;
-use pyo3::exceptions::{PyAttributeError, PyValueError};
+use pyo3::exceptions::{PyAttributeError, PyKeyError, PyValueError};
+use pyo3::ffi;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::types::{PyBytes, PyComplex, PyFloat, PyString, PyType};
 
@@ -28,19 +29,19 @@ enum Place {
 impl Place {
     fn is_as_it_was(&self, py: Python<'_>) -> PyResult<bool> {
         match self {
-            Place::Items(dict, items) => {
-                let dict = dict.bind(py);
-                if dict.len() != items.len() {
-                    return Ok(false);
+            Place::Items(dict, items) => holds(dict.bind(py), items),
+            Place::Item(mapping, key, was) => {
+                let (mapping, key) = (mapping.bind(py), key.bind(py));
+                // What was there is most likely there: one look instead of two.
+                match was {
+                    Some(was) if !mapping.is_exact_instance_of::<PyDict>() => match mapping.get_item(key) {
+                        Ok(found) => same(&found, was),
+                        Err(e) if e.is_instance_of::<PyKeyError>(py) => Ok(false),
+                        Err(e) => Err(e),
+                    },
+                    _ => both(found(mapping, key)?, was.as_ref()),
                 }
-                for ((key, value), (name, was)) in dict.iter().zip(items) {
-                    if !same(&key, name)? || !same(&value, was)? {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
             }
-            Place::Item(mapping, key, was) => both(found(mapping.bind(py), key.bind(py))?, was.as_ref()),
             Place::Members(container, members) => {
                 if let Ok(list) = container.bind(py).cast::<PyList>() {
                     if list.len() != members.len() {
@@ -66,7 +67,7 @@ impl Place {
             Place::Attribute(object, name, was) => {
                 both(attribute(object.bind(py), name.bind(py))?, was.as_ref())
             }
-            Place::Kind(object, kind) => Ok(object.bind(py).get_type().is(kind)),
+            Place::Kind(object, kind) => Ok(object.bind(py).get_type_ptr().cast() == kind.as_ptr()),
         }
     }
 
@@ -93,6 +94,30 @@ impl Place {
             Place::Kind(object, kind) => visit.call(object).and_then(|()| visit.call(kind)),
         }
     }
+}
+
+/// Whether a dictionary holds these items, in this order.
+fn holds(dict: &Bound<'_, PyDict>, items: &[(Object, Object)]) -> PyResult<bool> {
+    if dict.len() != items.len() {
+        return Ok(false);
+    }
+    let (mut at, mut key, mut value) = (0, std::ptr::null_mut(), std::ptr::null_mut());
+    for (name, was) in items {
+        // SAFETY: the dictionary is alive. References are made of what it lends before other code runs; if that
+        // changes the dictionary, the next call looks at what is there then.
+        if unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut at, &raw mut key, &raw mut value) } == 0 {
+            return Ok(false);
+        }
+        if key == name.as_ptr() && value == was.as_ptr() {
+            continue;
+        }
+        // SAFETY: as above.
+        let [key, value] = unsafe { [key, value].map(|x| Bound::from_borrowed_ptr(dict.py(), x)) };
+        if !same(&key, name)? || !same(&value, was)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// The item of a mapping, if there is one.

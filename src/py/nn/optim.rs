@@ -45,14 +45,13 @@ fn elements<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> usize {
 
 /// Returns the gradient of a leaf, or of a result that retains its gradient.
 fn gradient(t: &Tensor) -> Option<Tensor> {
-    let Edge { node, index } = t.edge()?;
-    match node.grad() {
-        Some(slot) => {
-            script::touched(&node, &slot);
-            slot.clone()
-        }
-        None => node.hooks()?.retained(index)?.get(),
+    let node = t.node()?;
+    if let Some(slot) = node.grad() {
+        script::touched(node, &slot);
+        return slot.clone();
     }
+    let Edge { node, index } = t.edge()?;
+    node.hooks()?.retained(index)?.get()
 }
 
 /// The array of a tensor; a complex one as pairs of real and imaginary parts, each updated on its own.

@@ -257,18 +257,16 @@ impl Fusion<'_> {
         // What the group makes, what depends on it through others, and what others read, and it of others.
         let (mut own, mut late) = (FxHashSet::default(), FxHashSet::default());
         let mut read = FxHashSet::default();
-        let (n, device) = match waiting.last() {
-            Some(&Unit::One(step)) => (self.sizes[step], self.device_of(step)),
-            _ => (0, None),
+        let kind = match waiting.last() {
+            Some(&Unit::One(step)) => self.kind(step),
+            _ => None,
         };
         while let Some(unit) = waiting.pop() {
             let roots = self.roots(&unit);
             let depends = roots.iter().any(|root| own.contains(root));
             let is_late = roots.iter().any(|root| late.contains(root));
             let step = match unit {
-                Unit::One(step) => {
-                    Some(step).filter(|_| self.sizes[step] == n && self.device_of(step) == device)
-                }
+                Unit::One(step) => Some(step).filter(|_| kind.is_some() && self.kind(step) == kind),
                 Unit::Group(..) => None,
             };
             let writes = matches!(&unit, Unit::One(i) if matches!(self.steps[*i].act, Act::Write { .. }));

@@ -23,8 +23,8 @@ impl Program {
     /// # Errors
     /// Those of the operations (memory that cannot be had, an interrupt) and of the functions.
     pub fn run(&self, arguments: &[Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
-        let mut run =
-            Run { program: self, arguments, slots: vec![None; self.values.len()], undo: Vec::new() };
+        let slots = vec![None; self.values.len()];
+        let mut run = Run { program: self, arguments, slots, nodes: SmallVec::new(), undo: Vec::new() };
         if !run.begins()? {
             return Ok(Outcome::Changed);
         }
@@ -32,7 +32,7 @@ impl Program {
         let mut draws = self.draws.iter().copied();
         let before = take(draws.next().unwrap_or(0));
         // Where the segments of the stream begin.
-        let mut starts = vec![before];
+        let mut starts = SmallVec::<[State; 4]>::from_slice(&[before]);
         let mut interrupts = InterruptBudget::default();
         for (i, step) in self.steps.iter().enumerate() {
             match run.step(&step.act, i < self.stops, &starts, call, &mut interrupts) {
@@ -95,6 +95,8 @@ struct Run<'a> {
     program: &'a Program,
     arguments: &'a [Array],
     slots: Vec<Option<Array>>,
+    /// The leaves, until the host is called: walks count the references to them.
+    nodes: SmallVec<[Arc<Node>; 16]>,
     /// What was changed before the last step that may stop the run.
     undo: Vec<Undo>,
 }
@@ -103,8 +105,7 @@ impl Run<'_> {
     /// Finds the gradients; whether they are where they were, and arguments lie as they lay and elsewhere.
     fn begins(&mut self) -> Result<bool> {
         let Program { leaves, values, found, .. } = self.program;
-        // The leaves, the memory of the gradient of each, and of those gradients that nothing else names.
-        let mut nodes = SmallVec::<[Arc<Node>; 16]>::new();
+        // The memory of the gradient of each leaf, and of those gradients that nothing else names.
         let (mut all, mut own) = (SmallVec::<[usize; 16]>::new(), SmallVec::<[usize; 16]>::new());
         for Leaf { node, had, place } in leaves {
             let Some(node) = node.upgrade() else { return Ok(false) };
@@ -112,7 +113,7 @@ impl Run<'_> {
                 Some(slot) => (true, slot.concrete().map_or(0, |x| x.buffer().id())),
                 None => (false, 0),
             };
-            nodes.push(node);
+            self.nodes.push(node);
             if had.is_some_and(|had| had != has) {
                 return Ok(false);
             }
@@ -145,7 +146,7 @@ impl Run<'_> {
                 Source::Argument(k) => self.arguments.get(k).is_some_and(|x| lies_alike(x, view)),
                 Source::Within(base) => self.place(base, view).is_none_or(|place| place.is_some()),
                 Source::Gradient(leaf, is_read) => {
-                    match nodes[leaf].grad().as_ref().and_then(|slot| slot.as_ref()) {
+                    match self.nodes[leaf].grad().as_ref().and_then(|slot| slot.as_ref()) {
                         Some(Tensor::Array(array)) if lies_alike(array, view) => {
                             // Held only for those who read it: the program may drop it early.
                             self.slots[i] = is_read.then(|| array.clone());
@@ -240,14 +241,20 @@ impl Run<'_> {
                     }
                     None => None,
                 };
-                let node = self.program.leaves[*leaf].node.upgrade();
-                let before = node.and_then(|node| Some(std::mem::replace(&mut *node.grad()?, new)));
+                let put = |node: &Arc<Node>| Some(std::mem::replace(&mut *node.grad()?, new));
+                let before = match self.nodes.get(*leaf) {
+                    Some(node) => put(node),
+                    None => self.program.leaves[*leaf].node.upgrade().as_ref().and_then(put),
+                };
                 if let Some(before) = before.filter(|_| may_stop) {
                     self.undo.push(Undo::Gradient(*leaf, before));
                 }
             }
             Act::Copy { from, to } => self.slots[*to as usize] = Some(eval::copied(from)?),
-            Act::Call(number) => call(*number)?,
+            Act::Call(number) => {
+                self.nodes.clear();
+                call(*number)?;
+            }
             Act::Look { at, value } => {
                 self.build(*at)?;
                 return Ok(element(self.get(*at)?)? == *value);

@@ -4,13 +4,72 @@ use super::gather::broadcast;
 use super::{FoldStep, Fusion, Group, Member};
 use crate::arguments::chain::Feed;
 use crate::array::buffer::Device;
-use crate::cpu::pointwise::fused::Chain;
+use crate::array::dtype::DType;
+use crate::cpu::pointwise::cast::cast_fn;
+use crate::cpu::pointwise::fused::{Chain, ElementFn};
 use crate::device::Fused;
 use crate::op::Op;
 use crate::watch::program::act::Act;
 use crate::watch::script::Fact;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::{SmallVec, smallvec};
+
+/// Tiles whose values nobody reads any more, and how many tiles there are.
+#[derive(Default)]
+struct Free {
+    tiles: Vec<u32>,
+    count: usize,
+}
+
+impl Free {
+    /// One of them, or a new one.
+    fn take(&mut self, chain: &Chain) -> u32 {
+        self.tiles.pop().unwrap_or_else(|| {
+            self.count += 1;
+            chain.tile(self.count - 1)
+        })
+    }
+}
+
+/// Adds a loop to a chain. One that computes in wider dtypes reads tiles of widened operands, and its result is
+/// narrowed at once, as memory would narrow it.
+///
+/// # Safety
+/// As for [`Chain::push`], of operands in these slots that have these dtypes.
+unsafe fn push(
+    chain: &mut Chain, run: ElementFn, operands: SmallVec<[(u32, DType); 4]>, to: u32, free: &mut Free,
+) {
+    let mut wide = SmallVec::<[u32; 4]>::new();
+    let mut from = SmallVec::<[u32; 4]>::new();
+    let is_narrow = |dtype: DType| run.computes && dtype.compute() != dtype;
+    for (slot, dtype) in operands {
+        let widen = if is_narrow(dtype) { cast_fn(dtype, dtype.compute()) } else { None };
+        from.push(match widen {
+            Some(widen) => {
+                let tile = free.take(chain);
+                // SAFETY: the operand has this dtype, and nobody needs the tile.
+                unsafe { chain.push(widen, SmallVec::from_slice(&[slot]), tile) };
+                wide.push(tile);
+                tile
+            }
+            None => slot,
+        });
+    }
+    let narrow = if is_narrow(run.out) { cast_fn(run.out.compute(), run.out) } else { None };
+    // SAFETY: the operands are now such as the loop reads, and what it makes goes where it is wanted.
+    unsafe {
+        match narrow {
+            Some(narrow) => {
+                let tile = free.take(chain);
+                chain.push(run, from, tile);
+                chain.push(narrow, SmallVec::from_slice(&[tile]), to);
+                wide.push(tile);
+            }
+            None => chain.push(run, from, to),
+        }
+    }
+    free.tiles.extend(wide);
+}
 
 impl Fusion<'_> {
     /// What is known of a group: where its first member is, and the memory of its outputs; the last is that
@@ -80,9 +139,7 @@ impl Fusion<'_> {
         outputs.iter().enumerate().for_each(|(i, &value)| {
             slots.insert(value, chain.output(i));
         });
-        // Tiles whose values nobody reads any more.
-        let mut free: Vec<u32> = Vec::new();
-        let mut tiles = 0;
+        let mut free = Free::default();
         let mut ops = Vec::with_capacity(members.len());
         for (i, Member { step, run, from, to }) in members.into_iter().enumerate() {
             let size = run.out.size();
@@ -98,20 +155,16 @@ impl Fusion<'_> {
             if !slots.contains_key(&to) {
                 let slot = match dying.iter().position(over) {
                     Some(k) => slots[&dying.swap_remove(k)],
-                    None => match free.pop() {
-                        Some(slot) => slot,
-                        None => {
-                            tiles += 1;
-                            chain.tile(tiles - 1)
-                        }
-                    },
+                    None => free.take(&chain),
                 };
                 slots.insert(to, slot);
             }
-            free.extend(dying.iter().map(|value| slots[value]));
+            let dtypes = from.iter().map(|&value| self.view(value).dtype);
+            let operands = read.into_iter().zip(dtypes).collect();
             // SAFETY: the loop is for the dtypes of its operands, which are inputs or were made before; what
             // is written is an output of its dtype, or a tile that no other value needs.
-            unsafe { chain.push(run, read, slots[&to]) };
+            unsafe { push(&mut chain, run, operands, slots[&to], &mut free) };
+            free.tiles.extend(dying.iter().map(|value| slots[value]));
             if let Act::Run { op, .. } | Act::Write { op, .. } = &self.steps[step].act {
                 ops.push(Op::clone(op));
             }

@@ -12,6 +12,7 @@ use crate::op::{Kernel, Op};
 use crate::watch::program::Source;
 use crate::watch::program::act::Act;
 use crate::watch::script::View;
+use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 
 /// Whether an array is dense and row-major.
@@ -55,9 +56,10 @@ impl Fusion<'_> {
         self.devices[self.view(value).memory]
     }
 
-    /// Where a step that is a loop runs.
-    pub fn device_of(&self, step: usize) -> Option<Device> {
-        self.loops[step].as_ref().map(|&(_, _, to)| self.device(to))
+    /// What steps of one group share, if a step is a loop: where it runs, how many elements it has, and whether it
+    /// can be read. One loop of machine code is made of those that can; others run tile by tile.
+    pub fn kind(&self, step: usize) -> Option<(Device, usize, bool)> {
+        self.loops[step].as_ref().map(|(run, _, to)| (self.device(*to), self.sizes[step], run.is_read()))
     }
 
     /// Whether a kernel takes the whole of a value.
@@ -70,13 +72,9 @@ impl Fusion<'_> {
     pub fn parted(&self, members: Vec<Member>) -> Vec<Vec<Member>> {
         let Some(first) = members.first() else { return Vec::new() };
         let Some(limits) = chain_limits(self.device(first.to)) else { return vec![members] };
-        let mut inputs: SmallVec<[u32; 16]> = SmallVec::new();
-        let makes = |value| members.iter().any(|member| member.to == value);
-        for &value in members.iter().flat_map(|member| &member.from) {
-            if !inputs.contains(&value) && !makes(value) {
-                inputs.push(value);
-            }
-        }
+        let made: FxHashSet<u32> = members.iter().map(|member| member.to).collect();
+        let read = members.iter().flat_map(|member| &member.from).copied();
+        let inputs: FxHashSet<u32> = read.filter(|value| !made.contains(value)).collect();
         let outputs = self.shown(&members).len();
         let rows = |&value: &u32| match self.gathered(value) {
             Some((value, shape)) => broadcast(self.view(value), &shape).map_or(0, |nest| nest.rank),
