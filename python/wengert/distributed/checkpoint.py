@@ -53,7 +53,7 @@ class Sharded:
 
     def rows(self, begin: int, end: int) -> Tensor:
         """Returns the rows from `begin` to `end`, which may be those of other ranks than now."""
-        found = []
+        found: list[Tensor] = []
         for path, first in self._parts:
             with safe_open(path) as file:
                 part = file.get_slice(self._name)
