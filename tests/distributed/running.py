@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-BESIDE_PYTHON = Path(sys.executable).parent
+MPIRUN = Path(sys.executable).parent / "mpirun"
 
 # Each rank writes into a file of its own, so that lines of two ranks never mix; errors share one stream, as
 # on a terminal.
@@ -46,7 +46,7 @@ def start(
     **environment: str,
 ) -> subprocess.Popen[str]:
     """Starts the script on so many ranks; `first` runs before anything of this package."""
-    program = BESIDE_PYTHON / starter
+    program = MPIRUN.with_name(starter)
     assert program.exists(), f'{program} is missing: pip install "wengert[mpi]" brings it'
     script = folder / "script.py"
     # On one line: line 2 of the file is the first of the text.

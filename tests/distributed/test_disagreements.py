@@ -7,8 +7,7 @@ from distributed.running import failing, run
 # One script, so that one start serves all cases: each disagreement is noticed before anything is sent, and
 # the group remains of use.
 CASES = """
-from wengert.distributed._signatures import debug, is_debugging
-from wengert.distributed._tensors import described, gathered, summed
+from wengert.distributed import debug, is_debugging
 
 def differ(first, second):
     try:
@@ -21,9 +20,10 @@ def differ(first, second):
 one, two = bytearray(8), bytearray(8 * size)
 x = wg.ones(2, 3)
 assert is_debugging()
-differ(lambda: summed(x, group), lambda: gathered(x, group))
-differ(lambda: summed(x, group), lambda: summed(x.double(), group))
-differ(lambda: summed(x, group), lambda: summed(x.T, group))
+with distributed.axis("i") as group:
+    differ(lambda: wg.psum(x, "i"), lambda: wg.all_gather(x, "i"))
+    differ(lambda: wg.psum(x, "i"), lambda: wg.psum(x.double(), "i"))
+    differ(lambda: wg.psum(x, "i"), lambda: wg.psum(x.T, "i"))
 differ(lambda: group.broadcast(one, 0), lambda: group.broadcast(one, 1))
 differ(group.barrier, lambda: group.split(0, 0))
 differ(group.barrier, lambda: group.all_gather(bytearray(100_000), bytearray(100_000 * size)))
@@ -53,10 +53,10 @@ the ranks disagree about their collective operation 4:
   rank 0: broadcast of 8 bytes from rank 0, at it, line 20, in <lambda>
   rank 1: broadcast of 8 bytes from rank 1, at it, line 20, in <lambda>
 the ranks disagree about their collective operation 5:
-  rank 0: barrier, at it, line 8, in differ
+  rank 0: barrier, at it, line 7, in differ
   rank 1: split, at it, line 21, in <lambda>
 the ranks disagree about their collective operation 6:
-  rank 0: barrier, at it, line 8, in differ
+  rank 0: barrier, at it, line 7, in differ
   rank 1: all_gather of 200000 bytes, at it, line 22, in <lambda>
 rank 0 sends to rank 1, which does not expect it:
   ranks 0, 1: exchange of 8 bytes, at it, line 23, in <lambda>
