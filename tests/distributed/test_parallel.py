@@ -40,3 +40,27 @@ def test_other_models_are_named(tmp_path: Path) -> None:
     assert "parameter or buffer 0 of rank 1 is ['weight', '(4, 2)', 'wengert.float32', True]" in ended.err, (
         ended.err
     )
+
+
+def test_dropout_averages_and_halves(tmp_path: Path) -> None:
+    assert ran(2, "habits", tmp_path) == ["agreed 2\n"] * 2
+
+
+FAILS = """
+from wengert.distributed import DataParallel
+
+model = DataParallel(wg.nn.Sequential(*[wg.nn.Linear(400, 400) for _ in range(6)]), bucket_cap_mb=1.0)
+for step in range(9):
+    loss = model(wg.ones(2, 400)).sum()
+    if rank == 1 and step == 4:
+        raise ValueError("no more of it")
+    loss.backward()
+"""
+
+
+def test_a_rank_that_fails_ends_those_that_wait_for_its_gradients(tmp_path: Path) -> None:
+    ended = failing(3, FAILS, tmp_path)
+    assert ended.code != 0
+    assert ended.seconds < 30
+    assert ended.err.count("Traceback") == 1
+    assert ended.err.rstrip().endswith("ValueError: no more of it"), ended.err

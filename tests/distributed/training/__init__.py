@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import Any
 
 from distributed.running import run
 
@@ -18,7 +19,7 @@ def paths() -> str:
     return os.pathsep.join([str(HERE.parents[1]), os.environ.get("PYTHONPATH", "")])
 
 
-def ran(count: int, name: str, folder: Path, **environment: str) -> list[str]:
+def ran(count: int, name: str, folder: Path, **environment: Any) -> list[str]:
     """What each rank of a program prints, which must end well; every call has a folder of its own."""
     own = folder / f"{name}-{count}"
     own.mkdir()
