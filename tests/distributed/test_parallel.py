@@ -27,6 +27,7 @@ def test_unused_parameters(tmp_path: Path) -> None:
             f"DataParallel: backward on rank {rank} reaches no right.weight, right.bias, never.weight, "
             "never.bias, whose gradients the other ranks may wait for; use them, or pass "
             "find_unused_parameters=True\n"
+            "DataParallel: no parameter of the model requires a gradient; call the model itself\n"
         )
 
 

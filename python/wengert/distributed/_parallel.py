@@ -40,6 +40,7 @@ class DataParallel(Module):
 
     Raises:
         RuntimeError: where models of ranks have other parameters.
+        ValueError: for a model without parameters that require gradients; a `grain` that does not fit.
 
     Example:
         >>> model = wg.distributed.DataParallel(wg.nn.Linear(2, 1))  # doctest: +SKIP
@@ -64,8 +65,12 @@ class DataParallel(Module):
         given = process_group or world()
         # A communicator of its own, so that messages of the program do not come between.
         self.group = given.split(0, given.rank) if given.size > 1 else given
-        self.broadcast_buffers = broadcast_buffers
+        self.broadcast_buffers = broadcast_buffers and next(module.buffers(), None) is not None
         named = {name: param for name, param in module.named_parameters() if param.requires_grad}
+        if not named:
+            raise ValueError(
+                "DataParallel: no parameter of the model requires a gradient; call the model itself"
+            )
         if self.group.size > 1:
             self._compare()
             broadcast([*module.parameters(), *module.buffers()], self.group)

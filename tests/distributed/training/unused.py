@@ -28,3 +28,8 @@ try:
     model(wg.ones(1, 2), "left").backward()
 except RuntimeError as error:
     print(error)
+
+try:
+    DataParallel(Two().requires_grad_(False))
+except ValueError as error:
+    print(error)
