@@ -146,6 +146,25 @@ group.barrier()
     assert f"rank 0: at {tmp_path}/script.py, line " in ran.err
 
 
+def test_a_rank_that_keeps_pythons_lock_is_named_with_its_line(tmp_path: Path) -> None:
+    ran = failed(
+        2,
+        """import re
+group.timeout = 0.5
+def search():
+    # Exponential, in one call of C.
+    re.match("(a*)*b", "a" * 60)
+group.barrier()
+if rank == 1:
+    search()
+group.barrier()
+""",
+        tmp_path,
+    )
+    assert "barrier: rank 1 did not come within 0.5 s" in ran.err
+    assert f"rank 1: no answer: it keeps Python's lock, at {tmp_path}/script.py, line 6, in search" in ran.err
+
+
 def test_a_stopped_rank_is_named(tmp_path: Path) -> None:
     ran = failed(
         2,
@@ -292,6 +311,35 @@ thread.join()
         tmp_path,
     )
     assert out[0].startswith("barrier: another thread is in barrier of the same group")
+
+
+def test_a_rank_that_fails_before_mpi_starts(tmp_path: Path) -> None:
+    # The others wait inside of MPI, where no Python runs.
+    first = """
+import os, wengert.distributed
+if os.environ["PMI_RANK"] == "1":
+    raise ValueError("deliberate")
+"""
+    ran = failed(2, "", tmp_path, first=first)
+    assert ran.seconds < 10
+    assert ran.err.count("Traceback") == 1
+    assert "ValueError: deliberate" in ran.err
+
+
+def test_a_rank_that_does_not_start_mpi(tmp_path: Path) -> None:
+    first = """
+import os, time
+if os.environ["PMI_RANK"] == "1":
+    time.sleep(1000)
+"""
+    ran = failed(2, "", tmp_path, first=first, WENGERT_DISTRIBUTED_TIMEOUT="1")
+    assert ran.seconds < 10
+    assert "Timeout (0:00:01)!" in ran.err
+    assert f'File "{tmp_path}/script.py", line 1 in <module>' in ran.err
+    ran = failed(2, "", tmp_path, first="from mpi4py import MPI" + first, WENGERT_DISTRIBUTED_TIMEOUT="1")
+    assert ran.err == (
+        "wengert.distributed: not all 2 ranks asked for each other within 1 s; rank 0 did, at <string>, line 8\n"
+    )
 
 
 def test_a_starter_of_another_mpi(tmp_path: Path) -> None:

@@ -17,15 +17,12 @@ from typing import Any
 
 from wengert import _core
 from wengert.distributed import _lines, _mpi, _signatures
-from wengert.distributed._mpi import mpi
+from wengert.distributed._mpi import TIMEOUT, mpi
 from wengert.distributed._reports import gone, late
 from wengert.distributed._watch import Watch
 from wengert.distributed.traffic import note
 
 __all__ = ["TIMEOUT", "Group", "mpi", "world"]
-
-#: Seconds that a rank waits for others, unless its group says otherwise.
-TIMEOUT = float(os.environ.get("WENGERT_DISTRIBUTED_TIMEOUT", "1800"))
 
 # Larger transfers begin when all ranks have met, and run inside of MPI, without Python's lock.
 _LARGE = 1 << 16
@@ -36,6 +33,8 @@ _pause = getattr(os, "sched_yield", lambda: time.sleep(0))
 _GIVEN_UP: list[Any] = []
 _WATCH: list[Watch] = []
 _WORLD: list[Group] = []
+
+_mpi.guard()
 
 
 class Group:
@@ -214,8 +213,22 @@ def world() -> Group:
         1
     """
     if not _WORLD:
-        MPI = mpi()
-        if MPI.COMM_WORLD.Get_size() > 1 and MPI.Query_thread() == MPI.THREAD_MULTIPLE:
-            _WATCH.append(Watch(MPI.COMM_WORLD.Dup()))
-        _WORLD.append(Group(MPI.COMM_WORLD.Dup()))
+        everyone = mpi().COMM_WORLD
+        if everyone.Get_size() > 1:
+            _meet(everyone)
+        if everyone.Get_size() > 1 and mpi().Query_thread() == mpi().THREAD_MULTIPLE:
+            _WATCH.append(Watch(everyone.Dup()))
+        _WORLD.append(Group(everyone.Dup()))
     return _WORLD[0]
+
+
+def _meet(everyone: Any) -> None:
+    """Waits for all ranks; there is no thread yet that could ask where they are."""
+    request, began = everyone.Ibarrier(), time.monotonic()
+    while not request.Test():
+        if time.monotonic() > began + TIMEOUT:
+            _mpi.abort(
+                f"wengert.distributed: not all {everyone.Get_size()} ranks asked for each other within {TIMEOUT:g} s; "
+                f"rank {everyone.Get_rank()} did, at {_lines.said(_lines.here())}\n"
+            )
+        time.sleep(0.001)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["NOWHERE", "Line", "here", "line_of", "said", "speaking_for"]
+__all__ = ["NOWHERE", "Line", "here", "is_library", "line_of", "said", "speaking_for"]
 
 _LIBRARIES = tuple(
     {sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -45,7 +45,7 @@ def line_of(frame: FrameType | None) -> Line:
     """The innermost line of `frame` and its callers that is in no library."""
     first = frame
     while frame is not None:
-        if not _is_library(frame.f_code.co_filename):
+        if not is_library(frame.f_code.co_filename):
             break
         frame = frame.f_back
     frame = frame or first
@@ -61,7 +61,7 @@ def said(line: Line) -> str:
 
 
 @functools.cache
-def _is_library(path: str) -> bool:
+def is_library(path: str) -> bool:
     return path.startswith(_LIBRARIES)
 
 

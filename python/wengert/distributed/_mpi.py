@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import faulthandler
 import importlib
 import os
+import signal
 import sys
+import time
+from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["check_process", "in_child", "mpi", "on_exit"]
+__all__ = ["TIMEOUT", "abort", "check_process", "guard", "in_child", "mpi", "on_exit"]
 
 # What starters of several processes tell each of them.
 _STARTERS = {
@@ -17,6 +22,9 @@ _STARTERS = {
     "MV2_COMM_WORLD_SIZE": "MVAPICH's mpirun",
     "SLURM_STEP_NUM_TASKS": "srun",
 }
+
+#: Seconds that a rank waits for others, unless its group says otherwise.
+TIMEOUT = float(os.environ.get("WENGERT_DISTRIBUTED_TIMEOUT", "1800"))
 
 _LEAVING: list[Any] = []
 _CHILD: list[bool] = []
@@ -38,7 +46,8 @@ def mpi() -> Any:
         if found is None:
             # A forked child that ends would end MPI for its parent.
             rc.finalize = False
-        found = importlib.import_module("mpi4py.MPI")
+        with _deadline():
+            found = importlib.import_module("mpi4py.MPI")
     except (ImportError, RuntimeError) as error:
         raise ImportError(
             'wengert.distributed needs mpi4py and an MPI library: pip install "wengert[mpi]" brings both '
@@ -50,6 +59,65 @@ def mpi() -> Any:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: _CHILD.append(True))
     return found
+
+
+def _several() -> tuple[str, str]:
+    """The variable by which a starter says that it started several processes, and its value; empty without."""
+    for variable in _STARTERS:
+        if (count := os.environ.get(variable, "1")).isdigit() and int(count) > 1:
+            return variable, count
+    return "", "1"
+
+
+@contextlib.contextmanager
+def _deadline() -> Iterator[None]:
+    """MPI starts when all ranks have come, and keeps Python's lock until then: only a signal ends that wait."""
+    if not _several()[0] or not hasattr(signal, "setitimer"):
+        yield
+        return
+    faulthandler.dump_traceback_later(TIMEOUT, file=2)
+    before = signal.setitimer(signal.ITIMER_REAL, TIMEOUT + 1)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+        signal.setitimer(signal.ITIMER_REAL, *before)
+
+
+def guard() -> None:
+    """Lets a rank that fails before MPI has started end the others, which may already wait for it there."""
+    if not _several()[0]:
+        return
+    write = sys.excepthook
+
+    def failed(kind: type[BaseException], value: BaseException, trace: Any) -> None:
+        write(kind, value, trace)
+        if _CHILD or watched:
+            return
+        if _LEAVING:
+            abort("")
+        # Starters look at signals, not at exit codes, of processes that have not started MPI.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    sys.excepthook = failed
+
+
+#: Holds something when the ranks look after each other.
+watched: list[bool] = []
+
+
+def abort(text: str) -> None:
+    """Ends all ranks with a last word."""
+    os.write(2, text.encode(errors="replace"))
+    # The starter forgets what it has not read yet when it ends the ranks; MPI has nothing to add.
+    time.sleep(0.3)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    mpi().COMM_WORLD.Abort(1)
+    # Where the starter was asked to let the others live.
+    os._exit(1)
 
 
 def on_exit(action: Any) -> None:
@@ -78,15 +146,13 @@ def check_process(what: str) -> None:
 
 def _check_starter(found: Any) -> None:
     """Several processes of which each finds itself alone have another starter than their MPI expects."""
-    if found.COMM_WORLD.Get_size() > 1:
+    variable, count = _several()
+    if not variable or found.COMM_WORLD.Get_size() > 1:
         return
-    for variable, starter in _STARTERS.items():
-        count = os.environ.get(variable, "1")
-        if count.isdigit() and int(count) > 1:
-            library = found.Get_library_version().partition("\n")[0].rstrip("\0").strip()
-            raise RuntimeError(
-                f"{starter} started {count} processes ({variable}={count}), but the MPI of mpi4py "
-                f"({' '.join(library.split())}) finds itself alone: the starter belongs to another MPI. Start "
-                f'with that one\'s mpirun; pip install "wengert[mpi]" puts one beside python, '
-                f"{os.path.join(os.path.dirname(sys.executable), 'mpirun')}"
-            )
+    library = found.Get_library_version().partition("\n")[0].rstrip("\0").strip()
+    raise RuntimeError(
+        f"{_STARTERS[variable]} started {count} processes ({variable}={count}), but the MPI of mpi4py "
+        f"({' '.join(library.split())}) finds itself alone: the starter belongs to another MPI. Start with that "
+        f'one\'s mpirun; pip install "wengert[mpi]" puts one beside python, '
+        f"{os.path.join(os.path.dirname(sys.executable), 'mpirun')}"
+    )

@@ -20,7 +20,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from wengert.distributed import _lines, _mpi
+from wengert.distributed import _lines, _mpi, _stacks
 from wengert.distributed._reports import Failure, Place, failures, interrupts, lost, stuck
 
 __all__ = ["Watch"]
@@ -71,10 +71,13 @@ class Watch:
         namespace = ""
         with contextlib.suppress(OSError):
             namespace = os.readlink("/proc/self/ns/pid")
-        self._processes = communicator.allgather((socket.gethostname(), namespace, os.getpid()))
+        self._processes = communicator.allgather(
+            (socket.gethostname(), namespace, os.getpid(), _stacks.prepare())
+        )
         self._neighbour = self._next_here()
         self._thread = threading.Thread(target=self._work, name="wengert ranks", daemon=True)
         self._thread.start()
+        _mpi.watched.append(True)
         self._hook, sys.excepthook = sys.excepthook, self._excepthook
         _mpi.on_exit(self._leave)
 
@@ -183,15 +186,13 @@ class Watch:
 
     def _silent(self, rank: int) -> Place:
         """Why a rank does not answer, as far as its host knows."""
-        host, _, process = self._processes[rank]
+        host, _, process, stacks = self._processes[rank]
         state = "Z" if rank in self._dead else self._state(rank)
-        reasons = {
-            "": "no answer",
-            "Z": "gone: killed, or crashed",
-            "T": "no answer: it is stopped",
-            "R": "no answer: it computes, and keeps Python's lock",
-        }
-        return Place("", {}, False, f"{reasons.get(state, reasons[''])} (process {process} on {host})")
+        reasons = {"Z": "gone: killed, or crashed", "T": "no answer: it is stopped"}
+        reason = reasons.get(state, "no answer")
+        if state not in ("", *reasons) and stacks is not None and (line := _stacks.read(stacks)):
+            reason = f"no answer: it keeps Python's lock, at {line}"
+        return Place("", {}, False, f"{reason} (process {process} on {host})")
 
     def _state(self, rank: int) -> str:
         """The letter of /proc for the state of a rank's process; empty where it cannot be seen from here."""
@@ -257,13 +258,7 @@ class Watch:
             if self._is_gone(rank) and f"lost {rank}" not in {failure.kind for failure in failed}:
                 text = f"{interrupts(failed)}  rank {rank}: {self._silent(rank).silent}\n"
                 failed = [*failed, Failure(rank, f"lost {rank}", text)]
-        os.write(2, failures(failed, self.size).encode(errors="replace"))
-        # The starter forgets what it has not read yet when it ends the ranks; MPI has nothing to add.
-        time.sleep(COLLECT)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        _mpi.mpi().COMM_WORLD.Abort(1)
-        # Where the starter was asked to let the others live.
-        os._exit(1)
+        _mpi.abort(failures(failed, self.size))
 
     # The end.
 
