@@ -16,7 +16,6 @@ With `--grain 8` besides, 1, 2, 4 or 8 processes find the same losses, bit for b
 import argparse
 import contextlib
 import math
-import os
 import sys
 import sysconfig
 import time
@@ -454,8 +453,14 @@ def main(arguments=None):
     if options.distributed:
         dist.init_process_group()
     trainer = Trainer(options)
-    if trainer.rank:
-        sys.stdout = open(os.devnull, "w")  # one log, from the first process
+    # One log, from the first process.
+    with contextlib.redirect_stdout(None) if trainer.rank else contextlib.nullcontext():
+        train(trainer, options)
+    return trainer
+
+
+def train(trainer, options):
+    """Trains, saves, samples and draws, with a log."""
     extras = [f"autocast {options.amp}"] if options.amp else []
     extras += ["checkpointed"] if options.checkpoint else []
     extras += [f"{trainer.ranks} processes"] if options.distributed else []
@@ -466,14 +471,13 @@ def main(arguments=None):
     trainer.run()
     print(f"\n{time.perf_counter() - start:.1f} s of training")
     if trainer.rank:
-        return trainer
+        return
     options.out.mkdir(parents=True, exist_ok=True)
     trainer.save(options.out / "gpt.pt")
     draw(options.out / "gpt.png", trainer.history, trainer.losses, trainer.config)
     print(f"model and picture: {(options.out / 'gpt.pt').resolve()}, {(options.out / 'gpt.png').resolve()}")
     if options.sample:
         print("\n" + trainer.sample(options.prompt, options.sample).strip())
-    return trainer
 
 
 if __name__ == "__main__":

@@ -135,13 +135,21 @@ def table(both: dict[str, dict[str, float]], one: dict[str, dict[str, float]]) -
 
     small, large, sums, alone = both["MLP"], both["GPT"], both[f"{MEGABYTES} MB"], one["MLP"]
     lines = [
-        row("MLP step", small["wengert DDP"], small["wengert alone"] + 1.25 * small["mpi4py"], "alone + 1.25 x MPI"),
+        row(
+            "MLP step",
+            small["wengert DDP"],
+            small["wengert alone"] + 1.25 * small["mpi4py"],
+            "alone + 1.25 x MPI",
+        ),
         row("GPT step", large["wengert DDP"], 1.15 * large["wengert alone"], "1.15 x alone"),
         row(f"all-reduce of {MEGABYTES} MB", sums["wengert"], sums["mpi4py"] / 0.9, "mpi4py / 0.9"),
         row("MLP step of one rank", alone["wengert DDP"], 1.02 * alone["wengert alone"], "1.02 x alone"),
     ]
     if "torch DDP" in small:
-        lines += [row(f"{name} step", both[name]["wengert DDP"], both[name]["torch DDP"], "torch's DDP") for name in ("MLP", "GPT")]
+        for name in ("MLP", "GPT"):
+            lines.append(
+                row(f"{name} step", both[name]["wengert DDP"], both[name]["torch DDP"], "torch's DDP")
+            )
         lines += [row(f"all-reduce of {MEGABYTES} MB", sums["wengert"], sums["torch"], "torch's, by gloo")]
     return lines
 

@@ -12,68 +12,17 @@ from typing import Any
 import pytest
 import wengert as wg
 from distributed.running import run, start
+from distributed.training import program, ran
 from wengert.distributed import checkpoint
-
-STATE = """
-from wengert.distributed import checkpoint
-folder = FOLDER
-x = wg.arange(24.0).reshape(12, 2)
-tied = wg.arange(6).reshape(2, 3)
-state = {
-    "model": {"a.weight": tied, "b.weight": tied, "bias": wg.ones(3, dtype=wg.bfloat16), "none": wg.empty(0, 2)},
-    "optimizer": {"state": {0: {"step": 3, "mean": x.T}}, "groups": [{"betas": (0.9, 0.1 + 0.2), "lr": float("inf")}]},
-    "step": 7, "name": "run", "on": True, "nothing": None,
-}
-
-def shard(count, at):
-    return checkpoint.Shard(x[12 // count * at : 12 // count * (at + 1)], 12 // count * at)
-
-def check(found):
-    rows = found.pop("rows")
-    assert list(found) == list(state) and found["model"].keys() == state["model"].keys()
-    for name, value in state["model"].items():
-        read = found["model"][name]
-        assert read.dtype == value.dtype and read.shape == value.shape and read.equal(value)
-    entry = found["optimizer"]["state"][0]
-    assert entry["step"] == 3 and entry["mean"].equal(x.T)
-    assert found["optimizer"]["groups"] == state["optimizer"]["groups"]
-    assert [found[name] for name in ("step", "name", "on", "nothing")] == [7, "run", True, None]
-    assert rows.whole().equal(x)
-    assert rows.rows(5 * rank, 5 * rank + 3).equal(x[5 * rank : 5 * rank + 3])
-    assert rows.rows(4, 4).shape == (0, 2)
-"""
-
-WRITTEN = (
-    STATE
-    + """
-checkpoint.save({**state, "rows": shard(size, rank)}, folder / f"step-{size}")
-check(checkpoint.load(folder / f"step-{size}"))
-try:
-    checkpoint.save(state, folder / f"step-{size}")
-except FileExistsError as error:
-    print(str(error).split("; ")[1])
-"""
-)
-
-READ = (
-    STATE
-    + """
-for path in sorted(folder.iterdir()):
-    check(checkpoint.load(path))
-print(checkpoint.latest(folder).name)
-"""
-)
 
 
 def test_other_numbers_of_ranks_read(tmp_path: Path) -> None:
-    folder = f"__import__('pathlib').Path({str(tmp_path / 'run')!r})"
+    run_folder = tmp_path / "run"
     for count in (1, 2, 4):
-        own = tmp_path / str(count)
-        own.mkdir()
-        found = run(count, WRITTEN.replace("FOLDER", folder), own)
+        found = ran(count, "checkpoints", tmp_path, WRITE="1", RUN=str(run_folder))
         assert found == ["save each step under a name of its own\n"] * count
-        assert len(list((tmp_path / "run" / f"step-{count}").glob("*.safetensors"))) == count
-    assert run(2, READ.replace("FOLDER", folder), tmp_path) == ["step-4\n"] * 2
+        assert len(list((run_folder / f"step-{count}").glob("*.safetensors"))) == count
+    assert ran(3, "checkpoints", tmp_path, RUN=str(run_folder)) == ["step-4\n"] * 3
 
 
 class _Killed(BaseException):
@@ -123,32 +72,6 @@ def test_every_call_may_be_the_last(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 STEPS = 200
-LIVES = """
-import pathlib, sys
-from wengert import nn
-from wengert.distributed import DataParallel, checkpoint
-
-folder = pathlib.Path(sys.argv[1])
-(folder / f"pid{rank}").write_text(str(__import__("os").getpid()))
-wg.manual_seed(0)
-model = DataParallel(nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.2), nn.Linear(64, 4)), grain=2)
-adam = wg.optim.Adam(model.parameters(), lr=0.01)
-losses, step = [], 0
-if found := checkpoint.latest(folder / "run"):
-    state = checkpoint.load(found)
-    model.load_state_dict(state["model"])
-    adam.load_state_dict(state["adam"])
-    wg.set_rng_state(state["random"])
-    losses, step = state["losses"], state["step"]
-while step < STEPS:
-    adam.zero_grad()
-    losses.append(model.backward(lambda: model(wg.randn(8, 4)).square().mean()).item())
-    adam.step()
-    step += 1
-    state = {"model": model.state_dict(), "adam": adam.state_dict(), "random": wg.get_rng_state()}
-    checkpoint.save({**state, "losses": losses, "step": step}, folder / f"run/step-{step}", keep=2)
-print(*[x.hex() for x in losses])
-""".replace("STEPS", str(STEPS))
 
 
 def _step(folder: Path) -> int:
@@ -169,15 +92,14 @@ def _kill(folder: Path, process: "subprocess.Popen[str]") -> bool:
 
 
 def test_killed_twenty_times(tmp_path: Path) -> None:
-    once, folder = tmp_path / "once", tmp_path / "killed"
-    once.mkdir()
+    folder = tmp_path / "killed"
     folder.mkdir()
-    expected = run(2, LIVES, once)
+    expected = ran(2, "lives", tmp_path, STEPS=str(STEPS))
     chance = random.Random(0)
     for _ in range(20):
         # Some steps after it was started, and somewhere within a step.
         until, more = _step(folder) + chance.randint(1, 4), chance.uniform(0.0, 0.02)
-        process = start(2, LIVES, folder)
+        process = start(2, program("lives"), folder, STEPS=str(STEPS))
         for _ in range(3000):
             if _step(folder) >= until:
                 break
@@ -185,5 +107,5 @@ def test_killed_twenty_times(tmp_path: Path) -> None:
         time.sleep(more)
         assert _kill(folder, process), "the program ended before it was killed"
     assert _step(folder) < STEPS
-    assert run(2, LIVES, folder) == expected
+    assert run(2, program("lives"), folder, STEPS=str(STEPS)) == expected
     assert len(expected[0].split()) == STEPS

@@ -11,27 +11,14 @@ import wengert as wg
 from distributed.running import MPIRUN
 
 PROGRAM = Path(__file__).parents[2] / "examples" / "gpt.py"
-SHORT = [
-    "--preset",
-    "tiny",
-    "--steps",
-    "6",
-    "--every",
-    "3",
-    "--evaluate",
-    "2",
-    "--bytes",
-    "100000",
-    "--batch",
-    "4",
-]
+SHORT = "--preset tiny --steps 6 --every 3 --evaluate 2 --bytes 100000 --batch 4 --sample 0"
 
 
 def _train(count: int, folder: Path, *options: str) -> tuple[str, dict[str, Any]]:
     """Runs the program on so many ranks: what it writes, and what it saves."""
-    command = [str(MPIRUN), "-n", str(count), sys.executable, str(PROGRAM), "--distributed", *SHORT]
+    command = [str(MPIRUN), "-n", str(count), sys.executable, str(PROGRAM), "--distributed", *SHORT.split()]
     done = subprocess.run(
-        [*command, "--sample", "0", "--out", str(folder), *options],
+        [*command, "--out", str(folder), *options],
         env={**os.environ, "WENGERT_NUM_THREADS": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,

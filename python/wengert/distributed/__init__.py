@@ -5,10 +5,12 @@ which starts when something first asks for them. `axis` and `mesh` give them nam
 and its kin work. PyTorch's functions are here too; they write into tensors, and have no derivatives.
 """
 
-from wengert.distributed import _everyday, checkpoint, optim
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from wengert.distributed import _everyday
 from wengert.distributed._everyday import *
 from wengert.distributed._group import Group, world
-from wengert.distributed._parallel import DataParallel
 from wengert.distributed._signatures import debug, is_debugging
 from wengert.distributed.costs import Cost, cost
 from wengert.distributed.mesh import axis, mesh
@@ -31,3 +33,16 @@ __all__ = [
 ]
 __all__ += _everyday.__all__
 __dir__ = __all__.copy
+
+if TYPE_CHECKING:
+    from wengert.distributed import checkpoint, optim
+    from wengert.distributed._parallel import DataParallel
+else:
+
+    def __getattr__(name):
+        """What needs layers and optimisers, on first use."""
+        if name == "DataParallel":
+            return import_module("wengert.distributed._parallel").DataParallel
+        if name in ("checkpoint", "optim"):
+            return import_module(f"wengert.distributed.{name}")
+        raise AttributeError(f"module 'wengert.distributed' has no attribute {name!r}")

@@ -33,8 +33,7 @@ def batch_norm(
     mean = x.sum(dims) / max(count, 1)
     squares = (x - mean.reshape(shape)).square().sum(dims)
     own = wg.stack([mean, squares, wg.full_like(mean, float(count))])
-    members = _core._Ranks(group, group.rank, group.size)
-    means, squares, counts = _core._collective(own, "gather", 0, members).unbind(1)
+    means, squares, counts = _core._collective(own, "gather", 0, group.members).unbind(1)
     total = counts.sum(0)
     if float(total[0]) < 2:
         raise ValueError("SyncBatchNorm: more than one value per channel expected, on all ranks together")

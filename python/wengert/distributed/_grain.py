@@ -17,12 +17,12 @@ from wengert.nn import Module
 
 from ._flat import on_flat
 from ._group import Group
-from ._tensors import described, gathered, reduced
+from ._tensors import gathered, summed
 
-__all__ = ["Shards", "tree_sum"]
+__all__ = ["Shards", "Tree"]
 
 
-class _Tree:
+class Tree:
     """Adds what it is given, neighbours first; holds one sum for each level."""
 
     def __init__(self) -> None:
@@ -45,14 +45,6 @@ class _Tree:
 
 def _added(left: list[Tensor], right: list[Tensor]) -> list[Tensor]:
     return [x + y for x, y in zip(left, right)]
-
-
-def tree_sum(rows: Sequence[Tensor]) -> Tensor:
-    """The sum of tensors, neighbours first."""
-    tree = _Tree()
-    for row in rows:
-        tree.add([row])
-    return tree.total()[0]
 
 
 class Shards:
@@ -93,7 +85,7 @@ class Shards:
         before = [buffer.clone() for buffer in (*buffers, *counters)]
         held = [param.grad for param in params]
         state = wg.get_rng_state()
-        tree = _Tree()
+        tree = Tree()
         try:
             for shard, part in zip(self.own, parts):
                 wg.set_rng_state((_seed(*state, shard), 0))
@@ -104,7 +96,8 @@ class Shards:
                     param.grad = None
                 loss = function(*part)
                 loss.backward()
-                tree.add([loss.detach(), *_present(params), *(buffer.clone() for buffer in buffers)])
+                leaf = [loss.detach(), *_present(params), *(buffer.clone() for buffer in buffers)]
+                tree.add([x.float() if x.itemsize == 2 else x for x in leaf])
         finally:
             for param, grad in zip(params, held):
                 param.grad = grad
@@ -114,6 +107,7 @@ class Shards:
             grads, values = means[: len(params)], means[len(params) :]
             for param, grad, is_used in zip(params, grads, present.tolist()):
                 if is_used:
+                    grad = grad.to(param.dtype)
                     param.grad = grad if param.grad is None else param.grad + grad
             for buffer, value in zip(buffers, values):
                 buffer.copy_(value)
@@ -132,8 +126,7 @@ class Shards:
 
     def _mean(self, vector: Tensor) -> Tensor:
         """The average over all shards of a vector that holds the sums of this rank."""
-        of = lambda parts: tree_sum(list(parts)) / self.grain
-        return reduced(vector, self.group, of, described("gradients", vector))
+        return summed(vector, self.group) / self.grain
 
 
 def _present(params: Sequence[Tensor]) -> list[Tensor]:

@@ -9,11 +9,13 @@ of other ranks interrupt; a transfer, once all are there, is left to MPI.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
 from typing import Any
 
+from wengert import _core
 from wengert.distributed import _lines, _mpi, _signatures
 from wengert.distributed._mpi import TIMEOUT, mpi
 from wengert.distributed._reports import gone, late
@@ -66,6 +68,11 @@ class Group:
         self._watch = _WATCH[0] if _WATCH else None
         if self._watch is not None:
             self._watch.groups[name] = self
+
+    @functools.cached_property
+    def members(self) -> Any:
+        """Returns the ranks as the core's operations know them."""
+        return _core._Ranks(self, self.rank, self.size)
 
     def all_gather(self, sent: Any, received: Any, what: str = "") -> None:
         """Fills `received` with the `sent` bytes of all ranks, one after the other."""

@@ -24,9 +24,9 @@ class DataParallel(Module):
     """A model that every rank has and trains on its own part of the data.
 
     Parameters and buffers start with the values of rank 0. Each backward leaves the average of all ranks'
-    gradients in the parameters, so that optimisers on all ranks take the same step; the gradients travel while
-    backward computes others. With one rank it is the model. The names in its state dict begin with `module.`,
-    as they do in PyTorch.
+    gradients in the parameters, so that optimisers on all ranks take the same step; the gradients travel
+    while backward computes others. With one rank it is the model. The names in its state dict begin with
+    `module.`, as they do in PyTorch.
 
     Args:
         module: the model, the same on all ranks.
@@ -40,6 +40,7 @@ class DataParallel(Module):
 
     Raises:
         RuntimeError: where models of ranks have other parameters.
+        ValueError: for a model without parameters that require gradients; a `grain` that does not fit.
 
     Example:
         >>> model = wg.distributed.DataParallel(wg.nn.Linear(2, 1))  # doctest: +SKIP
@@ -64,8 +65,12 @@ class DataParallel(Module):
         given = process_group or world()
         # A communicator of its own, so that messages of the program do not come between.
         self.group = given.split(0, given.rank) if given.size > 1 else given
-        self.broadcast_buffers = broadcast_buffers
+        self.broadcast_buffers = broadcast_buffers and next(module.buffers(), None) is not None
         named = {name: param for name, param in module.named_parameters() if param.requires_grad}
+        if not named:
+            raise ValueError(
+                "DataParallel: no parameter of the model requires a gradient; call the model itself"
+            )
         if self.group.size > 1:
             self._compare()
             broadcast([*module.parameters(), *module.buffers()], self.group)
@@ -84,8 +89,8 @@ class DataParallel(Module):
             here, there = (entries[i] if i < len(entries) else None for entries in (own, first))
             if here != there:
                 raise RuntimeError(
-                    f"DataParallel: parameter or buffer {i} of rank {self.group.rank} is {here}, that of rank 0 "
-                    f"{there}; make the same model on all ranks"
+                    f"DataParallel: parameter or buffer {i} of rank {self.group.rank} is {here}, that of "
+                    f"rank 0 {there}; make the same model on all ranks"
                 )
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

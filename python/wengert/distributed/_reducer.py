@@ -9,6 +9,7 @@ to be hidden behind, is summed by the thread that runs backward.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -19,8 +20,8 @@ from wengert._core import Tensor
 
 from ._flat import flattened, taken_apart
 from ._group import Group
-from ._lines import here, speaking_for
-from ._tensors import described, reduced, total
+from ._lines import Line, here, speaking_for
+from ._tensors import summed
 from ._values import agreed
 
 __all__ = ["Reducer"]
@@ -39,7 +40,7 @@ class Reducer:
         find_unused: whether a backward may leave parameters out; otherwise that raises.
     """
 
-    def __init__(self, named: dict[str, Tensor], group: Group, limit: int, find_unused: bool) -> None:
+    def __init__(self, named: Mapping[str, Tensor], group: Group, limit: int, find_unused: bool) -> None:
         self.names, self.params = list(named), list(named.values())
         self.group, self.limit, self.find_unused = group, limit, find_unused
         self.enabled = True
@@ -70,7 +71,7 @@ class Reducer:
                 bucket = filling[kind] = []
                 self.buckets.append(bucket)
             bucket.append(i)
-        last, tail = self.buckets[-1], []
+        last, tail = self.buckets[-1], list[int]()
         if size_of(last) > small:
             while len(last) > 1 and size_of([last[-1], *tail]) <= small:
                 tail.insert(0, last.pop())
@@ -138,14 +139,10 @@ class Reducer:
                 before.result()
         return self._averaged(flat, here())
 
-    def _averaged(self, flat: Tensor, line: str) -> Tensor:
+    def _averaged(self, flat: Tensor, line: Line) -> Tensor:
         """The average; `line` is where the program called backward, for messages."""
         with wg.no_grad(), speaking_for(line):
-            return reduced(flat, self.group, self._mean, described("gradients", flat))
-
-    def _mean(self, parts: Tensor) -> Tensor:
-        """The average over ranks of a part of a bucket."""
-        return total(parts) / self.divisor
+            return summed(flat, self.group) / self.divisor
 
     def _finish(self) -> None:
         """Waits for the sums at the end of backward, and makes the averages gradients."""

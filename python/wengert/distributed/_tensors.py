@@ -1,8 +1,8 @@
 """Tensors that travel through a group of ranks, without derivatives.
 
-A sum is not MPI's: every rank gets its part of the addends of all others, adds them in the order of the ranks
-with the core's own kernel, and hands the result around. So every dtype can be added, the volume is that of a
-ring, and the bits are those of `x.sum(0)` over the stacked tensors of all ranks.
+A sum is not MPI's but the core's: every rank gets its part of the addends of all others, adds them in a tree,
+and hands the result around. So every dtype can be added, the volume is that of a ring, and the bits are those
+of `psum` under `vmap`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.distributed._group import Group
 
-__all__ = ["gathered", "reduced", "summed", "total"]
+__all__ = ["gathered", "reduced", "summed"]
 
 # Up to how many bytes of all ranks together every rank adds up everything.
 SMALL = 1 << 18
@@ -41,20 +41,14 @@ def gathered(x: Tensor, group: Group, what: str | None = None) -> Tensor:
     return found.reshape(group.size, *x.shape).to(x.device)
 
 
-def summed(x: Tensor, group: Group, what: str | None = None) -> Tensor:
-    """Returns the sum of the tensors of all ranks, the same on each."""
-    return reduced(x, group, total, what or described("psum", x))
-
-
-def total(parts: Tensor) -> Tensor:
-    """The sum along axis 0, in the dtype that there is."""
-    # Two rows are the usual case. An addition is rounded once, as the sum of two is.
-    return parts[0] + parts[1] if len(parts) == 2 else parts.sum(0, dtype=parts.dtype)
+def summed(x: Tensor, group: Group) -> Tensor:
+    """Returns the sum of the tensors of all ranks, the same on each; without derivatives."""
+    return _core._collective(x.detach(), "sum", None, group.members)
 
 
 def reduced(x: Tensor, group: Group, of: Any, what: str) -> Tensor:
-    """Returns what `of` makes of the tensors of all ranks, which it gets stacked along axis 0: all of them, or
-    a part that is the same on no two ranks."""
+    """Returns what `of` makes of the tensors of all ranks, which it gets stacked along axis 0: whole, or a
+    part on each rank."""
     if group.size == 1:
         return of(x.detach().unsqueeze(0))
     count = x.numel()

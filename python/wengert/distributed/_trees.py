@@ -1,4 +1,4 @@
-"""States as tensors by name and a description that JSON can hold: what is written to files and sent to ranks."""
+"""States as tensors by name and a description in JSON: what is written to files and sent to ranks."""
 
 from __future__ import annotations
 

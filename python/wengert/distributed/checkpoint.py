@@ -53,7 +53,7 @@ class Sharded:
 
     def rows(self, begin: int, end: int) -> Tensor:
         """Returns the rows from `begin` to `end`, which may be those of other ranks than now."""
-        found = []
+        found: list[Tensor] = []
         for path, first in self._parts:
             with safe_open(path) as file:
                 part = file.get_slice(self._name)
@@ -107,6 +107,14 @@ def save(
     Raises:
         FileExistsError: where `checkpoint_id` is there.
         TypeError: for something else in the state.
+
+    Example:
+        >>> import tempfile
+        >>> from wengert.distributed import checkpoint
+        >>> folder = tempfile.mkdtemp()
+        >>> checkpoint.save({"weight": wg.ones(2), "step": 3}, f"{folder}/step-3")
+        >>> checkpoint.load(checkpoint.latest(folder))
+        {'weight': tensor([1., 1.]), 'step': 3}
     """
     group, path = process_group or world(), Path(checkpoint_id)
     if path.exists():
@@ -148,6 +156,17 @@ def load(checkpoint_id: str | os.PathLike[str]) -> Any:
     """Returns the state that `save` wrote, on any number of ranks; each rank reads what it uses.
 
     Tensors lie in the files until they are written to. What was saved in shards is a `Sharded`.
+
+    Args:
+        checkpoint_id: the folder.
+
+    Example:
+        >>> import tempfile
+        >>> from wengert.distributed import checkpoint
+        >>> folder = f"{tempfile.mkdtemp()}/last"
+        >>> checkpoint.save([checkpoint.Shard(wg.arange(4), 0)], folder)
+        >>> checkpoint.load(folder)[0].rows(1, 3)
+        tensor([1, 2])
     """
     path = Path(checkpoint_id)
     index = json.loads((path / _INDEX).read_text())
@@ -172,5 +191,12 @@ def _complete(folder: Path) -> list[Path]:
 
 
 def latest(folder: str | os.PathLike[str]) -> Path | None:
-    """Returns the checkpoint of a folder that has the highest number in its name; None if there is none."""
+    """Returns the checkpoint of a folder that has the highest number in its name; None if there is none.
+
+    Args:
+        folder: the folder around checkpoints.
+
+    Example:
+        >>> wg.distributed.checkpoint.latest("no such run")
+    """
     return next(iter(_complete(Path(folder))), None)

@@ -1,4 +1,4 @@
-"""`ZeroRedundancyOptimizer`: each rank keeps the state of its part of the parameters (Rajbhandari et al. 2020)."""
+"""`ZeroRedundancyOptimizer`: each rank keeps the optimiser's state of its part of the parameters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __dir__ = __all__.copy
 
 
 class ZeroRedundancyOptimizer(Optimizer):
-    """Any optimiser whose state is divided among ranks.
+    """Any optimiser whose state is divided among ranks (Rajbhandari et al. 2020).
 
     Each parameter belongs to one rank, which takes its step and sends its new values to the others; so a rank
     holds about `1 / ranks` of the state. The steps are those of the optimiser itself, bit for bit. Gradients
