@@ -352,6 +352,8 @@ def test_a_starter_of_another_mpi(tmp_path: Path) -> None:
         in ran.err
     )
     assert 'pip install "wengert[mpi]" puts one beside python' in ran.err
+    # Below mpirun, Slurm counts the hosts of a job.
+    assert run(1, "print(size)\n", tmp_path, SLURM_STEP_NUM_TASKS="2") == ["1\n"]
 
 
 def test_without_mpi(tmp_path: Path) -> None:

@@ -63,9 +63,10 @@ def mpi() -> Any:
 
 def _several() -> tuple[str, str]:
     """The variable by which a starter says that it started several processes, or "", and its value."""
+    # The first that is there decides: below mpirun those of Slurm count the hosts.
     for variable in _STARTERS:
-        if (count := os.environ.get(variable, "1")).isdigit() and int(count) > 1:
-            return variable, count
+        if (count := os.environ.get(variable, "")).isdigit():
+            return (variable, count) if int(count) > 1 else ("", "1")
     return "", "1"
 
 
