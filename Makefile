@@ -62,7 +62,7 @@ test-python: $(VENV)/.test ## the Python tests that need no GPU adapter and one 
 
 test-ranks: $(VENV)/.test ## the Python tests that start several processes with mpirun, one at a time
 	@echo "==> pytest on several ranks"
-	@$(BIN)/python -m pytest $(PYTEST) -m ranks
+	@$(BIN)/python -m pytest $(PYTEST) -m "ranks and not gpu"
 
 test-gpu: $(VENV)/.test ## the GPU tests, one at a time, on the adapter that there is; without one they are skipped
 	@echo "==> pytest on the GPU"

@@ -24,14 +24,16 @@ def test_calls_that_cannot_be(tmp_path: Path) -> None:
         "ValueError: there is no default group of ranks; call wengert.distributed.init_process_group() first",
         "ValueError: init_process_group: backend is one of mpi, gloo, nccl, ucc, cpu:gloo,cuda:nccl, "
         "got 'carrier pigeons'",
-        "ValueError: init_process_group: 5 ranks are expected, but MPI runs 2; start the program with mpirun -n 5 "
+        "ValueError: init_process_group: 5 ranks are expected, but MPI runs 2; start the program with mpirun "
+        "-n 5 "
         "python ..., which takes the place of torchrun",
         "ValueError: init_process_group: rank 1 is expected, but MPI numbers this one 0",
         "ValueError: timeout: a positive number of seconds or a timedelta expected, got 0",
         "RuntimeError: init_process_group: it was called before; destroy_process_group() undoes it",
         "TypeError: all_reduce: op= is a wengert.distributed.ReduceOp, got 'sum'",
         "TypeError: group= is what new_group returns, or None, got str",
-        "ValueError: all_gather: tensor_list needs 2 tensors of wengert.float32 (2, 3), got wengert.float32 (2, 3)",
+        "ValueError: all_gather: tensor_list needs 2 tensors of wengert.float32 (2, 3), got "
+        "wengert.float32 (2, 3)",
         "ValueError: all_gather: tensor_list needs 2 tensors of wengert.float32 (2, 3), got "
         "wengert.float32 (2, 3), wengert.float64 (2, 3)",
         "ValueError: all_gather_into_tensor: output_tensor needs 12 elements of wengert.float32, got "
@@ -49,7 +51,8 @@ def test_calls_that_cannot_be(tmp_path: Path) -> None:
         "ValueError: get_global_rank: the group has the ranks 0..1, got 2",
         "ValueError: get_group_rank: the group has the ranks [0, 1] of the default group, got 2",
         "TimeoutError: wait: the operation was not done after 0.01 s",
-        "ValueError: all_gather: tensor_list needs 2 tensors of wengert.float32 (2, 3), got wengert.float32 (2, 3)",
+        "ValueError: all_gather: tensor_list needs 2 tensors of wengert.float32 (2, 3), got "
+        "wengert.float32 (2, 3)",
     ]
 
 

@@ -125,7 +125,8 @@ os._exit(0)
     )
     assert out[0].splitlines() == [
         "barrier: rank 1 did not come within 0",
-        "barrier: an operation of this group was given up (TimeoutError in barrier), so its ranks no longer agree; "
+        "barrier: an operation of this group was given up (TimeoutError in barrier), so its ranks no longer "
+        "agree; "
         "end the program, or go on without this group",
     ]
 
@@ -202,7 +203,8 @@ def test_a_rank_that_ends_early_is_named(tmp_path: Path) -> None:
     ran = failed(3, "group.barrier()\nif rank == 1:\n    sys.exit(0)\ngroup.barrier()\n", tmp_path)
     assert ran.seconds < 10
     assert ran.err.endswith(
-        "RuntimeError: barrier: rank 1 has come to the end of the program before collective operation 2 of this "
+        "RuntimeError: barrier: rank 1 has come to the end of the program before collective operation 2 of "
+        "this "
         "group; all ranks of a group must call it\n"
     )
 
@@ -338,7 +340,8 @@ if os.environ["PMI_RANK"] == "1":
     assert f'File "{tmp_path}/script.py", line 1 in <module>' in ran.err
     ran = failed(2, "", tmp_path, first="from mpi4py import MPI" + first, WENGERT_DISTRIBUTED_TIMEOUT="1")
     assert ran.err == (
-        "wengert.distributed: not all 2 ranks asked for each other within 1 s; rank 0 did, at <string>, line 8\n"
+        "wengert.distributed: not all 2 ranks asked for each other within 1 s; "
+        "rank 0 did, at <string>, line 8\n"
     )
 
 
@@ -354,8 +357,8 @@ def test_a_starter_of_another_mpi(tmp_path: Path) -> None:
 def test_without_mpi(tmp_path: Path) -> None:
     ran = failed(1, "", tmp_path, first="sys.modules['mpi4py'] = None")
     assert (
-        'ImportError: wengert.distributed needs mpi4py and an MPI library: pip install "wengert[mpi]" brings both'
-        in ran.err
+        "ImportError: wengert.distributed needs mpi4py and an MPI library: "
+        'pip install "wengert[mpi]" brings both' in ran.err
     )
 
 

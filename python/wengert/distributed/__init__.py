@@ -8,12 +8,10 @@ and its kin work. PyTorch's functions are here too; they write into tensors, and
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from wengert.distributed import _collectives, _process_groups
-from wengert.distributed._collectives import *
+from wengert.distributed import _everyday
+from wengert.distributed._everyday import *
 from wengert.distributed._group import Group, world
-from wengert.distributed._process_groups import *
 from wengert.distributed._signatures import debug, is_debugging
-from wengert.distributed._work import Work
 from wengert.distributed.costs import Cost, cost
 from wengert.distributed.mesh import axis, mesh
 from wengert.distributed.traffic import Traffic, counted
@@ -23,7 +21,6 @@ __all__ = [
     "DataParallel",
     "Group",
     "Traffic",
-    "Work",
     "axis",
     "checkpoint",
     "cost",
@@ -34,8 +31,7 @@ __all__ = [
     "optim",
     "world",
 ]
-__all__ += _collectives.__all__
-__all__ += _process_groups.__all__
+__all__ += _everyday.__all__
 __dir__ = __all__.copy
 
 if TYPE_CHECKING:

@@ -80,7 +80,7 @@ class Group:
         self._run(what or f"all_gather of {size} bytes", "allgather", size, sent, received)
 
     def all_to_all(self, sent: Any, received: Any, what: str = "") -> None:
-        """Sends part `i` of `sent` to rank `i`; fills part `i` of `received` from rank `i`. Parts are equal."""
+        """Sends part `i` of `sent` to rank `i`, gets part `i` of `received` from it. Parts are equal."""
         size = memoryview(received).nbytes
         self._run(what or f"all_to_all of {size} bytes", "alltoall", size, sent, received)
 
@@ -166,7 +166,7 @@ class Group:
             raise RuntimeError(wrong)
 
     def _wait(self, request: Any, what: str) -> None:
-        """Returns when the request is done; soon after that where it was short, and without haste where long."""
+        """Returns when the request is done: at once after a short wait, without haste after a long one."""
         if request.Test():
             return
         began = time.monotonic()
@@ -228,7 +228,8 @@ def _meet(everyone: Any) -> None:
     while not request.Test():
         if time.monotonic() > began + TIMEOUT:
             _mpi.abort(
-                f"wengert.distributed: not all {everyone.Get_size()} ranks asked for each other within {TIMEOUT:g} s; "
+                f"wengert.distributed: not all {everyone.Get_size()} ranks asked for each other within "
+                f"{TIMEOUT:g} s; "
                 f"rank {everyone.Get_rank()} did, at {_lines.said(_lines.here())}\n"
             )
         time.sleep(0.001)

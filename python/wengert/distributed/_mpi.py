@@ -62,7 +62,7 @@ def mpi() -> Any:
 
 
 def _several() -> tuple[str, str]:
-    """The variable by which a starter says that it started several processes, and its value; empty without."""
+    """The variable by which a starter says that it started several processes, or "", and its value."""
     for variable in _STARTERS:
         if (count := os.environ.get(variable, "1")).isdigit() and int(count) > 1:
             return variable, count
@@ -71,7 +71,7 @@ def _several() -> tuple[str, str]:
 
 @contextlib.contextmanager
 def _deadline() -> Iterator[None]:
-    """MPI starts when all ranks have come, and keeps Python's lock until then: only a signal ends that wait."""
+    """MPI starts when all ranks have come, and keeps Python's lock: only a signal ends that wait."""
     if not _several()[0] or not hasattr(signal, "setitimer"):
         yield
         return
@@ -152,7 +152,7 @@ def _check_starter(found: Any) -> None:
     library = found.Get_library_version().partition("\n")[0].rstrip("\0").strip()
     raise RuntimeError(
         f"{_STARTERS[variable]} started {count} processes ({variable}={count}), but the MPI of mpi4py "
-        f"({' '.join(library.split())}) finds itself alone: the starter belongs to another MPI. Start with that "
-        f'one\'s mpirun; pip install "wengert[mpi]" puts one beside python, '
+        f"({' '.join(library.split())}) finds itself alone: the starter belongs to another MPI. Start with "
+        f'that one\'s mpirun; pip install "wengert[mpi]" puts one beside python, '
         f"{os.path.join(os.path.dirname(sys.executable), 'mpirun')}"
     )

@@ -79,7 +79,8 @@ def disagreement(everyone: bytes, ranks: list[int], count: int) -> str | None:
     pairs = [tuple(map(int, who.split())) for who in whos]
     for i, (to, source) in enumerate(pairs):
         if to >= 0 and pairs[to][1] != i:
-            return f"rank {ranks[i]} sends to rank {ranks[to]}, which does not expect it:\n{by_ranks(said, ranks)}"
+            wrong = f"rank {ranks[i]} sends to rank {ranks[to]}, which does not expect it"
+            return f"{wrong}:\n{by_ranks(said, ranks)}"
         if source >= 0 and pairs[source][0] != i:
             return (
                 f"rank {ranks[i]} expects something of rank {ranks[source]}, which sends it nothing:\n"

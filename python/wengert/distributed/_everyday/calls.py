@@ -1,0 +1,98 @@
+"""What all of PyTorch's functions do with their arguments: the group, the root, lists, reductions."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import operator
+from collections.abc import Callable
+
+from wengert._core import Tensor
+from wengert.autograd.modes import no_grad
+from wengert.distributed._everyday.groups import GroupMember, get_group_rank, member
+from wengert.distributed._everyday.work import Work, beside, twin
+from wengert.distributed._group import Group
+from wengert.distributed._tensors import described
+
+__all__ = ["ReduceOp"]
+
+AnyGroup = Group | GroupMember | None
+
+
+class ReduceOp(enum.Enum):
+    """What a reduction makes of the tensors of all ranks, element by element, in the order of the ranks."""
+
+    SUM = "sum"
+    AVG = "avg"
+    PRODUCT = "product"
+    MIN = "min"
+    MAX = "max"
+    BAND = "band"
+    BOR = "bor"
+    BXOR = "bxor"
+
+
+_REDUCTIONS: dict[ReduceOp, Callable[[Tensor], Tensor]] = {
+    ReduceOp.SUM: lambda parts: parts.sum(0, dtype=parts.dtype),
+    ReduceOp.AVG: lambda parts: (parts.sum(0, dtype=parts.dtype) / parts.shape[0]).to(parts.dtype),
+    ReduceOp.PRODUCT: lambda parts: parts.prod(0, dtype=parts.dtype),
+    ReduceOp.MIN: lambda parts: parts.amin(0),
+    ReduceOp.MAX: lambda parts: parts.amax(0),
+    ReduceOp.BAND: lambda parts: functools.reduce(operator.and_, parts.unbind(0)),
+    ReduceOp.BOR: lambda parts: functools.reduce(operator.or_, parts.unbind(0)),
+    ReduceOp.BXOR: lambda parts: functools.reduce(operator.xor, parts.unbind(0)),
+}
+
+
+def do(group: AnyGroup, async_op: bool, run: Callable[[Group], None]) -> Work | None:
+    """Runs an operation in the group, now or beside the program; a rank that is not in it does nothing."""
+    found = member(group)
+    if found is None:
+        return None
+    if async_op:
+        other = twin(found)
+        return beside(lambda: run(other))
+    with no_grad():
+        run(found)
+    return None
+
+
+def write(place: Tensor, value: Tensor) -> None:
+    with no_grad():
+        place.copy_(value)
+
+
+def reduction(function: str, op: ReduceOp, tensor: Tensor) -> tuple[Callable[[Tensor], Tensor], str]:
+    if not isinstance(op, ReduceOp):
+        raise TypeError(f"{function}: op= is a wengert.distributed.ReduceOp, got {op!r}")
+    return _REDUCTIONS[op], described(f"{function} ({op.value})", tensor)
+
+
+def rooted(function: str, name: str, rank: int | None, group_rank: int | None, group: AnyGroup) -> int:
+    """A rank of the group, given as one of the default group or of its own."""
+    found = member(group)
+    if found is None:
+        return 0
+    if rank is not None and group_rank is not None:
+        raise ValueError(f"{function}: {name}= or group_{name}= expected, got both")
+    root = group_rank if group_rank is not None else get_group_rank(found, rank or 0)
+    if not 0 <= root < found.size:
+        raise ValueError(f"{function}: group_{name}= is a rank of 0..{found.size - 1}, got {root}")
+    return root
+
+
+def check_list(function: str, name: str, given: list[Tensor] | None, like: Tensor, size: int) -> None:
+    found = [(x.dtype, tuple(x.shape)) for x in given or ()]
+    if found != [(like.dtype, tuple(like.shape))] * size:
+        shapes = ", ".join(f"{x.dtype} {tuple(x.shape)}" for x in given or ()) or "none"
+        raise ValueError(
+            f"{function}: {name} needs {size} tensors of {like.dtype} {tuple(like.shape)}, got {shapes}"
+        )
+
+
+def check_size(function: str, name: str, large: Tensor, small: Tensor, size: int) -> None:
+    if (large.numel(), large.dtype) != (small.numel() * size, small.dtype):
+        raise ValueError(
+            f"{function}: {name} needs {small.numel() * size} elements of {small.dtype}, "
+            f"got {large.numel()} of {large.dtype}"
+        )

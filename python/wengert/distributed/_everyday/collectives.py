@@ -1,0 +1,277 @@
+"""Collective operations on tensors under PyTorch's names: they write into the tensors that they are given.
+
+They have no derivatives. `wengert.psum` and its kin, which return new tensors, have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.distributed._everyday.calls import (
+    AnyGroup,
+    ReduceOp,
+    check_list,
+    check_size,
+    do,
+    reduction,
+    rooted,
+    write,
+)
+from wengert.distributed._everyday.work import Work
+from wengert.distributed._group import Group
+from wengert.distributed._tensors import described, flat, gathered, octets, reduced
+
+__all__ = [
+    "all_gather",
+    "all_gather_into_tensor",
+    "all_reduce",
+    "barrier",
+    "broadcast",
+    "gather",
+    "reduce",
+    "scatter",
+]
+
+
+def all_gather(
+    tensor_list: list[Tensor], tensor: Tensor, group: AnyGroup = None, async_op: bool = False
+) -> Work | None:
+    """Writes the tensors of all ranks into the tensors of a list.
+
+    Args:
+        tensor_list: a tensor for each rank, of the shape and dtype of `tensor`.
+        tensor: of the same shape and dtype on all ranks.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> found = [wg.zeros(2)]
+        >>> wg.distributed.all_gather(found, wg.tensor([1.0, 2.0]))
+        >>> found
+        [tensor([1., 2.])]
+        >>> wg.distributed.destroy_process_group()
+    """
+
+    def run(g: Group) -> None:
+        check_list("all_gather", "tensor_list", tensor_list, tensor, g.size)
+        for place, part in zip(tensor_list, gathered(tensor, g), strict=True):
+            write(place, part)
+
+    return do(group, async_op, run)
+
+
+def all_gather_into_tensor(
+    output_tensor: Tensor, input_tensor: Tensor, group: AnyGroup = None, async_op: bool = False
+) -> Work | None:
+    """Writes the tensors of all ranks into one, stacked or one after the other along the first axis.
+
+    Args:
+        output_tensor: with as many elements as all inputs together.
+        input_tensor: of the same shape and dtype on all ranks.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> found = wg.zeros(2)
+        >>> wg.distributed.all_gather_into_tensor(found, wg.tensor([1.0, 2.0]))
+        >>> found
+        tensor([1., 2.])
+        >>> wg.distributed.destroy_process_group()
+    """
+
+    def run(g: Group) -> None:
+        check_size("all_gather_into_tensor", "output_tensor", output_tensor, input_tensor, g.size)
+        write(output_tensor, gathered(input_tensor, g).reshape(output_tensor.shape))
+
+    return do(group, async_op, run)
+
+
+def all_reduce(
+    tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: AnyGroup = None, async_op: bool = False
+) -> Work | None:
+    """Writes into `tensor` the sum, or whatever `op` says, of the tensors of all ranks.
+
+    Args:
+        tensor: of the same shape and dtype on all ranks.
+        op: a `ReduceOp`.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> x = wg.tensor([1.0, 2.0])
+        >>> wg.distributed.all_reduce(x)
+        >>> x
+        tensor([1., 2.])
+        >>> wg.distributed.destroy_process_group()
+    """
+    of, what = reduction("all_reduce", op, tensor)
+    return do(group, async_op, lambda g: write(tensor, reduced(tensor, g, of, what)))
+
+
+def barrier(group: AnyGroup = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
+    """Returns when all ranks have called it.
+
+    Args:
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+        device_ids: accepted for programs that give it.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> wg.distributed.barrier()
+        >>> wg.distributed.destroy_process_group()
+    """
+    return do(group, async_op, lambda g: g.barrier())
+
+
+def broadcast(
+    tensor: Tensor,
+    src: int | None = None,
+    group: AnyGroup = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Writes the tensor of rank `src` into those of all others.
+
+    Args:
+        tensor: of the same shape and dtype on all ranks.
+        src: a rank of the default group.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+        group_src: a rank of `group`, instead of `src`.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> wg.distributed.broadcast(wg.ones(2), src=0)
+        >>> wg.distributed.destroy_process_group()
+    """
+    root = rooted("broadcast", "src", src, group_src, group)
+
+    def run(g: Group) -> None:
+        own = flat(tensor) if g.rank == root else _core.empty(tensor.numel(), dtype=tensor.dtype)
+        g.broadcast(octets(own), root, described("broadcast", tensor))
+        if g.rank != root:
+            write(tensor, own.reshape(tensor.shape).to(tensor.device))
+
+    return do(group, async_op, run)
+
+
+def gather(
+    tensor: Tensor,
+    gather_list: list[Tensor] | None = None,
+    dst: int | None = None,
+    group: AnyGroup = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Writes the tensors of all ranks into the list of rank `dst`. They travel to all ranks.
+
+    Args:
+        tensor: of the same shape and dtype on all ranks.
+        gather_list: on rank `dst`, a tensor for each rank.
+        dst: a rank of the default group, 0 if None.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+        group_dst: a rank of `group`, instead of `dst`.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> found = [wg.zeros(2)]
+        >>> wg.distributed.gather(wg.tensor([1.0, 2.0]), found, dst=0)
+        >>> found
+        [tensor([1., 2.])]
+        >>> wg.distributed.destroy_process_group()
+    """
+    root = rooted("gather", "dst", dst, group_dst, group)
+
+    def run(g: Group) -> None:
+        if g.rank == root:
+            check_list("gather", "gather_list", gather_list, tensor, g.size)
+        parts = gathered(tensor, g, described(f"gather to rank {root}", tensor))
+        if g.rank == root:
+            for place, part in zip(gather_list or (), parts, strict=True):
+                write(place, part)
+
+    return do(group, async_op, run)
+
+
+def reduce(
+    tensor: Tensor,
+    dst: int | None = None,
+    op: ReduceOp = ReduceOp.SUM,
+    group: AnyGroup = None,
+    async_op: bool = False,
+    group_dst: int | None = None,
+) -> Work | None:
+    """Writes into the `tensor` of rank `dst` the sum, or whatever `op` says, of those of all ranks.
+
+    Args:
+        tensor: of the same shape and dtype on all ranks; it keeps its values on all but one.
+        dst: a rank of the default group.
+        op: a `ReduceOp`.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+        group_dst: a rank of `group`, instead of `dst`.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> x = wg.tensor([1.0, 2.0])
+        >>> wg.distributed.reduce(x, dst=0)
+        >>> x
+        tensor([1., 2.])
+        >>> wg.distributed.destroy_process_group()
+    """
+    of, what = reduction("reduce", op, tensor)
+    root = rooted("reduce", "dst", dst, group_dst, group)
+
+    def run(g: Group) -> None:
+        found = reduced(tensor, g, of, f"{what} to rank {root}")
+        if g.rank == root:
+            write(tensor, found)
+
+    return do(group, async_op, run)
+
+
+def scatter(
+    tensor: Tensor,
+    scatter_list: list[Tensor] | None = None,
+    src: int | None = None,
+    group: AnyGroup = None,
+    async_op: bool = False,
+    group_src: int | None = None,
+) -> Work | None:
+    """Writes into `tensor` what rank `src` has for this rank. The whole list travels to all ranks.
+
+    Args:
+        tensor: of the same shape and dtype on all ranks.
+        scatter_list: on rank `src`, a tensor for each rank.
+        src: a rank of the default group, 0 if None.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+        group_src: a rank of `group`, instead of `src`.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> x = wg.zeros(2)
+        >>> wg.distributed.scatter(x, [wg.tensor([1.0, 2.0])], src=0)
+        >>> x
+        tensor([1., 2.])
+        >>> wg.distributed.destroy_process_group()
+    """
+    root = rooted("scatter", "src", src, group_src, group)
+
+    def run(g: Group) -> None:
+        if g.rank == root:
+            check_list("scatter", "scatter_list", scatter_list, tensor, g.size)
+            every = _core.stack([flat(x) for x in scatter_list or ()])
+        else:
+            every = _core.empty((g.size, tensor.numel()), dtype=tensor.dtype)
+        g.broadcast(octets(every.reshape(-1)), root, described("scatter", tensor))
+        write(tensor, every[g.rank].reshape(tensor.shape).to(tensor.device))
+
+    return do(group, async_op, run)

@@ -1,0 +1,154 @@
+"""Collective operations of which each rank gets its part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from wengert import _core
+from wengert._core import Tensor
+from wengert.distributed._everyday.calls import (
+    AnyGroup,
+    ReduceOp,
+    check_list,
+    check_size,
+    do,
+    reduction,
+    write,
+)
+from wengert.distributed._everyday.groups import member
+from wengert.distributed._everyday.work import Work
+from wengert.distributed._group import Group
+from wengert.distributed._tensors import described, flat, gathered, octets
+
+__all__ = [
+    "all_to_all_single",
+    "reduce_scatter",
+    "reduce_scatter_tensor",
+]
+
+
+def all_to_all_single(
+    output: Tensor,
+    input: Tensor,
+    output_split_sizes: Sequence[int] | None = None,
+    input_split_sizes: Sequence[int] | None = None,
+    group: AnyGroup = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Sends part `i` of `input` to rank `i`, and writes what arrives into `output`, in the order of ranks.
+
+    Args:
+        output: what arrives, along the first axis.
+        input: what is sent, along the first axis.
+        output_split_sizes: rows that each rank sends to this one; equal parts if None.
+        input_split_sizes: rows for each rank; equal parts if None.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> found = wg.zeros(2)
+        >>> wg.distributed.all_to_all_single(found, wg.tensor([1.0, 2.0]))
+        >>> found
+        tensor([1., 2.])
+        >>> wg.distributed.destroy_process_group()
+    """
+
+    def run(g: Group) -> None:
+        into = _rows("output", output, output_split_sizes, g.size)
+        rows = _rows("input", input, input_split_sizes, g.size)
+        if input_split_sizes is None and output_split_sizes is None:
+            write(output, _exchanged(input, g, described("all_to_all", input)).reshape(output.shape))
+            return
+        # Parts travel as long as the longest of any rank.
+        most = int(gathered(_core.tensor([*rows, *into]), g, "all_to_all").max())
+        padded = _core.zeros((g.size, most, *input.shape[1:]), dtype=input.dtype)
+        for i, part in enumerate(input.detach().cpu().split(rows)):
+            padded[i, : len(part)] = part
+        parts = _exchanged(padded, g, "all_to_all").reshape(padded.shape)
+        write(output, _core.cat([part[:n] for part, n in zip(parts, into, strict=True)]).to(output.device))
+
+    return do(group, async_op, run)
+
+
+def reduce_scatter(
+    output: Tensor,
+    input_list: list[Tensor],
+    op: ReduceOp = ReduceOp.SUM,
+    group: AnyGroup = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Writes into `output` the sum, or whatever `op` says, of what all ranks have for this rank in their lists.
+
+    Args:
+        output: of the shape and dtype of each tensor of the list.
+        input_list: a tensor for each rank.
+        op: a `ReduceOp`.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> found = wg.zeros(2)
+        >>> wg.distributed.reduce_scatter(found, [wg.tensor([1.0, 2.0])])
+        >>> found
+        tensor([1., 2.])
+        >>> wg.distributed.destroy_process_group()
+    """
+    g = member(group)
+    if g is not None:
+        check_list("reduce_scatter", "input_list", input_list, output, g.size)
+    return reduce_scatter_tensor(output, _core.stack(list(input_list)).detach(), op, group, async_op)
+
+
+def reduce_scatter_tensor(
+    output: Tensor, input: Tensor, op: ReduceOp = ReduceOp.SUM, group: AnyGroup = None, async_op: bool = False
+) -> Work | None:
+    """Writes into `output` this rank's part of the sum, or whatever `op` says, of the inputs of all ranks.
+
+    Args:
+        output: with the elements of one part.
+        input: the parts of all ranks, stacked or one after the other along the first axis.
+        op: a `ReduceOp`.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> found = wg.zeros(2)
+        >>> wg.distributed.reduce_scatter_tensor(found, wg.tensor([1.0, 2.0]))
+        >>> found
+        tensor([1., 2.])
+        >>> wg.distributed.destroy_process_group()
+    """
+    of, what = reduction("reduce_scatter", op, input)
+
+    def run(g: Group) -> None:
+        check_size("reduce_scatter_tensor", "input", input, output, g.size)
+        write(output, of(_exchanged(input, g, what)).reshape(output.shape).to(output.device))
+
+    return do(group, async_op, run)
+
+
+def _exchanged(x: Tensor, group: Group, what: str) -> Tensor:
+    """Part `i` of every rank's tensor for this rank, stacked."""
+    sent = flat(x)
+    found = _core.empty(sent.numel(), dtype=x.dtype)
+    group.all_to_all(octets(sent), octets(found), what)
+    return found.reshape(group.size, -1)
+
+
+def _rows(name: str, x: Tensor, sizes: Sequence[int] | None, count: int) -> list[int]:
+    rows = x.shape[0] if x.ndim else 0
+    if sizes is None:
+        if rows % count:
+            raise ValueError(
+                f"all_to_all_single: {rows} rows of {name} cannot be cut into {count} equal parts"
+            )
+        return [rows // count] * count
+    if len(sizes) != count or sum(sizes) != rows:
+        raise ValueError(
+            f"all_to_all_single: {name}_split_sizes need {count} numbers whose sum is {rows}, "
+            f"got {list(sizes)}"
+        )
+    return list(sizes)
