@@ -46,6 +46,12 @@ for op, of in dict(BAND=np.bitwise_and, BOR=np.bitwise_or, BXOR=np.bitwise_xor).
 t = x()
 dist.all_reduce(t, dist.ReduceOp.AVG)
 assert np.allclose(t.numpy(), sum(every) / size, rtol=1e-6)
+# Sums have the bits of `psum`.
+drawn = wg.tensor(np.random.default_rng(rank).normal(size=(1000,)).astype(np.float32))
+t = drawn.clone()
+dist.all_reduce(t)
+with dist.axis("i"):
+    assert t.equal(wg.psum(drawn, "i"))
 # A column of a matrix, and a parameter.
 big = wg.zeros(2, 3)
 big[:, 1] = wg.tensor(own(rank)[:, 1])

@@ -64,12 +64,12 @@ work = distributed.all_reduce(wg.ones(2 + rank), async_op=True)
     ran = failing(2, text + "work.wait()\n", tmp_path)
     assert ran.code == 1
     assert ran.err.count("Traceback") == 1
-    assert f"  rank 0: all_reduce (sum) of float32[2], at {tmp_path}/script.py, line 4\n" in ran.err
-    assert f"  rank 1: all_reduce (sum) of float32[3], at {tmp_path}/script.py, line 4\n" in ran.err
+    assert f"  rank 0: psum of float32[2], at {tmp_path}/script.py, line 4\n" in ran.err
+    assert f"  rank 1: psum of float32[3], at {tmp_path}/script.py, line 4\n" in ran.err
     # Nobody waits: the end of the program does.
     ran = failing(2, text, tmp_path)
     assert ran.code == 1
-    assert f"  rank 1: all_reduce (sum) of float32[3], at {tmp_path}/script.py, line 4\n" in ran.err
+    assert f"  rank 1: psum of float32[3], at {tmp_path}/script.py, line 4\n" in ran.err
 
 
 def test_torchrun_in_the_environment(tmp_path: Path) -> None:

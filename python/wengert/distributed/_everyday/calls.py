@@ -7,12 +7,13 @@ import functools
 import operator
 from collections.abc import Callable
 
+from wengert import _core
 from wengert._core import Tensor
 from wengert.autograd.modes import no_grad
 from wengert.distributed._everyday.groups import GroupMember, get_group_rank, member
 from wengert.distributed._everyday.work import Work, beside, twin
 from wengert.distributed._group import Group
-from wengert.distributed._tensors import described
+from wengert.distributed._tensors import described, flat, octets, reduced
 
 __all__ = ["ReduceOp"]
 
@@ -20,7 +21,7 @@ AnyGroup = Group | GroupMember | None
 
 
 class ReduceOp(enum.Enum):
-    """What a reduction makes of the tensors of all ranks, element by element, in the order of the ranks."""
+    """What a reduction makes of the tensors of all ranks, element by element."""
 
     SUM = "sum"
     AVG = "avg"
@@ -32,9 +33,8 @@ class ReduceOp(enum.Enum):
     BXOR = "bxor"
 
 
+# Of the tensors of all ranks, stacked; sums are those of the core, which have the bits of `psum`.
 _REDUCTIONS: dict[ReduceOp, Callable[[Tensor], Tensor]] = {
-    ReduceOp.SUM: lambda parts: parts.sum(0, dtype=parts.dtype),
-    ReduceOp.AVG: lambda parts: (parts.sum(0, dtype=parts.dtype) / parts.shape[0]).to(parts.dtype),
     ReduceOp.PRODUCT: lambda parts: parts.prod(0, dtype=parts.dtype),
     ReduceOp.MIN: lambda parts: parts.amin(0),
     ReduceOp.MAX: lambda parts: parts.amax(0),
@@ -42,6 +42,33 @@ _REDUCTIONS: dict[ReduceOp, Callable[[Tensor], Tensor]] = {
     ReduceOp.BOR: lambda parts: functools.reduce(operator.or_, parts.unbind(0)),
     ReduceOp.BXOR: lambda parts: functools.reduce(operator.xor, parts.unbind(0)),
 }
+
+
+def combined(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
+    """What `op` makes of the tensors of all ranks, on each."""
+    if op in _REDUCTIONS:
+        return reduced(x, group, _REDUCTIONS[op], described(f"{what} ({op.value})", x))
+    return _averaged(_core._collective(x.detach(), "sum", None, group.members), group, op)
+
+
+def scattered(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
+    """This rank's part along the first axis of what `op` makes of the tensors of all ranks."""
+    parts = x.detach().reshape(group.size, -1)
+    if op in _REDUCTIONS:
+        return _REDUCTIONS[op](exchanged(parts, group, described(f"{what} ({op.value})", x)))
+    return _averaged(_core._collective(parts, "sum_scatter", 0, group.members), group, op)
+
+
+def exchanged(x: Tensor, group: Group, what: str) -> Tensor:
+    """Part `i` of every rank's tensor for this rank, stacked."""
+    sent = flat(x)
+    found = _core.empty(sent.numel(), dtype=x.dtype)
+    group.all_to_all(octets(sent), octets(found), what)
+    return found.reshape(group.size, -1).to(x.device)
+
+
+def _averaged(sum: Tensor, group: Group, op: ReduceOp) -> Tensor:
+    return (sum / group.size).to(sum.dtype) if op is ReduceOp.AVG else sum
 
 
 def do(group: AnyGroup, async_op: bool, run: Callable[[Group], None]) -> Work | None:
@@ -62,10 +89,10 @@ def write(place: Tensor, value: Tensor) -> None:
         place.copy_(value)
 
 
-def reduction(function: str, op: ReduceOp, tensor: Tensor) -> tuple[Callable[[Tensor], Tensor], str]:
+def check_op(function: str, op: ReduceOp) -> None:
+    """Raises for what is no `ReduceOp`."""
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{function}: op= is a wengert.distributed.ReduceOp, got {op!r}")
-    return _REDUCTIONS[op], described(f"{function} ({op.value})", tensor)
 
 
 def rooted(function: str, name: str, rank: int | None, group_rank: int | None, group: AnyGroup) -> int:

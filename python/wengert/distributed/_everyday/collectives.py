@@ -13,15 +13,16 @@ from wengert.distributed._everyday.calls import (
     AnyGroup,
     ReduceOp,
     check_list,
+    check_op,
     check_size,
+    combined,
     do,
-    reduction,
     rooted,
     write,
 )
 from wengert.distributed._everyday.work import Work
 from wengert.distributed._group import Group
-from wengert.distributed._tensors import described, flat, gathered, octets, reduced
+from wengert.distributed._tensors import described, flat, gathered, octets
 
 __all__ = [
     "all_gather",
@@ -109,8 +110,8 @@ def all_reduce(
         tensor([1., 2.])
         >>> wg.distributed.destroy_process_group()
     """
-    of, what = reduction("all_reduce", op, tensor)
-    return do(group, async_op, lambda g: write(tensor, reduced(tensor, g, of, what)))
+    check_op("all_reduce", op)
+    return do(group, async_op, lambda g: write(tensor, combined(tensor, g, op, "all_reduce")))
 
 
 def barrier(group: AnyGroup = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
@@ -226,11 +227,11 @@ def reduce(
         tensor([1., 2.])
         >>> wg.distributed.destroy_process_group()
     """
-    of, what = reduction("reduce", op, tensor)
+    check_op("reduce", op)
     root = rooted("reduce", "dst", dst, group_dst, group)
 
     def run(g: Group) -> None:
-        found = reduced(tensor, g, of, f"{what} to rank {root}")
+        found = combined(tensor, g, op, f"reduce to rank {root}")
         if g.rank == root:
             write(tensor, found)
 

@@ -10,15 +10,17 @@ from wengert.distributed._everyday.calls import (
     AnyGroup,
     ReduceOp,
     check_list,
+    check_op,
     check_size,
     do,
-    reduction,
+    exchanged,
+    scattered,
     write,
 )
 from wengert.distributed._everyday.groups import member
 from wengert.distributed._everyday.work import Work
 from wengert.distributed._group import Group
-from wengert.distributed._tensors import described, flat, gathered, octets
+from wengert.distributed._tensors import described, gathered
 
 __all__ = [
     "all_to_all_single",
@@ -58,14 +60,14 @@ def all_to_all_single(
         into = _rows("output", output, output_split_sizes, g.size)
         rows = _rows("input", input, input_split_sizes, g.size)
         if input_split_sizes is None and output_split_sizes is None:
-            write(output, _exchanged(input, g, described("all_to_all", input)).reshape(output.shape))
+            write(output, exchanged(input, g, described("all_to_all", input)).reshape(output.shape))
             return
         # Parts travel as long as the longest of any rank.
         most = int(gathered(_core.tensor([*rows, *into]), g, "all_to_all").max())
         padded = _core.zeros((g.size, most, *input.shape[1:]), dtype=input.dtype)
         for i, part in enumerate(input.detach().cpu().split(rows)):
             padded[i, : len(part)] = part
-        parts = _exchanged(padded, g, "all_to_all").reshape(padded.shape)
+        parts = exchanged(padded, g, "all_to_all").reshape(padded.shape)
         write(output, _core.cat([part[:n] for part, n in zip(parts, into, strict=True)]).to(output.device))
 
     return do(group, async_op, run)
@@ -121,21 +123,13 @@ def reduce_scatter_tensor(
         tensor([1., 2.])
         >>> wg.distributed.destroy_process_group()
     """
-    of, what = reduction("reduce_scatter", op, input)
+    check_op("reduce_scatter", op)
 
     def run(g: Group) -> None:
         check_size("reduce_scatter_tensor", "input", input, output, g.size)
-        write(output, of(_exchanged(input, g, what)).reshape(output.shape).to(output.device))
+        write(output, scattered(input, g, op, "reduce_scatter").reshape(output.shape).to(output.device))
 
     return do(group, async_op, run)
-
-
-def _exchanged(x: Tensor, group: Group, what: str) -> Tensor:
-    """Part `i` of every rank's tensor for this rank, stacked."""
-    sent = flat(x)
-    found = _core.empty(sent.numel(), dtype=x.dtype)
-    group.all_to_all(octets(sent), octets(found), what)
-    return found.reshape(group.size, -1)
 
 
 def _rows(name: str, x: Tensor, sizes: Sequence[int] | None, count: int) -> list[int]:
