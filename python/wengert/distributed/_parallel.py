@@ -43,8 +43,10 @@ class DataParallel(Module):
         ValueError: for a model without parameters that require gradients; a `grain` that does not fit.
 
     Example:
-        >>> model = wg.distributed.DataParallel(wg.nn.Linear(2, 1))  # doctest: +SKIP
-        >>> model(x).sum().backward()  # doctest: +SKIP
+        >>> model = wg.distributed.DataParallel(wg.nn.Linear(2, 1))
+        >>> model(wg.ones(3, 2)).sum().backward()
+        >>> model.module.bias.grad
+        tensor([3.])
     """
 
     module: Module
@@ -107,9 +109,12 @@ class DataParallel(Module):
         """Lets gradients add up on each rank; the first backward outside of it averages the sums.
 
         Example:
-            >>> with model.no_sync():  # doctest: +SKIP
-            ...     loss(model(first)).backward()
-            >>> loss(model(second)).backward()  # doctest: +SKIP
+            >>> model = wg.distributed.DataParallel(wg.nn.Linear(2, 1))
+            >>> with model.no_sync():
+            ...     model(wg.ones(3, 2)).sum().backward()
+            >>> model(wg.ones(1, 2)).sum().backward()
+            >>> model.module.bias.grad
+            tensor([4.])
         """
         if self.reducer is None:
             yield

@@ -142,6 +142,9 @@ class Reducer:
     def _averaged(self, flat: Tensor, line: Line) -> Tensor:
         """The average; `line` is where the program called backward, for messages."""
         with wg.no_grad(), speaking_for(line):
+            if flat.itemsize == 2:
+                # The sum may be beyond the range of halves where the average is not.
+                return summed(flat / self.divisor, self.group)
             return summed(flat, self.group) / self.divisor
 
     def _finish(self) -> None:

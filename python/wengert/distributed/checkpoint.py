@@ -7,11 +7,12 @@ are given as a `Shard`, and each rank writes its own.
 
 Example:
     >>> from wengert.distributed import checkpoint
-    >>> model = wg.nn.Linear(2, 1)
-    >>> checkpoint.save({"model": model.state_dict(), "step": 100}, "run/step-100", keep=2)  # doctest: +SKIP
-    >>> if found := checkpoint.latest("run"):  # doctest: +SKIP
-    ...     state = checkpoint.load(found)
-    ...     model.load_state_dict(state["model"])
+    >>> import tempfile
+    >>> folder, model = tempfile.mkdtemp(), wg.nn.Linear(2, 1)
+    >>> checkpoint.save({"model": model.state_dict(), "step": 100}, f"{folder}/step-100", keep=2)
+    >>> state = checkpoint.load(checkpoint.latest(folder))
+    >>> state["step"], list(state["model"])
+    (100, ['weight', 'bias'])
 """
 
 from __future__ import annotations

@@ -30,9 +30,13 @@ class ZeroRedundancyOptimizer(Optimizer):
         defaults: settings of the optimiser.
 
     Example:
-        >>> adam = wg.distributed.optim.ZeroRedundancyOptimizer(
-        ...     model.parameters(), wg.optim.Adam, lr=1e-3
-        ... )  # doctest: +SKIP
+        >>> from wengert.distributed.optim import ZeroRedundancyOptimizer
+        >>> x = wg.tensor([1.0], requires_grad=True)
+        >>> sgd = ZeroRedundancyOptimizer([x], wg.optim.SGD, lr=0.5)
+        >>> (x * x).sum().backward()
+        >>> sgd.step()
+        >>> x.tolist()
+        [0.0]
     """
 
     def __init__(

@@ -1,5 +1,8 @@
 """What training programs do besides: dropout, averages of weights, halves, accumulation into one gradient."""
 
+import gc
+import weakref
+
 import wengert as wg
 import wengert.distributed as dist
 from distributed.training.models import F, data, made, rank, size
@@ -40,4 +43,18 @@ for p, q in zip(model.parameters(), average.parameters()):
     assert agree(q)
     assert not p.equal(q)
 assert scaler.get_scale() == 2.0**14
+
+# Averages of halves stay in their range, which sums leave.
+half = DataParallel(nn.Linear(2, 2, bias=False).half())
+(half(wg.full((1, 2), 200.0).half()) * 200.0).sum().backward()
+assert half.module.weight.grad.tolist() == [[40000.0] * 2] * 2
+
+# A model that nobody has any more leaves nothing behind.
+model = DataParallel(made(), bucket_cap_mb=1e-4)
+for x, y in (data(rank), data(rank, 1)):
+    F.cross_entropy(model(x), y).backward()
+left = weakref.ref(model.module[0].weight)
+del model, adam, scaler, average, p, q, loss
+gc.collect()
+assert left() is None
 print("agreed", size)
