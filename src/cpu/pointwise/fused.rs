@@ -35,8 +35,8 @@ pub struct ElementFn {
     rule: [u64; RULE],
     /// The dtype of the result.
     pub out: DType,
-    /// Whether it computes in the dtypes of [`DType::compute`], to which a chain widens narrow operands, and from
-    /// which it narrows the result.
+    /// Whether it computes in the dtypes of [`DType::compute`], to which a chain widens narrow operands, and
+    /// from which it narrows the result.
     pub computes: bool,
     /// What its rule is, for other machines.
     read: Option<Reading>,

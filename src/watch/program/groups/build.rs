@@ -31,8 +31,8 @@ impl Free {
     }
 }
 
-/// Adds a loop to a chain. One that computes in wider dtypes reads tiles of widened operands, and its result is
-/// narrowed at once, as memory would narrow it.
+/// Adds a loop to a chain. One that computes in wider dtypes reads tiles of widened operands, and its result
+/// is narrowed at once, as memory would narrow it.
 ///
 /// # Safety
 /// As for [`Chain::push`], of operands in these slots that have these dtypes.
