@@ -1919,7 +1919,7 @@ def _gradients(params: Any) -> Any:
 def _gru_cell(gates: Any, hidden: Any, weight: Any, bias: Any) -> Any:
     """A step of a GRU, from the product of its input and its state."""
 def _in_transform() -> Any:
-    """Whether a call is inside of a transform: 1 where programs are recorded by its tape, 2 where there are none."""
+    """Whether a call is inside of a transform: 1 where its tape records programs, 2 where there are none."""
 def _inv(x: Any) -> Any:
     """The inverse."""
 def _irfft(x: Any, axis: Any, n: Any, inverse: Any, scale: Any) -> Any:

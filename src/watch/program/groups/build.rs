@@ -150,8 +150,8 @@ impl Fusion<'_> {
                     dying.push(value);
                 }
             }
-            // A loop may write where it reads, if elements are as large.
-            let over = |value: &u32| self.view(*value).dtype.size() == size;
+            // A loop may write where it reads, if elements are as large; those of integers are slower then.
+            let over = |value: &u32| !run.computes && self.view(*value).dtype.size() == size;
             if !slots.contains_key(&to) {
                 let slot = match dying.iter().position(over) {
                     Some(k) => slots[&dying.swap_remove(k)],
