@@ -77,6 +77,10 @@ class InferenceState:
 class Linear:
     """The derivative of a function at a point: call it with one tangent per input."""
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any: ...
+    def at(self, /, coefficients: Any) -> Any:
+        """The same map with other coefficients."""
+    def coefficients(self, /) -> Any:
+        """Its coefficients; raises if one of them was written to since."""
     def keep(self, /, count: Any) -> Any:
         """Forgets the outputs from `count` on."""
     @property
@@ -1921,7 +1925,7 @@ def _gradients(params: Any) -> Any:
 def _gru_cell(gates: Any, hidden: Any, weight: Any, bias: Any) -> Any:
     """A step of a GRU, from the product of its input and its state."""
 def _in_transform() -> Any:
-    """Whether a transform is around the call."""
+    """Whether a call is inside of a transform: 1 where its tape records programs, 2 where there are none."""
 def _inv(x: Any) -> Any:
     """The inverse."""
 def _irfft(x: Any, axis: Any, n: Any, inverse: Any, scale: Any) -> Any:
@@ -2021,7 +2025,7 @@ def _set_print_options(precision: Any, threshold: Any, edge: Any, width: Any, sc
 def _solve(a: Any, b: Any, adjoint: Any) -> Any:
     """The solution of a system of equations."""
 def _stage_begin(arguments: Any, state: Any) -> Any:
-    """Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run. False if one of them is a value of a transform, if one is active, or if the function also finds the memory of an argument elsewhere."""
+    """Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run. False if one of them is a value of a transform, but for arguments that its tape alone records; if another transform is around that; or if the function also finds the memory of an argument elsewhere."""
 def _stage_call(function: Any) -> Any:
     """Calls a function of the host, which every run calls: nothing that it does is written down."""
 def _stage_end(arguments: Any, state: Any, outputs: Any, calls: Any, catches: Any, watched: Any, name: Any) -> Any:
@@ -2052,8 +2056,8 @@ def _unfold(input: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -
     """Windows over the last two axes as columns."""
 def _unpack_dual(tensor: Any, level: Any = None) -> Any:
     """Returns the value of `tensor` and its tangent at the innermost level, if it has one."""
-def _vjp(function: Any, primals: Any) -> Any:
-    """Runs a function of a list of tensors and records it: its outputs and its pullback."""
+def _vjp(function: Any, primals: Any, batched: Any = False) -> Any:
+    """Runs a function of a list of tensors and records it: its outputs and its pullback, which is for batches of cotangents if it is `batched`."""
 def _vmap(function: Any, inputs: Any, in_axes: Any, size: Any, randomness: Any = 'same') -> Any:
     """Runs a function of a list of tensors once for a batch: its outputs, each with its batch axis in front, or as it is (and None) where it does not depend on the batch. `randomness` is "error", "same" or "different"."""
 def _vmap_of_tensors(function: Any, args: Any, kwargs: Any, in_axes: Any, randomness: Any, flatten: Any) -> Any:

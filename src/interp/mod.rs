@@ -127,7 +127,12 @@ impl Here {
 thread_local! {
     static CURRENT: RefCell<Arc<Interp>> = RefCell::new(ROOT.clone());
     static HERE: Here = const {
-        Here { plain: Cell::new(true), outermost: Cell::new(true), no_grad: Cell::new(0), apart: Cell::new(false) }
+        Here {
+            plain: Cell::new(true),
+            outermost: Cell::new(true),
+            no_grad: Cell::new(0),
+            apart: Cell::new(false),
+        }
     };
     /// In inference mode, the threshold when it was entered, below which nothing turns recording on again.
     static INFERENCE: Cell<Tag> = const { Cell::new(0) };
@@ -221,8 +226,8 @@ pub fn in_transform() -> bool {
     !is_plain() && current().chain().take_while(|at| !at.plain).any(is_one)
 }
 
-/// The tape on which calls of programs are recorded: the outermost one, or that of the one transform in force,
-/// if it is reverse mode. None under other transforms, and in [`apart`].
+/// The tape on which calls of programs are recorded: the outermost one, or that of the one transform in
+/// force, if it is reverse mode. None under other transforms, and in [`apart`].
 pub fn program_tape() -> Option<Tag> {
     if is_plain() {
         return Some(ROOT_TAG);
@@ -234,8 +239,8 @@ pub fn program_tape() -> Option<Tag> {
     (is_lone && !HERE.with(|here| here.apart.get())).then_some(tape.tag)
 }
 
-/// Runs `f`, in which transforms record the operations of programs: what the backward of a program computes for
-/// one cotangent cannot be batched.
+/// Runs `f`, in which transforms record the operations of programs: what the backward of a program computes
+/// for one cotangent cannot be batched.
 pub fn apart<T>(f: impl FnOnce() -> T) -> T {
     let before = HERE.with(|here| here.apart.replace(true));
     let _restored = OnDrop(|| HERE.with(|here| here.apart.set(before)));

@@ -8,7 +8,6 @@ from typing import Any
 from wengert import _core
 from wengert._core import Tensor
 from wengert.autograd import enable_grad, grad
-from wengert.transforms._derivative import LinearSteps
 from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
 from ._state import VALUES, State
@@ -102,7 +101,7 @@ class Results:
             kept = None
             if (k := _index(tensors, x)) is not None:
                 self.given.append((i, k))
-            elif isinstance(x, (*CONSTANTS, LinearSteps)) or state.holds(x):
+            elif isinstance(x, (*CONSTANTS, _core.Linear)) or state.holds(x):
                 kept = x
             elif isinstance(x, Tensor) and type(x) is Tensor and not getattr(x, "__dict__", None):
                 if (k := _index(self.outputs, x)) is None:

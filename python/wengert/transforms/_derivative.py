@@ -69,32 +69,5 @@ class LinearMap(Derivative):
     """What `linearize` returns: from tangents of the arguments, which it contains, to those of the output."""
 
 
-class LinearSteps:
-    """What the maps of a jitted function do with their coefficients, which its program computes: a program, too,
-    from the second map on.
-    """
-
-    __slots__ = ("_maps", "_push", "_steps")
-
-    def __init__(self, steps: Any) -> None:
-        self._steps = steps
-        self._maps = 0
-        self._push: Callable[..., Any] | None = None
-
-    def at(self, coefficients: list[Tensor]) -> Callable[[list[Tensor]], list[Tensor]]:
-        """The map with these coefficients."""
-        linear: Callable[[list[Tensor]], list[Tensor]] = self._steps.at(coefficients)
-        self._maps += 1
-        if self._maps == 1:
-            return linear
-        if self._push is None:
-            from wengert.jit import stage
-
-            steps, count = self._steps, len(coefficients)
-            self._push = stage(lambda *given: steps.at(given[:count])([*given[count:]]))
-        push = self._push
-        return lambda tangents: push(*linear.coefficients(), *tangents)
-
-
 for _kind in (PullbackMap, LinearMap):
     register_pytree_node(_kind, lambda d: (tuple(d._leaves), d), lambda d, children: d._at(children))

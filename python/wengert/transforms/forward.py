@@ -6,7 +6,7 @@ from typing import Any, Literal, overload
 from wengert import _core
 from wengert._core import Tensor
 from wengert.transforms._dependence import check_dependence
-from wengert.transforms._derivative import LinearMap, LinearSteps
+from wengert.transforms._derivative import LinearMap
 from wengert.transforms._flat import (
     Flat,
     Function,
@@ -175,6 +175,6 @@ def _parts_of(function: Function, has_aux: bool) -> Function:
 
     def parts(*primals: Any) -> Any:
         value, aux, linear = _linear_at(function, primals, has_aux)
-        return value, aux, linear.coefficients(), LinearSteps(linear.at([]))
+        return value, aux, linear.coefficients(), linear.at([])
 
     return parts

@@ -68,11 +68,34 @@ pub struct Emitted {
     reads: Vec<(usize, usize)>,
     /// The same of results.
     writes: Vec<(usize, usize)>,
+    /// The elements of a register, its instructions, and how many of these follow one another.
+    lanes: usize,
+    rows: usize,
+    depth: usize,
 }
+
+/// Cycles until the next instruction of a chain of them can begin, about.
+const LATENCY: usize = 4;
+
+/// So many instructions wait in a processor at once, about.
+const WINDOW: usize = 300;
+
+/// Cycles that each loop of a tile takes beside its elements, about.
+const LOOP: usize = 60;
 
 /// The convention of an emitted function: where operands and results lie, operands that are one number,
 /// constants, how many elements, its frame. It returns how many elements it has computed.
 type Function = unsafe extern "sysv64" fn(*const *mut u8, *const u64, *const u64, usize, *mut u8) -> usize;
+
+/// How many rows follow one another at most, each of which reads the one before.
+fn depth(rows: &[ssa::Row]) -> usize {
+    let mut depths: Vec<usize> = Vec::with_capacity(rows.len());
+    for row in rows.iter() {
+        let before = row.x.iter().filter_map(|&x| depths.get(x as usize)).max().copied().unwrap_or(0);
+        depths.push(before + usize::from(!row.code.is_source()));
+    }
+    depths.into_iter().max().unwrap_or(0)
+}
 
 impl Emitted {
     /// The loop of a list with so many pointers; `None` if the system refuses.
@@ -95,7 +118,20 @@ impl Emitted {
             least: if list.target == Target::Avx2 { 32 / size } else { 1 },
             reads: places(Code::Dense, Code::DenseTruth),
             writes: places(Code::Store, Code::StoreTruth),
+            lanes: if list.target == Target::Avx2 { 32 / size } else { 64 / size },
+            rows: list.rows.iter().filter(|row| !row.code.is_source()).count(),
+            depth: depth(&list.rows),
         })
+    }
+
+    /// Whether `n` elements are computed faster by so many loops, tile by tile. In a tile, functions of many
+    /// elements are computed at once; here the processor sees those of the next elements only as far as its
+    /// window reaches.
+    pub fn waits(&self, n: usize, loops: usize) -> bool {
+        let at_once = self.rows / 2;
+        let own = at_once.max(self.depth * LATENCY * self.rows.min(WINDOW) / WINDOW);
+        let tiled = at_once + 2 * loops;
+        own > tiled && n.div_ceil(self.lanes) * (own - tiled) > LOOP * loops
     }
 
     /// Runs it over `n` elements; returns how many it has computed before rare arguments. The elements of a

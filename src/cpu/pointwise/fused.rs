@@ -35,8 +35,8 @@ pub struct ElementFn {
     rule: [u64; RULE],
     /// The dtype of the result.
     pub out: DType,
-    /// Whether it computes in the dtypes of [`DType::compute`], to which a chain widens narrow operands, and from
-    /// which it narrows the result.
+    /// Whether it computes in the dtypes of [`DType::compute`], to which a chain widens narrow operands, and
+    /// from which it narrows the result.
     pub computes: bool,
     /// What its rule is, for other machines.
     read: Option<Reading>,
@@ -139,7 +139,7 @@ impl<'a> Places<'a> {
         // SAFETY: guaranteed by the caller.
         unsafe {
             #[cfg(all(unix, target_arch = "x86_64"))]
-            if let Some(code) = chain.emitted() {
+            if let Some(code) = chain.emitted().filter(|code| !code.waits(end - start, chain.links.len())) {
                 return chain.looped(code, from, to, start, end, *streamed);
             }
             chain.tiled(from, to, start, end, *streamed)

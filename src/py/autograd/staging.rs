@@ -194,7 +194,7 @@ fn _is_staging() -> bool {
     script::is_on()
 }
 
-/// Whether a call is inside of a transform: 1 where programs are recorded by its tape, 2 where there are none.
+/// Whether a call is inside of a transform: 1 where its tape records programs, 2 where there are none.
 #[pyfunction]
 fn _in_transform() -> usize {
     match interp::program_tape() {

@@ -65,14 +65,15 @@ readings! { PyLinear, |object| object.0;
 }
 
 functions! {
-    /// Runs a function of a list of tensors and records it: its outputs and its pullback, which is for batches
-    /// of cotangents if it is `batched`.
+    /// Runs a function of a list of tensors and records it: its outputs and its pullback, which is for
+    /// batches of cotangents if it is `batched`.
     #[pyo3(signature = (function, primals, batched=false))]
     _vjp(
         function: &Bound<'_, PyAny>, primals: Vec<Tensor>, batched: bool,
     ) -> Result<(Vec<Tensor>, PyPullback)> = {
-        let run = |x: &[Tensor]| if batched { interp::apart(|| call(function, x)) } else { call(function, x) };
-        transform::vjp(run, &primals).map(|(out, pullback)| (out, PyPullback(pullback)))
+        let made = || transform::vjp(|x| call(function, x), &primals);
+        let made = if batched { interp::apart(made) } else { made() };
+        made.map(|(out, pullback)| (out, PyPullback(pullback)))
     };
     /// Pushes tangents (None is zero) through a function of a list of tensors: outputs and their tangents.
     _jvp(

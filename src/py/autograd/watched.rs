@@ -103,8 +103,8 @@ fn holds(dict: &Bound<'_, PyDict>, items: &[(Object, Object)]) -> PyResult<bool>
     }
     let (mut at, mut key, mut value) = (0, std::ptr::null_mut(), std::ptr::null_mut());
     for (name, was) in items {
-        // SAFETY: the dictionary is alive. References are made of what it lends before other code runs; if that
-        // changes the dictionary, the next call looks at what is there then.
+        // SAFETY: the dictionary is alive. References are made of what it lends before other code runs; if
+        // that changes the dictionary, the next call looks at what is there then.
         if unsafe { ffi::PyDict_Next(dict.as_ptr(), &raw mut at, &raw mut key, &raw mut value) } == 0 {
             return Ok(false);
         }

@@ -31,8 +31,8 @@ impl Free {
     }
 }
 
-/// Adds a loop to a chain. One that computes in wider dtypes reads tiles of widened operands, and its result is
-/// narrowed at once, as memory would narrow it.
+/// Adds a loop to a chain. One that computes in wider dtypes reads tiles of widened operands, and its result
+/// is narrowed at once, as memory would narrow it.
 ///
 /// # Safety
 /// As for [`Chain::push`], of operands in these slots that have these dtypes.
@@ -150,8 +150,8 @@ impl Fusion<'_> {
                     dying.push(value);
                 }
             }
-            // A loop may write where it reads, if elements are as large.
-            let over = |value: &u32| self.view(*value).dtype.size() == size;
+            // A loop may write where it reads, if elements are as large; those of integers are slower then.
+            let over = |value: &u32| !run.computes && self.view(*value).dtype.size() == size;
             if !slots.contains_key(&to) {
                 let slot = match dying.iter().position(over) {
                     Some(k) => slots[&dying.swap_remove(k)],

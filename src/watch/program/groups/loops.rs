@@ -56,8 +56,8 @@ impl Fusion<'_> {
         self.devices[self.view(value).memory]
     }
 
-    /// What steps of one group share, if a step is a loop: where it runs, how many elements it has, and whether it
-    /// can be read. One loop of machine code is made of those that can; others run tile by tile.
+    /// What steps of one group share, if a step is a loop: where it runs, how many elements it has, and
+    /// whether it can be read. One loop of machine code is made of those that can; others run tile by tile.
     pub fn kind(&self, step: usize) -> Option<(Device, usize, bool)> {
         self.loops[step].as_ref().map(|(run, _, to)| (self.device(*to), self.sizes[step], run.is_read()))
     }

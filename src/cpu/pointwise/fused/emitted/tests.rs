@@ -282,3 +282,26 @@ fn threads_and_pieces_do_not_matter() -> Result<()> {
     }
     Ok(())
 }
+
+/// Functions that follow one another wait for each other, of many elements; cheap loops do not.
+#[test]
+fn tiles_run_where_functions_follow_one_another() {
+    let repeated = |target: Target, run: ElementFn, operands: usize| {
+        let mut chain = Chain::new(1, vec![(Feed::Dense, DType::F32)], vec![], vec![DType::F32], false);
+        let (tile, out) = (chain.tile(0), chain.output(0));
+        for i in 0..12 {
+            let (from, to) = (if i == 0 { 0 } else { tile }, if i == 11 { out } else { tile });
+            // SAFETY: the loop is for this dtype, and what it reads was made before.
+            unsafe { chain.push(run, SmallVec::from_elem(from, operands), to) };
+        }
+        chain.emit(target)
+    };
+    let sin = map(Fun::Unary(Unary::Sin), &[DType::F32]);
+    let add = map(Fun::Binary(Binary::Add), &[DType::F32; 2]);
+    let (Some(sin), Some(add)) = (sin, add) else { panic!("rules without loops") };
+    for (target, _) in Target::all() {
+        let (Some(sin), Some(add)) = (repeated(target, sin, 1), repeated(target, add, 2)) else { continue };
+        assert_eq!([1, 100_000].map(|n| sin.waits(n, 12)), [false, true], "{target:?}");
+        assert_eq!([1, 100_000].map(|n| add.waits(n, 12)), [false, false], "{target:?}");
+    }
+}
