@@ -99,7 +99,7 @@ def test_bytes_of_each_exchange() -> None:
 
 def test_predicted_time() -> None:
     """Rounds of the latency, and the bytes at the bandwidth."""
-    told = distributed.cost(lambda x: wg.psum(x, "data"), wg.zeros(1 << 16), axis_size=8)
+    told = distributed.cost(lambda x: wg.psum(x, "other"), wg.zeros(1 << 16), axis_size=8, axis_name="other")
     assert told.seconds(latency=1e-6, bandwidth=1e9) == pytest.approx(2 * 3e-6 + told.bytes / 1e9)
 
 

@@ -58,8 +58,8 @@ class Pretended(Group):
         elif name == "alltoall":
             memoryview(args[1]).cast("B")[:] = memoryview(args[0]).cast("B")
         elif name == "sendrecv" and partners is not None and partners[1] >= 0:
-            own, received = bytes(args[0]), memoryview(args[3]).cast("B")
-            received[:] = own if len(own) == received.nbytes else bytes(received.nbytes)
+            sent, received = bytes(args[0]), memoryview(args[3]).cast("B")
+            received[:] = sent if len(sent) == received.nbytes else bytes(received.nbytes)
 
 
 def cost(
