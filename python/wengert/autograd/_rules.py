@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wengert import _core
+from wengert._axis_names import AXES, within
 from wengert._core import Tensor
 from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
@@ -123,7 +124,29 @@ class Rule:
                 constants.
             batches: whether the rule has methods `batch` and `describe`.
         """
-        return _core._custom(self, self.name, inputs, (reverse, forward), strict, batches)
+        axes = AXES.get()
+        rule: Any = _Within(self, axes) if axes else self
+        return _core._custom(rule, self.name, inputs, (reverse, forward), strict, batches)
+
+
+class _Within:
+    """A rule that runs where the axes have the names that they had at the call, also when a backward that
+    comes later runs it.
+    """
+
+    __slots__ = ("__weakref__", "axes", "rule")
+
+    def __init__(self, rule: Rule, axes: dict[str, Any]) -> None:
+        self.rule, self.axes = rule, axes
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self.rule, name)
+
+        def run(*args: Any) -> Any:
+            with within(self.axes):
+                return method(*args)
+
+        return run if callable(method) else method
 
 
 def check_like(g: Any, like: tuple[tuple[int, ...], Any, Any], sums: bool, who: str, what: str) -> None:

@@ -8,7 +8,8 @@ from wengert.control._carry import alike
 from wengert.control._choices import chosen, position, truth
 from wengert.control._spelling import also, noted
 from wengert.transforms._flat import check_function, leaves_of
-from wengert.tree import tree_unflatten
+from wengert.transforms.axes import has_ranks
+from wengert.tree import tree_flatten, tree_unflatten
 
 __all__ = ["cond", "switch"]
 __dir__ = __all__.copy
@@ -141,4 +142,20 @@ def _of_one(name: str, function: Callable[..., Any], args: Sequence[Any]) -> Any
     with noted(name, args, "operands"):
         result = function(*args)
     leaves, structure = leaves_of(result, name, "the result of the branch")
-    return tree_unflatten(structure, leaves)
+    return tree_unflatten(structure, _of_all(leaves, args) if has_ranks() else leaves)
+
+
+def _of_all(leaves: list[Tensor], args: Sequence[Any]) -> list[Tensor]:
+    """The results as functions of all operands: a rank whose branch leaves one out has a gradient of zero
+    for it, and takes part in what others exchange for theirs.
+    """
+    inexact = lambda x: isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
+    at = next((i for i, leaf in enumerate(leaves) if inexact(leaf)), None)
+    if at is None:
+        return leaves
+    nothing = [-x.flatten()[:0].sum() for x in tree_flatten(args)[0] if inexact(x)]
+    # Sums of no elements, as -0.0, which changes no number.
+    leaf = leaves[at]
+    for zero in nothing:
+        leaf = leaf + (zero if leaf.is_complex() or not zero.is_complex() else zero.real).to(leaf.dtype)
+    return [*leaves[:at], leaf, *leaves[at + 1 :]]

@@ -7,12 +7,13 @@ all members at once.
 """
 
 import contextlib
-import contextvars
 import math
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from wengert import _core
+from wengert._axis_names import AXES, within
 from wengert._core import Tensor
 from wengert.tree import tree_map
 
@@ -49,34 +50,33 @@ class Axis(NamedTuple):
         return _core._collective(_core.as_tensor(x), kind, at, members)
 
 
-# By name, innermost last.
-_AXES: contextvars.ContextVar[dict[str, Axis]] = contextvars.ContextVar("wengert_axes", default={})  # noqa: B039
-
-
 @contextlib.contextmanager
 def named(axes: dict[str, Axis]) -> Iterator[None]:
     """While it lasts, these names are these axes."""
-    token = _AXES.set({**_AXES.get(), **axes})
-    try:
+    with within({**AXES.get(), **axes}):
         yield
-    finally:
-        _AXES.reset(token)
+
+
+def has_ranks() -> bool:
+    """Whether an axis of processes has a name here."""
+    return any(axis.ranks is not None for axis in AXES.get().values())
 
 
 def known() -> str:
     """The axes that have names, as a text that is the same for the same groups of processes."""
-    return "; ".join(f"{name} {axis.size} {id(axis.ranks)}" for name, axis in _AXES.get().items())
+    return "; ".join(f"{name} {axis.size} {id(axis.ranks)}" for name, axis in AXES.get().items())
 
 
 def _axis(function: str, name: str) -> Axis:
-    axes = _AXES.get()
+    axes = AXES.get()
     if not isinstance(name, str):
         raise TypeError(f"{function}: axis_name must be a string, got {type(name).__name__}")
     if name not in axes:
         found = ", ".join(repr(n) for n in axes) or "none"
         raise ValueError(
             f"{function}: there is no axis {name!r} here; vmap(..., axis_name={name!r}) gives an axis of a batch "
-            f"its name, and wg.distributed.axis({name!r}) one of processes. Known here: {found}"
+            f"its name, and wg.distributed.axis({name!r}) one of processes, in the thread that enters it. Known here: "
+            f"{found}"
         )
     return axes[name]
 
@@ -84,18 +84,25 @@ def _axis(function: str, name: str) -> Axis:
 def _axes(function: str, names: Names) -> list[Axis]:
     """The axes of these names, innermost first."""
     many = names if isinstance(names, tuple | list) else (names,)
-    if len(set(many)) < len(many):
-        raise ValueError(f"{function}: an axis is named twice in {names!r}")
-    return [_axis(function, name) for name in reversed(many)]
+    found = [_axis(function, name) for name in reversed(many)]
+    if not many or len(set(many)) < len(many):
+        raise ValueError(f"{function}: axis_name is one name or several different ones, got {names!r}")
+    return found
 
 
 def _place(function: str, axis: int, rank: int) -> int:
     """An axis of a tensor with so many, counted from the front."""
-    if isinstance(axis, bool) or not isinstance(axis, int):
-        raise TypeError(f"{function}: an axis of a tensor is an integer, got {axis!r}")
+    axis = _integer(function, "an axis of a tensor", axis)
     if not -rank <= axis < rank:
         raise IndexError(f"{function}: axis {axis} is out of range for {rank} axes")
     return axis % rank
+
+
+def _integer(function: str, what: str, value: Any) -> int:
+    try:
+        return operator.index(None if isinstance(value, bool) else value)
+    except TypeError:
+        raise TypeError(f"{function}: {what} is an integer, got {value!r}") from None
 
 
 def _each(function: Callable[[Tensor], Tensor], x: Any) -> Any:
@@ -185,14 +192,23 @@ def psum(x: Any, axis_name: Names) -> Any:
 
 
 def pmean(x: Any, axis_name: Names) -> Any:
-    """Returns the mean of `x` over all members of the axis of this name; see `psum`.
+    """Returns the mean of `x` over all members of the axis of this name; see `psum`. Integers and truth values
+    become numbers of the default dtype.
 
     Example:
         >>> wg.vmap(lambda x: x - wg.pmean(x, "i"), axis_name="i")(wg.tensor([1.0, 3.0]))
         tensor([-1.,  1.])
     """
     size = math.prod(axis.size for axis in _axes("pmean", axis_name))
-    return tree_map(lambda x: x / size, psum(x, axis_name))
+
+    def mean(x: Tensor) -> Tensor:
+        if x.dtype in (_core.float16, _core.bfloat16):
+            # The sum of large halves is infinite.
+            return psum(x / size, axis_name)
+        is_counted = not (x.is_floating_point() or x.is_complex())
+        return psum(x.to(_core.get_default_dtype()) if is_counted else x, axis_name) / size
+
+    return _each(mean, x)
 
 
 def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) -> Any:
@@ -249,6 +265,7 @@ def psum_scatter(x: Any, axis_name: Names, *, scatter_dimension: int = 0, tiled:
 
     def scattered(x: Tensor) -> Tensor:
         at = _place("psum_scatter", scatter_dimension, x.ndim)
+        x = x.to(_core.int64) if x.dtype == _core.bool else x
         x = _split("psum_scatter", x, at, math.prod(axis.size for axis in axes), tiled)
         if len(axes) > 1:
             x = x.unflatten(at, tuple(axis.size for axis in reversed(axes)))
@@ -308,7 +325,11 @@ def ppermute(x: Any, axis_name: str, perm: Sequence[tuple[int, int]]) -> Any:
         tensor([0., 1., 2.])
     """
     axis = _axis("ppermute", axis_name)
-    pairs = [(int(source), int(to)) for source, to in perm]
+    pairs = []
+    for pair in perm:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise TypeError(f"ppermute: perm is pairs of positions, (from, to), got {pair!r} in it")
+        pairs.append(tuple(_integer("ppermute", "a position", member) for member in pair))
     for side in zip(*pairs):
         if len(set(side)) < len(side) or not all(0 <= member < axis.size for member in side):
             raise ValueError(
@@ -335,9 +356,10 @@ def pbroadcast(x: Any, axis_name: str, source: int) -> Any:
         tensor([-2.,  0.])
     """
     axis = _axis("pbroadcast", axis_name)
+    source = _integer("pbroadcast", "source", source)
     if not 0 <= source < axis.size:
         raise IndexError(f"pbroadcast: member {source} is out of range for {axis.size} members")
-    return _each(lambda x: axis.collective(x, "broadcast", int(source)), x)
+    return _each(lambda x: axis.collective(x, "broadcast", source), x)
 
 
 def pmax(x: Any, axis_name: Names) -> Any:

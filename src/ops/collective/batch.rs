@@ -1,4 +1,5 @@
-//! Collective operations among the examples of a batch: each moves the batch axis, or adds over it.
+//! Collective operations among the examples of a batch: each moves the batch axis, or adds over it. Results
+//! have memory of their own, as those of processes have.
 
 use super::Exchange;
 use crate::ops::prelude::*;
@@ -15,22 +16,25 @@ pub(super) fn among(exchange: &Exchange, x: &Batched, size: usize) -> Result<Bat
             (sum(x, size)?.unsqueeze(0)?.pad(&widths, 0.0)?, Some(0))
         }
         Exchange::SumScatter { axis } => (sum(x, size)?, Some(*axis)),
-        Exchange::Gather { axis } => (x.materialized(size)?.move_axis(0, *axis)?, None),
+        Exchange::Gather { axis } => (x.materialized(size)?.move_axis(0, *axis)?.copied()?, None),
         Exchange::AllToAll { split, concat } => {
             // The axis that is split becomes the batch, and the batch the axis that comes.
-            (x.materialized(size)?.move_axis(split + 1, 0)?.move_axis(1, concat + 1)?, Some(0))
+            let moved = x.materialized(size)?.move_axis(split + 1, 0)?.move_axis(1, concat + 1)?;
+            (moved.copied()?, Some(0))
         }
         Exchange::Permute { pairs } => (permuted(&x.materialized(size)?, pairs)?, Some(0)),
         Exchange::Broadcast { root } => match x.axis {
-            Some(axis) => (x.value.select_index(axis as i64, *root as i64)?, None),
-            None => (x.value.clone(), None),
+            Some(axis) => (x.value.select_index(axis as i64, *root as i64)?.copied()?, None),
+            None => (x.value.copied()?, None),
         },
     };
     Ok(smallvec![(y, axis)])
 }
 
+/// The sum over the members.
 fn sum(x: &Batched, size: usize) -> Result<Tensor> {
-    added(&x.materialized(size)?)
+    let total = added(&x.materialized(size)?)?;
+    if size == 1 { total.copied() } else { Ok(total) }
 }
 
 /// The sum over the first axis, with the dtype of the operand: the rows are added in pairs, these in pairs,

@@ -14,7 +14,8 @@ const SENT_WHOLE: usize = 1 << 16;
 /// Runs the operation of `x` among the processes of a group.
 pub(super) fn run(op: &Collective, group: &dyn Group, x: &Array) -> Result<Array> {
     let host = contiguous(x.to_device(Device::Cpu)?)?;
-    let what = format!("{} of {}{:?}", op.name(), x.dtype(), x.shape().to_vec());
+    let direction = if op.transposed { " in backward" } else { "" };
+    let what = format!("{} of {}{:?}{direction}", op.name(), x.dtype(), x.shape().to_vec());
     match (Call { group, what: &what }).run(&op.exchange, &host) {
         Ok(made) => made.to_device(x.device()),
         Err(error) => {

@@ -79,6 +79,8 @@ pub struct Collective {
     pub exchange: Exchange,
     /// By whom.
     pub members: Members,
+    /// Whether it is the transpose of what a program asked for: ranks that disagree tell them apart.
+    pub transposed: bool,
 }
 
 impl Collective {
@@ -102,7 +104,7 @@ impl Collective {
             }
             other => other.clone(),
         };
-        Collective { exchange, members: self.members.clone() }
+        Collective { exchange, ..self.clone() }
     }
 }
 
@@ -150,7 +152,7 @@ impl Linear for Collective {
                 Exchange::Permute { pairs: pairs.iter().map(|&(from, to)| (to, from)).collect() }
             }
         };
-        let op = Collective { exchange, members: self.members.clone() };
+        let op = Collective { exchange, members: self.members.clone(), transposed: !self.transposed };
         match self.members {
             Members::Examples(_) => bind(op, &[g, c.input(1)?]),
             Members::Processes(_) => bind(op, &[g]),
@@ -168,7 +170,7 @@ impl Tensor {
     /// A collective operation among the members of an axis: the examples of the batch of `index`, or the
     /// processes of a group.
     pub fn collective(&self, exchange: Exchange, members: Members, index: Option<&Tensor>) -> Result<Tensor> {
-        let op = Collective { exchange, members };
+        let op = Collective { exchange, members, transposed: false };
         let (count, rank) = (op.members.count(), self.rank());
         let is_whole = |axis: usize| axis < rank && self.shape().at(axis) == count;
         let fits = match &op.exchange {
