@@ -74,6 +74,9 @@ impl Rows {
             false => run.text.store(name, x.dtype()),
         };
         run.writes(x);
+        if self.are_fours() && self.parts == 1 {
+            run.flows();
+        }
     }
 
     /// An array for the result of rows of `x`.

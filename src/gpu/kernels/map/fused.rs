@@ -120,6 +120,9 @@ impl Fused {
             }
             words.extend([x.offset(), first, rows, apart.into()]);
             run.reads(x);
+            if x.numel() == *n && (*n == 1 || (together && is_vector && in_order)) {
+                run.flows();
+            }
         }
         axes.resize(axes.len().max(4), 0);
         let rows = self.attributes.len().div_ceil(4).max(1);
@@ -139,7 +142,7 @@ impl Fused {
         let words = self.bind(&mut run, x, true);
         for ((&out, &dtype), name) in out.iter().zip(&self.chain.outputs).zip(LISTS[1]) {
             run.text.store_fours(name, dtype);
-            run.writes(out);
+            run.writes(out).flows();
         }
         run.words(words).words([self.chain.n, 0, 0, 0]);
         run.launch(self.chain.n.div_ceil(1024))
