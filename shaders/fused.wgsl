@@ -16,7 +16,7 @@ alias T = f32;
 fn store4_y0(i: u32, v: vec4<T>) { y0[i >> 2u] = bitcast<vec4<u32>>(v); }
 
 // Makes four elements from element i on.
-fn four(i: u32) {
+fn make_four(i: u32) {
   if (i >= p.count) { return; }
   let o = outputs(min(i + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(p.count - 1u)));
   //@ lists y0
@@ -30,5 +30,5 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  four(group * 1024u + t * 4u);
+  make_four(group * 1024u + t * 4u);
 }

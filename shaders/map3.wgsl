@@ -67,7 +67,7 @@ fn places(i: u32) -> vec3<u32> {
 }
 
 // Makes four elements from element i on.
-fn four(i: u32) {
+fn make_four(i: u32) {
   if (i >= p.count) { return; }
   let a = places(i);
   var x_at = a.x + vec4<u32>(0u, 1u, 2u, 3u);
@@ -96,5 +96,5 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  four(group * 1024u + t * 4u);
+  make_four(group * 1024u + t * 4u);
 }

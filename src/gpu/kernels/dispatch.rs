@@ -102,8 +102,8 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Says of the array that was bound last that the kernel reads or writes the whole of it by fours: the
-    /// function `four` of the text makes of each four read by `load4_` those of the same place of what it
-    /// writes, or each four is written once by `store4_`. Such kernels can be one launch.
+    /// function `make_four` of the text makes of each four read by `load4_` those of the same place of what
+    /// it writes, or each four is written once by `store4_`. Such kernels can be one launch.
     pub fn flows(&mut self) -> &mut Self {
         let is_it = self.operands.last().is_some_and(|x| per_word(x.dtype()) == 1 && is_whole(x));
         self.flow.elements |= if is_it { bit(self.buffers.len() - 1) } else { 0 };

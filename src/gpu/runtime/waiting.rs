@@ -22,7 +22,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A launch of so many workgroups keeps a GPU busy alone.
+/// A launch of more workgroups keeps a GPU busy alone.
 const BUSY: u64 = 256;
 /// So many launches wait at most.
 const MOST: usize = 256;
@@ -61,12 +61,15 @@ pub(crate) struct Bound<'a> {
     pub(crate) epoch: &'a Arc<AtomicU64>,
     /// Where it begins, and its bytes, if it is a part.
     pub(crate) window: Option<(u64, u64)>,
+    /// The bytes of the tensor.
+    bytes: u64,
 }
 
 impl Bound<'_> {
     pub(crate) fn new(buffer: &Buffer) -> Result<Bound<'_>> {
         let block = &allocation(buffer)?.block;
-        Ok(Bound { raw: &block.raw, id: block.id, epoch: &block.epoch, window: window_of(buffer) })
+        let (window, bytes) = (window_of(buffer), buffer.bytes() as u64);
+        Ok(Bound { raw: &block.raw, id: block.id, epoch: &block.epoch, window, bytes })
     }
 }
 
@@ -76,16 +79,18 @@ pub(crate) struct Kept {
     id: u64,
     epoch: Arc<AtomicU64>,
     window: Option<(u64, u64)>,
+    bytes: u64,
 }
 
 impl Kept {
     pub(crate) fn new(bound: &Bound) -> Kept {
-        let Bound { id, window, .. } = *bound;
-        Kept { raw: bound.raw.clone(), id, epoch: bound.epoch.clone(), window }
+        let Bound { id, window, bytes, .. } = *bound;
+        Kept { raw: bound.raw.clone(), id, epoch: bound.epoch.clone(), window, bytes }
     }
 
     pub(crate) fn bound(&self) -> Bound<'_> {
-        Bound { raw: &self.raw, id: self.id, epoch: &self.epoch, window: self.window }
+        let Kept { id, window, bytes, .. } = *self;
+        Bound { raw: &self.raw, id, epoch: &self.epoch, window, bytes }
     }
 }
 
@@ -155,7 +160,7 @@ impl Unit {
 
     /// Whether a launch alone keeps the GPU busy.
     fn is_busy(&self) -> bool {
-        self.launches.first().is_none_or(|launch| launch.groups >= BUSY)
+        self.launches.first().is_none_or(|launch| launch.groups > BUSY)
     }
 }
 
@@ -263,7 +268,8 @@ impl Waiting {
             .for_each(|bound| bound.epoch.store(WAITS, Ordering::Relaxed));
     }
 
-    /// Takes the first level, in which is noted what nobody reads: `dead` tells the memory that was given back.
+    /// Takes the first level, in which is noted what nobody reads: `dead` tells the memory that was given
+    /// back.
     pub(crate) fn pop(&mut self, dead: impl Fn(u64) -> bool) -> Option<Vec<Unit>> {
         let mut level = self.levels.pop_front()?;
         self.first += 1;
@@ -337,7 +343,7 @@ pub(crate) fn as_one(kernel: Arc<Pipeline>, set: Vec<Unit>) -> Launch {
         ends += 1;
     }
     params.resize(merge::ends(ends), 0);
-    let (mut work, mut bound) = (Work::default(), SmallVec::new());
+    let (mut work, mut bound) = (Work::default(), SmallVec::<[Kept; 8]>::new());
     for unit in set {
         let binds: Vec<u64> =
             unit.parts().map(|(_, link, unread)| !(unread | link.map_or(0, |link| link.takes))).collect();
@@ -345,9 +351,16 @@ pub(crate) fn as_one(kernel: Arc<Pipeline>, set: Vec<Unit>) -> Launch {
             let end = params.len() + launch.kernel.needs().map_or(0, Needs::words);
             params.extend(launch.params);
             params.resize(end, 0);
-            let kept = launch.bound.into_iter().enumerate().filter(|(k, _)| binds & bit(*k) != 0);
-            bound.extend(kept.map(|(_, bound)| bound));
             work.add(launch.work);
+            let mut spared = SmallVec::<[u64; 2]>::new();
+            for (k, own) in launch.bound.into_iter().enumerate() {
+                if binds & bit(k) != 0 {
+                    bound.push(own);
+                } else if !spared.contains(&own.id) {
+                    spared.push(own.id);
+                    work.bytes = work.bytes.saturating_sub(own.bytes);
+                }
+            }
         }
     }
     Launch { kernel, bound, params, groups, work, flow: Flow::default() }

@@ -65,7 +65,7 @@ impl Member<'_> {
 
     /// What is reached first.
     fn root(&self) -> &str {
-        if self.link.is_some() { "four" } else { self.entry }
+        if self.link.is_some() { "make_four" } else { self.entry }
     }
 }
 
@@ -109,7 +109,7 @@ impl Needs {
                 _ => return None,
             }
         }
-        Some(Needs { shared, parameters, follows: items.has("four") })
+        Some(Needs { shared, parameters, follows: items.has("make_four") })
     }
 
     /// The arrays that several need: type, number of elements, and bytes of one.
@@ -324,7 +324,7 @@ impl<'a> Part<'a> {
             out.push_str(body);
         }
         for k in &giver.takers {
-            writeln!(out, "\n  four_k{k}({index});").ok()?;
+            writeln!(out, "\n  make_four_k{k}({index});").ok()?;
         }
         out.push_str("}\n");
         Some(())
@@ -368,3 +368,6 @@ fn taking(text: &str, start: &str, four: &str, is_four: bool) -> Option<String> 
     }
     Some(out + rest)
 }
+
+#[cfg(test)]
+mod tests;
