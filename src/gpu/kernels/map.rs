@@ -74,7 +74,7 @@ fn run_into(job: &MapKernel, out: &Array, x: &[&Array], body: &dyn Fn() -> Resul
 pub(super) fn lay_out<'a>(run: &mut Dispatch<'a>, shape: &Shape, x: &[&'a Array], dtypes: &[DType]) -> Nest {
     let nest = Nest::new(shape, x);
     let (last, inner) = (nest.rank - 1, nest.inner());
-    let (is_whole, is_flat) = (inner.is_multiple_of(4), nest.are_flat(x.len()));
+    let is_whole = inner.is_multiple_of(4);
     let step = |k: usize| nest.strides[k][last];
     // Whether four adjacent elements are a vector of the buffer. Past the end of a row is the padding.
     let is_vector = |k: usize| {
@@ -91,11 +91,11 @@ pub(super) fn lay_out<'a>(run: &mut Dispatch<'a>, shape: &Shape, x: &[&'a Array]
         };
         run.reads(a);
         let is_same = a.numel() == shape.numel();
-        if in_fours && is_same && (a.numel() == 1 || (step(k) == 1 && is_flat)) {
+        if in_fours && is_same && (a.numel() == 1 || (step(k) == 1 && nest.is_flat(k))) {
             run.flows();
         }
     }
-    run.flag("CONTIGUOUS", is_flat).flag("SPREAD", !in_fours);
+    run.flag("CONTIGUOUS", nest.are_flat(x.len())).flag("SPREAD", !in_fours);
     nest
 }
 
