@@ -11,6 +11,7 @@
 //@ use row_out
 struct Params {
   rows: u32, cols: u32, fours: u32, x_stride: u32, out_stride: u32, ignore_index: i32,
+  g_off: u32, g_stride: u32,
 }
 //@ words x
 @group(0) @binding(0) var<storage, read> x: array<u32>;
@@ -42,9 +43,10 @@ fn main(
   let row = four / p.fours;
   let c = (four - row * p.fours) * 4u + vec4<u32>(0u, 1u, 2u, 3u);
   let label = labels[row];
+  let scale = g[p.g_off + row * p.g_stride];
   let term = terms[row];
   let hit = select(vec4<f32>(), vec4<f32>(1.0), vec4<i32>(c) == vec4<i32>(label));
   let d = load4_x(row * p.x_stride + min(c, vec4<u32>(p.cols - 1u))) - term.x - term.y;
   let e = vec4<f32>(exp_(d.x), exp_(d.y), exp_(d.z), exp_(d.w));
-  store_row4(row * p.out_stride, c, select(g[row] * (e - hit), vec4<f32>(), label == p.ignore_index));
+  store_row4(row * p.out_stride, c, select(scale * (e - hit), vec4<f32>(), label == p.ignore_index));
 }

@@ -15,6 +15,14 @@ alias T = f32;
 //@ store4 y0
 fn store4_y0(i: u32, v: vec4<T>) { y0[i >> 2u] = bitcast<vec4<u32>>(v); }
 
+// Makes four elements from element i on.
+fn make_four(i: u32) {
+  if (i >= p.count) { return; }
+  let o = outputs(min(i + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(p.count - 1u)));
+  //@ lists y0
+  store4_y0(i, vec4<T>(o[0].y0, o[1].y0, o[2].y0, o[3].y0));
+}
+
 @compute @workgroup_size(256)
 fn main(
   @builtin(workgroup_id) wid: vec3<u32>,
@@ -22,9 +30,5 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  let i = group * 1024u + t * 4u;
-  if (i >= p.count) { return; }
-  let o = outputs(min(i + vec4<u32>(0u, 1u, 2u, 3u), vec4<u32>(p.count - 1u)));
-  //@ lists y0
-  store4_y0(i, vec4<T>(o[0].y0, o[1].y0, o[2].y0, o[3].y0));
+  make_four(group * 1024u + t * 4u);
 }

@@ -58,14 +58,8 @@ fn places(i: u32) -> vec2<u32> {
   return at + rest * vec2<u32>(p.x_strides[0].x, p.y_strides[0].x);
 }
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) wid: vec3<u32>,
-  @builtin(num_workgroups) groups: vec3<u32>,
-  @builtin(local_invocation_index) t: u32,
-) {
-  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  let i = group * 1024u + t * 4u;
+// Makes four elements from element i on.
+fn make_four(i: u32) {
   if (i >= p.count) { return; }
   let a = places(i);
   var x_at = a.x + vec4<u32>(0u, 1u, 2u, 3u);
@@ -80,4 +74,14 @@ fn main(
   let x4 = load4_x(x_at);
   let y4 = load4_y(y_at);
   store4_out(i, vec4<T>(op(x4.x, y4.x), op(x4.y, y4.y), op(x4.z, y4.z), op(x4.w, y4.w)));
+}
+
+@compute @workgroup_size(256)
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  make_four(group * 1024u + t * 4u);
 }

@@ -66,14 +66,8 @@ fn places(i: u32) -> vec3<u32> {
   return at + rest * vec3<u32>(p.x_strides[0].x, p.y_strides[0].x, p.z_strides[0].x);
 }
 
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) wid: vec3<u32>,
-  @builtin(num_workgroups) groups: vec3<u32>,
-  @builtin(local_invocation_index) t: u32,
-) {
-  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  let i = group * 1024u + t * 4u;
+// Makes four elements from element i on.
+fn make_four(i: u32) {
   if (i >= p.count) { return; }
   let a = places(i);
   var x_at = a.x + vec4<u32>(0u, 1u, 2u, 3u);
@@ -93,4 +87,14 @@ fn main(
   let low = vec2<T>(op(x4.x, y4.x, z4.x), op(x4.y, y4.y, z4.y));
   let high = vec2<T>(op(x4.z, y4.z, z4.z), op(x4.w, y4.w, z4.w));
   store4_out(i, vec4<T>(low.x, low.y, high.x, high.y));
+}
+
+@compute @workgroup_size(256)
+fn main(
+  @builtin(workgroup_id) wid: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_index) t: u32,
+) {
+  let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
+  make_four(group * 1024u + t * 4u);
 }

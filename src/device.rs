@@ -66,6 +66,14 @@ pub(crate) fn on_host(x: &[&Array], kernel: impl FnOnce(&[&Array]) -> Result<Arr
     kernel(&host.iter().collect::<SmallVec<[&Array; 4]>>())?.to_device(device)
 }
 
+/// Calls a function whose launches on GPUs become one where they need nothing of each other.
+#[cfg(feature = "gpu")]
+pub(crate) use gpu::gathered;
+#[cfg(not(feature = "gpu"))]
+pub(crate) fn gathered<T>(call: impl FnOnce() -> T) -> T {
+    call()
+}
+
 /// A chain of elementwise operations as one kernel of a GPU.
 #[cfg(feature = "gpu")]
 pub(crate) use gpu::kernels::map::fused::Fused;

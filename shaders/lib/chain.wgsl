@@ -5,8 +5,10 @@
 // The host repeats what `lists` marks for each input and output, and replaces `op` by the generated body of
 // the chain. inputs[k]: the first element of input k, its first row in `axes`, how many rows it has there,
 // and whether the places of four elements are found one by one. A row of `axes` is the length of an axis
-// and the stride of the input. An input that lies in order has no rows, and SPREAD_ is false for it. Four
-// that are adjacent may be bound by vectors, or one stands for all.
+// and the stride of the input. An input that lies in order has no rows, and SPREAD_ is 0 for it. One that
+// fills only a part (SPREAD_ 2) has there the first index along the axis too, and the number of its elements;
+// the others are 0, or -0 where inputs[k] has the bit 2: what is added to them stays as it is. Four that are
+// adjacent may be bound by vectors, or one stands for all.
 //@ const INPUTS
 const INPUTS: u32 = 1u;
 //@ const AXES
@@ -27,7 +29,7 @@ fn load_x0(i: u32) -> f32 { return bitcast<f32>(x0[i]); }
 fn load4_x0(i: vec4u) -> vec4f { return vec4f(load_x0(i.x), load_x0(i.y), load_x0(i.z), load_x0(i.w)); }
 
 //@ const x0
-const SPREAD_x0: bool = true;
+const SPREAD_x0: u32 = 1u; // 0 in order, 2 a part
 
 struct In {
   //@ lists x0
@@ -57,9 +59,37 @@ fn place(k: u32, i: u32) -> u32 {
 // Those of four elements.
 fn places(k: u32, i: vec4<u32>) -> vec4<u32> {
   let a = place(k, i.x);
-  if (p.chain.inputs[k].w == 0u) { return a + vec4<u32>(0u, 1u, 2u, 3u); }
+  if ((p.chain.inputs[k].w & 1u) == 0u) { return a + vec4<u32>(0u, 1u, 2u, 3u); }
   return vec4<u32>(a, place(k, i.y), place(k, i.z), place(k, i.w));
 }
+
+// The place of element i of input k, which fills a part, or one near it; and whether there is one.
+fn part_place(k: u32, i: u32) -> vec2<u32> {
+  let input = p.chain.inputs[k];
+  var found = vec2<u32>(input.x, 1u);
+  var rest = i;
+  for (var d = input.y + input.z; d > input.y; d -= 1u) {
+    let axis = p.chain.axes[d - 1u];
+    let next = rest / axis.x;
+    let at = rest - next * axis.x - axis.z;
+    found += vec2<u32>(min(at, axis.w - 1u) * axis.y, 0u);
+    found.y = select(0u, found.y, at < axis.w);
+    rest = next;
+  }
+  return found;
+}
+
+// Those of four elements: places, and which of them there are.
+fn part_places(k: u32, i: vec4<u32>) -> array<vec4<u32>, 2> {
+  let a = part_place(k, i.x);
+  let b = part_place(k, i.y);
+  let c = part_place(k, i.z);
+  let d = part_place(k, i.w);
+  return array<vec4<u32>, 2>(vec4<u32>(a.x, b.x, c.x, d.x), vec4<u32>(a.y, b.y, c.y, d.y));
+}
+
+// What stands elsewhere.
+fn outside(k: u32) -> f32 { return bitcast<f32>((p.chain.inputs[k].w & 2u) << 30u); }
 
 fn start_of(k: u32) -> u32 { return p.chain.inputs[k].x; }
 
@@ -69,9 +99,15 @@ fn outputs(i: vec4<u32>) -> array<Out, 4> {
   //@ lists x0
   var at_x0 = start_of(0u) + i;
   //@ lists x0
-  if (SPREAD_x0) { at_x0 = places(0u, i); }
+  if (SPREAD_x0 == 1u) { at_x0 = places(0u, i); }
   //@ lists x0
-  { let v = load4_x0(at_x0); x[0].x0 = v.x; x[1].x0 = v.y; x[2].x0 = v.z; x[3].x0 = v.w; }
+  var there_x0 = vec4<bool>(true);
+  //@ lists x0
+  if (SPREAD_x0 == 2u) { let a = part_places(0u, i); at_x0 = a[0]; there_x0 = a[1] != vec4<u32>(); }
+  //@ lists x0
+  let v_x0 = select(vec4<f32>(outside(0u)), load4_x0(at_x0), there_x0);
+  //@ lists x0
+  { let v = v_x0; x[0].x0 = v.x; x[1].x0 = v.y; x[2].x0 = v.z; x[3].x0 = v.w; }
   return array<Out, 4>(op(x[0]), op(x[1]), op(x[2]), op(x[3]));
 }
 // In place of an input.

@@ -51,7 +51,9 @@ pub struct Chain {
     pub n: usize,
     /// How the operands lie in memory, and their dtypes.
     pub operands: Vec<(Feed, DType)>,
-    /// Where operands that are gathered lie.
+    /// Where operands that are gathered lie. Of one that fills a part of the chain, on a GPU, a nest has
+    /// beside its strides the first index along each axis, the number of elements, and whether it is added
+    /// there: all other elements are then -0, and 0 if it is not.
     pub nests: Vec<Nest>,
     /// The dtypes of the outputs.
     pub outputs: Vec<DType>,

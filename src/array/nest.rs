@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 pub const MAX_OPERANDS: usize = 8;
 
 /// Axis lengths and, for each operand, strides in elements.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub struct Nest {
     /// Number of axes left after merging, at least 1.
     pub rank: usize,

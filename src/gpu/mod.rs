@@ -1,8 +1,9 @@
 //! The GPU: the only folder that uses `wgpu`.
 //!
 //! Reading order, in `src/gpu/runtime/`: `device` (the GPUs), `pool` (memory), `queue` and `recorder`
-//! (submission), `pipeline` (shader to kernel), `transfer` and `status` (read-back). Then `src/gpu/shader/`,
-//! the shaders' text; `src/gpu/kernels/`; and `src/gpu/program.rs`, users' shaders.
+//! (submission), `waiting` (several launches as one), `pipeline` (shader to kernel), `transfer` and `status`
+//! (read-back). Then `src/gpu/shader/`, the shaders' text; `src/gpu/kernels/`; and `src/gpu/program.rs`,
+//! users' shaders.
 
 /// The text of files of `shaders/`, one after another, without comments (`build.rs`).
 macro_rules! shader {
@@ -41,3 +42,4 @@ pub use crate::gpu::runtime::pool::{alloc, empty_cache, reset_peak, stats, stora
 pub use crate::gpu::runtime::queue::{flush, launch, synchronize};
 pub use crate::gpu::runtime::status::status;
 pub use crate::gpu::runtime::transfer::{Constant, constant, download, scalar, upload};
+pub use crate::gpu::runtime::waiting::{Flow, gathered};

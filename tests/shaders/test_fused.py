@@ -6,8 +6,10 @@ from shaders.host import BF16, by_fours, close, load, run
 from shaders.views import View, dense, random_values, view
 
 
-def fused(views, body, outputs, attributes=(), forms=None):
-    """Runs a chain on views of one (already broadcast) shape; `forms` are those of `test_map.py`."""
+def fused(views, body, outputs, attributes=(), forms=None, parts=None):
+    """Runs a chain on views of one (already broadcast) shape; `forms` are those of `test_map.py`. Of what fills
+    only a part, `parts` has the first indices and whether it is added."""
+    parts = parts or {}
     shape = views[0].array.shape
     count = int(np.prod(shape))
     rows, inputs, replace = [], [], {"fn op": f"fn op(x: In) -> Out {{ {body} }}"}
@@ -19,10 +21,13 @@ def fused(views, body, outputs, attributes=(), forms=None):
         elif form == "one":
             one = f"fn load4_{name}(i: vec4<u32>) -> vec4<T> {{ return vec4<T>(load_{name}(i.x)); }}"
             replace[f"load4 {name}"] = one
-        in_order = v.array.flags.c_contiguous and v.array.size == count
-        replace[f"const {name}"] = f"const SPREAD_{name}: bool = {str(not in_order).lower()};"
-        own = [] if in_order else [[n, s, 0, 0] for n, s in zip(shape, v.strides, strict=True)]
-        inputs.append([v.offset, len(rows), len(own), not form])
+        in_order = v.array.flags.c_contiguous and v.array.size == count and k not in parts
+        starts, adds = parts.get(k, ([0] * len(shape), False))
+        spread = 2 if k in parts else int(not in_order)
+        replace[f"const {name}"] = f"const SPREAD_{name}: u32 = {spread}u;"
+        counts = v.array.shape if k in parts else [0] * len(shape)
+        own = [] if in_order else [*map(list, zip(shape, v.strides, starts, counts, strict=True))]
+        inputs.append([v.offset, len(rows), len(own), (not form) + 2 * adds])
         rows += own
     for k, dtype in enumerate(outputs):
         replace |= by_fours(f"y{k}", f"read_write {len(views) + k}", dtype)
@@ -74,3 +79,25 @@ def test_inputs_are_bound_in_order():
     arrays = [dense(random_values(k, (5,), np.float32)) for k in range(6)]
     (got,) = fused(arrays, "return Out(x.x0 - x.x1 + x.x2 - x.x3 + x.x4 - x.x5);", [np.float32])
     close(got, sum((-1) ** k * v.array.astype(np.float64) for k, v in enumerate(arrays)))
+
+
+@pytest.mark.parametrize(("shape", "part", "starts"), [((4, 6, 5), (2, 3, 5), (1, 3, 0)), ((9,), (4,), (5,))])
+def test_parts(shape, part, starts):
+    whole, a, b = view(1, shape), view(2, part), view(3, part)
+    region = tuple(slice(i, i + n) for i, n in zip(starts, part, strict=True))
+    negative = np.full(shape, -0.0, np.float32)
+    body = "return Out(x.x0 + x.x1, x.x2, x.x3 + x.x1);"
+    parts = {1: (starts, True), 2: (starts, False)}
+    views = [whole, a, b, dense(negative)]
+    added, placed, zeros = fused(views, body, [np.float32] * 3, parts=parts)
+    want = whole.array.copy()
+    want[region] += a.array
+    close(added, want)
+    want = np.zeros(shape, np.float32)
+    want[region] = b.array
+    np.testing.assert_array_equal(placed, want)
+    # What is not added to keeps its sign.
+    outside = np.ones(shape, bool)
+    outside[region] = False
+    assert np.signbit(zeros[outside]).all()
+    assert not np.signbit(placed[outside]).any()

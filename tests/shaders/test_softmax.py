@@ -195,9 +195,10 @@ def entropy(x, target, ignore=-100, forced=None, parts=1):
 def entropy_backward(x, target, terms, g, ignore=-100):
     rows, cols = x.shape
     width, fours = even(cols, x.dtype), -(-cols // 4)
-    params = [rows, cols, fours, cols, width, ignore]
+    params = [rows, cols, fours, cols, width, ignore, 1, 2]
     replace = types(out=("out", x.dtype), x=x.dtype)
-    outs, ins, count = [((rows, width), x.dtype)], [x, target, terms, g], -(-rows * fours // 256)
+    between = np.repeat(np.append(0, g), 2)[1:].astype(np.float32)
+    outs, ins, count = [((rows, width), x.dtype)], [x, target, terms, between], -(-rows * fours // 256)
     file = "cross_entropy_backward.wgsl"
     (got,) = run(file, ins, outs, params, count, replace)
     if cols % 4 == 0:

@@ -82,7 +82,7 @@ fn convert_piece(out: &Array, x: &Array) -> Result<()> {
     let mut run = Dispatch::new("cast", shader!("map1"), compute);
     let nest = lay_out(&mut run, &out.shape(), &[x], &[from]);
     run.text.store_fours("out", to);
-    run.writes(out).nest(&nest, 1).words([nest.rank, out.numel(), x.offset()]).floats([0.0; 2]);
+    run.writes(out).flows().nest(&nest, 1).words([nest.rank, out.numel(), x.offset()]).floats([0.0; 2]);
     run.launch(out.numel().div_ceil(1024))
 }
 
@@ -151,7 +151,7 @@ pub fn copy_into(dst: &Array, src: &Array) -> Result<()> {
 
 /// Whether an array is the whole of its buffer: its last elements may be written together with the padding
 /// behind them. Half a word may belong to another view.
-fn is_whole(x: &Array) -> bool {
+pub(super) fn is_whole(x: &Array) -> bool {
     is_flat(x, x.dtype())
         && x.numel().is_multiple_of(per_word(x.dtype()))
         && 4 * words_of(x) == x.buffer().bytes()

@@ -1,13 +1,15 @@
 //! One dispatch in the making: a shader and the choices for it, its buffers and its parameters.
 
+use super::copy::is_whole;
 use super::prelude::*;
 use crate::array::buffer::Buffer;
 use crate::array::shape::MAX_RANK;
 use crate::gpu::runtime::pipeline::Signature;
 use crate::gpu::runtime::pool::gpu_of;
 use crate::gpu::runtime::profile::{self, Work};
+use crate::gpu::shader::merge::bit;
 use crate::gpu::shader::template::Template;
-use crate::gpu::{Variant, kernel, launch};
+use crate::gpu::{Flow, Variant, kernel, launch};
 use smallvec::SmallVec;
 
 /// A dispatch. Operands are added in the order of the shader's bindings, parameters in that of its `Params`:
@@ -26,6 +28,7 @@ pub struct Dispatch<'a> {
     /// Which of the buffers are written.
     writable: SmallVec<[bool; 8]>,
     params: SmallVec<[u32; 64]>,
+    flow: Flow,
     flops: Option<u64>,
     picked: Option<&'a Array>,
 }
@@ -42,6 +45,7 @@ impl<'a> Dispatch<'a> {
             buffers: SmallVec::new(),
             writable: SmallVec::new(),
             params: SmallVec::new(),
+            flow: Flow::default(),
             flops: None,
             picked: None,
         }
@@ -82,7 +86,7 @@ impl<'a> Dispatch<'a> {
     /// Binds `x` as output `out`, by vectors of four elements.
     pub fn fours(&mut self, x: &'a Array) -> &mut Self {
         self.text.store_fours("out", x.dtype());
-        self.writes(x)
+        self.writes(x).flows()
     }
 
     /// Binds `x`, whose words the shader reads as they are.
@@ -97,6 +101,23 @@ impl<'a> Dispatch<'a> {
         self.bind(x.buffer(), true, Some(x))
     }
 
+    /// Says of the array that was bound last that the kernel reads or writes the whole of it by fours: the
+    /// function `make_four` of the text makes of each four read by `load4_` those of the same place of what
+    /// it writes, or each four is written once by `store4_`. Such kernels can be one launch.
+    pub fn flows(&mut self) -> &mut Self {
+        let is_it = self.operands.last().is_some_and(|x| per_word(x.dtype()) == 1 && is_whole(x));
+        self.flow.elements |= if is_it { bit(self.buffers.len() - 1) } else { 0 };
+        self
+    }
+
+    /// [`Dispatch::flows`] of a single element, which is written by `store_`.
+    pub fn flows_alone(&mut self) -> &mut Self {
+        match self.operands.last() {
+            Some(x) if x.numel() == 1 => self.flows(),
+            _ => self,
+        }
+    }
+
     /// Binds `x` where the shader has an input that it does not read.
     pub fn fills(&mut self, x: &'a Array) -> &mut Self {
         self.bind(x.buffer(), false, None)
@@ -104,6 +125,7 @@ impl<'a> Dispatch<'a> {
 
     /// Binds the buffer of [`crate::gpu::status`], to which the shader reports.
     pub fn reports(&mut self, buffer: &'a Buffer) -> &mut Self {
+        self.flow.reports |= bit(self.buffers.len());
         self.bind(buffer, true, None)
     }
 
@@ -226,7 +248,7 @@ impl<'a> Dispatch<'a> {
         let signature = Signature { writable: &self.writable, words: self.params.len() };
         let kernel = kernel(gpu, self.name, variant, signature, || self.text.build())?;
         let work = if profile::is_on() { self.work(gpu.index) } else { Work::default() };
-        launch(gpu, &kernel, &self.buffers, &self.params, groups as u64, work)
+        launch(gpu, &kernel, &self.buffers, &self.params, groups as u64, self.flow, work)
     }
 }
 

@@ -63,7 +63,7 @@ fn run_into(job: &MapKernel, out: &Array, x: &[&Array], body: &dyn Fn() -> Resul
     let mut run = Dispatch::new(job.name, SKELETONS[x.len() - 1], job.compute);
     let nest = lay_out(&mut run, &out.shape(), x, &x.iter().map(|a| a.dtype()).collect::<SmallVec<[_; 4]>>());
     run.text.store_fours("out", job.dtype);
-    run.writes(out).op(body, job.key);
+    run.writes(out).flows().op(body, job.key);
     run.nest(&nest, x.len()).words([nest.rank, out.numel()]).words(x.iter().map(|a| a.offset()));
     run.floats(job.attributes);
     run.launch(out.numel().div_ceil(1024))
@@ -90,6 +90,10 @@ pub(super) fn lay_out<'a>(run: &mut Dispatch<'a>, shape: &Shape, x: &[&'a Array]
             _ => run.text.load(NAMES[k], dtype),
         };
         run.reads(a);
+        let is_same = a.numel() == shape.numel();
+        if in_fours && is_same && (a.numel() == 1 || (step(k) == 1 && nest.is_flat(k))) {
+            run.flows();
+        }
     }
     run.flag("CONTIGUOUS", nest.are_flat(x.len())).flag("SPREAD", !in_fours);
     nest

@@ -356,6 +356,9 @@ impl Job<'_> {
                 false => run.text.store(name, x.dtype()),
             };
             run.writes(x);
+            if in_fours {
+                run.flows();
+            }
         };
         writes("out", self.out, in_fours);
         if !self.epilogue.is_none() {

@@ -74,6 +74,9 @@ impl Rows {
             false => run.text.store(name, x.dtype()),
         };
         run.writes(x);
+        if self.are_fours() && self.parts == 1 {
+            run.flows();
+        }
     }
 
     /// An array for the result of rows of `x`.
@@ -301,8 +304,9 @@ pub fn cross_entropy_vjp(
         let run = |x: &[&Array]| cross_entropy_vjp(x[1], x[0], x[2], x[3], ignore_index);
         return by_rows("cross_entropy", &[logits, g, target, terms], 1, &run);
     }
-    let (g, x, target, terms) =
-        (flat(g, DType::F32)?, from_start(logits)?, labels(target)?, from_start(terms)?);
+    let (x, target, terms) = (from_start(logits)?, labels(target)?, from_start(terms)?);
+    // Often one number for all rows.
+    let g = if g.dtype() == DType::F32 { g.clone() } else { flat(g, DType::F32)? };
     let rows = Rows::of(&x, 1, 4);
     let out = rows.output(&x)?;
     let fours = rows.cols.div_ceil(4);
@@ -312,6 +316,7 @@ pub fn cross_entropy_vjp(
     run.reads(&target).reads(&terms).reads(&g).flag("FOURS", rows.are_fours());
     rows.result(&mut run, "out", &out);
     run.words([rows.rows, rows.cols, fours, rows.cols, rows.cols, ignored(ignore_index)]);
+    run.words([g.offset(), g.stride(0) as usize]);
     run.launch((rows.rows * fours).div_ceil(256))?;
     cast(&out, x.dtype())
 }

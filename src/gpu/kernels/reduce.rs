@@ -244,7 +244,7 @@ impl Task<'_> {
         };
         let mut run = Dispatch::new(name, source, compute);
         let last = self.input(&mut run, self.is_in_fours());
-        run.entry(entry.name).output("out", &out).number("FOLD", self.fold as usize);
+        run.entry(entry.name).output("out", &out).flows_alone().number("FOLD", self.fold as usize);
         run.flag("IS_FLOAT", compute == DType::F32);
         self.write(&mut run);
         run.words([self.fold.neutral(compute) as usize]).words(self.cut).words(last);

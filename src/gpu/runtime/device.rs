@@ -231,6 +231,15 @@ pub fn save_pipelines() {
     }
 }
 
+/// Records what waits on all GPUs.
+pub(crate) fn settle_all() {
+    for gpu in (0..MAX_DEVICES as u8).filter_map(opened) {
+        if gpu.check().is_ok() {
+            lock(&gpu.recorder).settle(gpu);
+        }
+    }
+}
+
 /// Destroys the device of GPU `index`, as a driver does that gives up; for tests.
 pub fn lose(index: u8) -> Result<()> {
     let gpu = gpu(index)?;
@@ -306,7 +315,7 @@ impl Gpu {
             std::mem::take(&mut *lock(&self.uploads)),
         );
         drop(held);
-        drop(lock(&self.pool).trim(0));
+        drop(lock(&self.pool).empty());
         self.device.destroy();
     }
 

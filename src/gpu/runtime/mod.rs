@@ -13,3 +13,4 @@ pub(crate) mod recorder;
 pub(crate) mod status;
 pub(crate) mod transfer;
 pub(crate) mod upload;
+pub(crate) mod waiting;

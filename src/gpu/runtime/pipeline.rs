@@ -9,10 +9,12 @@ use super::disk::DiskCache;
 use super::pool::allocation;
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
+use crate::gpu::shader::merge::{self, Link, Member, Needs};
 use crate::process::sync::lock;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, OnceLock};
 
 /// A compiled shader entry point.
@@ -24,6 +26,8 @@ pub struct Pipeline {
     pub(crate) pipeline: wgpu::ComputePipeline,
     /// The twin whose buffers are all writable, for in-place launches.
     aliased: OnceLock<Arc<Pipeline>>,
+    /// What it needs of a kernel that stands for several, if it can be in one.
+    needs: OnceLock<Option<Needs>>,
 }
 
 /// The layout of a kernel's bindings.
@@ -60,6 +64,11 @@ pub(crate) enum Parameters {
 }
 
 impl Parameters {
+    /// How so many words are passed.
+    fn of(gpu: &Gpu, words: usize) -> Parameters {
+        if words * 4 <= gpu.immediates { Parameters::Immediates } else { Parameters::Buffer }
+    }
+
     /// The text of a kernel that gets its parameters so.
     fn apply(self, text: &str) -> Cow<'_, str> {
         let declaration = "var<uniform> p";
@@ -92,11 +101,16 @@ pub struct Signature<'a> {
     pub words: usize,
 }
 
+/// What tells kernels that stand for several apart: the addresses of these, and how they follow each other.
+type MergedKey = SmallVec<[u64; 20]>;
+
 /// The pipelines of a GPU, by name and variant, and the layouts that they share.
 #[derive(Default)]
 pub struct Pipelines {
     by_name: FxHashMap<Box<str>, FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: Vec<Arc<Layout>>,
+    /// Kernels that stand for several: none of what is met once.
+    merged: FxHashMap<MergedKey, Option<Option<Arc<Pipeline>>>>,
     /// The number of pipelines compiled.
     pub(crate) compiled: u64,
 }
@@ -123,8 +137,7 @@ pub fn kernel(
     if let Some(found) = lock(&gpu.pipelines).by_name.get(name).and_then(|v| v.get(&variant)) {
         return Ok(found.clone());
     }
-    let parameters =
-        if signature.words * 4 <= gpu.immediates { Parameters::Immediates } else { Parameters::Buffer };
+    let parameters = Parameters::of(gpu, signature.words);
     // Two threads may compile the same pipeline at the same time; either result is valid.
     let made = Arc::new(compile(gpu, name, variant.entry, signature.writable, parameters, build()?)?);
     lock(&gpu.pipelines).by_name.entry(name.into()).or_default().insert(variant, made.clone());
@@ -149,6 +162,17 @@ pub fn max_buffers(index: u8) -> Result<usize> {
 }
 
 impl Pipeline {
+    /// What it needs of a kernel that stands for several; `None` if it cannot be in one.
+    pub(crate) fn needs(&self) -> Option<&Needs> {
+        self.needs.get_or_init(|| Needs::of(&self.text, self.entry)).as_ref()
+    }
+
+    /// It as a member of a kernel that stands for several.
+    pub(crate) fn member(&self, link: Option<Link>) -> Option<Member<'_>> {
+        let (needs, bindings) = (self.needs()?, self.layout.writable.len());
+        Some(Member { text: &self.text, entry: self.entry, needs, bindings, link, unread: 0 })
+    }
+
     /// The twin of this pipeline whose buffers are all writable.
     pub(crate) fn aliased(&self, gpu: &Gpu) -> Result<Arc<Pipeline>> {
         if let Some(found) = self.aliased.get() {
@@ -160,6 +184,44 @@ impl Pipeline {
         let made = Arc::new(compile(gpu, &self.name, self.entry, &writable, parameters, text)?);
         Ok(self.aliased.get_or_init(|| made).clone())
     }
+}
+
+/// The kernel that stands for several, whose bindings follow one another. It is made when they meet for the
+/// second time; there is none where the driver does not take it.
+pub(crate) fn merged(gpu: &Gpu, all: &[(&Arc<Pipeline>, Member)]) -> Option<Arc<Pipeline>> {
+    let mut key = MergedKey::new();
+    for (kernel, Member { link, unread, .. }) in all {
+        let link = link.map_or([0; 3], |link| [link.member as u64, link.binding as u64, link.takes]);
+        key.extend([Arc::as_ptr(kernel) as u64, *unread]);
+        key.extend(link);
+    }
+    match lock(&gpu.pipelines).merged.entry(key.clone()) {
+        Entry::Vacant(new) => {
+            new.insert(None);
+            return None;
+        }
+        Entry::Occupied(known) => {
+            if let Some(made) = known.get() {
+                return made.clone();
+            }
+        }
+    }
+    let made = merge_all(gpu, all);
+    lock(&gpu.pipelines).merged.insert(key, Some(made.clone()));
+    made
+}
+
+fn merge_all(gpu: &Gpu, all: &[(&Arc<Pipeline>, Member)]) -> Option<Arc<Pipeline>> {
+    let members: Vec<Member> = all.iter().map(|(_, member)| *member).collect();
+    let text = merge::merged(&members)?;
+    let mut writable = Vec::new();
+    for (kernel, member) in all {
+        let bound = kernel.layout.writable.iter().enumerate().filter(|(k, _)| member.binds(*k));
+        writable.extend(bound.map(|(_, &writable)| writable));
+    }
+    let words = merge::words(members.iter().map(|member| member.needs));
+    let names: Vec<&str> = all.iter().map(|(kernel, _)| kernel.name.as_str()).collect();
+    compile(gpu, &names.join(" | "), "main", &writable, Parameters::of(gpu, words), text).ok().map(Arc::new)
 }
 
 /// A binding of a buffer of this type.
@@ -246,9 +308,10 @@ fn compile(
             clears,
         )
     });
+    let (aliased, needs) = (OnceLock::new(), OnceLock::new());
     match error {
         Some(e) => Err(failed(&e.to_string())),
-        None => Ok(Pipeline { name: name.into(), entry, text, layout, pipeline, aliased: OnceLock::new() }),
+        None => Ok(Pipeline { name: name.into(), entry, text, layout, pipeline, aliased, needs }),
     }
 }
 

@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::process::sync::lock;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::ManuallyDrop;
-use std::sync::atomic::AtomicU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The memory of one tensor on a GPU: the owner inside its [`Buffer`].
 pub struct Allocation {
@@ -33,9 +34,14 @@ pub(crate) struct Block {
     pub(crate) raw: wgpu::Buffer,
     /// Unique during the life of the device.
     pub(crate) id: u64,
-    /// The last batch of commands that uses the buffer.
-    pub(crate) epoch: AtomicU64,
+    /// The last batch of commands that uses the buffer, or [`WAITS`].
+    pub(crate) epoch: Arc<AtomicU64>,
 }
+
+/// The batch of commands of a launch that waits to be recorded.
+pub(crate) const WAITS: u64 = u64::MAX;
+/// The most bytes that were given back and that launches which wait use: more is used anew at once.
+const HELD: u64 = 64 << 20;
 
 impl Block {
     fn size(&self) -> u64 {
@@ -55,7 +61,7 @@ impl Drop for Allocation {
             let mut pool = lock(&self.gpu.pool);
             let mut dead = pool.give_back(block);
             if self.gpu.is_retired() {
-                dead = pool.trim(0);
+                dead = pool.empty();
             }
             dead
         };
@@ -87,6 +93,9 @@ pub struct Stats {
 /// The free buffers of a GPU.
 pub struct Pool {
     free: BTreeMap<u64, VecDeque<(u64, Block)>>,
+    /// What launches that wait use, and its bytes.
+    held: Vec<Block>,
+    held_bytes: u64,
     clock: u64,
     next_id: u64,
     /// The largest buffer, and the most of one that a kernel can bind.
@@ -104,7 +113,7 @@ impl Pool {
     pub(crate) fn new(limits: &wgpu::Limits) -> Pool {
         let (limit, bindable) = (limits.max_buffer_size & !31, bindable(limits));
         let (free, stats, dead) = (BTreeMap::new(), Stats::default(), Vec::new());
-        Pool { free, clock: 0, next_id: 0, limit, bindable, stats, dead }
+        Pool { free, held: Vec::new(), held_bytes: 0, clock: 0, next_id: 0, limit, bindable, stats, dead }
     }
 
     /// Returns the size of the class that holds `bytes`; there are eight classes per doubling.
@@ -132,11 +141,46 @@ impl Pool {
     fn give_back(&mut self, block: Block) -> Vec<Block> {
         self.stats.live_bytes -= block.size();
         self.stats.cached_bytes += block.size();
-        self.clock += 1;
-        self.free.entry(block.size()).or_default().push_back((self.clock, block));
+        if block.epoch.load(Ordering::Relaxed) == WAITS && self.held_bytes + block.size() <= HELD {
+            self.held_bytes += block.size();
+            self.held.push(block);
+            return Vec::new();
+        }
+        self.put(block);
         // Nothing is freed up to the largest footprint so far: a training step repeats its sizes.
         let most = ALWAYS_KEPT.max(self.stats.peak_bytes + self.stats.peak_bytes / 8);
         self.trim(most.saturating_sub(self.stats.live_bytes))
+    }
+
+    fn put(&mut self, block: Block) {
+        self.clock += 1;
+        self.free.entry(block.size()).or_default().push_back((self.clock, block));
+    }
+
+    /// Frees all buffers, on whose launches nobody waits any more.
+    pub(crate) fn empty(&mut self) -> Vec<Block> {
+        std::mem::take(&mut self.held).into_iter().for_each(|block| self.put(block));
+        self.held_bytes = 0;
+        self.trim(0)
+    }
+
+    /// Whether this memory was given back and launches wait that use it.
+    pub(crate) fn holds(&self, id: u64) -> bool {
+        self.held.iter().any(|block| block.id == id)
+    }
+
+    /// Lets what no launch waits for be used anew.
+    pub(crate) fn release(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.held_bytes = 0;
+        for block in held {
+            if block.epoch.load(Ordering::Relaxed) == WAITS {
+                self.held_bytes += block.size();
+                self.held.push(block);
+            } else {
+                self.put(block);
+            }
+        }
     }
 
     /// Frees the buffers that have been unused the longest until at most `keep` bytes are cached.
@@ -215,7 +259,7 @@ fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
         }
     };
     lock(&gpu.pool).count_live(class);
-    Ok(Block { raw, id, epoch: AtomicU64::new(0) })
+    Ok(Block { raw, id, epoch: Arc::default() })
 }
 
 /// Creates a wgpu buffer; the error is only the reason.
@@ -319,7 +363,11 @@ pub fn reset_peak(index: u8) -> Result<()> {
 /// Statistics of memory and queue of GPU `index`.
 pub fn stats(index: u8) -> Result<Stats> {
     let gpu = gpu(index)?;
-    let recorded = lock(&gpu.recorder).stats;
+    let recorded = {
+        let mut recorder = lock(&gpu.recorder);
+        recorder.settle(gpu);
+        recorder.stats
+    };
     let pipelines_created = lock(&gpu.pipelines).compiled;
     let stats = lock(&gpu.pool).stats;
     Ok(Stats {

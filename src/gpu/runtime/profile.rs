@@ -33,6 +33,20 @@ pub struct Work {
     pub flops: Option<u64>,
 }
 
+impl Work {
+    /// Adds that of a kernel in the same launch.
+    pub(crate) fn add(&mut self, other: Work) {
+        for (own, other) in [(&mut self.kernel, other.kernel), (&mut self.variant, other.variant)] {
+            if !own.is_empty() {
+                own.push_str(" | ");
+            }
+            own.push_str(&other);
+        }
+        self.bytes += other.bytes;
+        self.flops = self.flops.into_iter().chain(other.flops).reduce(|a, b| a + b);
+    }
+}
+
 /// A launch: kernel, variant, bytes and operations as in [`Work`], and when it began and ended, in seconds
 /// since the first launch of the profile began.
 pub type Launch = (String, String, u64, Option<u64>, f64, f64);

@@ -8,11 +8,15 @@
 
 use super::device::{Gpu, gpu};
 use super::pipeline::Pipeline;
+use super::pool::{bindable, too_large};
 use super::profile::Work;
 use super::recorder::UNIFORM_WINDOW;
+use super::waiting::{Bound, Flow, Kept, Launch, gathers};
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
+use smallvec::SmallVec;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How long the host waits for the GPU before it reports an error.
@@ -26,7 +30,8 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 /// launch binds a variant with all buffers writable, since no buffer can be both read-only and writable in
 /// one dispatch. `work` is for a profile, if one is being taken.
 pub fn launch(
-    gpu: &Gpu, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32], groups: u64, work: Work,
+    gpu: &Gpu, kernel: &Arc<Pipeline>, buffers: &[&Buffer], params: &[u32], groups: u64, flow: Flow,
+    work: Work,
 ) -> Result<()> {
     check(gpu, kernel, buffers, params)?;
     let grid = fold(groups, gpu.limits.max_compute_workgroups_per_dimension).ok_or_else(|| {
@@ -34,10 +39,21 @@ pub fn launch(
     })?;
     let aliased = kernel.layout.mixes(buffers);
     let variant = if aliased { Some(kernel.aliased(gpu)?) } else { None };
-    let kernel = variant.as_deref().unwrap_or(kernel);
+    let kernel = variant.as_ref().unwrap_or(kernel);
+    let bound: SmallVec<[Bound; 16]> = buffers.iter().map(|x| Bound::new(x)).collect::<Result<_>>()?;
+    let bytes = |bound: &Bound| bound.window.map_or(bound.raw.size(), |(_, bytes)| bytes);
+    if let Some(i) = bound.iter().position(|bound| bytes(bound) > bindable(&gpu.limits)) {
+        return Err(too_large(gpu, &kernel.name, buffers[i].bytes()));
+    }
     let wait = {
         let mut recorder = lock(&gpu.recorder);
-        recorder.dispatch(gpu, kernel, buffers, params, grid, work)?;
+        if gathers() {
+            let (kernel, bound) = (kernel.clone(), bound.iter().map(Kept::new).collect());
+            recorder.wait(gpu, Launch { kernel, bound, params: params.into(), groups, work, flow });
+        } else {
+            recorder.settle(gpu);
+            recorder.dispatch(gpu, kernel, &bound, params, grid, work);
+        }
         recorder.next_wait(false)
     };
     match wait {
@@ -62,7 +78,7 @@ fn check(gpu: &Gpu, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32]) -> R
 }
 
 /// Workgroup counts along x, y, z whose product is at least `groups`, and as close to it as possible.
-fn fold(groups: u64, most: u32) -> Option<[u32; 3]> {
+pub(crate) fn fold(groups: u64, most: u32) -> Option<[u32; 3]> {
     let most = u64::from(most);
     let z = groups.div_ceil(most * most);
     let y = groups.div_ceil(z).div_ceil(most);

@@ -1,10 +1,12 @@
 //! The list of commands that are not submitted yet, and the pooled objects needed to record them.
 
 use super::device::Gpu;
-use super::pipeline::{Parameters, Pipeline};
-use super::pool::{Stats, allocation, bindable, too_large, window_of};
+use super::pipeline::{Parameters, Pipeline, merged};
+use super::pool::Stats;
 use super::profile::{Profile, Work};
+use super::queue::fold;
 use super::transfer::Staging;
+use super::waiting::{Bound, Kept, Launch, Waiting, as_one, members, sets};
 use crate::array::buffer::Buffer;
 use crate::error::Result;
 use crate::process::sync::lock;
@@ -69,6 +71,7 @@ pub struct Recorder {
     alignment: usize,
     groups: FxHashMap<GroupKey, wgpu::BindGroup>,
     in_flight: VecDeque<wgpu::SubmissionIndex>,
+    waiting: Waiting,
     /// Staging buffers for read-back.
     pub(crate) staging: Staging,
     /// The number of the batch being recorded.
@@ -89,6 +92,7 @@ impl Recorder {
             alignment: device.limits().min_uniform_buffer_offset_alignment.max(16) as usize,
             groups: FxHashMap::default(),
             in_flight: VecDeque::new(),
+            waiting: Waiting::default(),
             staging: Staging::default(),
             epoch: 1,
             stats: Stats::default(),
@@ -98,6 +102,7 @@ impl Recorder {
 
     /// Drops all that the device made, which is to be destroyed.
     pub(crate) fn clear(&mut self) {
+        self.waiting = Waiting::default();
         self.commands.clear();
         self.immediates.clear();
         self.parameters.clear();
@@ -126,27 +131,22 @@ impl Recorder {
         self.parameters.len().next_multiple_of(self.alignment) + words.len() * 4 <= UNIFORM_BYTES
     }
 
-    /// Returns the bind group of `kernel` over `buffers`, cached if possible.
-    fn group(&mut self, gpu: &Gpu, kernel: &Pipeline, buffers: &[&Buffer]) -> Result<wgpu::BindGroup> {
+    /// Returns the bind group of `kernel` over this memory, cached if possible.
+    fn group(&mut self, gpu: &Gpu, kernel: &Pipeline, all: &[Bound]) -> wgpu::BindGroup {
         let mut ids = SmallVec::new();
-        for buffer in buffers {
-            ids.push(self.touch(buffer)?);
+        for bound in all {
+            self.touch(bound);
+            ids.push(bound.id);
         }
         let key = (kernel.layout.id, ids);
         if let Some(group) = self.groups.get(&key) {
-            return Ok(group.clone());
+            return group.clone();
         }
-        let mut entries = Vec::with_capacity(buffers.len());
-        let mut is_kept = true;
-        for (i, buffer) in buffers.iter().enumerate() {
-            let raw = &allocation(buffer)?.block.raw;
-            let window = window_of(buffer);
-            is_kept &= window.is_none();
-            let (offset, bytes) = window.unwrap_or((0, raw.size()));
-            if bytes > bindable(&gpu.limits) {
-                return Err(too_large(gpu, &kernel.name, buffer.bytes()));
-            }
-            let binding = wgpu::BufferBinding { buffer: raw, offset, size: wgpu::BufferSize::new(bytes) };
+        let mut entries = Vec::with_capacity(all.len());
+        for (i, bound) in all.iter().enumerate() {
+            let (offset, bytes) = bound.window.unwrap_or((0, bound.raw.size()));
+            let binding =
+                wgpu::BufferBinding { buffer: bound.raw, offset, size: wgpu::BufferSize::new(bytes) };
             entries.push(wgpu::BindGroupEntry {
                 binding: i as u32,
                 resource: wgpu::BindingResource::Buffer(binding),
@@ -160,23 +160,64 @@ impl Recorder {
         if self.groups.len() >= BIND_GROUPS {
             self.groups.clear();
         }
-        if is_kept {
+        if all.iter().all(|bound| bound.window.is_none()) {
             self.groups.insert(key, group.clone());
         }
         self.stats.bind_groups_created += 1;
-        Ok(group)
+        group
+    }
+
+    /// Takes a launch up to be recorded with others that it needs nothing of.
+    pub(crate) fn wait(&mut self, gpu: &Gpu, launch: Launch) {
+        self.waiting.push(gpu, launch);
+        if self.waiting.bytes() >= BATCH_BYTES {
+            self.settle(gpu);
+        } else if self.waiting.is_full() {
+            self.record(gpu);
+        }
+    }
+
+    /// Records all launches that wait.
+    pub(crate) fn settle(&mut self, gpu: &Gpu) {
+        while !self.waiting.is_empty() {
+            self.record(gpu);
+        }
+    }
+
+    /// Records those of the waiting launches that wait for no other.
+    fn record(&mut self, gpu: &Gpu) {
+        let level = {
+            let pool = lock(&gpu.pool);
+            self.waiting.pop(|id| pool.holds(id)).unwrap_or_default()
+        };
+        for set in sets(gpu, level) {
+            let kernel = members(&set).filter(|all| all.len() > 1).and_then(|all| merged(gpu, &all));
+            let all: Vec<Launch> = match kernel {
+                Some(kernel) => vec![as_one(kernel, set)],
+                None => set.into_iter().flatten().collect(),
+            };
+            for launch in all {
+                let most = gpu.limits.max_compute_workgroups_per_dimension;
+                let bound: SmallVec<[Bound; 8]> = launch.bound.iter().map(Kept::bound).collect();
+                if let Some(grid) = fold(launch.groups, most) {
+                    self.dispatch(gpu, &launch.kernel, &bound, &launch.params, grid, launch.work);
+                }
+            }
+        }
+        self.waiting.mark();
+        lock(&gpu.pool).release();
     }
 
     /// Records a launch; submits the batch if it is large enough.
     pub(crate) fn dispatch(
-        &mut self, gpu: &Gpu, kernel: &Pipeline, buffers: &[&Buffer], params: &[u32], groups: [u32; 3],
+        &mut self, gpu: &Gpu, kernel: &Pipeline, bound: &[Bound], params: &[u32], groups: [u32; 3],
         work: Work,
-    ) -> Result<()> {
+    ) {
         let is_in_buffer = kernel.layout.parameters == Parameters::Buffer;
         if is_in_buffer && !self.has_room_for(params) {
-            self.submit(gpu);
+            self.submit_recorded(gpu);
         }
-        let group = self.group(gpu, kernel, buffers)?;
+        let group = self.group(gpu, kernel, bound);
         let parameters = if is_in_buffer {
             Passed::Buffer(self.push_parameters(params))
         } else {
@@ -186,7 +227,6 @@ impl Recorder {
         };
         let pipeline = kernel.pipeline.clone();
         self.push(gpu, Command::Dispatch { pipeline, group, parameters, groups }, work);
-        Ok(())
     }
 
     /// Records a dispatch of a user's shader over these buffers, which `group` binds.
@@ -194,20 +234,19 @@ impl Recorder {
         &mut self, gpu: &Gpu, pipeline: &wgpu::ComputePipeline, group: wgpu::BindGroup,
         buffers: impl Iterator<Item = &'a Buffer>, groups: [u32; 3], work: Work,
     ) -> Result<()> {
+        self.settle(gpu);
         for buffer in buffers {
-            self.touch(buffer)?;
+            self.touch(&Bound::new(buffer)?);
         }
         let pipeline = pipeline.clone();
         self.push(gpu, Command::Dispatch { pipeline, group, parameters: Passed::None, groups }, work);
         Ok(())
     }
 
-    /// Notes that the batch uses a buffer; returns its id.
-    fn touch(&mut self, buffer: &Buffer) -> Result<u64> {
-        let block = &allocation(buffer)?.block;
-        block.epoch.store(self.epoch, Ordering::Relaxed);
-        self.touched += block.raw.size();
-        Ok(block.id)
+    /// Notes that the batch uses memory.
+    fn touch(&mut self, bound: &Bound) {
+        bound.epoch.store(self.epoch, Ordering::Relaxed);
+        self.touched += bound.raw.size();
     }
 
     /// Adds a dispatch; submits the batch if it is large enough.
@@ -218,7 +257,7 @@ impl Recorder {
         }
         self.stats.dispatches += 1;
         if self.commands.len() >= BATCH || self.touched >= BATCH_BYTES {
-            self.submit(gpu);
+            self.submit_recorded(gpu);
         }
     }
 
@@ -229,8 +268,14 @@ impl Recorder {
         self.touched += size;
     }
 
-    /// Submits the recorded commands, if any.
+    /// Submits all commands, if there are any.
     pub(crate) fn submit(&mut self, gpu: &Gpu) {
+        self.settle(gpu);
+        self.submit_recorded(gpu);
+    }
+
+    /// Submits the recorded commands, if any.
+    fn submit_recorded(&mut self, gpu: &Gpu) {
         self.forget(&mut lock(&gpu.pool).dead);
         if self.commands.is_empty() {
             return;

@@ -165,6 +165,7 @@ fn read_through(
     let (sender, receiver) = channel();
     let submission = {
         let mut recorder = lock(&gpu.recorder);
+        recorder.settle(gpu);
         let mut at = 0;
         for &(buffer, offset, size) in parts {
             recorder.copy((buffer, offset), (staging, at), size);

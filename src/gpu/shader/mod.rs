@@ -2,5 +2,6 @@
 
 pub mod halves;
 pub(crate) mod int_expr;
+pub mod merge;
 pub mod template;
 pub mod wgsl;

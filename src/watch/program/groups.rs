@@ -20,6 +20,7 @@ use crate::device::Fused;
 use crate::error::Result;
 use crate::op::Op;
 use crate::watch::script::View;
+use gather::Gathered;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -114,8 +115,8 @@ struct Fusion<'a> {
     sizes: Vec<usize>,
     /// The device of each piece of memory.
     devices: &'a [Device],
-    /// Values that loops read broadcast to a shape, which have numbers of their own behind those of values.
-    gathers: RefCell<Vec<(u32, Shape)>>,
+    /// Values that loops read as they lie otherwise, which have numbers of their own behind those of values.
+    gathers: RefCell<Vec<Gathered>>,
 }
 
 /// Fuses what can be in these steps, whose memory is on these devices: as much as does not need more memory
@@ -161,7 +162,7 @@ pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32], devices: &[D
 impl Fusion<'_> {
     /// The value whose memory a value lies in.
     fn root(&self, value: u32) -> u32 {
-        let value = self.gathered(value).map_or(value, |(value, _)| value);
+        let value = self.gathered(value).unwrap_or(value);
         match self.values[value as usize].source {
             Source::Within(base) => base,
             _ => value,
@@ -169,16 +170,17 @@ impl Fusion<'_> {
     }
 
     fn view(&self, value: u32) -> &View {
-        let value = self.gathered(value).map_or(value, |(value, _)| value);
+        let value = self.gathered(value).unwrap_or(value);
         &self.values[value as usize].view
     }
 
     /// Whether a step changes the whole of a value that a step made and nobody outside sees, such as a sum of
-    /// gradients.
+    /// gradients; on a GPU also a part of one.
     fn changes(&self, act: &Act) -> bool {
         let Act::Write { inputs, outputs, draw: None, shown: false, .. } = act else { return false };
         let [to] = outputs.as_slice() else { return false };
-        inputs.first() == Some(to) && matches!(self.values[*to as usize].source, Source::Step)
+        let base = if self.device(*to) == Device::Cpu { *to } else { self.root(*to) };
+        inputs.first() == Some(to) && matches!(self.values[base as usize].source, Source::Step)
     }
 
     /// All steps in the order in which they run, with groups that reach so far; without groups, if that is
@@ -221,11 +223,13 @@ impl Fusion<'_> {
             if let [Member { step, .. }] = members.as_slice() {
                 units.push(Unit::One(*step));
             } else {
+                // Alone it is a group where it would be found again with those that it is parted from.
                 let unit = |members: Vec<Member>| match members.as_slice() {
-                    [Member { step, .. }] => Unit::One(*step),
+                    [member] if self.writes(member) => Unit::One(member.step),
                     _ => Unit::Group(members, None),
                 };
-                waiting.extend(self.parted(members).into_iter().rev().map(unit));
+                let parts = self.apart(members).into_iter().flat_map(|part| self.parted(part));
+                waiting.extend(parts.collect::<Vec<_>>().into_iter().rev().map(unit));
             }
             waiting.extend(before.into_iter().rev());
         }

@@ -5,7 +5,7 @@ use super::{Leaf, Outcome, Program, Source, Value, random_state};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::random::{self, State};
-use crate::device::on_device;
+use crate::device::{gathered, on_device};
 use crate::error::{Error, Kind, Result};
 use crate::interp::eval;
 use crate::op::{Kernel, Op};
@@ -23,6 +23,10 @@ impl Program {
     /// # Errors
     /// Those of the operations (memory that cannot be had, an interrupt) and of the functions.
     pub fn run(&self, arguments: &[Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
+        gathered(|| self.run_steps(arguments, call))
+    }
+
+    fn run_steps(&self, arguments: &[Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
         let slots = vec![None; self.values.len()];
         let mut run = Run { program: self, arguments, slots, nodes: SmallVec::new(), undo: Vec::new() };
         if !run.begins()? {

@@ -102,24 +102,32 @@ impl Fused {
             }
             let (last, inner, strides) = (nest.rank - 1, nest.inner(), &nest.strides[0]);
             let is_whole = inner.is_multiple_of(4);
+            // It fills a part of the chain.
+            let is_part = nest.strides[2][..nest.rank].iter().any(|&count| count != 0);
             let is_vector = strides[last] == 1
+                && !is_part
                 && x.offset().is_multiple_of(4)
                 && strides[..last].iter().all(|stride| stride % 4 == 0);
-            let (together, is_one) = (in_fours && (is_whole || last == 0), strides[last] == 0);
+            let (together, is_one) = (in_fours && !is_part && (is_whole || last == 0), strides[last] == 0);
             match together || feed == Feed::Single {
                 true if is_one => run.text.load_ones(name, dtype),
                 true if is_vector => run.text.load_fours(name, dtype),
                 _ => run.text.load(name, dtype),
             };
             let apart = !(together && (is_one || is_vector || (is_whole && strides[last] == 1)));
-            let in_order = last == 0 && strides[0] == 1;
+            let in_order = last == 0 && strides[0] == 1 && !is_part;
             let rows = if in_order { 0 } else { nest.rank };
-            run.flag(name, !in_order);
-            for (&length, &stride) in nest.dims.iter().zip(strides).take(rows) {
-                axes.extend([length, stride as usize, 0, 0]);
+            run.number(name, if is_part { 2 } else { usize::from(!in_order) });
+            for axis in 0..rows {
+                axes.push(nest.dims[axis]);
+                axes.extend(nest.strides[..3].iter().map(|strides| strides[axis] as usize));
             }
-            words.extend([x.offset(), first, rows, apart.into()]);
+            let adds = nest.strides[3][0] != 0;
+            words.extend([x.offset(), first, rows, usize::from(apart) + 2 * usize::from(adds)]);
             run.reads(x);
+            if x.numel() == *n && (*n == 1 || (together && is_vector && in_order)) {
+                run.flows();
+            }
         }
         axes.resize(axes.len().max(4), 0);
         let rows = self.attributes.len().div_ceil(4).max(1);
@@ -139,7 +147,7 @@ impl Fused {
         let words = self.bind(&mut run, x, true);
         for ((&out, &dtype), name) in out.iter().zip(&self.chain.outputs).zip(LISTS[1]) {
             run.text.store_fours(name, dtype);
-            run.writes(out);
+            run.writes(out).flows();
         }
         run.words(words).words([self.chain.n, 0, 0, 0]);
         run.launch(self.chain.n.div_ceil(1024))

@@ -1,6 +1,5 @@
 //! From the members of a group to its chain: operands, results, and tiles for what lies between.
 
-use super::gather::broadcast;
 use super::{FoldStep, Fusion, Group, Member};
 use crate::arguments::chain::Feed;
 use crate::array::buffer::Device;
@@ -119,8 +118,7 @@ impl Fusion<'_> {
         }
         let mut nests = Vec::new();
         let operands = inputs.iter().map(|&value| {
-            let nest = self.gathered(value).and_then(|(value, shape)| broadcast(self.view(value), &shape));
-            let feed = match nest {
+            let feed = match self.nest(value) {
                 Some(nest) => {
                     nests.push(nest);
                     Feed::Gathered((nests.len() - 1) as u32)
@@ -184,7 +182,7 @@ impl Fusion<'_> {
                 Fused::new(chain, &names)
             }),
         };
-        inputs.iter_mut().for_each(|value| *value = self.gathered(*value).map_or(*value, |(value, _)| value));
+        inputs.iter_mut().for_each(|value| *value = self.gathered(*value).unwrap_or(*value));
         let fold = fold.and_then(|fold| match &self.steps[fold.step].act {
             Act::Run { op, inputs, outputs, .. } => {
                 Some((op, self.view(*inputs.first()?).shape, (*outputs.first()?)?))

@@ -1,10 +1,18 @@
-//! Operands that broadcast to the loop of a group, such as a row to a matrix: they are read tile by tile.
+//! Operands that lie otherwise than the loop of a group runs: those that broadcast to it, such as a row to a
+//! matrix, are read tile by tile; those that fill a part of it are read on a GPU.
 
-use super::Fusion;
+use super::loops::{is_contiguous, on_gpu};
+use super::{Fusion, Loop};
+use crate::arguments::chain::ElementRule;
 use crate::array::buffer::Device;
 use crate::array::nest::Nest;
 use crate::array::shape::Shape;
+use crate::cpu::pointwise::fused::ElementFn;
+use crate::op::Op;
+use crate::watch::program::Source;
+use crate::watch::program::act::Act;
 use crate::watch::script::View;
+use smallvec::SmallVec;
 
 /// What broadcasts is gathered on the host where its runs are at least so long.
 const RUN: usize = 16;
@@ -24,11 +32,114 @@ pub fn broadcast(view: &View, shape: &Shape) -> Option<Nest> {
     Some(nest)
 }
 
+/// The first index of a part along each axis, and which of its own axes lies along it.
+type Place = SmallVec<[(usize, Option<usize>); 8]>;
+
+/// Where an array lies in a dense one of a shape, so far behind its start.
+fn placed(view: &View, offset: usize, shape: &Shape) -> Option<Place> {
+    let (mut rest, strides, mut axes) = (offset, shape.strides(), Place::new());
+    let mut own = (0..view.shape.rank()).filter(|&k| view.shape.at(k) != 1).peekable();
+    for (i, &stride) in strides[..shape.rank()].iter().enumerate() {
+        let start = rest / stride as usize;
+        rest %= stride as usize;
+        let axis = own.next_if(|&k| view.strides[k] == stride && shape.at(i) != 1);
+        if start + axis.map_or(1, |k| view.shape.at(k)) > shape.at(i) {
+            return None;
+        }
+        axes.push((start, axis));
+    }
+    (own.next().is_none() && rest == 0).then_some(axes)
+}
+
+/// The loop over a dense array of a shape of which an array fills the part at this place
+/// ([`crate::arguments::chain::Chain::nests`]).
+fn window(view: &View, place: &[(usize, Option<usize>)], shape: &Shape, adds: bool) -> Nest {
+    let mut nest = Nest::empty();
+    for (i, &(start, axis)) in place.iter().enumerate() {
+        let (count, stride) = axis.map_or((1, 0), |k| (view.shape.at(k), view.strides[k]));
+        nest.dims[i] = shape.at(i);
+        (nest.strides[0][i], nest.strides[1][i], nest.strides[2][i]) =
+            (stride, start as isize, count as isize);
+        nest.strides[3][i] = isize::from(adds);
+    }
+    nest.rank = place.len();
+    nest
+}
+
+/// A value as a loop reads it that lies otherwise: it broadcasts to a shape, or fills a part of it.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Gathered {
+    /// The value.
+    pub value: u32,
+    shape: Shape,
+    /// The loop over the shape where it fills a part.
+    part: Option<Nest>,
+}
+
 impl Fusion<'_> {
-    /// The value that a number behind those of values stands for, and the shape that it broadcasts to.
-    pub fn gathered(&self, number: u32) -> Option<(u32, Shape)> {
+    /// The value that a number behind those of values stands for.
+    pub fn gathered(&self, number: u32) -> Option<u32> {
         let behind = (number as usize).checked_sub(self.values.len())?;
-        self.gathers.borrow().get(behind).copied()
+        Some(self.gathers.borrow().get(behind)?.value)
+    }
+
+    /// How it is read.
+    pub fn nest(&self, number: u32) -> Option<Nest> {
+        let behind = (number as usize).checked_sub(self.values.len())?;
+        let found = *self.gathers.borrow().get(behind)?;
+        found.part.or_else(|| broadcast(self.view(found.value), &found.shape))
+    }
+
+    /// The number for a value that is read so.
+    fn number(&self, found: Gathered) -> u32 {
+        let mut all = self.gathers.borrow_mut();
+        let known = all.iter().position(|one| *one == found).unwrap_or(all.len());
+        if known == all.len() {
+            all.push(found);
+        }
+        (self.values.len() + known) as u32
+    }
+
+    /// The loop over the whole of a value that a step on a GPU is which makes it of a part and zeros, or adds
+    /// to a part of it.
+    pub fn part_of(&self, act: &Act) -> Option<Loop> {
+        let (value, to, place, run) = match act {
+            Act::Run { op, inputs, outputs, draw: None } => {
+                let Op::Unslice(pad) = &**op else { return None };
+                let (region, shape) = (&pad.region, &pad.shape);
+                let to = (*outputs.first()?)?;
+                if pad.fill.get()[0].to_bits() != 0 || region.steps.iter().any(|&step| step != 1) {
+                    return None;
+                }
+                let mut own = 0..;
+                let axis = |i| if region.dropped.contains(i) { None } else { own.next() };
+                let place: Place = region.starts.iter().copied().zip((0..shape.rank()).map(axis)).collect();
+                (*inputs.first()?, to, place, ElementFn::elsewhere(|| ElementRule::Same, self.view(to).dtype))
+            }
+            Act::Write { op, inputs, outputs, draw: None, shown: false } => {
+                let ([sum, value], [to]) = (inputs.as_slice(), outputs.as_slice()) else { return None };
+                let (base, part) = (self.root(*to), self.view(*to));
+                let whole = self.view(base);
+                let adds = op.name() == "add" && sum == to && base != *to;
+                let alike = part.dtype == whole.dtype && part.shape == self.view(*value).shape;
+                if !adds || !alike {
+                    return None;
+                }
+                let place = placed(part, part.offset.checked_sub(whole.offset)?, &whole.shape)?;
+                (*value, base, place, on_gpu(op, &[part.dtype, self.view(*value).dtype])?)
+            }
+            _ => return None,
+        };
+        let (view, whole) = (self.view(value), self.view(to));
+        let is_whole = is_contiguous(whole) && matches!(self.values[to as usize].source, Source::Step);
+        let fits = whole.dtype.is_float() && whole.shape.rank() == place.len() && whole.shape.numel() > 0;
+        if !is_whole || !fits || run.out != whole.dtype {
+            return None;
+        }
+        let adds = matches!(act, Act::Write { .. });
+        let part = Some(window(view, &place, &whole.shape, adds));
+        let number = self.number(Gathered { value, shape: whole.shape, part });
+        Some((run, [to].into_iter().take(usize::from(adds)).chain([number]).collect(), to))
     }
 
     /// The number of a value as a loop of this shape reads it, if it broadcasts in runs.
@@ -39,11 +150,6 @@ impl Fusion<'_> {
         if !in_runs && self.device(value) == Device::Cpu {
             return None;
         }
-        let mut all = self.gathers.borrow_mut();
-        let known = all.iter().position(|one| *one == (value, *shape)).unwrap_or(all.len());
-        if known == all.len() {
-            all.push((value, *shape));
-        }
-        Some((self.values.len() + known) as u32)
+        Some(self.number(Gathered { value, shape: *shape, part: None }))
     }
 }

@@ -1,6 +1,5 @@
 //! Which steps are elementwise loops, and how these read their operands.
 
-use super::gather::broadcast;
 use super::{Fusion, Loop, Member};
 use crate::arguments::chain::{ElementRule, Feed};
 use crate::arguments::logic::Logic;
@@ -27,7 +26,7 @@ pub fn is_contiguous(view: &View) -> bool {
 
 /// An elementwise operation of a GPU on operands of these dtypes. All numbers are float32 there; of integers
 /// no chains are made.
-fn on_gpu(op: &Op, dtypes: &[DType]) -> Option<ElementFn> {
+pub fn on_gpu(op: &Op, dtypes: &[DType]) -> Option<ElementFn> {
     let computed = |&dtype: &DType| match dtype {
         DType::Bool => Some(DType::Bool),
         dtype => dtype.is_float().then_some(DType::F32),
@@ -68,6 +67,29 @@ impl Fusion<'_> {
         chain_limits(self.device(value)).is_some_and(|limits| view.shape.numel() * 4 <= limits.bytes)
     }
 
+    /// Whether a member changes a value.
+    pub fn writes(&self, member: &Member) -> bool {
+        matches!(self.steps[member.step].act, Act::Write { .. })
+    }
+
+    /// Members on one element as groups of those that need each other; others are parts of one launch anyway.
+    pub fn apart(&self, members: Vec<Member>) -> Vec<Vec<Member>> {
+        let is_number =
+            |member: &Member| self.sizes[member.step] == 1 && self.device(member.to) != Device::Cpu;
+        let mut parts: Vec<Vec<Member>> = Vec::new();
+        for member in members {
+            let needs = |other: &Member| member.from.contains(&other.to) || member.to == other.to;
+            let own = |part: &Vec<Member>| !is_number(&member) || part.iter().any(needs);
+            let (found, others) = parts.into_iter().partition::<Vec<_>, _>(own);
+            parts = others;
+            let mut part: Vec<Member> = found.into_iter().flatten().collect();
+            part.push(member);
+            part.sort_by_key(|member| member.step);
+            parts.push(part);
+        }
+        parts
+    }
+
     /// The members of a group as groups that one kernel each can take, in order.
     pub fn parted(&self, members: Vec<Member>) -> Vec<Vec<Member>> {
         let Some(first) = members.first() else { return Vec::new() };
@@ -76,10 +98,7 @@ impl Fusion<'_> {
         let read = members.iter().flat_map(|member| &member.from).copied();
         let inputs: FxHashSet<u32> = read.filter(|value| !made.contains(value)).collect();
         let outputs = self.shown(&members).len();
-        let rows = |&value: &u32| match self.gathered(value) {
-            Some((value, shape)) => broadcast(self.view(value), &shape).map_or(0, |nest| nest.rank),
-            None => 1,
-        };
+        let rows = |&value: &u32| self.nest(value).map_or(1, |nest| nest.rank);
         // Each input takes four words, and as many for each axis; each operation two, in fours.
         let words = 8 + inputs.iter().map(|value| 4 + 4 * rows(value)).sum::<usize>() + 2 * members.len();
         let is_small = words <= limits.words
@@ -89,11 +108,13 @@ impl Fusion<'_> {
             return vec![members];
         }
         let mut members = members;
-        if members.iter().any(|member| matches!(self.steps[member.step].act, Act::Write { .. })) {
-            // What changes a value stays with what makes it.
-            return members.into_iter().map(|member| vec![member]).collect();
-        }
         let second = members.split_off(members.len() / 2);
+        if members.iter().chain(&second).any(|member| self.writes(member)) {
+            // What changes a value may be apart from what makes it, and then is no part of a group.
+            let mut parts = self.parted(members);
+            parts.extend(second.into_iter().map(|member| vec![member]));
+            return parts;
+        }
         let mut parts = self.parted(members);
         parts.extend(self.parted(second));
         parts
@@ -124,6 +145,12 @@ impl Fusion<'_> {
 
     /// The loop that a step is, what it reads and what it makes; `None` if it is none.
     pub fn loop_of(&self, act: &Act) -> Option<Loop> {
+        let on = |value: &u32| self.device(*value) != Device::Cpu && self.fits(*value);
+        if act.reads().iter().chain(&act.makes()).all(on)
+            && let Some(found) = self.part_of(act)
+        {
+            return Some(found);
+        }
         let (op, inputs, to) = match act {
             Act::Run { op, inputs, outputs, draw: None } => (op, inputs, (*outputs.first()?)?),
             Act::Write { op, inputs, outputs, .. } => (op, inputs, *outputs.first()?),
