@@ -22,6 +22,23 @@ def _weights(x: wg.Tensor, axis: int) -> wg.Tensor:
     return (x * (wg.arange(x.shape[axis], dtype=x.dtype) + 1).reshape(shape)).sum(axis)
 
 
+class _Centred(wg.autograd.Function):
+    """The difference from the mean over the axis, with a rule that exchanges, too."""
+
+    @staticmethod
+    def forward(ctx: Any, x: wg.Tensor, name: str) -> wg.Tensor:
+        ctx.name = name
+        return x - wg.pmean(x, name)
+
+    @staticmethod
+    def backward(ctx: Any, g: wg.Tensor) -> tuple[Any, None]:
+        return g - wg.pmean(g, ctx.name), None
+
+    @staticmethod
+    def jvp(ctx: Any, t: wg.Tensor, _: Any) -> wg.Tensor:
+        return t - wg.pmean(t, ctx.name)
+
+
 def apply(step: Step, x: wg.Tensor, name: str) -> wg.Tensor:
     """One step, with collectives along the axis `name`."""
     kind, *at = step
@@ -33,6 +50,22 @@ def apply(step: Step, x: wg.Tensor, name: str) -> wg.Tensor:
             return x * (wg.axis_index(name) + 1).to(x.dtype) / count
         case "turned":
             return x.roll(1, 1) * x
+        case "centred":
+            return _Centred.apply(x.sin(), name) * x
+        case "branch":
+            # Only one member's result depends on the sum.
+            total = wg.psum(x.tanh(), name)
+            first = wg.axis_index(name) == 0
+            return wg.cond(first, lambda x, total: x * total, lambda x, total: x.sin(), x, total)
+        case "written":
+            rows = wg.all_gather(x, name)
+            rows *= 2
+            return x + rows.sum(0).tanh()
+        case "loop":
+            return wg.fori_loop(0, 3, lambda i, x: x - wg.pmean(x, name).cos() / (i + 1), x)
+        case "scan":
+            step = lambda total, row: (total + wg.psum(row, name).sin(), total * row)
+            return wg.scan(step, x[0], x)[1] + x
         case "product":
             return x @ x[:1].expand(WIDTH, WIDTH).tanh()
         case "psum":
@@ -90,7 +123,8 @@ def pairs(draw: st.DrawFn, count: int) -> list[tuple[int, int]]:
     return list(zip(*sides))
 
 
-PLAIN = ("sin", "scaled", "turned", "product", "psum", "pmean", "pmax", "pmin", "psum_scatter")
+LOCAL = ("sin", "scaled", "turned", "product")
+PLAIN = ("psum", "pmean", "pmax", "pmin", "psum_scatter", "centred", "branch", "written", "loop", "scan")
 TILED = ("all_gather_tiled", "all_to_all_tiled")
 ALONG = ("all_gather", "psum_scatter_tiled", "all_to_all")
 
@@ -99,7 +133,7 @@ def single_steps(count: int) -> list[Step]:
     """Every operation, with every axis."""
     ring = [(i, (i + 1) % count) for i in range(count)]
     return [
-        *((kind,) for kind in (*PLAIN, *TILED)),
+        *((kind,) for kind in (*LOCAL, *PLAIN, *TILED)),
         *((kind, axis) for kind in ALONG for axis in (0, 1)),
         *(("ppermute", pairs) for pairs in (ring, ring[1:], [(0, 0)], [])),
         *(("pbroadcast", root) for root in range(count)),

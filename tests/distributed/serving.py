@@ -25,6 +25,7 @@ class Ranks:
         environment = {
             **os.environ,
             "WENGERT_NUM_THREADS": "1",
+            "WENGERT_DISTRIBUTED_TIMEOUT": "20",
             "PYTHONPATH": os.pathsep.join([*sys.path, tests]),
         }
         command = [MPIRUN, "-n", str(count), sys.executable, "-m", "distributed.serving", self._answers]

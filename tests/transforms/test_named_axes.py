@@ -243,3 +243,102 @@ def test_named_axes_and_masks_on_a_gpu() -> None:
     assert_near(g(x.gpu()).cpu(), array(g(x)), 1e-5)
     h = wg.vmap(wg.grad(lambda x: (x[x > 0].log() * x[x < 0.5].mean()).sum()))
     assert_near(h(x.gpu()).cpu(), array(h(x)), 1e-5)
+
+
+# ---- what results are ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_results_have_memory_of_their_own(size: int) -> None:
+    """A write into what a collective returned changes neither its operand nor what others got."""
+    functions = {
+        "psum": lambda x: wg.psum(x, "i"),
+        "all_gather": lambda x: wg.all_gather(x, "i"),
+        "psum_scatter": lambda x: wg.psum_scatter(x, "i"),
+        "all_to_all": lambda x: wg.all_to_all(x, "i", 0, 1),
+        "ppermute": lambda x: wg.ppermute(x, "i", [(i, i) for i in range(size)]),
+        "pbroadcast": lambda x: wg.pbroadcast(x, "i", 0),
+    }
+    for name, function in functions.items():
+        for share in (False, True):
+            x = tensor(RNG.normal(size=(size, 2) if share else (size, size, 2)))
+            x = tensor(RNG.normal(size=(size, 2))) if share else x
+            before = x.clone()
+
+            def run(x: wg.Tensor, function: Any = function) -> tuple[wg.Tensor, wg.Tensor]:
+                made = function(x)
+                made += 100
+                return x, made
+
+            in_axes = None if share else 0
+            after, _ = wg.vmap(run, in_axes=in_axes, axis_name="i", axis_size=size)(x)
+            assert x.equal(before), (name, share)
+            assert after.equal(wg.stack([before] * size) if share else before), (name, share)
+
+
+def test_rules_keep_the_names_of_their_call() -> None:
+    """A rule that exchanges runs among the members of its forward, whatever has names when it runs."""
+
+    @wg.custom_vjp
+    def centred(x: wg.Tensor) -> wg.Tensor:
+        return x - wg.pmean(x, "i")
+
+    centred.defvjp(lambda x: (centred(x), None), lambda _, g: (g - wg.pmean(g, "i"),))
+    plain = lambda x: x - wg.pmean(x, "i")
+    weight = tensor(RNG.normal(size=(4, 3)))
+
+    def outer(function: Any) -> wg.Tensor:
+        return wg.grad(lambda x: (wg.vmap(function, axis_name="i")(x.sin()) * weight).sum())(tensor(X))
+
+    assert_near(outer(centred), array(outer(plain)), 1e-12)
+    x = tensor(X).requires_grad_()
+    y = (wg.vmap(centred, axis_name="i")(x) * weight).sum()
+    # Another axis of the same name is around where the rule runs.
+    wg.vmap(lambda _: y.backward() if x.grad is None else None, axis_name="i")(wg.zeros(2))
+    assert_near(
+        x.grad, array(wg.grad(lambda x: (wg.vmap(plain, axis_name="i")(x) * weight).sum())(tensor(X))), 1e-12
+    )
+
+
+def test_means_of_halves_and_counts() -> None:
+    large = wg.full((2,), 40000.0, dtype=wg.float16)
+    mean = lambda x: wg.vmap(lambda x: wg.pmean(x, "i"), axis_name="i", out_axes=None)(x)
+    assert mean(large).tolist() == 40000.0
+    assert mean(wg.full((2,), 200, dtype=wg.uint8)).tolist() == 200.0
+    assert mean(wg.tensor([True, False])).tolist() == 0.5
+    scattered = wg.vmap(lambda x: wg.psum_scatter(x, "i"), axis_name="i")(wg.ones(2, 2, dtype=wg.bool))
+    assert scattered.dtype == wg.int64
+    assert scattered.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "said"),
+    [
+        (lambda x: wg.psum(x, ()), ValueError, "one name or several different ones"),
+        (lambda x: wg.psum(x, ("i", "i")), ValueError, "one name or several different ones"),
+        (lambda x: wg.psum(x, {"i"}), TypeError, "axis_name must be a string"),
+        (lambda x: wg.axis_index(()), ValueError, "one name or several"),
+        (lambda x: wg.psum_scatter(x, (), tiled=True), ValueError, "one name or several"),
+        (lambda x: wg.psum_scatter(x, "i"), ValueError, "for 4 members it must be 4"),
+        (lambda x: wg.psum_scatter(x, "i", tiled=True), ValueError, "must be a multiple of 4"),
+        (lambda x: wg.all_gather(x, "i", axis=2), IndexError, "axis 2 is out of range"),
+        (lambda x: wg.all_gather(x, "i", axis=0.5), TypeError, "an integer, got 0.5"),
+        (lambda x: wg.ppermute(x, "i", [1, 0]), TypeError, "pairs of positions"),
+        (lambda x: wg.ppermute(x, "i", [(0, 1, 2)]), TypeError, "pairs of positions"),
+        (lambda x: wg.ppermute(x, "i", ["01"]), TypeError, "pairs of positions"),
+        (lambda x: wg.ppermute(x, "i", [(0.5, 1)]), TypeError, "an integer, got 0.5"),
+        (lambda x: wg.ppermute(x, "i", [(0, 1), (0, 2)]), ValueError, "no permutation of 4 members"),
+        (lambda x: wg.ppermute(x, "i", [(0, 4)]), ValueError, "no permutation of 4 members"),
+        (lambda x: wg.pbroadcast(x, "i", 4), IndexError, "member 4 is out of range"),
+        (lambda x: wg.pbroadcast(x, "i", "a"), TypeError, "an integer, got 'a'"),
+        (lambda x: wg.all_to_all(x, "i", 0, 3), IndexError, "axis 3 is out of range"),
+    ],
+)
+def test_wrong_calls(call: Any, error: type[Exception], said: str) -> None:
+    with pytest.raises(error, match=said):
+        wg.vmap(call, axis_name="i")(tensor(X))
+    assert wg.vmap(lambda x: wg.all_gather(x, "i", axis=np.int64(1)), axis_name="i")(tensor(X)).shape == (
+        4,
+        3,
+        4,
+    )

@@ -57,8 +57,9 @@ def _described(x: Any) -> str:
     return f"{type(x).__name__} {x!r}"
 
 
-def truth(name: str, what: str, flag: Any) -> bool | Tensor:
-    """A predicate as a truth value of Python, or as a tensor where the examples of a batch differ.
+def truth(name: str, what: str, flag: Any, read: bool = True) -> bool | Tensor:
+    """A predicate as a truth value of Python, or as a tensor where the examples of a batch differ, or where
+    it is not to be read.
 
     Raises:
         TypeError: it is neither a bool nor a bool tensor of shape ().
@@ -75,11 +76,12 @@ def truth(name: str, what: str, flag: Any) -> bool | Tensor:
         raise TypeError(
             f"{name}: {what} is a bool or a bool tensor of shape (), got {_described(given)}; {hint}"
         )
-    return _read(bool, flag)
+    return _read(bool, flag) if read else flag
 
 
-def position(name: str, what: str, index: Any) -> int | Tensor:
-    """An integer of Python, or a tensor of one where the examples of a batch differ.
+def position(name: str, what: str, index: Any, read: bool = True) -> int | Tensor:
+    """An integer of Python, or a tensor of one where the examples of a batch differ, or where it is not to be
+    read.
 
     Raises:
         TypeError: it is neither an integer nor an integer tensor of shape ().
@@ -93,7 +95,7 @@ def position(name: str, what: str, index: Any) -> int | Tensor:
         raise TypeError(
             f"{name}: {what} is an integer or an integer tensor of shape (), got {_described(given)}"
         )
-    return _read(int, index)
+    return _read(int, index) if read else index
 
 
 def _read(kind: Callable[[Any], Any], x: Tensor) -> Any:

@@ -9,7 +9,7 @@ from wengert.control._choices import chosen, position, truth
 from wengert.control._spelling import also, noted
 from wengert.transforms._flat import check_function, leaves_of
 from wengert.transforms.axes import has_ranks
-from wengert.tree import tree_flatten, tree_unflatten
+from wengert.tree import tree_unflatten
 
 __all__ = ["cond", "switch"]
 __dir__ = __all__.copy
@@ -51,7 +51,8 @@ def cond(
     Args:
         pred: a bool, or a bool tensor of shape (). Where it differs between the examples of a `vmap`, both
             functions run for all examples, and each example gets its own result: neither may raise, or write
-            into what it is given. What is not taken has no effect on values and gradients, also where it is
+            into what it is given. So it is with any tensor where processes have a named axis, for it may
+            differ between them. What is not taken has no effect on values and gradients, also where it is
             not finite.
         true_fun, false_fun: functions of the operands that return a tensor, or a tree of tensors; `true_fn`
             and `false_fn` are their names in PyTorch. They may use tensors from outside.
@@ -79,7 +80,7 @@ def cond(
     if args and operands:
         raise TypeError("cond: operands are given one by one, or as operands=(...); not both")
     args = args or tuple(operands)
-    flag = truth("cond", "the predicate", pred)
+    flag = truth("cond", "the predicate", pred, not has_ranks())
     if isinstance(flag, bool):
         return _of_one("cond", true_fun if flag else false_fun, args)
     with noted("cond", args, "operands"):
@@ -125,7 +126,7 @@ def switch(
     for function in functions:
         check_function(function, "switch")
     last = len(functions) - 1
-    at: Any = position("switch", "the index", index)
+    at: Any = position("switch", "the index", index, not has_ranks())
     if isinstance(at, int):
         return _of_one("switch", functions[min(max(at, 0), last)], operands)
     results = [function(*operands) for function in functions]
@@ -142,20 +143,4 @@ def _of_one(name: str, function: Callable[..., Any], args: Sequence[Any]) -> Any
     with noted(name, args, "operands"):
         result = function(*args)
     leaves, structure = leaves_of(result, name, "the result of the branch")
-    return tree_unflatten(structure, _of_all(leaves, args) if has_ranks() else leaves)
-
-
-def _of_all(leaves: list[Tensor], args: Sequence[Any]) -> list[Tensor]:
-    """The results as functions of all operands: a rank whose branch leaves one out has a gradient of zero
-    for it, and takes part in what others exchange for theirs.
-    """
-    inexact = lambda x: isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
-    at = next((i for i, leaf in enumerate(leaves) if inexact(leaf)), None)
-    if at is None:
-        return leaves
-    nothing = [-x.flatten()[:0].sum() for x in tree_flatten(args)[0] if inexact(x)]
-    # Sums of no elements, as -0.0, which changes no number.
-    leaf = leaves[at]
-    for zero in nothing:
-        leaf = leaf + (zero if leaf.is_complex() or not zero.is_complex() else zero.real).to(leaf.dtype)
-    return [*leaves[:at], leaf, *leaves[at + 1 :]]
+    return tree_unflatten(structure, leaves)
