@@ -10,7 +10,7 @@ import contextlib
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsIndex
 
 from wengert import _core
 from wengert._axis_names import AXES, within
@@ -99,10 +99,9 @@ def _place(function: str, axis: int, rank: int) -> int:
 
 
 def _integer(function: str, what: str, value: Any) -> int:
-    try:
-        return operator.index(None if isinstance(value, bool) else value)
-    except TypeError:
-        raise TypeError(f"{function}: {what} is an integer, got {value!r}") from None
+    if isinstance(value, SupportsIndex) and not isinstance(value, bool):
+        return operator.index(value)
+    raise TypeError(f"{function}: {what} is an integer, got {value!r}")
 
 
 def _each(function: Callable[[Tensor], Tensor], x: Any) -> Any:

@@ -88,7 +88,10 @@ impl Call<'_> {
     fn gathered(&self, x: &Array) -> Result<Array> {
         let (count, own) = (self.group.size(), x.bytes()?);
         self.received(x.shape().inserted(0, count)?, x.dtype(), |all| match count {
-            1 => Ok(all.copy_from_slice(own.slice()?)),
+            1 => {
+                all.copy_from_slice(own.slice()?);
+                Ok(())
+            }
             _ => self.group.all_gather(self.what, own.slice()?, all),
         })
     }
@@ -97,7 +100,10 @@ impl Call<'_> {
     fn scattered(&self, x: &Array) -> Result<Array> {
         let own = x.bytes()?;
         self.received(x.shape(), x.dtype(), |all| match self.group.size() {
-            1 => Ok(all.copy_from_slice(own.slice()?)),
+            1 => {
+                all.copy_from_slice(own.slice()?);
+                Ok(())
+            }
             _ => self.group.all_to_all(self.what, own.slice()?, all),
         })
     }
