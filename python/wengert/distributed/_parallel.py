@@ -35,8 +35,8 @@ class DataParallel(Module):
         bucket_cap_mb: the size of one message in units of 2**20 bytes.
         find_unused_parameters: whether a backward may leave out parameters; those that no rank used keep
             the gradient that they had. Without it, a backward that leaves out some raises, with their names.
-        grain: a number of shards, a multiple of the number of ranks: `backward(function)` then computes the
-            same bits on any number of ranks.
+        grain: a number of shards, a multiple of the number of ranks: `backward(function)`, in the place of
+            `loss.backward()`, then computes the same bits on any number of ranks.
 
     Raises:
         RuntimeError: where models of ranks have other parameters.
@@ -116,6 +116,7 @@ class DataParallel(Module):
             >>> model.module.bias.grad
             tensor([4.])
         """
+        self._check_no_grain("no_sync", "gradients of several calls of model.backward add up without it")
         if self.reducer is None:
             yield
             return
@@ -135,6 +136,8 @@ class DataParallel(Module):
             divide_by_initial_world_size: whether averages are over all ranks, or over those with data.
             enable: False does nothing.
         """
+        if enable:
+            self._check_no_grain("join", "let all ranks take the same number of steps")
         if self.reducer is None or not enable:
             yield
             return
@@ -148,6 +151,10 @@ class DataParallel(Module):
             broadcast([*self.module.parameters(), *self.module.buffers()], self.group, self.root)
         finally:
             self.is_joining, self.root, self.reducer.divisor = False, 0, self.group.size
+
+    def _check_no_grain(self, method: str, instead: str) -> None:
+        if self.shards is not None:
+            raise RuntimeError(f"DataParallel.{method}: not with grain=; {instead}")
 
     def _ask(self, has_data: bool) -> bool:
         """Whether a rank has data for one more step; the first that has gives its buffers to all."""
@@ -163,7 +170,11 @@ class DataParallel(Module):
         The batch of this rank is divided into as many parts as the rank has shards. For each,
         `function(*part)` returns the loss, the mean over the part. Random numbers, the statistics of batches
         and losses of float16 that overflow belong to a shard; losses, gradients and buffers are averaged over
-        all shards by one tree of additions.
+        all shards by one tree of additions. Buffers of integers, such as counts of batches, stay those of the
+        rank's last shard.
+
+        Random numbers are those of `manual_seed` on rank 0. A `Generator` that `function` uses goes on from
+        one shard to the next, so what it gives depends on the number of ranks.
 
         Args:
             function: returns a loss of shape ().
