@@ -46,6 +46,13 @@ for op, of in dict(BAND=np.bitwise_and, BOR=np.bitwise_or, BXOR=np.bitwise_xor).
 t = x()
 dist.all_reduce(t, dist.ReduceOp.AVG)
 assert np.allclose(t.numpy(), sum(every) / size, rtol=1e-6)
+# Averages of halves stay in their range, which sums leave.
+t = wg.full((size,), 40000.0).half()
+dist.all_reduce(t, dist.ReduceOp.AVG)
+assert np.allclose(t.float().numpy(), 40000, rtol=1e-3)
+found = wg.zeros(1).half()
+dist.reduce_scatter_tensor(found, wg.full((size,), 40000.0).half(), dist.ReduceOp.AVG)
+assert np.allclose(found.float().numpy(), 40000, rtol=1e-3)
 # Sums have the bits of `psum`.
 drawn = wg.tensor(np.random.default_rng(rank).normal(size=(1000,)).astype(np.float32))
 t = drawn.clone()

@@ -48,7 +48,7 @@ def combined(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
     """What `op` makes of the tensors of all ranks, on each."""
     if op in _REDUCTIONS:
         return reduced(x, group, _REDUCTIONS[op], described(f"{what} ({op.value})", x))
-    return _averaged(_core._collective(x.detach(), "sum", None, group.members), group, op)
+    return _added(x.detach(), group, op, lambda x: _core._collective(x, "sum", None, group.members))
 
 
 def scattered(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
@@ -56,7 +56,7 @@ def scattered(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
     parts = x.detach().reshape(group.size, -1)
     if op in _REDUCTIONS:
         return _REDUCTIONS[op](exchanged(parts, group, described(f"{what} ({op.value})", x)))
-    return _averaged(_core._collective(parts, "sum_scatter", 0, group.members), group, op)
+    return _added(parts, group, op, lambda x: _core._collective(x, "sum_scatter", 0, group.members))
 
 
 def exchanged(x: Tensor, group: Group, what: str) -> Tensor:
@@ -67,8 +67,13 @@ def exchanged(x: Tensor, group: Group, what: str) -> Tensor:
     return found.reshape(group.size, -1).to(x.device)
 
 
-def _averaged(sum: Tensor, group: Group, op: ReduceOp) -> Tensor:
-    return (sum / group.size).to(sum.dtype) if op is ReduceOp.AVG else sum
+def _added(x: Tensor, group: Group, op: ReduceOp, sum: Callable[[Tensor], Tensor]) -> Tensor:
+    """The sum or the average; that of halves is one of parts, for the sum may be beyond their range."""
+    if op is not ReduceOp.AVG:
+        return sum(x)
+    if x.is_floating_point() and x.itemsize == 2:
+        return sum(x / group.size)
+    return (sum(x) / group.size).to(x.dtype)
 
 
 def do(group: AnyGroup, async_op: bool, run: Callable[[Group], None]) -> Work | None:
