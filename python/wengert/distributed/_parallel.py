@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -81,6 +82,8 @@ class DataParallel(Module):
         if self.group.size > 1 and grain is None:
             self.reducer = Reducer(named, self.group, int(bucket_cap_mb * 2**20), find_unused_parameters)
         self.is_joining, self.divides_by_all, self.root = False, True, 0
+        # After how many backwards a forward inside of `join` has asked the other ranks.
+        self.asked = -1
 
     def _compare(self) -> None:
         """Raises unless the parameters and buffers of all ranks have the same names, shapes and dtypes."""
@@ -97,12 +100,27 @@ class DataParallel(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Returns what the module returns."""
-        if self.reducer is not None and self.reducer.enabled and self.training and wg.is_grad_enabled():
-            if self.is_joining:
+        reducer = self.reducer
+        if reducer is not None and reducer.enabled and self.training and wg.is_grad_enabled():
+            # Ranks without data take part in steps, not in every forward.
+            begins = not self.is_joining or self.asked != reducer.count
+            if begins and self.is_joining:
                 self._ask(True)
-            if self.broadcast_buffers:
+                self.asked = reducer.count
+            if begins and self.broadcast_buffers:
                 broadcast(list(self.module.buffers()), self.group, self.root)
         return self.module(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DataParallel:
+        """A copy of the model on the same ranks, which must not run backward while another one does."""
+        memo[id(self.group)] = self.group
+        memo[id(self)] = copied = type(self).__new__(type(self))
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return copied
+
+    def __reduce__(self) -> Any:
+        """Raises: a group of processes is in no file."""
+        raise TypeError("DataParallel: save model.module or model.state_dict(); ranks cannot be pickled")
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -130,7 +148,8 @@ class DataParallel(Module):
     def join(self, divide_by_initial_world_size: bool = True, enable: bool = True) -> Iterator[None]:
         """Ranks whose data end sooner take part in the steps of the others, with gradients of zero.
 
-        At the end all ranks have the model of one that had data last.
+        At the end all ranks have the model of one that had data last. A step is one backward outside of
+        `no_sync`, after as many forwards as it needs; buffers are those of one rank at its first forward.
 
         Args:
             divide_by_initial_world_size: whether averages are over all ranks, or over those with data.
@@ -144,6 +163,9 @@ class DataParallel(Module):
         self.is_joining, self.divides_by_all = True, divide_by_initial_world_size
         try:
             yield
+            if self.asked == self.reducer.count:
+                # The last forward had no backward.
+                self.reducer.shadow()
             while self._ask(False):
                 if self.broadcast_buffers:
                     broadcast(list(self.module.buffers()), self.group, self.root)
@@ -151,6 +173,7 @@ class DataParallel(Module):
             broadcast([*self.module.parameters(), *self.module.buffers()], self.group, self.root)
         finally:
             self.is_joining, self.root, self.reducer.divisor = False, 0, self.group.size
+            self.asked = -1
 
     def _check_no_grain(self, method: str, instead: str) -> None:
         if self.shards is not None:

@@ -173,8 +173,8 @@ class _Writing:
             return
         before = _complete(self.path.parent)
         index = {
-            # How many were written before this one, at least: newer ones have higher numbers.
-            "order": _order(before[0]) + 1 if before else 0,
+            # Those that are written later have higher numbers.
+            "order": before[0][0] + 1 if before else 0,
             "metadata": {"format": "wengert.distributed 1"},
             "weight_map": {key: file for file, keys, _ in files for key in keys},
             "shards": {key: [[file, begins[key]] for file, _, begins in files] for key in self.state.shards},
@@ -186,7 +186,7 @@ class _Writing:
         self.unfinished.rename(self.path)
         _flushed(self.path.parent)
         if keep is not None:
-            for old in before[keep - 1 :]:
+            for _, old in before[keep - 1 :]:
                 old.rename(old.with_name(old.name + _UNFINISHED))
             for left in self.path.parent.glob("*" + _UNFINISHED):
                 shutil.rmtree(left)
@@ -269,17 +269,23 @@ def load(checkpoint_id: str | os.PathLike[str]) -> Any:
     return rebuilt(index["state"], tensors)
 
 
-def _order(path: Path) -> int:
-    """The place of a checkpoint among those of its folder, in the order in which they were written."""
-    found: int = json.loads((path / _INDEX).read_text()).get("order", -1)
+def _order(path: Path) -> int | None:
+    """The place of a checkpoint among those of its folder, in the order in which they were written; None for
+    one that a program at work has just removed."""
+    try:
+        found: int = json.loads((path / _INDEX).read_text()).get("order", -1)
+    except FileNotFoundError:
+        return None
     return found
 
 
-def _complete(folder: Path) -> list[Path]:
-    """The checkpoints of a folder, the one that was written last first."""
+def _complete(folder: Path) -> list[tuple[int, Path]]:
+    """The checkpoints of a folder with their order, the one that was written last first."""
     found = [path.parent for path in folder.glob(f"*/{_INDEX}") if path.parent.suffix != _UNFINISHED]
+    orders = [(order, path) for path in found if (order := _order(path)) is not None]
+    # Names decide among copies, and where an older version wrote.
     numbers = lambda path: [int(digits) for digits in re.findall(r"\d+", path.name)]
-    return sorted(found, key=lambda path: (_order(path), numbers(path), path.name), reverse=True)
+    return sorted(orders, key=lambda at: (at[0], numbers(at[1]), at[1].name), reverse=True)
 
 
 def latest(folder: str | os.PathLike[str]) -> Path | None:
@@ -291,4 +297,4 @@ def latest(folder: str | os.PathLike[str]) -> Path | None:
     Example:
         >>> wg.distributed.checkpoint.latest("no such run")
     """
-    return next(iter(_complete(Path(folder))), None)
+    return next((path for _, path in _complete(Path(folder))), None)
