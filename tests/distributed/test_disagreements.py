@@ -113,13 +113,86 @@ else:
     )
 
 
-def test_what_mpi_finds_by_itself_is_an_error_with_advice(tmp_path: Path) -> None:
-    ran = failing(
-        2,
-        "group.timeout = 5\ngroup.broadcast(bytearray(1000 if rank == 0 else 10), 0)\n",
-        tmp_path,
-        WENGERT_DISTRIBUTED_DEBUG="0",
-    )
-    assert ran.code == 1
-    assert "RuntimeError: broadcast of 10 bytes from rank 0: MPI says: " in ran.err
-    assert "wengert.distributed.debug() compares them" in ran.err
+def test_sizes_and_long_descriptions(tmp_path: Path) -> None:
+    text = """
+def wrong(action):
+    try:
+        action()
+    except RuntimeError as error:
+        print(str(error).partition(", at ")[0], len(str(error)) < 1000)
+
+wrong(lambda: group.broadcast(bytearray(1000 if rank == 0 else 10), 0, "sent"))
+wrong(lambda: group.barrier("long " * 600 + str(rank)))
+wrong(lambda: group.barrier(f"two\\nlines {rank}"))
+group.barrier("long " * 600)
+"""
+    out = run(2, text, tmp_path)
+    assert out[0].splitlines() == [
+        "the ranks disagree about their collective operation 1:",
+        "  rank 0: sent from rank 0, 1000 bytes True",
+        "the ranks disagree about their collective operation 2:",
+        f"  rank 0: {'long ' * 24}... (dd69f88d) True",
+        "the ranks disagree about their collective operation 3:",
+        "  rank 0: two lines 0 True",
+    ]
+
+
+MANY = """
+def differ(*actions):
+    try:
+        actions[rank]()
+    except RuntimeError as error:
+        print(str(error).partition(":")[0])
+    else:
+        print("nothing")
+
+ring = [(i, (i + 1) % size) for i in range(size)]
+with distributed.axis("i") as group:
+    for first, second in (
+        (lambda: wg.psum(wg.ones(100_000), "i"), lambda: wg.psum(wg.ones(150_000), "i")),
+        (lambda: wg.psum(wg.ones(100_000), "i"), lambda: wg.psum(wg.ones(10), "i")),
+        (lambda: wg.psum(wg.ones(2), "i"), lambda: wg.psum(wg.ones(1000), "i")),
+        (lambda: wg.pbroadcast(wg.ones(100_000), "i", 0), lambda: wg.pbroadcast(wg.ones(100_000), "i", 1)),
+        (lambda: wg.pmax(wg.ones(2), "i"), lambda: wg.psum(wg.ones(2), "i")),
+        (lambda: wg.all_to_all(wg.ones(size), "i", 0, 0), lambda: wg.all_to_all(wg.ones(size, 1), "i", 0, 0)),
+        (lambda: wg.ppermute(wg.ones(2), "i", ring), lambda: wg.ppermute(wg.ones(4), "i", ring)),
+        (lambda: wg.ppermute(wg.ones(2), "i", ring), lambda: wg.ppermute(wg.ones(2), "i", ring[:1])),
+        (lambda: wg.ppermute(wg.ones(2), "i", ring[:1]), lambda: wg.ppermute(wg.ones(2), "i", ring)),
+        (lambda: wg.ppermute(wg.ones(2), "i", ring), group.barrier),
+    ):
+        differ(*[first] * (size - 1), second)
+    assert float(wg.psum(wg.ones(()), "i")) == size
+"""
+
+
+def test_large_and_small_ones_of_several_ranks(tmp_path: Path) -> None:
+    """MPI itself never meets buffers that do not fit, and the group remains of use."""
+    for ranks in (2, 4):
+        for out in run(ranks, MANY, tmp_path):
+            lines = out.splitlines()
+            assert len(lines) == 10
+            assert all(line.startswith(("the ranks disagree about", "rank ")) for line in lines), lines
+
+
+SIZES = """
+for n in (1, 2, 11, 12, 13, 500, 677, 678, 1015, 1016, 1017, 2031, 2032, 2033, 70_000):
+    own = bytes([rank + 1] * n)
+    every = bytearray(n * size)
+    group.all_gather(own, every)
+    assert every == b"".join(bytes([r + 1] * n) for r in range(size)), n
+    every = bytearray(n * size)
+    group.all_to_all(b"".join(bytes([10 * rank + i] * n) for i in range(size)), every)
+    assert every == b"".join(bytes([10 * r + rank] * n) for r in range(size)), n
+    got = bytearray(own)
+    group.broadcast(got, size - 1)
+    assert got == bytes([size] * n), n
+    got = bytearray(n)
+    group.exchange(own, (rank + 1) % size, got, (rank - 1) % size)
+    assert got == bytes([(rank - 1) % size + 1] * n), n
+group.all_gather(b"", bytearray())
+"""
+
+
+def test_bytes_that_fit_into_a_frame_and_that_do_not(tmp_path: Path) -> None:
+    for ranks in (2, 3):
+        run(ranks, SIZES, tmp_path)

@@ -14,11 +14,12 @@ from wengert.distributed._group import Group, world
 from wengert.distributed._signatures import debug, is_debugging
 from wengert.distributed.costs import Cost, cost
 from wengert.distributed.mesh import axis, mesh
-from wengert.distributed.traffic import Traffic, counted
+from wengert.distributed.traffic import Exchange, Traffic, counted
 
 __all__ = [
     "Cost",
     "DataParallel",
+    "Exchange",
     "Group",
     "Traffic",
     "axis",

@@ -9,7 +9,7 @@ import wengert as wg
 from wengert.optim import Optimizer
 
 from ._flat import broadcast
-from ._group import Group, world
+from ._group import Group, chosen
 from ._values import handed
 
 __all__ = ["ZeroRedundancyOptimizer"]
@@ -49,7 +49,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         """Divides the parameters: the largest first, each to the rank that has least."""
         whole = optimizer_class(params, **defaults)
         super().__init__(whole.param_groups, whole.defaults)
-        self.group = process_group or world()
+        self.group = chosen("ZeroRedundancyOptimizer", process_group)
         params = self._all()
         filled = [0] * self.group.size
         #: The rank of each parameter.
@@ -69,6 +69,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Takes the step of this rank's parameters, and gets the others."""
+        self.group.check_current("ZeroRedundancyOptimizer")
         loss = None
         if closure is not None:
             with wg.enable_grad():
