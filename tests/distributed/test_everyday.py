@@ -53,6 +53,23 @@ def test_calls_that_cannot_be(tmp_path: Path) -> None:
         "TimeoutError: wait: the operation was not done after 0.01 s",
         "ValueError: all_gather: tensor_list needs 2 tensors of wengert.float32 (2, 3), got "
         "wengert.float32 (2, 3)",
+        *(
+            f"RuntimeError: {name}: this tensor is part of a computation that is differentiated, and {name} has "
+            "no derivative; wengert.psum and its kin have, or give it tensor.detach()"
+            for name in (
+                "all_reduce",
+                "broadcast",
+                "all_gather",
+                "reduce_scatter_tensor",
+                "scatter",
+                *["all_reduce"] * 4,
+            )
+        ),
+        *(
+            f"TypeError: {name}: tensors expected, got {kind}; wengert.tensor(...) makes one of an array, and "
+            "all_gather_object and broadcast_object_list send other objects"
+            for name, kind in (("all_reduce", "ndarray"), ("all_reduce", "list"), ("all_gather", "ndarray"))
+        ),
     ]
 
 

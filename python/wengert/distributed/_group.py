@@ -68,7 +68,7 @@ class Group:
         ranks = MPI.Group.Translate_ranks(communicator.Get_group(), None, MPI.COMM_WORLD.Get_group())
         self._begin(communicator.Get_rank(), list(ranks), name, timeout)
         self._communicator = communicator
-        self._watch = _WATCH[0] if _WATCH else None
+        self._watch: Watch | None = _WATCH[0] if _WATCH else None
         if self._watch is not None:
             self._watch.groups[name] = self
 
@@ -87,7 +87,7 @@ class Group:
         self.count, self.inside, self.line, self.moving = 0, "", _lines.NOWHERE, 0.0
         self._turn = threading.Lock()
         self._broken = ""
-        self._watch: Any = None
+        self._watch = None
 
     @property
     def members(self) -> Any:

@@ -12,6 +12,7 @@ from wengert.distributed._everyday.calls import (
     check_list,
     check_op,
     check_size,
+    check_tensors,
     do,
     exchanged,
     scattered,
@@ -56,6 +57,8 @@ def all_to_all_single(
         >>> wg.distributed.destroy_process_group()
     """
 
+    check_tensors("all_to_all_single", output, input)
+
     def run(g: Group) -> None:
         into = _rows("output", output, output_split_sizes, g.size)
         rows = _rows("input", input, input_split_sizes, g.size)
@@ -97,6 +100,7 @@ def reduce_scatter(
         tensor([1., 2.])
         >>> wg.distributed.destroy_process_group()
     """
+    check_tensors("reduce_scatter", output, *input_list)
     g = member(group)
     if g is not None:
         check_list("reduce_scatter", "input_list", input_list, output, g.size)
@@ -124,6 +128,7 @@ def reduce_scatter_tensor(
         >>> wg.distributed.destroy_process_group()
     """
     check_op("reduce_scatter", op)
+    check_tensors("reduce_scatter_tensor", output, input)
 
     def run(g: Group) -> None:
         check_size("reduce_scatter_tensor", "input", input, output, g.size)
