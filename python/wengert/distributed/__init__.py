@@ -19,6 +19,7 @@ from wengert.distributed.traffic import Exchange, Traffic, counted
 __all__ = [
     "Cost",
     "DataParallel",
+    "DistributedDataParallel",
     "Exchange",
     "Group",
     "Traffic",
@@ -35,15 +36,29 @@ __all__ = [
 __all__ += _everyday.__all__
 __dir__ = __all__.copy
 
+_INSTEAD = dict.fromkeys(
+    ("P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"),
+    "both sides of a message call it together: wengert.ppermute, or the method exchange of a group",
+)
+_INSTEAD |= {
+    "DeviceMesh": "wengert.distributed.mesh names the axes of a grid of ranks",
+    "FullyShardedDataParallel": "the guide of training on many ranks shows it in a few dozen lines",
+    "gather_object": "all_gather_object gives the objects to all ranks",
+    "init_device_mesh": "wengert.distributed.mesh names the axes of a grid of ranks",
+    "monitored_barrier": "barrier names the ranks that do not come",
+    "scatter_object_list": "broadcast_object_list gives the objects to all ranks",
+}
+
 if TYPE_CHECKING:
     from wengert.distributed import checkpoint, optim
-    from wengert.distributed._parallel import DataParallel
+    from wengert.distributed._parallel import DataParallel, DistributedDataParallel
 else:
 
     def __getattr__(name):
         """What needs layers and optimisers, on first use."""
-        if name == "DataParallel":
-            return import_module("wengert.distributed._parallel").DataParallel
+        if name in ("DataParallel", "DistributedDataParallel"):
+            return getattr(import_module("wengert.distributed._parallel"), name)
         if name in ("checkpoint", "optim"):
             return import_module(f"wengert.distributed.{name}")
-        raise AttributeError(f"module 'wengert.distributed' has no attribute {name!r}")
+        hint = f"; {instead}" if (instead := _INSTEAD.get(name)) else ""
+        raise AttributeError(f"module 'wengert.distributed' has no attribute {name!r}{hint}")

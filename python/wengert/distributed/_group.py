@@ -12,10 +12,12 @@ transfer, once all are there, is left to MPI.
 from __future__ import annotations
 
 import functools
+import gc
 import itertools
 import os
 import threading
 import time
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,9 +31,12 @@ from wengert.distributed.traffic import note
 
 __all__ = ["TIMEOUT", "Group", "mpi", "world"]
 
+# Of so many groups made from one, ranks look which are still held.
+_MANY = 64
+
 _pause = getattr(os, "sched_yield", lambda: time.sleep(0))
 
-# Operations that a rank gave up; MPI may still write into their buffers.
+# Operations that a rank gave up, with their groups; MPI may still write into their buffers.
 _GIVEN_UP: list[Any] = []
 _WATCH: list[Watch] = []
 _NUMBERS = itertools.count(1)
@@ -49,6 +54,23 @@ class Now:
 _NOW: list[Now] = [Now()]
 
 _mpi.guard()
+
+
+@dataclass
+class Part:
+    """A communicator that a split made; it is freed when nobody holds its group any more, nor one of its own."""
+
+    communicator: Any
+    group: weakref.ref[Group]
+    parts: list[Part]
+
+    def is_idle(self) -> bool:
+        return self.group() is None and all(part.is_idle() for part in self.parts)
+
+    def free(self) -> None:
+        for part in self.parts:
+            part.free()
+        self.communicator.Free()
 
 
 class Group:
@@ -82,6 +104,9 @@ class Group:
         self.number = next(_NUMBERS)
         #: The axes that `mesh` made of it, by their lengths.
         self.meshes: dict[Any, Any] = {}
+        # What splits made, and of how many the ranks ask each other which are still held.
+        self._parts: list[Part] = []
+        self._many = _MANY
         #: How many operations have begun; the one at work and the line that called it, if any; since when
         #: bytes move.
         self.count, self.inside, self.line, self.moving = 0, "", _lines.NOWHERE, 0.0
@@ -135,7 +160,26 @@ class Group:
     def split(self, color: int, key: int, what: str = "") -> Group:
         """Returns the group of the ranks with the same `color`, in the order of `key`."""
         communicator = self._run(what or "split", "Split", 0, color, key)
-        return Group(communicator, f"{self.name}/{self.count}.{color}", self.timeout)
+        made = Group(communicator, f"{self.name}/{self.count}.{color}", self.timeout)
+        self._parts.append(Part(communicator, weakref.ref(made), made._parts))
+        if len(self._parts) >= self._many:
+            self._free_idle()
+        return made
+
+    def _free_idle(self) -> None:
+        """Frees communicators that no rank needs any more, in the same order on all; MPI has some 2000."""
+        gc.collect()
+        own = bytes(part.is_idle() for part in self._parts)
+        everyone = bytearray(len(own) * self.size)
+        self.all_gather(own, everyone, "groups that nobody holds")
+        held = []
+        for i, part in enumerate(self._parts):
+            if all(everyone[i :: len(own)]):
+                part.free()
+            else:
+                held.append(part)
+        self._parts[:] = held
+        self._many = 2 * len(held) + _MANY
 
     def subgroup(self, ranks: Sequence[int], what: str = "") -> Group:
         """Returns the group of these ranks of this one, in their order; each rank names those of its part."""
@@ -182,7 +226,9 @@ class Group:
             return getattr(self._communicator, name[0].upper() + name[1:])(*args)
         except mpi().Exception as error:
             self._broken = str(error)
-            raise RuntimeError(f"{what}: MPI says: {error}") from error
+            _GIVEN_UP.append(self)
+            advice = "; make groups once, and use them again" if "communicators" in str(error) else ""
+            raise RuntimeError(f"{what}: MPI says: {error}{advice}") from error
         finally:
             self.inside, self.line = "", _lines.NOWHERE
             self.moving = 0.0
@@ -220,7 +266,7 @@ class Group:
                     self._look(waited, what)
         except BaseException as error:
             self._broken = f"{type(error).__name__} in {what}"
-            _GIVEN_UP.append(request)
+            _GIVEN_UP.append((self, request))
             raise
 
     def _look(self, waited: float, what: str) -> None:

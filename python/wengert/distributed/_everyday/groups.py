@@ -268,7 +268,7 @@ def get_global_rank(group: Group, group_rank: int) -> int:
         0
         >>> wg.distributed.destroy_process_group()
     """
-    ranks = get_process_group_ranks(group)
+    ranks = _inside("get_global_rank", group)
     if not 0 <= group_rank < len(ranks):
         raise ValueError(f"get_global_rank: the group has the ranks 0..{len(ranks) - 1}, got {group_rank}")
     return ranks[group_rank]
@@ -283,12 +283,18 @@ def get_group_rank(group: Group, global_rank: int) -> int:
         0
         >>> wg.distributed.destroy_process_group()
     """
-    ranks = get_process_group_ranks(group)
+    ranks = _inside("get_group_rank", group)
     if global_rank not in ranks:
         raise ValueError(
             f"get_group_rank: the group has the ranks {ranks} of the default group, got {global_rank}"
         )
     return ranks.index(global_rank)
+
+
+def _inside(function: str, group: Group | None) -> list[int]:
+    if isinstance(group, GroupMember):
+        raise TypeError(f"{function}: this rank is not in the group; new_group gave it {group}")
+    return get_process_group_ranks(group)
 
 
 def _seconds(timeout: timedelta | float | None) -> float:

@@ -221,6 +221,10 @@ class SyncBatchNorm(_BatchNorm):
     ) -> None:
         """As `BatchNorm1d`."""
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        if process_group is not None:
+            from wengert.distributed._group import chosen
+
+            chosen("SyncBatchNorm", process_group)
         self.process_group = process_group
 
     def forward(self, input: Tensor) -> Tensor:
