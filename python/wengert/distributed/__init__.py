@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from wengert.distributed import _everyday
 from wengert.distributed._everyday import *
 from wengert.distributed._group import Group, world
-from wengert.distributed._signatures import debug, is_debugging
 from wengert.distributed.costs import Cost, cost
 from wengert.distributed.mesh import axis, mesh
 from wengert.distributed.traffic import Exchange, Traffic, counted
@@ -27,8 +26,6 @@ __all__ = [
     "checkpoint",
     "cost",
     "counted",
-    "debug",
-    "is_debugging",
     "mesh",
     "optim",
     "world",

@@ -1,62 +1,17 @@
-"""What each rank is about to do, compared before it does it."""
+"""What each rank is about to do, in words: exchanged once the hashes of `_frames` differ, before anything is done."""
 
 from __future__ import annotations
 
-import os
 from hashlib import blake2b
-from types import TracebackType
 
 from wengert.distributed import _lines
 
-__all__ = ["SIZE", "debug", "disagreement", "is_debugging", "signature"]
+__all__ = ["SIZE", "disagreement", "signature"]
 
 #: Bytes of one signature; all have the same length, so that ranks that disagree can still compare.
 SIZE = 512
 # Characters of a description that are shown.
 _SHOWN = 120
-
-_ON = [os.environ.get("WENGERT_DISTRIBUTED_DEBUG", "") not in ("", "0")]
-
-
-class debug:
-    """Compares what the ranks do before each collective operation: name, shape, dtype, root or partner.
-
-    Ranks that disagree raise an error which says what each does, and at which line. It costs one exchange of
-    512 bytes per operation. All ranks switch it at the same point of the program; the environment variable
-    `WENGERT_DISTRIBUTED_DEBUG=1` switches it on from the start.
-
-    Args:
-        mode: False switches it off.
-
-    A call holds from there on; in a `with` statement, for its block.
-
-    Example:
-        >>> with wg.distributed.debug():
-        ...     wg.distributed.is_debugging()
-        True
-    """
-
-    def __init__(self, mode: bool = True) -> None:
-        self._before = _ON[0]
-        _ON[0] = bool(mode)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _ON[0] = self._before
-
-
-def is_debugging() -> bool:
-    """Returns whether the ranks compare what they do.
-
-    Example:
-        >>> wg.distributed.is_debugging()
-        False
-    """
-    return _ON[0]
 
 
 def signature(what: str, size: int, line: _lines.Line, partners: tuple[int, int] | None = None) -> bytes:
