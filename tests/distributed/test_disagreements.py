@@ -46,10 +46,10 @@ the ranks disagree about their collective operation 4:
   rank 0: broadcast of 8 bytes from rank 0, at it, line 17, in <lambda>
   rank 1: broadcast of 8 bytes from rank 1, at it, line 17, in <lambda>
 the ranks disagree about their collective operation 5:
-  rank 0: barrier, at it, line 4, in differ
+  rank 0: barrier, at it, line 5, in differ
   rank 1: split, at it, line 18, in <lambda>
 the ranks disagree about their collective operation 6:
-  rank 0: barrier, at it, line 4, in differ
+  rank 0: barrier, at it, line 5, in differ
   rank 1: all_gather of 200000 bytes, at it, line 19, in <lambda>
 rank 0 sends to rank 1, which does not expect it:
   ranks 0, 1: exchange of 8 bytes, at it, line 20, in <lambda>
