@@ -125,6 +125,13 @@ def piece(r, i):
 
 assert same(t, np.concatenate([piece(r, rank) for r in range(size)]))
 
+found = [wg.zeros(r + 1, rank + 2) for r in range(size)]
+sent = [wg.full((rank + 1, i + 2), 10.0 * rank + i) for i in range(size)]
+dist.all_to_all(output_tensor_list=found, input_tensor_list=sent)
+assert all(f.equal(wg.full((r + 1, rank + 2), 10.0 * r + rank)) for r, f in enumerate(found))
+dist.all_to_all([f.zero_() for f in found], sent, group=None, async_op=True).wait()
+assert all(f.equal(wg.full((r + 1, rank + 2), 10.0 * r + rank)) for r, f in enumerate(found))
+
 objects = [None] * size
 dist.all_gather_object(objects, {"rank": rank, "text": "x" * 1000 * rank})
 assert objects == [{"rank": r, "text": "x" * 1000 * r} for r in range(size)]

@@ -26,5 +26,9 @@ whole = bytearray(size * 300_000)
 mine.all_gather(bytes([rank]) * 300_000, whole)
 assert whole == b"".join(bytes([r]) * 300_000 for r in range(size))
 mine.barrier(what="end")
+back = mine.subgroup([2, 1, 0], what="backwards")
+assert (back.rank, back.ranks, back.number != mine.number) == (2 - rank, [2, 1, 0], True)
+with dist.mesh({"i": size}) as groups, dist.mesh({"i": size}) as again:
+    assert groups["i"] is again["i"]
 pair = mine.split(0 if rank < 2 else 1, -rank, what="pairs")
 assert (pair.size, pair.ranks) == ((2, [1, 0]) if rank < 2 else (1, [2]))

@@ -13,7 +13,7 @@ from wengert.nn import Module
 
 from ._flat import broadcast
 from ._grain import Shards
-from ._group import Group, world
+from ._group import Group, chosen
 from ._reducer import Reducer
 from ._tensors import gathered
 from ._values import agreed
@@ -65,7 +65,7 @@ class DataParallel(Module):
         """Compares the models of all ranks, and gives them the values of rank 0."""
         super().__init__()
         self.module = module
-        given = process_group or world()
+        given = chosen("DataParallel", process_group)
         # A communicator of its own, so that messages of the program do not come between.
         self.group = given.split(0, given.rank) if given.size > 1 else given
         self.broadcast_buffers = broadcast_buffers and next(module.buffers(), None) is not None
@@ -100,6 +100,7 @@ class DataParallel(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Returns what the module returns."""
+        self.group.check_current("DataParallel")
         reducer = self.reducer
         if reducer is not None and reducer.enabled and self.training and wg.is_grad_enabled():
             # Ranks without data take part in steps, not in every forward.

@@ -29,7 +29,7 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.safetensors import load_file, safe_open, save_file
 
-from ._group import Group, world
+from ._group import Group, chosen
 from ._trees import Described, Shard, rebuilt
 from ._values import told
 
@@ -225,7 +225,7 @@ def save(
         >>> checkpoint.load(checkpoint.latest(folder))
         {'weight': tensor([1., 1.]), 'step': 3}
     """
-    group, path = process_group or world(), Path(checkpoint_id)
+    group, path = chosen("checkpoint.save", process_group), Path(checkpoint_id)
     writing = _Writing(group, path)
     try:
         writing.together(lambda: writing.prepare(state_dict, keep))

@@ -10,7 +10,7 @@ from wengert._core import Tensor
 from wengert.optim import Optimizer
 
 from ._flat import broadcast
-from ._group import Group, world
+from ._group import Group, chosen
 from ._values import handed
 
 __all__ = ["ZeroRedundancyOptimizer"]
@@ -49,7 +49,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     ) -> None:
         """Divides the parameters: the largest first, each to the rank that has least."""
         whole = optimizer_class(params, **defaults)
-        self.group = process_group or world()
+        self.group = chosen("ZeroRedundancyOptimizer", process_group)
         #: The rank of each parameter.
         self.owners: list[int] = []
         self._filled, self._own = [0] * self.group.size, set[int]()
@@ -90,6 +90,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Takes the step of this rank's parameters, and gets the others."""
+        self.group.check_current("ZeroRedundancyOptimizer")
         loss = None
         if closure is not None:
             with wg.enable_grad():

@@ -42,6 +42,8 @@ class Axis(NamedTuple):
     index: Any
     # The ranks, if the members are processes.
     ranks: Any = None
+    # Of the group of processes; no other group has it, or had it.
+    number: int = 0
 
     def collective(self, x: Any, kind: str, at: Any = None) -> Tensor:
         """What the members do with a tensor."""
@@ -54,9 +56,10 @@ _AXES: contextvars.ContextVar[dict[str, Axis]] = contextvars.ContextVar("wengert
 
 
 @contextlib.contextmanager
-def named(axes: dict[str, Axis]) -> Iterator[None]:
-    """While it lasts, these names are these axes."""
-    token = _AXES.set({**_AXES.get(), **axes})
+def named(axes: dict[str, Axis], *, hiding: bool = False) -> Iterator[None]:
+    """While it lasts, these names are these axes; `hiding` other axes of processes."""
+    before = {name: axis for name, axis in _AXES.get().items() if not (hiding and axis.ranks)}
+    token = _AXES.set({**before, **axes})
     try:
         yield
     finally:
@@ -65,7 +68,7 @@ def named(axes: dict[str, Axis]) -> Iterator[None]:
 
 def known() -> str:
     """The axes that have names, as a text that is the same for the same groups of processes."""
-    return "; ".join(f"{name} {axis.size} {id(axis.ranks)}" for name, axis in _AXES.get().items())
+    return "; ".join(f"{name} {axis.size} {axis.number}" for name, axis in _AXES.get().items())
 
 
 def _axis(function: str, name: str) -> Axis:

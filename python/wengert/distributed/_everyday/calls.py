@@ -6,10 +6,11 @@ import enum
 import functools
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.autograd.modes import no_grad
+from wengert.autograd.modes import is_grad_enabled, no_grad
 from wengert.distributed._everyday.groups import GroupMember, get_group_rank, member
 from wengert.distributed._everyday.work import Work, beside, twin
 from wengert.distributed._group import Group
@@ -92,6 +93,21 @@ def do(group: AnyGroup, async_op: bool, run: Callable[[Group], None]) -> Work | 
 def write(place: Tensor, value: Tensor) -> None:
     with no_grad():
         place.copy_(value)
+
+
+def check_tensors(function: str, *given: Any) -> None:
+    """Raises for what is no tensor, and for one whose derivatives would get lost."""
+    for x in given:
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"{function}: tensors expected, got {type(x).__name__}; wengert.tensor(...) makes one of "
+                "an array, and all_gather_object and broadcast_object_list send other objects"
+            )
+        if is_grad_enabled() and _core._is_differentiated(x) and (_core._in_transform() or not x.is_leaf):
+            raise RuntimeError(
+                f"{function}: this tensor is part of a computation that is differentiated, and {function} has "
+                "no derivative; wengert.psum and its kin have, or give it tensor.detach()"
+            )
 
 
 def check_op(function: str, op: ReduceOp) -> None:
