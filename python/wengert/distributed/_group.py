@@ -123,11 +123,20 @@ class Group:
     def all_gather(self, sent: Any, received: Any, what: str = "") -> None:
         """Fills `received` with the `sent` bytes of all ranks, one after the other."""
         size = memoryview(received).nbytes
+        if memoryview(sent).nbytes * self.size != size:
+            raise ValueError(
+                f"all_gather: {memoryview(sent).nbytes} bytes of {self.size} ranks do not make {size}"
+            )
         self._run(what or f"all_gather of {size} bytes", "allgather", size, sent, received)
 
     def all_to_all(self, sent: Any, received: Any, what: str = "") -> None:
         """Sends part `i` of `sent` to rank `i`, gets part `i` of `received` from it. Parts are equal."""
         size = memoryview(received).nbytes
+        if memoryview(sent).nbytes != size or size % self.size:
+            raise ValueError(
+                f"all_to_all: {memoryview(sent).nbytes} bytes sent and {size} received are no {self.size} equal "
+                "parts each"
+            )
         self._run(what or f"all_to_all of {size} bytes", "alltoall", size, sent, received)
 
     def exchange(self, sent: Any, to: int, received: Any, source: int, what: str = "") -> None:
