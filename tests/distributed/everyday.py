@@ -46,6 +46,13 @@ for op, of in dict(BAND=np.bitwise_and, BOR=np.bitwise_or, BXOR=np.bitwise_xor).
 t = x()
 dist.all_reduce(t, dist.ReduceOp.AVG)
 assert np.allclose(t.numpy(), sum(every) / size, rtol=1e-6)
+# Averages of halves stay in their range, which sums leave.
+t = wg.full((size,), 40000.0).half()
+dist.all_reduce(t, dist.ReduceOp.AVG)
+assert np.allclose(t.float().numpy(), 40000, rtol=1e-3)
+found = wg.zeros(1).half()
+dist.reduce_scatter_tensor(found, wg.full((size,), 40000.0).half(), dist.ReduceOp.AVG)
+assert np.allclose(found.float().numpy(), 40000, rtol=1e-3)
 # Sums have the bits of `psum`.
 drawn = wg.tensor(np.random.default_rng(rank).normal(size=(1000,)).astype(np.float32))
 t = drawn.clone()
@@ -117,6 +124,13 @@ def piece(r, i):
 
 
 assert same(t, np.concatenate([piece(r, rank) for r in range(size)]))
+
+found = [wg.zeros(r + 1, rank + 2) for r in range(size)]
+sent = [wg.full((rank + 1, i + 2), 10.0 * rank + i) for i in range(size)]
+dist.all_to_all(output_tensor_list=found, input_tensor_list=sent)
+assert all(f.equal(wg.full((r + 1, rank + 2), 10.0 * r + rank)) for r, f in enumerate(found))
+dist.all_to_all([f.zero_() for f in found], sent, group=None, async_op=True).wait()
+assert all(f.equal(wg.full((r + 1, rank + 2), 10.0 * r + rank)) for r, f in enumerate(found))
 
 objects = [None] * size
 dist.all_gather_object(objects, {"rank": rank, "text": "x" * 1000 * rank})

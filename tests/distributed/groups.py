@@ -1,5 +1,6 @@
 """The methods of groups on three ranks: which bytes arrive."""
 
+import pytest
 import wengert.distributed as dist
 from mpi4py import MPI
 
@@ -26,5 +27,12 @@ whole = bytearray(size * 300_000)
 mine.all_gather(bytes([rank]) * 300_000, whole)
 assert whole == b"".join(bytes([r]) * 300_000 for r in range(size))
 mine.barrier(what="end")
+for method, lengths in ((mine.all_gather, (4, 4)), (mine.all_to_all, (4, 5)), (mine.all_to_all, (4, 4))):
+    with pytest.raises(ValueError, match=f"{lengths[0]} bytes"):
+        method(bytes(lengths[0]), bytearray(lengths[1]))
+back = mine.subgroup([2, 1, 0], what="backwards")
+assert (back.rank, back.ranks, back.number != mine.number) == (2 - rank, [2, 1, 0], True)
+with dist.mesh({"i": size}) as groups, dist.mesh({"i": size}) as again:
+    assert groups["i"] is again["i"]
 pair = mine.split(0 if rank < 2 else 1, -rank, what="pairs")
 assert (pair.size, pair.ranks) == ((2, [1, 0]) if rank < 2 else (1, [2]))

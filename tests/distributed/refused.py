@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import numpy as np
 import wengert as wg
 import wengert.distributed as d
 
@@ -53,3 +54,25 @@ refused(work.wait)
 assert work.is_completed()
 assert not work.is_success()
 assert isinstance(work.exception(), ValueError)
+refused(d.all_to_all, [x], [x])
+refused(d.all_to_all, [x, x], [x, x.double()])
+refused(d.all_to_all, [wg.zeros(3), x], [x, x])
+refused(d.all_to_all, [x, x], [wg.zeros(3), x])
+# No derivative gets lost: whatever is differentiated is refused, and what is not is taken.
+weight = wg.ones(2, 3, requires_grad=True)
+d.all_reduce(weight)
+with wg.no_grad():
+    d.all_reduce(weight * 2)
+d.all_reduce((weight * 2).detach())
+refused(d.all_reduce, weight * 2)
+refused(d.broadcast, weight * 2, 0)
+refused(d.all_gather, [x, x], weight * 2)
+refused(d.reduce_scatter_tensor, wg.zeros(3), weight * 2)
+refused(d.scatter, wg.zeros(2, 3), [weight * 2] * 2)
+refused(wg.grad(lambda x: (d.all_reduce(x), x.sum())[1]), x)
+refused(wg.jit(wg.grad(lambda x: (d.all_reduce(x * 2), x.sum())[1])), x)
+refused(wg.jvp, lambda x: (d.all_reduce(x), x)[1], (x,), (x,))
+refused(wg.vmap(wg.grad(lambda x: (d.all_reduce(x), x.sum())[1])), x)
+refused(d.all_reduce, np.ones(2))
+refused(d.all_reduce, [x])
+refused(d.all_gather, [np.ones(2)] * 2, x)

@@ -55,7 +55,6 @@ def start(
     settings = {
         **os.environ,
         "WENGERT_NUM_THREADS": "1",
-        "WENGERT_DISTRIBUTED_DEBUG": "1",
         "FIRST": first,
         **environment,
     }

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+import pytest
+import wengert as wg
 from distributed.running import failing, run
+from wengert import distributed
 
 
 def program(name: str) -> str:
@@ -53,6 +56,27 @@ def test_calls_that_cannot_be(tmp_path: Path) -> None:
         "TimeoutError: wait: the operation was not done after 0.01 s",
         "ValueError: all_gather: tensor_list needs 2 tensors of wengert.float32 (2, 3), got "
         "wengert.float32 (2, 3)",
+        "ValueError: all_to_all: output_tensor_list needs a tensor for each of 2 ranks, got 1",
+        "TypeError: all_to_all: tensors of one dtype expected, got ['wengert.float32', 'wengert.float64']",
+        "ValueError: all_to_all: rank 0 sends 6 to rank 0, which expects 3",
+        "ValueError: all_to_all: rank 0 sends 3 to rank 0, which expects 6",
+        *(
+            f"RuntimeError: {name}: this tensor is part of a computation that is differentiated, and {name} has "
+            "no derivative; wengert.psum and its kin have, or give it tensor.detach()"
+            for name in (
+                "all_reduce",
+                "broadcast",
+                "all_gather",
+                "reduce_scatter_tensor",
+                "scatter",
+                *["all_reduce"] * 4,
+            )
+        ),
+        *(
+            f"TypeError: {name}: tensors expected, got {kind}; wengert.tensor(...) makes one of an array, and "
+            "all_gather_object and broadcast_object_list send other objects"
+            for name, kind in (("all_reduce", "ndarray"), ("all_reduce", "list"), ("all_gather", "ndarray"))
+        ),
     ]
 
 
@@ -94,6 +118,57 @@ group.barrier()
         "[[0, 2], [4, 6], [8]]\n" + whole,
         "[[1, 3], [5, 7], [9]]\n" + whole,
     ]
+
+
+def test_groups_that_nobody_holds_are_freed(tmp_path: Path) -> None:
+    text = """
+d = distributed
+d.init_process_group()
+held = []
+# More than MPI has communicators.
+for i in range(1100):
+    pair = d.new_group([0, 1])
+    if i % 100 == 0:
+        d.all_reduce(wg.ones(2), group=pair, async_op=True).wait()
+        held.append(pair)
+    d.new_group([0])
+for pair in held:
+    d.barrier(pair)
+print(len(held), len(group._parts) < 200)
+"""
+    assert run(2, text, tmp_path) == ["11 True\n"] * 2
+
+
+def test_what_is_missing_names_what_is_there() -> None:
+    for name, hint in {
+        "send": "wengert.ppermute",
+        "irecv": "wengert.ppermute",
+        "gather_object": "all_gather_object",
+        "init_device_mesh": "wengert.distributed.mesh",
+    }.items():
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; .*{hint}"):
+            getattr(distributed, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'nothing'$"):
+        distributed.nothing  # noqa: B018
+    assert distributed.DistributedDataParallel is wg.nn.parallel.DistributedDataParallel
+
+
+def test_groups_that_are_none() -> None:
+    outside = distributed.GroupMember.NON_GROUP_MEMBER
+    weights = [wg.ones(1, requires_grad=True)]
+    for call in (
+        lambda g: distributed.DataParallel(wg.nn.Linear(1, 1), g),
+        lambda g: distributed.DistributedDataParallel(wg.nn.Linear(1, 1), process_group=g),
+        lambda g: distributed.optim.ZeroRedundancyOptimizer(weights, wg.optim.SGD, process_group=g, lr=0.1),
+        lambda g: distributed.checkpoint.save({}, "nowhere", process_group=g),
+        lambda g: wg.nn.SyncBatchNorm(3, process_group=g),
+    ):
+        for wrong, said in ((outside, "NON_GROUP_MEMBER, which is no group"), ("all", "got str")):
+            with pytest.raises(TypeError, match=f"process_group= is a group of ranks.*{said}"):
+                call(wrong)
+    for function in (distributed.get_global_rank, distributed.get_group_rank):
+        with pytest.raises(TypeError, match="this rank is not in the group"):
+            function(outside, 0)
 
 
 def test_groups_by_hand(tmp_path: Path) -> None:

@@ -25,6 +25,17 @@ def test_shards_of_a_batch(tmp_path: Path) -> None:
     )
 
 
+def test_what_shards_refuse_and_what_they_draw(tmp_path: Path) -> None:
+    for text in (*ran(1, "grains", tmp_path), *ran(2, "grains", tmp_path)):
+        assert text == (
+            "DataParallel: with grain= the gradients of ranks are averaged by model.backward(function, *batch), "
+            "not by loss.backward(), which leaves them as they are\n"
+            "DataParallel.no_sync: not with grain=; gradients of several calls of model.backward add up without "
+            "it\n"
+            "DataParallel.join: not with grain=; let all ranks take the same number of steps\n"
+        )
+
+
 WRONG = """
 from wengert.distributed import DataParallel
 for grain in (3, 6, 1):

@@ -11,22 +11,21 @@ from typing import TYPE_CHECKING
 from wengert.distributed import _everyday
 from wengert.distributed._everyday import *
 from wengert.distributed._group import Group, world
-from wengert.distributed._signatures import debug, is_debugging
 from wengert.distributed.costs import Cost, cost
 from wengert.distributed.mesh import axis, mesh
-from wengert.distributed.traffic import Traffic, counted
+from wengert.distributed.traffic import Exchange, Traffic, counted
 
 __all__ = [
     "Cost",
     "DataParallel",
+    "DistributedDataParallel",
+    "Exchange",
     "Group",
     "Traffic",
     "axis",
     "checkpoint",
     "cost",
     "counted",
-    "debug",
-    "is_debugging",
     "mesh",
     "optim",
     "world",
@@ -34,15 +33,29 @@ __all__ = [
 __all__ += _everyday.__all__
 __dir__ = __all__.copy
 
+_INSTEAD = dict.fromkeys(
+    ("P2POp", "batch_isend_irecv", "irecv", "isend", "recv", "send"),
+    "both sides of a message call it together: wengert.ppermute, or the method exchange of a group",
+)
+_INSTEAD |= {
+    "DeviceMesh": "wengert.distributed.mesh names the axes of a grid of ranks",
+    "FullyShardedDataParallel": "the guide of training on many ranks shows it in a few dozen lines",
+    "gather_object": "all_gather_object gives the objects to all ranks",
+    "init_device_mesh": "wengert.distributed.mesh names the axes of a grid of ranks",
+    "monitored_barrier": "barrier names the ranks that do not come",
+    "scatter_object_list": "broadcast_object_list gives the objects to all ranks",
+}
+
 if TYPE_CHECKING:
     from wengert.distributed import checkpoint, optim
-    from wengert.distributed._parallel import DataParallel
+    from wengert.distributed._parallel import DataParallel, DistributedDataParallel
 else:
 
     def __getattr__(name):
         """What needs layers and optimisers, on first use."""
-        if name == "DataParallel":
-            return import_module("wengert.distributed._parallel").DataParallel
+        if name in ("DataParallel", "DistributedDataParallel"):
+            return getattr(import_module("wengert.distributed._parallel"), name)
         if name in ("checkpoint", "optim"):
             return import_module(f"wengert.distributed.{name}")
-        raise AttributeError(f"module 'wengert.distributed' has no attribute {name!r}")
+        hint = f"; {instead}" if (instead := _INSTEAD.get(name)) else ""
+        raise AttributeError(f"module 'wengert.distributed' has no attribute {name!r}{hint}")

@@ -8,8 +8,12 @@ node of the tree, so that it makes no difference which additions happen on one r
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import struct
+import weakref
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import wengert as wg
 from wengert._core import Tensor
@@ -50,6 +54,9 @@ def _added(left: list[Tensor], right: list[Tensor]) -> list[Tensor]:
 class Shards:
     """The shards of a model that this rank has; see `DataParallel.backward`."""
 
+    #: How many calls of `backward` are at work.
+    _running = 0
+
     def __init__(self, module: Module, group: Group, grain: int) -> None:
         own, rest = divmod(grain, group.size)
         if rest or own < 1 or (group.size > 1 and own & (own - 1)):
@@ -60,8 +67,38 @@ class Shards:
         self.module, self.group, self.grain = module, group, grain
         self.own = range(group.rank * own, (group.rank + 1) * own)
         self._compare()
-        seed = wg.tensor(list(wg.get_rng_state()), dtype=wg.uint64)
-        wg.set_rng_state(tuple(gathered(seed, group)[0].tolist()))
+        wg.set_rng_state(self._first_state())
+        self._guard()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Shards:
+        """The shards of a copy of the module, on the same ranks."""
+        copied = copy.copy(self)
+        copied.module = copy.deepcopy(self.module, memo)
+        copied._guard()
+        return copied
+
+    def _guard(self) -> None:
+        """Lets any other backward to the parameters raise while these shards are there: it would average
+        nothing."""
+        shards = weakref.ref(self)
+
+        def check(_: Tensor) -> None:
+            if not Shards._running and shards() is not None:
+                raise RuntimeError(
+                    "DataParallel: with grain= the gradients of ranks are averaged by model.backward(function, "
+                    "*batch), not by loss.backward(), which leaves them as they are"
+                )
+
+        for param in self.module.parameters():
+            if param.requires_grad:
+                param.register_post_accumulate_grad_hook(check)
+
+    def _first_state(self) -> tuple[int, int]:
+        """Where the random numbers of rank 0 stand."""
+        state = bytearray(struct.pack("=QQ", *wg.get_rng_state()))
+        self.group.broadcast(state, 0)
+        seed, position = struct.unpack("=QQ", state)
+        return seed, position
 
     def _compare(self) -> None:
         """Raises where the processors of two ranks compute other bits."""
@@ -80,12 +117,15 @@ class Shards:
         """Computes the average loss of all shards; adds its gradients to those of the parameters."""
         parts = self._parts(batch)
         params = [param for param in self.module.parameters() if param.requires_grad]
-        buffers = [buffer for buffer in self.module.buffers() if buffer.is_floating_point()]
-        counters = [buffer for buffer in self.module.buffers() if not buffer.is_floating_point()]
+        is_averaged = lambda buffer: buffer.is_floating_point() or buffer.is_complex()
+        buffers = [buffer for buffer in self.module.buffers() if is_averaged(buffer)]
+        counters = [buffer for buffer in self.module.buffers() if not is_averaged(buffer)]
         before = [buffer.clone() for buffer in (*buffers, *counters)]
         held = [param.grad for param in params]
-        state = wg.get_rng_state()
+        # Ranks may draw data of their own between steps; shards draw from where rank 0 is.
+        own_state, state = wg.get_rng_state(), self._first_state()
         tree = Tree()
+        Shards._running += 1
         try:
             for shard, part in zip(self.own, parts):
                 wg.set_rng_state((_seed(*state, shard), 0))
@@ -99,9 +139,10 @@ class Shards:
                 leaf = [loss.detach(), *_present(params), *(buffer.clone() for buffer in buffers)]
                 tree.add([x.float() if x.itemsize == 2 else x for x in leaf])
         finally:
+            Shards._running -= 1
             for param, grad in zip(params, held):
                 param.grad = grad
-            wg.set_rng_state((state[0], state[1] + 1))
+            wg.set_rng_state((own_state[0], own_state[1] + 1))
         with wg.no_grad():
             loss, present, *means = on_flat(self._mean, tree.total())
             grads, values = means[: len(params)], means[len(params) :]

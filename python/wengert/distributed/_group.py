@@ -3,20 +3,27 @@
 Whoever wants numbers added or tensors gathered asks the operations of the core, which know dtypes and call
 these methods with flat buffers. So every dtype travels, and sums have the order of the core's own kernels.
 
-No method waits without end: each first lets the ranks meet, with a deadline, in a way that Ctrl-C and errors
-of other ranks interrupt; a transfer, once all are there, is left to MPI.
+Every operation begins with one small exchange of the same length, whatever the operation is: each rank says a
+hash of what it is about to do, so that ranks that disagree find out before anything else is sent, and the bytes
+themselves where they are few. It has a deadline, and Ctrl-C and errors of other ranks interrupt it; a
+transfer, once all are there, is left to MPI.
 """
 
 from __future__ import annotations
 
 import functools
+import gc
+import itertools
 import os
 import threading
 import time
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from wengert import _core
-from wengert.distributed import _lines, _mpi, _signatures
+from wengert.distributed import _frames, _lines, _mpi, _signatures
 from wengert.distributed._mpi import TIMEOUT, mpi
 from wengert.distributed._reports import gone, late
 from wengert.distributed._watch import Watch
@@ -24,17 +31,46 @@ from wengert.distributed.traffic import note
 
 __all__ = ["TIMEOUT", "Group", "mpi", "world"]
 
-# Larger transfers begin when all ranks have met, and run inside of MPI, without Python's lock.
-_LARGE = 1 << 16
+# Of so many groups made from one, ranks look which are still held.
+_MANY = 64
 
 _pause = getattr(os, "sched_yield", lambda: time.sleep(0))
 
-# Operations that a rank gave up; MPI may still write into their buffers.
+# Operations that a rank gave up, with their groups; MPI may still write into their buffers.
 _GIVEN_UP: list[Any] = []
 _WATCH: list[Watch] = []
-_WORLD: list[Group] = []
+_NUMBERS = itertools.count(1)
+
+
+@dataclass
+class Now:
+    """The ranks that are there now; `costs` puts others in their place for a while."""
+
+    #: All of them, once somebody asked, and those of `init_process_group`.
+    everyone: Group | None = None
+    default: Group | None = None
+
+
+_NOW: list[Now] = [Now()]
 
 _mpi.guard()
+
+
+@dataclass
+class Part:
+    """A communicator that a split made; it is freed when nobody holds its group any more, nor one of its own."""
+
+    communicator: Any
+    group: weakref.ref[Group]
+    parts: list[Part]
+
+    def is_idle(self) -> bool:
+        return self.group() is None and all(part.is_idle() for part in self.parts)
+
+    def free(self) -> None:
+        for part in self.parts:
+            part.free()
+        self.communicator.Free()
 
 
 class Group:
@@ -50,38 +86,57 @@ class Group:
     """
 
     def __init__(self, communicator: Any, name: str = "world", timeout: float = TIMEOUT) -> None:
-        self.rank: int = communicator.Get_rank()
-        self.size: int = communicator.Get_size()
-        self.name = name
-        self.timeout = timeout
         MPI = mpi()
-        #: The ranks of the world that are in it.
-        self.ranks: list[int] = list(
-            MPI.Group.Translate_ranks(communicator.Get_group(), None, MPI.COMM_WORLD.Get_group())
-        )
-        #: How many operations have begun; the one at work and the line that called it, if any; since when
-        #: bytes move.
-        self.count, self.inside, self.line, self.moving = 0, "", _lines.NOWHERE, 0.0
+        ranks = MPI.Group.Translate_ranks(communicator.Get_group(), None, MPI.COMM_WORLD.Get_group())
+        self._begin(communicator.Get_rank(), list(ranks), name, timeout)
         self._communicator = communicator
-        self._turn = threading.Lock()
-        self._broken = ""
-        self._watch = _WATCH[0] if _WATCH else None
+        self._watch: Watch | None = _WATCH[0] if _WATCH else None
         if self._watch is not None:
             self._watch.groups[name] = self
 
-    @functools.cached_property
+    def _begin(self, rank: int, ranks: list[int], name: str, timeout: float) -> None:
+        self.rank, self.size = rank, len(ranks)
+        #: The ranks of the world that are in it.
+        self.ranks = ranks
+        self.name = name
+        self.timeout = timeout
+        #: No other group of this process has it, or had it.
+        self.number = next(_NUMBERS)
+        #: The axes that `mesh` made of it, by their lengths.
+        self.meshes: dict[Any, Any] = {}
+        # What splits made, and of how many the ranks ask each other which are still held.
+        self._parts: list[Part] = []
+        self._many = _MANY
+        #: How many operations have begun; the one at work and the line that called it, if any; since when
+        #: bytes move.
+        self.count, self.inside, self.line, self.moving = 0, "", _lines.NOWHERE, 0.0
+        self._turn = threading.Lock()
+        self._broken = ""
+        self._watch = None
+
+    @property
     def members(self) -> Any:
         """Returns the ranks as the core's operations know them."""
+        # Not kept: the group would hold itself, and never go.
         return _core._Ranks(self, self.rank, self.size)
 
     def all_gather(self, sent: Any, received: Any, what: str = "") -> None:
         """Fills `received` with the `sent` bytes of all ranks, one after the other."""
         size = memoryview(received).nbytes
+        if memoryview(sent).nbytes * self.size != size:
+            raise ValueError(
+                f"all_gather: {memoryview(sent).nbytes} bytes of {self.size} ranks do not make {size}"
+            )
         self._run(what or f"all_gather of {size} bytes", "allgather", size, sent, received)
 
     def all_to_all(self, sent: Any, received: Any, what: str = "") -> None:
         """Sends part `i` of `sent` to rank `i`, gets part `i` of `received` from it. Parts are equal."""
         size = memoryview(received).nbytes
+        if memoryview(sent).nbytes != size or size % self.size:
+            raise ValueError(
+                f"all_to_all: {memoryview(sent).nbytes} bytes sent and {size} received are no {self.size} equal "
+                "parts each"
+            )
         self._run(what or f"all_to_all of {size} bytes", "alltoall", size, sent, received)
 
     def exchange(self, sent: Any, to: int, received: Any, source: int, what: str = "") -> None:
@@ -113,14 +168,52 @@ class Group:
 
     def split(self, color: int, key: int, what: str = "") -> Group:
         """Returns the group of the ranks with the same `color`, in the order of `key`."""
-        communicator = self._run(what or "split", "Split", _LARGE, color, key)
-        return Group(communicator, f"{self.name}/{self.count}.{color}", self.timeout)
+        communicator = self._run(what or "split", "Split", 0, color, key)
+        made = Group(communicator, f"{self.name}/{self.count}.{color}", self.timeout)
+        self._parts.append(Part(communicator, weakref.ref(made), made._parts))
+        if len(self._parts) >= self._many:
+            self._free_idle()
+        return made
+
+    def _free_idle(self) -> None:
+        """Frees communicators that no rank needs any more, in the same order on all; MPI has some 2000."""
+        gc.collect()
+        own = bytes(part.is_idle() for part in self._parts)
+        everyone = bytearray(len(own) * self.size)
+        self.all_gather(own, everyone, "groups that nobody holds")
+        held = []
+        for i, part in enumerate(self._parts):
+            if all(everyone[i :: len(own)]):
+                part.free()
+            else:
+                held.append(part)
+        self._parts[:] = held
+        self._many = 2 * len(held) + _MANY
+
+    def subgroup(self, ranks: Sequence[int], what: str = "") -> Group:
+        """Returns the group of these ranks of this one, in their order; each rank names those of its part."""
+        return self.split(ranks[0], ranks.index(self.rank), what)
+
+    @functools.cached_property
+    def twin(self) -> Group:
+        """Returns a second group of the same ranks, for what runs beside the program; all ask for it at once."""
+        return self.subgroup(range(self.size))
+
+    def check_current(self, what: str) -> None:
+        """Raises while `cost` pretends that there are other ranks than these."""
+        now = _NOW[0].everyone
+        if now is not None and type(now) is not type(self):
+            raise RuntimeError(
+                f"{what}: its group was made outside of the function that cost() runs, and knows nothing of the "
+                "pretended ranks; make models, optimisers, meshes and groups inside of that function"
+            )
 
     def _run(
         self, what: str, name: str, size: int, *args: Any, partners: tuple[int, int] | None = None
     ) -> Any:
-        """Runs one operation of MPI, small ones without blocking, larger ones after all ranks have met."""
+        """Runs one operation of MPI after all ranks have met, inside of MPI, without Python's lock."""
         _mpi.check_process(what)
+        self.check_current(what)
         if self._broken:
             raise RuntimeError(
                 f"{what}: an operation of this group was given up ({self._broken}), so its ranks no longer "
@@ -134,36 +227,38 @@ class Group:
         self.count += 1
         note(what, name, size, self.size)
         self.inside = what
-        met = False
         try:
             self.line = _lines.here()
-            if _signatures.is_debugging() and self.size > 1:
-                self._compare(what, partners)
-                met = True
-            if size < _LARGE and name != "sendrecv":
-                self._wait(getattr(self._communicator, "I" + name)(*args), what)
+            if self._met(what, name, size, args, partners):
                 return None
-            if not met:
-                self._wait(self._communicator.Ibarrier(), what)
             self.moving = time.monotonic()
             return getattr(self._communicator, name[0].upper() + name[1:])(*args)
         except mpi().Exception as error:
             self._broken = str(error)
-            raise RuntimeError(
-                f"{what}: MPI says: {error}. Ranks that call different operations, or with different sizes, "
-                "are a usual reason; wengert.distributed.debug() compares them"
-            ) from error
+            _GIVEN_UP.append(self)
+            advice = "; make groups once, and use them again" if "communicators" in str(error) else ""
+            raise RuntimeError(f"{what}: MPI says: {error}{advice}") from error
         finally:
             self.inside, self.line = "", _lines.NOWHERE
             self.moving = 0.0
             self._turn.release()
 
-    def _compare(self, what: str, partners: tuple[int, int] | None) -> None:
-        own = _signatures.signature(what, self.line, partners)
-        everyone = bytearray(_signatures.SIZE * self.size)
-        self._wait(self._communicator.Iallgather(own, everyone), what)
-        if wrong := _signatures.disagreement(bytes(everyone), self.ranks, self.count):
-            raise RuntimeError(wrong)
+    def _met(self, what: str, name: str, size: int, args: Any, partners: tuple[int, int] | None) -> bool:
+        """Waits for all ranks, and compares what they are about to do; true if that was all there is to do."""
+        if self.size == 1:
+            return name == "barrier"
+        # A rank that neither sends nor gets anything has no buffer.
+        size = -1 if partners else size
+        frame = _frames.frame(self.size, what, name, size, partners, args)
+        frames = bytearray(len(frame) * self.size)
+        self._wait(self._communicator.Iallgather(frame, frames), what)
+        if not _frames.agree(len(frame), frames, partners):
+            own = _signatures.signature(what, size, self.line, partners)
+            everyone = bytearray(_signatures.SIZE * self.size)
+            self._wait(self._communicator.Iallgather(own, everyone), what)
+            if wrong := _signatures.disagreement(bytes(everyone), self.ranks, self.count):
+                raise RuntimeError(wrong)
+        return _frames.taken(len(frame), frames, name, self.rank, args)
 
     def _wait(self, request: Any, what: str) -> None:
         """Returns when the request is done: at once after a short wait, without haste after a long one."""
@@ -180,7 +275,7 @@ class Group:
                     self._look(waited, what)
         except BaseException as error:
             self._broken = f"{type(error).__name__} in {what}"
-            _GIVEN_UP.append(request)
+            _GIVEN_UP.append((self, request))
             raise
 
     def _look(self, waited: float, what: str) -> None:
@@ -212,14 +307,25 @@ def world() -> Group:
         >>> wg.distributed.world().size
         1
     """
-    if not _WORLD:
+    now = _NOW[0]
+    if now.everyone is None:
         everyone = mpi().COMM_WORLD
         if everyone.Get_size() > 1:
             _meet(everyone)
         if everyone.Get_size() > 1 and mpi().Query_thread() == mpi().THREAD_MULTIPLE:
             _WATCH.append(Watch(everyone.Dup()))
-        _WORLD.append(Group(everyone.Dup()))
-    return _WORLD[0]
+        now.everyone = Group(everyone.Dup())
+    return now.everyone
+
+
+def chosen(function: str, group: Any) -> Group:
+    """The group that an argument means: all ranks if None."""
+    if group is None:
+        return world()
+    if not isinstance(group, Group):
+        found = f"{group}, which is no group" if "NON_GROUP" in str(group) else type(group).__name__
+        raise TypeError(f"{function}: process_group= is a group of ranks that this one is in, got {found}")
+    return group
 
 
 def _meet(everyone: Any) -> None:

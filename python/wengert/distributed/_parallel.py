@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ from wengert.nn import Module
 
 from ._flat import broadcast
 from ._grain import Shards
-from ._group import Group, world
+from ._group import Group, chosen
 from ._reducer import Reducer
 from ._tensors import gathered
 from ._values import agreed
@@ -35,8 +36,8 @@ class DataParallel(Module):
         bucket_cap_mb: the size of one message in units of 2**20 bytes.
         find_unused_parameters: whether a backward may leave out parameters; those that no rank used keep
             the gradient that they had. Without it, a backward that leaves out some raises, with their names.
-        grain: a number of shards, a multiple of the number of ranks: `backward(function)` then computes the
-            same bits on any number of ranks.
+        grain: a number of shards, a multiple of the number of ranks: `backward(function)`, in the place of
+            `loss.backward()`, then computes the same bits on any number of ranks.
 
     Raises:
         RuntimeError: where models of ranks have other parameters.
@@ -64,7 +65,7 @@ class DataParallel(Module):
         """Compares the models of all ranks, and gives them the values of rank 0."""
         super().__init__()
         self.module = module
-        given = process_group or world()
+        given = chosen("DataParallel", process_group)
         # A communicator of its own, so that messages of the program do not come between.
         self.group = given.split(0, given.rank) if given.size > 1 else given
         self.broadcast_buffers = broadcast_buffers and next(module.buffers(), None) is not None
@@ -81,6 +82,8 @@ class DataParallel(Module):
         if self.group.size > 1 and grain is None:
             self.reducer = Reducer(named, self.group, int(bucket_cap_mb * 2**20), find_unused_parameters)
         self.is_joining, self.divides_by_all, self.root = False, True, 0
+        # After how many backwards a forward inside of `join` has asked the other ranks.
+        self.asked = -1
 
     def _compare(self) -> None:
         """Raises unless the parameters and buffers of all ranks have the same names, shapes and dtypes."""
@@ -97,12 +100,28 @@ class DataParallel(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Returns what the module returns."""
-        if self.reducer is not None and self.reducer.enabled and self.training and wg.is_grad_enabled():
-            if self.is_joining:
+        self.group.check_current("DataParallel")
+        reducer = self.reducer
+        if reducer is not None and reducer.enabled and self.training and wg.is_grad_enabled():
+            # Ranks without data take part in steps, not in every forward.
+            begins = not self.is_joining or self.asked != reducer.count
+            if begins and self.is_joining:
                 self._ask(True)
-            if self.broadcast_buffers:
+                self.asked = reducer.count
+            if begins and self.broadcast_buffers:
                 broadcast(list(self.module.buffers()), self.group, self.root)
         return self.module(*args, **kwargs)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> DataParallel:
+        """A copy of the model on the same ranks, which must not run backward while another one does."""
+        memo[id(self.group)] = self.group
+        memo[id(self)] = copied = type(self).__new__(type(self))
+        copied.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        return copied
+
+    def __reduce__(self) -> Any:
+        """Raises: a group of processes is in no file."""
+        raise TypeError("DataParallel: save model.module or model.state_dict(); ranks cannot be pickled")
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -116,6 +135,7 @@ class DataParallel(Module):
             >>> model.module.bias.grad
             tensor([4.])
         """
+        self._check_no_grain("no_sync", "gradients of several calls of model.backward add up without it")
         if self.reducer is None:
             yield
             return
@@ -129,18 +149,24 @@ class DataParallel(Module):
     def join(self, divide_by_initial_world_size: bool = True, enable: bool = True) -> Iterator[None]:
         """Ranks whose data end sooner take part in the steps of the others, with gradients of zero.
 
-        At the end all ranks have the model of one that had data last.
+        At the end all ranks have the model of one that had data last. A step is one backward outside of
+        `no_sync`, after as many forwards as it needs; buffers are those of one rank at its first forward.
 
         Args:
             divide_by_initial_world_size: whether averages are over all ranks, or over those with data.
             enable: False does nothing.
         """
+        if enable:
+            self._check_no_grain("join", "let all ranks take the same number of steps")
         if self.reducer is None or not enable:
             yield
             return
         self.is_joining, self.divides_by_all = True, divide_by_initial_world_size
         try:
             yield
+            if self.asked == self.reducer.count:
+                # The last forward had no backward.
+                self.reducer.shadow()
             while self._ask(False):
                 if self.broadcast_buffers:
                     broadcast(list(self.module.buffers()), self.group, self.root)
@@ -148,6 +174,11 @@ class DataParallel(Module):
             broadcast([*self.module.parameters(), *self.module.buffers()], self.group, self.root)
         finally:
             self.is_joining, self.root, self.reducer.divisor = False, 0, self.group.size
+            self.asked = -1
+
+    def _check_no_grain(self, method: str, instead: str) -> None:
+        if self.shards is not None:
+            raise RuntimeError(f"DataParallel.{method}: not with grain=; {instead}")
 
     def _ask(self, has_data: bool) -> bool:
         """Whether a rank has data for one more step; the first that has gives its buffers to all."""
@@ -163,7 +194,11 @@ class DataParallel(Module):
         The batch of this rank is divided into as many parts as the rank has shards. For each,
         `function(*part)` returns the loss, the mean over the part. Random numbers, the statistics of batches
         and losses of float16 that overflow belong to a shard; losses, gradients and buffers are averaged over
-        all shards by one tree of additions.
+        all shards by one tree of additions. Buffers of integers, such as counts of batches, stay those of the
+        rank's last shard.
+
+        Random numbers are those of `manual_seed` on rank 0. A `Generator` that `function` uses goes on from
+        one shard to the next, so what it gives depends on the number of ranks.
 
         Args:
             function: returns a loss of shape ().

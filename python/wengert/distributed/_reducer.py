@@ -9,6 +9,7 @@ to be hidden behind, is summed by the thread that runs backward.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -44,6 +45,8 @@ class Reducer:
         self.names, self.params = list(named), list(named.values())
         self.group, self.limit, self.find_unused = group, limit, find_unused
         self.enabled = True
+        #: How many backwards have ended.
+        self.count = 0
         #: How many ranks an average is over.
         self.divisor = group.size
         self._lay_out(list(reversed(range(len(self.params)))))
@@ -55,6 +58,11 @@ class Reducer:
             param.register_post_accumulate_grad_hook(partial(self._complete, i))
             for i, param in enumerate(self.params)
         ]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Reducer:
+        """One for copies of the parameters."""
+        copies = {name: copy.deepcopy(x, memo) for name, x in zip(self.names, self.params)}
+        return Reducer(copies, self.group, self.limit, self.find_unused)
 
     def _lay_out(self, order: list[int]) -> None:
         """Divides the parameters into buckets, in this order: of one dtype and device, the first and the last
@@ -162,6 +170,7 @@ class Reducer:
                     if counts is None or counts[j]:
                         param.grad = grad
         self._started = []
+        self.count += 1
         self._follow()
 
     def _follow(self) -> None:
@@ -176,4 +185,5 @@ class Reducer:
         for bucket in self.buckets:
             size = sum(self.params[i].numel() for i in bucket) + len(bucket) * self.find_unused
             self._averaged(self.params[bucket[0]].new_zeros(size), here())
+        self.count += 1
         self._follow()

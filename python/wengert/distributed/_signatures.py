@@ -1,68 +1,30 @@
-"""What each rank is about to do, compared before it does it."""
+"""What each rank is about to do, in words: exchanged once the hashes of `_frames` differ, before anything is done."""
 
 from __future__ import annotations
 
-import os
-from types import TracebackType
+from hashlib import blake2b
 
 from wengert.distributed import _lines
 
-__all__ = ["SIZE", "debug", "disagreement", "is_debugging", "signature"]
+__all__ = ["SIZE", "disagreement", "signature"]
 
 #: Bytes of one signature; all have the same length, so that ranks that disagree can still compare.
 SIZE = 512
-
-_ON = [os.environ.get("WENGERT_DISTRIBUTED_DEBUG", "") not in ("", "0")]
-
-
-class debug:
-    """Compares what the ranks do before each collective operation: name, shape, dtype, root or partner.
-
-    Ranks that disagree raise an error which says what each does, and at which line. It costs one exchange of
-    512 bytes per operation. All ranks switch it at the same point of the program; the environment variable
-    `WENGERT_DISTRIBUTED_DEBUG=1` switches it on from the start.
-
-    Args:
-        mode: False switches it off.
-
-    A call holds from there on; in a `with` statement, for its block.
-
-    Example:
-        >>> with wg.distributed.debug():
-        ...     wg.distributed.is_debugging()
-        True
-    """
-
-    def __init__(self, mode: bool = True) -> None:
-        self._before = _ON[0]
-        _ON[0] = bool(mode)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        _ON[0] = self._before
+# Characters of a description that are shown.
+_SHOWN = 120
 
 
-def is_debugging() -> bool:
-    """Returns whether the ranks compare what they do.
-
-    Example:
-        >>> wg.distributed.is_debugging()
-        False
-    """
-    return _ON[0]
-
-
-def signature(what: str, line: _lines.Line, partners: tuple[int, int] | None = None) -> bytes:
+def signature(what: str, size: int, line: _lines.Line, partners: tuple[int, int] | None = None) -> bytes:
     """What this rank is about to do, and at which line. `partners`: to whom it sends, from whom it gets."""
     who = "" if partners is None else f"{partners[0]} {partners[1]}"
+    what = what.replace("\n", " ")
+    if len(what) > _SHOWN:
+        what = f"{what[:_SHOWN]}... ({blake2b(what.encode(), digest_size=4).hexdigest()})"
+    text = f"{what}\n{size}\n{who}\n"
     # A long path loses its beginning.
-    place, room = _lines.said(line).encode(), SIZE - len(what.encode()) - len(who) - 2
-    place = place if len(place) <= room else b"..." + place[3 - max(room, 3) :]
-    return (what.encode() + b"\n" + who.encode() + b"\n" + place)[:SIZE].ljust(SIZE, b"\0")
+    place, room = _lines.said(line).encode(), SIZE - len(text.encode())
+    place = place if len(place) <= room else b"..." + place[len(place) - max(room - 3, 0) :]
+    return (text.encode() + place)[:SIZE].ljust(SIZE, b"\0")
 
 
 def disagreement(everyone: bytes, ranks: list[int], count: int) -> str | None:
@@ -70,7 +32,10 @@ def disagreement(everyone: bytes, ranks: list[int], count: int) -> str | None:
     if everyone == everyone[:SIZE] * len(ranks):
         return None
     parts = [everyone[i : i + SIZE].rstrip(b"\0") for i in range(0, len(everyone), SIZE)]
-    whats, whos, lines = zip(*(part.decode(errors="replace").split("\n", 2) for part in parts), strict=True)
+    fields = (part.decode(errors="replace").split("\n", 3) for part in parts)
+    whats, sizes, whos, lines = zip(*fields, strict=True)
+    if len(set(whats)) == 1 and len(set(sizes)) > 1:
+        whats = tuple(f"{what}, {size} bytes" for what, size in zip(whats, sizes, strict=True))
     said = [f"{what}, at {line}" for what, line in zip(whats, lines, strict=True)]
     if len(set(whats)) > 1:
         return f"the ranks disagree about their collective operation {count}:\n{by_ranks(said, ranks)}"

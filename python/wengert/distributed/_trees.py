@@ -33,12 +33,14 @@ class Described:
 
     def described(self, value: Any, name: str) -> Any:
         if isinstance(value, Tensor):
-            if value.numel():
-                place = value.data_ptr(), str(value.dtype), tuple(value.shape), value.stride()
-                name = self.known.setdefault(place, name)
+            place = value.data_ptr(), str(value.dtype), tuple(value.shape), value.stride()
+            if value.numel() and place in self.known:
+                return {"tensor": self.known[place]}
+            name = self.known[place] = self._free(name)
             self.whole[name] = value.detach()
             return {"tensor": name}
         if isinstance(value, Shard):
+            name = self._free(name)
             self.shards[name] = value
             return {"sharded": name}
         if isinstance(value, Mapping):
@@ -53,6 +55,13 @@ class Described:
             f"{name or 'the state'} is a {type(value).__name__}; tensors, numbers, texts, "
             "and dicts, lists and tuples of them expected"
         )
+
+    def _free(self, name: str) -> str:
+        """A name that no other tensor has, and that means nothing to safetensors."""
+        taken, number, found = {"__metadata__", *self.whole, *self.shards}, 1, name
+        while found in taken:
+            number, found = number + 1, f"{name}#{number + 1}"
+        return found
 
     def _below(self, value: Any, name: str, key: Any) -> Any:
         return self.described(value, f"{name}.{key}" if name else str(key))

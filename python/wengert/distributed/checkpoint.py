@@ -21,7 +21,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.safetensors import load_file, safe_open, save_file
 
-from ._group import Group, world
+from ._group import Group, chosen
 from ._trees import Described, Shard, rebuilt
 from ._values import told
 
@@ -88,6 +88,110 @@ def _flushed(path: Path) -> None:
         os.close(handle)
 
 
+class _Writing:
+    """One checkpoint while it is written."""
+
+    def __init__(self, group: Group, path: Path) -> None:
+        self.group, self.path = group, path
+        self.unfinished = path.with_name(path.name + _UNFINISHED)
+        self.state, self.has_begun = Described(), False
+        self.file = f"model-{group.rank + 1:05d}-of-{group.size:05d}.safetensors"
+
+    def together(self, action: Callable[[], Any]) -> list[Any]:
+        """What `action` returns on each rank; where it raises on one, this raises on all."""
+        found, failure = None, None
+        try:
+            found = action()
+        except Exception as error:
+            failure = error
+        every = told([found, failure and f"{type(failure).__name__}: {failure}"], self.group)
+        if failure is not None:
+            raise failure
+        for rank, (_, text) in enumerate(every):
+            if text is not None:
+                raise RuntimeError(f"checkpoint.save: {self.path} is not written, rank {rank} failed: {text}")
+        return [value for value, _ in every]
+
+    def prepare(self, state_dict: Any, keep: int | None) -> None:
+        """Takes the state apart and makes the folder."""
+        if keep is not None and (not isinstance(keep, int) or keep < 1):
+            raise ValueError(
+                f"checkpoint.save: keep= is a number of checkpoints from 1, or None, got {keep!r}"
+            )
+        if self.path.suffix == _UNFINISHED or not self.path.name:
+            raise ValueError(f"checkpoint.save: {str(self.path)!r} is no name for a checkpoint")
+        if self.path.exists():
+            raise FileExistsError(
+                f"checkpoint.save: {self.path} is there; save each step under a name of its own"
+            )
+        self.tree = self.state.described(state_dict, "")
+        if self.group.rank == 0:
+            shutil.rmtree(self.unfinished, ignore_errors=True)
+            self.unfinished.mkdir(parents=True)
+            self.has_begun = True
+
+    def check(self) -> None:
+        """Raises on all ranks where they have other tensors, or shards that are not parts of one."""
+        kind = lambda x, skipped: [x.dtype.name, *x.shape[skipped:]]
+        own = {name: kind(x, 0) for name, x in self.state.whole.items()}
+        shards = {name: [x.begin, len(x.tensor), kind(x.tensor, 1)] for name, x in self.state.shards.items()}
+        every = told([own, shards], self.group)
+        for rank, (others, theirs) in enumerate(every):
+            first, parts = every[0]
+            different = [n for n in {**first, **others} if first.get(n) != others.get(n)]
+            different += parts.keys() ^ theirs.keys()
+            if different:
+                raise ValueError(
+                    f"checkpoint.save: rank {rank} has another tensor {min(different)!r} than rank 0, or only "
+                    "one of them has it; the state is the same on all ranks, other than in shards"
+                )
+        for name in shards:
+            end = 0
+            for begin, rows, like in sorted(theirs[name] for _, theirs in every):
+                if like != shards[name][2]:
+                    raise ValueError(f"checkpoint.save: shards of {name!r} have other dtypes or row shapes")
+                if rows and begin != end:
+                    raise ValueError(
+                        f"checkpoint.save: a shard of {name!r} begins at row {begin}, where row {end} is next; "
+                        "shards of all ranks together are the tensor"
+                    )
+                end += rows
+
+    def write(self) -> list[Any]:
+        """Writes this rank's file; returns what is in it."""
+        keys = _divided(self.state.whole, self.group.size)[self.group.rank]
+        own = {key: self.state.whole[key] for key in keys}
+        parts = {key: shard.tensor.detach() for key, shard in self.state.shards.items()}
+        path = self.unfinished / self.file
+        save_file({key: x.contiguous() for key, x in (own | parts).items()}, path)
+        _flushed(path)
+        return [self.file, keys, {key: x.begin for key, x in self.state.shards.items()}]
+
+    def complete(self, files: list[Any], keep: int | None) -> None:
+        """Writes the index, gives the folder its name and removes older ones; rank 0 does it."""
+        if self.group.rank:
+            return
+        before = _complete(self.path.parent)
+        index = {
+            # Those that are written later have higher numbers.
+            "order": before[0][0] + 1 if before else 0,
+            "metadata": {"format": "wengert.distributed 1"},
+            "weight_map": {key: file for file, keys, _ in files for key in keys},
+            "shards": {key: [[file, begins[key]] for file, _, begins in files] for key in self.state.shards},
+            "state": self.tree,
+        }
+        (self.unfinished / _INDEX).write_text(json.dumps(index))
+        _flushed(self.unfinished / _INDEX)
+        _flushed(self.unfinished)
+        self.unfinished.rename(self.path)
+        _flushed(self.path.parent)
+        if keep is not None:
+            for _, old in before[keep - 1 :]:
+                old.rename(old.with_name(old.name + _UNFINISHED))
+            for left in self.path.parent.glob("*" + _UNFINISHED):
+                shutil.rmtree(left)
+
+
 def save(
     state_dict: Any,
     checkpoint_id: str | os.PathLike[str],
@@ -97,17 +201,21 @@ def save(
 ) -> None:
     """Writes a state as the folder `checkpoint_id`; every rank calls it.
 
+    Where it raises on one rank it raises on all, and nothing is left.
+
     Args:
         state_dict: dicts, lists and tuples of tensors, shards, numbers and texts; other than in shards, it is
             the same on all ranks.
         checkpoint_id: a folder that is not there yet, such as `run/step-100`.
-        keep: how many checkpoints the folder around it keeps, the newest; None for all. What programs that
-            were killed left there is removed too.
+        keep: how many checkpoints the folder around it keeps, those written last; None for all. What programs
+            that were killed left there is removed too.
         process_group: the ranks; None for all.
 
     Raises:
         FileExistsError: where `checkpoint_id` is there.
         TypeError: for something else in the state.
+        ValueError: for shards that overlap or leave gaps, and for a `keep` below 1.
+        RuntimeError: where another rank has failed.
 
     Example:
         >>> import tempfile
@@ -117,40 +225,17 @@ def save(
         >>> checkpoint.load(checkpoint.latest(folder))
         {'weight': tensor([1., 1.]), 'step': 3}
     """
-    group, path = process_group or world(), Path(checkpoint_id)
-    if path.exists():
-        raise FileExistsError(f"checkpoint.save: {path} is there; save each step under a name of its own")
-    writing = Described()
-    tree = writing.described(state_dict, "")
-    unfinished = path.with_name(path.name + _UNFINISHED)
-    if group.rank == 0:
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-    group.barrier()
-    name = f"model-{group.rank + 1:05d}-of-{group.size:05d}.safetensors"
-    own = {key: writing.whole[key] for key in _divided(writing.whole, group.size)[group.rank]}
-    parts = {key: shard.tensor.detach() for key, shard in writing.shards.items()}
-    save_file({key: x.contiguous() for key, x in (own | parts).items()}, unfinished / name)
-    _flushed(unfinished / name)
-    written = told([name, list(own), {key: x.begin for key, x in writing.shards.items()}], group)
-    if group.rank == 0:
-        index = {
-            "metadata": {"format": "wengert.distributed 1"},
-            "weight_map": {key: file for file, keys, _ in written for key in keys},
-            "shards": {key: [[file, begins[key]] for file, _, begins in written] for key in writing.shards},
-            "state": tree,
-        }
-        (unfinished / _INDEX).write_text(json.dumps(index))
-        _flushed(unfinished / _INDEX)
-        _flushed(unfinished)
-        unfinished.rename(path)
-        _flushed(path.parent)
-        if keep:
-            for old in _complete(path.parent)[keep:]:
-                old.rename(old.with_name(old.name + _UNFINISHED))
-            for left in path.parent.glob("*" + _UNFINISHED):
-                shutil.rmtree(left)
-    group.barrier()
+    group, path = chosen("checkpoint.save", process_group), Path(checkpoint_id)
+    writing = _Writing(group, path)
+    try:
+        writing.together(lambda: writing.prepare(state_dict, keep))
+        writing.check()
+        files = writing.together(writing.write)
+        writing.together(lambda: writing.complete(files, keep))
+    except Exception:
+        if group.rank == 0 and writing.has_begun:
+            shutil.rmtree(writing.unfinished, ignore_errors=True)
+        raise
 
 
 def load(checkpoint_id: str | os.PathLike[str]) -> Any:
@@ -184,15 +269,27 @@ def load(checkpoint_id: str | os.PathLike[str]) -> Any:
     return rebuilt(index["state"], tensors)
 
 
-def _complete(folder: Path) -> list[Path]:
-    """The checkpoints of a folder, those with the highest numbers in their names first."""
+def _order(path: Path) -> int | None:
+    """The place of a checkpoint among those of its folder, in the order in which they were written; None for
+    one that a program at work has just removed."""
+    try:
+        found: int = json.loads((path / _INDEX).read_text()).get("order", -1)
+    except FileNotFoundError:
+        return None
+    return found
+
+
+def _complete(folder: Path) -> list[tuple[int, Path]]:
+    """The checkpoints of a folder with their order, the one that was written last first."""
     found = [path.parent for path in folder.glob(f"*/{_INDEX}") if path.parent.suffix != _UNFINISHED]
+    orders = [(order, path) for path in found if (order := _order(path)) is not None]
+    # Names decide among copies, and where an older version wrote.
     numbers = lambda path: [int(digits) for digits in re.findall(r"\d+", path.name)]
-    return sorted(found, key=lambda path: (numbers(path), path.name), reverse=True)
+    return sorted(orders, key=lambda at: (at[0], numbers(at[1]), at[1].name), reverse=True)
 
 
 def latest(folder: str | os.PathLike[str]) -> Path | None:
-    """Returns the checkpoint of a folder that has the highest number in its name; None if there is none.
+    """Returns the checkpoint of a folder that was written last; None if there is none.
 
     Args:
         folder: the folder around checkpoints.
@@ -200,4 +297,4 @@ def latest(folder: str | os.PathLike[str]) -> Path | None:
     Example:
         >>> wg.distributed.checkpoint.latest("no such run")
     """
-    return next(iter(_complete(Path(folder))), None)
+    return next((path for _, path in _complete(Path(folder))), None)

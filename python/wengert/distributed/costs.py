@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wengert import _core
-from wengert.distributed import _group
-from wengert.distributed._group import Group
+from wengert.distributed._everyday.work import drain
+from wengert.distributed._group import _NOW, Group, Now
 from wengert.distributed.traffic import Traffic, counted, note
 from wengert.transforms.axes import Axis, named
 
@@ -30,26 +29,30 @@ class Cost(Traffic):
             latency: seconds of an exchange without bytes between two ranks.
             bandwidth: bytes per second that a rank sends or receives.
 
-        Each exchange of a group takes as many rounds as its size has binary digits.
+        Each exchange takes as many rounds as the number of its ranks has binary digits.
         """
-        rounds = math.ceil(math.log2(self.axis_size)) if self.axis_size > 1 else 0
-        return len(self.exchanges) * rounds * latency + self.bytes / bandwidth
+        rounds = sum(math.ceil(math.log2(exchange.ranks)) for exchange in self.exchanges)
+        return rounds * latency + self.bytes / bandwidth
 
 
 class Pretended(Group):
-    """A group of which this process is rank 0, and where the others answer what it says itself."""
+    """A group of which this process is the first rank, and where the others answer what it says itself."""
 
-    def __init__(self, size: int, name: str = "pretended") -> None:
-        self.rank, self.size, self.name, self.timeout = 0, size, name, math.inf
-        self.ranks = list(range(size))
+    def __init__(self, ranks: Sequence[int], name: str = "pretended") -> None:
+        self._begin(0, list(ranks), name, math.inf)
 
     def split(self, color: int, key: int, what: str = "") -> Group:
         """As `Group.split`, with all ranks."""
-        return self
+        return Pretended(self.ranks, self.name)
+
+    def subgroup(self, ranks: Sequence[int], what: str = "") -> Group:
+        """As `Group.subgroup`."""
+        return Pretended([self.ranks[rank] for rank in ranks], self.name)
 
     def _run(
         self, what: str, name: str, size: int, *args: Any, partners: tuple[int, int] | None = None
     ) -> Any:
+        self.check_current(what)
         note(what, name, size, self.size)
         if name == "allgather":
             own, everyone = (memoryview(buffer).cast("B") for buffer in args)
@@ -78,8 +81,15 @@ def cost(
         axis_size: the number of ranks; or the length of each axis of a mesh by name.
         axis_name: the name of the axis, where that is a number.
 
+    Models wrapped for training, optimisers of `wengert.distributed`, meshes and groups are made inside of the
+    function: those that were made before raise, as they know nothing of these ranks. One thread at a time.
+
     Values are not those of a real run, as all ranks answer what this one says; shapes, the exchanges and the
     memory are.
+
+    Raises:
+        ValueError: for no axis, or a length below 1.
+        RuntimeError: where the function talks through a group that was made before.
 
     Example:
         >>> step = lambda x: wg.pmean(x, "data")
@@ -88,18 +98,27 @@ def cost(
              2 exchanges, 7,995,768 bytes for each rank
     """
     axes = dict(axis_size) if isinstance(axis_size, Mapping) else {axis_name: axis_size}
+    if not axes:
+        raise ValueError("cost: axis_size= names no axis; give a number of ranks, or the length of each axis")
     for name, size in axes.items():
+        if not isinstance(name, str):
+            raise TypeError(f"cost: an axis has a text for a name, got {name!r}: {size!r}")
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"cost: an axis has a length of at least 1, got {name!r}: {size!r}")
-    members = {}
+    everyone = Pretended(range(math.prod(axes.values())))
+    members, step = {}, everyone.size
     for name, size in axes.items():
-        members[name] = Axis(size, 0, _core._Ranks(Pretended(size, name), 0, size))
-    everyone = math.prod(axes.values())
-    before = list(_group._WORLD)
-    _group._WORLD[:] = [Pretended(everyone)]
+        step //= size
+        group = everyone.subgroup([i * step for i in range(size)])
+        members[name] = Axis(size, 0, group.members, group.number)
+    drain()
+    before = _NOW[0]
+    _NOW[0] = Now(everyone, None if before.default is None else everyone)
     try:
-        with named(members), counted() as traffic:
+        with named(members, hiding=True), counted() as traffic:
             function(*args, **kwargs)
+            drain()
     finally:
-        _group._WORLD[:] = before
-    return Cost(traffic.exchanges, traffic.peak, everyone)
+        drain()
+        _NOW[0] = before
+    return Cost(traffic.exchanges, traffic.peak, everyone.size)

@@ -4,14 +4,10 @@ import contextlib
 import math
 from collections.abc import Iterator, Mapping
 
-from wengert import _core
 from wengert.distributed._group import Group, world
 from wengert.transforms.axes import Axis, named
 
 __all__ = ["axis", "mesh"]
-
-# The groups of each mesh that was entered: ranks that part are never asked twice.
-_MESHES: dict[tuple[tuple[str, int], ...], tuple[dict[str, Group], dict[str, Axis]]] = {}
 
 
 @contextlib.contextmanager
@@ -46,16 +42,17 @@ def mesh(axes: Mapping[str, int]) -> Iterator[dict[str, Group]]:
         raise ValueError(
             f"mesh: {lengths} does not make {everyone.size} processes; start as many with mpirun -n"
         )
-    if key not in _MESHES:
+    # Ranks that part are never asked twice.
+    if key not in everyone.meshes:
         groups, members, step = {}, {}, everyone.size
         for name, size in key:
             step //= size
             at = everyone.rank // step % size
-            group = everyone.split(everyone.rank - at * step, everyone.rank)
+            group = everyone.subgroup([everyone.rank + (i - at) * step for i in range(size)])
             groups[name] = group
-            members[name] = Axis(size, at, _core._Ranks(group, at, size))
-        _MESHES[key] = groups, members
-    groups, members = _MESHES[key]
+            members[name] = Axis(size, at, group.members, group.number)
+        everyone.meshes[key] = groups, members
+    groups, members = everyone.meshes[key]
     with named(members):
         yield groups
 

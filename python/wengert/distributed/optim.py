@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import wengert as wg
+from wengert._core import Tensor
 from wengert.optim import Optimizer
 
 from ._flat import broadcast
-from ._group import Group, world
+from ._group import Group, chosen
 from ._values import handed
 
 __all__ = ["ZeroRedundancyOptimizer"]
@@ -48,18 +49,38 @@ class ZeroRedundancyOptimizer(Optimizer):
     ) -> None:
         """Divides the parameters: the largest first, each to the rank that has least."""
         whole = optimizer_class(params, **defaults)
-        super().__init__(whole.param_groups, whole.defaults)
-        self.group = process_group or world()
-        params = self._all()
-        filled = [0] * self.group.size
+        self.group = chosen("ZeroRedundancyOptimizer", process_group)
         #: The rank of each parameter.
-        self.owners = [0] * len(params)
-        for i in sorted(range(len(params)), key=lambda i: -params[i].nbytes):
-            self.owners[i] = filled.index(min(filled))
-            filled[self.owners[i]] += params[i].nbytes
-        self._own = {id(p) for p, owner in zip(params, self.owners) if owner == self.group.rank}
+        self.owners: list[int] = []
+        self._filled, self._own = [0] * self.group.size, set[int]()
+        self._is_made = False
+        super().__init__(whole.param_groups, whole.defaults)
+        self._divide(self._all())
         #: The optimiser of this rank's parameters.
         self.optim = optimizer_class([self._part(group, True) for group in self.param_groups], **defaults)
+        self._is_made = True
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds parameters with settings of their own, divided among ranks as the others; every rank calls it."""
+        super().add_param_group(param_group)
+        if self._is_made:
+            added = self.param_groups[-1]
+            self._divide(added["params"])
+            self.optim.add_param_group(self._part(added, True))
+
+    def _check(self, group: dict[str, Any]) -> None:
+        """Raises for settings that the optimiser refuses."""
+        if self._is_made:
+            self.optim._check(group)
+
+    def _divide(self, params: list[Tensor]) -> None:
+        """Gives each parameter to the rank that has least, the largest first."""
+        owners = [0] * len(params)
+        for i in sorted(range(len(params)), key=lambda i: -params[i].nbytes):
+            owners[i] = self._filled.index(min(self._filled))
+            self._filled[owners[i]] += params[i].nbytes
+        self.owners += owners
+        self._own |= {id(p) for p, owner in zip(params, owners) if owner == self.group.rank}
 
     def _part(self, group: dict[str, Any], with_params: bool) -> dict[str, Any]:
         """The settings of a group, and those of its parameters that this rank has."""
@@ -69,6 +90,7 @@ class ZeroRedundancyOptimizer(Optimizer):
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Takes the step of this rank's parameters, and gets the others."""
+        self.group.check_current("ZeroRedundancyOptimizer")
         loss = None
         if closure is not None:
             with wg.enable_grad():

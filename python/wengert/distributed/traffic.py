@@ -6,10 +6,23 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from wengert import memory
 
-__all__ = ["Traffic", "counted"]
+__all__ = ["Exchange", "Traffic", "counted"]
+
+
+class Exchange(NamedTuple):
+    """One exchange of a rank with others."""
+
+    #: The operation, and the dtype and shape of its tensor.
+    what: str
+    #: That the rank sends, or gets.
+    bytes: int
+    #: How many ranks take part.
+    ranks: int
+
 
 # What counts now, innermost last.
 _COUNTING: list[Traffic] = []
@@ -19,20 +32,20 @@ _COUNTING: list[Traffic] = []
 class Traffic:
     """The exchanges of a rank, in order: what each was, and the bytes that it sends or gets from others."""
 
-    exchanges: list[tuple[str, int]] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
     #: The most bytes of tensors on the host that were alive at once, beyond those at the start.
     peak: int = 0
 
     @property
     def bytes(self) -> int:
         """Bytes on the wire, for one rank."""
-        return sum(size for _, size in self.exchanges)
+        return sum(exchange.bytes for exchange in self.exchanges)
 
     def __str__(self) -> str:
         """A line for each kind of exchange, the largest first, and the sum."""
         count: Counter[str] = Counter()
         size: Counter[str] = Counter()
-        for what, moved in self.exchanges:
+        for what, moved, _ in self.exchanges:
             count[what] += 1
             size[what] += moved
         lines = [f"{count[what]:6} x {what}, {moved:,} bytes" for what, moved in size.most_common()]
@@ -44,7 +57,7 @@ def note(what: str, kind: str, size: int, ranks: int) -> None:
     if ranks > 1 and _COUNTING and kind != "Split":
         moved = size * (ranks - 1) // ranks if kind in ("allgather", "alltoall") else size
         for traffic in _COUNTING:
-            traffic.exchanges.append((what, moved))
+            traffic.exchanges.append(Exchange(what, moved, ranks))
 
 
 @contextlib.contextmanager

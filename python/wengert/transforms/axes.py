@@ -43,6 +43,8 @@ class Axis(NamedTuple):
     index: Any
     # The ranks, if the members are processes.
     ranks: Any = None
+    # Of the group of processes; no other group has it, or had it.
+    number: int = 0
 
     def collective(self, x: Any, kind: str, at: Any = None) -> Tensor:
         """What the members do with a tensor."""
@@ -51,9 +53,10 @@ class Axis(NamedTuple):
 
 
 @contextlib.contextmanager
-def named(axes: dict[str, Axis]) -> Iterator[None]:
-    """While it lasts, these names are these axes."""
-    with within({**AXES.get(), **axes}):
+def named(axes: dict[str, Axis], *, hiding: bool = False) -> Iterator[None]:
+    """While it lasts, these names are these axes; `hiding` other axes of processes."""
+    before = {name: axis for name, axis in AXES.get().items() if not (hiding and axis.ranks)}
+    with within({**before, **axes}):
         yield
 
 
@@ -64,7 +67,7 @@ def has_ranks() -> bool:
 
 def known() -> str:
     """The axes that have names, as a text that is the same for the same groups of processes."""
-    return "; ".join(f"{name} {axis.size} {id(axis.ranks)}" for name, axis in AXES.get().items())
+    return "; ".join(f"{name} {axis.size} {axis.number}" for name, axis in AXES.get().items())
 
 
 def _axis(function: str, name: str) -> Axis:

@@ -1,6 +1,8 @@
 """What training programs do besides: dropout, averages of weights, halves, accumulation into one gradient."""
 
+import copy
 import gc
+import io
 import weakref
 
 import wengert as wg
@@ -49,12 +51,36 @@ half = DataParallel(nn.Linear(2, 2, bias=False).half())
 (half(wg.full((1, 2), 200.0).half()) * 200.0).sum().backward()
 assert half.module.weight.grad.tolist() == [[40000.0] * 2] * 2
 
+# A copy trains on the same ranks by itself; averages of weights may be of the parallel model.
+for settings in ({}, {"grain": 4}):
+    model = DataParallel(nn.Linear(2, 1), **settings)
+    average = wg.optim.swa_utils.AveragedModel(model)
+    copied = copy.deepcopy(model)
+    x = wg.full((1, 2), rank + 1.0)
+    if settings:
+        copied.backward(lambda x, copied=copied: copied(x).sum(), wg.ones(4 // size, 2))
+        try:
+            copied(x).sum().backward()
+        except RuntimeError as error:
+            print(str(error).split(";")[0].split(",")[0])
+    else:
+        copied(x).sum().backward()
+        assert copied.module.weight.grad.tolist() == [[(size + 1) / 2] * 2]
+    assert model.module.weight.grad is None
+    average.update_parameters(copied)
+    assert average.module.module.weight.equal(copied.module.weight)
+    try:
+        wg.save(model, io.BytesIO())
+    except TypeError as error:
+        print(error)
+del average, copied
+
 # A model that nobody has any more leaves nothing behind.
 model = DataParallel(made(), bucket_cap_mb=1e-4)
 for x, y in (data(rank), data(rank, 1)):
     F.cross_entropy(model(x), y).backward()
 left = weakref.ref(model.module[0].weight)
-del model, adam, scaler, average, p, q, loss
+del model, adam, scaler, p, q, loss
 gc.collect()
 assert left() is None
 print("agreed", size)

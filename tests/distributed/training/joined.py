@@ -52,4 +52,26 @@ for divides_by_all in (True, False):
         other.step()
     for (name, p), q in zip(model.module.state_dict().items(), plain.state_dict().values()):
         assert p.equal(q), (rank, name, p, q)
+
+# Several forwards for one backward are one step; a last forward without one does not leave others waiting.
+wg.manual_seed(0)
+model = DataParallel(nn.Linear(4, 3))
+plain = copy.deepcopy(model.module)
+with model.join():
+    for step in range(steps[rank]):
+        model.zero_grad()
+        (
+            F.cross_entropy(model(data(rank, step)[0]), data(rank, step)[1]) + model(wg.ones(1, 4)).sum()
+        ).backward()
+        if step == 0:
+            grads = [p.grad.clone() for p in model.parameters()]
+    if rank == 2:
+        model(wg.ones(1, 4))
+expected = [wg.zeros_like(p) for p in plain.parameters()]
+for r in range(size):
+    plain.zero_grad()
+    (F.cross_entropy(plain(data(r)[0]), data(r)[1]) + plain(wg.ones(1, 4)).sum()).backward()
+    expected = [e + p.grad / size for e, p in zip(expected, plain.parameters())]
+for g, e in zip(grads, expected):
+    assert wg.allclose(g, e, rtol=1e-5, atol=1e-6)
 print("joined")

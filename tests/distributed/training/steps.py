@@ -59,6 +59,36 @@ for make in (
         for key, value in entry.items():
             got = found["state"][i][key]
             assert got.equal(value) if isinstance(value, wg.Tensor) else got == value, (i, key)
+# Parameters that come later, with settings of their own.
+plain, parallel = made(), made()
+own, zero = (
+    make(model[:3].parameters(), lr=0.01)
+    for model, make in (
+        (plain, optim.Adam),
+        (parallel, lambda params, **given: ZeroRedundancyOptimizer(params, optim.Adam, **given)),
+    )
+)
+for step in range(4):
+    for model, optimizer in ((plain, own), (parallel, zero)):
+        if step == 2:
+            optimizer.add_param_group({"params": list(model[3:].parameters()), "lr": 0.5})
+        optimizer.zero_grad()
+        wg.manual_seed(step)
+        model(wg.randn(4, 20)).square().mean().backward()
+        optimizer.step()
+for p, q in zip(plain.parameters(), parallel.parameters()):
+    assert p.equal(q)
+found, expected = zero.state_dict(), own.state_dict()
+assert found["param_groups"] == expected["param_groups"]
+assert found["state"].keys() == expected["state"].keys()
+zero.load_state_dict(found)
+try:
+    zero.add_param_group({"params": [wg.nn.Parameter(wg.ones(2))], "lr": -1.0})
+except ValueError:
+    assert len(zero.param_groups) == len(zero.optim.param_groups) == 2
+    assert len(zero.owners) == 6
+else:
+    raise AssertionError
 # The memory of divided state.
 sizes = [4000, 1000, 3000, 2000, 2500, 500, 10]
 params = [wg.nn.Parameter(wg.ones(n)) for n in sizes]

@@ -6,10 +6,11 @@ import enum
 import functools
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from wengert import _core
 from wengert._core import Tensor
-from wengert.autograd.modes import no_grad
+from wengert.autograd.modes import is_grad_enabled, no_grad
 from wengert.distributed._everyday.groups import GroupMember, get_group_rank, member
 from wengert.distributed._everyday.work import Work, beside, twin
 from wengert.distributed._group import Group
@@ -48,7 +49,7 @@ def combined(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
     """What `op` makes of the tensors of all ranks, on each."""
     if op in _REDUCTIONS:
         return reduced(x, group, _REDUCTIONS[op], described(f"{what} ({op.value})", x))
-    return _averaged(_core._collective(x.detach(), "sum", None, group.members), group, op)
+    return _added(x.detach(), group, op, lambda x: _core._collective(x, "sum", None, group.members))
 
 
 def scattered(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
@@ -56,7 +57,7 @@ def scattered(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
     parts = x.detach().reshape(group.size, -1)
     if op in _REDUCTIONS:
         return _REDUCTIONS[op](exchanged(parts, group, described(f"{what} ({op.value})", x)))
-    return _averaged(_core._collective(parts, "sum_scatter", 0, group.members), group, op)
+    return _added(parts, group, op, lambda x: _core._collective(x, "sum_scatter", 0, group.members))
 
 
 def exchanged(x: Tensor, group: Group, what: str) -> Tensor:
@@ -67,8 +68,13 @@ def exchanged(x: Tensor, group: Group, what: str) -> Tensor:
     return found.reshape(group.size, -1).to(x.device)
 
 
-def _averaged(sum: Tensor, group: Group, op: ReduceOp) -> Tensor:
-    return (sum / group.size).to(sum.dtype) if op is ReduceOp.AVG else sum
+def _added(x: Tensor, group: Group, op: ReduceOp, sum: Callable[[Tensor], Tensor]) -> Tensor:
+    """The sum or the average; that of halves is one of parts, for the sum may be beyond their range."""
+    if op is not ReduceOp.AVG:
+        return sum(x)
+    if x.is_floating_point() and x.itemsize == 2:
+        return sum(x / group.size)
+    return (sum(x) / group.size).to(x.dtype)
 
 
 def do(group: AnyGroup, async_op: bool, run: Callable[[Group], None]) -> Work | None:
@@ -87,6 +93,21 @@ def do(group: AnyGroup, async_op: bool, run: Callable[[Group], None]) -> Work | 
 def write(place: Tensor, value: Tensor) -> None:
     with no_grad():
         place.copy_(value)
+
+
+def check_tensors(function: str, *given: Any) -> None:
+    """Raises for what is no tensor, and for one whose derivatives would get lost."""
+    for x in given:
+        if not isinstance(x, Tensor):
+            raise TypeError(
+                f"{function}: tensors expected, got {type(x).__name__}; wengert.tensor(...) makes one of "
+                "an array, and all_gather_object and broadcast_object_list send other objects"
+            )
+        if is_grad_enabled() and _core._is_differentiated(x) and (_core._in_transform() or not x.is_leaf):
+            raise RuntimeError(
+                f"{function}: this tensor is part of a computation that is differentiated, and {function} has "
+                "no derivative; wengert.psum and its kin have, or give it tensor.detach()"
+            )
 
 
 def check_op(function: str, op: ReduceOp) -> None:

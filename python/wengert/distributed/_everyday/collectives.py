@@ -15,6 +15,7 @@ from wengert.distributed._everyday.calls import (
     check_list,
     check_op,
     check_size,
+    check_tensors,
     combined,
     do,
     rooted,
@@ -56,6 +57,8 @@ def all_gather(
         >>> wg.distributed.destroy_process_group()
     """
 
+    check_tensors("all_gather", tensor, *tensor_list)
+
     def run(g: Group) -> None:
         check_list("all_gather", "tensor_list", tensor_list, tensor, g.size)
         for place, part in zip(tensor_list, gathered(tensor, g), strict=True):
@@ -84,6 +87,8 @@ def all_gather_into_tensor(
         >>> wg.distributed.destroy_process_group()
     """
 
+    check_tensors("all_gather_into_tensor", output_tensor, input_tensor)
+
     def run(g: Group) -> None:
         check_size("all_gather_into_tensor", "output_tensor", output_tensor, input_tensor, g.size)
         write(output_tensor, gathered(input_tensor, g).reshape(output_tensor.shape))
@@ -111,6 +116,7 @@ def all_reduce(
         >>> wg.distributed.destroy_process_group()
     """
     check_op("all_reduce", op)
+    check_tensors("all_reduce", tensor)
     return do(group, async_op, lambda g: write(tensor, combined(tensor, g, op, "all_reduce")))
 
 
@@ -151,6 +157,7 @@ def broadcast(
         >>> wg.distributed.broadcast(wg.ones(2), src=0)
         >>> wg.distributed.destroy_process_group()
     """
+    check_tensors("broadcast", tensor)
     root = rooted("broadcast", "src", src, group_src, group)
 
     def run(g: Group) -> None:
@@ -188,6 +195,7 @@ def gather(
         [tensor([1., 2.])]
         >>> wg.distributed.destroy_process_group()
     """
+    check_tensors("gather", tensor, *(gather_list or ()))
     root = rooted("gather", "dst", dst, group_dst, group)
 
     def run(g: Group) -> None:
@@ -228,6 +236,7 @@ def reduce(
         >>> wg.distributed.destroy_process_group()
     """
     check_op("reduce", op)
+    check_tensors("reduce", tensor)
     root = rooted("reduce", "dst", dst, group_dst, group)
 
     def run(g: Group) -> None:
@@ -264,6 +273,7 @@ def scatter(
         tensor([1., 2.])
         >>> wg.distributed.destroy_process_group()
     """
+    check_tensors("scatter", tensor, *(scatter_list or ()))
     root = rooted("scatter", "src", src, group_src, group)
 
     def run(g: Group) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from wengert.distributed._group import TIMEOUT, Group, mpi, world
+from wengert.distributed._group import _NOW, TIMEOUT, Group, mpi, world
 
 __all__ = [
     "GroupMember",
@@ -36,8 +36,6 @@ class GroupMember(enum.Enum):
     NON_GROUP_MEMBER = "no rank of this group"
 
 
-# The group of all ranks, while it is initialised.
-_DEFAULT: list[Group] = []
 _BACKENDS = ("mpi", "gloo", "nccl", "ucc", "cpu:gloo,cuda:nccl")
 
 
@@ -86,7 +84,7 @@ def init_process_group(
         (0, 1)
         >>> wg.distributed.destroy_process_group()
     """
-    if _DEFAULT:
+    if _NOW[0].default is not None:
         raise RuntimeError("init_process_group: it was called before; destroy_process_group() undoes it")
     if backend is not None and str(backend).lower() not in _BACKENDS:
         raise ValueError(f"init_process_group: backend is one of {', '.join(_BACKENDS)}, got {backend!r}")
@@ -102,7 +100,7 @@ def init_process_group(
             f"init_process_group: rank {rank} is expected, but MPI numbers this one {group.rank}"
         )
     group.timeout = _seconds(timeout)
-    _DEFAULT.append(group)
+    _NOW[0].default = group
 
 
 def destroy_process_group(group: Group | None = None) -> None:
@@ -117,9 +115,9 @@ def destroy_process_group(group: Group | None = None) -> None:
         >>> wg.distributed.is_initialized()
         False
     """
-    if group is None or [group] == _DEFAULT:
+    if group is None or group is _NOW[0].default:
         default()
-        _DEFAULT.clear()
+        _NOW[0].default = None
 
 
 def is_initialized() -> bool:
@@ -129,16 +127,17 @@ def is_initialized() -> bool:
         >>> wg.distributed.is_initialized()
         False
     """
-    return bool(_DEFAULT)
+    return _NOW[0].default is not None
 
 
 def default() -> Group:
     """The default group."""
-    if not _DEFAULT:
+    found = _NOW[0].default
+    if found is None:
         raise ValueError(
             "there is no default group of ranks; call wengert.distributed.init_process_group() first"
         )
-    return _DEFAULT[0]
+    return found
 
 
 def member(group: Group | GroupMember | None) -> Group | None:
@@ -241,7 +240,8 @@ def new_group(
             f"new_group: different ranks of 0..{whole.size - 1} expected, got {list(ranks or ())}"
         )
     inside = whole.rank in wanted
-    found = whole.split(0 if inside else 1, whole.rank, f"new_group of {wanted}")
+    rest = [rank for rank in range(whole.size) if rank not in wanted]
+    found = whole.subgroup(wanted if inside else rest, f"new_group of {wanted}")
     found.timeout = _seconds(timeout)
     return found if inside else GroupMember.NON_GROUP_MEMBER
 
@@ -268,7 +268,7 @@ def get_global_rank(group: Group, group_rank: int) -> int:
         0
         >>> wg.distributed.destroy_process_group()
     """
-    ranks = get_process_group_ranks(group)
+    ranks = _inside("get_global_rank", group)
     if not 0 <= group_rank < len(ranks):
         raise ValueError(f"get_global_rank: the group has the ranks 0..{len(ranks) - 1}, got {group_rank}")
     return ranks[group_rank]
@@ -283,12 +283,18 @@ def get_group_rank(group: Group, global_rank: int) -> int:
         0
         >>> wg.distributed.destroy_process_group()
     """
-    ranks = get_process_group_ranks(group)
+    ranks = _inside("get_group_rank", group)
     if global_rank not in ranks:
         raise ValueError(
             f"get_group_rank: the group has the ranks {ranks} of the default group, got {global_rank}"
         )
     return ranks.index(global_rank)
+
+
+def _inside(function: str, group: Group | None) -> list[int]:
+    if isinstance(group, GroupMember):
+        raise TypeError(f"{function}: this rank is not in the group; new_group gave it {group}")
+    return get_process_group_ranks(group)
 
 
 def _seconds(timeout: timedelta | float | None) -> float:

@@ -12,6 +12,7 @@ from wengert.distributed._everyday.calls import (
     check_list,
     check_op,
     check_size,
+    check_tensors,
     do,
     exchanged,
     scattered,
@@ -20,9 +21,10 @@ from wengert.distributed._everyday.calls import (
 from wengert.distributed._everyday.groups import member
 from wengert.distributed._everyday.work import Work
 from wengert.distributed._group import Group
-from wengert.distributed._tensors import described, gathered
+from wengert.distributed._tensors import described, flat, gathered
 
 __all__ = [
+    "all_to_all",
     "all_to_all_single",
     "reduce_scatter",
     "reduce_scatter_tensor",
@@ -56,21 +58,77 @@ def all_to_all_single(
         >>> wg.distributed.destroy_process_group()
     """
 
+    check_tensors("all_to_all_single", output, input)
+
     def run(g: Group) -> None:
         into = _rows("output", output, output_split_sizes, g.size)
         rows = _rows("input", input, input_split_sizes, g.size)
         if input_split_sizes is None and output_split_sizes is None:
             write(output, exchanged(input, g, described("all_to_all", input)).reshape(output.shape))
             return
-        # Parts travel as long as the longest of any rank.
-        most = int(gathered(_core.tensor([*rows, *into]), g, "all_to_all").max())
-        padded = _core.zeros((g.size, most, *input.shape[1:]), dtype=input.dtype)
-        for i, part in enumerate(input.detach().cpu().split(rows)):
-            padded[i, : len(part)] = part
-        parts = exchanged(padded, g, "all_to_all").reshape(padded.shape)
-        write(output, _core.cat([part[:n] for part, n in zip(parts, into, strict=True)]).to(output.device))
+        write(output, _core.cat(_uneven(input.detach().cpu(), rows, into, g)).to(output.device))
 
     return do(group, async_op, run)
+
+
+def all_to_all(
+    output_tensor_list: list[Tensor],
+    input_tensor_list: list[Tensor],
+    group: AnyGroup = None,
+    async_op: bool = False,
+) -> Work | None:
+    """Sends tensor `i` of a list to rank `i`, and writes what arrives into the tensors of another, by rank.
+
+    Args:
+        output_tensor_list: a tensor for what each rank sends, of its shape and dtype.
+        input_tensor_list: a tensor for each rank, all of one dtype, of whatever shapes.
+        group: of `new_group`; all ranks if None.
+        async_op: True returns at once, with a `Work` to wait for.
+
+    Example:
+        >>> wg.distributed.init_process_group()
+        >>> found = [wg.zeros(2)]
+        >>> wg.distributed.all_to_all(found, [wg.tensor([1.0, 2.0])])
+        >>> found
+        [tensor([1., 2.])]
+        >>> wg.distributed.destroy_process_group()
+    """
+    check_tensors("all_to_all", *output_tensor_list, *input_tensor_list)
+    dtypes = {x.dtype for x in (*output_tensor_list, *input_tensor_list)}
+    if len(dtypes) > 1:
+        raise TypeError(f"all_to_all: tensors of one dtype expected, got {sorted(map(str, dtypes))}")
+
+    def run(g: Group) -> None:
+        for name, given in (("output", output_tensor_list), ("input", input_tensor_list)):
+            if len(given) != g.size:
+                raise ValueError(
+                    f"all_to_all: {name}_tensor_list needs a tensor for each of {g.size} ranks, got {len(given)}"
+                )
+        sent = _core.cat([flat(x) for x in input_tensor_list])
+        rows, into = ([x.numel() for x in given] for given in (input_tensor_list, output_tensor_list))
+        for place, part in zip(output_tensor_list, _uneven(sent, rows, into, g), strict=True):
+            write(place, part.reshape(place.shape).to(place.device))
+
+    return do(group, async_op, run)
+
+
+def _uneven(sent: Tensor, rows: list[int], into: list[int], group: Group) -> list[Tensor]:
+    """The parts of all ranks for this one; each travels as long as the longest of any rank."""
+    table = gathered(_core.tensor([rows, into]), group, "all_to_all")
+    wrong = (table[:, 0] != table[:, 1].T).nonzero().tolist()
+    # All ranks see the same, and raise.
+    if wrong:
+        source, to = wrong[0]
+        sent_there, expected = int(table[source, 0, to]), int(table[to, 1, source])
+        raise ValueError(
+            f"all_to_all: rank {source} sends {sent_there} to rank {to}, which expects {expected}"
+        )
+    most = int(table.max())
+    padded = _core.zeros((group.size, most, *sent.shape[1:]), dtype=sent.dtype)
+    for i, part in enumerate(sent.split(rows)):
+        padded[i, : len(part)] = part
+    parts = exchanged(padded, group, described("all_to_all", padded)).reshape(padded.shape)
+    return [part[:n] for part, n in zip(parts, into, strict=True)]
 
 
 def reduce_scatter(
@@ -97,6 +155,7 @@ def reduce_scatter(
         tensor([1., 2.])
         >>> wg.distributed.destroy_process_group()
     """
+    check_tensors("reduce_scatter", output, *input_list)
     g = member(group)
     if g is not None:
         check_list("reduce_scatter", "input_list", input_list, output, g.size)
@@ -124,6 +183,7 @@ def reduce_scatter_tensor(
         >>> wg.distributed.destroy_process_group()
     """
     check_op("reduce_scatter", op)
+    check_tensors("reduce_scatter_tensor", output, input)
 
     def run(g: Group) -> None:
         check_size("reduce_scatter_tensor", "input", input, output, g.size)

@@ -16,7 +16,7 @@ from wengert.autograd.modes import no_grad
 from wengert.distributed import _lines, _mpi
 from wengert.distributed._group import Group
 
-__all__ = ["Work", "beside", "pending"]
+__all__ = ["Work", "beside", "drain", "pending"]
 
 
 class Work:
@@ -64,17 +64,14 @@ class Work:
 _WAITING: collections.deque[tuple[Work, Callable[[], None], _lines.Line]] = collections.deque()
 _LOCK = threading.Lock()
 _RUNNING: list[threading.Thread] = []
-_TWINS: dict[str, Group] = {}
 _LAST: list[Work] = []
 _FAILED: list[Work] = []
 
 
 def twin(group: Group) -> Group:
     """The group that the thread uses for this one; all ranks make it at the first operation."""
-    if group.name not in _TWINS:
-        _TWINS[group.name] = group.split(0, group.rank)
-    _TWINS[group.name].timeout = group.timeout
-    return _TWINS[group.name]
+    group.twin.timeout = group.timeout
+    return group.twin
 
 
 def beside(action: Callable[[], None]) -> Work:
@@ -108,10 +105,15 @@ def _run() -> None:
         work._done.set()
 
 
-def pending() -> None:
-    """Waits for all operations that were asked for; one that failed without a word ends all ranks."""
+def drain() -> None:
+    """Waits for all operations that were asked for."""
     for work in _LAST:
         work._done.wait()
+
+
+def pending() -> None:
+    """Waits for all operations at the end; one that failed without a word ends all ranks."""
+    drain()
     for work in _FAILED:
         if not work._seen and (error := work._error) is not None:
             sys.excepthook(type(error), error, error.__traceback__)

@@ -221,13 +221,17 @@ class SyncBatchNorm(_BatchNorm):
     ) -> None:
         """As `BatchNorm1d`."""
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
+        if process_group is not None:
+            from wengert.distributed._group import chosen
+
+            chosen("SyncBatchNorm", process_group)
         self.process_group = process_group
 
     def forward(self, input: Tensor) -> Tensor:
         """Returns the normalised input."""
         # A layer starts no MPI: where nothing has, there is one rank.
         ranks = sys.modules.get("wengert.distributed._group")
-        group = self.process_group or (ranks._WORLD[0] if ranks and ranks._WORLD else None)
+        group = self.process_group or (ranks._NOW[0].everyone if ranks else None)
         in_training = self.training or self.running_mean is None
         if group is None or group.size == 1 or not in_training:
             return super().forward(input)
