@@ -307,7 +307,7 @@ fn lists_of_inputs_and_outputs_are_valid() -> Outcome {
             template.lists(inputs, outputs).number("AXES", 3).number("ATTRIBUTES", 2);
             for (k, dtype) in [DType::F32, DType::F16, DType::BF16, DType::Bool].into_iter().enumerate() {
                 if k < inputs {
-                    template.load(wgsl::LISTS[0][k], dtype).flag(wgsl::LISTS[0][k], k % 2 == 0);
+                    template.load(wgsl::LISTS[0][k], dtype).number(wgsl::LISTS[0][k], k as u32 % 3);
                 }
                 if k < outputs && !reads {
                     template.store_fours(wgsl::LISTS[1][k], dtype);
@@ -398,8 +398,12 @@ fn attention_is_valid_in_every_specialisation() -> Outcome {
 /// The parts of string literals that only WGSL has: declarations, statements.
 const STATEMENTS: [&[&str]; 6] =
     [&["fn ", "->"], &["var<", ";"], &["let ", ";"], &["return "], &["alias ", "="], &["switch ", "{"]];
-/// The writers of expressions, which put lines around them, and the advice of an error.
-const WRITERS: [(&str, &str); 3] = [
+/// The writers of expressions, which put lines around them, of what merged kernels share, and the advice of
+/// an error.
+const WRITERS: [(&str, &str); 6] = [
+    ("shader/merge.rs", "var<workgroup> shared_{k}: array<{ty}, {count}>;"),
+    ("shader/merge.rs", "var<private> taken_k{i}: vec4<u32>;"),
+    ("shader/merge.rs", "    let {name} = {value};"),
     ("shader/wgsl.rs", "    let v{id} = {value};"),
     ("shader/wgsl.rs", "fn {name}({parameters})"),
     ("program.rs", "the shader declares no output"),

@@ -177,20 +177,12 @@ pub fn merged(members: &[Member]) -> Option<String> {
     let Text { out, mut enables, branches, fields, bindings } = text;
     enables.sort();
     enables.dedup();
-    let (ends, enables) = (ends(members.len()) / 4, enables.join("\n"));
-    Some(format!(
-        "{enables}\n{out}struct Together {{ ends: array<vec4<u32>, {ends}>,{fields} }}
-@group(0) @binding({bindings}) var<uniform> p: Together;
-@compute @workgroup_size(256)
-fn main(
-  @builtin(workgroup_id) place: vec3<u32>,
-  @builtin(num_workgroups) grid: vec3<u32>,
-  @builtin(local_invocation_index) lane: u32,
-) {{
-  let group = place.x + grid.x * (place.y + grid.y * place.z);
-{branches}}}
-"
-    ))
+    let main = shader!("lib/together")
+        .replace("const ENDS: u32 = 1u;", &format!("const ENDS: u32 = {}u;", ends(members.len()) / 4))
+        .replace("//@ fields", &fields)
+        .replace("//@ kernels", &branches)
+        .replace("@binding(0)", &format!("@binding({bindings})"));
+    Some(format!("{}\n{out}{main}", enables.join("\n")))
 }
 
 /// A merged text in the making.
