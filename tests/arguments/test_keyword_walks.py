@@ -87,6 +87,8 @@ def test_a_device_that_does_not_exist_is_refused(name: str) -> None:
     function, tried = PLACED[name], 0
     if name == "optim.swa_utils.update_bn":
         pytest.skip("moves what a loader yields")
+    if name == "distributed.broadcast_object_list":
+        pytest.skip("sends objects, which have no device")
     for args, kwargs in calls(name, function):
         tried += 1
         assert {str(y.device) for y in results(function(*args, **{**kwargs, "device": "cpu"}))} == {"cpu"}
