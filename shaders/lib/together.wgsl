@@ -1,5 +1,6 @@
-// Several kernels as one: a workgroup finds by its number which of them it runs. The host puts the kernels
-// in front, their parameters into `fields`, a branch for each into `kernels`, and the binding behind the rest.
+// Several kernels as one: a workgroup finds by its number which of them it runs. The host puts the
+// kernels in front, their parameters into `fields`, a branch for each into `kernels`, and the binding
+// behind the rest.
 //@ const ENDS
 const ENDS: u32 = 1u;
 struct Together {
