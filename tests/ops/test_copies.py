@@ -48,6 +48,7 @@ UNREACHED = frozenset(
     set_default_tensor_type set_float32_matmul_precision set_printoptions set_rng_state solve_triangular
     split_with_sizes to_sparse trace_backward unflatten value_and_grad view_as_real vjp vmap
     associative_scan eval_shape fori_loop make_graph map scan switch while_loop
+    all_to_all pbroadcast ppermute psum_scatter
     """.split()
 )
 SHAPES = ((), (1,), (3,), (1, 3), (3, 3), (1, 1, 2, 3), (1, 4, 1, 2))
