@@ -1,6 +1,8 @@
 """What a rank exchanges and holds, told in advance by one process, is what real ranks count."""
 
+import gc
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,16 @@ import pytest
 import wengert as wg
 from distributed.running import run
 from wengert import distributed
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _few_objects() -> Iterator[None]:
+    """A cost begins with a collection of garbage, which need not look at all that other tests have made."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
 
 # Steps with their arguments; a rank and a process that pretends to be one run the same text.
 STEPS = """
