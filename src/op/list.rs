@@ -10,13 +10,10 @@ use super::*;
 use crate::ops::{self, complex};
 
 /// The operation as a composition, for operations of class Composite.
+#[rustfmt::skip]
 macro_rules! decompose {
-    (Composite, $op:ident, $x:ident) => {
-        Some(|| Composite::decompose($op, $x))
-    };
-    ($class:ident, $op:ident, $x:ident) => {
-        None::<fn() -> Result<Tensors>>
-    };
+    (Composite, $op:ident, $x:ident) => { Some(|| Composite::decompose($op, $x)) };
+    ($class:ident, $op:ident, $x:ident) => { None::<fn() -> Result<Tensors>> };
 }
 
 #[rustfmt::skip]
@@ -395,6 +392,8 @@ ops! {
     TotalNorm(ops::updates::TotalNorm): Discrete, Any, Undefined;
     /// What the members of a named axis do together.
     Collective(ops::collective::Collective): Linear, Any, Parts;
+    /// The extremum of what the members of a named axis have.
+    CollectiveExtremum(ops::collective::CollectiveExtremum): Composite, Any, Undefined;
     /// A function with rules of the user's own.
     Custom(ops::custom::Custom): General, Any, Direct -> Tensors;
 }

@@ -17,7 +17,8 @@ impl Op {
         matches!(self, Op::Take(_) | Op::TakeAdd(_) | Op::Gather(_) | Op::ScatterAdd(_) | Op::PutRows(_))
             || matches!(self, Op::CrossEntropy(_) | Op::Custom(_) | Op::Pinv(_) | Op::Svd(_))
             || matches!(self, Op::Cholesky(_) | Op::TriangularSolve(_) | Op::Lu(_) | Op::Solve(_))
-            || matches!(self, Op::Eigh(_) | Op::Eig(_) | Op::Collective(_))
+            || matches!(self, Op::Eigh(_) | Op::Eig(_))
+            || self.is_collective()
     }
 
     /// Whether the same operation of the same values is the same result, with nothing beside.
@@ -27,6 +28,6 @@ impl Op {
 
     /// Whether other processes take part, which wait for it: it runs once, and in its place.
     pub fn is_collective(&self) -> bool {
-        matches!(self, Op::Collective(_))
+        matches!(self, Op::Collective(_) | Op::CollectiveExtremum(_))
     }
 }

@@ -1,7 +1,8 @@
-//! Collective operations behind `wengert.psum` and its kin, and groups of processes, which are Python objects
-//! (`python/wengert/distributed/_group.py`).
+//! Collective operations behind `wengert.psum` and its kin, groups of processes, which are Python objects
+//! (`python/wengert/distributed/_group.py`), and the instruction set that they agree on.
 
 use crate::arguments::group::{Group, SharedGroup};
+use crate::cpu::run::isa::{Isa, isa, lower};
 use crate::ops::collective::{Exchange, Members};
 use crate::py::prelude::*;
 use pyo3::ffi;
@@ -38,13 +39,13 @@ impl PyGroup {
     }
 }
 
-/// Memory for the time of a call as an object with the buffer protocol.
-fn seen(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
+/// A `memoryview` of memory, for the time of a call.
+fn read_view(py: Python<'_>, bytes: &[u8]) -> PyResult<Py<PyAny>> {
     view(py, bytes.as_ptr().cast_mut(), bytes.len(), ffi::PyBUF_READ)
 }
 
-/// [`seen`] for memory that is written.
-fn filled(py: Python<'_>, bytes: &mut [u8]) -> PyResult<Py<PyAny>> {
+/// [`read_view`] of memory that is written.
+fn write_view(py: Python<'_>, bytes: &mut [u8]) -> PyResult<Py<PyAny>> {
     view(py, bytes.as_mut_ptr(), bytes.len(), ffi::PyBUF_WRITE)
 }
 
@@ -64,19 +65,19 @@ impl Group for PyGroup {
         self.size
     }
     fn all_gather(&self, what: &str, sent: &[u8], received: &mut [u8]) -> Result<()> {
-        self.call("all_gather", |py| Ok((seen(py, sent)?, filled(py, received)?, what)))
+        self.call("all_gather", |py| Ok((read_view(py, sent)?, write_view(py, received)?, what)))
     }
     fn all_to_all(&self, what: &str, sent: &[u8], received: &mut [u8]) -> Result<()> {
-        self.call("all_to_all", |py| Ok((seen(py, sent)?, filled(py, received)?, what)))
+        self.call("all_to_all", |py| Ok((read_view(py, sent)?, write_view(py, received)?, what)))
     }
     fn exchange(
         &self, what: &str, sent: &[u8], to: Option<usize>, received: &mut [u8], from: Option<usize>,
     ) -> Result<()> {
         let [to, from] = [to, from].map(|rank| rank.map_or(-1, |rank| rank as i64));
-        self.call("exchange", |py| Ok((seen(py, sent)?, to, filled(py, received)?, from, what)))
+        self.call("exchange", |py| Ok((read_view(py, sent)?, to, write_view(py, received)?, from, what)))
     }
     fn broadcast(&self, what: &str, bytes: &mut [u8], root: usize) -> Result<()> {
-        self.call("broadcast", |py| Ok((filled(py, bytes)?, root, what)))
+        self.call("broadcast", |py| Ok((write_view(py, bytes)?, root, what)))
     }
 }
 
@@ -87,9 +88,19 @@ impl Group for PyGroup {
 fn _collective(
     py: Python<'_>, x: Tensor, kind: &str, at: &Bound<'_, PyAny>, members: &Bound<'_, PyAny>,
 ) -> PyResult<Tensor> {
+    let (members, index) = match members.cast::<PyRanks>() {
+        Ok(ranks) => (Members::Processes(ranks.get().0.clone()), None),
+        Err(_) => {
+            let (index, count): (Tensor, usize) = members.extract()?;
+            (Members::Examples(count), Some(index))
+        }
+    };
     let exchange = match kind {
+        "max" | "min" => {
+            let largest = kind == "max";
+            return Ok(py.detached(|| x.collective_extremum(largest, members, index.as_ref()))?);
+        }
         "sum" => Exchange::Sum,
-        "sum_at" => Exchange::SumAt { root: at.extract()? },
         "sum_scatter" => Exchange::SumScatter { axis: at.extract()? },
         "gather" => Exchange::Gather { axis: at.extract()? },
         "all_to_all" => {
@@ -100,12 +111,19 @@ fn _collective(
         "broadcast" => Exchange::Broadcast { root: at.extract()? },
         _ => return Err(value_error(format!("internal: there is no collective operation {kind}"))),
     };
-    if let Ok(ranks) = members.cast::<PyRanks>() {
-        let members = Members::Processes(ranks.get().0.clone());
-        return Ok(py.detached(|| x.collective(exchange, members, None))?);
-    }
-    let (index, count): (Tensor, usize) = members.extract()?;
-    Ok(x.collective(exchange, Members::Examples(count), Some(&index))?)
+    Ok(py.detached(|| x.collective(exchange, members, index.as_ref()))?)
 }
 
-exports! { classes: PyRanks; functions: _collective }
+/// Returns the name of the instruction set that kernels use; with `most`, uses none above that from now on.
+#[pyfunction]
+#[pyo3(signature = (most=None))]
+fn _isa(most: Option<&str>) -> PyResult<&'static str> {
+    let known = [("baseline", Isa::Baseline), ("avx2", Isa::Avx2), ("avx512", Isa::Avx512)];
+    if let Some(most) = most {
+        let found = known.iter().find(|(name, _)| *name == most);
+        lower(found.ok_or_else(|| value_error(format!("there is no instruction set '{most}'")))?.1);
+    }
+    Ok(known.iter().find(|(_, set)| *set == isa()).map_or("", |(name, _)| name))
+}
+
+exports! { classes: PyRanks; functions: _collective, _isa }

@@ -7,6 +7,7 @@ all members at once.
 """
 
 import contextlib
+import functools
 import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
@@ -371,7 +372,7 @@ def pmax(x: Any, axis_name: Names) -> Any:
         >>> wg.vmap(lambda x: x / wg.pmax(x, "rows"), axis_name="rows")(wg.tensor([1.0, 4.0]))
         tensor([0.25, 1.00])
     """
-    return tree_map(lambda x: x.amax(0), all_gather(x, axis_name))
+    return _extremum("pmax", "max", x, axis_name)
 
 
 def pmin(x: Any, axis_name: Names) -> Any:
@@ -381,4 +382,9 @@ def pmin(x: Any, axis_name: Names) -> Any:
         >>> wg.vmap(lambda x: x - wg.pmin(x, "rows"), axis_name="rows")(wg.tensor([1.0, 4.0]))
         tensor([0., 3.])
     """
-    return tree_map(lambda x: x.amin(0), all_gather(x, axis_name))
+    return _extremum("pmin", "min", x, axis_name)
+
+
+def _extremum(function: str, kind: str, x: Any, names: Names) -> Any:
+    axes = _axes(function, names)
+    return _each(lambda x: functools.reduce(lambda x, axis: axis.collective(x, kind), axes, x), x)

@@ -41,9 +41,9 @@ use std::sync::OnceLock;
 
 /// What machine code is emitted for; `None` if none is.
 pub fn target() -> Option<Target> {
-    static TARGET: OnceLock<Option<Target>> = OnceLock::new();
+    static IS_WANTED: OnceLock<bool> = OnceLock::new();
     let is_wanted = || std::env::var("WENGERT_EMIT").as_deref() != Ok("0");
-    *TARGET.get_or_init(|| Target::of(isa()).filter(|_| is_wanted()))
+    Target::of(isa()).filter(|_| *IS_WANTED.get_or_init(is_wanted))
 }
 
 /// Whether machine code is emitted.

@@ -2,13 +2,14 @@
 //!
 //! A kernel is a [`Body`]: a struct of its arguments with an `#[inline(always)]` method. [`Scalar::run`]
 //! inlines it into one function per instruction set ([`run_on`]), so that the compiler vectorises the same
-//! source three times. The processor is queried once; `WENGERT_ISA=baseline|avx2|avx512` lowers it.
+//! source three times. The processor is queried once; `WENGERT_ISA=baseline|avx2|avx512` lowers it, and so does
+//! [`lower`], so that processes on different processors compute the same bits.
 
 use crate::array::dtype::Element;
 use crate::math::lane::{F32, F32Fma, F64, F64Fma};
 use crate::math::real::Real;
 use std::marker::PhantomData;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// An instruction set that loops are compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -98,18 +99,36 @@ pub trait PlainBody: Sized {
     }
 }
 
-/// Returns the best instruction set of this processor, or a lower one that the environment asks for.
+/// The instruction set in use: its number, from 1; 0 before the processor was queried.
+static ISA: AtomicU8 = AtomicU8::new(0);
+
+/// Returns the best instruction set of this processor, or a lower one that the environment or [`lower`] asks
+/// for. Whoever asks twice may get two answers: what is prepared for one set says itself which it is.
 #[inline]
 pub fn isa() -> Isa {
-    static ISA: OnceLock<Isa> = OnceLock::new();
-    *ISA.get_or_init(|| {
-        let best = detect();
-        match std::env::var("WENGERT_ISA").as_deref() {
-            Ok("baseline") => Isa::Baseline,
-            Ok("avx2") => best.min(Isa::Avx2),
-            _ => best,
-        }
-    })
+    match ISA.load(Ordering::Relaxed) {
+        1 => Isa::Baseline,
+        2 => Isa::Avx2,
+        3 => Isa::Avx512,
+        _ => first(),
+    }
+}
+
+#[cold]
+fn first() -> Isa {
+    let best = detect();
+    let found = match std::env::var("WENGERT_ISA").as_deref() {
+        Ok("baseline") => Isa::Baseline,
+        Ok("avx2") => best.min(Isa::Avx2),
+        _ => best,
+    };
+    ISA.store(found as u8 + 1, Ordering::Relaxed);
+    found
+}
+
+/// Uses no instruction set above this one from now on.
+pub fn lower(most: Isa) {
+    ISA.store(isa().min(most) as u8 + 1, Ordering::Relaxed);
 }
 
 #[cfg(target_arch = "x86_64")]

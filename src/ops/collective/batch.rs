@@ -7,7 +7,7 @@ use crate::ops::views::join::cat;
 use crate::ops::views::region::Region;
 
 /// The operation, where `x` has the batch of `size` members or is the same for all of them.
-pub(super) fn among(exchange: &Exchange, x: &Batched, size: usize) -> Result<BatchedOutputs> {
+pub(super) fn over_members(exchange: &Exchange, x: &Batched, size: usize) -> Result<BatchedOutputs> {
     let (y, axis) = match exchange {
         Exchange::Sum => (sum(x, size)?, None),
         Exchange::SumAt { root } => {
@@ -33,17 +33,17 @@ pub(super) fn among(exchange: &Exchange, x: &Batched, size: usize) -> Result<Bat
 
 /// The sum over the members.
 fn sum(x: &Batched, size: usize) -> Result<Tensor> {
-    let total = added(&x.materialized(size)?)?;
+    let total = add_rows(&x.materialized(size)?)?;
     if size == 1 { total.copied() } else { Ok(total) }
 }
 
 /// The sum over the first axis, with the dtype of the operand: the rows are added in pairs, these in pairs,
 /// and so on. One tree of additions for every element, wherever it lies, is what gives a batch and processes
 /// the same bits.
-pub(super) fn added(rows: &Tensor) -> Result<Tensor> {
+pub(super) fn add_rows(rows: &Tensor) -> Result<Tensor> {
     let dtype = rows.dtype();
     if matches!(dtype, DType::F16 | DType::BF16) {
-        return added(&rows.cast(DType::F32)?)?.cast(dtype);
+        return add_rows(&rows.cast(DType::F32)?)?.cast(dtype);
     }
     let count = rows.shape().at(0);
     let Some(digits) = count.checked_ilog2() else { return rows.sum(Some(&[0]), false)?.cast(dtype) };
@@ -53,7 +53,7 @@ pub(super) fn added(rows: &Tensor) -> Result<Tensor> {
         tree = every_other(&tree, 0)?.add(&every_other(&tree, 1)?)?;
     }
     let total = tree.select_index(0, 0)?;
-    if whole == count { Ok(total) } else { total.add(&added(&rows.narrow(0, whole, count - whole)?)?) }
+    if whole == count { Ok(total) } else { total.add(&add_rows(&rows.narrow(0, whole, count - whole)?)?) }
 }
 
 /// Every second row of an even number of them.

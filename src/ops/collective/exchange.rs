@@ -3,9 +3,11 @@
 
 use super::{Collective, Exchange, batch};
 use crate::arguments::group::Group;
+use crate::array::shape::Axes;
 use crate::interp;
 use crate::op::Kernel;
 use crate::ops::prelude::*;
+use crate::ops::reduce::Extremum;
 
 /// So many bytes of all ranks together are sent to all, who add them up each; of more each adds up a part.
 /// Between two ranks the volume is the same, in one exchange instead of two.
@@ -13,10 +15,25 @@ const SENT_WHOLE: usize = 1 << 16;
 
 /// Runs the operation of `x` among the processes of a group.
 pub(super) fn run(op: &Collective, group: &dyn Group, x: &Array) -> Result<Array> {
-    let host = contiguous(x.to_device(Device::Cpu)?)?;
     let direction = if op.transposed { " in backward" } else { "" };
-    let what = format!("{} of {}{:?}{direction}", op.name(), x.dtype(), x.shape().to_vec());
-    match (Call { group, what: &what }).run(&op.exchange, &host) {
+    on_host(group, (op.name(), direction), x, |call, x| call.run(&op.exchange, x))
+}
+
+/// The largest or smallest of the elements of all processes.
+pub(super) fn extremum(name: &str, largest: bool, group: &dyn Group, x: &Array) -> Result<Array> {
+    let axes = Axes::one(0);
+    let of_rows = |rows: &Array| Extremum { axes, keepdim: false, largest }.eval_one(&[rows]);
+    on_host(group, (name, ""), x, |call, x| call.reduced(x, &of_rows))
+}
+
+/// Calls `run` with the elements of `x` in row-major order on the host; the result is where `x` is.
+fn on_host(
+    group: &dyn Group, (name, direction): (&str, &str), x: &Array,
+    run: impl FnOnce(&Call, &Array) -> Result<Array>,
+) -> Result<Array> {
+    let host = contiguous(x.to_device(Device::Cpu)?)?;
+    let what = format!("{name} of {}{:?}{direction}", x.dtype(), x.shape().to_vec());
+    match run(&Call { group, what: &what }, &host) {
         Ok(made) => made.to_device(x.device()),
         Err(error) => {
             // Somebody may still read it.
@@ -35,13 +52,14 @@ impl Call<'_> {
     fn run(&self, exchange: &Exchange, x: &Array) -> Result<Array> {
         let rank = self.group.rank();
         match exchange {
-            Exchange::Sum => self.sum(x),
-            Exchange::SumAt { root } => match self.sum(x)? {
+            Exchange::Sum => self.reduced(x, &add_rows),
+            Exchange::SumAt { root } => match self.reduced(x, &add_rows)? {
                 sum if *root == rank => Ok(sum),
                 sum => zeros(sum.shape(), sum.dtype()),
             },
             Exchange::SumScatter { axis } => {
-                added(&self.scattered(&moved(x, *axis, 0)?)?, x.shape().removed(*axis))
+                let parts = self.scattered(&moved(x, *axis, 0)?)?;
+                of_flat(&parts, x.shape().removed(*axis), &add_rows)
             }
             Exchange::Gather { axis } => moved(&self.gathered(x)?, 0, *axis),
             Exchange::AllToAll { split, concat } => {
@@ -119,18 +137,18 @@ impl Call<'_> {
         })
     }
 
-    /// The sum over all ranks.
-    fn sum(&self, x: &Array) -> Result<Array> {
+    /// What `of_rows` makes of the elements of all ranks, which are its rows; it may get a part of the columns.
+    fn reduced(&self, x: &Array, of_rows: &dyn Fn(&Array) -> Result<Array>) -> Result<Array> {
         let (count, n) = (self.group.size(), x.numel());
-        let flat = x.viewed(Shape::new(&[n])?)?;
         if count <= 2 || count * n * x.dtype().size() <= SENT_WHOLE {
-            return added(&self.gathered(&flat)?, x.shape());
+            return of_flat(&self.gathered(x)?, x.shape(), of_rows);
         }
+        let flat = x.viewed(Shape::new(&[n])?)?;
         let length = n.div_ceil(count);
         let rows = Shape::new(&[count, length])?;
         let own = {
             let parts = if n == rows.numel() { flat.viewed(rows)? } else { self.padded(&flat, rows)? };
-            added(&self.scattered(&parts)?, Shape::new(&[length])?)?
+            of_rows(&self.scattered(&parts)?)?
         };
         Array::from_buffer(self.gathered(&own)?.buffer().clone(), x.shape(), x.dtype())
     }
@@ -152,9 +170,13 @@ fn moved(x: &Array, from: usize, to: usize) -> Result<Array> {
     contiguous(x.permute(&order)?)
 }
 
-/// The sum over the first axis, as an array of this shape and the same dtype.
-fn added(rows: &Array, shape: Shape) -> Result<Array> {
-    let flat = rows.viewed(Shape::new(&[rows.dim(0), shape.numel()])?)?;
+/// What `of_rows` makes of the rows along the first axis, as an array of this shape.
+fn of_flat(rows: &Array, shape: Shape, of_rows: &dyn Fn(&Array) -> Result<Array>) -> Result<Array> {
+    of_rows(&rows.viewed(Shape::new(&[rows.dim(0), shape.numel()])?)?)?.viewed(shape)
+}
+
+/// The sum of rows, with their dtype.
+fn add_rows(rows: &Array) -> Result<Array> {
     let _guard = interp::evaluating();
-    batch::added(&Tensor::Array(flat))?.array("psum")?.viewed(shape)
+    batch::add_rows(&Tensor::Array(rows.clone()))?.array("psum").cloned()
 }

@@ -9,6 +9,9 @@
 
 mod batch;
 mod exchange;
+mod extremum;
+
+pub use extremum::CollectiveExtremum;
 
 use crate::arguments::group::SharedGroup;
 use crate::ops::prelude::*;
@@ -94,8 +97,8 @@ impl Collective {
         }
     }
 
-    /// The same among the same members, of tensors with one more axis in front.
-    fn behind(&self) -> Collective {
+    /// The same among the same members, of tensors with the axis of another batch in front.
+    fn batched(&self) -> Collective {
         let exchange = match &self.exchange {
             Exchange::SumScatter { axis } => Exchange::SumScatter { axis: axis + 1 },
             Exchange::Gather { axis } => Exchange::Gather { axis: axis + 1 },
@@ -120,11 +123,7 @@ kernel! {
     },
     |self, x| match &self.members {
         Members::Processes(group) => exchange::run(self, &*group.0, x[0]),
-        Members::Examples(_) => Err(Error::value(format!(
-            "{}: the batch of this axis is not that of the computation; use the axis inside of the function \
-             that vmap runs",
-            self.name()
-        ))),
+        Members::Examples(_) => Err(outside(self.name())),
     },
     /// One for each value that is added to the first.
     flops |x, _y| match &self.exchange {
@@ -133,6 +132,15 @@ kernel! {
         }
         _ => 0,
     }
+}
+
+/// The error for an axis of a batch that ended, or of which a computation is no part.
+#[cold]
+fn outside(name: &str) -> Error {
+    Error::value(format!(
+        "{name}: the batch of this axis is not that of the computation; use the axis inside of the function \
+         that vmap runs"
+    ))
 }
 
 impl Linear for Collective {
@@ -160,8 +168,8 @@ impl Linear for Collective {
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
         match x.get(1) {
-            Some(Batched { axis: Some(_), .. }) => batch::among(&self.exchange, &x[0], size),
-            _ => first_in_front(self.behind(), x, size),
+            Some(Batched { axis: Some(_), .. }) => batch::over_members(&self.exchange, &x[0], size),
+            _ => first_in_front(self.batched(), x, size),
         }
     }
 }
