@@ -56,7 +56,19 @@ def test_ranks_that_do_not_fit(tmp_path: Path) -> None:
 
 
 PROBED = """
-from wengert.distributed import DataParallel
+from wengert import _core
+from wengert.distributed import DataParallel, _grain
+print(_core._isa())
+DataParallel(wg.nn.Linear(2, 2), grain=2)
+print(_core._isa())
+weights = wg.arange(6300.0).sin().reshape(70, 90)
+print((weights @ weights.T).double().sum().item().hex(), weights.softmax(1).double().sum().item().hex())
+"""
+
+UNEQUAL = """
+from wengert.distributed import DataParallel, _grain
+# The comparison is for processors whose bits differ otherwise.
+_grain.Shards._agree_on_instructions = lambda self: None
 try:
     DataParallel(wg.nn.Linear(2, 2), grain=2)
 except RuntimeError as error:
@@ -69,10 +81,22 @@ PROCESSOR = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() 
 @pytest.mark.parametrize(
     ("lower", "higher", "flag"), [("baseline", "avx2", "avx2"), ("avx2", "", "avx512dq")]
 )
-def test_ranks_with_other_bits_are_named(tmp_path: Path, lower: str, higher: str, flag: str) -> None:
+def test_ranks_with_other_instructions(tmp_path: Path, lower: str, higher: str, flag: str) -> None:
+    """As on two machines, one of which has fewer instructions: both use these, and have the bits that one rank
+    has with them."""
     if flag not in PROCESSOR:
         pytest.skip(f"no {flag} on this processor")
-    # As on two machines: one rank uses fewer instructions.
     first = f'os.environ["WENGERT_ISA"] = "{lower}" if os.environ["PMI_RANK"] == "1" else "{higher}"'
-    for found in run(2, PROBED, tmp_path, first=first):
-        assert found.startswith("DataParallel: rank 1 computes other bits than rank 0"), found
+    (alone,) = run(1, PROBED, _folder(tmp_path, "alone"), WENGERT_ISA=lower)
+    found = run(2, PROBED, _folder(tmp_path, "both"), first=first)
+    used = [text.split("\n", 1) for text in found]
+    assert used[0][0] == (higher or "avx512")
+    assert [use for _, use in used] == [alone.split("\n", 1)[1]] * 2
+    assert alone.startswith(f"{lower}\n{lower}\n")
+    for text in run(2, UNEQUAL, _folder(tmp_path, "unequal"), first=first):
+        assert text.startswith("DataParallel: rank 1 computes other bits than rank 0"), text
+
+
+def _folder(parent: Path, name: str) -> Path:
+    (parent / name).mkdir()
+    return parent / name

@@ -8,7 +8,7 @@ from wengert import distributed
 
 
 def exchanges(function: Any, *args: Any, calls: int) -> list[tuple[str, int]]:
-    """What so many calls exchange among 4 ranks that this process pretends to be one of."""
+    """What so many calls exchange as one of 4 ranks, the others of which are simulated."""
 
     def step() -> None:
         for _ in range(calls):

@@ -6,7 +6,7 @@ from distributed.running import run
 
 SUMS = """
 import numpy as np
-from wengert.distributed._tensors import gathered, summed
+from wengert.distributed._tensors import gather_tensors, sum_tensors
 
 def parts(dtype, shape):
     # What each rank has, known to all.
@@ -17,14 +17,14 @@ dtypes = [wg.float32, wg.float64, wg.float16, wg.bfloat16, wg.complex64, wg.int6
 for dtype in dtypes:
     for shape in [(), (0,), (1,), (7,), (3, 5), (4, 0, 2)]:
         every = parts(dtype, shape)
-        both = gathered(every[rank], group)
+        both = gather_tensors(every[rank], group)
         assert both.dtype == dtype and tuple(both.shape) == (size, *shape), (dtype, shape)
         assert both.equal(wg.stack(every)), (dtype, shape)
         if dtype != wg.bool:
-            total = summed(every[rank], group)
+            total = sum_tensors(every[rank], group)
             assert total.dtype == dtype and total.equal(wg.stack(every).sum(0, dtype=dtype)), (dtype, shape)
 every = parts(wg.float32, (6, 4))
-assert summed(every[rank].T[1:], group).equal(wg.stack(every).mT[:, 1:].sum(0))
+assert sum_tensors(every[rank].T[1:], group).equal(wg.stack(every).mT[:, 1:].sum(0))
 print("all of it")
 """
 

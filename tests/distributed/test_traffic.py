@@ -21,7 +21,7 @@ def _few_objects() -> Iterator[None]:
     gc.unfreeze()
 
 
-# Steps with their arguments; a rank and a process that pretends to be one run the same text.
+# Steps with their arguments; a rank and a process that simulates one run the same text.
 STEPS = """
 import json
 import wengert as wg
@@ -59,7 +59,7 @@ COUNTED = (
     STEPS
     + """
 for name, step in STEPS.items():
-    with distributed.axis("data"), distributed.counted() as traffic:
+    with distributed.axis("data"), distributed.count_traffic() as traffic:
         step(X)
     print(json.dumps([name, traffic.exchanges, traffic.peak]))
 """
@@ -151,7 +151,7 @@ def test_groups_and_operations_beside_the_program() -> None:
 
 
 def test_a_default_group_that_was_there_before() -> None:
-    """The pretended ranks take its place."""
+    """The simulated ranks take its place."""
     distributed.init_process_group()
     try:
         told = distributed.cost(lambda: distributed.all_reduce(wg.ones(100)), axis_size=8)
@@ -185,7 +185,7 @@ def entered(x):
     with distributed.axis("data"):
         return wg.psum(x * 2, "data")
 
-def beside(x):
+def run_in_background(x):
     distributed.init_process_group()
     x = x * 2
     distributed.all_reduce(x, async_op=True).wait()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from wengert import _core
-from wengert._axis_names import AXES, within
+from wengert._axis_names import AXES, use_axes
 from wengert._core import Tensor
 from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
@@ -143,7 +143,7 @@ class _Within:
         method = getattr(self.rule, name)
 
         def run(*args: Any) -> Any:
-            with within(self.axes):
+            with use_axes(self.axes):
                 return method(*args)
 
         return run if callable(method) else method

@@ -13,7 +13,7 @@ from wengert.distributed._everyday import *
 from wengert.distributed._group import Group, world
 from wengert.distributed.costs import Cost, cost
 from wengert.distributed.mesh import axis, mesh
-from wengert.distributed.traffic import Exchange, Traffic, counted
+from wengert.distributed.traffic import Exchange, Traffic, count_traffic
 
 __all__ = [
     "Cost",
@@ -25,7 +25,7 @@ __all__ = [
     "axis",
     "checkpoint",
     "cost",
-    "counted",
+    "count_traffic",
     "mesh",
     "optim",
     "world",

@@ -9,17 +9,17 @@ import wengert as wg
 from wengert._core import Tensor
 
 from ._group import Group
-from ._tensors import flat, octets
+from ._tensors import as_bytes, flatten_on_host
 
-__all__ = ["broadcast", "flattened", "on_flat", "taken_apart"]
+__all__ = ["broadcast", "flatten_tensors", "apply_flat", "unflatten_tensors"]
 
 
-def flattened(tensors: Sequence[Tensor]) -> Tensor:
+def flatten_tensors(tensors: Sequence[Tensor]) -> Tensor:
     """The elements of tensors of one dtype, one after the other; without derivatives."""
     return wg.cat([tensor.reshape(-1) for tensor in tensors]).detach()
 
 
-def taken_apart(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
+def unflatten_tensors(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     """Views of a vector with the shapes of these tensors; what is left over behind them is not looked at."""
     found, begin = [], 0
     for tensor in like:
@@ -29,7 +29,7 @@ def taken_apart(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
     return found
 
 
-def on_flat(function: Callable[[Tensor], Tensor], tensors: Sequence[Tensor]) -> list[Tensor]:
+def apply_flat(function: Callable[[Tensor], Tensor], tensors: Sequence[Tensor]) -> list[Tensor]:
     """`function` of the vector of each dtype and device, taken apart again; the order is kept."""
     kinds: dict[Any, list[int]] = {}
     for i, tensor in enumerate(tensors):
@@ -37,7 +37,7 @@ def on_flat(function: Callable[[Tensor], Tensor], tensors: Sequence[Tensor]) -> 
     found: list[Any] = [None] * len(tensors)
     for places in kinds.values():
         own = [tensors[i] for i in places]
-        for i, tensor in zip(places, taken_apart(function(flattened(own)), own)):
+        for i, tensor in zip(places, unflatten_tensors(function(flatten_tensors(own)), own)):
             found[i] = tensor
     return found
 
@@ -46,11 +46,11 @@ def broadcast(tensors: Sequence[Tensor], group: Group, root: int = 0) -> None:
     """Gives tensors of all ranks the values of the rank `root`."""
 
     def sent(vector: Tensor) -> Tensor:
-        there = flat(vector)
-        group.broadcast(octets(there), root)
+        there = flatten_on_host(vector)
+        group.broadcast(as_bytes(there), root)
         return there.to(vector.device)
 
     if group.size > 1 and tensors:
         with wg.no_grad():
-            for tensor, values in zip(tensors, on_flat(sent, tensors)):
+            for tensor, values in zip(tensors, apply_flat(sent, tensors)):
                 tensor.copy_(values)

@@ -16,12 +16,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import wengert as wg
+from wengert import _core
 from wengert._core import Tensor
 from wengert.nn import Module
 
-from ._flat import on_flat
+from ._flat import apply_flat
 from ._group import Group
-from ._tensors import gathered, summed
+from ._tensors import gather_tensors, sum_tensors
 
 __all__ = ["Shards", "Tree"]
 
@@ -36,18 +37,18 @@ class Tree:
         """Takes the next leaf."""
         level = 0
         while self.sums and self.sums[-1][0] == level:
-            tensors, level = _added(self.sums.pop()[1], tensors), level + 1
+            tensors, level = _add_pairwise(self.sums.pop()[1], tensors), level + 1
         self.sums.append((level, tensors))
 
     def total(self) -> list[Tensor]:
         """The sum of all leaves."""
         (_, total), *rest = reversed(self.sums)
         for _, tensors in rest:
-            total = _added(tensors, total)
+            total = _add_pairwise(tensors, total)
         return total
 
 
-def _added(left: list[Tensor], right: list[Tensor]) -> list[Tensor]:
+def _add_pairwise(left: list[Tensor], right: list[Tensor]) -> list[Tensor]:
     return [x + y for x, y in zip(left, right)]
 
 
@@ -66,6 +67,7 @@ class Shards:
             )
         self.module, self.group, self.grain = module, group, grain
         self.own = range(group.rank * own, (group.rank + 1) * own)
+        self._agree_on_instructions()
         self._compare()
         wg.set_rng_state(self._first_state())
         self._guard()
@@ -100,17 +102,23 @@ class Shards:
         seed, position = struct.unpack("=QQ", state)
         return seed, position
 
+    def _agree_on_instructions(self) -> None:
+        """Lets all ranks use the least instruction set among them, as bits depend on it."""
+        sets = ("baseline", "avx2", "avx512")
+        everyone = gather_tensors(wg.tensor(sets.index(_core._isa())), self.group)
+        _core._isa(sets[int(everyone.min())])
+
     def _compare(self) -> None:
         """Raises where the processors of two ranks compute other bits."""
         x = wg.arange(6300.0).sin().reshape(70, 90)
         normed = wg.nn.functional.layer_norm(x, (90,))
         probe = wg.cat([part.reshape(-1) for part in (x @ x.T, x @ x[0], x.softmax(1), normed, x.sum(1))])
-        bits = gathered(probe.view(wg.int32), self.group)
+        bits = gather_tensors(probe.view(wg.int32), self.group)
         for rank in range(self.group.size):
             if not bool((bits[rank] == bits[0]).all()):
                 raise RuntimeError(
-                    f"DataParallel: rank {rank} computes other bits than rank 0, as processors with other "
-                    "instruction sets do; start all ranks with WENGERT_ISA=avx2, or with baseline"
+                    f"DataParallel: rank {rank} computes other bits than rank 0, also with the instruction set "
+                    f"{_core._isa()!r}; start all ranks on processors of one kind, or with WENGERT_ISA=baseline"
                 )
 
     def backward(self, function: Callable[..., Tensor], batch: Sequence[Tensor]) -> Tensor:
@@ -136,7 +144,7 @@ class Shards:
                     param.grad = None
                 loss = function(*part)
                 loss.backward()
-                leaf = [loss.detach(), *_present(params), *(buffer.clone() for buffer in buffers)]
+                leaf = [loss.detach(), *_with_counts(params), *(buffer.clone() for buffer in buffers)]
                 tree.add([x.float() if x.itemsize == 2 else x for x in leaf])
         finally:
             Shards._running -= 1
@@ -144,7 +152,7 @@ class Shards:
                 param.grad = grad
             wg.set_rng_state((own_state[0], own_state[1] + 1))
         with wg.no_grad():
-            loss, present, *means = on_flat(self._mean, tree.total())
+            loss, present, *means = apply_flat(self._mean, tree.total())
             grads, values = means[: len(params)], means[len(params) :]
             for param, grad, is_used in zip(params, grads, present.tolist()):
                 if is_used:
@@ -167,10 +175,10 @@ class Shards:
 
     def _mean(self, vector: Tensor) -> Tensor:
         """The average over all shards of a vector that holds the sums of this rank."""
-        return summed(vector, self.group) / self.grain
+        return sum_tensors(vector, self.group) / self.grain
 
 
-def _present(params: Sequence[Tensor]) -> list[Tensor]:
+def _with_counts(params: Sequence[Tensor]) -> list[Tensor]:
     """How many of the shards have each gradient, and the gradients."""
     grads = [param.grad for param in params]
     counts = wg.tensor([float(grad is not None) for grad in grads])

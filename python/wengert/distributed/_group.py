@@ -25,9 +25,9 @@ from typing import Any
 from wengert import _core
 from wengert.distributed import _frames, _lines, _mpi, _signatures
 from wengert.distributed._mpi import TIMEOUT, mpi
-from wengert.distributed._reports import gone, late
+from wengert.distributed._reports import describe_exit, describe_timeout
 from wengert.distributed._watch import Watch
-from wengert.distributed.traffic import note
+from wengert.distributed.traffic import record_exchange
 
 __all__ = ["TIMEOUT", "Group", "mpi", "world"]
 
@@ -43,7 +43,7 @@ _NUMBERS = itertools.count(1)
 
 
 @dataclass
-class Now:
+class CurrentWorld:
     """The ranks that are there now; `costs` puts others in their place for a while."""
 
     #: All of them, once somebody asked, and those of `init_process_group`.
@@ -51,18 +51,18 @@ class Now:
     default: Group | None = None
 
 
-_NOW: list[Now] = [Now()]
+_CURRENT: list[CurrentWorld] = [CurrentWorld()]
 
 _mpi.guard()
 
 
 @dataclass
-class Part:
+class OwnedCommunicator:
     """A communicator that a split made; it is freed when nobody holds its group any more, nor one of its own."""
 
     communicator: Any
     group: weakref.ref[Group]
-    parts: list[Part]
+    parts: list[OwnedCommunicator]
 
     def is_idle(self) -> bool:
         return self.group() is None and all(part.is_idle() for part in self.parts)
@@ -105,7 +105,7 @@ class Group:
         #: The axes that `mesh` made of it, by their lengths.
         self.meshes: dict[Any, Any] = {}
         # What splits made, and of how many the ranks ask each other which are still held.
-        self._parts: list[Part] = []
+        self._parts: list[OwnedCommunicator] = []
         self._many = _MANY
         #: How many operations have begun; the one at work and the line that called it, if any; since when
         #: bytes move.
@@ -170,7 +170,7 @@ class Group:
         """Returns the group of the ranks with the same `color`, in the order of `key`."""
         communicator = self._run(what or "split", "Split", 0, color, key)
         made = Group(communicator, f"{self.name}/{self.count}.{color}", self.timeout)
-        self._parts.append(Part(communicator, weakref.ref(made), made._parts))
+        self._parts.append(OwnedCommunicator(communicator, weakref.ref(made), made._parts))
         if len(self._parts) >= self._many:
             self._free_idle()
         return made
@@ -200,12 +200,12 @@ class Group:
         return self.subgroup(range(self.size))
 
     def check_current(self, what: str) -> None:
-        """Raises while `cost` pretends that there are other ranks than these."""
-        now = _NOW[0].everyone
+        """Raises while `cost` simulates other ranks than these."""
+        now = _CURRENT[0].everyone
         if now is not None and type(now) is not type(self):
             raise RuntimeError(
                 f"{what}: its group was made outside of the function that cost() runs, and knows nothing of the "
-                "pretended ranks; make models, optimisers, meshes and groups inside of that function"
+                "simulated ranks; make models, optimisers, meshes and groups inside of that function"
             )
 
     def _run(
@@ -225,11 +225,11 @@ class Group:
                 "of luck. Give each thread a group of its own: group.split(0, group.rank)"
             )
         self.count += 1
-        note(what, name, size, self.size)
+        record_exchange(what, name, size, self.size)
         self.inside = what
         try:
-            self.line = _lines.here()
-            if self._met(what, name, size, args, partners):
+            self.line = _lines.caller_line()
+            if self._rendezvous(what, name, size, args, partners):
                 return None
             self.moving = time.monotonic()
             return getattr(self._communicator, name[0].upper() + name[1:])(*args)
@@ -243,7 +243,9 @@ class Group:
             self.moving = 0.0
             self._turn.release()
 
-    def _met(self, what: str, name: str, size: int, args: Any, partners: tuple[int, int] | None) -> bool:
+    def _rendezvous(
+        self, what: str, name: str, size: int, args: Any, partners: tuple[int, int] | None
+    ) -> bool:
         """Waits for all ranks, and compares what they are about to do; true if that was all there is to do."""
         if self.size == 1:
             return name == "barrier"
@@ -253,10 +255,10 @@ class Group:
         frames = bytearray(len(frame) * self.size)
         self._wait(self._communicator.Iallgather(frame, frames), what)
         if not _frames.agree(len(frame), frames, partners):
-            own = _signatures.signature(what, size, self.line, partners)
+            own = _signatures.encode_signature(what, size, self.line, partners)
             everyone = bytearray(_signatures.SIZE * self.size)
             self._wait(self._communicator.Iallgather(own, everyone), what)
-            if wrong := _signatures.disagreement(bytes(everyone), self.ranks, self.count):
+            if wrong := _signatures.describe_disagreement(bytes(everyone), self.ranks, self.count):
                 raise RuntimeError(wrong)
         return _frames.taken(len(frame), frames, name, self.rank, args)
 
@@ -292,9 +294,9 @@ class Group:
                 r for r in self.ranks if r in watch.left and watch.left[r].get(self.name, 0) < self.count
             ]
         ):
-            raise RuntimeError(gone(self, what, ended))
+            raise RuntimeError(describe_exit(self, what, ended))
         if waited > self.timeout:
-            raise TimeoutError(late(self, what, self.timeout, watch.places()))
+            raise TimeoutError(describe_timeout(self, what, self.timeout, watch.places()))
 
 
 def world() -> Group:
@@ -307,18 +309,18 @@ def world() -> Group:
         >>> wg.distributed.world().size
         1
     """
-    now = _NOW[0]
+    now = _CURRENT[0]
     if now.everyone is None:
         everyone = mpi().COMM_WORLD
         if everyone.Get_size() > 1:
-            _meet(everyone)
+            _wait_for_all(everyone)
         if everyone.Get_size() > 1 and mpi().Query_thread() == mpi().THREAD_MULTIPLE:
             _WATCH.append(Watch(everyone.Dup()))
         now.everyone = Group(everyone.Dup())
     return now.everyone
 
 
-def chosen(function: str, group: Any) -> Group:
+def resolve_group(function: str, group: Any) -> Group:
     """The group that an argument means: all ranks if None."""
     if group is None:
         return world()
@@ -328,7 +330,7 @@ def chosen(function: str, group: Any) -> Group:
     return group
 
 
-def _meet(everyone: Any) -> None:
+def _wait_for_all(everyone: Any) -> None:
     """Waits for all ranks; there is no thread yet that could ask where they are."""
     request, began = everyone.Ibarrier(), time.monotonic()
     while not request.Test():
@@ -336,6 +338,6 @@ def _meet(everyone: Any) -> None:
             _mpi.abort(
                 f"wengert.distributed: not all {everyone.Get_size()} ranks asked for each other within "
                 f"{TIMEOUT:g} s; "
-                f"rank {everyone.Get_rank()} did, at {_lines.said(_lines.here())}\n"
+                f"rank {everyone.Get_rank()} did, at {_lines.format_line(_lines.caller_line())}\n"
             )
         time.sleep(0.001)

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from types import FrameType
 
-__all__ = ["NOWHERE", "Line", "here", "is_library", "line_of", "said", "speaking_for"]
+__all__ = ["NOWHERE", "Line", "caller_line", "is_library", "line_of", "format_line", "on_behalf_of"]
 
 _LIBRARIES = tuple(
     {sysconfig.get_paths()[name] + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -26,7 +26,7 @@ NOWHERE: Line = ("", 0, "")
 
 
 @contextlib.contextmanager
-def speaking_for(line: Line) -> Iterator[None]:
+def on_behalf_of(line: Line) -> Iterator[None]:
     """While it lasts, this thread works for that line of the program."""
     before = getattr(_local, "line", None)
     _local.line = line
@@ -36,7 +36,7 @@ def speaking_for(line: Line) -> Iterator[None]:
         _local.line = before
 
 
-def here() -> Line:
+def caller_line() -> Line:
     """The line that called into this package."""
     return getattr(_local, "line", None) or line_of(sys._getframe(1))
 
@@ -52,7 +52,7 @@ def line_of(frame: FrameType | None) -> Line:
     return NOWHERE if frame is None else (frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
-def said(line: Line) -> str:
+def format_line(line: Line) -> str:
     """The line in words."""
     path, number, function = line
     if not path:

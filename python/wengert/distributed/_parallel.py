@@ -13,10 +13,10 @@ from wengert.nn import Module
 
 from ._flat import broadcast
 from ._grain import Shards
-from ._group import Group, chosen
+from ._group import Group, resolve_group
 from ._reducer import Reducer
-from ._tensors import gathered
-from ._values import agreed
+from ._tensors import gather_tensors
+from ._values import broadcast_value
 
 __all__ = ["DataParallel", "DistributedDataParallel"]
 
@@ -65,7 +65,7 @@ class DataParallel(Module):
         """Compares the models of all ranks, and gives them the values of rank 0."""
         super().__init__()
         self.module = module
-        given = chosen("DataParallel", process_group)
+        given = resolve_group("DataParallel", process_group)
         # A communicator of its own, so that messages of the program do not come between.
         self.group = given.split(0, given.rank) if given.size > 1 else given
         self.broadcast_buffers = broadcast_buffers and next(module.buffers(), None) is not None
@@ -89,7 +89,7 @@ class DataParallel(Module):
         """Raises unless the parameters and buffers of all ranks have the same names, shapes and dtypes."""
         named = [*self.module.named_parameters(), *self.module.named_buffers()]
         own = [[name, str(tuple(x.shape)), str(x.dtype), x.requires_grad] for name, x in named]
-        first = agreed(own, self.group)
+        first = broadcast_value(own, self.group)
         for i in range(max(len(first), len(own))):
             here, there = (entries[i] if i < len(entries) else None for entries in (own, first))
             if here != there:
@@ -182,7 +182,7 @@ class DataParallel(Module):
 
     def _ask(self, has_data: bool) -> bool:
         """Whether a rank has data for one more step; the first that has gives its buffers to all."""
-        ranks = gathered(wg.tensor(has_data), self.group).nonzero().flatten().tolist()
+        ranks = gather_tensors(wg.tensor(has_data), self.group).nonzero().flatten().tolist()
         if ranks and self.reducer is not None:
             self.root = ranks[0]
             self.reducer.divisor = self.group.size if self.divides_by_all else len(ranks)

@@ -19,11 +19,11 @@ import wengert as wg
 from wengert import _core
 from wengert._core import Tensor
 
-from ._flat import flattened, taken_apart
+from ._flat import flatten_tensors, unflatten_tensors
 from ._group import Group
-from ._lines import Line, here, speaking_for
-from ._tensors import summed
-from ._values import agreed
+from ._lines import Line, caller_line, on_behalf_of
+from ._tensors import sum_tensors
+from ._values import broadcast_value
 
 __all__ = ["Reducer"]
 
@@ -55,7 +55,7 @@ class Reducer:
         self._walk: int | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._handles = [
-            param.register_post_accumulate_grad_hook(partial(self._complete, i))
+            param.register_post_accumulate_grad_hook(partial(self._on_complete, i))
             for i, param in enumerate(self.params)
         ]
 
@@ -87,7 +87,7 @@ class Reducer:
             self.buckets.append(tail)
         self._bucket_of = {i: b for b, bucket in enumerate(self.buckets) for i in bucket}
 
-    def _complete(self, i: int, _: Tensor) -> None:
+    def _on_complete(self, i: int, _: Tensor) -> None:
         """Takes note that a gradient is complete."""
         if not self.enabled:
             return
@@ -133,27 +133,27 @@ class Reducer:
             if self.find_unused:
                 # Above 0 where some rank has the gradient.
                 parts.append(parts[0].new_tensor([float(g is not None) for g in grads]))
-            flat = flattened(parts)
-        self._started.append(self._sent(flat, len(self._started) == len(self.buckets) - 1))
+            flat = flatten_tensors(parts)
+        self._started.append(self._send(flat, len(self._started) == len(self.buckets) - 1))
 
-    def _sent(self, flat: Tensor, last: bool) -> Future[Tensor] | Tensor:
+    def _send(self, flat: Tensor, last: bool) -> Future[Tensor] | Tensor:
         """The average over ranks, which the other thread computes unless it is the last."""
         if not last:
             if self._thread is None:
                 self._thread = ThreadPoolExecutor(1, "wengert.distributed")
-            return self._thread.submit(self._averaged, flat, here())
+            return self._thread.submit(self._average, flat, caller_line())
         for before in self._started:
             if isinstance(before, Future):
                 before.result()
-        return self._averaged(flat, here())
+        return self._average(flat, caller_line())
 
-    def _averaged(self, flat: Tensor, line: Line) -> Tensor:
+    def _average(self, flat: Tensor, line: Line) -> Tensor:
         """The average; `line` is where the program called backward, for messages."""
-        with wg.no_grad(), speaking_for(line):
+        with wg.no_grad(), on_behalf_of(line):
             if flat.itemsize == 2:
                 # The sum may be beyond the range of halves where the average is not.
-                return summed(flat / self.divisor, self.group)
-            return summed(flat, self.group) / self.divisor
+                return sum_tensors(flat / self.divisor, self.group)
+            return sum_tensors(flat, self.group) / self.divisor
 
     def _finish(self) -> None:
         """Waits for the sums at the end of backward, and makes the averages gradients."""
@@ -166,17 +166,20 @@ class Reducer:
                 flat = started.result() if isinstance(started, Future) else started
                 params = [self.params[i] for i in bucket]
                 counts = flat[-len(bucket) :].tolist() if self.find_unused else None
-                for j, (param, grad) in enumerate(zip(params, taken_apart(flat, params))):
+                for j, (param, grad) in enumerate(zip(params, unflatten_tensors(flat, params))):
                     if counts is None or counts[j]:
                         param.grad = grad
         self._started = []
         self.count += 1
-        self._follow()
+        self._adopt_order()
 
-    def _follow(self) -> None:
+    def _adopt_order(self) -> None:
         """Lays the buckets out once more, in the order of the first backward on the rank 0."""
         if self._arrived is not None:
-            order, self._arrived = agreed(self._arrived or list(range(len(self.params))), self.group), None
+            order, self._arrived = (
+                broadcast_value(self._arrived or list(range(len(self.params))), self.group),
+                None,
+            )
             self._lay_out(order)
 
     def shadow(self) -> None:
@@ -184,6 +187,6 @@ class Reducer:
         self._started = []
         for bucket in self.buckets:
             size = sum(self.params[i].numel() for i in bucket) + len(bucket) * self.find_unused
-            self._averaged(self.params[bucket[0]].new_zeros(size), here())
+            self._average(self.params[bucket[0]].new_zeros(size), caller_line())
         self.count += 1
-        self._follow()
+        self._adopt_order()

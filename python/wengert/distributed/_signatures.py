@@ -6,7 +6,7 @@ from hashlib import blake2b
 
 from wengert.distributed import _lines
 
-__all__ = ["SIZE", "disagreement", "signature"]
+__all__ = ["SIZE", "describe_disagreement", "encode_signature"]
 
 #: Bytes of one signature; all have the same length, so that ranks that disagree can still compare.
 SIZE = 512
@@ -14,7 +14,9 @@ SIZE = 512
 _SHOWN = 120
 
 
-def signature(what: str, size: int, line: _lines.Line, partners: tuple[int, int] | None = None) -> bytes:
+def encode_signature(
+    what: str, size: int, line: _lines.Line, partners: tuple[int, int] | None = None
+) -> bytes:
     """What this rank is about to do, and at which line. `partners`: to whom it sends, from whom it gets."""
     who = "" if partners is None else f"{partners[0]} {partners[1]}"
     what = what.replace("\n", " ")
@@ -22,12 +24,12 @@ def signature(what: str, size: int, line: _lines.Line, partners: tuple[int, int]
         what = f"{what[:_SHOWN]}... ({blake2b(what.encode(), digest_size=4).hexdigest()})"
     text = f"{what}\n{size}\n{who}\n"
     # A long path loses its beginning.
-    place, room = _lines.said(line).encode(), SIZE - len(text.encode())
+    place, room = _lines.format_line(line).encode(), SIZE - len(text.encode())
     place = place if len(place) <= room else b"..." + place[len(place) - max(room - 3, 0) :]
     return (text.encode() + place)[:SIZE].ljust(SIZE, b"\0")
 
 
-def disagreement(everyone: bytes, ranks: list[int], count: int) -> str | None:
+def describe_disagreement(everyone: bytes, ranks: list[int], count: int) -> str | None:
     """What is wrong between the signatures of all ranks; None if they agree."""
     if everyone == everyone[:SIZE] * len(ranks):
         return None
@@ -38,31 +40,31 @@ def disagreement(everyone: bytes, ranks: list[int], count: int) -> str | None:
         whats = tuple(f"{what}, {size} bytes" for what, size in zip(whats, sizes, strict=True))
     said = [f"{what}, at {line}" for what, line in zip(whats, lines, strict=True)]
     if len(set(whats)) > 1:
-        return f"the ranks disagree about their collective operation {count}:\n{by_ranks(said, ranks)}"
+        return f"the ranks disagree about their collective operation {count}:\n{group_by_rank(said, ranks)}"
     if not whos[0]:
         return None
     pairs = [tuple(map(int, who.split())) for who in whos]
     for i, (to, source) in enumerate(pairs):
         if to >= 0 and pairs[to][1] != i:
             wrong = f"rank {ranks[i]} sends to rank {ranks[to]}, which does not expect it"
-            return f"{wrong}:\n{by_ranks(said, ranks)}"
+            return f"{wrong}:\n{group_by_rank(said, ranks)}"
         if source >= 0 and pairs[source][0] != i:
             return (
                 f"rank {ranks[i]} expects something of rank {ranks[source]}, which sends it nothing:\n"
-                f"{by_ranks(said, ranks)}"
+                f"{group_by_rank(said, ranks)}"
             )
     return None
 
 
-def by_ranks(said: list[str], ranks: list[int]) -> str:
+def group_by_rank(said: list[str], ranks: list[int]) -> str:
     """Lines that name the ranks that say each thing."""
     speakers: dict[str, list[int]] = {}
     for rank, words in zip(ranks, said, strict=True):
         speakers.setdefault(words, []).append(rank)
-    return "\n".join(f"  {named(who)}: {words}" for words, who in speakers.items())
+    return "\n".join(f"  {format_ranks(who)}: {words}" for words, who in speakers.items())
 
 
-def named(ranks: list[int]) -> str:
+def format_ranks(ranks: list[int]) -> str:
     """The ranks in words: "rank 3", "ranks 0, 2-5"."""
     runs: list[list[int]] = []
     for rank in sorted(ranks):

@@ -58,4 +58,4 @@ def read(stacks: Stacks) -> str:
     _, _, own = block.partition(f"0x{stacks.main_thread:016x}")
     frames = [(path, int(number), name) for path, number, name in _FRAME.findall(own.partition("\n\n")[0])]
     users = [frame for frame in frames if not _lines.is_library(frame[0])]
-    return _lines.said((users or frames)[0]) if frames else ""
+    return _lines.format_line((users or frames)[0]) if frames else ""

@@ -13,57 +13,59 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.distributed._group import Group
 
-__all__ = ["gathered", "reduced", "summed"]
+__all__ = ["gather_tensors", "reduce_tensors", "sum_tensors"]
 
 # Up to how many bytes of all ranks together every rank adds up everything.
 SMALL = 1 << 18
 
 
-def described(name: str, x: Tensor) -> str:
+def describe(name: str, x: Tensor) -> str:
     """What messages call an operation on such a tensor."""
     return f"{name} of {str(x.dtype).removeprefix('wengert.')}{list(x.shape)}"
 
 
-def flat(x: Tensor) -> Tensor:
+def flatten_on_host(x: Tensor) -> Tensor:
     """The elements in one axis, in memory that MPI can read."""
     return x.detach().cpu().contiguous().reshape(-1)
 
 
-def octets(x: Tensor) -> Any:
+def as_bytes(x: Tensor) -> Any:
     """The memory of a flat tensor, as an array of bytes."""
     return x.view(_core.uint8).numpy()
 
 
-def gathered(x: Tensor, group: Group, what: str | None = None) -> Tensor:
+def gather_tensors(x: Tensor, group: Group, what: str | None = None) -> Tensor:
     """Returns the tensors of all ranks, stacked along a new first axis."""
     found = _core.empty((group.size, x.numel()), dtype=x.dtype)
-    group.all_gather(octets(flat(x)), octets(found.reshape(-1)), what or described("all_gather", x))
+    group.all_gather(
+        as_bytes(flatten_on_host(x)), as_bytes(found.reshape(-1)), what or describe("all_gather", x)
+    )
     return found.reshape(group.size, *x.shape).to(x.device)
 
 
-def summed(x: Tensor, group: Group) -> Tensor:
+def sum_tensors(x: Tensor, group: Group) -> Tensor:
     """Returns the sum of the tensors of all ranks, the same on each; without derivatives."""
     return _core._collective(x.detach(), "sum", None, group.members)
 
 
-def reduced(x: Tensor, group: Group, of: Any, what: str) -> Tensor:
+def reduce_tensors(x: Tensor, group: Group, of: Any, what: str) -> Tensor:
     """Returns what `of` makes of the tensors of all ranks, which it gets stacked along axis 0: whole, or a
     part on each rank."""
     if group.size == 1:
         return of(x.detach().unsqueeze(0))
     count = x.numel()
-    sent = flat(x)
+    sent = flatten_on_host(x)
     if group.size == 2 or group.size * x.nbytes <= SMALL:
         # One message instead of two; between two ranks the volume is the same.
         parts = _core.empty((group.size, count), dtype=x.dtype)
-        group.all_gather(octets(sent), octets(parts.reshape(-1)), what)
+        group.all_gather(as_bytes(sent), as_bytes(parts.reshape(-1)), what)
         return of(parts).reshape(x.shape).to(x.device)
     share = -(-count // group.size)
     if share * group.size != count:
         sent = _core.cat([sent, _core.zeros(share * group.size - count, dtype=x.dtype)])
     parts = _core.empty(group.size * share, dtype=x.dtype)
-    group.all_to_all(octets(sent), octets(parts), what)
+    group.all_to_all(as_bytes(sent), as_bytes(parts), what)
     own = of(parts.reshape(group.size, share))
     found = _core.empty(group.size * share, dtype=x.dtype)
-    group.all_gather(octets(flat(own)), octets(found), what)
+    group.all_gather(as_bytes(flatten_on_host(own)), as_bytes(found), what)
     return found[:count].reshape(x.shape).to(x.device)

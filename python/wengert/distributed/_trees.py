@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from wengert._core import Tensor
 
-__all__ = ["Described", "Shard", "rebuilt"]
+__all__ = ["StateDescription", "Shard", "rebuild_state"]
 
 
 class Shard(NamedTuple):
@@ -22,7 +22,7 @@ class Shard(NamedTuple):
     begin: int
 
 
-class Described:
+class StateDescription:
     """Takes a state apart into tensors by name, and a description that JSON can hold."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Described:
         # Tensors that are the same, such as tied weights, are written once.
         self.known: dict[Any, str] = {}
 
-    def described(self, value: Any, name: str) -> Any:
+    def describe(self, value: Any, name: str) -> Any:
         if isinstance(value, Tensor):
             place = value.data_ptr(), str(value.dtype), tuple(value.shape), value.stride()
             if value.numel() and place in self.known:
@@ -64,7 +64,7 @@ class Described:
         return found
 
     def _below(self, value: Any, name: str, key: Any) -> Any:
-        return self.described(value, f"{name}.{key}" if name else str(key))
+        return self.describe(value, f"{name}.{key}" if name else str(key))
 
     def _key(self, key: Any, name: str) -> Any:
         if not isinstance(key, str | int):
@@ -72,7 +72,7 @@ class Described:
         return key
 
 
-def rebuilt(described: Any, tensors: Any) -> Any:
+def rebuild_state(described: Any, tensors: Any) -> Any:
     """The state of a description."""
     ((kind, value),) = described.items()
     if kind == "value":
@@ -80,6 +80,6 @@ def rebuilt(described: Any, tensors: Any) -> Any:
     if kind in ("tensor", "sharded"):
         return tensors(kind, value)
     if kind == "dict":
-        return {key: rebuilt(below, tensors) for key, below in value}
-    parts = [rebuilt(below, tensors) for below in value]
+        return {key: rebuild_state(below, tensors) for key, below in value}
+    parts = [rebuild_state(below, tensors) for below in value]
     return parts if kind == "list" else tuple(parts)

@@ -9,21 +9,21 @@ import wengert as wg
 
 from ._flat import broadcast
 from ._group import Group
-from ._tensors import gathered
-from ._trees import Described, rebuilt
+from ._tensors import gather_tensors
+from ._trees import StateDescription, rebuild_state
 
-__all__ = ["agreed", "handed", "told"]
+__all__ = ["broadcast_value", "broadcast_state", "gather_values"]
 
 
-def told(value: Any, group: Group) -> list[Any]:
+def gather_values(value: Any, group: Group) -> list[Any]:
     """What each rank says, in the order of ranks: whatever JSON can hold."""
     text = json.dumps(value).encode()
-    lengths = gathered(wg.tensor(len(text)), group).tolist()
+    lengths = gather_tensors(wg.tensor(len(text)), group).tolist()
     padded = wg.tensor(list(text.ljust(max(lengths))), dtype=wg.uint8)
-    return [json.loads(bytes(row[:n].tolist())) for row, n in zip(gathered(padded, group), lengths)]
+    return [json.loads(bytes(row[:n].tolist())) for row, n in zip(gather_tensors(padded, group), lengths)]
 
 
-def agreed(value: Any, group: Group, root: int = 0) -> Any:
+def broadcast_value(value: Any, group: Group, root: int = 0) -> Any:
     """What the rank `root` says."""
     text = json.dumps(value).encode()
     length = bytearray(len(text).to_bytes(8, "little"))
@@ -35,12 +35,12 @@ def agreed(value: Any, group: Group, root: int = 0) -> Any:
     return json.loads(buffer)
 
 
-def handed(state: Any, group: Group, root: int) -> Any:
+def broadcast_state(state: Any, group: Group, root: int) -> Any:
     """The state that the rank `root` has: tensors, numbers and texts in dicts, lists and tuples."""
-    own = Described()
-    tree = own.described(state, "")
+    own = StateDescription()
+    tree = own.describe(state, "")
     kinds = {name: [x.dtype.name, list(x.shape), str(x.device)] for name, x in own.whole.items()}
-    tree, kinds = agreed([tree, kinds], group, root)
+    tree, kinds = broadcast_value([tree, kinds], group, root)
     tensors = own.whole
     if group.rank != root:
         tensors = {
@@ -48,4 +48,4 @@ def handed(state: Any, group: Group, root: int) -> Any:
             for name, (dtype, shape, device) in kinds.items()
         }
     broadcast([tensors[name] for name in kinds], group, root)
-    return rebuilt(tree, lambda kind, name: tensors[name])
+    return rebuild_state(tree, lambda kind, name: tensors[name])

@@ -21,7 +21,14 @@ from collections.abc import Callable
 from typing import Any
 
 from wengert.distributed import _lines, _mpi, _stacks
-from wengert.distributed._reports import Failure, Place, failures, interrupts, lost, stuck
+from wengert.distributed._reports import (
+    Failure,
+    Place,
+    describe_loss,
+    describe_stuck,
+    format_failures,
+    format_interrupts,
+)
 
 __all__ = ["Watch"]
 
@@ -152,7 +159,7 @@ class Watch:
         gone = self._neighbour
         if gone is not None and gone not in self._dead | self.left.keys() and self._is_gone(gone):
             self._dead.add(gone)
-            self._ask(lambda places: self._hand_in(f"lost {gone}", lost(gone, places)))
+            self._ask(lambda places: self._hand_in(f"lost {gone}", describe_loss(gone, places)))
         for group in list(self.groups.values()):
             began = group.moving
             if began and now > began + group.timeout:
@@ -160,7 +167,7 @@ class Watch:
                 what = group.inside
 
                 def then(places: dict[int, Place], group: Any = group, what: str = what) -> None:
-                    self._hand_in("stuck", stuck(group, what, places))
+                    self._hand_in("stuck", describe_stuck(group, what, places))
 
                 self._ask(then)
 
@@ -173,10 +180,11 @@ class Watch:
 
     def _on_ask(self, sender: int, number: int) -> None:
         talks = {
-            name: (group.count, group.inside, _lines.said(group.line)) for name, group in self.groups.items()
+            name: (group.count, group.inside, _lines.format_line(group.line))
+            for name, group in self.groups.items()
         }
         frame = sys._current_frames().get(self._main.ident or 0)
-        line = self._failed_at or _lines.said(_lines.line_of(frame))
+        line = self._failed_at or _lines.format_line(_lines.line_of(frame))
         self._send(sender, "place", (number, Place(line, talks, self.rank in self.left)))
 
     def _on_place(self, sender: int, content: tuple[int, Place]) -> None:
@@ -223,7 +231,7 @@ class Watch:
             self._hook(kind, value, trace)
             return
         frames = [frame for frame, _ in traceback.walk_tb(trace)]
-        self._failed_at = _lines.said(_lines.line_of(frames[-1] if frames else None))
+        self._failed_at = _lines.format_line(_lines.line_of(frames[-1] if frames else None))
         if isinstance(value, KeyboardInterrupt):
             self.fail("Ctrl-C", f"at {self._failed_at}")
         # Whichever hook was there writes, into a text.
@@ -257,9 +265,9 @@ class Watch:
         # A starter may interrupt the others when a rank is gone.
         for rank in range(self.size):
             if self._is_gone(rank) and f"lost {rank}" not in {failure.kind for failure in failed}:
-                text = f"{interrupts(failed)}  rank {rank}: {self._silent(rank).silent}\n"
+                text = f"{format_interrupts(failed)}  rank {rank}: {self._silent(rank).silent}\n"
                 failed = [*failed, Failure(rank, f"lost {rank}", text)]
-        _mpi.abort(failures(failed, self.size))
+        _mpi.abort(format_failures(failed, self.size))
 
     # The end.
 

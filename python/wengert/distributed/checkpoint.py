@@ -29,9 +29,9 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.safetensors import load_file, safe_open, save_file
 
-from ._group import Group, chosen
-from ._trees import Described, Shard, rebuilt
-from ._values import told
+from ._group import Group, resolve_group
+from ._trees import Shard, StateDescription, rebuild_state
+from ._values import gather_values
 
 __all__ = ["Shard", "Sharded", "latest", "load", "save"]
 __dir__ = __all__.copy
@@ -68,7 +68,7 @@ class Sharded:
         return self.rows(0, 1 << 62)
 
 
-def _divided(tensors: Mapping[str, Tensor], count: int) -> list[list[str]]:
+def _divide_tensors(tensors: Mapping[str, Tensor], count: int) -> list[list[str]]:
     """The names of tensors for each rank to write: large ones first, to whom has least."""
     names: list[list[str]] = [[] for _ in range(count)]
     filled = [0] * count
@@ -79,7 +79,7 @@ def _divided(tensors: Mapping[str, Tensor], count: int) -> list[list[str]]:
     return names
 
 
-def _flushed(path: Path) -> None:
+def _flush_file(path: Path) -> None:
     """Returns when a file, or the names in a folder, are on the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
@@ -94,7 +94,7 @@ class _Writing:
     def __init__(self, group: Group, path: Path) -> None:
         self.group, self.path = group, path
         self.unfinished = path.with_name(path.name + _UNFINISHED)
-        self.state, self.has_begun = Described(), False
+        self.state, self.has_begun = StateDescription(), False
         self.file = f"model-{group.rank + 1:05d}-of-{group.size:05d}.safetensors"
 
     def together(self, action: Callable[[], Any]) -> list[Any]:
@@ -104,7 +104,7 @@ class _Writing:
             found = action()
         except Exception as error:
             failure = error
-        every = told([found, failure and f"{type(failure).__name__}: {failure}"], self.group)
+        every = gather_values([found, failure and f"{type(failure).__name__}: {failure}"], self.group)
         if failure is not None:
             raise failure
         for rank, (_, text) in enumerate(every):
@@ -124,7 +124,7 @@ class _Writing:
             raise FileExistsError(
                 f"checkpoint.save: {self.path} is there; save each step under a name of its own"
             )
-        self.tree = self.state.described(state_dict, "")
+        self.tree = self.state.describe(state_dict, "")
         if self.group.rank == 0:
             shutil.rmtree(self.unfinished, ignore_errors=True)
             self.unfinished.mkdir(parents=True)
@@ -135,7 +135,7 @@ class _Writing:
         kind = lambda x, skipped: [x.dtype.name, *x.shape[skipped:]]
         own = {name: kind(x, 0) for name, x in self.state.whole.items()}
         shards = {name: [x.begin, len(x.tensor), kind(x.tensor, 1)] for name, x in self.state.shards.items()}
-        every = told([own, shards], self.group)
+        every = gather_values([own, shards], self.group)
         for rank, (others, theirs) in enumerate(every):
             first, parts = every[0]
             different = [n for n in {**first, **others} if first.get(n) != others.get(n)]
@@ -159,19 +159,19 @@ class _Writing:
 
     def write(self) -> list[Any]:
         """Writes this rank's file; returns what is in it."""
-        keys = _divided(self.state.whole, self.group.size)[self.group.rank]
+        keys = _divide_tensors(self.state.whole, self.group.size)[self.group.rank]
         own = {key: self.state.whole[key] for key in keys}
         parts = {key: shard.tensor.detach() for key, shard in self.state.shards.items()}
         path = self.unfinished / self.file
         save_file({key: x.contiguous() for key, x in (own | parts).items()}, path)
-        _flushed(path)
+        _flush_file(path)
         return [self.file, keys, {key: x.begin for key, x in self.state.shards.items()}]
 
     def complete(self, files: list[Any], keep: int | None) -> None:
         """Writes the index, gives the folder its name and removes older ones; rank 0 does it."""
         if self.group.rank:
             return
-        before = _complete(self.path.parent)
+        before = _on_complete(self.path.parent)
         index = {
             # Those that are written later have higher numbers.
             "order": before[0][0] + 1 if before else 0,
@@ -181,10 +181,10 @@ class _Writing:
             "state": self.tree,
         }
         (self.unfinished / _INDEX).write_text(json.dumps(index))
-        _flushed(self.unfinished / _INDEX)
-        _flushed(self.unfinished)
+        _flush_file(self.unfinished / _INDEX)
+        _flush_file(self.unfinished)
         self.unfinished.rename(self.path)
-        _flushed(self.path.parent)
+        _flush_file(self.path.parent)
         if keep is not None:
             for _, old in before[keep - 1 :]:
                 old.rename(old.with_name(old.name + _UNFINISHED))
@@ -225,7 +225,7 @@ def save(
         >>> checkpoint.load(checkpoint.latest(folder))
         {'weight': tensor([1., 1.]), 'step': 3}
     """
-    group, path = chosen("checkpoint.save", process_group), Path(checkpoint_id)
+    group, path = resolve_group("checkpoint.save", process_group), Path(checkpoint_id)
     writing = _Writing(group, path)
     try:
         writing.together(lambda: writing.prepare(state_dict, keep))
@@ -266,7 +266,7 @@ def load(checkpoint_id: str | os.PathLike[str]) -> Any:
             files[file] = load_file(path / file)
         return files[file][name]
 
-    return rebuilt(index["state"], tensors)
+    return rebuild_state(index["state"], tensors)
 
 
 def _order(path: Path) -> int | None:
@@ -279,7 +279,7 @@ def _order(path: Path) -> int | None:
     return found
 
 
-def _complete(folder: Path) -> list[tuple[int, Path]]:
+def _on_complete(folder: Path) -> list[tuple[int, Path]]:
     """The checkpoints of a folder with their order, the one that was written last first."""
     found = [path.parent for path in folder.glob(f"*/{_INDEX}") if path.parent.suffix != _UNFINISHED]
     orders = [(order, path) for path in found if (order := _order(path)) is not None]
@@ -297,4 +297,4 @@ def latest(folder: str | os.PathLike[str]) -> Path | None:
     Example:
         >>> wg.distributed.checkpoint.latest("no such run")
     """
-    return next((path for _, path in _complete(Path(folder))), None)
+    return next((path for _, path in _on_complete(Path(folder))), None)

@@ -1,4 +1,4 @@
-"""What a step on many ranks exchanges and holds, told by one process that pretends to be one of them."""
+"""What a step on many ranks exchanges and holds, told by one process that simulates the others."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from wengert.distributed._everyday.work import drain
-from wengert.distributed._group import _NOW, Group, Now
-from wengert.distributed.traffic import Traffic, counted, note
-from wengert.transforms.axes import Axis, named
+from wengert.distributed._everyday.work import wait_for_background
+from wengert.distributed._group import _CURRENT, CurrentWorld, Group
+from wengert.distributed.traffic import Traffic, count_traffic, record_exchange
+from wengert.transforms.axes import Axis, name_axes
 
 __all__ = ["Cost", "cost"]
 
@@ -36,25 +36,25 @@ class Cost(Traffic):
         return rounds * latency + self.bytes / bandwidth
 
 
-class Pretended(Group):
+class SimulatedGroup(Group):
     """A group of which this process is the first rank, and where the others answer what it says itself."""
 
-    def __init__(self, ranks: Sequence[int], name: str = "pretended") -> None:
+    def __init__(self, ranks: Sequence[int], name: str = "simulated") -> None:
         self._begin(0, list(ranks), name, math.inf)
 
     def split(self, color: int, key: int, what: str = "") -> Group:
         """As `Group.split`, with all ranks."""
-        return Pretended(self.ranks, self.name)
+        return SimulatedGroup(self.ranks, self.name)
 
     def subgroup(self, ranks: Sequence[int], what: str = "") -> Group:
         """As `Group.subgroup`."""
-        return Pretended([self.ranks[rank] for rank in ranks], self.name)
+        return SimulatedGroup([self.ranks[rank] for rank in ranks], self.name)
 
     def _run(
         self, what: str, name: str, size: int, *args: Any, partners: tuple[int, int] | None = None
     ) -> Any:
         self.check_current(what)
-        note(what, name, size, self.size)
+        record_exchange(what, name, size, self.size)
         if name == "allgather":
             own, everyone = (memoryview(buffer).cast("B") for buffer in args)
             for i in range(self.size):
@@ -106,22 +106,22 @@ def cost(
             raise TypeError(f"cost: an axis has a text for a name, got {name!r}: {size!r}")
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"cost: an axis has a length of at least 1, got {name!r}: {size!r}")
-    everyone = Pretended(range(math.prod(axes.values())))
+    everyone = SimulatedGroup(range(math.prod(axes.values())))
     members, step = {}, everyone.size
     for name, size in axes.items():
         step //= size
         group = everyone.subgroup([i * step for i in range(size)])
         members[name] = Axis(size, 0, group.members, group.number)
-    drain()
+    wait_for_background()
     # Cycles that are let go of meanwhile would hide what the call makes.
     gc.collect()
-    before = _NOW[0]
-    _NOW[0] = Now(everyone, None if before.default is None else everyone)
+    before = _CURRENT[0]
+    _CURRENT[0] = CurrentWorld(everyone, None if before.default is None else everyone)
     try:
-        with named(members, hiding=True), counted() as traffic:
+        with name_axes(members, hiding=True), count_traffic() as traffic:
             function(*args, **kwargs)
-            drain()
+            wait_for_background()
     finally:
-        drain()
-        _NOW[0] = before
+        wait_for_background()
+        _CURRENT[0] = before
     return Cost(traffic.exchanges, traffic.peak, everyone.size)

@@ -5,7 +5,7 @@ import math
 from collections.abc import Iterator, Mapping
 
 from wengert.distributed._group import Group, world
-from wengert.transforms.axes import Axis, named
+from wengert.transforms.axes import Axis, name_axes
 
 __all__ = ["axis", "mesh"]
 
@@ -53,7 +53,7 @@ def mesh(axes: Mapping[str, int]) -> Iterator[dict[str, Group]]:
             members[name] = Axis(size, at, group.members, group.number)
         everyone.meshes[key] = groups, members
     groups, members = everyone.meshes[key]
-    with named(members):
+    with name_axes(members):
         yield groups
 
 

@@ -10,8 +10,8 @@ from wengert._core import Tensor
 from wengert.optim import Optimizer
 
 from ._flat import broadcast
-from ._group import Group, chosen
-from ._values import handed
+from ._group import Group, resolve_group
+from ._values import broadcast_state
 
 __all__ = ["ZeroRedundancyOptimizer"]
 __dir__ = __all__.copy
@@ -49,7 +49,7 @@ class ZeroRedundancyOptimizer(Optimizer):
     ) -> None:
         """Divides the parameters: the largest first, each to the rank that has least."""
         whole = optimizer_class(params, **defaults)
-        self.group = chosen("ZeroRedundancyOptimizer", process_group)
+        self.group = resolve_group("ZeroRedundancyOptimizer", process_group)
         #: The rank of each parameter.
         self.owners: list[int] = []
         self._filled, self._own = [0] * self.group.size, set[int]()
@@ -112,7 +112,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         own = {numbers[id(p)]: dict(entry) for p, entry in self.optim.state.items()}
         state: dict[int, Any] = {}
         for rank in range(self.group.size):
-            state |= handed(own, self.group, rank)
+            state |= broadcast_state(own, self.group, rank)
         return {**super().state_dict(), "state": dict(sorted(state.items()))}
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:

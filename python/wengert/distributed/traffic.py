@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from wengert import memory
 
-__all__ = ["Exchange", "Traffic", "counted"]
+__all__ = ["Exchange", "Traffic", "count_traffic"]
 
 
 class Exchange(NamedTuple):
@@ -52,7 +52,7 @@ class Traffic:
         return "\n".join([*lines, f"{len(self.exchanges):6} exchanges, {self.bytes:,} bytes for each rank"])
 
 
-def note(what: str, kind: str, size: int, ranks: int) -> None:
+def record_exchange(what: str, kind: str, size: int, ranks: int) -> None:
     """Counts an exchange of a buffer of `size` bytes that ends at all ranks of a group; splitting it is none."""
     if ranks > 1 and _COUNTING and kind != "Split":
         moved = size * (ranks - 1) // ranks if kind in ("allgather", "alltoall") else size
@@ -61,11 +61,11 @@ def note(what: str, kind: str, size: int, ranks: int) -> None:
 
 
 @contextlib.contextmanager
-def counted() -> Iterator[Traffic]:
+def count_traffic() -> Iterator[Traffic]:
     """Counts what this rank exchanges while it lasts; begins `memory.reset_peak` anew for its peak.
 
     Example:
-        >>> with wg.distributed.axis("data"), wg.distributed.counted() as traffic:
+        >>> with wg.distributed.axis("data"), wg.distributed.count_traffic() as traffic:
         ...     total = wg.psum(wg.ones(1000), "data")
         >>> traffic.bytes  # on one rank there is nobody to talk to
         0

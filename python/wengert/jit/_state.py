@@ -23,7 +23,7 @@ from wengert._core import Tensor
 from wengert.nn.hooks import EVERYWHERE
 from wengert.nn.module import Module
 from wengert.nn.parameter import is_lazy
-from wengert.transforms.axes import known
+from wengert.transforms.axes import describe_axes
 
 from . import _function
 from ._handlers import handles
@@ -449,7 +449,7 @@ def ambient() -> tuple[Any, ...]:
         # The classes that are registered with abstract ones.
         abc.get_cache_token(),
         # The axes that have names.
-        known(),
+        describe_axes(),
         # Whether distributions look at values.
         getattr(sys.modules.get("wengert.distributions.distribution"), "Distribution", State)._validate_args,
     )
@@ -460,8 +460,8 @@ def surroundings() -> Any:
     watched = _core._Watched()
     watched.items(EVERYWHERE)
     watched.answer(abc.get_cache_token)
-    if known():
-        watched.answer(known)
+    if describe_axes():
+        watched.answer(describe_axes)
     for module, owner, name in (
         ("wengert.nn.utils.parametrize", "_Cache", "depth"),
         ("wengert.distributions.distribution", "Distribution", "_validate_args"),

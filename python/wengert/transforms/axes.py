@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, SupportsIndex
 
 from wengert import _core
-from wengert._axis_names import AXES, within
+from wengert._axis_names import AXES, use_axes
 from wengert._core import Tensor
 from wengert.tree import tree_map
 
@@ -23,7 +23,7 @@ __all__ = [
     "all_to_all",
     "axis_index",
     "axis_size",
-    "named",
+    "name_axes",
     "pbroadcast",
     "pmax",
     "pmean",
@@ -54,10 +54,10 @@ class Axis(NamedTuple):
 
 
 @contextlib.contextmanager
-def named(axes: dict[str, Axis], *, hiding: bool = False) -> Iterator[None]:
+def name_axes(axes: dict[str, Axis], *, hiding: bool = False) -> Iterator[None]:
     """While it lasts, these names are these axes; `hiding` other axes of processes."""
     before = {name: axis for name, axis in AXES.get().items() if not (hiding and axis.ranks)}
-    with within({**before, **axes}):
+    with use_axes({**before, **axes}):
         yield
 
 
@@ -66,12 +66,12 @@ def has_ranks() -> bool:
     return any(axis.ranks is not None for axis in AXES.get().values())
 
 
-def known() -> str:
+def describe_axes() -> str:
     """The axes that have names, as a text that is the same for the same groups of processes."""
     return "; ".join(f"{name} {axis.size} {axis.number}" for name, axis in AXES.get().items())
 
 
-def _axis(function: str, name: str) -> Axis:
+def _find_axis(function: str, name: str) -> Axis:
     axes = AXES.get()
     if not isinstance(name, str):
         raise TypeError(f"{function}: axis_name must be a string, got {type(name).__name__}")
@@ -85,34 +85,34 @@ def _axis(function: str, name: str) -> Axis:
     return axes[name]
 
 
-def _axes(function: str, names: Names) -> list[Axis]:
+def _find_axes(function: str, names: Names) -> list[Axis]:
     """The axes of these names, innermost first."""
     many = names if isinstance(names, tuple | list) else (names,)
-    found = [_axis(function, name) for name in reversed(many)]
+    found = [_find_axis(function, name) for name in reversed(many)]
     if not many or len(set(many)) < len(many):
         raise ValueError(f"{function}: axis_name is one name or several different ones, got {names!r}")
     return found
 
 
-def _place(function: str, axis: int, rank: int) -> int:
+def _normalize_axis(function: str, axis: int, rank: int) -> int:
     """An axis of a tensor with so many, counted from the front."""
-    axis = _integer(function, "an axis of a tensor", axis)
+    axis = _as_integer(function, "an axis of a tensor", axis)
     if not -rank <= axis < rank:
         raise IndexError(f"{function}: axis {axis} is out of range for {rank} axes")
     return axis % rank
 
 
-def _integer(function: str, what: str, value: Any) -> int:
+def _as_integer(function: str, what: str, value: Any) -> int:
     if isinstance(value, SupportsIndex) and not isinstance(value, bool):
         return operator.index(value)
     raise TypeError(f"{function}: {what} is an integer, got {value!r}")
 
 
-def _each(function: Callable[[Tensor], Tensor], x: Any) -> Any:
+def _map_tensors(function: Callable[[Tensor], Tensor], x: Any) -> Any:
     return tree_map(lambda leaf: function(_core.as_tensor(leaf)), x)
 
 
-def _split(function: str, x: Tensor, at: int, parts: int, tiled: bool) -> Tensor:
+def _split_axis(function: str, x: Tensor, at: int, parts: int, tiled: bool) -> Tensor:
     """The tensor with an axis of so many parts at `at`; if `tiled`, of parts that stay an axis behind it."""
     length = x.shape[at]
     if (length % parts if tiled else length != parts) or not parts:
@@ -139,7 +139,7 @@ def axis_index(axis_name: Names) -> Tensor:
         tensor([0., 1., 2.])
     """
     total, step = None, 1
-    for axis in _axes("axis_index", axis_name):
+    for axis in _find_axes("axis_index", axis_name):
         index = _core.tensor(axis.index, dtype=_core.int64) if axis.ranks else axis.index
         total = index * step if total is None else total + index * step
         step *= axis.size
@@ -161,7 +161,7 @@ def axis_size(axis_name: Names) -> int:
         >>> wg.vmap(lambda x: x * wg.axis_size("rows"), axis_name="rows")(wg.tensor([1.0, 2.0]))
         tensor([2., 4.])
     """
-    return math.prod(axis.size for axis in _axes("axis_size", axis_name))
+    return math.prod(axis.size for axis in _find_axes("axis_size", axis_name))
 
 
 def psum(x: Any, axis_name: Names) -> Any:
@@ -183,7 +183,7 @@ def psum(x: Any, axis_name: Names) -> Any:
         >>> wg.vmap(lambda x: x / wg.psum(x, "i"), axis_name="i")(wg.tensor([1.0, 3.0]))
         tensor([0.25, 0.75])
     """
-    axes = _axes("psum", axis_name)
+    axes = _find_axes("psum", axis_name)
 
     def total(x: Tensor) -> Tensor:
         x = x.to(_core.int64) if x.dtype == _core.bool else x
@@ -191,7 +191,7 @@ def psum(x: Any, axis_name: Names) -> Any:
             x = axis.collective(x, "sum")
         return x
 
-    return _each(total, x)
+    return _map_tensors(total, x)
 
 
 def pmean(x: Any, axis_name: Names) -> Any:
@@ -202,7 +202,7 @@ def pmean(x: Any, axis_name: Names) -> Any:
         >>> wg.vmap(lambda x: x - wg.pmean(x, "i"), axis_name="i")(wg.tensor([1.0, 3.0]))
         tensor([-1.,  1.])
     """
-    size = math.prod(axis.size for axis in _axes("pmean", axis_name))
+    size = math.prod(axis.size for axis in _find_axes("pmean", axis_name))
 
     def mean(x: Tensor) -> Tensor:
         if x.dtype in (_core.float16, _core.bfloat16):
@@ -211,7 +211,7 @@ def pmean(x: Any, axis_name: Names) -> Any:
         is_counted = not (x.is_floating_point() or x.is_complex())
         return psum(x.to(_core.get_default_dtype()) if is_counted else x, axis_name) / size
 
-    return _each(mean, x)
+    return _map_tensors(mean, x)
 
 
 def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) -> Any:
@@ -234,16 +234,16 @@ def all_gather(x: Any, axis_name: Names, *, axis: int = 0, tiled: bool = False) 
         >>> wg.vmap(lambda x: wg.all_gather(x, "i").flip(0), axis_name="i", out_axes=None)(wg.tensor([1.0, 2.0]))
         tensor([2., 1.])
     """
-    axes = _axes("all_gather", axis_name)
+    axes = _find_axes("all_gather", axis_name)
 
     def gathered(x: Tensor) -> Tensor:
-        at = _place("all_gather", axis, x.ndim + (not tiled))
+        at = _normalize_axis("all_gather", axis, x.ndim + (not tiled))
         for member in axes:
             x = member.collective(x, "gather", at)
         joined = len(axes) - (not tiled)
         return x.flatten(at, at + joined) if joined else x
 
-    return _each(gathered, x)
+    return _map_tensors(gathered, x)
 
 
 def psum_scatter(x: Any, axis_name: Names, *, scatter_dimension: int = 0, tiled: bool = False) -> Any:
@@ -264,19 +264,19 @@ def psum_scatter(x: Any, axis_name: Names, *, scatter_dimension: int = 0, tiled:
         >>> wg.vmap(lambda x: wg.psum_scatter(x, "i"), axis_name="i")(x)
         tensor([4., 6.])
     """
-    axes = _axes("psum_scatter", axis_name)
+    axes = _find_axes("psum_scatter", axis_name)
 
     def scattered(x: Tensor) -> Tensor:
-        at = _place("psum_scatter", scatter_dimension, x.ndim)
+        at = _normalize_axis("psum_scatter", scatter_dimension, x.ndim)
         x = x.to(_core.int64) if x.dtype == _core.bool else x
-        x = _split("psum_scatter", x, at, math.prod(axis.size for axis in axes), tiled)
+        x = _split_axis("psum_scatter", x, at, math.prod(axis.size for axis in axes), tiled)
         if len(axes) > 1:
             x = x.unflatten(at, tuple(axis.size for axis in reversed(axes)))
         for axis in reversed(axes):
             x = axis.collective(x, "sum_scatter", at)
         return x
 
-    return _each(scattered, x)
+    return _map_tensors(scattered, x)
 
 
 def all_to_all(x: Any, axis_name: str, split_axis: int, concat_axis: int, *, tiled: bool = False) -> Any:
@@ -299,15 +299,15 @@ def all_to_all(x: Any, axis_name: str, split_axis: int, concat_axis: int, *, til
         tensor([[1., 3.],
                 [2., 4.]])
     """
-    axis = _axis("all_to_all", axis_name)
+    axis = _find_axis("all_to_all", axis_name)
 
     def exchanged(x: Tensor) -> Tensor:
-        split, concat = (_place("all_to_all", at, x.ndim) for at in (split_axis, concat_axis))
-        x = _split("all_to_all", x, split, axis.size, tiled)
+        split, concat = (_normalize_axis("all_to_all", at, x.ndim) for at in (split_axis, concat_axis))
+        x = _split_axis("all_to_all", x, split, axis.size, tiled)
         x = axis.collective(x, "all_to_all", (split, concat))
         return x.flatten(concat, concat + 1) if tiled else x
 
-    return _each(exchanged, x)
+    return _map_tensors(exchanged, x)
 
 
 def ppermute(x: Any, axis_name: str, perm: Sequence[tuple[int, int]]) -> Any:
@@ -327,19 +327,19 @@ def ppermute(x: Any, axis_name: str, perm: Sequence[tuple[int, int]]) -> Any:
         >>> wg.vmap(lambda x: wg.ppermute(x, "i", shift), axis_name="i")(wg.tensor([1.0, 2.0, 3.0]))
         tensor([0., 1., 2.])
     """
-    axis = _axis("ppermute", axis_name)
+    axis = _find_axis("ppermute", axis_name)
     pairs = []
     for pair in perm:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise TypeError(f"ppermute: perm is pairs of positions, (from, to), got {pair!r} in it")
-        pairs.append(tuple(_integer("ppermute", "a position", member) for member in pair))
+        pairs.append(tuple(_as_integer("ppermute", "a position", member) for member in pair))
     for side in zip(*pairs):
         if len(set(side)) < len(side) or not all(0 <= member < axis.size for member in side):
             raise ValueError(
                 f"ppermute: {pairs} is no permutation of {axis.size} members; each sends at most once and "
                 "receives at most once"
             )
-    return _each(lambda x: axis.collective(x, "permute", pairs), x)
+    return _map_tensors(lambda x: axis.collective(x, "permute", pairs), x)
 
 
 def pbroadcast(x: Any, axis_name: str, source: int) -> Any:
@@ -358,11 +358,11 @@ def pbroadcast(x: Any, axis_name: str, source: int) -> Any:
         >>> wg.vmap(lambda x: x - wg.pbroadcast(x, "i", 1), axis_name="i")(wg.tensor([1.0, 3.0]))
         tensor([-2.,  0.])
     """
-    axis = _axis("pbroadcast", axis_name)
-    source = _integer("pbroadcast", "source", source)
+    axis = _find_axis("pbroadcast", axis_name)
+    source = _as_integer("pbroadcast", "source", source)
     if not 0 <= source < axis.size:
         raise IndexError(f"pbroadcast: member {source} is out of range for {axis.size} members")
-    return _each(lambda x: axis.collective(x, "broadcast", source), x)
+    return _map_tensors(lambda x: axis.collective(x, "broadcast", source), x)
 
 
 def pmax(x: Any, axis_name: Names) -> Any:
@@ -386,5 +386,5 @@ def pmin(x: Any, axis_name: Names) -> Any:
 
 
 def _extremum(function: str, kind: str, x: Any, names: Names) -> Any:
-    axes = _axes(function, names)
-    return _each(lambda x: functools.reduce(lambda x, axis: axis.collective(x, kind), axes, x), x)
+    axes = _find_axes(function, names)
+    return _map_tensors(lambda x: functools.reduce(lambda x, axis: axis.collective(x, kind), axes, x), x)

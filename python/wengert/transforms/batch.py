@@ -19,7 +19,7 @@ from wengert.transforms._flat import (
     of_staged,
     place,
 )
-from wengert.transforms.axes import Axis, named
+from wengert.transforms.axes import Axis, name_axes
 from wengert.tree import TreeDef, tree_flatten, tree_unflatten
 
 _flatten = flatten_result("vmap")
@@ -35,13 +35,13 @@ class _NotGiven:
 _NOT_GIVEN: Any = _NotGiven()
 
 
-def _axis(axis: int, ndim: int, what: str) -> int:
+def _find_axis(axis: int, ndim: int, what: str) -> int:
     if not -ndim <= axis < ndim:
         raise ValueError(f"vmap: {what} has {ndim} axes and no axis {axis}")
     return axis % ndim
 
 
-def _axes(given: Any, structure: TreeDef, name: str) -> list[int | None]:
+def _find_axes(given: Any, structure: TreeDef, name: str) -> list[int | None]:
     """The batch axis of each leaf, from a tree of integers and None."""
     if type(given) in (tuple, list) and len(given) == 1 and structure._is_leaf:
         # One result is what a tuple of one names as well.
@@ -164,7 +164,7 @@ def vmap(
         given, structure = tree_flatten(args)
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(f"vmap: {spelled} has {len(in_axes)} entries for {len(args)} arguments")
-        axes = _axes(in_axes, structure, spelled)
+        axes = _find_axes(in_axes, structure, spelled)
         # What all examples share may be anything; it goes to the function as it is.
         batched = [i for i, a in enumerate(axes) if a is not None or isinstance(given[i], Tensor)]
         leaves = [as_leaf(given[i], "vmap", partial(place, args, i, "an argument")) for i in batched]
@@ -176,7 +176,7 @@ def vmap(
                 full[i] = x
             return tree_unflatten(structure, full)
 
-        axes = [None if a is None else _axis(a, x.ndim, "an argument") for a, x in zip(axes, leaves)]
+        axes = [None if a is None else _find_axis(a, x.ndim, "an argument") for a, x in zip(axes, leaves)]
         where = lambda i: _argument(structure._paths()[batched[i]])
         size = _batch_size(leaves, axes, axis_size, spelled, where)
         if chunk_size is not None and chunk_size < size:
@@ -197,28 +197,28 @@ def vmap(
     ) -> Any:
         if axis_name is None:
             run = Flat(lambda flat: function(*filled(flat), **kwargs), False, "vmap")
-            return _place(_core._vmap(run, leaves, axes, size, randomness), run, size)
+            return _normalize_axis(_core._vmap(run, leaves, axes, size, randomness), run, size)
 
         def with_axis(flat: list[Tensor]) -> Any:
-            with named({axis_name: Axis(size, flat[-1])}):
+            with name_axes({axis_name: Axis(size, flat[-1])}):
                 return function(*filled(flat[:-1]), **kwargs)
 
         on_gpu = bool(leaves) and leaves[0].is_gpu
         index = _core.arange(0, size, dtype=_core.int32 if on_gpu else _core.int64, device="cpu")
         index = index.to(leaves[0].device) if on_gpu else index
         run = Flat(with_axis, False, "vmap")
-        return _place(_core._vmap(run, [*leaves, index], [*axes, 0], size, randomness), run, size)
+        return _normalize_axis(_core._vmap(run, [*leaves, index], [*axes, 0], size, randomness), run, size)
 
     def _join(parts: list[Any]) -> Any:
         structure = tree_flatten(parts[0])[1]
-        wanted = _axes(out_axes, structure, spelled_out)
+        wanted = _find_axes(out_axes, structure, spelled_out)
         columns = zip(*[tree_flatten(part)[0] for part in parts])
         joined = [c[0] if axis is None else _core.cat(list(c), axis) for c, axis in zip(columns, wanted)]
         return tree_unflatten(structure, joined)
 
-    def _place(out: list[tuple[Tensor, int | None]], run: Flat, size: int) -> Any:
+    def _normalize_axis(out: list[tuple[Tensor, int | None]], run: Flat, size: int) -> Any:
         assert run.out is not None
-        wanted = _axes(out_axes, run.out, spelled_out)
+        wanted = _find_axes(out_axes, run.out, spelled_out)
         results = []
         for (y, axis), target in zip(out, wanted):
             if target is None:
@@ -231,7 +231,7 @@ def vmap(
                 continue
             if axis is None:
                 y, axis = y.expand(size, *y.shape), 0
-            target = _axis(target, y.ndim, "a result")
+            target = _find_axis(target, y.ndim, "a result")
             results.append(y if axis == target else y.movedim(axis, target))
         return tree_unflatten(run.out, results)
 

@@ -5,7 +5,7 @@ import wengert.distributed as dist
 from distributed.training.models import F, averaged, data, made, rank, same, size
 from wengert import nn
 from wengert.distributed import DataParallel
-from wengert.distributed._tensors import gathered
+from wengert.distributed._tensors import gather_tensors
 
 # Models start with other values on each rank, and have those of rank 0 afterwards.
 plain = made()
@@ -47,7 +47,7 @@ same(model, averaged(plain, [[data(r, 7), data(r, 8)] for r in range(size)]))
 
 # Clipping sees the averages, so that all ranks agree; so does the scaler about overflow.
 norm = nn.utils.clip_grad_norm_(model.parameters(), 0.01)
-assert bool((gathered(norm, dist.world()) == norm).all())
+assert bool((gather_tensors(norm, dist.world()) == norm).all())
 scaler = wg.amp.GradScaler(init_scale=4.0)
 adam = wg.optim.SGD(model.parameters(), lr=0.1)
 before = [p.clone() for p in model.parameters()]
@@ -68,5 +68,5 @@ z = wg.full((2, 3), float(rank))
 c(b(a(z).double()).float()).sum().backward()
 for p in mixed.parameters():
     assert p.grad is not None
-    assert bool((gathered(p.grad, dist.world()) == p.grad).all())
+    assert bool((gather_tensors(p.grad, dist.world()) == p.grad).all())
 print("averaged", sorted(model.state_dict())[0])

@@ -4,13 +4,13 @@ import wengert as wg
 import wengert.distributed as dist
 from wengert import nn
 from wengert.distributed import DataParallel
-from wengert.distributed._tensors import gathered
+from wengert.distributed._tensors import gather_tensors
 
 rank, size = dist.world().rank, dist.world().size
 
 
 def same(x):
-    return all(row.equal(x) for row in gathered(x, dist.world()))
+    return all(row.equal(x) for row in gather_tensors(x, dist.world()))
 
 
 model = DataParallel(nn.Linear(2, 1), grain=4)
@@ -39,7 +39,7 @@ wg.manual_seed(0 if rank == 0 else 100 + rank)
 seen = []
 for _ in range(2):
     model.backward(lambda: (seen.append(wg.randn(3)), model(wg.randn(3, 2)).sum())[1])
-every = gathered(wg.stack(seen), dist.world()).unflatten(1, (2, -1)).transpose(0, 1).flatten(0, 2)
+every = gather_tensors(wg.stack(seen), dist.world()).unflatten(1, (2, -1)).transpose(0, 1).flatten(0, 2)
 wg.manual_seed(0)
 alone = []
 for _ in range(2):

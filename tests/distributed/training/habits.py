@@ -10,11 +10,11 @@ import wengert.distributed as dist
 from distributed.training.models import F, data, made, rank, size
 from wengert import nn
 from wengert.distributed import DataParallel
-from wengert.distributed._tensors import gathered
+from wengert.distributed._tensors import gather_tensors
 
 
 def agree(tensor):
-    every = gathered(tensor, dist.world())
+    every = gather_tensors(tensor, dist.world())
     return all(bool((row == every[0]).all()) for row in every)
 
 

@@ -11,10 +11,10 @@ from typing import Any
 from wengert import _core
 from wengert._core import Tensor
 from wengert.autograd.modes import is_grad_enabled, no_grad
-from wengert.distributed._everyday.groups import GroupMember, get_group_rank, member
-from wengert.distributed._everyday.work import Work, beside, twin
+from wengert.distributed._everyday.groups import GroupMember, as_member, get_group_rank
+from wengert.distributed._everyday.work import Work, run_in_background, twin
 from wengert.distributed._group import Group
-from wengert.distributed._tensors import described, flat, octets, reduced
+from wengert.distributed._tensors import as_bytes, describe, flatten_on_host, reduce_tensors
 
 __all__ = ["ReduceOp"]
 
@@ -45,30 +45,30 @@ _REDUCTIONS: dict[ReduceOp, Callable[[Tensor], Tensor]] = {
 }
 
 
-def combined(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
+def reduce_all(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
     """What `op` makes of the tensors of all ranks, on each."""
     if op in _REDUCTIONS:
-        return reduced(x, group, _REDUCTIONS[op], described(f"{what} ({op.value})", x))
-    return _added(x.detach(), group, op, lambda x: _core._collective(x, "sum", None, group.members))
+        return reduce_tensors(x, group, _REDUCTIONS[op], describe(f"{what} ({op.value})", x))
+    return _add_pairwise(x.detach(), group, op, lambda x: _core._collective(x, "sum", None, group.members))
 
 
-def scattered(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
+def reduce_rows(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
     """This rank's part along the first axis of what `op` makes of the tensors of all ranks."""
     parts = x.detach().reshape(group.size, -1)
     if op in _REDUCTIONS:
-        return _REDUCTIONS[op](exchanged(parts, group, described(f"{what} ({op.value})", x)))
-    return _added(parts, group, op, lambda x: _core._collective(x, "sum_scatter", 0, group.members))
+        return _REDUCTIONS[op](exchange_rows(parts, group, describe(f"{what} ({op.value})", x)))
+    return _add_pairwise(parts, group, op, lambda x: _core._collective(x, "sum_scatter", 0, group.members))
 
 
-def exchanged(x: Tensor, group: Group, what: str) -> Tensor:
+def exchange_rows(x: Tensor, group: Group, what: str) -> Tensor:
     """Part `i` of every rank's tensor for this rank, stacked."""
-    sent = flat(x)
+    sent = flatten_on_host(x)
     found = _core.empty(sent.numel(), dtype=x.dtype)
-    group.all_to_all(octets(sent), octets(found), what)
+    group.all_to_all(as_bytes(sent), as_bytes(found), what)
     return found.reshape(group.size, -1).to(x.device)
 
 
-def _added(x: Tensor, group: Group, op: ReduceOp, sum: Callable[[Tensor], Tensor]) -> Tensor:
+def _add_pairwise(x: Tensor, group: Group, op: ReduceOp, sum: Callable[[Tensor], Tensor]) -> Tensor:
     """The sum or the average; that of halves is one of parts, for the sum may be beyond their range."""
     if op is not ReduceOp.AVG:
         return sum(x)
@@ -77,14 +77,14 @@ def _added(x: Tensor, group: Group, op: ReduceOp, sum: Callable[[Tensor], Tensor
     return (sum(x) / group.size).to(x.dtype)
 
 
-def do(group: AnyGroup, async_op: bool, run: Callable[[Group], None]) -> Work | None:
+def run_operation(group: AnyGroup, async_op: bool, run: Callable[[Group], None]) -> Work | None:
     """Runs an operation in the group, now or beside the program; a rank that is not in it does nothing."""
-    found = member(group)
+    found = as_member(group)
     if found is None:
         return None
     if async_op:
         other = twin(found)
-        return beside(lambda: run(other))
+        return run_in_background(lambda: run(other))
     with no_grad():
         run(found)
     return None
@@ -116,9 +116,9 @@ def check_op(function: str, op: ReduceOp) -> None:
         raise TypeError(f"{function}: op= is a wengert.distributed.ReduceOp, got {op!r}")
 
 
-def rooted(function: str, name: str, rank: int | None, group_rank: int | None, group: AnyGroup) -> int:
+def resolve_root(function: str, name: str, rank: int | None, group_rank: int | None, group: AnyGroup) -> int:
     """A rank of the group, given as one of the default group or of its own."""
-    found = member(group)
+    found = as_member(group)
     if found is None:
         return 0
     if rank is not None and group_rank is not None:

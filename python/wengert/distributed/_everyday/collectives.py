@@ -16,14 +16,14 @@ from wengert.distributed._everyday.calls import (
     check_op,
     check_size,
     check_tensors,
-    combined,
-    do,
-    rooted,
+    reduce_all,
+    resolve_root,
+    run_operation,
     write,
 )
 from wengert.distributed._everyday.work import Work
 from wengert.distributed._group import Group
-from wengert.distributed._tensors import described, flat, gathered, octets
+from wengert.distributed._tensors import as_bytes, describe, flatten_on_host, gather_tensors
 
 __all__ = [
     "all_gather",
@@ -61,10 +61,10 @@ def all_gather(
 
     def run(g: Group) -> None:
         check_list("all_gather", "tensor_list", tensor_list, tensor, g.size)
-        for place, part in zip(tensor_list, gathered(tensor, g), strict=True):
+        for place, part in zip(tensor_list, gather_tensors(tensor, g), strict=True):
             write(place, part)
 
-    return do(group, async_op, run)
+    return run_operation(group, async_op, run)
 
 
 def all_gather_into_tensor(
@@ -91,9 +91,9 @@ def all_gather_into_tensor(
 
     def run(g: Group) -> None:
         check_size("all_gather_into_tensor", "output_tensor", output_tensor, input_tensor, g.size)
-        write(output_tensor, gathered(input_tensor, g).reshape(output_tensor.shape))
+        write(output_tensor, gather_tensors(input_tensor, g).reshape(output_tensor.shape))
 
-    return do(group, async_op, run)
+    return run_operation(group, async_op, run)
 
 
 def all_reduce(
@@ -117,7 +117,7 @@ def all_reduce(
     """
     check_op("all_reduce", op)
     check_tensors("all_reduce", tensor)
-    return do(group, async_op, lambda g: write(tensor, combined(tensor, g, op, "all_reduce")))
+    return run_operation(group, async_op, lambda g: write(tensor, reduce_all(tensor, g, op, "all_reduce")))
 
 
 def barrier(group: AnyGroup = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
@@ -133,7 +133,7 @@ def barrier(group: AnyGroup = None, async_op: bool = False, device_ids: Any = No
         >>> wg.distributed.barrier()
         >>> wg.distributed.destroy_process_group()
     """
-    return do(group, async_op, lambda g: g.barrier())
+    return run_operation(group, async_op, lambda g: g.barrier())
 
 
 def broadcast(
@@ -158,15 +158,15 @@ def broadcast(
         >>> wg.distributed.destroy_process_group()
     """
     check_tensors("broadcast", tensor)
-    root = rooted("broadcast", "src", src, group_src, group)
+    root = resolve_root("broadcast", "src", src, group_src, group)
 
     def run(g: Group) -> None:
-        own = flat(tensor) if g.rank == root else _core.empty(tensor.numel(), dtype=tensor.dtype)
-        g.broadcast(octets(own), root, described("broadcast", tensor))
+        own = flatten_on_host(tensor) if g.rank == root else _core.empty(tensor.numel(), dtype=tensor.dtype)
+        g.broadcast(as_bytes(own), root, describe("broadcast", tensor))
         if g.rank != root:
             write(tensor, own.reshape(tensor.shape).to(tensor.device))
 
-    return do(group, async_op, run)
+    return run_operation(group, async_op, run)
 
 
 def gather(
@@ -196,17 +196,17 @@ def gather(
         >>> wg.distributed.destroy_process_group()
     """
     check_tensors("gather", tensor, *(gather_list or ()))
-    root = rooted("gather", "dst", dst, group_dst, group)
+    root = resolve_root("gather", "dst", dst, group_dst, group)
 
     def run(g: Group) -> None:
         if g.rank == root:
             check_list("gather", "gather_list", gather_list, tensor, g.size)
-        parts = gathered(tensor, g, described(f"gather to rank {root}", tensor))
+        parts = gather_tensors(tensor, g, describe(f"gather to rank {root}", tensor))
         if g.rank == root:
             for place, part in zip(gather_list or (), parts, strict=True):
                 write(place, part)
 
-    return do(group, async_op, run)
+    return run_operation(group, async_op, run)
 
 
 def reduce(
@@ -237,14 +237,14 @@ def reduce(
     """
     check_op("reduce", op)
     check_tensors("reduce", tensor)
-    root = rooted("reduce", "dst", dst, group_dst, group)
+    root = resolve_root("reduce", "dst", dst, group_dst, group)
 
     def run(g: Group) -> None:
-        found = combined(tensor, g, op, f"reduce to rank {root}")
+        found = reduce_all(tensor, g, op, f"reduce to rank {root}")
         if g.rank == root:
             write(tensor, found)
 
-    return do(group, async_op, run)
+    return run_operation(group, async_op, run)
 
 
 def scatter(
@@ -274,15 +274,15 @@ def scatter(
         >>> wg.distributed.destroy_process_group()
     """
     check_tensors("scatter", tensor, *(scatter_list or ()))
-    root = rooted("scatter", "src", src, group_src, group)
+    root = resolve_root("scatter", "src", src, group_src, group)
 
     def run(g: Group) -> None:
         if g.rank == root:
             check_list("scatter", "scatter_list", scatter_list, tensor, g.size)
-            every = _core.stack([flat(x) for x in scatter_list or ()])
+            every = _core.stack([flatten_on_host(x) for x in scatter_list or ()])
         else:
             every = _core.empty((g.size, tensor.numel()), dtype=tensor.dtype)
-        g.broadcast(octets(every.reshape(-1)), root, described("scatter", tensor))
+        g.broadcast(as_bytes(every.reshape(-1)), root, describe("scatter", tensor))
         write(tensor, every[g.rank].reshape(tensor.shape).to(tensor.device))
 
-    return do(group, async_op, run)
+    return run_operation(group, async_op, run)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from wengert.distributed._group import _NOW, TIMEOUT, Group, mpi, world
+from wengert.distributed._group import _CURRENT, TIMEOUT, Group, mpi, world
 
 __all__ = [
     "GroupMember",
@@ -84,7 +84,7 @@ def init_process_group(
         (0, 1)
         >>> wg.distributed.destroy_process_group()
     """
-    if _NOW[0].default is not None:
+    if _CURRENT[0].default is not None:
         raise RuntimeError("init_process_group: it was called before; destroy_process_group() undoes it")
     if backend is not None and str(backend).lower() not in _BACKENDS:
         raise ValueError(f"init_process_group: backend is one of {', '.join(_BACKENDS)}, got {backend!r}")
@@ -100,7 +100,7 @@ def init_process_group(
             f"init_process_group: rank {rank} is expected, but MPI numbers this one {group.rank}"
         )
     group.timeout = _seconds(timeout)
-    _NOW[0].default = group
+    _CURRENT[0].default = group
 
 
 def destroy_process_group(group: Group | None = None) -> None:
@@ -115,9 +115,9 @@ def destroy_process_group(group: Group | None = None) -> None:
         >>> wg.distributed.is_initialized()
         False
     """
-    if group is None or group is _NOW[0].default:
-        default()
-        _NOW[0].default = None
+    if group is None or group is _CURRENT[0].default:
+        default_group()
+        _CURRENT[0].default = None
 
 
 def is_initialized() -> bool:
@@ -127,12 +127,12 @@ def is_initialized() -> bool:
         >>> wg.distributed.is_initialized()
         False
     """
-    return _NOW[0].default is not None
+    return _CURRENT[0].default is not None
 
 
-def default() -> Group:
+def default_group() -> Group:
     """The default group."""
-    found = _NOW[0].default
+    found = _CURRENT[0].default
     if found is None:
         raise ValueError(
             "there is no default group of ranks; call wengert.distributed.init_process_group() first"
@@ -140,10 +140,10 @@ def default() -> Group:
     return found
 
 
-def member(group: Group | GroupMember | None) -> Group | None:
+def as_member(group: Group | GroupMember | None) -> Group | None:
     """The group that an argument means; None where this rank is not in it."""
     if group is None:
-        return default()
+        return default_group()
     if isinstance(group, GroupMember):
         return None
     if not isinstance(group, Group):
@@ -160,7 +160,7 @@ def get_rank(group: Group | GroupMember | None = None) -> int:
         0
         >>> wg.distributed.destroy_process_group()
     """
-    found = member(group)
+    found = as_member(group)
     return -1 if found is None else found.rank
 
 
@@ -173,7 +173,7 @@ def get_world_size(group: Group | GroupMember | None = None) -> int:
         1
         >>> wg.distributed.destroy_process_group()
     """
-    found = member(group)
+    found = as_member(group)
     return -1 if found is None else found.size
 
 
@@ -203,7 +203,7 @@ def get_backend(group: Group | None = None) -> str:
         'mpi'
         >>> wg.distributed.destroy_process_group()
     """
-    member(group)
+    as_member(group)
     return "mpi"
 
 
@@ -233,7 +233,7 @@ def new_group(
         1
         >>> wg.distributed.destroy_process_group()
     """
-    whole = default()
+    whole = default_group()
     wanted = sorted(range(whole.size) if ranks is None else ranks)
     if len(set(wanted)) != len(wanted) or not set(wanted) <= set(range(whole.size)) or not wanted:
         raise ValueError(
@@ -255,7 +255,7 @@ def get_process_group_ranks(group: Group | None = None) -> list[int]:
         [0]
         >>> wg.distributed.destroy_process_group()
     """
-    found = member(group)
+    found = as_member(group)
     return [] if found is None else list(found.ranks)
 
 

@@ -9,11 +9,11 @@ from typing import Any
 from wengert import _core
 from wengert.distributed._everyday.calls import (
     AnyGroup,
-    do,
-    rooted,
+    resolve_root,
+    run_operation,
 )
 from wengert.distributed._group import Group
-from wengert.distributed._tensors import gathered
+from wengert.distributed._tensors import gather_tensors
 
 __all__ = [
     "all_gather_object",
@@ -42,13 +42,13 @@ def all_gather_object(object_list: list[Any], obj: Any, group: AnyGroup = None) 
         if len(object_list) != g.size:
             raise ValueError(f"all_gather_object: a list of {g.size} places expected, got {len(object_list)}")
         text = pickle.dumps(obj)
-        sizes = gathered(_core.tensor(len(text)), g, "all_gather_object").tolist()
+        sizes = gather_tensors(_core.tensor(len(text)), g, "all_gather_object").tolist()
         found = bytearray(max(sizes) * g.size)
         g.all_gather(text.ljust(max(sizes), b"\0"), found, "all_gather_object")
         for i, size in enumerate(sizes):
             object_list[i] = pickle.loads(memoryview(found)[i * max(sizes) :][:size])
 
-    do(group, False, run)
+    run_operation(group, False, run)
 
 
 def broadcast_object_list(
@@ -72,7 +72,7 @@ def broadcast_object_list(
         >>> wg.distributed.broadcast_object_list(["a", 1], src=0)
         >>> wg.distributed.destroy_process_group()
     """
-    root = rooted("broadcast_object_list", "src", src, group_src, group)
+    root = resolve_root("broadcast_object_list", "src", src, group_src, group)
 
     def run(g: Group) -> None:
         what = f"broadcast_object_list of {len(object_list)}"
@@ -85,4 +85,4 @@ def broadcast_object_list(
         if g.rank != root:
             object_list[:] = pickle.load(io.BytesIO(text))
 
-    do(group, False, run)
+    run_operation(group, False, run)

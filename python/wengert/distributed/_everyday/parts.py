@@ -13,15 +13,15 @@ from wengert.distributed._everyday.calls import (
     check_op,
     check_size,
     check_tensors,
-    do,
-    exchanged,
-    scattered,
+    exchange_rows,
+    reduce_rows,
+    run_operation,
     write,
 )
-from wengert.distributed._everyday.groups import member
+from wengert.distributed._everyday.groups import as_member
 from wengert.distributed._everyday.work import Work
 from wengert.distributed._group import Group
-from wengert.distributed._tensors import described, flat, gathered
+from wengert.distributed._tensors import describe, flatten_on_host, gather_tensors
 
 __all__ = [
     "all_to_all",
@@ -64,11 +64,11 @@ def all_to_all_single(
         into = _rows("output", output, output_split_sizes, g.size)
         rows = _rows("input", input, input_split_sizes, g.size)
         if input_split_sizes is None and output_split_sizes is None:
-            write(output, exchanged(input, g, described("all_to_all", input)).reshape(output.shape))
+            write(output, exchange_rows(input, g, describe("all_to_all", input)).reshape(output.shape))
             return
         write(output, _core.cat(_uneven(input.detach().cpu(), rows, into, g)).to(output.device))
 
-    return do(group, async_op, run)
+    return run_operation(group, async_op, run)
 
 
 def all_to_all(
@@ -104,17 +104,17 @@ def all_to_all(
                 raise ValueError(
                     f"all_to_all: {name}_tensor_list needs a tensor for each of {g.size} ranks, got {len(given)}"
                 )
-        sent = _core.cat([flat(x) for x in input_tensor_list])
+        sent = _core.cat([flatten_on_host(x) for x in input_tensor_list])
         rows, into = ([x.numel() for x in given] for given in (input_tensor_list, output_tensor_list))
         for place, part in zip(output_tensor_list, _uneven(sent, rows, into, g), strict=True):
             write(place, part.reshape(place.shape).to(place.device))
 
-    return do(group, async_op, run)
+    return run_operation(group, async_op, run)
 
 
 def _uneven(sent: Tensor, rows: list[int], into: list[int], group: Group) -> list[Tensor]:
     """The parts of all ranks for this one; each travels as long as the longest of any rank."""
-    table = gathered(_core.tensor([rows, into]), group, "all_to_all")
+    table = gather_tensors(_core.tensor([rows, into]), group, "all_to_all")
     wrong = (table[:, 0] != table[:, 1].T).nonzero().tolist()
     # All ranks see the same, and raise.
     if wrong:
@@ -127,7 +127,7 @@ def _uneven(sent: Tensor, rows: list[int], into: list[int], group: Group) -> lis
     padded = _core.zeros((group.size, most, *sent.shape[1:]), dtype=sent.dtype)
     for i, part in enumerate(sent.split(rows)):
         padded[i, : len(part)] = part
-    parts = exchanged(padded, group, described("all_to_all", padded)).reshape(padded.shape)
+    parts = exchange_rows(padded, group, describe("all_to_all", padded)).reshape(padded.shape)
     return [part[:n] for part, n in zip(parts, into, strict=True)]
 
 
@@ -156,7 +156,7 @@ def reduce_scatter(
         >>> wg.distributed.destroy_process_group()
     """
     check_tensors("reduce_scatter", output, *input_list)
-    g = member(group)
+    g = as_member(group)
     if g is not None:
         check_list("reduce_scatter", "input_list", input_list, output, g.size)
     return reduce_scatter_tensor(output, _core.stack(list(input_list)).detach(), op, group, async_op)
@@ -187,9 +187,9 @@ def reduce_scatter_tensor(
 
     def run(g: Group) -> None:
         check_size("reduce_scatter_tensor", "input", input, output, g.size)
-        write(output, scattered(input, g, op, "reduce_scatter").reshape(output.shape).to(output.device))
+        write(output, reduce_rows(input, g, op, "reduce_scatter").reshape(output.shape).to(output.device))
 
-    return do(group, async_op, run)
+    return run_operation(group, async_op, run)
 
 
 def _rows(name: str, x: Tensor, sizes: Sequence[int] | None, count: int) -> list[int]:

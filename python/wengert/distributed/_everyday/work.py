@@ -16,7 +16,7 @@ from wengert.autograd.modes import no_grad
 from wengert.distributed import _lines, _mpi
 from wengert.distributed._group import Group
 
-__all__ = ["Work", "beside", "drain", "pending"]
+__all__ = ["Work", "run_in_background", "wait_for_background", "wait_at_exit"]
 
 
 class Work:
@@ -74,14 +74,14 @@ def twin(group: Group) -> Group:
     return group.twin
 
 
-def beside(action: Callable[[], None]) -> Work:
+def run_in_background(action: Callable[[], None]) -> Work:
     """Hands an operation to the thread."""
     work = Work()
     if not _LAST:
-        _mpi.on_exit(pending)
+        _mpi.on_exit(wait_at_exit)
     _LAST[:] = [work]
     with _LOCK:
-        _WAITING.append((work, action, _lines.here()))
+        _WAITING.append((work, action, _lines.caller_line()))
         if not _RUNNING:
             _RUNNING.append(threading.Thread(target=_run, name="wengert collectives", daemon=True))
             _RUNNING[0].start()
@@ -96,7 +96,7 @@ def _run() -> None:
                 return
             work, action, line = _WAITING.popleft()
         try:
-            with no_grad(), _lines.speaking_for(line):
+            with no_grad(), _lines.on_behalf_of(line):
                 action()
         except BaseException as error:
             work._error = error
@@ -105,15 +105,15 @@ def _run() -> None:
         work._done.set()
 
 
-def drain() -> None:
+def wait_for_background() -> None:
     """Waits for all operations that were asked for."""
     for work in _LAST:
         work._done.wait()
 
 
-def pending() -> None:
+def wait_at_exit() -> None:
     """Waits for all operations at the end; one that failed without a word ends all ranks."""
-    drain()
+    wait_for_background()
     for work in _FAILED:
         if not work._seen and (error := work._error) is not None:
             sys.excepthook(type(error), error, error.__traceback__)

@@ -222,9 +222,9 @@ class SyncBatchNorm(_BatchNorm):
         """As `BatchNorm1d`."""
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype)
         if process_group is not None:
-            from wengert.distributed._group import chosen
+            from wengert.distributed._group import resolve_group
 
-            chosen("SyncBatchNorm", process_group)
+            resolve_group("SyncBatchNorm", process_group)
         self.process_group = process_group
 
     def forward(self, input: Tensor) -> Tensor:
