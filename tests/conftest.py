@@ -1,6 +1,8 @@
 """Settings every test shares: hypothesis profiles and the marker of GPU tests."""
 
+import gc
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,15 @@ wg.manual_seed(SEED)
 def _numbers() -> None:
     """Every test draws the same random numbers, whichever ran before it."""
     wg.manual_seed(SEED)
+
+
+@pytest.fixture(scope="module")
+def few_objects() -> Iterator[None]:
+    """Collections of garbage do not look at what other tests have made."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 # Modules whose assertions stand for those of many tests: let them show both sides.

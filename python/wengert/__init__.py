@@ -248,8 +248,8 @@ _LAZY = {
     **{
         name: name
         for name in """
-            __config__ amp backends control counting cuda debugging distributed distributions fft func graph hub jit
-            library masked multiprocessing nn numpy onnx optim plot profiler random safetensors scipy
+            __config__ amp backends control counting cuda debugging distributed distributions fft func graph
+            hub jit library masked multiprocessing nn numpy onnx optim plot profiler random safetensors scipy
             serialization signal special
             testing utils version
         """.split()

@@ -1938,6 +1938,8 @@ def _is_same(a: Any, b: Any) -> Any:
     """[`alike`] of two tensors."""
 def _is_staging() -> Any:
     """Whether this thread writes down what it runs."""
+def _isa(most: Any = None) -> Any:
+    """Returns the name of the instruction set that kernels use; with `most`, uses none above that from now on."""
 def _jacfwd_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any) -> Any:
     """The Jacobian of a function with respect to the tensor that is argument `at`, column by column; None if that is no floating point tensor."""
 def _jacrev_of_tensor(function: Any, args: Any, kwargs: Any, at: Any, flatten: Any) -> Any:

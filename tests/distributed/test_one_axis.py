@@ -53,7 +53,7 @@ def test_each_operation(ranks: tuple[int, Ranks]) -> None:
     """Every operation alone, and between others that are not linear."""
     for step in programs.single_steps(ranks[0]):
         agree(ranks, [step], 1, "float64")
-        if step[0] not in programs.LOCAL:
+        if step[0] not in programs.LOCAL and ranks[0] in (2, 3):
             agree(ranks, [("sin",), step, ("scaled",), step], 2, "float32")
 
 

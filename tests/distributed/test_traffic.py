@@ -1,8 +1,6 @@
 """What a rank exchanges and holds, told in advance by one process, is what real ranks count."""
 
-import gc
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,15 +9,7 @@ import wengert as wg
 from distributed.running import run
 from wengert import distributed
 
-
-@pytest.fixture(autouse=True, scope="module")
-def _few_objects() -> Iterator[None]:
-    """A cost begins with a collection of garbage, which need not look at all that other tests have made."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
+pytestmark = pytest.mark.usefixtures("few_objects")
 
 # Steps with their arguments; a rank and a process that simulates one run the same text.
 STEPS = """
@@ -185,7 +175,7 @@ def entered(x):
     with distributed.axis("data"):
         return wg.psum(x * 2, "data")
 
-def run_in_background(x):
+def beside(x):
     distributed.init_process_group()
     x = x * 2
     distributed.all_reduce(x, async_op=True).wait()

@@ -87,8 +87,8 @@ class Shards:
         def check(_: Tensor) -> None:
             if not Shards._running and shards() is not None:
                 raise RuntimeError(
-                    "DataParallel: with grain= the gradients of ranks are averaged by model.backward(function, "
-                    "*batch), not by loss.backward(), which leaves them as they are"
+                    "DataParallel: with grain= the gradients of ranks are averaged by model.backward("
+                    "function, *batch), not by loss.backward(), which leaves them as they are"
                 )
 
         for param in self.module.parameters():
@@ -117,8 +117,9 @@ class Shards:
         for rank in range(self.group.size):
             if not bool((bits[rank] == bits[0]).all()):
                 raise RuntimeError(
-                    f"DataParallel: rank {rank} computes other bits than rank 0, also with the instruction set "
-                    f"{_core._isa()!r}; start all ranks on processors of one kind, or with WENGERT_ISA=baseline"
+                    f"DataParallel: rank {rank} computes other bits than rank 0, also with the instruction "
+                    f"set {_core._isa()!r}; start all ranks on processors of one kind, or with "
+                    "WENGERT_ISA=baseline"
                 )
 
     def backward(self, function: Callable[..., Tensor], batch: Sequence[Tensor]) -> Tensor:

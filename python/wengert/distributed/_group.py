@@ -4,8 +4,8 @@ Whoever wants numbers added or tensors gathered asks the operations of the core,
 these methods with flat buffers. So every dtype travels, and sums have the order of the core's own kernels.
 
 Every operation begins with one small exchange of the same length, whatever the operation is: each rank says a
-hash of what it is about to do, so that ranks that disagree find out before anything else is sent, and the bytes
-themselves where they are few. It has a deadline, and Ctrl-C and errors of other ranks interrupt it; a
+hash of what it is about to do, so that ranks that disagree find out before anything else is sent, and the
+bytes themselves where they are few. It has a deadline, and Ctrl-C and errors of other ranks interrupt it; a
 transfer, once all are there, is left to MPI.
 """
 
@@ -58,7 +58,7 @@ _mpi.guard()
 
 @dataclass
 class OwnedCommunicator:
-    """A communicator that a split made; it is freed when nobody holds its group any more, nor one of its own."""
+    """A communicator that a split made; freed when nobody holds its group any more, nor a part of it."""
 
     communicator: Any
     group: weakref.ref[Group]
@@ -134,8 +134,8 @@ class Group:
         size = memoryview(received).nbytes
         if memoryview(sent).nbytes != size or size % self.size:
             raise ValueError(
-                f"all_to_all: {memoryview(sent).nbytes} bytes sent and {size} received are no {self.size} equal "
-                "parts each"
+                f"all_to_all: {memoryview(sent).nbytes} bytes sent and {size} received are no {self.size} "
+                "equal parts each"
             )
         self._run(what or f"all_to_all of {size} bytes", "alltoall", size, sent, received)
 
@@ -196,16 +196,16 @@ class Group:
 
     @functools.cached_property
     def twin(self) -> Group:
-        """Returns a second group of the same ranks, for what runs beside the program; all ask for it at once."""
+        """Returns a second group of the same ranks, for what runs in the background; all ask at once."""
         return self.subgroup(range(self.size))
 
     def check_current(self, what: str) -> None:
         """Raises while `cost` simulates other ranks than these."""
-        now = _CURRENT[0].everyone
+        now = started_world()
         if now is not None and type(now) is not type(self):
             raise RuntimeError(
-                f"{what}: its group was made outside of the function that cost() runs, and knows nothing of the "
-                "simulated ranks; make models, optimisers, meshes and groups inside of that function"
+                f"{what}: its group was made outside of the function that cost() runs, and knows nothing of "
+                "the simulated ranks; make models, optimisers, meshes and groups inside of that function"
             )
 
     def _run(
@@ -246,7 +246,7 @@ class Group:
     def _rendezvous(
         self, what: str, name: str, size: int, args: Any, partners: tuple[int, int] | None
     ) -> bool:
-        """Waits for all ranks, and compares what they are about to do; true if that was all there is to do."""
+        """Waits for all ranks, and compares what they are about to do; true if nothing is left to do."""
         if self.size == 1:
             return name == "barrier"
         # A rank that neither sends nor gets anything has no buffer.
@@ -318,6 +318,11 @@ def world() -> Group:
             _WATCH.append(Watch(everyone.Dup()))
         now.everyone = Group(everyone.Dup())
     return now.everyone
+
+
+def started_world() -> Group | None:
+    """The group of all ranks, if the program has asked for it."""
+    return _CURRENT[0].everyone
 
 
 def resolve_group(function: str, group: Any) -> Group:

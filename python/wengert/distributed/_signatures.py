@@ -1,4 +1,4 @@
-"""What each rank is about to do, in words: exchanged once the hashes of `_frames` differ, before anything is done."""
+"""What each rank is about to do, in words: exchanged where the hashes of `_frames` differ."""
 
 from __future__ import annotations
 

@@ -142,8 +142,8 @@ class _Writing:
             different += parts.keys() ^ theirs.keys()
             if different:
                 raise ValueError(
-                    f"checkpoint.save: rank {rank} has another tensor {min(different)!r} than rank 0, or only "
-                    "one of them has it; the state is the same on all ranks, other than in shards"
+                    f"checkpoint.save: rank {rank} has another tensor {min(different)!r} than rank 0, or "
+                    "only one of them has it; the state is the same on all ranks, other than in shards"
                 )
         for name in shards:
             end = 0
@@ -152,8 +152,8 @@ class _Writing:
                     raise ValueError(f"checkpoint.save: shards of {name!r} have other dtypes or row shapes")
                 if rows and begin != end:
                     raise ValueError(
-                        f"checkpoint.save: a shard of {name!r} begins at row {begin}, where row {end} is next; "
-                        "shards of all ranks together are the tensor"
+                        f"checkpoint.save: a shard of {name!r} begins at row {begin}, where row {end} is "
+                        "next; shards of all ranks together are the tensor"
                     )
                 end += rows
 

@@ -73,7 +73,7 @@ def cost(
     axis_name: str = "data",
     **kwargs: Any,
 ) -> Cost:
-    """Runs a function once as rank 0 of so many ranks that do not exist, and tells what a rank would exchange.
+    """Runs a function once as rank 0 of so many simulated ranks, and tells what a rank would exchange.
 
     Args:
         function: a step, with collectives along the named axes, or what `wengert.distributed` has for

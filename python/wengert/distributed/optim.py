@@ -61,7 +61,7 @@ class ZeroRedundancyOptimizer(Optimizer):
         self._is_made = True
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
-        """Adds parameters with settings of their own, divided among ranks as the others; every rank calls it."""
+        """Adds parameters with settings of their own, divided among ranks; all ranks call it."""
         super().add_param_group(param_group)
         if self._is_made:
             added = self.param_groups[-1]

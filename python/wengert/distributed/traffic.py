@@ -53,7 +53,7 @@ class Traffic:
 
 
 def record_exchange(what: str, kind: str, size: int, ranks: int) -> None:
-    """Counts an exchange of a buffer of `size` bytes that ends at all ranks of a group; splitting it is none."""
+    """Counts an exchange after which all ranks of a group have `size` bytes; a split is none."""
     if ranks > 1 and _COUNTING and kind != "Split":
         moved = size * (ranks - 1) // ranks if kind in ("allgather", "alltoall") else size
         for traffic in _COUNTING:

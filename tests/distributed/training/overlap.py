@@ -9,7 +9,7 @@ from wengert.distributed import DataParallel, _reducer
 
 wide = nn.Sequential(*[nn.Linear(400, 400) for _ in range(6)], nn.Linear(400, 5))
 model = DataParallel(wide, bucket_cap_mb=1.0)
-events, plain = [], _reducer.summed
+events, plain = [], _reducer.sum_tensors
 
 
 def noted(flat, *rest):
@@ -17,7 +17,7 @@ def noted(flat, *rest):
     return plain(flat, *rest)
 
 
-_reducer.summed = noted
+_reducer.sum_tensors = noted
 starts, begin = [], model.reducer._start
 
 

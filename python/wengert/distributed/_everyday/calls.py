@@ -105,8 +105,8 @@ def check_tensors(function: str, *given: Any) -> None:
             )
         if is_grad_enabled() and _core._is_differentiated(x) and (_core._in_transform() or not x.is_leaf):
             raise RuntimeError(
-                f"{function}: this tensor is part of a computation that is differentiated, and {function} has "
-                "no derivative; wengert.psum and its kin have, or give it tensor.detach()"
+                f"{function}: this tensor is part of a computation that is differentiated, and {function} "
+                "has no derivative; wengert.psum and its kin have, or give it tensor.detach()"
             )
 
 

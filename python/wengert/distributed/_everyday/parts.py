@@ -102,7 +102,8 @@ def all_to_all(
         for name, given in (("output", output_tensor_list), ("input", input_tensor_list)):
             if len(given) != g.size:
                 raise ValueError(
-                    f"all_to_all: {name}_tensor_list needs a tensor for each of {g.size} ranks, got {len(given)}"
+                    f"all_to_all: {name}_tensor_list needs a tensor for each of {g.size} ranks, "
+                    f"got {len(given)}"
                 )
         sent = _core.cat([flatten_on_host(x) for x in input_tensor_list])
         rows, into = ([x.numel() for x in given] for given in (input_tensor_list, output_tensor_list))
@@ -138,7 +139,7 @@ def reduce_scatter(
     group: AnyGroup = None,
     async_op: bool = False,
 ) -> Work | None:
-    """Writes into `output` the sum, or whatever `op` says, of what all ranks have for this rank in their lists.
+    """Writes into `output` the sum, or whatever `op` says, of what all ranks list for this rank.
 
     Args:
         output: of the shape and dtype of each tensor of the list.

@@ -231,7 +231,7 @@ class SyncBatchNorm(_BatchNorm):
         """Returns the normalised input."""
         # A layer starts no MPI: where nothing has, there is one rank.
         ranks = sys.modules.get("wengert.distributed._group")
-        group = self.process_group or (ranks._NOW[0].everyone if ranks else None)
+        group = self.process_group or (ranks.started_world() if ranks else None)
         in_training = self.training or self.running_mean is None
         if group is None or group.size == 1 or not in_training:
             return super().forward(input)
