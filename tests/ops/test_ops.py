@@ -55,7 +55,7 @@ def test_every_compiled_operation_has_a_record() -> None:
     # `x.view(dtype)` is in `test_bytes_as_dtypes.py`.
     underived = {"Bitcast", "Random", "Create", "Update", "Unscale", "Rescale", "TotalNorm"}
     # Its exchanges, with all derivatives, on batches and on ranks: `test_one_axis.py`.
-    on_axes = {"Collective"}
+    on_axes = {"Collective", "CollectiveExtremum"}
     covered = {row for sample in SAMPLES for row in sample.rows} | INTERNAL | underived | on_axes
     kinds = {name for name, _, _ in _core.op_kinds()}
     rows = {name for name, _, _ in _core.op_rows()}

@@ -2,8 +2,8 @@
 //!
 //! A kernel is a [`Body`]: a struct of its arguments with an `#[inline(always)]` method. [`Scalar::run`]
 //! inlines it into one function per instruction set ([`run_on`]), so that the compiler vectorises the same
-//! source three times. The processor is queried once; `WENGERT_ISA=baseline|avx2|avx512` lowers it, and so does
-//! [`lower`], so that processes on different processors compute the same bits.
+//! source three times. The processor is queried once; `WENGERT_ISA=baseline|avx2|avx512` lowers it, and so
+//! does [`lower`], so that processes on different processors compute the same bits.
 
 use crate::array::dtype::Element;
 use crate::math::lane::{F32, F32Fma, F64, F64Fma};

@@ -137,7 +137,8 @@ impl Call<'_> {
         })
     }
 
-    /// What `of_rows` makes of the elements of all ranks, which are its rows; it may get a part of the columns.
+    /// What `of_rows` makes of the elements of all ranks, which are its rows; it may get a part of the
+    /// columns.
     fn reduced(&self, x: &Array, of_rows: &dyn Fn(&Array) -> Result<Array>) -> Result<Array> {
         let (count, n) = (self.group.size(), x.numel());
         if count <= 2 || count * n * x.dtype().size() <= SENT_WHOLE {
