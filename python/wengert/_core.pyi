@@ -1697,7 +1697,7 @@ class _Program:
 
 class _Ranks:
     """A group of processes as an attribute of operations."""
-    def __new__(cls, group: Any, rank: Any, size: Any) -> Self: ...
+    def __new__(cls, group: Any, window: Any) -> Self: ...
 
 class _Watched:
     """The places of a function, which are compared at every call."""
@@ -1718,6 +1718,31 @@ class _Watched:
         """Watches the members of a container, or the keys of a mapping."""
     def tensors(self, /, tensors: Any) -> Any:
         """Watches where these tensors lie."""
+
+class _Window:
+    """The window of a rank in a group."""
+    def __new__(cls, rank: Any, size: Any) -> Self: ...
+    def Test(self, /) -> Any:
+        """Whether all ranks have entered, after a short look."""
+    def acquire(self, /) -> Any:
+        """Takes the group for an operation of this thread; false if another thread has it."""
+    def agree(self, /) -> Any:
+        """Whether all ranks are about to do the same."""
+    def close(self, /) -> Any:
+        """Lets no operation begin without Python any more."""
+    @property
+    def count(self) -> Any:
+        """How many operations have begun that Python does not know of."""
+    def enter(self, /, what: Any, kind: Any, size: Any, to: Any, source: Any, shown: Any = None) -> Any:
+        """Says what this rank is about to do, to which partners, and shows the bytes of a buffer."""
+    def open(self, /, memory: Any) -> Any:
+        """Takes the memory that all ranks share, zeros as yet."""
+    def read(self, /, rank: Any, start: Any, into: Any) -> Any:
+        """Fills a buffer with what a rank shows, from byte `start` on."""
+    def release(self, /) -> Any: ...
+    @property
+    def room(self) -> Any:
+        """How many bytes a rank can show the others; 0 without memory."""
 
 class device:
     """Where a tensor lies: `wengert.device("cpu")`, `wengert.device("gpu:0")`. It equals its name. As a context it is where new tensors of this thread lie, as `set_default_device` makes it."""
@@ -1872,6 +1897,8 @@ def _fft(x: Any, axis: Any, inverse: Any, scale: Any) -> Any:
     """The Fourier transform along an axis of pairs along the last axis."""
 def _flatten_prefix(prefix: Any, structure: Any, name: Any) -> Any:
     """One entry per leaf of `structure`, from a tree that may stop early: an entry covers all leaves below it. Containers of both must be of one class and have the same keys; dicts of any class correspond by their keys. Raises ValueError, which begins with `name`, for a tree that does not fit."""
+def _flatten_tensors(tensors: Any) -> Any:
+    """Returns the elements of tensors as one vector, one tensor after the other; without derivatives."""
 def _flops_begin() -> Any:
     """Begins to count floating point operations in this thread; regions nest."""
 def _flops_end() -> Any:
@@ -1972,6 +1999,8 @@ def _nll_loss(input: Any, target: Any, weight: Any, ignore_index: Any, reduction
     """Negative log-likelihood of log-probabilities."""
 def _norms(tensors: Any) -> Any:
     """The norm of all elements on each device, a 0-d tensor there; None if one is no plain floating point value."""
+def _observe_exchanges(begins: Any) -> Any:
+    """Lets all exchanges go through Python, or no longer, once for each call with true."""
 def _of_kind(name: Any, dtype: Any, data: Any, device: Any = None) -> Any:
     """[`of_kind`] for a dtype that must be that of a tensor that is given."""
 def _op_entries() -> Any:
@@ -2054,6 +2083,8 @@ def _take_over(tensor: Any, result: Any, name: Any) -> Any:
     """Makes `tensor` stand for `result`, which a custom function wrote into its memory."""
 def _triangular_solve(t: Any, b: Any, upper: Any, unit: Any) -> Any:
     """The solution of a triangular system."""
+def _unflatten_tensors(vector: Any, like: Any) -> Any:
+    """Returns views of a vector with the shapes of tensors, one after the other; what is left over is ignored."""
 def _unfold(input: Any, kernel: Any, dilation: Any, padding: Any, stride: Any) -> Any:
     """Windows over the last two axes as columns."""
 def _unpack_dual(tensor: Any, level: Any = None) -> Any:

@@ -3,8 +3,10 @@
 
 use crate::arguments::group::{Group, SharedGroup};
 use crate::cpu::run::isa::{Isa, isa, lower};
+use crate::ops::collective::window::number;
 use crate::ops::collective::{Exchange, Members};
 use crate::py::prelude::*;
+use crate::py::window::{Direct, PyWindow, SHORT};
 use pyo3::ffi;
 
 /// A group of processes as an attribute of operations.
@@ -13,21 +15,17 @@ pub struct PyRanks(SharedGroup);
 
 #[pymethods]
 impl PyRanks {
-    /// The ranks of an object with the methods of `Group`.
+    /// The ranks of an object with the methods of `Group`, which meet in this window.
     #[new]
-    fn new(group: Py<PyAny>, rank: usize, size: usize) -> PyResult<PyRanks> {
-        if rank >= size {
-            return Err(value_error(format!("a group of {size} ranks has no rank {rank}")));
-        }
-        Ok(PyRanks(SharedGroup(Arc::new(PyGroup { group, rank, size }))))
+    fn new(group: Py<PyAny>, window: &PyWindow) -> PyRanks {
+        PyRanks(SharedGroup(Arc::new(PyGroup { group, window: window.0.clone() })))
     }
 }
 
 /// Ranks that a Python object reaches.
 struct PyGroup {
     group: Py<PyAny>,
-    rank: usize,
-    size: usize,
+    window: Arc<Direct>,
 }
 
 impl PyGroup {
@@ -59,10 +57,28 @@ fn view(py: Python<'_>, bytes: *mut u8, length: usize, flags: std::ffi::c_int) -
 
 impl Group for PyGroup {
     fn rank(&self) -> usize {
-        self.rank
+        self.window.rank
     }
     fn size(&self) -> usize {
-        self.size
+        self.window.size
+    }
+    fn share(
+        &self, what: &str, sent: &[u8], read: &mut dyn FnMut(*mut u8, usize) -> Result<()>,
+    ) -> Result<bool> {
+        let Some(_turn) = self.window.begin(sent.len()) else { return Ok(false) };
+        let window = &self.window.window;
+        let bytes = sent.len() * self.window.size;
+        window.enter(number(what, "allgather", bytes as i64), [-1, -1], sent)?;
+        // Whoever waits longer says what for, and looks whether it is in vain.
+        if !window.wait(SHORT)? {
+            self.call("_wait_on", |_| Ok((what,)))?;
+        }
+        if !window.agree()? {
+            self.call("_compare", |_| Ok((what, bytes)))?;
+        }
+        let (first, step) = window.rows()?;
+        read(first, step)?;
+        Ok(true)
     }
     fn all_gather(&self, what: &str, sent: &[u8], received: &mut [u8]) -> Result<()> {
         self.call("all_gather", |py| Ok((read_view(py, sent)?, write_view(py, received)?, what)))

@@ -36,6 +36,7 @@ mod prelude;
 mod relative;
 mod tensor;
 mod tree;
+mod window;
 pub mod writes;
 
 use pyo3::prelude::*;
@@ -61,7 +62,7 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         nn, nn::conv, nn::ops, nn::optim, autograd, autograd::checkpoint, autograd::collect, autograd::custom,
         autograd::debug, autograd::direct, autograd::forward, autograd::hooks, autograd::marks,
         autograd::node, autograd::fast_path, autograd::recorded, autograd::saving, autograd::shown,
-        autograd::staging, autograd::transform, autograd::watched, group, tree,
+        autograd::staging, autograd::transform, autograd::watched, group, tree, window,
     }
     #[cfg(feature = "gpu")]
     {

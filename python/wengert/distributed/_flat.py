@@ -7,26 +7,13 @@ from typing import Any
 
 import wengert as wg
 from wengert._core import Tensor
+from wengert._core import _flatten_tensors as flatten_tensors
+from wengert._core import _unflatten_tensors as unflatten_tensors
 
 from ._group import Group
 from ._tensors import as_bytes, flatten_on_host
 
 __all__ = ["broadcast", "flatten_tensors", "apply_flat", "unflatten_tensors"]
-
-
-def flatten_tensors(tensors: Sequence[Tensor]) -> Tensor:
-    """The elements of tensors of one dtype, one after the other; without derivatives."""
-    return wg.cat([tensor.reshape(-1) for tensor in tensors]).detach()
-
-
-def unflatten_tensors(vector: Tensor, like: Sequence[Tensor]) -> list[Tensor]:
-    """Views of a vector with the shapes of these tensors; what is left over behind them is not looked at."""
-    found, begin = [], 0
-    for tensor in like:
-        count = tensor.numel()
-        found.append(vector.narrow(0, begin, count).view(tensor.shape))
-        begin += count
-    return found
 
 
 def apply_flat(function: Callable[[Tensor], Tensor], tensors: Sequence[Tensor]) -> list[Tensor]:

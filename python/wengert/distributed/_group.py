@@ -3,10 +3,11 @@
 Whoever wants numbers added or tensors gathered asks the operations of the core, which know dtypes and call
 these methods with flat buffers. So every dtype travels, and sums have the order of the core's own kernels.
 
-Every operation begins with one small exchange of the same length, whatever the operation is: each rank says a
-hash of what it is about to do, so that ranks that disagree find out before anything else is sent, and the
-bytes themselves where they are few. It has a deadline, and Ctrl-C and errors of other ranks interrupt it; a
-transfer, once all are there, is left to MPI.
+Every operation begins with one small exchange, the same whatever the operation is: each rank says a hash of
+what it is about to do, so that ranks that disagree find out before anything else is sent, and the bytes
+themselves where they are few. It has a deadline, and Ctrl-C and errors of other ranks interrupt it; a
+transfer, once all are there, is left to MPI. Ranks of one host say it in memory that they share, where sums of
+few bytes need no Python at all (`src/py/group.rs`), unless somebody has to wait.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import functools
 import gc
 import itertools
 import os
-import threading
+import sys
 import time
 import weakref
 from collections.abc import Sequence
@@ -23,14 +24,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from wengert import _core
-from wengert.distributed import _frames, _lines, _mpi, _signatures
+from wengert.distributed import _lines, _mpi, _signatures
+from wengert.distributed._frames import Frames, SharedFrames
 from wengert.distributed._mpi import TIMEOUT, mpi
 from wengert.distributed._reports import describe_exit, describe_timeout
 from wengert.distributed._watch import Watch
+from wengert.distributed._window import share_memory
 from wengert.distributed.traffic import record_exchange
 
 __all__ = ["TIMEOUT", "Group", "mpi", "world"]
 
+# With this operation ranks try to share memory: many groups have fewer, and need none.
+_OFTEN = 8
 # Of so many groups made from one, ranks look which are still held.
 _MANY = 64
 
@@ -90,6 +95,7 @@ class Group:
         ranks = MPI.Group.Translate_ranks(communicator.Get_group(), None, MPI.COMM_WORLD.Get_group())
         self._begin(communicator.Get_rank(), list(ranks), name, timeout)
         self._communicator = communicator
+        self._frames: SharedFrames = Frames(communicator)
         self._watch: Watch | None = _WATCH[0] if _WATCH else None
         if self._watch is not None:
             self._watch.groups[name] = self
@@ -107,18 +113,23 @@ class Group:
         # What splits made, and of how many the ranks ask each other which are still held.
         self._parts: list[OwnedCommunicator] = []
         self._many = _MANY
-        #: How many operations have begun; the one at work and the line that called it, if any; since when
-        #: bytes move.
-        self.count, self.inside, self.line, self.moving = 0, "", _lines.NOWHERE, 0.0
-        self._turn = threading.Lock()
+        #: The operation at work and the line that called it, if any; since when bytes move.
+        self.inside, self.line, self.moving = "", _lines.NOWHERE, 0.0
+        self._count, self._often = 0, _OFTEN
+        self._window = _core._Window(rank, self.size)
         self._broken = ""
         self._watch = None
+
+    @property
+    def count(self) -> int:
+        """How many operations have begun."""
+        return self._count + self._window.count
 
     @property
     def members(self) -> Any:
         """Returns the ranks as the core's operations know them."""
         # Not kept: the group would hold itself, and never go.
-        return _core._Ranks(self, self.rank, self.size)
+        return _core._Ranks(self, self._window)
 
     def all_gather(self, sent: Any, received: Any, what: str = "") -> None:
         """Fills `received` with the `sent` bytes of all ranks, one after the other."""
@@ -219,12 +230,12 @@ class Group:
                 f"{what}: an operation of this group was given up ({self._broken}), so its ranks no longer "
                 "agree; end the program, or go on without this group"
             )
-        if not self._turn.acquire(blocking=False):
+        if not self._window.acquire():
             raise RuntimeError(
                 f"{what}: another thread is in {self.inside} of the same group; the order would be a matter "
                 "of luck. Give each thread a group of its own: group.split(0, group.rank)"
             )
-        self.count += 1
+        self._count += 1
         record_exchange(what, name, size, self.size)
         self.inside = what
         try:
@@ -234,14 +245,13 @@ class Group:
             self.moving = time.monotonic()
             return getattr(self._communicator, name[0].upper() + name[1:])(*args)
         except mpi().Exception as error:
-            self._broken = str(error)
-            _GIVEN_UP.append(self)
+            self._give_up(str(error), self)
             advice = "; make groups once, and use them again" if "communicators" in str(error) else ""
             raise RuntimeError(f"{what}: MPI says: {error}{advice}") from error
         finally:
             self.inside, self.line = "", _lines.NOWHERE
             self.moving = 0.0
-            self._turn.release()
+            self._window.release()
 
     def _rendezvous(
         self, what: str, name: str, size: int, args: Any, partners: tuple[int, int] | None
@@ -251,16 +261,38 @@ class Group:
             return name == "barrier"
         # A rank that neither sends nor gets anything has no buffer.
         size = -1 if partners else size
-        frame = _frames.frame(self.size, what, name, size, partners, args)
-        frames = bytearray(len(frame) * self.size)
-        self._wait(self._communicator.Iallgather(frame, frames), what)
-        if not _frames.agree(len(frame), frames, partners):
-            own = _signatures.encode_signature(what, size, self.line, partners)
-            everyone = bytearray(_signatures.SIZE * self.size)
-            self._wait(self._communicator.Iallgather(own, everyone), what)
-            if wrong := _signatures.describe_disagreement(bytes(everyone), self.ranks, self.count):
-                raise RuntimeError(wrong)
-        return _frames.taken(len(frame), frames, name, self.rank, args)
+        frames = self._frames
+        frames.enter(what, name, size, partners, args)
+        self._wait(frames, what)
+        if not frames.agree():
+            self._compare(what, size, partners)
+        done = frames.take(name, args)
+        if self.count >= self._often:
+            self._share_memory()
+        return done
+
+    def _share_memory(self) -> None:
+        """Lets ranks of one host meet in memory from the next operation on."""
+        self._often = sys.maxsize
+        if memory := share_memory(self._communicator):
+            self._window.open(memory)
+            self._frames = SharedFrames(self._window, self.rank, self.size)
+
+    def _compare(self, what: str, size: int, partners: tuple[int, int] | None = None) -> None:
+        """Raises if the ranks, whose hashes differ, are about to do different things."""
+        own = _signatures.encode_signature(what, size, _lines.caller_line(), partners)
+        everyone = bytearray(_signatures.SIZE * self.size)
+        self._wait(self._communicator.Iallgather(own, everyone), what)
+        if wrong := _signatures.describe_disagreement(bytes(everyone), self.ranks, self.count):
+            raise RuntimeError(wrong)
+
+    def _wait_on(self, what: str) -> None:
+        """Waits for the other ranks in an operation that went without Python so far."""
+        self.inside, self.line = what, _lines.caller_line()
+        try:
+            self._wait(self._frames, what)
+        finally:
+            self.inside, self.line = "", _lines.NOWHERE
 
     def _wait(self, request: Any, what: str) -> None:
         """Returns when the request is done: at once after a short wait, without haste after a long one."""
@@ -276,9 +308,14 @@ class Group:
                     time.sleep(min(waited / 64, 0.001))
                     self._look(waited, what)
         except BaseException as error:
-            self._broken = f"{type(error).__name__} in {what}"
-            _GIVEN_UP.append((self, request))
+            self._give_up(f"{type(error).__name__} in {what}", (self, request))
             raise
+
+    def _give_up(self, why: str, held: Any) -> None:
+        """Lets no operation begin any more; others may still write to what is held."""
+        self._broken = why
+        self._window.close()
+        _GIVEN_UP.append(held)
 
     def _look(self, waited: float, what: str) -> None:
         """Raises where waiting is in vain."""

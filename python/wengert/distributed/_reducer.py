@@ -153,7 +153,7 @@ class Reducer:
             if flat.itemsize == 2:
                 # The sum may be beyond the range of halves where the average is not.
                 return sum_tensors(flat / self.divisor, self.group)
-            return sum_tensors(flat, self.group) / self.divisor
+            return sum_tensors(flat, self.group).div_(self.divisor)
 
     def _finish(self) -> None:
         """Waits for the sums at the end of backward, and makes the averages gradients."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from wengert import memory
+from wengert import _core, memory
 
 __all__ = ["Exchange", "Traffic", "count_traffic"]
 
@@ -72,10 +72,12 @@ def count_traffic() -> Iterator[Traffic]:
     """
     traffic = Traffic()
     _COUNTING.append(traffic)
+    _core._observe_exchanges(True)
     memory.reset_peak()
     before = memory.live_bytes()
     try:
         yield traffic
     finally:
+        _core._observe_exchanges(False)
         _COUNTING[:] = [other for other in _COUNTING if other is not traffic]
         traffic.peak = memory.peak_bytes() - before

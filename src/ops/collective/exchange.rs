@@ -3,6 +3,7 @@
 
 use super::{Collective, Exchange, batch};
 use crate::arguments::group::Group;
+use crate::array::buffer::Buffer;
 use crate::array::shape::Axes;
 use crate::interp;
 use crate::op::Kernel;
@@ -114,6 +115,26 @@ impl Call<'_> {
         })
     }
 
+    /// What `of_rows` makes of the elements of all ranks, which are its rows: read where all ranks see them, if
+    /// they fit there.
+    fn reduced_whole(&self, x: &Array, of_rows: &dyn Fn(&Array) -> Result<Array>) -> Result<Array> {
+        let (count, n, size) = (self.group.size(), x.numel(), x.dtype().size());
+        let mut made = None;
+        let own = x.bytes()?;
+        let shared = count > 1
+            && self.group.share(self.what, own.slice()?, &mut |first, step| {
+                let memory = Buffer::foreign(first, count * step, Device::Cpu, Box::new(()));
+                let strides = [(step / size) as isize, 1];
+                let rows = Array::strided(memory, Shape::new(&[count, n])?, &strides, 0, x.dtype())?;
+                made = Some(of_rows(&rows)?.viewed(x.shape())?);
+                Ok(())
+            })?;
+        match made {
+            Some(made) if shared => Ok(made),
+            _ => of_flat(&self.gathered(x)?, x.shape(), of_rows),
+        }
+    }
+
     /// Part `i` along the first axis from rank `i`.
     fn scattered(&self, x: &Array) -> Result<Array> {
         let own = x.bytes()?;
@@ -142,7 +163,7 @@ impl Call<'_> {
     fn reduced(&self, x: &Array, of_rows: &dyn Fn(&Array) -> Result<Array>) -> Result<Array> {
         let (count, n) = (self.group.size(), x.numel());
         if count <= 2 || count * n * x.dtype().size() <= SENT_WHOLE {
-            return of_flat(&self.gathered(x)?, x.shape(), of_rows);
+            return self.reduced_whole(x, of_rows);
         }
         let flat = x.viewed(Shape::new(&[n])?)?;
         let length = n.div_ceil(count);

@@ -10,6 +10,7 @@
 mod batch;
 mod exchange;
 mod extremum;
+pub mod window;
 
 pub use extremum::CollectiveExtremum;
 

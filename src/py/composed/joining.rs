@@ -1,10 +1,10 @@
 //! Several tensors brought to one shape, or joined.
 
 use crate::ops::views::join::{cat, stack};
-use crate::py::args::{members, shape_from};
+use crate::py::args::{Tensors, members, shape_from};
 use crate::py::prelude::*;
 use crate::py::relative::operands;
-use crate::py::tensor::attach::apply as view_of;
+use crate::py::tensor::attach::{apply as view_of, apply_all as view_all_of};
 
 type Given<'a, 'py> = &'a Bound<'py, PyTuple>;
 
@@ -86,6 +86,26 @@ fn stacked(
     let axis = parts.first().map_or(0, axis);
     run(tensors.py(), parts.iter().map(Tensor::numel).sum(), || cat(&parts, axis).named(name))
         .map(PyTensor::from)
+}
+
+/// Returns the elements of tensors as one vector, one tensor after the other; without derivatives.
+#[pyfunction]
+fn _flatten_tensors(tensors: &Bound<'_, PyAny>) -> PyResult<PyTensor> {
+    let flat = |x: &Tensor| x.detach().reshape(&Shape::new(&[x.numel()])?);
+    stacked("flatten_tensors", tensors, flat, |_| 0)
+}
+
+/// Returns views of a vector with the shapes of tensors, one after the other; what is left over is ignored.
+#[pyfunction]
+fn _unflatten_tensors(vector: &Bound<'_, PyTensor>, like: Tensors) -> PyResult<Vec<PyTensor>> {
+    view_all_of(vector, |vector| {
+        let mut start = 0;
+        let part = |x: &Tensor| {
+            start += x.numel();
+            vector.narrow(0, start - x.numel(), x.numel())?.reshape(&x.shape())
+        };
+        like.0.iter().map(part).collect()
+    })
 }
 
 /// Returns the coordinates of a grid: tensor `i` holds the `i`-th coordinate of every point.
@@ -224,6 +244,6 @@ fn cartesian_prod(py: Python<'_>, tensors: Given<'_, '_>) -> PyResult<PyTensor> 
 }
 
 exports! {
-    functions: meshgrid, broadcast_tensors, broadcast_shapes, vstack, hstack, dstack, column_stack,
+    functions: _flatten_tensors, _unflatten_tensors, meshgrid, broadcast_tensors, broadcast_shapes, vstack, hstack, dstack, column_stack,
         atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod
 }

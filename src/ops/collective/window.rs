@@ -1,0 +1,281 @@
+//! Memory that the processes of one host share: there they meet, compare what they are about to do, and read
+//! each other's bytes, without a call of the operating system.
+//!
+//! Meetings use the two halves of the memory in turn. A process that enters a meeting has left the one before,
+//! which all others had entered by then; so they have left the one before that, and read this half no more.
+
+use crate::error::{Error, Result};
+use std::any::Any;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Bytes of a head, and what rows are aligned to: processors fetch cache lines of 64 bytes in pairs.
+const ALIGN: usize = 128;
+/// So many looks follow on each other; after them, others get the processor between two looks.
+const SPINS: u32 = 256;
+
+/// A number for an operation: what it is, its kind, and the bytes that it moves, negative if ranks differ.
+pub fn number(what: &str, kind: &str, bytes: i64) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (what, kind, bytes).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What a process says of the operation that it is about to do.
+#[repr(C, align(128))]
+struct Head {
+    /// Written last: the meeting that the other fields are of.
+    meeting: AtomicU64,
+    operation: AtomicU64,
+    partners: AtomicU64,
+}
+
+/// The memory as one process sees it; without memory until [`Window::open`].
+pub struct Window {
+    rank: usize,
+    size: usize,
+    memory: OnceLock<Memory>,
+    /// Whether a thread of this process is in an operation.
+    taken: AtomicBool,
+    meetings: AtomicU64,
+}
+
+struct Memory {
+    base: *mut u8,
+    /// Bytes of a row.
+    room: usize,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: `base` is memory that the owner keeps, shared with other processes; the protocol of this file says
+// who writes where.
+unsafe impl Send for Memory {}
+// SAFETY: as above; of the threads of a process, the one that has taken the window writes.
+unsafe impl Sync for Memory {}
+
+/// A window that this thread has taken, until it is dropped.
+pub struct Turn<'a>(&'a Window);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}
+
+impl Window {
+    /// The window of process `rank` of so many.
+    pub fn new(rank: usize, size: usize) -> Window {
+        let (taken, meetings) = (AtomicBool::new(false), AtomicU64::new(0));
+        Window { rank, size, memory: OnceLock::new(), taken, meetings }
+    }
+
+    /// Gives the window its memory: `bytes` zeros that all processes share, alive as long as `owner`. Does
+    /// nothing if it has some.
+    ///
+    /// # Safety
+    /// All bytes from `base` on may be read and written, by this window and by those of the other processes.
+    pub unsafe fn open(&self, base: *mut u8, bytes: usize, owner: Box<dyn Any + Send + Sync>) -> Result<()> {
+        let room = (bytes / 2 / self.size).saturating_sub(ALIGN) / ALIGN * ALIGN;
+        if room == 0 || base.align_offset(ALIGN) != 0 {
+            return Err(Error::value("a window of ranks has aligned memory for each of them"));
+        }
+        self.memory.get_or_init(|| Memory { base, room, _owner: owner });
+        Ok(())
+    }
+
+    /// How many bytes a process can show the others; none without memory.
+    pub fn room(&self) -> usize {
+        self.memory.get().map_or(0, |memory| memory.room)
+    }
+
+    /// Takes the window for an operation, unless another thread has.
+    pub fn take(&self) -> Option<Turn<'_>> {
+        self.acquire().then_some(Turn(self))
+    }
+
+    /// As [`Window::take`], until [`Window::release`].
+    pub fn acquire(&self) -> bool {
+        !self.taken.swap(true, Ordering::Acquire)
+    }
+
+    pub fn release(&self) {
+        self.taken.store(false, Ordering::Release);
+    }
+
+    fn memory(&self) -> Result<&Memory> {
+        self.memory.get().ok_or_else(|| Error::value("internal: a window of ranks without memory"))
+    }
+
+    /// The head of a process in the meeting at hand.
+    fn head(&self, memory: &Memory, rank: usize) -> &Head {
+        let half = self.meetings.load(Ordering::Relaxed) as usize % 2;
+        // SAFETY: the heads of both halves are at the front; zeros are a head.
+        unsafe { &*memory.base.add((half * self.size + rank) * ALIGN).cast::<Head>() }
+    }
+
+    /// Where the row of rank 0 in the meeting at hand begins, and the bytes from one row to the next.
+    pub fn rows(&self) -> Result<(*mut u8, usize)> {
+        let memory = self.memory()?;
+        let half = self.meetings.load(Ordering::Relaxed) as usize % 2;
+        // SAFETY: `open` left room for 2 rows of each process behind 2 heads of each.
+        Ok((unsafe { memory.base.add(2 * self.size * ALIGN + half * self.size * memory.room) }, memory.room))
+    }
+
+    /// Copies what a process has shown from byte `start` on.
+    pub fn read(&self, rank: usize, start: usize, into: &mut [u8]) -> Result<()> {
+        let (first, room) = self.rows()?;
+        if rank >= self.size || start.checked_add(into.len()).is_none_or(|end| end > room) {
+            return Err(Error::value("internal: a read beyond the row of a rank"));
+        }
+        // SAFETY: within the row, which nobody writes before this process enters the next meeting.
+        unsafe { first.add(rank * room + start).copy_to_nonoverlapping(into.as_mut_ptr(), into.len()) };
+        Ok(())
+    }
+
+    /// Enters the next meeting, about to do `operation`: to send to the first of `partners` and to get from the
+    /// second, if the operation has such, and showing all others the bytes `shown`.
+    pub fn enter(&self, operation: u64, partners: [i32; 2], shown: &[u8]) -> Result<()> {
+        let memory = self.memory()?;
+        if shown.len() > memory.room {
+            return Err(Error::value("internal: more bytes than a row of a window has"));
+        }
+        let meeting = self.meetings.fetch_add(1, Ordering::Relaxed) + 1;
+        let (first, room) = self.rows()?;
+        // SAFETY: the own row of this half, which the others have left.
+        unsafe { first.add(self.rank * room).copy_from_nonoverlapping(shown.as_ptr(), shown.len()) };
+        let head = self.head(memory, self.rank);
+        head.operation.store(operation, Ordering::Relaxed);
+        let [to, from] = partners.map(|rank| u64::from(rank as u32));
+        head.partners.store(to << 32 | from, Ordering::Relaxed);
+        head.meeting.store(meeting, Ordering::Release);
+        Ok(())
+    }
+
+    /// Whether all processes have entered the meeting at hand, after waiting for them for so long.
+    pub fn wait(&self, limit: Duration) -> Result<bool> {
+        let memory = self.memory()?;
+        let meeting = self.meetings.load(Ordering::Relaxed);
+        let is_here = |rank| self.head(memory, rank).meeting.load(Ordering::Acquire) >= meeting;
+        let began = Instant::now();
+        for look in 0_u32.. {
+            if (0..self.size).all(is_here) {
+                return Ok(true);
+            }
+            if look < SPINS {
+                std::hint::spin_loop();
+            } else if began.elapsed() >= limit {
+                break;
+            } else {
+                std::thread::yield_now();
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether all processes are about to do the same, and those that send and get expect each other.
+    pub fn agree(&self) -> Result<bool> {
+        let memory = self.memory()?;
+        let own = self.head(memory, self.rank).operation.load(Ordering::Relaxed);
+        let partners = |rank: usize| {
+            let both = self.head(memory, rank).partners.load(Ordering::Relaxed);
+            [(both >> 32) as i32, both as i32]
+        };
+        // Whom the partner at place `own` of a process names at the other place.
+        let is_expected = |rank: usize, own: usize| match partners(rank)[own] {
+            other if other < 0 => true,
+            other => (other as usize) < self.size && partners(other as usize)[1 - own] == rank as i32,
+        };
+        Ok((0..self.size).all(|rank| {
+            let same = self.head(memory, rank).operation.load(Ordering::Relaxed) == own;
+            same && is_expected(rank, 0) && is_expected(rank, 1)
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    /// The windows of so many processes, which are threads here, with rows of `room` bytes.
+    fn windows(size: usize, room: usize) -> Vec<Window> {
+        let bytes = 2 * size * (ALIGN + room);
+        let owner = Arc::new(vec![0_u128; (bytes + ALIGN) / 16]);
+        let start = owner.as_ptr().cast_mut().cast::<u8>();
+        let base = start.wrapping_add(start.align_offset(ALIGN));
+        let open = |rank| {
+            let window = Window::new(rank, size);
+            // SAFETY: the owner has that many bytes.
+            unsafe { window.open(base, bytes, Box::new(owner.clone())) }.unwrap();
+            window
+        };
+        (0..size).map(open).collect()
+    }
+
+    fn until_all(window: &Window) {
+        while !window.wait(Duration::from_secs(1)).unwrap() {}
+    }
+
+    #[test]
+    fn everyone_reads_what_everyone_shows() {
+        for size in [1, 2, 3, 5] {
+            let all = windows(size, 256);
+            assert_eq!(all[0].room(), 256);
+            std::thread::scope(|scope| {
+                for (rank, window) in all.iter().enumerate() {
+                    scope.spawn(move || {
+                        for round in 0..200_u8 {
+                            let shown = vec![round.wrapping_mul(rank as u8 + 1); usize::from(round)];
+                            window.enter(u64::from(round), [-1, -1], &shown).unwrap();
+                            until_all(window);
+                            assert!(window.agree().unwrap());
+                            for other in 0..size {
+                                let mut read = vec![1; shown.len()];
+                                window.read(other, 0, &mut read).unwrap();
+                                let expected = round.wrapping_mul(other as u8 + 1);
+                                assert!(read.iter().all(|&byte| byte == expected));
+                            }
+                        }
+                    });
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn who_disagrees_is_found() {
+        let cases = [
+            ([1, 1], [[-1, -1], [-1, -1]], true),
+            ([1, 2], [[-1, -1], [-1, -1]], false),
+            ([1, 1], [[1, -1], [-1, 0]], true),
+            ([1, 1], [[1, -1], [-1, -1]], false),
+            ([1, 1], [[-1, 1], [-1, -1]], false),
+            ([1, 1], [[2, -1], [-1, 0]], false),
+        ];
+        for (operations, partners, agree) in cases {
+            let all = windows(2, 128);
+            for (i, window) in all.iter().enumerate() {
+                window.enter(operations[i], partners[i], &[]).unwrap();
+                assert_eq!(window.wait(Duration::ZERO).unwrap(), i == 1);
+            }
+            for window in &all {
+                until_all(window);
+                assert_eq!(window.agree().unwrap(), agree, "{operations:?} {partners:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let window = &windows(2, 128)[0];
+        assert!(window.enter(0, [-1, -1], &[0; 129]).is_err());
+        assert!(window.read(2, 0, &mut [0]).is_err() && window.read(0, 128, &mut [0]).is_err());
+        assert!(Window::new(0, 2).enter(0, [-1, -1], &[]).is_err());
+        let turn = window.take().unwrap();
+        assert!(window.take().is_none());
+        drop(turn);
+        assert!(window.take().is_some());
+    }
+}
