@@ -2077,6 +2077,8 @@ def _stage_undo() -> Any:
     """Ends it without a result, and takes back what was done before a function of the host was called."""
 def _stage_unwritten(t: Any, version: Any) -> Any:
     """Says that a tensor holds again what it held when it had been written to `version` times."""
+def _sum_joined(tensors: Any, ranks: Any) -> Any:
+    """Returns the sum over ranks of one vector of the elements of tensors, without derivatives."""
 def _svd(x: Any) -> Any:
     """`U`, the singular values, `V'`."""
 def _take_over(tensor: Any, result: Any, name: Any) -> Any:

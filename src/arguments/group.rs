@@ -5,6 +5,9 @@ use crate::error::Result;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+/// What [`Group::share`] calls.
+pub type Read<'a> = &'a mut dyn FnMut(*mut u8, usize) -> Result<()>;
+
 /// The processes of a group, which number themselves by rank. All of them call the same methods in the same
 /// order; `what` describes the operation that calls, for errors.
 pub trait Group: Send + Sync {
@@ -14,11 +17,10 @@ pub trait Group: Send + Sync {
     fn size(&self) -> usize;
     /// Fills `received` with the bytes `sent` by all ranks, one after the other.
     fn all_gather(&self, what: &str, sent: &[u8], received: &mut [u8]) -> Result<()>;
-    /// As `all_gather`, for few bytes of ranks that share memory: calls `read` with where those of rank 0 begin
-    /// and the bytes from one rank's to the next's, which stay until it returns. False if nothing was done.
-    fn share(
-        &self, what: &str, sent: &[u8], read: &mut dyn FnMut(*mut u8, usize) -> Result<()>,
-    ) -> Result<bool>;
+    /// As `all_gather`, for few bytes, in pieces, of ranks that share memory: calls `read` with where those of
+    /// rank 0 begin and the bytes from one rank's to the next's, which stay until it returns. False if nothing
+    /// was done.
+    fn share(&self, what: &str, sent: &[&[u8]], read: Read) -> Result<bool>;
     /// Sends part `i` of `sent` to rank `i`, and fills part `i` of `received` from there; parts are equal.
     fn all_to_all(&self, what: &str, sent: &[u8], received: &mut [u8]) -> Result<()>;
     /// Sends `sent` to the rank `to`, and fills `received` from the rank `from`, where there are such.

@@ -1,10 +1,11 @@
 //! Collective operations behind `wengert.psum` and its kin, groups of processes, which are Python objects
 //! (`python/wengert/distributed/_group.py`), and the instruction set that they agree on.
 
-use crate::arguments::group::{Group, SharedGroup};
+use crate::arguments::group::{Group, Read, SharedGroup};
 use crate::cpu::run::isa::{Isa, isa, lower};
 use crate::ops::collective::window::number;
-use crate::ops::collective::{Exchange, Members};
+use crate::ops::collective::{self, Exchange, Members};
+use crate::py::args::Tensors;
 use crate::py::prelude::*;
 use crate::py::window::{Direct, PyWindow, SHORT};
 use pyo3::ffi;
@@ -62,12 +63,11 @@ impl Group for PyGroup {
     fn size(&self) -> usize {
         self.window.size
     }
-    fn share(
-        &self, what: &str, sent: &[u8], read: &mut dyn FnMut(*mut u8, usize) -> Result<()>,
-    ) -> Result<bool> {
-        let Some(_turn) = self.window.begin(sent.len()) else { return Ok(false) };
+    fn share(&self, what: &str, sent: &[&[u8]], read: Read) -> Result<bool> {
+        let own: usize = sent.iter().map(|piece| piece.len()).sum();
+        let Some(_turn) = self.window.begin(own) else { return Ok(false) };
         let window = &self.window.window;
-        let bytes = sent.len() * self.window.size;
+        let bytes = own * self.window.size;
         window.enter(number(what, "allgather", bytes as i64), [-1, -1], sent)?;
         // Whoever waits longer says what for, and looks whether it is in vain.
         if !window.wait(SHORT)? {
@@ -130,6 +130,12 @@ fn _collective(
     Ok(py.detached(|| x.collective(exchange, members, index.as_ref()))?)
 }
 
+/// Returns the sum over ranks of one vector of the elements of tensors, without derivatives.
+#[pyfunction]
+fn _sum_joined(py: Python<'_>, tensors: Tensors, ranks: &PyRanks) -> PyResult<Tensor> {
+    Ok(py.detached(|| collective::sum_joined(&tensors.0, &ranks.0))?)
+}
+
 /// Returns the name of the instruction set that kernels use; with `most`, uses none above that from now on.
 #[pyfunction]
 #[pyo3(signature = (most=None))]
@@ -142,4 +148,4 @@ fn _isa(most: Option<&str>) -> PyResult<&'static str> {
     Ok(known.iter().find(|(_, set)| *set == isa()).map_or("", |(name, _)| name))
 }
 
-exports! { classes: PyRanks; functions: _collective, _isa }
+exports! { classes: PyRanks; functions: _collective, _isa, _sum_joined }

@@ -108,7 +108,7 @@ impl PyWindow {
     ) -> PyResult<()> {
         // SAFETY: held while it is read.
         let bytes = shown.as_ref().map_or(Ok(&mut [][..]), |shown| unsafe { memory(shown) })?;
-        Ok(self.0.window.enter(number(what, kind, size), [to, source], bytes)?)
+        Ok(self.0.window.enter(number(what, kind, size), [to, source], &[bytes])?)
     }
 
     /// Whether all ranks have entered, after a short look.

@@ -23,7 +23,13 @@ from wengert import distributed
 from wengert.distributed._group import world
 group = world()
 rank, size = group.rank, group.size
+from wengert.distributed import _group
+_group._OFTEN = group._often = int(os.environ["SHARING_FROM"])
 """
+
+
+# For `SHARING_FROM`, the operation of a group with which its ranks begin to share memory: never.
+MESSAGES = str(sys.maxsize)
 
 
 @dataclass
@@ -56,6 +62,7 @@ def start(
         **os.environ,
         "WENGERT_NUM_THREADS": "1",
         "FIRST": first,
+        "SHARING_FROM": "1",
         **environment,
     }
     settings = {name: value for name, value in settings.items() if not name.startswith(("PMI_", "HYDI_"))}

@@ -19,13 +19,14 @@ MPIRUN = Path(sys.executable).parent / "mpirun"
 class Ranks:
     """So many processes under `mpirun`, which run what they are given until they are closed."""
 
-    def __init__(self, count: int, folder: Path) -> None:
+    def __init__(self, count: int, folder: Path, sharing_from: str) -> None:
         self._answers = folder / "answer"
         tests = str(Path(__file__).parent.parent)
         environment = {
             **os.environ,
             "WENGERT_NUM_THREADS": "1",
             "WENGERT_DISTRIBUTED_TIMEOUT": "20",
+            "SHARING_FROM": sharing_from,
             "PYTHONPATH": os.pathsep.join([*sys.path, tests]),
         }
         command = [MPIRUN, "-n", str(count), sys.executable, "-m", "distributed.serving", self._answers]
@@ -56,6 +57,7 @@ def serve(answers: Path) -> None:
     import wengert as wg
     import wengert.distributed as distributed
 
+    distributed._group._OFTEN = int(os.environ["SHARING_FROM"])
     mpi = distributed._group.mpi().COMM_WORLD
     while line := mpi.bcast(sys.stdin.readline() if mpi.rank == 0 else None):
         steps, rows, dtype = json.loads(line)

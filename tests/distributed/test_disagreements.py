@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from distributed.running import failing, run
+import pytest
+from distributed.running import MESSAGES, failing, run
 
 # One script, so that one start serves all cases: each disagreement is noticed before anything is sent, and
 # the group remains of use.
@@ -15,9 +16,9 @@ def differ(first, second):
     else:
         print("nothing")
 
-one, two = bytearray(8), bytearray(8 * size)
-x = wg.ones(2, 3)
+one, x = bytearray(8), wg.ones(2, 3)
 with distributed.axis("i") as group:
+    group.barrier()
     differ(lambda: wg.psum(x, "i"), lambda: wg.all_gather(x, "i"))
     differ(lambda: wg.psum(x, "i"), lambda: wg.psum(x.double(), "i"))
     differ(lambda: wg.psum(x, "i"), lambda: wg.psum(x.T, "i"))
@@ -33,22 +34,22 @@ differ(group.barrier,
 """
 
 EXPECTED = """\
-the ranks disagree about their collective operation 1:
+the ranks disagree about their collective operation 2:
   rank 0: psum of float32[2, 3], at it, line 14, in <lambda>
   rank 1: all_gather of float32[2, 3], at it, line 14, in <lambda>
-the ranks disagree about their collective operation 2:
+the ranks disagree about their collective operation 3:
   rank 0: psum of float32[2, 3], at it, line 15, in <lambda>
   rank 1: psum of float64[2, 3], at it, line 15, in <lambda>
-the ranks disagree about their collective operation 3:
+the ranks disagree about their collective operation 4:
   rank 0: psum of float32[2, 3], at it, line 16, in <lambda>
   rank 1: psum of float32[3, 2], at it, line 16, in <lambda>
-the ranks disagree about their collective operation 4:
+the ranks disagree about their collective operation 5:
   rank 0: broadcast of 8 bytes from rank 0, at it, line 17, in <lambda>
   rank 1: broadcast of 8 bytes from rank 1, at it, line 17, in <lambda>
-the ranks disagree about their collective operation 5:
+the ranks disagree about their collective operation 6:
   rank 0: barrier, at it, line 5, in differ
   rank 1: split, at it, line 18, in <lambda>
-the ranks disagree about their collective operation 6:
+the ranks disagree about their collective operation 7:
   rank 0: barrier, at it, line 5, in differ
   rank 1: all_gather of 200000 bytes, at it, line 19, in <lambda>
 rank 0 sends to rank 1, which does not expect it:
@@ -60,8 +61,9 @@ nothing
 """
 
 
-def test_all_ranks_say_who_does_what_and_where(tmp_path: Path) -> None:
-    assert run(2, CASES, tmp_path) == [EXPECTED] * 2
+@pytest.mark.parametrize("sharing_from", ["1", MESSAGES])
+def test_all_ranks_say_who_does_what_and_where(tmp_path: Path, sharing_from: str) -> None:
+    assert run(2, CASES, tmp_path, SHARING_FROM=sharing_from) == [EXPECTED] * 2
 
 
 def test_numbers_of_ranks_are_those_of_the_world(tmp_path: Path) -> None:

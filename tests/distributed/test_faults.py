@@ -9,7 +9,8 @@ import sys
 import time
 from pathlib import Path
 
-from distributed.running import Ran, failing, finish, run, start
+import pytest
+from distributed.running import MESSAGES, Ran, failing, finish, run, start
 
 LIMIT = 30.0
 
@@ -70,7 +71,8 @@ group.barrier()
     assert ran.err == "\nrank 0 of 2 failed; all ranks end:\nmine: deliberate\n"
 
 
-def test_a_rank_that_hangs_is_named_with_its_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("sharing_from", ["1", MESSAGES])
+def test_a_rank_that_hangs_is_named_with_its_line(tmp_path: Path, sharing_from: str) -> None:
     ran = failed(
         3,
         """import time
@@ -86,6 +88,7 @@ with distributed.axis("data") as ranks:
     step()
 """,
         tmp_path,
+        SHARING_FROM=sharing_from,
     )
     assert ran.seconds < 10
     assert ran.err.count("Traceback") == 1

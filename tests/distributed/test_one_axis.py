@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import wengert as wg
 from distributed import programs
+from distributed.running import MESSAGES
 from distributed.serving import Ranks
 from hypothesis import HealthCheck, given, settings, strategies as st
 
@@ -18,8 +19,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 def ranks(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[int, Ranks]]:
-    """So many ranks."""
-    served = Ranks(request.param, tmp_path_factory.mktemp("ranks"))
+    """So many ranks: three talk by messages alone."""
+    served = Ranks(request.param, tmp_path_factory.mktemp("ranks"), MESSAGES if request.param == 3 else "1")
     yield request.param, served
     served.close()
 

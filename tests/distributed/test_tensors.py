@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from distributed.running import run
+from distributed.running import MESSAGES, run
 
 SUMS = """
 import numpy as np
@@ -30,7 +30,42 @@ print("all of it")
 
 
 def test_sums_and_gathers(tmp_path: Path) -> None:
-    for count in (1, 2, 3):
-        folder = tmp_path / str(count)
+    for count, sharing_from in ((1, "1"), (2, "1"), (2, MESSAGES), (3, "1")):
+        folder = tmp_path / f"{count} {sharing_from}"
         folder.mkdir()
-        assert run(count, SUMS, folder) == ["all of it\n"] * count
+        assert run(count, SUMS, folder, SHARING_FROM=sharing_from) == ["all of it\n"] * count
+
+
+MEMORY = """
+from wengert.distributed import _window
+room, files = [], _window._FOLDER
+real = os.posix_fallocate, os.open
+
+def fallocate(*args):
+    raise OSError("no room")
+
+def refuse(path, *args):
+    if path.startswith(files):
+        raise OSError("of another host")
+    return real[1](path, *args)
+
+# With the third operation: memory for all, no room on the host, a rank of another host.
+_group._OFTEN = 3
+for where in ("one host", "full", "two hosts"):
+    os.posix_fallocate = fallocate if where == "full" else real[0]
+    os.open = refuse if where == "two hosts" and rank == 1 else real[1]
+    ranks = group.split(0, rank)
+    before = set(os.listdir(files))
+    for n in (1, 1, 1, 1, 1000, 30_000, 200_000):
+        x = wg.arange(n, dtype=wg.float32) * (rank + 1)
+        total = wg.distributed._tensors.sum_tensors(x, ranks)
+        assert total.equal(wg.arange(n, dtype=wg.float32) * (size * (size + 1) // 2)), (where, n)
+    assert not [name for name in set(os.listdir(files)) - before if name.startswith("wengert-")]
+    print(where, ranks._window.room > 0, ranks.count, ranks._window.count)
+    os.posix_fallocate, os.open = real
+"""
+
+
+def test_few_bytes_go_through_memory_where_ranks_share_it(tmp_path: Path) -> None:
+    out = run(3, MEMORY, tmp_path)
+    assert out == ["one host True 9 2\nfull False 9 0\ntwo hosts False 9 0\n"] * 3

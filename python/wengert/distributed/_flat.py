@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import wengert as wg
-from wengert._core import Tensor
-from wengert._core import _flatten_tensors as flatten_tensors
-from wengert._core import _unflatten_tensors as unflatten_tensors
+from wengert._core import Tensor, _flatten_tensors as flatten_tensors, _unflatten_tensors as unflatten_tensors
 
 from ._group import Group
 from ._tensors import as_bytes, flatten_on_host

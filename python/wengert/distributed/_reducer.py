@@ -133,27 +133,27 @@ class Reducer:
             if self.find_unused:
                 # Above 0 where some rank has the gradient.
                 parts.append(parts[0].new_tensor([float(g is not None) for g in grads]))
-            flat = flatten_tensors(parts)
-        self._started.append(self._send(flat, len(self._started) == len(self.buckets) - 1))
+        self._started.append(self._send(parts, len(self._started) == len(self.buckets) - 1))
 
-    def _send(self, flat: Tensor, last: bool) -> Future[Tensor] | Tensor:
+    def _send(self, parts: list[Tensor], last: bool) -> Future[Tensor] | Tensor:
         """The average over ranks, which the other thread computes unless it is the last."""
         if not last:
             if self._thread is None:
                 self._thread = ThreadPoolExecutor(1, "wengert.distributed")
-            return self._thread.submit(self._average, flat, caller_line())
+            # Backward may add to gradients that are its own until they are copied.
+            return self._thread.submit(self._average, [flatten_tensors(parts)], caller_line())
         for before in self._started:
             if isinstance(before, Future):
                 before.result()
-        return self._average(flat, caller_line())
+        return self._average(parts, caller_line())
 
-    def _average(self, flat: Tensor, line: Line) -> Tensor:
-        """The average; `line` is where the program called backward, for messages."""
+    def _average(self, parts: list[Tensor], line: Line) -> Tensor:
+        """The average of one vector of all parts; `line` is where the program called backward, for messages."""
         with wg.no_grad(), on_behalf_of(line):
-            if flat.itemsize == 2:
+            if parts[0].itemsize == 2:
                 # The sum may be beyond the range of halves where the average is not.
-                return sum_tensors(flat / self.divisor, self.group)
-            return sum_tensors(flat, self.group).div_(self.divisor)
+                return sum_tensors(flatten_tensors(parts) / self.divisor, self.group)
+            return _core._sum_joined(parts, self.group.members).div_(self.divisor)
 
     def _finish(self) -> None:
         """Waits for the sums at the end of backward, and makes the averages gradients."""
@@ -187,6 +187,6 @@ class Reducer:
         self._started = []
         for bucket in self.buckets:
             size = sum(self.params[i].numel() for i in bucket) + len(bucket) * self.find_unused
-            self._average(self.params[bucket[0]].new_zeros(size), caller_line())
+            self._average([self.params[bucket[0]].new_zeros(size)], caller_line())
         self.count += 1
         self._adopt_order()

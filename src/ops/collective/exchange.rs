@@ -27,6 +27,26 @@ pub(super) fn extremum(name: &str, largest: bool, group: &dyn Group, x: &Array) 
     on_host(group, (name, ""), x, |call, x| call.reduced(x, &of_rows))
 }
 
+/// The sum among processes of tensors of one dtype as one vector, where it is made of the tensors themselves.
+pub(super) fn sum_joined(group: &dyn Group, parts: &[Tensor]) -> Result<Option<Array>> {
+    let arrays: Option<Vec<&Array>> = parts.iter().map(Tensor::concrete).collect();
+    let Some(arrays) =
+        arrays.filter(|all| all.iter().all(|x| x.is_contiguous() && x.device() == Device::Cpu))
+    else {
+        return Ok(None);
+    };
+    let (Some(dtype), n) = (arrays.first().map(|x| x.dtype()), arrays.iter().map(|x| x.numel()).sum()) else {
+        return Ok(None);
+    };
+    let call = Call { group, what: &format!("psum of {dtype}[{n}]") };
+    if !call.is_sent_whole(n, dtype) || arrays.iter().any(|x| x.dtype() != dtype) {
+        return Ok(None);
+    }
+    let bytes = arrays.iter().map(|x| x.bytes()).collect::<Result<Vec<_>>>()?;
+    let pieces = bytes.iter().map(|x| x.slice()).collect::<Result<Vec<_>>>()?;
+    call.shared(&pieces, n, dtype, &add_rows)
+}
+
 /// Calls `run` with the elements of `x` in row-major order on the host; the result is where `x` is.
 fn on_host(
     group: &dyn Group, (name, direction): (&str, &str), x: &Array,
@@ -115,26 +135,6 @@ impl Call<'_> {
         })
     }
 
-    /// What `of_rows` makes of the elements of all ranks, which are its rows: read where all ranks see them, if
-    /// they fit there.
-    fn reduced_whole(&self, x: &Array, of_rows: &dyn Fn(&Array) -> Result<Array>) -> Result<Array> {
-        let (count, n, size) = (self.group.size(), x.numel(), x.dtype().size());
-        let mut made = None;
-        let own = x.bytes()?;
-        let shared = count > 1
-            && self.group.share(self.what, own.slice()?, &mut |first, step| {
-                let memory = Buffer::foreign(first, count * step, Device::Cpu, Box::new(()));
-                let strides = [(step / size) as isize, 1];
-                let rows = Array::strided(memory, Shape::new(&[count, n])?, &strides, 0, x.dtype())?;
-                made = Some(of_rows(&rows)?.viewed(x.shape())?);
-                Ok(())
-            })?;
-        match made {
-            Some(made) if shared => Ok(made),
-            _ => of_flat(&self.gathered(x)?, x.shape(), of_rows),
-        }
-    }
-
     /// Part `i` along the first axis from rank `i`.
     fn scattered(&self, x: &Array) -> Result<Array> {
         let own = x.bytes()?;
@@ -158,12 +158,38 @@ impl Call<'_> {
         })
     }
 
+    /// Whether each rank gets as many elements as this of all others.
+    fn is_sent_whole(&self, n: usize, dtype: DType) -> bool {
+        self.group.size() <= 2 || self.group.size() * n * dtype.size() <= SENT_WHOLE
+    }
+
+    /// What `of_rows` makes of `n` elements of each rank, which are its rows, where all ranks see them; `pieces`
+    /// are those of this rank.
+    fn shared(
+        &self, pieces: &[&[u8]], n: usize, dtype: DType, of_rows: &dyn Fn(&Array) -> Result<Array>,
+    ) -> Result<Option<Array>> {
+        let count = self.group.size();
+        let mut made = None;
+        if count > 1 {
+            self.group.share(self.what, pieces, &mut |first, step| {
+                let memory = Buffer::foreign(first, count * step, Device::Cpu, Box::new(()));
+                let strides = [(step / dtype.size()) as isize, 1];
+                made = Some(of_rows(&Array::strided(memory, Shape::new(&[count, n])?, &strides, 0, dtype)?)?);
+                Ok(())
+            })?;
+        }
+        Ok(made)
+    }
+
     /// What `of_rows` makes of the elements of all ranks, which are its rows; it may get a part of the
     /// columns.
     fn reduced(&self, x: &Array, of_rows: &dyn Fn(&Array) -> Result<Array>) -> Result<Array> {
         let (count, n) = (self.group.size(), x.numel());
-        if count <= 2 || count * n * x.dtype().size() <= SENT_WHOLE {
-            return self.reduced_whole(x, of_rows);
+        if self.is_sent_whole(n, x.dtype()) {
+            return match self.shared(&[x.bytes()?.slice()?], n, x.dtype(), of_rows)? {
+                Some(made) => made.viewed(x.shape()),
+                None => of_flat(&self.gathered(x)?, x.shape(), of_rows),
+            };
         }
         let flat = x.viewed(Shape::new(&[n])?)?;
         let length = n.div_ceil(count);

@@ -16,6 +16,7 @@ pub use extremum::CollectiveExtremum;
 
 use crate::arguments::group::SharedGroup;
 use crate::ops::prelude::*;
+use crate::ops::views::join::cat;
 use std::sync::Arc;
 
 /// What the members do. An axis is one of the tensor that a member has, and as long as there are members.
@@ -173,6 +174,17 @@ impl Linear for Collective {
             _ => first_in_front(self.batched(), x, size),
         }
     }
+}
+
+/// The sum over processes of the elements of tensors of one dtype, as one vector; without derivatives.
+pub fn sum_joined(parts: &[Tensor], group: &SharedGroup) -> Result<Tensor> {
+    let parts = parts.iter().map(Tensor::detach).collect::<Vec<_>>();
+    if let Some(sum) = exchange::sum_joined(&*group.0, &parts)? {
+        return Ok(sum.into());
+    }
+    let flat = |x: &Tensor| x.reshape(&Shape::new(&[x.numel()])?);
+    let joined = cat(&parts.iter().map(flat).collect::<Result<Vec<_>>>()?, 0)?;
+    joined.collective(Exchange::Sum, Members::Processes(group.clone()), None)
 }
 
 impl Tensor {

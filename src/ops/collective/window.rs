@@ -135,16 +135,20 @@ impl Window {
     }
 
     /// Enters the next meeting, about to do `operation`: to send to the first of `partners` and to get from the
-    /// second, if the operation has such, and showing all others the bytes `shown`.
-    pub fn enter(&self, operation: u64, partners: [i32; 2], shown: &[u8]) -> Result<()> {
+    /// second, if the operation has such, and showing all others these bytes, one piece after the other.
+    pub fn enter(&self, operation: u64, partners: [i32; 2], shown: &[&[u8]]) -> Result<()> {
         let memory = self.memory()?;
-        if shown.len() > memory.room {
+        if shown.iter().map(|piece| piece.len()).sum::<usize>() > memory.room {
             return Err(Error::value("internal: more bytes than a row of a window has"));
         }
         let meeting = self.meetings.fetch_add(1, Ordering::Relaxed) + 1;
         let (first, room) = self.rows()?;
-        // SAFETY: the own row of this half, which the others have left.
-        unsafe { first.add(self.rank * room).copy_from_nonoverlapping(shown.as_ptr(), shown.len()) };
+        let mut end = self.rank * room;
+        for piece in shown {
+            // SAFETY: within the own row of this half, which the others have left.
+            unsafe { first.add(end).copy_from_nonoverlapping(piece.as_ptr(), piece.len()) };
+            end += piece.len();
+        }
         let head = self.head(memory, self.rank);
         head.operation.store(operation, Ordering::Relaxed);
         let [to, from] = partners.map(|rank| u64::from(rank as u32));
@@ -228,7 +232,8 @@ mod tests {
                     scope.spawn(move || {
                         for round in 0..200_u8 {
                             let shown = vec![round.wrapping_mul(rank as u8 + 1); usize::from(round)];
-                            window.enter(u64::from(round), [-1, -1], &shown).unwrap();
+                            let (front, back) = shown.split_at(shown.len() / 3);
+                            window.enter(u64::from(round), [-1, -1], &[front, back]).unwrap();
                             until_all(window);
                             assert!(window.agree().unwrap());
                             for other in 0..size {
@@ -270,7 +275,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_refused() {
         let window = &windows(2, 128)[0];
-        assert!(window.enter(0, [-1, -1], &[0; 129]).is_err());
+        assert!(window.enter(0, [-1, -1], &[&[0; 100], &[0; 29]]).is_err());
         assert!(window.read(2, 0, &mut [0]).is_err() && window.read(0, 128, &mut [0]).is_err());
         assert!(Window::new(0, 2).enter(0, [-1, -1], &[]).is_err());
         let turn = window.take().unwrap();
