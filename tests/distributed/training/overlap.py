@@ -5,19 +5,20 @@ import threading
 import wengert as wg
 from distributed.training.models import rank
 from wengert import nn
-from wengert.distributed import DataParallel, _reducer
+from wengert.distributed import DataParallel
 
 wide = nn.Sequential(*[nn.Linear(400, 400) for _ in range(6)], nn.Linear(400, 5))
 model = DataParallel(wide, bucket_cap_mb=1.0)
-events, plain = [], _reducer.sum_tensors
+events, plain = [], model.reducer._average
 
 
-def noted(flat, *rest):
-    events.append((flat.nbytes, threading.current_thread() is threading.main_thread()))
-    return plain(flat, *rest)
+def noted(parts, line):
+    size = sum(part.nbytes for part in parts)
+    events.append((size, threading.current_thread() is threading.main_thread()))
+    return plain(parts, line)
 
 
-_reducer.sum_tensors = noted
+model.reducer._average = noted
 starts, begin = [], model.reducer._start
 
 
