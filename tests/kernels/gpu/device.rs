@@ -4,7 +4,7 @@ use super::kernels::tests::{up, values};
 use super::runtime::device::gpu;
 use super::runtime::pipeline::Signature;
 use super::runtime::profile::Work;
-use super::{Flow, Variant, alloc, empty_cache, kernel, launch, scalar, stats, synchronize, texts};
+use super::{Flow, Variant, alloc, empty_cache, gathered, kernel, launch, scalar, stats, synchronize, texts};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Kind, Result};
@@ -56,6 +56,34 @@ gpu_test!(a_broken_kernel_is_an_error_and_leaves_the_device_usable, {
     assert_eq!(stats(0)?.pipelines_created, compiled);
     assert!(texts(0)?.iter().all(|(name, ..)| name != "broken"));
     assert_eq!(values::<f32>(&scalar(0, 2.5, DType::F32)?)?, [2.5]);
+});
+
+gpu_test!(kernels_that_do_not_compile_as_one_run_apart, {
+    // What gives each thread its number is not among what a merged text has.
+    let named = |value: u32| {
+        let text = format!(
+            "@group(0) @binding(0) var<storage, read_write> x: array<f32>;\n\
+             @compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3<u32>) {{ \
+             if (id.x < 2u) {{ x[id.x] = {value}.5; }} }}"
+        );
+        let variant = Variant { entry: "main", parts: [u64::from(value)].into_iter().collect() };
+        let signature = Signature { writable: &[true], words: 1 };
+        kernel(gpu(0)?, "numbered", variant, signature, || Ok(text))
+    };
+    for made in [2, 1, 0] {
+        let [x, y] = [up(&[0.0f32; 2], &[2])?, up(&[0.0f32; 2], &[2])?];
+        let before = stats(0)?;
+        gathered(|| {
+            [(&x, 1), (&y, 2)].into_iter().try_for_each(|(x, value)| {
+                let (flow, work) = (Flow::default(), Work::default());
+                launch(gpu(0)?, &named(value)?, &[x.buffer()], &[0], 1, flow, work)
+            })
+        })?;
+        let after = stats(0)?;
+        assert_eq!(after.dispatches, before.dispatches + 2);
+        assert_eq!(after.pipelines_created, before.pipelines_created + made);
+        assert_eq!([values::<f32>(&x)?, values::<f32>(&y)?], [[1.5; 2], [2.5; 2]]);
+    }
 });
 
 gpu_test!(threads_that_ask_for_a_kernel_get_one, {
