@@ -171,10 +171,13 @@ mod tests {
     use std::sync::mpsc::{Receiver, Sender, channel};
     use std::time::Duration;
 
+    /// Nothing here takes so long.
+    const LONG: Duration = Duration::from_secs(30);
+
     /// A job that ends when its partner has begun.
     fn meet(to: Sender<()>, from: Receiver<()>, done: Sender<bool>) -> impl FnOnce() + Send {
         move || {
-            let met = to.send(()).is_ok() && from.recv_timeout(Duration::from_secs(60)).is_ok();
+            let met = to.send(()).is_ok() && from.recv_timeout(LONG).is_ok();
             done.send(met).unwrap_or_default();
         }
     }
@@ -188,7 +191,8 @@ mod tests {
             threads.run(|| panic!("a driver that panics"));
             threads.run(meet(a, d, done.clone()));
             threads.run(meet(c, b, done.clone()));
-            assert_eq!([results.recv(), results.recv()], [Ok(true), Ok(true)]);
+            let met = || results.recv_timeout(LONG);
+            assert_eq!([met(), met()], [Ok(true), Ok(true)]);
         }
     }
 
@@ -211,6 +215,8 @@ mod tests {
         while !super::lock(&threads.state).stopped {
             std::thread::yield_now();
         }
+        (0..1000).for_each(|_| std::thread::yield_now());
+        assert!(!stopping.is_finished());
         more.send(()).unwrap_or_default();
         assert!(stopping.join().is_ok());
         assert_eq!(receiver.iter().collect::<Vec<_>>(), [1]);

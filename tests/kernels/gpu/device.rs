@@ -91,10 +91,14 @@ gpu_test!(threads_that_ask_for_a_kernel_get_one, {
                 @compute @workgroup_size(64) fn main() { x[0] = 1u; }";
     let (made, start) = (stats(0)?.pipelines_created, std::sync::Barrier::new(4));
     let ask = || {
-        start.wait();
         let variant = Variant { entry: "main", parts: Default::default() };
         let signature = Signature { writable: &[true], words: 1 };
-        kernel(gpu(0)?, "asked for by many", variant, signature, || Ok(text.to_string()))
+        // All have found that there is none before one makes it.
+        let build = || {
+            start.wait();
+            Ok(text.to_string())
+        };
+        kernel(gpu(0)?, "asked for by many", variant, signature, build)
     };
     let all: Vec<_> = std::thread::scope(|s| {
         let threads: Vec<_> = (0..4).map(|_| s.spawn(ask)).collect();
