@@ -79,7 +79,9 @@ def test_the_process_ends(count: int) -> None:
 def test_work_behind_the_end_of_the_threads() -> None:
     # What is registered first runs last, behind the library's own.
     head = "import atexit\natexit.register(lambda: print((last * 2 + last.tan()).tolist()[0] > 0))\n"
-    program = "\n    y = begun()\n    last = x.clone()\n    other = [wg.jit(wg.atan2)(x, x) for _ in range(3)]\n"
+    program = (
+        "\n    y = begun()\n    last = x.clone()\n    other = [wg.jit(wg.atan2)(x, x) for _ in range(3)]\n"
+    )
     assert run(program, head + HEAD).strip() == "True"
 
 

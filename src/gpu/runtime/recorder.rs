@@ -349,7 +349,7 @@ fn uniform(device: &wgpu::Device, layout: &wgpu::BindGroupLayout) -> (wgpu::Buff
 }
 
 /// Encodes the commands: one compute pass per run of dispatches, or per dispatch with two timestamps each.
-/// The parameters are among the immediates, or in the buffer of the bind group. Waits for the kernels that are
+/// The parameters are among the immediates, or in the buffer of the bind group. Waits for kernels that are
 /// still being compiled; what does not compile is reported, and the rest runs without it.
 fn encode(
     fault: &Fault, encoder: &mut wgpu::CommandEncoder, commands: &[Command],
