@@ -92,7 +92,7 @@ def synchronize(index: int = 0) -> None:
 
 def memory_stats(index: int = 0) -> dict[str, int]:
     """Returns the bytes held, kept for reuse and held at most so far; buffers, pipelines, dispatches and
-    submissions so far.
+    submissions so far; the most pipelines that were compiled at once.
     """
     return _core._gpu_memory_stats(index)
 

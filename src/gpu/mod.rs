@@ -1,9 +1,9 @@
 //! The GPU: the only folder that uses `wgpu`.
 //!
 //! Reading order, in `src/gpu/runtime/`: `device` (the GPUs), `pool` (memory), `queue` and `recorder`
-//! (submission), `waiting` (several launches as one), `pipeline` (shader to kernel), `transfer` and `status`
-//! (read-back). Then `src/gpu/shader/`, the shaders' text; `src/gpu/kernels/`; and `src/gpu/program.rs`,
-//! users' shaders.
+//! (submission), `waiting` (several launches as one), `pipeline` and `compiler` (shader to kernel),
+//! `transfer` and `status` (read-back). Then `src/gpu/shader/`, the shaders' text; `src/gpu/kernels/`; and
+//! `src/gpu/program.rs`, users' shaders.
 
 /// The text of files of `shaders/`, one after another, without comments (`build.rs`).
 macro_rules! shader {

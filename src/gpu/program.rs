@@ -13,7 +13,8 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::gpu::runtime::device::{Gpu, gpu};
-use crate::gpu::runtime::pipeline::{Parameters, SHADER_ERRORS, layouts, pipeline};
+use crate::gpu::runtime::fault::guarded;
+use crate::gpu::runtime::pipeline::{Parameters, SHADER_ERRORS, layouts};
 use crate::gpu::runtime::pool::{allocation, storage_bytes};
 use crate::gpu::runtime::profile::{self, Work};
 use crate::process::sync::lock;
@@ -170,14 +171,16 @@ impl Program {
     fn compile(&self, gpu: &Gpu) -> Result<Compiled> {
         let name = &self.name;
         let constants: Vec<(&str, f64)> = self.constants.iter().map(|(k, v)| (k.as_str(), *v)).collect();
-        let (made, error) = gpu.guarded(SHADER_ERRORS, || {
+        let compiler = &gpu.compiler;
+        let (made, error) = guarded(&gpu.device, SHADER_ERRORS, || {
             let bindings = self.inputs.iter().chain(&self.outputs).map(|b| (b.number, b.writable));
             let (layout, pipelines) = layouts(gpu, Some(name), bindings, Parameters::None);
             let module = gpu.device.create_shader_module(wgpu::ShaderModuleDescriptor {
                 label: Some(name),
                 source: wgpu::ShaderSource::Wgsl(self.source.as_str().into()),
             });
-            let pipeline = pipeline(gpu, (name, &self.entry), &pipelines, &module, &constants, true);
+            let compile = || compiler.pipeline((name, &self.entry), &pipelines, &module, &constants, true);
+            let pipeline = compiler.counted(compile);
             Compiled { layout, pipeline }
         });
         match error {
@@ -200,7 +203,7 @@ impl Program {
             });
             entries.push(wgpu::BindGroupEntry { binding: *number, resource });
         }
-        let (group, error) = gpu.guarded([wgpu::ErrorFilter::Validation], || {
+        let (group, error) = guarded(&gpu.device, [wgpu::ErrorFilter::Validation], || {
             gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: Some(&self.name),
                 layout: &made.layout,

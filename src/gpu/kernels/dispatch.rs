@@ -247,6 +247,10 @@ impl<'a> Dispatch<'a> {
         let variant = Variant { entry: self.entry, parts };
         let signature = Signature { writable: &self.writable, words: self.params.len() };
         let kernel = kernel(gpu, self.name, variant, signature, || self.text.build())?;
+        if self.text.has_matrices() && gpu.halves.get().is_none() {
+            // A text that the driver refuses is an answer while matrices are tested.
+            kernel.compiled().map_err(Error::clone)?;
+        }
         let work = if profile::is_on() { self.work(gpu.index) } else { Work::default() };
         launch(gpu, &kernel, &self.buffers, &self.params, groups as u64, self.flow, work)
     }

@@ -4,6 +4,7 @@
 //! created under a lock and leaked. A software adapter is used only if `WENGERT_GPU=software` requests it, or
 //! if there is no other and a program names `gpu`. Read next: `src/gpu/runtime/queue.rs`.
 
+use super::compiler::Compiler;
 use super::disk::DiskCache;
 use super::fault::Fault;
 use super::info::{Info, describe, name_of, offered, rank};
@@ -52,8 +53,7 @@ pub struct Gpu {
     /// Bytes of short writes by the host since the last submission, which hold staging memory until then.
     pub(crate) pending: AtomicUsize,
     pub(crate) pipelines: Mutex<Pipelines>,
-    /// Compiled pipelines on disk.
-    pub(crate) disk: Option<DiskCache>,
+    pub(crate) compiler: Arc<Compiler>,
     /// Cached constants.
     pub(crate) constants: Mutex<FxHashMap<Constant, Array>>,
     /// Errors that indexing kernels report.
@@ -224,10 +224,18 @@ pub fn resets() -> u64 {
 
 /// Writes the compiled pipelines of all GPUs to disk, at the end of the process.
 pub fn save_pipelines() {
+    stop_compiling();
     for gpu in (0..MAX_DEVICES as u8).filter_map(opened) {
         if gpu.check().is_ok() {
-            gpu.disk.iter().for_each(DiskCache::save);
+            gpu.compiler.disk.iter().for_each(DiskCache::save);
         }
+    }
+}
+
+/// Waits for the threads that compile, at the end of the process.
+pub(super) fn stop_compiling() {
+    for gpu in (0..MAX_DEVICES as u8).filter_map(opened).filter(|gpu| !gpu.is_foreign()) {
+        gpu.compiler.threads.stop();
     }
 }
 
@@ -306,6 +314,7 @@ impl Gpu {
     /// Gives up what the device holds but its tensors, which return their memory when they are dropped.
     fn retire(&self) {
         self.retired.store(true, Ordering::Release);
+        self.compiler.threads.stop();
         profile::abandon(self);
         lock(&self.recorder).clear();
         let held = (
@@ -317,16 +326,6 @@ impl Gpu {
         drop(held);
         drop(lock(&self.pool).empty());
         self.device.destroy();
-    }
-
-    /// Calls the driver. Returns the error of these kinds that it reports, of the first kind that has one.
-    pub(crate) fn guarded<T, const N: usize>(
-        &self, kinds: [wgpu::ErrorFilter; N], call: impl FnOnce() -> T,
-    ) -> (T, Option<wgpu::Error>) {
-        let scopes = kinds.map(|kind| self.device.push_error_scope(kind));
-        let made = call();
-        let errors = scopes.into_iter().rev().map(|scope| pollster::block_on(scope.pop()));
-        (made, errors.fold(None, |inner, outer| outer.or(inner)))
     }
 
     fn new(index: u8, adapter: &wgpu::Adapter, small: bool) -> Result<Gpu> {
@@ -349,12 +348,14 @@ impl Gpu {
         let features = device.features();
         let fault = Arc::new(Fault::default());
         let sink = fault.clone();
-        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| sink.raise(e.to_string(), false)));
+        let earlier = move |e| format!("gpu:{index} reported an error in earlier work: {e}");
+        device.on_uncaptured_error(Arc::new(move |e: wgpu::Error| sink.raise(earlier(e), false)));
         let sink = fault.clone();
         device.set_device_lost_callback(move |reason, message| {
             sink.raise(format!("{reason:?}: {message}"), true)
         });
         let parameters = parameters_layout(&device);
+        let disk = DiskCache::open(&device, &adapter.get_info());
         let can_pass = features.contains(wgpu::Features::IMMEDIATES);
         let info = describe(adapter, features, &limits, queue.get_timestamp_period());
         let subgroup = match features.contains(wgpu::Features::SUBGROUP) {
@@ -376,7 +377,7 @@ impl Gpu {
             uploads: Mutex::default(),
             pending: AtomicUsize::new(0),
             pipelines: Mutex::default(),
-            disk: DiskCache::open(&device, &adapter.get_info()),
+            compiler: Arc::new(Compiler::new(index, device.clone(), disk)),
             constants: Mutex::default(),
             status: Mutex::default(),
             device,

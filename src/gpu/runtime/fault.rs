@@ -14,6 +14,7 @@ pub struct Fault {
 }
 
 impl Fault {
+    /// Keeps the message of an error, or the reason why the device was lost.
     pub(crate) fn raise(&self, message: String, lost: bool) {
         let mut slot = lock(&self.message);
         // Keep the first error: it causes those that follow.
@@ -48,7 +49,17 @@ impl Fault {
             ));
         }
         self.raised.store(false, Ordering::Release);
-        let why = slot.take().unwrap_or_default();
-        Error::device(format!("gpu:{index} reported an error in earlier work: {why}"))
+        Error::device(slot.take().unwrap_or_default())
     }
+}
+
+/// Calls the driver. Returns the error of these kinds that it reports to this thread, of the first kind that
+/// has one.
+pub(crate) fn guarded<T, const N: usize>(
+    device: &wgpu::Device, kinds: [wgpu::ErrorFilter; N], call: impl FnOnce() -> T,
+) -> (T, Option<wgpu::Error>) {
+    let scopes = kinds.map(|kind| device.push_error_scope(kind));
+    let made = call();
+    let errors = scopes.into_iter().rev().map(|scope| pollster::block_on(scope.pop()));
+    (made, errors.fold(None, |inner, outer| outer.or(inner)))
 }

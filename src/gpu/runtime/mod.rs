@@ -1,5 +1,6 @@
 //! The layer over `wgpu`: memory, pipelines, the queue, transfers, errors.
 
+pub(crate) mod compiler;
 pub(crate) mod device;
 pub(crate) mod disk;
 pub(crate) mod fault;

@@ -1,11 +1,13 @@
-//! Pipelines: WGSL text compiled once per GPU and cached.
+//! Pipelines: WGSL text compiled once per GPU, by threads in the background, and cached.
 //!
 //! Pipelines of the same layout (which bindings are writable) share their bind groups. This crate's shaders
 //! are compiled without run-time checks in release builds, since the host proves the bounds, and with them in
-//! debug builds. Read next: `src/gpu/shader/template.rs`, the text.
+//! debug builds. Read next: `src/gpu/runtime/compiler.rs`, the threads;
+//! `src/gpu/shader/template.rs`, the text.
 
+use super::compiler::Compiler;
 use super::device::{Gpu, gpu};
-use super::disk::DiskCache;
+use super::fault::guarded;
 use super::pool::allocation;
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
@@ -17,13 +19,14 @@ use std::borrow::Cow;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, OnceLock};
 
-/// A compiled shader entry point.
+/// A shader entry point, compiled or about to be.
 pub struct Pipeline {
     pub(crate) name: String,
     entry: &'static str,
     text: String,
     pub(crate) layout: Arc<Layout>,
-    pub(crate) pipeline: wgpu::ComputePipeline,
+    compiler: Arc<Compiler>,
+    compiled: OnceLock<Result<wgpu::ComputePipeline>>,
     /// The twin whose buffers are all writable, for in-place launches.
     aliased: OnceLock<Arc<Pipeline>>,
     /// What it needs of a kernel that stands for several, if it can be in one.
@@ -111,8 +114,8 @@ pub struct Pipelines {
     layouts: Vec<Arc<Layout>>,
     /// Kernels that stand for several: none of what is met once.
     merged: FxHashMap<MergedKey, Option<Option<Arc<Pipeline>>>>,
-    /// The number of pipelines compiled.
-    pub(crate) compiled: u64,
+    /// The number of pipelines made.
+    pub(crate) made: u64,
 }
 
 impl Pipelines {
@@ -127,28 +130,72 @@ impl Pipelines {
         self.layouts.push(made.clone());
         made
     }
+
+    /// A pipeline of one entry point of `text`, which a thread begins to compile.
+    fn make(
+        &mut self, gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], parameters: Parameters,
+        text: String,
+    ) -> Result<Arc<Pipeline>> {
+        if writable.len() as u32 > gpu.limits.max_storage_buffers_per_shader_stage {
+            let count = writable.len();
+            let why = format!("it needs {count} buffers at once, more than this GPU has");
+            return Err(failed(gpu.index, name, &why));
+        }
+        self.made += 1;
+        let made = Arc::new(Pipeline {
+            name: name.into(),
+            entry,
+            text,
+            layout: self.layout(gpu, writable, parameters),
+            compiler: gpu.compiler.clone(),
+            compiled: OnceLock::new(),
+            aliased: OnceLock::new(),
+            needs: OnceLock::new(),
+        });
+        let job = made.clone();
+        gpu.compiler.threads.run(move || {
+            let _ = job.compiled();
+        });
+        Ok(made)
+    }
+
+    fn find(&self, name: &str, variant: &Variant) -> Option<Result<Arc<Pipeline>>> {
+        Some(self.by_name.get(name)?.get(variant)?.unless_failed())
+    }
+}
+
+/// The error of a kernel that does not compile.
+fn failed(index: u8, name: &str, why: &str) -> Error {
+    Error::device(format!("gpu:{index}: kernel {name} does not compile: {why}"))
 }
 
 /// Returns the pipeline `name`, `variant` of a GPU; `build` makes its WGSL text the first time. `variant`
-/// must distinguish everything that `build` and `signature` depend on besides the name.
+/// must distinguish everything that `build` and `signature` depend on besides the name. It may be compiled
+/// later: an error of that is raised where the work is submitted, and here from then on.
 pub fn kernel(
     gpu: &Gpu, name: &str, variant: Variant, signature: Signature, build: impl FnOnce() -> Result<String>,
 ) -> Result<Arc<Pipeline>> {
-    if let Some(found) = lock(&gpu.pipelines).by_name.get(name).and_then(|v| v.get(&variant)) {
-        return Ok(found.clone());
+    if let Some(found) = lock(&gpu.pipelines).find(name, &variant) {
+        return found;
+    }
+    let text = build()?;
+    let mut pipelines = lock(&gpu.pipelines);
+    // Another thread may have made it meanwhile.
+    if let Some(found) = pipelines.find(name, &variant) {
+        return found;
     }
     let parameters = Parameters::of(gpu, signature.words);
-    // Two threads may compile the same pipeline at the same time; either result is valid.
-    let made = Arc::new(compile(gpu, name, variant.entry, signature.writable, parameters, build()?)?);
-    lock(&gpu.pipelines).by_name.entry(name.into()).or_default().insert(variant, made.clone());
+    let made = pipelines.make(gpu, name, variant.entry, signature.writable, parameters, text)?;
+    pipelines.by_name.entry(name.into()).or_default().insert(variant, made.clone());
     Ok(made)
 }
 
 /// Name, entry point and text of every pipeline of GPU `index`, in the order of names and texts.
 pub fn texts(index: u8) -> Result<Vec<(String, &'static str, String)>> {
-    let pipelines = lock(&gpu(index)?.pipelines);
-    let all = pipelines.by_name.values().flat_map(|variants| variants.values());
-    let mut found: Vec<_> = all.map(|p| (p.name.clone(), p.entry, p.text.clone())).collect();
+    let all: Vec<Arc<Pipeline>> =
+        lock(&gpu(index)?.pipelines).by_name.values().flat_map(|v| v.values().cloned()).collect();
+    let compiled = all.iter().filter(|p| p.compiled().is_ok());
+    let mut found: Vec<_> = compiled.map(|p| (p.name.clone(), p.entry, p.text.clone())).collect();
     found.sort();
     Ok(found)
 }
@@ -162,6 +209,34 @@ pub fn max_buffers(index: u8) -> Result<usize> {
 }
 
 impl Pipeline {
+    /// What it is compiled to, by the first that asks; others wait.
+    pub(crate) fn compiled(&self) -> Result<&wgpu::ComputePipeline, &Error> {
+        self.compiled.get_or_init(|| self.compile()).as_ref()
+    }
+
+    /// It, but an error if it is known not to compile.
+    fn unless_failed(self: &Arc<Self>) -> Result<Arc<Pipeline>> {
+        match self.compiled.get() {
+            Some(Err(error)) => Err(error.clone()),
+            _ => Ok(self.clone()),
+        }
+    }
+
+    fn compile(&self) -> Result<wgpu::ComputePipeline> {
+        let Pipeline { name, compiler, .. } = self;
+        let device = &compiler.device;
+        // The scopes of errors are the thread's.
+        let (made, error) = guarded(device, SHADER_ERRORS, || {
+            // Otherwise one thread of each workgroup clears its memory. The kernels write before they read.
+            let clears = false;
+            compiler.counted(|| {
+                let module = module(device, name, &self.layout.parameters.apply(&self.text));
+                compiler.pipeline((name, self.entry), &self.layout.pipeline, &module, &[], clears)
+            })
+        });
+        error.map_or(Ok(made), |e| Err(failed(compiler.index, name, &e.to_string())))
+    }
+
     /// What it needs of a kernel that stands for several; `None` if it cannot be in one.
     pub(crate) fn needs(&self) -> Option<&Needs> {
         self.needs.get_or_init(|| Needs::of(&self.text, self.entry)).as_ref()
@@ -176,18 +251,23 @@ impl Pipeline {
     /// The twin of this pipeline whose buffers are all writable.
     pub(crate) fn aliased(&self, gpu: &Gpu) -> Result<Arc<Pipeline>> {
         if let Some(found) = self.aliased.get() {
-            return Ok(found.clone());
+            return found.unless_failed();
+        }
+        let mut pipelines = lock(&gpu.pipelines);
+        // Another thread may have made it meanwhile.
+        if let Some(found) = self.aliased.get() {
+            return found.unless_failed();
         }
         let text = self.text.replace("var<storage, read>", "var<storage, read_write>");
         let writable = vec![true; self.layout.writable.len()];
         let parameters = self.layout.parameters;
-        let made = Arc::new(compile(gpu, &self.name, self.entry, &writable, parameters, text)?);
+        let made = pipelines.make(gpu, &self.name, self.entry, &writable, parameters, text)?;
         Ok(self.aliased.get_or_init(|| made).clone())
     }
 }
 
 /// The kernel that stands for several, whose bindings follow one another. It is made when they meet for the
-/// second time; there is none where the driver does not take it.
+/// second time, and takes their place if the driver takes it.
 pub(crate) fn merged(gpu: &Gpu, all: &[(&Arc<Pipeline>, Member)]) -> Option<Arc<Pipeline>> {
     let mut key = MergedKey::new();
     for (kernel, Member { link, unread, .. }) in all {
@@ -221,7 +301,8 @@ fn merge_all(gpu: &Gpu, all: &[(&Arc<Pipeline>, Member)]) -> Option<Arc<Pipeline
     }
     let words = merge::words(members.iter().map(|member| member.needs));
     let names: Vec<&str> = all.iter().map(|(kernel, _)| kernel.name.as_str()).collect();
-    compile(gpu, &names.join(" | "), "main", &writable, Parameters::of(gpu, words), text).ok().map(Arc::new)
+    let (name, parameters) = (names.join(" | "), Parameters::of(gpu, words));
+    lock(&gpu.pipelines).make(gpu, &name, "main", &writable, parameters, text).ok()
 }
 
 /// A binding of a buffer of this type.
@@ -260,71 +341,20 @@ pub(crate) fn layouts(
     (group, pipeline)
 }
 
-/// The pipeline of one entry point of a module.
-pub(crate) fn pipeline(
-    gpu: &Gpu, (name, entry): (&str, &str), layout: &wgpu::PipelineLayout, module: &wgpu::ShaderModule,
-    constants: &[(&str, f64)], zero_initialize_workgroup_memory: bool,
-) -> wgpu::ComputePipeline {
-    let made = gpu.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-        label: Some(name),
-        layout: Some(layout),
-        module,
-        entry_point: Some(entry),
-        compilation_options: wgpu::PipelineCompilationOptions { constants, zero_initialize_workgroup_memory },
-        cache: gpu.disk.as_ref().map(|disk| &disk.raw),
-    });
-    gpu.disk.iter().for_each(DiskCache::compiled);
-    made
-}
-
 /// The kinds of errors that a driver reports of a shader.
 pub(crate) const SHADER_ERRORS: [wgpu::ErrorFilter; 2] =
     [wgpu::ErrorFilter::Internal, wgpu::ErrorFilter::Validation];
 
-/// Compiles one entry point of `text`.
-fn compile(
-    gpu: &Gpu, name: &str, entry: &'static str, writable: &[bool], parameters: Parameters, text: String,
-) -> Result<Pipeline> {
-    let failed =
-        |why: &str| Error::device(format!("gpu:{}: kernel {name} does not compile: {why}", gpu.index));
-    if writable.len() as u32 > gpu.limits.max_storage_buffers_per_shader_stage {
-        let count = writable.len();
-        return Err(failed(&format!("it needs {count} buffers at once, more than this GPU has")));
-    }
-    let layout = {
-        let mut pipelines = lock(&gpu.pipelines);
-        pipelines.compiled += 1;
-        pipelines.layout(gpu, writable, parameters)
-    };
-    let (pipeline, error) = gpu.guarded(SHADER_ERRORS, || {
-        // Otherwise one thread of each workgroup clears its memory. The kernels write before they read.
-        let clears = false;
-        pipeline(
-            gpu,
-            (name, entry),
-            &layout.pipeline,
-            &module(gpu, name, &parameters.apply(&text)),
-            &[],
-            clears,
-        )
-    });
-    let (aliased, needs) = (OnceLock::new(), OnceLock::new());
-    match error {
-        Some(e) => Err(failed(&e.to_string())),
-        None => Ok(Pipeline { name: name.into(), entry, text, layout, pipeline, aliased, needs }),
-    }
-}
-
-fn module(gpu: &Gpu, name: &str, text: &str) -> wgpu::ShaderModule {
+fn module(device: &wgpu::Device, name: &str, text: &str) -> wgpu::ShaderModule {
     let desc =
         wgpu::ShaderModuleDescriptor { label: Some(name), source: wgpu::ShaderSource::Wgsl(text.into()) };
     if cfg!(debug_assertions) {
-        return gpu.device.create_shader_module(desc);
+        return device.create_shader_module(desc);
     }
     // SAFETY: without run-time checks the shader must not access out of bounds or loop forever. The text is
     // one of this crate's shaders: its index arithmetic stays inside the buffers for the shapes and strides
     // that the host passes, and its loops end. Debug builds run the same shaders with the checks on.
-    unsafe { gpu.device.create_shader_module_trusted(desc, wgpu::ShaderRuntimeChecks::unchecked()) }
+    unsafe { device.create_shader_module_trusted(desc, wgpu::ShaderRuntimeChecks::unchecked()) }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! `src/gpu/runtime/transfer.rs`).
 
 use super::device::{Gpu, gpu};
+use super::fault::guarded;
 use crate::array::Array;
 use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::DType;
@@ -80,8 +81,10 @@ pub struct Stats {
     pub cached_bytes: u64,
     /// wgpu buffers created.
     pub buffers_created: u64,
-    /// Pipelines compiled.
+    /// Pipelines made, to be compiled.
     pub pipelines_created: u64,
+    /// The most pipelines that were compiled at once.
+    pub most_compiling: u64,
     /// Bind groups created.
     pub bind_groups_created: u64,
     /// Kernels launched.
@@ -266,7 +269,7 @@ fn block(gpu: &'static Gpu, bytes: u64) -> Result<Block, String> {
 pub(crate) fn create(gpu: &Gpu, size: u64, usage: wgpu::BufferUsages) -> Result<wgpu::Buffer, String> {
     let desc = wgpu::BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
     let kinds = [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
-    let (raw, error) = gpu.guarded(kinds, || gpu.device.create_buffer(&desc));
+    let (raw, error) = guarded(&gpu.device, kinds, || gpu.device.create_buffer(&desc));
     match error {
         None => Ok(raw),
         Some(wgpu::Error::OutOfMemory { .. }) => {
@@ -368,10 +371,11 @@ pub fn stats(index: u8) -> Result<Stats> {
         recorder.settle(gpu);
         recorder.stats
     };
-    let pipelines_created = lock(&gpu.pipelines).compiled;
+    let pipelines_created = lock(&gpu.pipelines).made;
     let stats = lock(&gpu.pool).stats;
     Ok(Stats {
         pipelines_created,
+        most_compiling: gpu.compiler.most(),
         bind_groups_created: recorded.bind_groups_created,
         dispatches: recorded.dispatches,
         submits: recorded.submits,

@@ -1,12 +1,13 @@
 //! The list of commands that are not submitted yet, and the pooled objects needed to record them.
 
 use super::device::Gpu;
+use super::fault::Fault;
 use super::pipeline::{Parameters, Pipeline, merged};
 use super::pool::Stats;
 use super::profile::{Profile, Work};
 use super::queue::fold;
 use super::transfer::Staging;
-use super::waiting::{Bound, Kept, Launch, Waiting, as_one, members, sets};
+use super::waiting::{Bound, Kept, Launch, Unit, Waiting, as_one, members, sets};
 use crate::array::buffer::Buffer;
 use crate::error::Result;
 use crate::process::sync::lock;
@@ -14,6 +15,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Commands per submission.
@@ -31,10 +33,16 @@ const IN_FLIGHT: usize = 16;
 /// Bind groups cached; a full cache is cleared.
 const BIND_GROUPS: usize = 4096;
 
+/// What a dispatch runs.
+enum Code {
+    Kernel(Arc<Pipeline>),
+    Program(wgpu::ComputePipeline),
+}
+
 /// A recorded command.
 enum Command {
     Dispatch {
-        pipeline: wgpu::ComputePipeline,
+        code: Code,
         group: wgpu::BindGroup,
         parameters: Passed,
         /// Workgroups along x, y and z.
@@ -173,26 +181,31 @@ impl Recorder {
         if self.waiting.bytes() >= BATCH_BYTES {
             self.settle(gpu);
         } else if self.waiting.is_full() {
-            self.record(gpu);
+            self.record(gpu, 1);
         }
     }
 
     /// Records all launches that wait.
     pub(crate) fn settle(&mut self, gpu: &Gpu) {
-        while !self.waiting.is_empty() {
-            self.record(gpu);
+        if !self.waiting.is_empty() {
+            self.record(gpu, usize::MAX);
         }
     }
 
-    /// Records those of the waiting launches that wait for no other.
-    fn record(&mut self, gpu: &Gpu) {
-        let level = {
+    /// Records the first so many levels of the waiting launches.
+    fn record(&mut self, gpu: &Gpu, most: usize) {
+        let levels: Vec<Vec<Unit>> = {
             let pool = lock(&gpu.pool);
-            self.waiting.pop(|id| pool.holds(id)).unwrap_or_default()
+            std::iter::from_fn(|| self.waiting.pop(|id| pool.holds(id))).take(most).collect()
         };
-        for set in sets(gpu, level) {
+        // All kernels that stand for several begin to be compiled before the first is needed.
+        let merge = |set: Vec<Unit>| {
             let kernel = members(&set).filter(|all| all.len() > 1).and_then(|all| merged(gpu, &all));
-            let all: Vec<Launch> = match kernel {
+            (kernel, set)
+        };
+        let sets: Vec<_> = levels.into_iter().flat_map(|level| sets(gpu, level)).map(merge).collect();
+        for (kernel, set) in sets {
+            let all: Vec<Launch> = match kernel.filter(|kernel| kernel.compiled().is_ok()) {
                 Some(kernel) => vec![as_one(kernel, set)],
                 None => set.into_iter().flatten().collect(),
             };
@@ -210,7 +223,7 @@ impl Recorder {
 
     /// Records a launch; submits the batch if it is large enough.
     pub(crate) fn dispatch(
-        &mut self, gpu: &Gpu, kernel: &Pipeline, bound: &[Bound], params: &[u32], groups: [u32; 3],
+        &mut self, gpu: &Gpu, kernel: &Arc<Pipeline>, bound: &[Bound], params: &[u32], groups: [u32; 3],
         work: Work,
     ) {
         let is_in_buffer = kernel.layout.parameters == Parameters::Buffer;
@@ -225,8 +238,8 @@ impl Recorder {
             self.immediates.extend_from_slice(bytemuck::cast_slice(params));
             Passed::Immediates(start..self.immediates.len())
         };
-        let pipeline = kernel.pipeline.clone();
-        self.push(gpu, Command::Dispatch { pipeline, group, parameters, groups }, work);
+        let code = Code::Kernel(kernel.clone());
+        self.push(gpu, Command::Dispatch { code, group, parameters, groups }, work);
     }
 
     /// Records a dispatch of a user's shader over these buffers, which `group` binds.
@@ -238,8 +251,8 @@ impl Recorder {
         for buffer in buffers {
             self.touch(&Bound::new(buffer)?);
         }
-        let pipeline = pipeline.clone();
-        self.push(gpu, Command::Dispatch { pipeline, group, parameters: Passed::None, groups }, work);
+        let code = Code::Program(pipeline.clone());
+        self.push(gpu, Command::Dispatch { code, group, parameters: Passed::None, groups }, work);
         Ok(())
     }
 
@@ -287,7 +300,7 @@ impl Recorder {
         }
         let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
         let timestamps = self.profile.as_ref().map(|p| &p.queries);
-        encode(&mut encoder, &self.commands, (&self.immediates[..], group), timestamps);
+        encode(&gpu.fault, &mut encoder, &self.commands, (&self.immediates[..], group), timestamps);
         if let Some(profile) = &mut self.profile {
             profile.resolve(gpu, &mut encoder);
         }
@@ -336,9 +349,10 @@ fn uniform(device: &wgpu::Device, layout: &wgpu::BindGroupLayout) -> (wgpu::Buff
 }
 
 /// Encodes the commands: one compute pass per run of dispatches, or per dispatch with two timestamps each.
-/// The parameters are among the immediates, or in the buffer of the bind group.
+/// The parameters are among the immediates, or in the buffer of the bind group. Waits for kernels that are
+/// still being compiled; what does not compile is reported, and the rest runs without it.
 fn encode(
-    encoder: &mut wgpu::CommandEncoder, commands: &[Command],
+    fault: &Fault, encoder: &mut wgpu::CommandEncoder, commands: &[Command],
     (immediates, uniform): (&[u8], &wgpu::BindGroup), timestamps: Option<&wgpu::QuerySet>,
 ) {
     let mut rest = commands;
@@ -357,15 +371,24 @@ fn encode(
         let timestamp_writes = timestamps.map(&mut stamp);
         let mut pass =
             encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes });
-        while let Some(Command::Dispatch { pipeline, group, parameters, groups }) = rest.first() {
-            pass.set_pipeline(pipeline);
-            pass.set_bind_group(0, group, &[]);
-            match parameters {
-                Passed::None => {}
-                Passed::Immediates(range) => pass.set_immediates(0, &immediates[range.clone()]),
-                Passed::Buffer(offset) => pass.set_bind_group(1, uniform, &[*offset]),
+        while let Some(Command::Dispatch { code, group, parameters, groups }) = rest.first() {
+            let compiled = match code {
+                Code::Kernel(kernel) => kernel.compiled(),
+                Code::Program(pipeline) => Ok(pipeline),
+            };
+            match compiled {
+                Ok(pipeline) => {
+                    pass.set_pipeline(pipeline);
+                    pass.set_bind_group(0, group, &[]);
+                    match parameters {
+                        Passed::None => {}
+                        Passed::Immediates(range) => pass.set_immediates(0, &immediates[range.clone()]),
+                        Passed::Buffer(offset) => pass.set_bind_group(1, uniform, &[*offset]),
+                    }
+                    pass.dispatch_workgroups(groups[0], groups[1], groups[2]);
+                }
+                Err(error) => fault.raise(error.to_string(), false),
             }
-            pass.dispatch_workgroups(groups[0], groups[1], groups[2]);
             rest = &rest[1..];
             if timestamps.is_some() {
                 break;

@@ -2,6 +2,7 @@
 //! GPU copies from one, the host fills the other.
 
 use super::device::Gpu;
+use super::fault::guarded;
 use super::queue::{TIMEOUT, wait_for};
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
@@ -38,7 +39,7 @@ impl Piece {
             mapped_at_creation: true,
         };
         let kinds = [wgpu::ErrorFilter::OutOfMemory, wgpu::ErrorFilter::Validation];
-        match gpu.guarded(kinds, || gpu.device.create_buffer(&desc)) {
+        match guarded(&gpu.device, kinds, || gpu.device.create_buffer(&desc)) {
             (buffer, None) => Ok(Piece { buffer, until: None }),
             (_, Some(e)) => {
                 gpu.fault.check(gpu.index)?;

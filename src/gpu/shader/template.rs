@@ -155,6 +155,11 @@ impl<'a> Template<'a> {
         }
     }
 
+    /// Whether products of float16 are multiplied by matrices of the hardware.
+    pub fn has_matrices(&self) -> bool {
+        matches!(self.halves, Halves::Matrices(_))
+    }
+
     /// Sets the text of `fn op`.
     pub fn op(&mut self, body: &'a dyn Fn() -> Result<String>) -> &mut Template<'a> {
         self.op = Some(body);

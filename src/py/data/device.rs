@@ -196,6 +196,7 @@ fn _gpu_memory_stats<'py>(py: Python<'py>, index: &Bound<'py, PyAny>) -> PyResul
         cached_bytes = s.cached_bytes,
         buffers_created = s.buffers_created,
         pipelines_created = s.pipelines_created,
+        most_compiling = s.most_compiling,
         bind_groups_created = s.bind_groups_created,
         dispatches = s.dispatches,
         submits = s.submits,
