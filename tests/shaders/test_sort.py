@@ -215,10 +215,18 @@ def argscan(v, axis, dtype, smallest, entry, count=1):
     each = -(-v.array.shape[axis] // count)
     count = -(-v.array.shape[axis] // each)
     out, blocks = (v.array.shape, np.int32), ((lines, count, 2), np.uint32)
-    params += [count, each]
     table, groups = replace(dtype, SMALLEST=smallest), lines * count if entry == "tree" else -(-lines // 256)
     if count > 1:
-        _, blocks = run("argscan.wgsl", [v.flat], [out, blocks], params, groups, table, "best", 3)
+        # The second half of the blocks, then the first.
+        step, start, own = params[-3], params[-4], params[-5]
+        for first, end in ((count // 2, count), (0, count // 2)):
+            part = min(end * each, own) - first * each
+            begin = [start + first * each * step, step]
+            head = [*params[:-5], part, *begin, *params[-2:], count, each, first, end - first]
+            groups = lines * (end - first)
+            _, blocks = run("argscan.wgsl", [v.flat], [out, blocks], head, groups, table, "best", 3)
+        groups = lines * count
+    params += [count, each, 0, count]
     return run("argscan.wgsl", [v.flat], [out, blocks], params, groups, table, entry, 3)[0]
 
 
@@ -246,7 +254,7 @@ def best(mode, index, x, keys, shape, axis, fill, dtype, smallest=False):
     """scatter_best.wgsl over dense operands."""
     dense_strides = [[int(np.prod(s[a + 1 :])) for a in range(len(s))] for s in (index.shape, shape)]
     params = [axes(s) for s in (index.shape, dense_strides[0], dense_strides[0], dense_strides[1])]
-    params += [index.ndim, index.size, 0, 0, axis, shape[axis]]
+    params += [index.ndim, index.size, 0, 0, axis, shape[axis], 0, shape[axis]]
     table = replace(dtype, SMALLEST=smallest) | {"const MODE": f"const MODE: u32 = {mode}u;"}
     outs = [np.full(shape, fill, np.int32), np.zeros(2, np.uint32)]
     return run("scatter_best.wgsl", [index, x, keys], outs, params, -(-index.size // 256), table, limit=2)
