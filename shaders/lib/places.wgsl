@@ -1,5 +1,6 @@
-// The places of an axis of p.axis_size that indices name, of which a launch has p.here, from p.first on. A file
-// with the line `//@ use places` stands behind this text; it has these parameters in `p`, and binds `status`.
+// The places of an axis of p.axis_size that indices name, of which a launch has p.here, from p.first on. A
+// file with the line `//@ use places` stands behind this text; it has these parameters in `p`, and binds
+// `status`.
 
 // The place of an index, which counts from the end if it is negative, from p.first on; p.here for one that is
 // elsewhere. Of those outside of the axis one is reported: status[0] becomes 1 and status[1] the index.

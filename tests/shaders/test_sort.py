@@ -210,24 +210,20 @@ def running(x, axis, smallest):
 
 
 def argscan(v, axis, dtype, smallest, entry, count=1):
-    """Running extremes of lines in about `count` blocks."""
+    """Running extremes of lines in about `count` blocks, the second half of them in the first launch."""
     lines, params = layout(v, axis)
-    each = -(-v.array.shape[axis] // count)
-    count = -(-v.array.shape[axis] // each)
-    out, blocks = (v.array.shape, np.int32), ((lines, count, 2), np.uint32)
-    table, groups = replace(dtype, SMALLEST=smallest), lines * count if entry == "tree" else -(-lines // 256)
-    if count > 1:
-        # The second half of the blocks, then the first.
-        step, start, own = params[-3], params[-4], params[-5]
-        for first, end in ((count // 2, count), (0, count // 2)):
-            part = min(end * each, own) - first * each
-            begin = [start + first * each * step, step]
-            head = [*params[:-5], part, *begin, *params[-2:], count, each, first, end - first]
-            groups = lines * (end - first)
-            _, blocks = run("argscan.wgsl", [v.flat], [out, blocks], head, groups, table, "best", 3)
-        groups = lines * count
-    params += [count, each, 0, count]
-    return run("argscan.wgsl", [v.flat], [out, blocks], params, groups, table, entry, 3)[0]
+    *head, length, x_off, x_step, out_off, out_step = params
+    each = -(-length // count)
+    count = -(-length // each)
+    out, blocks = np.full(v.array.shape, 7, np.int32), np.zeros((lines, count, 2), np.uint32)
+    table, halves = replace(dtype, SMALLEST=smallest), [(count // 2, count), (0, count // 2)]
+    for way in ("best", entry) if count > 1 else (entry,):
+        for first, end in halves if count > 1 else [(0, 1)]:
+            start, groups = first * each, -(-lines // 256) if entry == "serial" else lines * (end - first)
+            own = [min(end * each, length) - start, x_off + start * x_step, x_step]
+            own += [out_off + start * out_step, out_step, count, each, first, end - first]
+            out, blocks = run("argscan.wgsl", [v.flat], [out, blocks], head + own, groups, table, way, 3)
+    return out
 
 
 @pytest.mark.parametrize(("entry", "count"), [("serial", 1), ("tree", 1), ("tree", 3)])

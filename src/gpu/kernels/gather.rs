@@ -126,7 +126,7 @@ fn read_along(
 ) -> Result<Array> {
     let (places, step) = (Places::all(x.dim(axis)), x.stride(axis));
     let fits = shape.numel().div_ceil(per_word(x.dtype())) * 4 <= limit(x)?;
-    // SAFETY: the elements are some of those of `x` and of `idx`; nobody reads those of an empty axis.
+    // SAFETY: the elements are some of those of `x` and `idx`; nobody reads those of an empty axis.
     let view = |x: &Array, strides| unsafe {
         Array::strided_unchecked(x.buffer().clone(), shape, strides, x.offset(), x.dtype())
     };
@@ -135,8 +135,8 @@ fn read_along(
     if fits && fit([x, idx])? { read.run(x, idx) } else { read.in_pieces(x, idx) }
 }
 
-/// A read along an axis of this step, at some of its places. Operands are views of the shape of the result, of
-/// which that of `x` begins with the first of these places.
+/// A read along an axis of this step, at some of its places. Operands are views of the shape of the result,
+/// of which that of `x` begins with the first of these places.
 #[derive(Clone, Copy)]
 struct Read {
     name: &'static str,

@@ -108,7 +108,8 @@ impl Scan {
             .output("out", out)
             .writes(blocks)
             .number("FOLD", self.fold as usize)
-            // Errors of a chain of rounded products accumulate, so it is compensated; sums in a tree lose little.
+            // Errors of a chain of rounded products accumulate, so it is compensated; those of sums in a tree
+            // stay small.
             .flag("PAIRED", self.fold == Fold::Prod && compute == DType::F32)
             .nest(&kept, 2)
             .words([kept.rank, lines, length, x.offset(), x.stride(self.axis) as usize])

@@ -1,4 +1,4 @@
-//! The transposes of reading along an axis: sums of what an index sends to a place, in the order of the index.
+//! The transposes of reading along an axis: sums of what an index sends to a place, in its order.
 
 use super::{Places, indices};
 use crate::array::buffer::Buffer;
@@ -63,9 +63,9 @@ fn add_rows(g: &Array, idx: &Array, axis: usize, shape: &Shape, places: Places) 
 /// The most pairs of a workgroup, or an element, and an index that it looks at for which nothing is sorted.
 const UNSORTED: usize = 1 << 24;
 
-/// Adds rows of `g`, of these outer, indexed and inner lengths, to zeros in `out`, in the order of the indices;
-/// returns it in the dtype of `g`. `at` has the places of the indices here, with as many as are here for one
-/// elsewhere, and one more for one outside of the axis.
+/// Adds rows of `g`, of these outer, indexed and inner lengths, to zeros in `out`, in the order of the
+/// indices; returns it in the dtype of `g`. `at` has the places of the indices here, with as many as are here
+/// for one elsewhere, and one more for one outside of the axis.
 fn add_sorted(
     g: &Array, idx: &Array, at: &Array, out: Array, report: &Buffer, dims: [usize; 3], places: Places,
 ) -> Result<Array> {
