@@ -4,20 +4,19 @@
 // bindings  0 x (read), 1 out (write, i32), 2 blocks (`best` writes, `tree` reads), 3 params
 // entries   serial: one invocation per line (many lines); grid ceil(lines / 256)
 //           tree: one workgroup per block of a line (few long lines), 1024 elements at a time; grid lines *
-//           count
-//           best: before that, the extreme of each block, where there are several; grid lines * count
+//           own
+//           best: before that, the extreme of each block, where there are several; grid lines * own
 //           linear fold over x, y, z
 // workgroup 256 threads; 2 KiB of workgroup memory (tree)
 //
-// Lines and parameters as in scan.wgsl; a line has `count` blocks of `each` elements, the last what is left.
-// An element is its key and its index; a later one wins over an earlier one with at most its key. `blocks`
-// may be any buffer where lines are not cut.
+// Lines, blocks and parameters as in scan.wgsl. An element is its key and its index; a later one wins over an
+// earlier one with at most its key. `blocks` may be any buffer where lines are not cut.
 //@ use order
 //@ use lines
 struct Params {
   kept_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, out_strides: array<vec4<u32>, 2>,
   kept_ndim: u32, lines: u32, length: u32, x_off: u32, x_step: u32, out_off: u32, out_step: u32,
-  count: u32, each: u32,
+  count: u32, each: u32, first: u32, own: u32,
 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read_write> out: array<u32>;
@@ -34,7 +33,7 @@ fn combine(a: A, b: A) -> A { return select(a, b, b.x > a.x || (b.x == a.x && b.
 fn item(line: vec2<u32>, i: u32, end: u32) -> A {
   if (i >= end) { return INIT; }
   let at = line.x + i * p.x_step;
-  return A(extreme_key(x[word_of(at)], at), i);
+  return A(extreme_key(x[word_of(at)], at), p.first * p.each + i);
 }
 
 @compute @workgroup_size(256)
@@ -75,14 +74,15 @@ fn best(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  if (group >= p.lines * p.count) { return; }
-  let at = line_at(group / p.count);
-  let start = group % p.count * p.each;
+  if (group >= p.lines * p.own) { return; }
+  let line = group / p.own;
+  let at = line_at(line);
+  let start = group % p.own * p.each;
   let end = min(start + p.each, p.length);
   var mine = INIT;
   for (var i = start + t; i < end; i += 256u) { mine = combine(mine, item(at, i, end)); }
   let found = best_of(mine, t);
-  if (t == 0u) { blocks[group] = found; }
+  if (t == 0u) { blocks[line * p.count + p.first + group % p.own] = found; }
 }
 
 @compute @workgroup_size(256)
@@ -92,13 +92,14 @@ fn tree(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  if (group >= p.lines * p.count) { return; }
-  let at = line_at(group / p.count);
-  let block = group % p.count;
+  if (group >= p.lines * p.own) { return; }
+  let line = group / p.own;
+  let at = line_at(line);
+  let block = group % p.own;
   let end = min((block + 1u) * p.each, p.length);
   var carry = INIT;
   if (p.count > 1u) {
-    for (var j = t; j < block; j += 256u) { carry = combine(carry, blocks[group - block + j]); }
+    for (var j = t; j < p.first + block; j += 256u) { carry = combine(carry, blocks[line * p.count + j]); }
     carry = best_of(carry, t);
   }
   for (var first = block * p.each; first < end; first += 1024u) {

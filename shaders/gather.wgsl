@@ -6,12 +6,14 @@
 //
 // `shape` is the output's. Gather along an axis has index strides of index's own shape; taking rows, out[o,
 // k, i] = x[o, index[k], i], is the same with index strides of 0 off the axis. x_strides[axis] is 0: the axis
-// has `axis_stride` and `axis_size`. Negative indices count from the end. An index outside gives a 0 in out,
-// sets status[0] to 1 and status[1] to that index. FOURS: the last axis is a multiple of four; then x may
-// be bound by vectors, if the index is the same along it. The last four elements of out are written whole.
+// has `axis_stride`. An index of a place that is not here gives a 0 in out. FOURS: the last axis is a
+// multiple of four; then x may be bound by vectors, if the index is the same along it. The last four elements
+// of out are written whole.
+//@ use places
 struct Params {
   shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>, index_strides: array<vec4<u32>, 2>,
-  ndim: u32, count: u32, x_off: u32, index_off: u32, axis_stride: u32, axis_size: u32,
+  ndim: u32, count: u32, x_off: u32, index_off: u32, axis_stride: u32,
+  axis_size: u32, first: u32, here: u32,
 }
 //@ words x
 @group(0) @binding(0) var<storage, read> x: array<u32>;
@@ -33,7 +35,6 @@ fn store4_out(i: u32, v: vec4<T>) { out[i >> 2u] = bitcast<vec4<u32>>(v); }
 const FOURS: bool = false;
 const STEPS: vec4<u32> = vec4<u32>(0u, 1u, 2u, 3u);
 
-
 // Where the element at linear index i lies in x, were its index 0, and its index.
 fn places(i: u32) -> vec2<u32> {
   var rest = i;
@@ -46,16 +47,6 @@ fn places(i: u32) -> vec2<u32> {
     rest = next;
   }
   return at;
-}
-
-// The index at a place, counted from the front; the size of the axis for one outside.
-fn picked(at: u32) -> u32 {
-  let given = bitcast<i32>(index[at]);
-  let k = select(given, given + i32(p.axis_size), given < 0);
-  if (k >= 0 && k < i32(p.axis_size)) { return u32(k); }
-  atomicStore(&status[0], 1u);
-  atomicStore(&status[1], bitcast<u32>(given));
-  return p.axis_size;
 }
 
 @compute @workgroup_size(256)
@@ -79,9 +70,11 @@ fn main(
     x_at = vec4<u32>(a.x, b.x, c.x, d.x);
     at = vec4<u32>(a.y, b.y, c.y, d.y);
   }
-  var k = vec4<u32>(picked(at.x));
-  if (!FOURS || at.y != at.x) { k = vec4<u32>(k.x, picked(at.y), picked(at.z), picked(at.w)); }
-  let inside = k < vec4<u32>(p.axis_size);
+  var k = vec4<u32>(place_of(index[at.x]));
+  if (!FOURS || at.y != at.x) {
+    k = vec4<u32>(k.x, place_of(index[at.y]), place_of(index[at.z]), place_of(index[at.w]));
+  }
+  let inside = k < vec4<u32>(p.here);
   var v = vec4<T>();
   if (any(inside)) { v = select(v, load4_x(x_at + select(vec4<u32>(), k, inside) * p.axis_stride), inside); }
   store4_out(first, v);

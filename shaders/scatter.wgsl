@@ -10,11 +10,13 @@
 // meant for short index lists, longer ones are sorted first. `shape` and x_strides are the output's;
 // src_shape is that of src and index off the axis (its entry on the axis is not used), with the strides of
 // each; strides of 0 for index make it take_add. The sum starts from x, or from 0 where FROM_ZERO. With
-// `return b` for `plus` the last one wins. Indices outside are skipped and reported as in gather.wgsl.
+// `return b` for `plus` the last one wins. Indices of places that are not here are skipped.
+//@ use places
 struct Params {
   shape: array<vec4<u32>, 2>, src_shape: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>,
   src_strides: array<vec4<u32>, 2>, index_strides: array<vec4<u32>, 2>,
   ndim: u32, count: u32, x_off: u32, src_off: u32, index_off: u32, axis: u32, length: u32,
+  axis_size: u32, first: u32, here: u32,
 }
 @group(0) @binding(0) var<storage, read> x: array<u32>;
 @group(0) @binding(1) var<storage, read> index: array<u32>;
@@ -44,7 +46,7 @@ fn element(i: u32) -> T {
   var x_i = p.x_off;
   var src_i = p.src_off;
   var index_i = p.index_off;
-  var mine = 0;
+  var mine = 0u;
   var inside = true;
   for (var d = p.ndim; d > 0u; d -= 1u) {
     let a = (d - 1u) >> 2u;
@@ -53,28 +55,21 @@ fn element(i: u32) -> T {
     rest /= p.shape[a][b];
     x_i += c * p.x_strides[a][b];
     if (d - 1u == p.axis) {
-      mine = i32(c);
+      mine = c;
     } else {
       inside = inside && c < p.src_shape[a][b];
       src_i += c * p.src_strides[a][b];
       index_i += c * p.index_strides[a][b];
     }
   }
-  let size = i32(p.shape[p.axis >> 2u][p.axis & 3u]);
   let src_step = p.src_strides[p.axis >> 2u][p.axis & 3u];
   let index_step = p.index_strides[p.axis >> 2u][p.axis & 3u];
   var total = T();
   if (!FROM_ZERO) { total = load_x(x_i); }
   if (!inside) { return total; }
   for (var k = 0u; k < p.length; k += 1u) {
-    let given = bitcast<i32>(index[index_i + k * index_step]);
-    let to = select(given, given + size, given < 0);
-    if (to == mine) {
-      total = plus(total, load_src(src_i + k * src_step));
-    } else if (to < 0 || to >= size) {
-      atomicStore(&status[0], 1u);
-      atomicStore(&status[1], bitcast<u32>(given));
-    }
+    let to = place_of(index[index_i + k * index_step]);
+    if (to == mine) { total = plus(total, load_src(src_i + k * src_step)); }
   }
   return total;
 }

@@ -9,13 +9,15 @@
 // `shape` is that of index and x. MODE says what the number of an element is: its position along the axis, so
 // that the last wins; the key of its value, so that the extreme value does; or its position, where the key
 // of its value is the one that a run for keys has found. The host fills `best` with what loses to all. The
-// largest of whole numbers does not depend on the order in which they come. Negative indices count from the
-// end; one outside sets status[0] to 1 and status[1] to it.
+// largest of whole numbers does not depend on the order in which they come. Indices of places that are not
+// here are skipped.
+//@ use places
 //@ use order
 struct Params {
   shape: array<vec4<u32>, 2>, index_strides: array<vec4<u32>, 2>, x_strides: array<vec4<u32>, 2>,
   best_strides: array<vec4<u32>, 2>,
-  ndim: u32, count: u32, index_off: u32, x_off: u32, axis: u32, axis_size: u32,
+  ndim: u32, count: u32, index_off: u32, x_off: u32, axis: u32,
+  axis_size: u32, first: u32, here: u32,
 }
 @group(0) @binding(0) var<storage, read> index: array<u32>;
 @group(0) @binding(1) var<storage, read> x: array<u32>;
@@ -49,14 +51,9 @@ fn main(
     x_i += c * p.x_strides[a][b];
     if (d - 1u == p.axis) { position = c; } else { to += c * p.best_strides[a][b]; }
   }
-  let given = bitcast<i32>(index[index_i]);
-  let k = select(given, given + i32(p.axis_size), given < 0);
-  if (k < 0 || k >= i32(p.axis_size)) {
-    atomicStore(&status[0], 1u);
-    atomicStore(&status[1], bitcast<u32>(given));
-    return;
-  }
-  to += u32(k) * p.best_strides[p.axis >> 2u][p.axis & 3u];
+  let place = place_of(index[index_i]);
+  if (place == p.here) { return; }
+  to += place * p.best_strides[p.axis >> 2u][p.axis & 3u];
   var number = i32(position);
   if (MODE > 0u) {
     let key = bitcast<i32>(extreme_key(x[word_of(x_i)], x_i) ^ 0x80000000u);

@@ -2,16 +2,17 @@
 // order of k. The transpose of taking rows; the gradient of an embedding table.
 //
 // bindings  0 index (read, i32), 1 src (read), 2 out (write), 3 status (atomic words), 4 params
-// grid      outer * size * ceil(inner / (256 EPW)) workgroups, the blocks of a row fastest; linear fold over
+// grid      outer * here * ceil(inner / (256 EPW)) workgroups, the blocks of a row fastest; linear fold over
 //           x, y, z
 // workgroup 256 threads, one output word each; 32 bytes of workgroup memory
 //
 // A workgroup owns a block of one output row. It looks at 256 indices at a time, one per thread, which mark
 // hits in a bit mask; then all threads add the marked rows in order. Deterministic, and 256 times fewer index
-// reads than scatter.wgsl. src and index are dense from their offsets; inner is a multiple of EPW. Negative
-// indices count from the end; one outside sets status[0] to 1 and status[1] to it.
+// reads than scatter.wgsl. src and index are dense from their offsets; inner is a multiple of EPW. Indices
+// of rows that are not here are skipped.
+//@ use places
 struct Params {
-  outer: u32, size: u32, length: u32, inner: u32, index_off: u32, src_off: u32,
+  outer: u32, length: u32, inner: u32, index_off: u32, src_off: u32, axis_size: u32, first: u32, here: u32,
 }
 @group(0) @binding(0) var<storage, read> index: array<u32>;
 @group(0) @binding(1) var<storage, read> src: array<u32>;
@@ -41,22 +42,17 @@ fn main(
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let blocks = (p.inner + 256u * EPW - 1u) / (256u * EPW);
   let row = group / blocks;
-  if (row >= p.outer * p.size) { return; }
-  let mine = i32(row % p.size);
+  if (row >= p.outer * p.here) { return; }
+  let mine = row % p.here;
   let col = ((group % blocks) * 256u + t) * EPW;
-  let base = p.src_off + (row / p.size) * p.length * p.inner + col;
+  let base = p.src_off + (row / p.here) * p.length * p.inner + col;
   var total = vec2<T>();
   for (var first = 0u; first < p.length; first += 256u) {
     if (t < 8u) { atomicStore(&hits[t], 0u); }
     workgroupBarrier();
     if (first + t < p.length) {
-      let given = bitcast<i32>(index[p.index_off + first + t]);
-      let k = select(given, given + i32(p.size), given < 0);
-      if (k == mine) { atomicOr(&hits[t / 32u], 1u << (t % 32u)); }
-      if (group == 0u && (k < 0 || k >= i32(p.size))) {
-        atomicStore(&status[0], 1u);
-        atomicStore(&status[1], bitcast<u32>(given));
-      }
+      let place = place_of(index[p.index_off + first + t]);
+      if (place == mine) { atomicOr(&hits[t / 32u], 1u << (t % 32u)); }
     }
     workgroupBarrier();
     for (var w = 0u; w < 8u; w += 1u) {

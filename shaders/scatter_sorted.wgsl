@@ -2,13 +2,17 @@
 //
 // bindings  0 index (read, i32), 1 order (read, i32), 2 starts (read, i32), 3 src (read), 4 out (write),
 //           5 status (atomic words), 6 params
-// grid      ceil(words / 256) workgroups, words = outer * size * inner / EPW; linear fold over x, y, z
+// grid      ceil(words / 256) workgroups, words = outer * here * inner / EPW; linear fold over x, y, z
 // workgroup 256 threads, one output word each; no workgroup memory
 //
 // The places of those that select row r, in their order, are order[starts[r]] to order[starts[r + 1] - 1];
-// behind starts[size] are the places of indices outside, one of which is reported. src is dense from its
-// offset; inner is a multiple of EPW. The sums have the order of scatter_rows.wgsl and its bits.
-struct Params { outer: u32, size: u32, length: u32, inner: u32, index_off: u32, src_off: u32 }
+// behind starts[here] are those of rows that are not here, and last those of none, of which one is reported.
+// src is dense from its offset; inner is a multiple of EPW. The sums have the order of scatter_rows.wgsl and
+// its bits.
+//@ use places
+struct Params {
+  outer: u32, length: u32, inner: u32, index_off: u32, src_off: u32, axis_size: u32, first: u32, here: u32,
+}
 @group(0) @binding(0) var<storage, read> index: array<u32>;
 @group(0) @binding(1) var<storage, read> order: array<u32>;
 @group(0) @binding(2) var<storage, read> starts: array<u32>;
@@ -36,15 +40,12 @@ fn main(
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
   let word = group * 256u + t;
-  if (word == 0u && starts[p.size] < p.length) {
-    atomicStore(&status[0], 1u);
-    atomicStore(&status[1], index[p.index_off + order[p.length - 1u]]);
-  }
+  if (word == 0u && starts[p.here] < p.length) { _ = place_of(index[p.index_off + order[p.length - 1u]]); }
   let width = p.inner / EPW;
   let row = word / width;
-  if (row >= p.outer * p.size) { return; }
-  let base = p.src_off + (row / p.size) * p.length * p.inner + (word - row * width) * EPW;
-  let mine = row % p.size;
+  if (row >= p.outer * p.here) { return; }
+  let base = p.src_off + (row / p.here) * p.length * p.inner + (word - row * width) * EPW;
+  let mine = row % p.here;
   let end = starts[mine + 1u];
   var total = vec2<T>();
   for (var i = starts[mine]; i < end; i += 1u) {

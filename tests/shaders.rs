@@ -91,7 +91,7 @@ fn files_are_valid_as_they_stand() -> Outcome {
             text = read("philox")? + &read("attention_tiles")?;
         } else if [
             "optim", "tensors", "strided", "lines", "long", "rows", "row_out", "shuffle", "tile",
-            "tile_threads", "tile_matrices", "halves", "matmul", "chain",
+            "tile_threads", "tile_matrices", "halves", "matmul", "chain", "places",
         ]
         .iter()
         .any(|name| path.ends_with(format!("lib/{name}.wgsl")))

@@ -166,4 +166,5 @@ fn neutral_of(init: u32) -> vec2<u32> {
 }
 // What kernels do with floats alone.
 fn is_nan(x: vec2<u32>) -> bool { return false; }
-fn compensated(x: Two, y: Two) -> Two { return x; }
+fn as_float(x: vec2<u32>) -> f32 { return 0.0; }
+fn of_float(x: f32) -> vec2<u32> { return vec2<u32>(); }

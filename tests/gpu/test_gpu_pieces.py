@@ -192,14 +192,255 @@ def test_views_beyond_the_first_piece() -> None:
         same(x[start : start + 7] * 2, a[start : start + 7] * 2)
 
 
+@pytest.mark.parametrize("shape", [(900_001,), (3, 300_001), (1030, 1031), (2, 5, 3, 40_009)], ids=str)
+def test_scans(shape: tuple[int, ...]) -> None:
+    a = RNG.uniform(0.98, 1.0201, shape).astype("float32")
+    x, exact, whole = gpu(a), a.astype("float64"), noise(*shape, dtype="int32")
+    for axis in range(len(shape)):
+        near(x.cumsum(axis), exact.cumsum(axis), 1e-6)
+        products = x.cumprod(axis).cpu().numpy()
+        assert np.abs(products / exact.cumprod(axis) - 1).max() < 1.2e-7, axis
+        same(gpu(whole).cumsum(axis), whole.cumsum(axis, dtype="int32"))
+        same(gpu(whole).long().cumsum(axis), whole.cumsum(axis, dtype="int64"))
+        half = wg.tensor(whole % 3).half()
+        same(half.gpu().cumsum(axis), half.cumsum(axis).numpy())
+
+
+def test_scans_of_a_line_that_is_a_view() -> None:
+    a = noise(1_800_003, dtype="int32")
+    same(gpu(a)[3::2].cumsum(0), a[3::2].cumsum(dtype="int32"))
+    same(gpu(a).flip(0).cumsum(0), a[::-1].cumsum(dtype="int32"))
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((5, 130_001), 1), ((1030, 1031), 0), ((2, 700, 3, 211), 1)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int64"])
+def test_order(dtype: str, shape: tuple[int, ...], axis: int) -> None:
+    a = RNG.integers(-999, 999, shape).astype(dtype)
+    x = gpu(a)
+    values, order = x.sort(axis)
+    want = np.argsort(a, axis, kind="stable")
+    same(order, want.astype("int32"))
+    same(values, np.take_along_axis(a, want, axis))
+    down = np.argsort(-a.astype("float64"), axis, kind="stable")
+    same(
+        x.topk(2 if shape[axis] > 9999 else 600, axis).indices,
+        down.take(range(2 if shape[axis] > 9999 else 600), axis).astype("int32"),
+    )
+    if dtype != "int64":
+        same(x.cummax(axis).values, np.maximum.accumulate(a, axis))
+        same(x.cummin(axis).values, np.minimum.accumulate(a, axis))
+
+
+def test_the_first_of_one_long_line() -> None:
+    a = RNG.integers(-99_999, 99_999, 1_000_001).astype("float32")
+    a[[5, 700_000]] = np.nan
+    for largest in (True, False):
+        # NaN is the largest.
+        key = np.where(np.isnan(a), np.inf, a)
+        want = np.argsort(-key if largest else key, kind="stable")[:40_000]
+        found = gpu(a).topk(40_000, largest=largest)
+        same(found.indices, want.astype("int32"))
+        same(found.values, a[want])
+    x = gpu(np.nan_to_num(a)).requires_grad_()
+    x.topk(3000).values.sum().backward()
+    mark = np.zeros_like(a)
+    mark[np.argsort(-np.nan_to_num(a), kind="stable")[:3000]] = 1
+    same(x.grad, mark)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int64", "complex64"])
+def test_reading_by_index(dtype: str) -> None:
+    """From a long line, from rows, along rows, and more elements than the source has."""
+    line = noise(1_200_001).astype(dtype)
+    at = RNG.integers(-len(line), len(line), (700, 900)).astype("int32")
+    same(gpu(line)[gpu(at)], line[at])
+    same(gpu(line).gather(0, gpu(at.ravel())), line[at.ravel()])
+    table, rows = noise(9001, 67).astype(dtype), RNG.integers(-9001, 9001, 11_003)
+    same(gpu(table)[gpu(rows)], table[rows])
+    same(gpu(table).index_select(0, gpu(rows[:5] % 9001)), table[rows[:5]])
+    columns = RNG.integers(-67, 67, (9001, 80)).astype("int32")
+    same(gpu(table).gather(1, gpu(columns)), np.take_along_axis(table, columns % 67, 1))
+    lines = RNG.integers(0, 9001, (300, 60)).astype("int32")
+    same(gpu(table).gather(0, gpu(lines)), np.take_along_axis(table[:, :60], lines, 0))
+    same(gpu(table).index_select(1, gpu(columns[0] % 67)), table[:, columns[0]])
+    same(gpu(table.T.copy()).T[gpu(rows)], table[rows])
+
+
+def test_an_index_outside_of_a_long_axis() -> None:
+    x, at = gpu(noise(1_200_001)), np.zeros(9, "int32")
+    for bad in (1_200_001, -1_200_002):
+        at[4] = bad
+        with pytest.raises(IndexError, match=f"index {bad} is out of range for an axis of size 1200001"):
+            x.gather(0, gpu(at)).cpu()
+        with pytest.raises(IndexError, match=f"index {bad} is out of range for an axis of size 1200001"):
+            x.scatter_add(0, gpu(at), x[:9]).cpu()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_adding_by_index(dtype: str) -> None:
+    def added(shape: tuple[int, ...], at: tuple, source: np.ndarray) -> np.ndarray:
+        out = np.zeros(shape, "float64")
+        np.add.at(out, at, source)
+        return out.astype(dtype)
+
+    line, at = noise(900_001, dtype="int32") % 4, RNG.integers(-1_200_001, 1_200_001, 900_001).astype("int32")
+    source = line.astype(dtype)
+    zeros = wg.zeros(1_200_001, dtype=getattr(wg, dtype), device="gpu")
+    same(zeros.scatter_add(0, gpu(at), gpu(source)), added((1_200_001,), (at,), source))
+    few, near_by = source[:40_000], at[:40_000] % 7
+    same(zeros[:9].scatter_add(0, gpu(near_by), gpu(few)), added((9,), (near_by,), few))
+    rows, table = RNG.integers(-9001, 9001, 7003), np.zeros((9001, 67), dtype)
+    own = (noise(7003, 67, dtype="int32") % 4).astype(dtype)
+    there = gpu(table).index_add(0, gpu(rows % 9001), gpu(own))
+    same(there, added(table.shape, (rows,), own))
+    at = RNG.integers(0, 9001, (7003, 60)).astype("int32")
+    columns = np.broadcast_to(np.arange(60), at.shape)
+    there = gpu(table).scatter_add(0, gpu(at), gpu(own[:, :60].copy()))
+    same(there, added(table.shape, (at, columns), own[:, :60]))
+
+
+def test_gradients_of_reading_by_index() -> None:
+    table, rows = noise(9001, 67), RNG.integers(-9001, 9001, 7003)
+    upstream = (noise(7003, 67, dtype="int32") % 5).astype("float32")
+    want = np.zeros_like(table)
+    np.add.at(want, rows, upstream)
+    x = gpu(table).requires_grad_()
+    (x[gpu(rows)] * gpu(upstream)).sum().backward()
+    same(x.grad, want)
+
+
+def test_writing_by_index() -> None:
+    at = RNG.integers(0, 700, (1200, 601)).astype("int32")
+    source, base = noise(1200, 601), noise(700, 601)
+    columns = np.broadcast_to(np.arange(601), at.shape)
+    want = base.copy()
+    np.maximum.at(want, (at, columns), source)
+    same(gpu(base).scatter_reduce(0, gpu(at), gpu(source), "amax"), want)
+    want = base.copy()
+    want[at, columns] = source
+    same(gpu(base).scatter(0, gpu(at), gpu(source)), want)
+    line, few = noise(900_001), RNG.integers(0, 900_001, 5000).astype("int32")
+    want = line.copy()
+    np.minimum.at(want, few, source.ravel()[:5000])
+    same(gpu(line).scatter_reduce(0, gpu(few), gpu(source).reshape(-1)[:5000], "amin"), want)
+
+
+def test_finding() -> None:
+    a = noise(700, 3, 401)
+    for least in (1, -1):
+        same((gpu(a) > least).nonzero(), np.argwhere(a > least).astype("int32"))
+    same(gpu(a)[gpu(a) > 1], a[a > 1])
+    line = noise(900_001)
+    same(gpu(line)[gpu(line) > 2], line[line > 2])
+    edges = np.sort(noise(5000))
+    same(wg.searchsorted(gpu(edges), gpu(line)), np.searchsorted(edges, line).astype("int32"))
+    rows, values = np.sort(noise(600, 501)), noise(600, 700)
+    want = np.stack([np.searchsorted(r, v) for r, v in zip(rows, values, strict=True)])
+    same(wg.searchsorted(gpu(rows), gpu(values)), want.astype("int32"))
+
+
+def test_slices_and_triangles() -> None:
+    a = noise(1030, 1031)
+    x = gpu(a).requires_grad_()
+    (x[3:900, 5::2] * 2).sum().backward()
+    want = np.zeros_like(a)
+    want[3:900, 5::2] = 2
+    same(x.grad, want)
+    for diagonal in (0, 300, -400):
+        same(x.detach().tril(diagonal), np.tril(a, diagonal))
+        same(x.detach().triu(diagonal), np.triu(a, diagonal))
+    x.grad = None
+    x.tril().sum().backward()
+    same(x.grad, np.tril(np.ones_like(a)))
+    same(F.pad(gpu(a), (1, 2, 3, 4), value=7), np.pad(a, ((3, 4), (1, 2)), constant_values=7))
+
+
+CONVOLUTIONS = {
+    "many images": ((9, 5, 90, 91), (6, 5, 3, 3), 1),
+    "large results": ((4, 2, 90, 91), (40, 2, 3, 3), 1),
+    "large images": ((1, 40, 101, 100), (3, 40, 3, 3), 1),
+    "many weights": ((2, 300, 5, 5), (310, 300, 3, 3), 1),
+    "groups": ((1, 64, 80, 81), (128, 2, 3, 3), 32),
+}
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions(name: str) -> None:
+    shape, of_weight, groups = CONVOLUTIONS[name]
+    a, w = noise(*shape), noise(*of_weight)
+    found = []
+    for move in (lambda x: wg.tensor(x).double(), gpu):
+        x, weight = move(a).requires_grad_(), move(w).requires_grad_()
+        y = F.conv2d(x, weight, stride=(1, 2), padding=1, groups=groups)
+        g = np.random.default_rng(0).standard_normal(tuple(y.shape), np.float32)
+        (y * move(g)).sum().backward()
+        found.append([y.detach(), x.grad, weight.grad])
+    for want, got in zip(*found, strict=True):
+        near(got, want.numpy())
+
+
+def test_pooling() -> None:
+    a = noise(5, 40, 63, 64)
+    found = []
+    for move in (wg.tensor, gpu):
+        x = move(a).requires_grad_()
+        y = F.max_pool2d(x, 3, 2, 1)
+        (y * y).sum().backward()
+        found.append([y.detach(), x.grad])
+    for want, got in zip(*found, strict=True):
+        near(got, want.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_running_extremes_of_one_line(dtype: str) -> None:
+    a = noise(900_001).astype(dtype)
+    for place in (0, 899_000):
+        a[place] = 1 if dtype == "int32" else 0.5
+        for x, want in ((gpu(a), a), (gpu(a).flip(0), a[::-1])):
+            same(x.cummax(0).values, np.maximum.accumulate(want))
+            found = x.cummin(0)
+            same(found.values, np.minimum.accumulate(want))
+            places = np.where(want == np.minimum.accumulate(want), np.arange(len(a)), 0)
+            same(found.indices, np.maximum.accumulate(places).astype("int32"))
+
+
+def test_a_recurrence_of_one_line() -> None:
+    decay, a = RNG.uniform(0, 1, 600_001).astype("float32"), noise(600_001)
+    want = a.astype("float64").tolist()
+    for i, d in enumerate(decay.tolist()):
+        if i:
+            want[i] += d * want[i - 1]
+    near(wg.linear_recurrence(gpu(a), gpu(decay)), np.array(want))
+    near(wg.linear_recurrence(gpu(a).flip(0).flip(0), gpu(decay)), np.array(want))
+
+
+def test_recurrences() -> None:
+    decay, a = RNG.uniform(0.5, 1, (900, 701)).astype("float32"), noise(900, 701)
+    want = a.astype("float64")
+    for i in range(1, 701):
+        want[:, i] += decay[:, i] * want[:, i - 1]
+    near(wg.linear_recurrence(gpu(a), gpu(decay), -1), want)
+
+
+#: What takes a line, or a plane, whole.
+WHOLE = {
+    "sort": lambda x: x.sort(),
+    "softmax": lambda x: x.reshape(1, -1).softmax(-1),
+    "search": lambda x: wg.searchsorted(x, x[:5]),
+    "scatter_best": lambda x: x[:9].scatter(0, wg.zeros_like(x, dtype=wg.int32), x),
+    "conv": lambda x: F.conv1d(x.reshape(1, 1, -1), x[:3].reshape(1, 1, 3)),
+    "max_pool": lambda x: F.max_pool1d(x.reshape(1, 1, -1), 2),
+}
+
+
 @pytest.mark.skipif(not IS_SMALL, reason="only small limits refuse a tensor of this size")
-def test_what_cannot_work_in_pieces_says_so() -> None:
+@pytest.mark.parametrize("name", WHOLE)
+def test_what_cannot_work_in_pieces_says_so(name: str) -> None:
     x = gpu(noise(600_000))
-    text = r"takes a tensor of 2400000 bytes whole, and a kernel here binds at most 1048576 bytes of one "
+    text = rf"{name} takes a tensor of 2400000 bytes whole, and a kernel here binds at most 1048576 bytes of one "
     text += r"\(max_storage_buffer_binding_size\); compute it in parts"
-    for call in (lambda: x.cumsum(0), lambda: x.sort(), lambda: x.reshape(1, -1).softmax(-1)):
-        with pytest.raises(MemoryError, match=text):
-            call()
+    with pytest.raises(MemoryError, match=text):
+        WHOLE[name](x)
     same(x[:5], x.cpu().numpy()[:5])
 
 

@@ -113,6 +113,33 @@ def test_what_sorting_makes_possible(dtype: str) -> None:
         same(lambda x: x.mode(), x)
 
 
+@pytest.mark.parametrize("length", [3000, 2000])
+def test_many_of_long_lines(length: int) -> None:
+    """More than tiles keep: all of a line is sorted there."""
+    g = np.random.default_rng(1)
+    # Distinct medians, and ties elsewhere.
+    x = wg.tensor(
+        np.where(g.random((3, length)) < 0.5, g.permuted(np.tile(np.arange(length), (3, 1)), axis=1), 7)
+    )
+    x = x.to(wg.float32)
+    count = length - 700
+    for largest in (False, True):
+        same(lambda x, largest=largest: x.topk(count, -1, largest), x)
+        same(lambda x, largest=largest: x.mT.topk(count, 0, largest), x)
+    same(lambda x: x.kthvalue(count), x)
+    same(lambda x: x.median(1), x)
+    same(lambda x: x.nanmedian(1), x)
+    same(lambda x: x.quantile(0.75, 1), x)
+    assert kernels(lambda: x.gpu().topk(count))["sort"] == 1
+    grads = []
+    for device in ("cpu", DEVICE):
+        own = x.detach().to(device).requires_grad_()
+        weight = wg.arange(count, dtype=wg.float32, device=device)
+        ((own.topk(count).values * weight).sum() + (own.kthvalue(count, 1).values * 3).sum()).backward()
+        grads.append(array(own.grad.cpu()))
+    np.testing.assert_array_equal(*grads)
+
+
 def test_quantiles() -> None:
     x = wg.tensor(np.random.default_rng(0).normal(size=(4, 3000)).astype(np.float32))
     got = x.to(DEVICE).quantile(wg.tensor([0.1, 0.5], device=DEVICE), 1)

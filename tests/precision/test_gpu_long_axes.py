@@ -103,12 +103,45 @@ def test_the_digits_of_a_product(shape: tuple[int, ...]) -> None:
     assert np.abs(found / np.cumprod(steady.astype(np.float64), -1) - 1).max() < 1.2e-7
 
 
+@pytest.mark.parametrize("shape", [(1_000_000,), (3, 70_001), (70_001, 2)], ids=str)
+def test_long_lines_are_shared(shape: tuple[int, ...]) -> None:
+    """By several workgroups: two launches."""
+    x = np.random.default_rng(0).uniform(0.98, 1.0201, shape).astype(np.float32)
+    there, axis = wg.tensor(x).gpu(), int(np.argmax(shape))
+    with wg.gpu.profile() as profile:
+        sums, products = there.cumsum(axis), there.cumprod(axis)
+        wg.gpu.synchronize()
+    calls: dict[str, int] = {}
+    for row in profile.kernels:
+        calls[row.kernel] = calls.get(row.kernel, 0) + row.calls
+    assert calls == {"scan_sum": 2, "scan_prod": 2}
+    exact = x.astype(np.float64)
+    assert np.abs(products.cpu().numpy() / exact.cumprod(axis) - 1).max() < 1.2e-7
+    assert np.abs(sums.cpu().numpy() / exact.cumsum(axis) - 1).max() < 1e-6
+    again = [there.cumsum(axis).cpu().numpy(), there.cumprod(axis).cpu().numpy()]
+    for found, other in zip((sums, products), again, strict=True):
+        np.testing.assert_array_equal(found.cpu().numpy(), other)
+
+
+@pytest.mark.parametrize("length", [3000, 70_000])
+@pytest.mark.parametrize("lines", [1, 20_000])
+def test_products_whose_parts_are_beyond_the_range(length: int, lines: int) -> None:
+    """Those of a thousand of these factors are; the CPU has float64 on the way."""
+    if lines > 1:
+        length = 300
+    rest = np.ones(length - 250)
+    for head in ([0.0, *[3.0] * 249], [2.0] * 125 + [0.25] * 125, [np.inf] + [0.01] * 249):
+        x = wg.tensor(np.r_[head, rest].astype(np.float32)).expand(lines, length)
+        np.testing.assert_array_equal(x.gpu().cumprod(1)[-1].cpu().numpy(), x.cumprod(1)[-1].numpy())
+
+
 def test_products_beyond_the_range() -> None:
-    x = wg.tensor([1e30, 1e30, 0.5, -2.0, 0.0, 3.0]).gpu()
-    found = x.cumprod(0).tolist()
-    assert found[0] == np.float32(1e30)
-    assert found[1:4] == [np.inf, np.inf, -np.inf]
-    assert np.isnan(found[4:]).all()
+    x = wg.tensor([1e30, 1e30, 0.5, -2.0, 1e-40, 0.0, 3.0])
+    found = x.gpu().cumprod(0).tolist()
+    assert found == x.cumprod(0).tolist()
+    assert found[:4] == [np.float32(1e30), np.inf, np.inf, -np.inf]
+    assert found[4] == pytest.approx(-1e20, rel=1e-4)
+    assert found[5:] == [0.0, 0.0]
     assert wg.tensor([2.0, 0.0, 5.0]).gpu().cumprod(0).tolist() == [2.0, 0.0, 0.0]
     big = wg.linear_recurrence(wg.full((3,), 3e38).gpu(), wg.tensor([0.0, 2.0, -1.0]).gpu())
     assert big.tolist() == [np.float32(3e38), np.inf, -np.inf]

@@ -55,6 +55,7 @@ PARTS = {
     "long",
     "matmul",
     "optim",
+    "places",
     "row_out",
     "rows",
     "shuffle",

@@ -29,11 +29,13 @@ def zeroed(strides, axis):
     return [0 if a == axis else s for a, s in enumerate(strides)]
 
 
-def gather(v, index, axis, shape, index_strides, vector=False):
-    """Gather into `shape`; index is a view, index_strides may broadcast it."""
+def gather(v, index, axis, shape, index_strides, vector=False, part=None):
+    """Gather into `shape`; index is a view, index_strides may broadcast it. `part`: from some places alone."""
     dtype, count = v.flat.dtype, int(np.prod(shape))
     params = [axes(shape), axes(zeroed(v.strides, axis)), axes(index_strides), len(shape), count]
-    params += [v.offset, index.offset, v.strides[axis] & 0xFFFFFFFF, v.array.shape[axis]]
+    first, here = part or (0, v.array.shape[axis])
+    params += [v.offset + first * v.strides[axis], index.offset, v.strides[axis] & 0xFFFFFFFF]
+    params += [v.array.shape[axis], first, here]
     replace = in_fours(v, dtype, 2, shape[-1], vector)
     ins, outs, groups = [v.flat, index.flat], [(shape, dtype), STATUS], -(-count // 1024)
     return run("gather.wgsl", ins, outs, params, groups, replace, limit=2, fours=True)
@@ -78,6 +80,24 @@ def test_take(outer, size, inner, count, dtype):
     assert status.tolist() == [1, size]
 
 
+@few
+@given(shapes(1, 3, 7), st.integers(0, 10**6))
+def test_parts_of_an_axis_add_up(shape, seed):
+    g = rng(seed)
+    v, axis = view(seed, shape), seed % len(shape)
+    size = shape[axis]
+    index = view(seed + 1, shape, np.int32)
+    index.flat[:] = g.integers(-size, size, index.flat.shape)
+    whole, _ = gather(v, index, axis, shape, index.strides)
+    cut = seed % (size + 1)
+    first, second = (
+        gather(v, index, axis, shape, index.strides, part=part)[0] for part in ((0, cut), (cut, size - cut))
+    )
+    here = index.array % size < cut
+    np.testing.assert_array_equal(first, np.where(here, whole, 0))
+    np.testing.assert_array_equal(second, np.where(here, 0, whole))
+
+
 def test_gather_reports_outside():
     v = dense(np.arange(6, dtype=np.float32))
     got, status = gather(v, dense(np.array([0, 6, -6], np.int32)), 0, (3,), [1])
@@ -95,6 +115,7 @@ def scatter(v, index, src, axis, index_strides, replace=None):
         axes(index_strides),
     ]
     params += [v.array.ndim, count, v.offset, src.offset, index.offset, axis, src.array.shape[axis]]
+    params += [v.array.shape[axis], 0, v.array.shape[axis]]
     replace = types(out=("out", dtype), x=dtype, src=src.flat.dtype) | dict(replace or {})
     outs = [(v.array.shape, dtype), STATUS]
     return run(
@@ -143,12 +164,18 @@ def test_scatter_rows(dtype, outer, size, words_per_row, count):
     blocks = outer * size * -(-words_per_row // 256)
     outs = [((outer, size, inner), dtype), STATUS]
     replace = types(out=("out", dtype), src=dtype)
-    params = [outer, size, count, inner, 0, 0]
+    params = [outer, count, inner, 0, 0, size, 0, size]
     got, status = run("scatter_rows.wgsl", [index, src], outs, params, blocks, replace, limit=2)
     want = np.zeros((outer, size, inner))
     np.add.at(want, (slice(None), index), src.astype(np.float64))
     close(got, want, dtype, scale=16)
     assert not status.any()
+    cut = size // 2
+    for first, here in ((0, cut), (cut, size - cut)):
+        outs, params[-2:] = [((outer, here, inner), dtype), STATUS], [first, here]
+        own, status = run("scatter_rows.wgsl", [index, src], outs, params, blocks, replace, limit=2)
+        np.testing.assert_array_equal(own, got[:, first : first + here])
+        assert not status.any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
@@ -162,7 +189,7 @@ def test_scatter_of_sorted_rows(dtype, outer, size, words_per_row, count):
     order = np.argsort(place, kind="stable").astype(np.int32)
     starts = np.searchsorted(place[order], np.arange(size + 1)).astype(np.int32)
     blocks = outer * size * -(-words_per_row // 256)
-    replace, params = types(out=("out", dtype), src=dtype), [outer, size, count, inner, 0, 0]
+    replace, params = types(out=("out", dtype), src=dtype), [outer, count, inner, 0, 0, size, 0, size]
     outs = [((outer, size, inner), dtype), STATUS]
     ins, groups = [index, order, starts, src], -(-outer * size * words_per_row // 256)
     got, status = run("scatter_sorted.wgsl", ins, outs, params, groups, replace, limit=2)
@@ -174,7 +201,7 @@ def test_scatter_of_sorted_rows(dtype, outer, size, words_per_row, count):
 def test_scatter_of_sorted_rows_reports_an_index_outside():
     index, src = np.array([0, 7, -1], np.int32), np.ones((1, 3, 1), np.float32)
     order, starts = np.array([0, 2, 1], np.int32), np.array([0, 1, 2], np.int32)
-    outs, params = [((1, 2, 1), np.float32), STATUS], [1, 2, 3, 1, 0, 0]
+    outs, params = [((1, 2, 1), np.float32), STATUS], [1, 3, 1, 0, 0, 2, 0, 2]
     got, status = run("scatter_sorted.wgsl", [index, order, starts, src], outs, params, 1)
     assert (got.ravel().tolist(), status.tolist()) == ([1, 1], [1, 7])
 

@@ -210,16 +210,20 @@ def running(x, axis, smallest):
 
 
 def argscan(v, axis, dtype, smallest, entry, count=1):
-    """Running extremes of lines in about `count` blocks."""
+    """Running extremes of lines in about `count` blocks, the second half of them in the first launch."""
     lines, params = layout(v, axis)
-    each = -(-v.array.shape[axis] // count)
-    count = -(-v.array.shape[axis] // each)
-    out, blocks = (v.array.shape, np.int32), ((lines, count, 2), np.uint32)
-    params += [count, each]
-    table, groups = replace(dtype, SMALLEST=smallest), lines * count if entry == "tree" else -(-lines // 256)
-    if count > 1:
-        _, blocks = run("argscan.wgsl", [v.flat], [out, blocks], params, groups, table, "best", 3)
-    return run("argscan.wgsl", [v.flat], [out, blocks], params, groups, table, entry, 3)[0]
+    *head, length, x_off, x_step, out_off, out_step = params
+    each = -(-length // count)
+    count = -(-length // each)
+    out, blocks = np.full(v.array.shape, 7, np.int32), np.zeros((lines, count, 2), np.uint32)
+    table, halves = replace(dtype, SMALLEST=smallest), [(count // 2, count), (0, count // 2)]
+    for way in ("best", entry) if count > 1 else (entry,):
+        for first, end in halves if count > 1 else [(0, 1)]:
+            start, groups = first * each, -(-lines // 256) if entry == "serial" else lines * (end - first)
+            own = [min(end * each, length) - start, x_off + start * x_step, x_step]
+            own += [out_off + start * out_step, out_step, count, each, first, end - first]
+            out, blocks = run("argscan.wgsl", [v.flat], [out, blocks], head + own, groups, table, way, 3)
+    return out
 
 
 @pytest.mark.parametrize(("entry", "count"), [("serial", 1), ("tree", 1), ("tree", 3)])
@@ -246,7 +250,7 @@ def best(mode, index, x, keys, shape, axis, fill, dtype, smallest=False):
     """scatter_best.wgsl over dense operands."""
     dense_strides = [[int(np.prod(s[a + 1 :])) for a in range(len(s))] for s in (index.shape, shape)]
     params = [axes(s) for s in (index.shape, dense_strides[0], dense_strides[0], dense_strides[1])]
-    params += [index.ndim, index.size, 0, 0, axis, shape[axis]]
+    params += [index.ndim, index.size, 0, 0, axis, shape[axis], 0, shape[axis]]
     table = replace(dtype, SMALLEST=smallest) | {"const MODE": f"const MODE: u32 = {mode}u;"}
     outs = [np.full(shape, fill, np.int32), np.zeros(2, np.uint32)]
     return run("scatter_best.wgsl", [index, x, keys], outs, params, -(-index.size // 256), table, limit=2)

@@ -3,12 +3,18 @@
 //!
 //! Which kernel computes a product, and how its sums are cut, depends only on the shapes.
 
+mod pieces;
+
 use super::matmul::{buffers, matmul, ways};
 use super::parts::check_rounds;
+use super::pieces::{by_lines, fit_wide, in_a_piece, in_halves, joined, limit, longest};
 use super::prelude::*;
 use super::reduce::sum;
 use crate::array::shape::Axes;
 use crate::array::window::{AXES, Window};
+use crate::gpu::scalar;
+use pieces::Wanted;
+use smallvec::smallvec;
 
 /// Numbers of columns, or of terms of a sum: digits along the spatial axes, then one of channels or images.
 struct Side {
@@ -89,13 +95,14 @@ impl Products<'_> {
         let tiles = [self.rows.div_ceil(tile_m), columns.div_ceil(tile_n)];
         let workers = products * if by_tiles { tiles[0] * tiles[1] } else { self.rows * columns.div_ceil(4) };
         let enough = if by_tiles { 2 * GROUPS } else { THREADS };
-        let parts = (enough / workers).min(terms / (16 * depth)).max(terms.div_ceil(TERMS)).max(1);
+        let size = self.shape.numel();
+        let most = (enough / workers).min(terms / (16 * depth)).min(limit(self.x)? / (4 * size));
+        let parts = most.max(terms.div_ceil(TERMS)).max(1);
         let each = terms.div_ceil(parts).max(1).next_multiple_of(depth);
         let parts = if by_tiles { terms.div_ceil(each).max(1) } else { parts };
         // Elements that share a word are stored by one thread: neighbours in a row.
         let [_, row, _] = self.to.1;
         let made = if self.phases.is_some() || parts > 1 { DType::F32 } else { dtype_of_rows(dtype, &[row]) };
-        let size = self.shape.numel();
         let out = Array::empty(Shape::new(&[parts, size])?, made, self.x.device())?;
 
         let (a, x) = (contiguous(self.a)?, contiguous(self.x)?);
@@ -176,6 +183,10 @@ pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<A
     if is_point(window) {
         return pointwise(x, w, &s, shape, false);
     }
+    let of_parts = |x: &Array, w: &Array, groups| forward(x, w, window, groups);
+    if let Some(y) = Wanted::Output.in_pieces([x, w], &shape, groups, &of_parts)? {
+        return Ok(y);
+    }
     let [z, y, x_step] = dense(window.kernel);
     Products {
         op: "conv",
@@ -207,6 +218,10 @@ pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Arr
     let shape = window.shape(&[s.images, groups * s.inner], &window.input)?;
     if is_point(window) {
         return pointwise(y, w, &s, shape, true);
+    }
+    let of_parts = |y: &Array, w: &Array, groups| input(y, w, window, groups);
+    if let Some(x) = Wanted::Input.in_pieces([y, w], &shape, groups, &of_parts)? {
+        return Ok(x);
     }
     let phases = (window.stride != [1; AXES]).then_some(window);
     // Elements of the window that meet the same places of `y` are `every` apart, in `y` by `far`.
@@ -251,11 +266,16 @@ pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Ar
     let [inner, made] = [x, y].map(|x| x.dim(1) / groups.max(1));
     let s = Sizes::of(x.dim(0), groups, inner, made, window);
     let [z, y_step, x_step] = dense(window.output);
+    let shape = window.shape(&[y.dim(1), inner], &window.kernel)?;
+    let of_parts = |x: &Array, y: &Array, groups| weight(x, y, window, groups);
+    if let Some(w) = Wanted::Weight.in_pieces([x, y], &shape, groups, &of_parts)? {
+        return Ok(w);
+    }
     Products {
         op: "conv_weight",
         a: y,
         x,
-        shape: window.shape(&[y.dim(1), inner], &window.kernel)?,
+        shape,
         rows: made,
         groups,
         source: (window.input, signed(window.padding).map(|n| -n), inner * s.plane),
@@ -308,9 +328,17 @@ fn geometry(run: &mut Dispatch, window: &Window, from: [usize; AXES], to: [usize
 
 /// The largest element of every window over the last axes, and its int32 index in its plane.
 pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
-    let x = contiguous(x)?;
-    let front: Vec<usize> = x.shape().iter().take(x.rank() - window.rank).collect();
+    let planes = x.rank() - window.rank..x.rank();
+    let front: Vec<usize> = x.shape().iter().take(planes.start).collect();
     let shape = window.shape(&front, &window.output)?;
+    if !fit_wide(&[x])? || shape.numel() > in_a_piece(x)? {
+        let (axis, large) = (longest(x, planes), room(x, &shape)?);
+        let run = |x: &[&Array]| max_pool(x[0], window).map(|(y, at)| smallvec![y, at]);
+        let join = |_: usize, a: &Array, b: &Array| joined(a, b, axis.unwrap_or(0));
+        let mut found = in_halves("max_pool", &[x, &large], axis, &run, &join)?;
+        return Ok((found.remove(0), found.remove(0)));
+    }
+    let x = contiguous(x)?;
     let out = Array::empty(shape, x.dtype(), x.device())?;
     let at = Array::empty(shape, DType::I32, x.device())?;
     if out.numel() == 0 {
@@ -327,12 +355,22 @@ pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
     Ok((out, at))
 }
 
+/// An array in the place of a result of this shape, of which nothing is stored.
+fn room(x: &Array, shape: &Shape) -> Result<Array> {
+    scalar(index_of(x)?, 0.0, DType::I32)?.expand(shape)
+}
+
 /// Adds an element per window to zeros at the index of its maximum, in the order of the windows.
 pub fn max_pool_add(g: &Array, index: &Array, window: &Window) -> Result<Array> {
     let front: Vec<usize> = g.shape().iter().take(g.rank() - window.rank).collect();
     let (rows, width) = (window.input[0] * window.input[1], window.input[2]);
     let dtype = dtype_of_rows(g.dtype(), &[width]);
-    let out = Array::empty(window.shape(&front, &window.input)?, dtype, g.device())?;
+    let shape = window.shape(&front, &window.input)?;
+    if !fit_wide(&[g, index])? || shape.numel() > in_a_piece(g)? {
+        let run = |x: &[&Array]| max_pool_add(x[0], x[1], window);
+        return by_lines("max_pool", &[g, index, &room(g, &shape)?], front.len()..g.rank(), &run);
+    }
+    let out = Array::empty(shape, dtype, g.device())?;
     let quads = front.iter().product::<usize>() * rows * width.div_ceil(4);
     // A thread walks the windows over four elements of a row.
     let over = |axis: usize, of: usize| {

@@ -2,7 +2,8 @@
 
 use super::complex::{by_parts, is_paired};
 use super::copy::{convert, copy_into};
-use super::pieces::in_line;
+use super::parts::part_of;
+use super::pieces::{by_lines, fit_wide, halves, in_line, is_small, joined};
 use super::prelude::*;
 use crate::array::buffer::Device;
 use crate::cpu;
@@ -68,6 +69,15 @@ pub fn eye(index: u8, rows: usize, columns: usize, diagonal: i64, dtype: DType) 
 pub fn tri(x: &Array, diagonal: i64, upper: bool) -> Result<Array> {
     if is_paired(x) {
         return by_parts(x, |part| tri(part, diagonal, upper));
+    }
+    if !fit_wide(&[x])? {
+        let (rows, columns) = (x.rank() - 2, x.rank());
+        if is_small(x)? || x.numel() > x.dim(rows) * x.dim(rows + 1) {
+            return by_lines("tri", &[x], rows..columns, &|x| tri(x[0], diagonal, upper));
+        }
+        let [a, b] =
+            halves(x.dim(rows), 1).map(|part| tri(&part_of(x, rows, part)?, diagonal + part.0 as i64, upper));
+        return joined(&a?, &b?, rows);
     }
     let out = like(x, x.dtype())?;
     let mut run = Dispatch::new("tri", shader!("tri"), x.dtype());

@@ -3,18 +3,28 @@
 //! Kernels take indices as int32. One out of range raises at the next read-back (see
 //! `src/gpu/runtime/status.rs`).
 
+mod scatter;
+
+pub use scatter::{scatter_add, take_add};
+
 use super::complex::{by_parts, is_paired, paired, part_as};
-use super::copy::{copy_into, flat, from_start};
-use super::map::{pointwise_int, pointwise_int_to};
-use super::parts::{ROUNDS, part_of, sum_of_parts};
+use super::copy::{copy_into, from_start};
+use super::create::full;
+use super::map::pointwise_int_to;
+use super::parts::{Part, part_of};
+use super::pieces::{
+    bound_along, bound_or_copied, fit, fit_wide, halves, in_a_piece, is_small, joined, limit, longest,
+    outermost, widest,
+};
 use super::prelude::*;
-use super::scan::totals;
-use super::search::starts;
-use super::sort::{TILE, count, order_up_to};
-use crate::array::buffer::{Buffer, Device};
+use super::reduce::Fold;
+use super::scan::cumsum;
+use super::sort::{TILE, count};
+use crate::array::buffer::Device;
 use crate::array::shape::MAX_RANK;
 use crate::gpu::{scalar, status};
 use crate::math::real::{Integer, PointwiseInt};
+use smallvec::SmallVec;
 
 /// Converts the indices to int32.
 pub(super) fn indices(idx: &Array) -> Result<Array> {
@@ -39,6 +49,31 @@ impl PointwiseInt<1> for Limit {
     }
 }
 
+/// The places along an axis at which a kernel works: the size of the axis, the first, and how many.
+#[derive(Clone, Copy)]
+pub(super) struct Places {
+    size: usize,
+    first: usize,
+    here: usize,
+}
+
+impl Places {
+    /// All of an axis.
+    pub fn all(size: usize) -> Places {
+        Places { size, first: 0, here: size }
+    }
+
+    /// A part of these.
+    pub fn part(self, (start, length): Part) -> Places {
+        Places { first: self.first + start, here: length, ..self }
+    }
+
+    /// The parameters of `shaders/lib/places.wgsl`.
+    pub fn words(self) -> [usize; 3] {
+        [self.size, self.first, self.here]
+    }
+}
+
 /// `out[o, k, i] = x[o, idx[k], i]`: `idx` replaces the axis. Negative indices count from the end.
 pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
     if is_paired(x) {
@@ -51,7 +86,6 @@ pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
     let mut dims: Vec<usize> = x.shape().iter().take(axis).collect();
     dims.extend(idx.shape().iter());
     dims.extend(x.shape().iter().skip(axis + 1));
-    let out = Array::empty(Shape::new(&dims)?, x.dtype(), x.device())?;
     let x_strides = (0..dims.len()).map(|i| match i {
         i if i < axis => x.stride(i),
         i if i < axis + idx.rank() => 0,
@@ -61,7 +95,7 @@ pub fn take(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
         Some(own) if own < idx.rank() => idx.stride(own),
         _ => 0,
     });
-    read_along("take", x, idx, out, axis, x_strides, idx_strides)
+    read_along("take", x, idx, Shape::new(&dims)?, axis, [x_strides.collect(), idx_strides.collect()])
 }
 
 /// `out[c] = x[c with c[axis] replaced by idx[c]]`, of the shape of `idx`.
@@ -77,184 +111,112 @@ pub fn gather(x: &Array, idx: &Array, axis: usize) -> Result<Array> {
         return paired(x, |pairs| gather(pairs, &idx, axis));
     }
     let idx = &indices(idx)?;
-    let out = Array::empty(idx.shape(), x.dtype(), x.device())?;
     let x_strides = (0..x.rank()).map(|i| if i == axis { 0 } else { x.stride(i) });
-    read_along("gather", x, idx, out, axis, x_strides, idx.strides().iter().copied())
+    let steps = [x_strides.collect(), idx.strides().iter().copied().collect()];
+    read_along("gather", x, idx, idx.shape(), axis, steps)
 }
 
+/// Strides of an operand along the axes of the result.
+type Steps = SmallVec<[isize; MAX_RANK]>;
+
+/// Reads along an axis of `x` by an index; both have strides along the axes of the result, `x` 0 where the
+/// index decides.
 fn read_along(
-    name: &'static str, x: &Array, idx: &Array, out: Array, axis: usize,
-    x_strides: impl Iterator<Item = isize>, idx_strides: impl Iterator<Item = isize>,
+    name: &'static str, x: &Array, idx: &Array, shape: Shape, axis: usize, [x_steps, idx_steps]: [Steps; 2],
 ) -> Result<Array> {
-    let report = status(index_of(x)?, name, x.dim(axis), true)?;
-    let mut nest = Nest::empty();
-    for (length, steps) in out.shape().iter().zip(x_strides.zip(idx_strides)).filter(|(n, _)| *n != 1) {
-        nest.push(length, &[steps.0, steps.1]);
-    }
-    nest.rank = nest.rank.max(1);
-    let mut run = Dispatch::new("gather", shader!("gather"), x.dtype());
-    // Four adjacent elements have one index.
-    let is_one = nest.strides[1][nest.rank - 1] == 0 && x.stride(axis) % 4 == 0;
-    run.lines(x, nest.inner(), &nest.strides[0][..nest.rank], is_one).reads(idx).fours(&out);
-    run.picks(&out).reports(&report).nest(&nest, 2);
-    run.words([nest.rank, out.numel(), x.offset(), idx.offset(), x.stride(axis) as usize, x.dim(axis)]);
-    run.launch(out.numel().div_ceil(1024))?;
-    Ok(out)
+    let (places, step) = (Places::all(x.dim(axis)), x.stride(axis));
+    let fits = shape.numel().div_ceil(per_word(x.dtype())) * 4 <= limit(x)?;
+    // SAFETY: the elements are some of those of `x` and `idx`; nobody reads those of an empty axis.
+    let view = |x: &Array, strides| unsafe {
+        Array::strided_unchecked(x.buffer().clone(), shape, strides, x.offset(), x.dtype())
+    };
+    let (x, idx) = (&view(x, &x_steps)?, &view(idx, &idx_steps)?);
+    let read = Read { name, step, places };
+    if fits && fit([x, idx])? { read.run(x, idx) } else { read.in_pieces(x, idx) }
 }
 
-/// The transpose of [`take`]: adds `g` to zeros of `shape` at `idx` along `axis`, in their order.
-pub fn take_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
-    let idx = &indices(idx)?;
-    let length = idx.numel();
-    if length > ROUNDS {
-        let (rows, idx) = (whole(g, shape.with(axis, length))?, whole(idx, Shape::new(&[length])?)?);
-        let rows = cast(&rows, arithmetic(g.dtype()))?;
-        return sum_of_parts(length, g.dtype(), |part| {
-            take_add(&part_of(&rows, axis, part)?, &part_of(&idx, 0, part)?, axis, shape)
-        });
-    }
-    let outer: usize = shape.iter().take(axis).product();
-    let inner: usize = shape.iter().skip(axis + 1).product();
-    let dtype = dtype_of_rows(g.dtype(), &[inner]);
-    let (g, idx) = (contiguous(g)?, contiguous(idx)?);
-    let out = Array::empty(*shape, dtype, g.device())?;
-    let (index, size) = (index_of(&g)?, shape.at(axis));
-    let report = status(index, "take", size, true)?;
-    let groups = outer * size * inner.div_ceil(256 * per_word(dtype));
-    if groups * length > UNSORTED {
-        let limit = scalar(index, size as f64, DType::I32)?;
-        let places = pointwise_int("place", 0, [&idx, &limit], Place)?;
-        return add_sorted(&g, &idx, &places, out, &report, [outer, size, length, inner]);
-    }
-    let mut run = Dispatch::new("scatter_rows", shader!("scatter_rows"), g.dtype());
-    run.reads(&idx).input("src", &g).output("out", &out).reports(&report).words([
-        outer,
-        size,
-        length,
-        inner,
-        idx.offset(),
-        g.offset(),
-    ]);
-    run.launch(groups)?;
-    cast(&out, g.dtype())
-}
-
-/// The most pairs of a workgroup, or an element, and an index that it looks at for which nothing is sorted.
-const UNSORTED: usize = 1 << 24;
-
-/// Adds rows of `g` to zeros in `out`, in the order of the indices; returns it in the dtype of `g`. `places`
-/// are the indices counted from the front, or `size` for those outside.
-fn add_sorted(
-    g: &Array, idx: &Array, places: &Array, out: Array, report: &Buffer, dims: [usize; 4],
-) -> Result<Array> {
-    let size = dims[1];
-    let order = order_up_to(places, size)?;
-    let starts = starts(&gather(places, &order, 0)?, size)?;
-    let mut run = Dispatch::new("scatter_sorted", shader!("scatter_sorted"), g.dtype());
-    run.reads(idx).reads(&order).reads(&starts).input("src", g).output("out", &out).reports(report);
-    run.words(dims).words([idx.offset(), g.offset()]);
-    run.launch(words_of(&out).div_ceil(256))?;
-    cast(&out, g.dtype())
-}
-
-/// How far before the end of its axis, of this size and stride, an index lies, as a negative number of
-/// elements; 0 for one outside.
+/// A read along an axis of this step, at some of its places. Operands are views of the shape of the result,
+/// of which that of `x` begins with the first of these places.
 #[derive(Clone, Copy)]
-struct BeforeEnd;
+struct Read {
+    name: &'static str,
+    step: isize,
+    places: Places,
+}
 
-impl PointwiseInt<3> for BeforeEnd {
-    fn apply<I: Integer>(&self, [x, size, stride]: [I; 3]) -> I {
-        Place.apply([x, size]).sub(size).mul(stride)
+impl Read {
+    fn run(self, x: &Array, idx: &Array) -> Result<Array> {
+        let out = Array::empty(idx.shape(), x.dtype(), x.device())?;
+        let report = status(index_of(x)?, self.name, self.places.size, true)?;
+        let mut nest = Nest::empty();
+        for i in (0..out.rank()).filter(|&i| out.dim(i) != 1) {
+            nest.push(out.dim(i), &[x.stride(i), idx.stride(i)]);
+        }
+        nest.rank = nest.rank.max(1);
+        let mut run = Dispatch::new("gather", shader!("lib/places", "gather"), x.dtype());
+        // Four adjacent elements have one index.
+        let is_one = nest.strides[1][nest.rank - 1] == 0 && self.step % 4 == 0;
+        run.lines(x, nest.inner(), &nest.strides[0][..nest.rank], is_one).reads(idx).fours(&out);
+        run.picks(&out).reports(&report).nest(&nest, 2);
+        run.words([nest.rank, out.numel(), x.offset(), idx.offset(), self.step as usize]);
+        run.words(self.places.words());
+        run.launch(out.numel().div_ceil(1024))?;
+        Ok(out)
+    }
+
+    /// [`Read::run`] where kernels cannot bind the operands or the result: parts of the result, then parts of
+    /// the places.
+    fn in_pieces(self, x: &Array, idx: &Array) -> Result<Array> {
+        let halved = |axis: usize| {
+            let [a, b] = halves(idx.dim(axis), 1)
+                .map(|part| self.in_pieces(&part_of(x, axis, part)?, &part_of(idx, axis, part)?));
+            joined(&a?, &b?, axis)
+        };
+        if let Some(axis) = longest(idx, 0..0).filter(|_| !is_small(idx).unwrap_or(true)) {
+            return halved(axis);
+        }
+        let here = self.places.here;
+        if let Some(x) = bound_along(x, (here, self.step))? {
+            return self.run(&x, &bound_or_copied(idx)?);
+        }
+        let far = here.saturating_sub(1) * self.step.unsigned_abs();
+        match widest(x).filter(|&i| (x.dim(i) - 1) * x.stride(i).unsigned_abs() > far) {
+            Some(axis) => halved(axis),
+            None => {
+                let [a, b] = halves(here, 1).map(|part| {
+                    let offset = x.offset().wrapping_add_signed(self.step * part.0 as isize);
+                    let x = x.with_layout(x.shape(), &x.strides(), offset)?;
+                    Read { places: self.places.part(part), ..self }.in_pieces(&x, idx)
+                });
+                merged(&a?, &b?)
+            }
+        }
     }
 }
 
-/// The place in an array of `count` elements that lies `back` from the end of its line, which is counted from
-/// that of the array; `count` where `back` is 0.
-#[derive(Clone, Copy)]
-struct PlaceOf;
-
-impl PointwiseInt<3> for PlaceOf {
-    fn apply<I: Integer>(&self, [back, end, count]: [I; 3]) -> I {
-        end.add(back).and(back.shr(I::lit(31))).add(count)
-    }
-}
-
-/// An index counted from the front, or the size of the axis for one outside.
-#[derive(Clone, Copy)]
-struct Place;
-
-impl PointwiseInt<2> for Place {
-    fn apply<I: Integer>(&self, [x, size]: [I; 2]) -> I {
-        // The size where a number is negative, else 0.
-        let if_negative = |x: I| size.and(x.shr(I::lit(31)));
-        let place = x.add(if_negative(x));
-        place.min(size).max(if_negative(place))
-    }
-}
-
-/// The transpose of [`gather`]: adds `g` to zeros of `shape`, in the order of the indices.
-pub fn scatter_add(g: &Array, idx: &Array, axis: usize, shape: &Shape) -> Result<Array> {
-    let idx = &indices(idx)?;
-    // An invocation that owns a word of two elements loops over the axis for each.
-    if g.dim(axis) * per_word(g.dtype()) > 2 * ROUNDS - 256 {
-        let wide = cast(g, arithmetic(g.dtype()))?;
-        return sum_of_parts(g.dim(axis), g.dtype(), |part| {
-            scatter_add(&part_of(&wide, axis, part)?, &part_of(idx, axis, part)?, axis, shape)
-        });
-    }
-    let (index, size, count) = (index_of(g)?, shape.at(axis), shape.numel());
-    let report = status(index, "gather", size, true)?;
-    if count.saturating_mul(g.dim(axis)) > UNSORTED && count <= i32::MAX as usize {
-        let number = |n: usize| scalar(index, n as f64, DType::I32);
-        let mut strides = shape.strides();
-        let back = pointwise_int(
-            "before_end",
-            0,
-            [idx, &number(size)?, &number(strides[axis] as usize)?],
-            BeforeEnd,
-        )?;
-        // Places on the other axes, behind the end of this one.
-        let start = (strides[axis] * size as isize) as f64 - count as f64;
-        strides[axis] = 0;
-        let ends = super::create::arange(index, start, 1.0, count, DType::I32)?;
-        let ends = ends.with_layout(g.shape(), &strides[..shape.rank()], 0)?;
-        let places =
-            flat(&pointwise_int("place_of", 0, [&back, &ends, &number(count)?], PlaceOf)?, DType::I32)?;
-        let (length, dtype) = (places.numel(), dtype_of_rows(g.dtype(), &[1]));
-        let places = places.with_layout(Shape::new(&[length])?, &[1], 0)?;
-        let out = Array::empty(*shape, dtype, g.device())?;
-        let (g, idx) = (contiguous(g)?, contiguous(idx)?);
-        return add_sorted(&g, &idx, &places, out, &report, [1, count, length, 1]);
-    }
-    let out = Array::empty(*shape, g.dtype(), g.device())?;
-    // `x` is not read: the result starts from zero.
-    let mut run = Dispatch::new("scatter_add", shader!("scatter"), g.dtype());
-    run.input("x", g)
-        .reads(idx)
-        .input("src", g)
-        .output("out", &out)
-        .reports(&report)
-        .flag("FROM_ZERO", true)
-        .lengths(shape)
-        .lengths(&g.shape())
-        .eight([])
-        .strides(g)
-        .strides(idx)
-        .words([shape.rank(), out.numel(), 0, g.offset(), idx.offset(), axis, g.dim(axis)]);
-    run.launch(words_of(&out).div_ceil(256))?;
-    Ok(out)
+/// One result of two, of which each is 0 where the other one counts.
+fn merged(a: &Array, b: &Array) -> Result<Array> {
+    let words =
+        |x: &Array| Array::strided(x.buffer().clone(), Shape::new(&[words_of(x)])?, &[1], 0, DType::I32);
+    let sum = Fold::Sum.combine(&words(a)?, &words(b)?)?;
+    Array::strided(sum.buffer().clone(), a.shape(), &a.strides()[..a.rank()], 0, a.dtype())
 }
 
 /// Returns the positions of true elements in row-major order, int32 `[count, rank]`. Reads back the count.
 pub fn nonzero(mask: &Array) -> Result<Array> {
-    let (mask, rank, length) = (from_start(mask)?, mask.rank(), mask.numel());
+    // A position has a number for each axis.
+    let (most, numbers) = (in_a_piece(mask)?, mask.numel() * mask.rank().max(1));
+    if let Some(axis) = outermost(&mask.shape()).filter(|_| numbers > most) {
+        return nonzero_of_halves(mask, axis);
+    }
+    let (mask, rank, length) = (from_start(&bound_or_copied(mask)?)?, mask.rank(), mask.numel());
     let none = |count| Array::empty(Shape::new(&[count, rank])?, DType::I32, mask.device());
     if length == 0 {
         return none(0);
     }
     let (counts, tiles) = count(&mask, 1, length, 0)?;
     // Those of digit 1 lie behind those of digit 0.
-    let ends = totals(&counts.with_layout(Shape::new(&[1, tiles])?, &[0, 1], tiles)?)?;
+    let ends = cumsum(&counts.with_layout(Shape::new(&[1, tiles])?, &[0, 1], tiles)?, 1)?;
     let last = ends.with_layout(Shape::SCALAR, &[], tiles - 1)?.to_device(Device::Cpu)?;
     let out = none(last.slice::<i32>()?[0] as usize)?;
     if out.numel() > 0 {
@@ -265,11 +227,15 @@ pub fn nonzero(mask: &Array) -> Result<Array> {
     Ok(out)
 }
 
-/// Returns the elements in row-major order as an array of this shape.
-fn whole(x: &Array, shape: Shape) -> Result<Array> {
-    let strides = shape.strides();
-    let x = contiguous(x)?;
-    x.with_layout(shape, &strides[..shape.rank()], x.offset())
+/// [`nonzero`] of a mask cut in two along its first axis.
+fn nonzero_of_halves(mask: &Array, axis: usize) -> Result<Array> {
+    let parts = halves(mask.dim(axis), 1);
+    let [a, b] = parts.map(|part| nonzero(&part_of(mask, axis, part)?));
+    let (a, b) = (a?, b?);
+    let along = part_of(&b, 1, (axis, 1))?;
+    let start = scalar(index_of(mask)?, parts[1].0 as f64, DType::I32)?;
+    copy_into(&along, &Fold::Sum.combine(&along, &start)?)?;
+    joined(&a, &b, 0)
 }
 
 /// Writes `x` into `fill`: `out[start + step * i] = x[i]` on every axis. Steps are not zero.
@@ -278,6 +244,13 @@ pub fn pad(x: &Array, shape: &Shape, starts: &[usize], steps: &[isize], fill: f6
         let shape = &shape.inserted(shape.rank(), 2)?;
         let (starts, steps) = ([starts, &[0]].concat(), [steps, &[1]].concat());
         return paired(x, |pairs| pad(pairs, shape, &starts, &steps, fill));
+    }
+    if !fit_wide(&[x])? || shape.numel() > in_a_piece(x)? {
+        let (out, strides) = (full(index_of(x)?, *shape, fill, x.dtype())?, shape.strides());
+        let offset: usize = starts.iter().zip(&strides).map(|(&start, &n)| start * n as usize).sum();
+        let to: Steps = steps.iter().zip(&strides).map(|(&step, &n)| step * n).collect();
+        copy_into(&out.with_layout(x.shape(), &to, offset)?, x)?;
+        return Ok(out);
     }
     let out = Array::empty(*shape, x.dtype(), x.device())?;
     if is_long(x.dtype()) {

@@ -5,12 +5,13 @@
 
 use super::copy::{flat, from_start};
 use super::gather::indices;
-use super::pieces::{Arrays, fit, in_halves, joined, limit};
+use super::pieces::{Arrays, by_lines, fit, in_halves, joined, limit, longest};
 use super::prelude::*;
 use super::reduce::Fold;
 use crate::gpu::runtime::device::subgroup;
 use crate::gpu::status;
 use smallvec::smallvec;
+use std::ops::Range;
 
 /// A split aims at this many workgroups; as many rows of logits are not split.
 const ENOUGH: usize = 512;
@@ -111,9 +112,9 @@ impl Rows {
     }
 }
 
-/// The longest of the axes before the last `axes`, along which rows that kernels cannot bind are cut.
-fn longest(x: &Array, axes: usize) -> Option<usize> {
-    (0..x.rank() - axes).max_by_key(|&i| (x.dim(i), std::cmp::Reverse(i)))
+/// The last `axes` axes, along which a row lies.
+fn row(x: &Array, axes: usize) -> Range<usize> {
+    x.rank() - axes..x.rank()
 }
 
 /// Results of two halves of rows one behind the other, along the axis that was cut.
@@ -121,17 +122,10 @@ fn behind(axis: Option<usize>, a: &Array, b: &Array) -> Result<Array> {
     joined(a, b, axis.unwrap_or(0))
 }
 
-/// An operation with one result on rows that kernels cannot bind.
-fn by_rows(name: &str, x: &[&Array], axes: usize, run: &dyn Fn(&[&Array]) -> Result<Array>) -> Result<Array> {
-    let axis = longest(x[0], axes);
-    let mut out = in_halves(name, x, axis, &|x| Ok(smallvec![run(x)?]), &|_, a, b| behind(axis, a, b))?;
-    Ok(out.remove(0))
-}
-
 /// Softmax along the last axis, or its logarithm.
 pub fn softmax(x: &Array, log: bool) -> Result<Array> {
     if !fit([x])? {
-        return by_rows("softmax", &[x], 1, &|x| softmax(x[0], log));
+        return by_lines("softmax", &[x], row(x, 1), &|x| softmax(x[0], log));
     }
     let x = from_start(x)?;
     let rows = Rows::of(&x, 1, 16);
@@ -149,7 +143,7 @@ pub fn softmax(x: &Array, log: bool) -> Result<Array> {
 /// The VJP of [`softmax`]: `y * (g - sum(g * y))`, or `g - exp(y) * sum(g)` for the logarithm.
 pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     if !fit([g, y])? {
-        return by_rows("softmax", &[g, y], 1, &|x| softmax_vjp(x[0], x[1], log));
+        return by_lines("softmax", &[g, y], row(g, 1), &|x| softmax_vjp(x[0], x[1], log));
     }
     let (g, y) = (from_start(g)?, from_start(y)?);
     let rows = Rows::of(&y, 1, 8);
@@ -171,7 +165,7 @@ pub fn layer_norm(
     x: &Array, weight: Option<&Array>, bias: Option<&Array>, axes: usize, eps: f64,
 ) -> Result<(Array, Array, Array)> {
     if !fit([x])? {
-        let axis = longest(x, axes);
+        let axis = longest(x, row(x, axes));
         let run = |x: &[&Array]| {
             layer_norm(x[0], weight, bias, axes, eps).map(|(y, mean, rstd)| smallvec![y, mean, rstd])
         };
@@ -217,7 +211,7 @@ pub fn layer_norm_vjp(
     g: &Array, x: &Array, weight: Option<&Array>, mean: &Array, rstd: &Array, axes: usize,
 ) -> Result<(Array, Array, Array)> {
     if !fit([g, x])? {
-        let axis = longest(x, axes);
+        let axis = longest(x, row(x, axes));
         let run = |x: &[&Array]| {
             layer_norm_vjp(x[0], x[1], weight, x[2], x[3], axes).map(|(dx, dw, db)| smallvec![dx, dw, db])
         };
@@ -302,7 +296,7 @@ pub fn cross_entropy_vjp(
 ) -> Result<Array> {
     if !fit([logits])? {
         let run = |x: &[&Array]| cross_entropy_vjp(x[1], x[0], x[2], x[3], ignore_index);
-        return by_rows("cross_entropy", &[logits, g, target, terms], 1, &run);
+        return by_lines("cross_entropy", &[logits, g, target, terms], row(logits, 1), &run);
     }
     let (x, target, terms) = (from_start(logits)?, labels(target)?, from_start(terms)?);
     // Often one number for all rows.

@@ -14,9 +14,9 @@ const LONGEST: usize = 65_535;
 /// The start and the length of a part of an axis.
 pub type Part = (usize, usize);
 
-/// Splits an axis of `length` into parts that are launched one after another.
-pub fn parts(length: usize) -> impl Iterator<Item = Part> {
-    (0..length).step_by(ROUNDS).map(move |start| (start, ROUNDS.min(length - start)))
+/// Splits an axis of `length` into parts of `each` elements that are launched one after another.
+pub fn parts(length: usize, each: usize) -> impl Iterator<Item = Part> {
+    (0..length).step_by(each).map(move |start| (start, each.min(length - start)))
 }
 
 /// The elements `start..start + length` of `x` along `axis`, a view.
@@ -25,9 +25,11 @@ pub fn part_of(x: &Array, axis: usize, (start, length): Part) -> Result<Array> {
     x.with_layout(x.shape().with(axis, length), &x.strides(), offset)
 }
 
-/// Sums `f` over the parts of an axis of `length`; rounds to `dtype` at the end.
-pub fn sum_of_parts(length: usize, dtype: DType, f: impl Fn(Part) -> Result<Array>) -> Result<Array> {
-    let mut all = parts(length).map(f);
+/// Sums `f` over the parts of an axis of `length`, of `each` elements; rounds to `dtype` at the end.
+pub fn sum_of_parts(
+    length: usize, each: usize, dtype: DType, f: impl Fn(Part) -> Result<Array>,
+) -> Result<Array> {
+    let mut all = parts(length, each).map(f);
     let first = all.next().unwrap_or_else(|| Err(Error::shape("internal: a sum of no parts")))?;
     cast(&all.try_fold(first, |total, next| Fold::Sum.combine(&total, &next?))?, dtype)
 }

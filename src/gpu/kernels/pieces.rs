@@ -2,14 +2,14 @@
 //! (`max_storage_buffer_binding_size`, often 2 or 4 GiB), in pieces: views of which each fits, bound from
 //! their first element on.
 //!
-//! Elementwise kernels, copies, fills, random numbers, reductions, rows and matrix products come here. Others
-//! raise when they bind such a tensor.
+//! What the kernels of an operation cannot do so raises when they bind such a tensor.
 
 use super::copy::{convert, copy_into};
-use super::parts::{Part, part_of};
+use super::parts::{Part, part_of, parts};
 use super::prelude::*;
 use crate::gpu::runtime::pool::{bindable, gpu_of, too_large, window};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
+use std::ops::Range;
 
 /// Arrays of an operation.
 pub(super) type Arrays = SmallVec<[Array; 4]>;
@@ -38,6 +38,16 @@ pub(super) fn fit<'a>(arrays: impl IntoIterator<Item = &'a Array>) -> Result<boo
     Ok(true)
 }
 
+/// Whether kernels can bind these arrays, and results with a word for each of their elements.
+pub(super) fn fit_wide(x: &[&Array]) -> Result<bool> {
+    Ok(fit(x.iter().copied())? && x.iter().all(|x| is_small(x).unwrap_or(false)))
+}
+
+/// Whether kernels can bind a copy of an array with a word for each of its elements.
+pub(super) fn is_small(x: &Array) -> Result<bool> {
+    Ok(wide_bytes(x) <= limit(x)?)
+}
+
 /// Bytes of an element as a GPU stores it.
 fn size_of(dtype: DType) -> usize {
     if is_long(dtype) { 8 } else { 4 / per_word(dtype) }
@@ -50,6 +60,9 @@ fn wide_bytes(x: &Array) -> usize {
 
 /// The first and the last element of the buffer that a view reaches.
 fn reach(x: &Array) -> (usize, usize) {
+    if x.numel() == 0 {
+        return (0, 0);
+    }
     let (mut low, mut high) = (x.offset() as isize, x.offset() as isize);
     for i in 0..x.rank() {
         let step = (x.dim(i) as isize - 1) * x.stride(i);
@@ -59,37 +72,58 @@ fn reach(x: &Array) -> (usize, usize) {
     (low as usize, high as usize)
 }
 
-/// The bytes of the buffer that must be bound for a view.
-fn bytes_of(x: &Array) -> (usize, usize) {
-    let ((low, high), size) = (reach(x), size_of(x.dtype()));
+/// The bytes of the buffer of `x` that must be bound for these elements.
+fn bytes_of(x: &Array, (low, high): (usize, usize)) -> (usize, usize) {
+    let size = size_of(x.dtype());
     (low * size / ALIGNED * ALIGNED, ((high + 1) * size).next_multiple_of(4))
 }
 
 /// Whether a view can be bound, once [`bound`] has cut its buffer.
 fn can_be_bound(x: &Array, limit: usize) -> bool {
-    let fits = |(start, end)| end - start <= limit;
-    x.numel() == 0 || fits(bytes_of(x))
+    let (start, end) = bytes_of(x, reach(x));
+    end - start <= limit
 }
 
 /// The view with as much of its buffer as it needs, if kernels cannot bind all of it.
 fn bound(x: &Array, limit: usize) -> Result<Array> {
-    if x.buffer().bytes() <= limit || x.numel() == 0 {
-        return Ok(x.clone());
-    }
-    let (start, end) = bytes_of(x);
+    if x.buffer().bytes() <= limit { Ok(x.clone()) } else { bound_from(x, reach(x)) }
+}
+
+/// The view with as much of its buffer as has these elements, which are all that it reaches.
+fn bound_from(x: &Array, reach: (usize, usize)) -> Result<Array> {
+    let (start, end) = bytes_of(x, reach);
     let buffer = window(x.buffer(), start as u64, end as u64);
     let offset = x.offset() - start / size_of(x.dtype());
     // SAFETY: the window holds all elements that the view reaches.
     unsafe { Array::strided_unchecked(buffer, x.shape(), &x.strides(), offset, x.dtype()) }
 }
 
+/// The view with as much of its buffer as it needs to reach so many steps beyond; none if kernels cannot bind
+/// as much.
+pub(super) fn bound_along(x: &Array, (length, step): (usize, isize)) -> Result<Option<Array>> {
+    let limit = limit(x)?;
+    if x.buffer().bytes() <= limit {
+        return Ok(Some(x.clone()));
+    }
+    let ((low, high), far) = (reach(x), (length as isize - 1).max(0) * step);
+    let reach = (low.wrapping_add_signed(far.min(0)), high.wrapping_add_signed(far.max(0)));
+    let (start, end) = bytes_of(x, reach);
+    if end - start <= limit { bound_from(x, reach).map(Some) } else { Ok(None) }
+}
+
 /// [`bound`], or a copy of a view that reaches too far for that, and whose elements fit.
-fn bound_or_copied(x: &Array, limit: usize) -> Result<Array> {
+pub(super) fn bound_or_copied(x: &Array) -> Result<Array> {
+    let limit = limit(x)?;
     if can_be_bound(x, limit) { bound(x, limit) } else { convert(x, x.dtype()) }
 }
 
+/// The first axis that has several elements.
+pub(super) fn outermost(shape: &Shape) -> Option<usize> {
+    shape.iter().position(|n| n > 1)
+}
+
 /// The axis along which a view reaches farthest.
-fn widest(x: &Array) -> Option<usize> {
+pub(super) fn widest(x: &Array) -> Option<usize> {
     let axes = (0..x.rank()).filter(|&i| x.dim(i) > 1);
     axes.max_by_key(|&i| ((x.dim(i) - 1) * x.stride(i).unsigned_abs(), std::cmp::Reverse(i)))
 }
@@ -156,7 +190,7 @@ pub(super) fn by_views(out: &Array, x: &Array, run: &dyn Fn(&Array, &Array) -> R
 /// The elements that each piece of an array has that is contiguous from the start of its buffer; a multiple
 /// of 64.
 pub(super) fn in_a_piece(x: &Array) -> Result<usize> {
-    Ok(limit(x)? / ALIGNED * (ALIGNED / 4))
+    Ok(limit(x)? / size_of(x.dtype()).max(4) / 64 * 64)
 }
 
 /// The `n` elements from `start` on, a multiple of 64, of an array that is contiguous from the start of its
@@ -180,30 +214,56 @@ pub(super) fn in_line(out: &Array, run: &dyn Fn(usize, &Array) -> Result<()>) ->
         .try_for_each(|start| run(start, &piece(out, start, each.min(out.numel() - start))?))
 }
 
+/// Calls `run` with the first element of each piece of `most` elements, a multiple of 64, and the pieces of a
+/// line and of what is made of it, which is contiguous from the start of its buffer.
+pub(super) fn along_line(
+    x: &Array, out: &Array, most: usize, run: &dyn Fn(usize, &Array, &Array) -> Result<()>,
+) -> Result<()> {
+    parts(out.numel(), most).try_for_each(|(start, n)| {
+        run(start, &bound_or_copied(&part_of(x, 0, (start, n))?)?, &piece(out, start, n)?)
+    })
+}
+
 /// What [`in_halves`] does with the results of two halves.
 pub(super) type Join<'a> = &'a dyn Fn(usize, &Array, &Array) -> Result<Array>;
 
-/// Runs operation `name` on arrays that do not fit: on the arrays cut in two along `axis`, if there is one,
-/// and so on, until their pieces fit; `join` makes one of each of the two results, which are numbered.
+/// Runs operation `name` on arrays that do not fit: on the arrays cut in two along `axis`, if there is one;
+/// `run` comes here again with halves that do not fit. `join` makes one of each of the two results, which are
+/// numbered.
 pub(super) fn in_halves(
     name: &str, x: &[&Array], axis: Option<usize>, run: &dyn Fn(&[&Array]) -> Result<Arrays>, join: Join,
 ) -> Result<Arrays> {
     let limit = limit(x[0])?;
     // Results may be wider than the operands.
     if x.iter().all(|x| wide_bytes(x) <= limit) {
-        let bounds = x.iter().map(|x| bound_or_copied(x, limit)).collect::<Result<Arrays>>()?;
+        let bounds = x.iter().map(|x| bound_or_copied(x)).collect::<Result<Arrays>>()?;
         return run(&bounds.iter().collect::<SmallVec<[&Array; 4]>>());
     }
-    let Some(at) = axis.filter(|&i| x[0].dim(i) > 1) else {
+    let Some(axis) = axis.filter(|&i| x[0].dim(i) > 1) else {
         let bytes = x.iter().map(|x| wide_bytes(x)).max().unwrap_or(0);
         return Err(too_large(gpu_of(x[0])?, name, bytes));
     };
     let mut results = SmallVec::<[Arrays; 2]>::new();
-    for part in halves(x[0].dim(at), 1) {
-        let pieces = x.iter().map(|x| part_of(x, at, part)).collect::<Result<Arrays>>()?;
-        results.push(in_halves(name, &pieces.iter().collect::<SmallVec<[&Array; 4]>>(), axis, run, join)?);
+    for part in halves(x[0].dim(axis), 1) {
+        let pieces = x.iter().map(|x| part_of(x, axis, part)).collect::<Result<Arrays>>()?;
+        results.push(run(&pieces.iter().collect::<SmallVec<[&Array; 4]>>())?);
     }
     results[0].iter().zip(&results[1]).enumerate().map(|(i, (a, b))| join(i, a, b)).collect()
+}
+
+/// The longest axis outside of `fixed`, along which lines or rows that kernels cannot bind are cut.
+pub(super) fn longest(x: &Array, fixed: Range<usize>) -> Option<usize> {
+    (0..x.rank()).filter(|i| !fixed.contains(i)).max_by_key(|&i| (x.dim(i), std::cmp::Reverse(i)))
+}
+
+/// An operation with one result that takes arrays whole along the axes `fixed` alone, on arrays that kernels
+/// cannot bind.
+pub(super) fn by_lines(
+    name: &str, x: &[&Array], fixed: Range<usize>, run: &dyn Fn(&[&Array]) -> Result<Array>,
+) -> Result<Array> {
+    let axis = longest(x[0], fixed);
+    let join = |_: usize, a: &Array, b: &Array| joined(a, b, axis.unwrap_or(0));
+    Ok(in_halves(name, x, axis, &|x| Ok(smallvec![run(x)?]), &join)?.remove(0))
 }
 
 /// Two arrays one behind the other along an axis.
@@ -251,6 +311,6 @@ pub(super) fn cut_product(a: &Array, b: &Array, shape: &Shape) -> Result<Result<
     };
     Ok(match axis {
         Some(axis) => Err(axis),
-        None => Ok([bound_or_copied(a, limit)?, bound_or_copied(b, limit)?]),
+        None => Ok([bound_or_copied(a)?, bound_or_copied(b)?]),
     })
 }

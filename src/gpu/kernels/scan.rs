@@ -1,117 +1,119 @@
 //! Cumulative sums and products.
 
-use super::copy::copy_into;
-use super::gather::pad;
-use super::map::pointwise_int;
-use super::parts::part_of;
+use super::pieces::{along_line, by_lines, fit_wide, in_a_piece, is_small};
 use super::prelude::*;
 use super::reduce::Fold;
-use crate::array::shape::MAX_RANK;
-use crate::math::real::{Integer, PointwiseInt};
 
 /// The cumulative sum along `axis`.
 pub fn cumsum(x: &Array, axis: usize) -> Result<Array> {
-    scan("scan_sum", Fold::Sum, x, axis)
+    Scan { name: "scan_sum", fold: Fold::Sum, axis }.run(x)
 }
 
 /// The cumulative product along `axis`.
 pub fn cumprod(x: &Array, axis: usize) -> Result<Array> {
-    scan("scan_prod", Fold::Prod, x, axis)
+    Scan { name: "scan_prod", fold: Fold::Prod, axis }.run(x)
 }
 
-fn scan(name: &str, fold: Fold, x: &Array, axis: usize) -> Result<Array> {
-    let compute = arithmetic(x.dtype());
-    // Long products of floats are compensated from their first factor on.
-    let is_split = x.numel() < LINES * x.dim(axis) && (fold == Fold::Sum || compute != DType::F32);
-    if is_split && x.numel() > 0 && x.dim(axis) >= LONG && x.rank() < MAX_RANK {
-        return cast(&in_blocks(name, fold, x, axis)?, x.dtype());
-    }
-    let out = like(x, compute)?;
-    let kept = Nest::over(&x.shape(), &[x, &out], (0..x.rank()).filter(|&i| i != axis));
-    let (lines, length) = (kept.numel(), x.dim(axis));
-    if x.numel() == 0 {
-        return cast(&out, x.dtype());
-    }
-    let tree = length >= 64 && lines < 16 << 10;
-    let mut run = Dispatch::new(name, shader!("lib/products", "lib/lines", "scan"), compute);
-    run.entry(if tree { "tree" } else { "serial" })
-        .input("x", x)
-        .output("out", &out)
-        .number("FOLD", fold as usize)
-        // Errors of a chain of rounded products accumulate, so it is compensated; sums in a tree lose little.
-        .flag("PAIRED", fold == Fold::Prod && compute == DType::F32)
-        .nest(&kept, 2)
-        .words([kept.rank, lines, length, x.offset(), x.stride(axis) as usize])
-        .words([out.offset(), out.stride(axis) as usize]);
-    run.launch(if tree { lines } else { lines.div_ceil(256) })?;
-    cast(&out, x.dtype())
+/// Lines of at least as many elements are shared by a workgroup, or by several, if there are fewer of them.
+const SHARED: usize = 64;
+const MANY: usize = 16 << 10;
+/// The fewest elements of a block of a line, and the workgroups at which a cut into blocks aims.
+const LEAST: usize = 2048;
+const ENOUGH: usize = 1024;
+
+/// The number of blocks into which lines are cut, and the elements of each; none where lines are not shared.
+pub(super) fn blocks(lines: usize, length: usize) -> Option<(usize, usize)> {
+    (length >= SHARED && lines < MANY).then(|| {
+        let count = (length / LEAST).min(ENOUGH / lines.max(1)).max(1);
+        let each = length.div_ceil(count).next_multiple_of(SHARED);
+        (length.div_ceil(each), each)
+    })
 }
 
-/// Fewer lines than this are scanned in blocks, if they are as long as that.
-const LINES: usize = 64;
-const LONG: usize = 16 * BLOCK;
-
-/// [`scan`] in the dtype of the arithmetic: blocks side by side, then with what those before come to.
-fn in_blocks(name: &str, fold: Fold, x: &Array, axis: usize) -> Result<Array> {
-    let (length, compute) = (x.dim(axis), arithmetic(x.dtype()));
-    let (blocks, rest) = (length / BLOCK, length % BLOCK);
-    let wide = |x: &Array| -> Result<Array> {
-        let shape = x.shape().with(axis, blocks).inserted(axis + 1, BLOCK)?;
-        let mut strides = x.strides();
-        strides.insert(axis + 1, x.stride(axis));
-        strides[axis] *= BLOCK as isize;
-        x.with_layout(shape, &strides, x.offset())
-    };
-    let scan = |x: &Array, axis| cast(&scan(name, fold, x, axis)?, compute);
-    let within = scan(&cast(&wide(x)?, compute)?, axis + 1)?;
-    let last = part_of(&within, axis + 1, (BLOCK - 1, 1))?;
-    let until = scan(&last, axis)?;
-    // Before the first block is the neutral element.
-    let mut starts = vec![0; until.rank()];
-    starts[axis] = 1;
-    let steps = vec![1; until.rank()];
-    let neutral = if fold == Fold::Prod { 1.0 } else { 0.0 };
-    let before = pad(&part_of(&until, axis, (0, blocks - 1))?, &until.shape(), &starts, &steps, neutral)?;
-    let whole = fold.combine(&within, &before)?;
-    if let Some(whole) = whole.reshape_view(&x.shape()).filter(|_| rest == 0) {
-        return Ok(whole);
-    }
-    let (out, part) = (like(x, compute)?, (blocks * BLOCK, rest));
-    copy_into(&wide(&part_of(&out, axis, (0, blocks * BLOCK))?)?, &whole)?;
-    let own = scan(&cast(&part_of(x, axis, part)?, compute)?, axis)?;
-    let all = part_of(&out, axis, (blocks * BLOCK - 1, 1))?;
-    copy_into(&part_of(&out, axis, part)?, &fold.combine(&own, &all)?)?;
-    Ok(out)
+/// Of a line of which a result is made that kernels cannot bind: the number of blocks, the elements of each
+/// and of a piece, which has whole blocks.
+pub(super) fn blocks_of_pieces(out: &Array) -> Result<[usize; 3]> {
+    let (length, most) = (out.numel(), in_a_piece(out)?);
+    let each = blocks(1, length).map_or(length, |(_, each)| each).min(most);
+    Ok([length.div_ceil(each), each, most / each * each])
 }
 
-/// The counts of one block of [`totals`], and the elements of one of a long scan.
-const BLOCK: usize = 1024;
-
-/// The running sums of the rows of `x`, integers `[lines, length]`. Blocks of a long row are summed side by
-/// side, and start from the sums of those before.
-pub(super) fn totals(x: &Array) -> Result<Array> {
-    let (lines, length) = (x.dim(0), x.dim(1));
-    let blocks = length / BLOCK;
-    let split = x.reshape_view(&Shape::new(&[lines, blocks, BLOCK])?).filter(|_| blocks > 4);
-    let Some(split) = split.filter(|_| length.is_multiple_of(BLOCK)) else {
-        return cumsum(x, 1);
-    };
-    let within = cumsum(&split, 2)?;
-    let own = within.with_layout(
-        Shape::new(&[lines, blocks, 1])?,
-        &[length as isize, BLOCK as isize, 0],
-        BLOCK - 1,
-    )?;
-    let until = cumsum(&own, 1)?;
-    pointwise_int("shifted", 0, [&within, &until, &own], Shifted)
+/// The elements of the one line of `x`, along `axis`.
+pub(super) fn line(x: &Array, axis: usize) -> Result<Array> {
+    x.with_layout(Shape::new(&[x.numel()])?, &[x.stride(axis)], x.offset())
 }
 
-/// The sum within a block, from the sum until its end without its own.
+/// A scan along an axis.
 #[derive(Clone, Copy)]
-struct Shifted;
+struct Scan {
+    name: &'static str,
+    fold: Fold,
+    axis: usize,
+}
 
-impl PointwiseInt<3> for Shifted {
-    fn apply<I: Integer>(&self, [within, until, own]: [I; 3]) -> I {
-        within.add(until.sub(own))
+impl Scan {
+    fn run(self, x: &Array) -> Result<Array> {
+        let (length, compute) = (x.dim(self.axis), arithmetic(x.dtype()));
+        if !fit_wide(&[x])? {
+            if x.numel() > length || is_small(x)? {
+                return by_lines(self.name, &[x], self.axis..self.axis + 1, &|x| self.run(x[0]));
+            }
+            return cast(&self.one_line(x)?, x.dtype());
+        }
+        let out = like(x, compute)?;
+        let Some(lines) = x.numel().checked_div(length).filter(|n| *n > 0) else {
+            return cast(&out, x.dtype());
+        };
+        let Some((count, each)) = blocks(lines, length) else {
+            self.launch("serial", x, &out, &out, [1, length, 0])?;
+            return cast(&out, x.dtype());
+        };
+        let blocks = self.blocks(x, lines, count)?;
+        if count > 1 {
+            self.launch("ends", x, &out, &blocks, [count, each, 0])?;
+        }
+        self.launch("tree", x, &out, &blocks, [count, each, 0])?;
+        cast(&out, x.dtype())
+    }
+
+    /// The scan of a line that kernels cannot bind.
+    fn one_line(self, x: &Array) -> Result<Array> {
+        let (x, out) = (line(x, self.axis)?, like(x, arithmetic(x.dtype()))?);
+        let [count, each, most] = blocks_of_pieces(&out)?;
+        let (blocks, own) = (self.blocks(&x, 1, count)?, Scan { axis: 0, ..self });
+        for entry in ["ends", "tree"] {
+            along_line(&x, &out, most, &|start, x, out| {
+                own.launch(entry, x, out, &blocks, [count, each, start / each])
+            })?;
+        }
+        Ok(out)
+    }
+
+    /// An array for what `count` blocks of each line come to.
+    fn blocks(self, x: &Array, lines: usize, count: usize) -> Result<Array> {
+        let words = if count > 1 { 4 } else { 1 };
+        Array::empty(Shape::new(&[lines, count, words])?, DType::I32, x.device())
+    }
+
+    /// Launches a kernel for lines of `count` blocks, of which `x` has those from `first` on.
+    fn launch(
+        self, entry: &'static str, x: &Array, out: &Array, blocks: &Array, [count, each, first]: [usize; 3],
+    ) -> Result<()> {
+        let kept = Nest::over(&x.shape(), &[x, out], (0..x.rank()).filter(|&i| i != self.axis));
+        let (lines, length) = (kept.numel(), x.dim(self.axis));
+        let (compute, own) = (out.dtype(), length.div_ceil(each));
+        let mut run = Dispatch::new(self.name, shader!("lib/products", "lib/lines", "scan"), compute);
+        run.entry(entry)
+            .input("x", x)
+            .output("out", out)
+            .writes(blocks)
+            .number("FOLD", self.fold as usize)
+            // Errors of a chain of rounded products accumulate, so it is compensated; those of sums in a tree
+            // stay small.
+            .flag("PAIRED", self.fold == Fold::Prod && compute == DType::F32)
+            .nest(&kept, 2)
+            .words([kept.rank, lines, length, x.offset(), x.stride(self.axis) as usize])
+            .words([out.offset(), out.stride(self.axis) as usize, count, each, first, own]);
+        run.launch(if entry == "serial" { lines.div_ceil(256) } else { lines * own })
     }
 }

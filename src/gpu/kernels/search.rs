@@ -1,10 +1,12 @@
 //! Binary search in sorted lines, and scatters that keep the last or the extreme element, on the GPU; the
 //! counterpart of `src/cpu/reduce/search.rs`.
 
-use super::copy::copy_into;
+use super::copy::{copy_into, from_start};
 use super::create::full;
-use super::gather::{gather, indices};
+use super::gather::{Places, gather, indices};
 use super::logic::{compare, logical, select};
+use super::parts::{Part, part_of};
+use super::pieces::{bound_or_copied, by_lines, fit_wide, halves, in_a_piece, is_small, joined, longest};
 use super::prelude::*;
 use super::sort::{argsort, kind_of, upper_of};
 use crate::arguments::logic::{Logic, Relation};
@@ -18,6 +20,14 @@ pub fn search_sorted(sorted: &Array, values: &Array, right: bool) -> Result<Arra
     }
     if sorted.numel() == 0 {
         return full(index_of(values)?, values.shape(), 0.0, DType::I32);
+    }
+    if !fit_wide(&[sorted, values])? {
+        let last = sorted.rank() - 1;
+        if sorted.numel() == sorted.dim(last) && is_small(sorted)? {
+            let sorted = &bound_or_copied(sorted)?;
+            return by_lines("search", &[values], 0..0, &|x| search_sorted(sorted, x[0], right));
+        }
+        return by_lines("search", &[sorted, values], last..last + 1, &|x| search_sorted(x[0], x[1], right));
     }
     let (sorted, values) = (contiguous(sorted)?, contiguous(values)?);
     search(&sorted, Some(&values), right, like(&values, DType::I32)?)
@@ -44,50 +54,86 @@ fn search(sorted: &Array, values: Option<&Array>, right: bool, out: Array) -> Re
     Ok(out)
 }
 
-/// What of the elements that an index sends to one place [`best`] finds, numbered as in the shader.
-#[derive(Clone, Copy)]
-enum Wanted<'a> {
+/// What of the elements that an index sends to one place [`Best`] finds, numbered as in the shader.
+#[derive(Clone)]
+enum Wanted {
     /// The position of the last one.
     Last,
     /// The extreme key.
-    Key(&'a Array),
+    Key(Array),
     /// The position of the last one with the extreme key, which is known.
-    Extreme(&'a Array, &'a Array),
+    Extreme(Array, Array),
 }
 
-/// Returns, for each of `length` positions along `axis`, what is wanted of the elements that `index` sends
-/// there, or `none`; dense.
-fn best(
-    index: &Array, axis: usize, length: usize, wanted: Wanted, smallest: bool, none: i32,
-) -> Result<Array> {
-    let out = full(index_of(index)?, index.shape().with(axis, length), f64::from(none), DType::I32)?;
-    let (name, mode, x, keys) = match wanted {
-        Wanted::Last => ("scatter", 0, index, index),
-        Wanted::Key(x) => ("scatter_reduce", 1, x, index),
-        Wanted::Extreme(x, keys) => ("scatter_reduce", 2, x, keys),
-    };
-    let report = status(index_of(index)?, name, length, true)?;
-    let mut run = Dispatch::new("scatter_best", shader!("lib/order", "scatter_best"), DType::I32);
-    run.reads(index)
-        .reads(x)
-        .reads(keys)
-        .writes(&out)
-        .reports(&report)
-        .number("KIND", kind_of(x.dtype()).0)
-        .flag("SMALLEST", smallest)
-        .number("MODE", mode)
-        .lengths(&index.shape())
-        .strides(index)
-        .strides(x)
-        .strides(&out)
-        .words([index.rank(), index.numel(), index.offset(), x.offset(), axis, length]);
-    run.launch(index.numel().div_ceil(256))?;
-    Ok(out)
+/// What is wanted of the elements that an index sends to each place along `axis`, or `none`.
+#[derive(Clone, Copy)]
+struct Best {
+    axis: usize,
+    smallest: bool,
+    none: i32,
+}
+
+impl Best {
+    /// Finds it for these places; dense.
+    fn find(self, index: &Array, wanted: &Wanted, places: Places) -> Result<Array> {
+        let (length, [_, _, here]) = (index.dim(self.axis), places.words());
+        let shape = index.shape().with(self.axis, here);
+        if !is_small(index)? || shape.numel() > in_a_piece(index)? {
+            let lines = longest(index, self.axis..self.axis + 1).filter(|&i| index.dim(i) > 1);
+            if let Some(at) = lines.or(Some(self.axis).filter(|_| here > length)) {
+                let [a, b] = halves(shape.at(at), 1).map(|part| match at == self.axis {
+                    true => self.find(index, &wanted.part(at, part, false)?, places.part(part)),
+                    false => self.find(&part_of(index, at, part)?, &wanted.part(at, part, true)?, places),
+                });
+                return joined(&a?, &b?, at);
+            }
+        }
+        let index = &bound_or_copied(index)?;
+        let out = full(index_of(index)?, shape, f64::from(self.none), DType::I32)?;
+        let (name, mode, x, keys) = match wanted {
+            Wanted::Last => ("scatter", 0, index.clone(), index.clone()),
+            Wanted::Key(x) => ("scatter_reduce", 1, bound_or_copied(x)?, index.clone()),
+            Wanted::Extreme(x, keys) => {
+                ("scatter_reduce", 2, bound_or_copied(x)?, from_start(&bound_or_copied(keys)?)?)
+            }
+        };
+        let report = status(index_of(index)?, name, places.words()[0], true)?;
+        let source = shader!("lib/places", "lib/order", "scatter_best");
+        let mut run = Dispatch::new("scatter_best", source, DType::I32);
+        run.reads(index)
+            .reads(&x)
+            .reads(&keys)
+            .writes(&out)
+            .reports(&report)
+            .number("KIND", kind_of(x.dtype()).0)
+            .flag("SMALLEST", self.smallest)
+            .number("MODE", mode)
+            .lengths(&index.shape())
+            .strides(index)
+            .strides(&x)
+            .strides(&out)
+            .words([index.rank(), index.numel(), index.offset(), x.offset(), self.axis])
+            .words(places.words());
+        run.launch(index.numel().div_ceil(256))?;
+        Ok(out)
+    }
+}
+
+impl Wanted {
+    /// The same of a part of an axis; of keys alone if that is the one of the index.
+    fn part(&self, axis: usize, part: Part, of_elements: bool) -> Result<Wanted> {
+        let own = |x: &Array| if of_elements { part_of(x, axis, part) } else { Ok(x.clone()) };
+        Ok(match self {
+            Wanted::Last => Wanted::Last,
+            Wanted::Key(x) => Wanted::Key(own(x)?),
+            Wanted::Extreme(x, keys) => Wanted::Extreme(own(x)?, part_of(keys, axis, part)?),
+        })
+    }
 }
 
 /// Returns, for each of `length` positions along `axis`, the last position of `index` that selects it, or -1.
 pub fn scatter_last(index: &Array, axis: usize, length: usize) -> Result<Array> {
-    best(&indices(index)?, axis, length, Wanted::Last, false, -1)
+    Best { axis, smallest: false, none: -1 }.find(&indices(index)?, &Wanted::Last, Places::all(length))
 }
 
 /// Returns `init` with each element replaced by the extreme of it and the elements of `x` that `index` sends
@@ -99,20 +145,18 @@ pub fn scatter_extreme(init: &Array, index: &Array, x: &Array, axis: usize, larg
         return Ok(out);
     }
     // Places in the order of all stand for numbers of two words.
-    let places_of;
     let ordered = if is_long(x.dtype()) {
         let flat = contiguous(x)?;
         let flat = flat.with_layout(Shape::new(&[x.numel()])?, &[1], flat.offset())?;
         let order = argsort(&flat, 0, false, flat.numel())?;
         let strides = x.shape().strides();
-        places_of =
-            argsort(&order, 0, false, flat.numel())?.with_layout(x.shape(), &strides[..x.rank()], 0)?;
-        &places_of
+        argsort(&order, 0, false, flat.numel())?.with_layout(x.shape(), &strides[..x.rank()], 0)?
     } else {
-        x
+        x.clone()
     };
-    let keys = best(index, axis, length, Wanted::Key(ordered), !largest, i32::MIN)?;
-    let places = best(index, axis, length, Wanted::Extreme(ordered, &keys), !largest, -1)?;
+    let (best, all) = (|none| Best { axis, smallest: !largest, none }, Places::all(length));
+    let keys = best(i32::MIN).find(index, &Wanted::Key(ordered.clone()), all)?;
+    let places = best(-1).find(index, &Wanted::Extreme(ordered, keys), all)?;
     // Where there is none, the last element stands for it, and loses.
     let found = compare(&places, &scalar(index_of(x)?, 0.0, DType::I32)?, Relation::Ge)?;
     let new = gather(x, &places, axis)?;

@@ -7,8 +7,12 @@
 
 use super::complex::part_as;
 use super::gather::gather;
+use super::parts::part_of;
+use super::pieces::{by_lines, fit_wide, halves, in_a_piece, is_small, joined};
 use super::prelude::*;
-use super::scan::totals;
+use super::reduce::Fold;
+use super::scan::cumsum;
+use crate::gpu::scalar;
 
 /// The most elements of a line that a workgroup sorts, and the elements of a tile.
 pub(super) const TILE: usize = 2048;
@@ -36,6 +40,12 @@ pub(super) fn upper_of(dtype: DType) -> DType {
 /// int32. Equal elements keep their order; NaN counts as the largest.
 pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result<Array> {
     let (length, shape) = (x.dim(axis), x.shape().with(axis, count));
+    if !fit_wide(&[x])? {
+        if x.numel() == length && !is_small(x)? && 2 * count <= in_a_piece(x)? {
+            return of_two(x, axis, descending, count);
+        }
+        return by_lines("sort", &[x], axis..axis + 1, &|x| argsort(x[0], axis, descending, count));
+    }
     if is_long(x.dtype()) {
         // By the lower words, and those in their order by the upper ones.
         let by_lower = argsort(&part_as(x, false, DType::U32)?, axis, descending, length)?;
@@ -68,6 +78,19 @@ pub fn argsort(x: &Array, axis: usize, descending: bool, count: usize) -> Result
     order.sort_unstable();
     order[axis..].rotate_right(1);
     contiguous(&first.permute(&order)?)
+}
+
+/// [`argsort`] of one line, of which little is wanted, by the first elements of both halves.
+fn of_two(x: &Array, axis: usize, descending: bool, count: usize) -> Result<Array> {
+    let [a, b] = halves(x.dim(axis), 1).map(|part| {
+        let x = part_of(x, axis, part)?;
+        let order = argsort(&x, axis, descending, count.min(part.1))?;
+        let start = scalar(index_of(&x)?, part.0 as f64, DType::I32)?;
+        Ok((gather(&x, &order, axis)?, Fold::Sum.combine(&order, &start)?))
+    });
+    let ((a, a_at), (b, b_at)) = (a?, b?);
+    let order = argsort(&joined(&a, &b, axis)?, axis, descending, count)?;
+    gather(&joined(&a_at, &b_at, axis)?, &order, axis)
 }
 
 /// All ones to invert the keys of a descending order, not the positions.
@@ -136,7 +159,7 @@ fn radix(mut keys: Array, length: usize, bits: std::ops::Range<usize>) -> Result
     let (mut positions, mut is_first) = (keys.clone(), true);
     for shift in bits.step_by(4) {
         let (counts, tiles) = count(&keys, lines, length, shift)?;
-        let ends = totals(&counts)?;
+        let ends = cumsum(&counts, 1)?;
         let (keys_out, positions_out) = (like(&keys, DType::I32)?, like(&keys, DType::I32)?);
         let mut run = Dispatch::new("radix_move", shader!("lib/totals", "radix_move"), DType::I32);
         run.reads(&keys)
