@@ -130,9 +130,13 @@ fn rows(c: &mut Criterion) -> Result<()> {
         time(c, "softmax", name(""), n, || norm::softmax(&x, false));
         time(c, "softmax", name("vjp "), n, || norm::softmax_vjp(&x, &x, false));
         let (w, eps) = (Some(&weight), 1e-5);
-        time(c, "layer_norm", name(""), n, || norm::layer_norm(&x, w, w, 1, eps));
-        let (_, mean, rstd) = norm::layer_norm(&x, w, w, 1, eps)?;
-        time(c, "layer_norm", name("vjp "), n, || norm::layer_norm_vjp(&x, &x, w, &mean, &rstd, 1));
+        for (what, bias) in [("layer_norm", w), ("rms_norm", None)] {
+            let centered = bias.is_some();
+            let all = norm::layer_norm(&x, w, bias, 1, centered, eps)?;
+            let (mean, rstd) = (centered.then_some(&all[1]), &all[all.len() - 1]);
+            time(c, what, name(""), n, || norm::layer_norm(&x, w, bias, 1, centered, eps));
+            time(c, what, name("vjp "), n, || norm::layer_norm_vjp(&x, &x, w, mean, rstd, 1));
+        }
         let target = random::randint(Shape::new(&[dims[0]])?, DType::I64, 0, dims[1] as i64, 1, 0)?;
         time(c, "cross_entropy", name(""), n, || norm::cross_entropy(&x, &target, -100));
     }

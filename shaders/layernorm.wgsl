@@ -5,11 +5,11 @@
 // grid      ceil(rows * parts / ROWS) workgroups, in each dispatch; linear fold over x, y, z
 // workgroup 256 threads, 4.25 KiB of workgroup memory
 //
-// Rows live in registers, as lib/rows.wgsl has it. flags: 1 weight, 2 bias, 4 RMS (mean taken as 0). Without
-// weight or bias, and for `terms` where nothing is split, any buffer may be bound in its place. The variance
-// is the mean of squared deviations from the finished mean, never a difference of two large sums; terms holds
-// the mean of each part and the squared deviations from it. Strides between rows are in elements; out_stride
-// is a multiple of EPW.
+// Rows live in registers, as lib/rows.wgsl has it. RMS: the mean is taken as 0, and none is written. flags: 1
+// weight, 2 bias. Without weight, bias or mean, and for `terms` where nothing is split, any buffer may be
+// bound in its place. The variance is the mean of squared deviations from the finished mean, never a
+// difference of two large sums; terms holds the mean of each part and the squared deviations from it. Strides
+// between rows are in elements; out_stride is a multiple of EPW.
 //@ use rows
 //@ use row_out
 struct Params {
@@ -40,6 +40,9 @@ fn load4_weight(i: vec4<u32>) -> vec4<T> { return four_weights(i); }
 fn load_bias(i: u32) -> T { return bitcast<f32>(bias[i]); }
 //@ load4 bias
 fn load4_bias(i: vec4<u32>) -> vec4<T> { return four_biases(i); }
+
+//@ const RMS
+const RMS: bool = false;
 
 fn four_weights(i: vec4<u32>) -> vec4<T> {
   return vec4<T>(load_weight(i.x), load_weight(i.y), load_weight(i.z), load_weight(i.w));
@@ -84,17 +87,19 @@ fn main(
   let c_0 = col4(0u, at.first);
   //@ slots 0
   let v_0 = load_x4(base, c_0);
-  var sum = 0.0;
+  var m = 0.0;
   var count = f32(p.cols);
-  if (SPLIT == 2u) {
-    for (var j = t; j < p.parts; j += 256u) { sum += f32(width_of(j)) * terms[parts + j].x; }
-  } else {
-    //@ slots 0
-    sum += sum4(v_0);
-    if (SPLIT == 1u) { count = f32(width_of(at.unit - parts)); }
+  if (SPLIT == 1u) { count = f32(width_of(at.unit - parts)); }
+  if (!RMS) {
+    var sum = 0.0;
+    if (SPLIT == 2u) {
+      for (var j = t; j < p.parts; j += 256u) { sum += f32(width_of(j)) * terms[parts + j].x; }
+    } else {
+      //@ slots 0
+      sum += sum4(v_0);
+    }
+    m = lane_sum(sum, t, 0u) / count;
   }
-  var m = lane_sum(sum, t, 0u) / count;
-  if ((p.flags & 4u) != 0u) { m = 0.0; }
   var squares = 0.0;
   if (SPLIT == 2u) {
     for (var j = t; j < p.parts; j += 256u) {
@@ -113,7 +118,7 @@ fn main(
   }
   let r = 1.0 / sqrt(squares / count + p.eps);
   if (at.first == 0u) {
-    mean[at.row] = m;
+    if (!RMS) { mean[at.row] = m; }
     rstd[at.row] = r;
   }
   let to = at.row * p.out_stride;

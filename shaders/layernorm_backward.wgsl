@@ -10,9 +10,10 @@
 // for RMS. Rows live in registers, as lib/rows.wgsl has it. Slot s walks the ROWS rows from s * ROWS on, then
 // those from (s + slots) * ROWS on, .. in order, keeps sums of g * n and g of each in registers and adds them
 // up at the end, so the result depends on shapes alone. `partial` is [slots, 2, width], width being cols
-// rounded up to fours; terms holds the sums of h and h * n of each part. Where nothing is split, any buffer
-// is bound to it. flags: 1 weight, 4 RMS. Strides between rows are in elements; out_stride is a multiple of
-// EPW.
+// rounded up to fours, and for RMS, which has no bias, [slots, 1, width]; terms holds the sums of h and h * n
+// of each part. Where nothing is split, any buffer is bound to it. RMS: the mean is 0, and not read. flags: 1
+// weight, without which partial is not written. Strides between rows are in elements; out_stride is a
+// multiple of EPW.
 //@ use rows
 //@ use row_out
 struct Params {
@@ -44,6 +45,9 @@ fn load4_g(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_g(i.x), load_g(i.y), l
 fn load_weight(i: u32) -> T { return bitcast<f32>(weight[i]); }
 //@ load4 weight
 fn load4_weight(i: vec4<u32>) -> vec4<T> { return four_weights(i); }
+
+//@ const RMS
+const RMS: bool = false;
 
 fn four_weights(i: vec4<u32>) -> vec4<T> {
   return vec4<T>(load_weight(i.x), load_weight(i.y), load_weight(i.z), load_weight(i.w));
@@ -101,7 +105,8 @@ fn main(
   var turn = 0u;
   for (var start = slot * ROWS; start < p.rows; start += p.slots * ROWS) {
     let row = min(start + t / LANES, p.rows - 1u);
-    let m = mean[row];
+    var m = 0.0;
+    if (!RMS) { m = mean[row]; }
     let r = rstd[row];
     //@ slots 0
     let n_0 = norm4(row * p.x_stride, m, r, c_0);
@@ -121,7 +126,7 @@ fn main(
     } else if (row == start + t / LANES) {
       let b = sums.y * inverse;
       var a = sums.x * inverse;
-      if ((p.flags & 4u) != 0u) { a = 0.0; }
+      if (RMS) { a = 0.0; }
       //@ slots 0
       store_row4(row * p.out_stride, c_0, r * (g_0 * k_0 - a - n_0 * b));
       //@ slots 0
@@ -130,11 +135,14 @@ fn main(
       db_0 += g_0;
     }
   }
-  if (SPLIT == 1u) { return; }
+  if (SPLIT == 1u || (p.flags & 1u) == 0u) { return; }
   let width = (p.cols + 3u) / 4u * 4u;
-  let to = slot * 2u * width;
+  var to = slot * width;
+  if (!RMS) {
+    to += to;
+    //@ slots 0
+    put_part(to + width, c_0, db_0, t);
+  }
   //@ slots 0
   put_part(to, c_0, dw_0, t);
-  //@ slots 0
-  put_part(to + width, c_0, db_0, t);
 }

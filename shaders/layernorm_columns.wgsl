@@ -1,12 +1,13 @@
-// VJP of layer normalisation, the last dispatch: add up the slots of `partial` into dweight and dbias.
+// VJP of layer (or RMS) normalisation, the last dispatch: add up the slots of `partial` into dweight and, if
+// sums is 2, dbias; else any buffer is bound to that.
 //
-// bindings  0 partial (read, f32, [slots, 2, width]), 1 dweight (write), 2 dbias (write), 3 params
-// grid      ceil(width / 8) workgroups; linear fold over x, y, z
+// bindings  0 partial (read, f32, [slots, sums, width]), 1 dweight (write), 2 dbias (write), 3 params
+// grid      ceil(sums * width / 16) workgroups; linear fold over x, y, z
 // workgroup 256 threads = 4 fours of columns x 64 slices of the slots; 4 KiB of workgroup memory
 //
 // width is a multiple of four; the last four elements of an output are written whole. Slice j adds slots j,
 // j + 64, ... in order, then slices are added in pairs: the result depends on shapes alone.
-struct Params { slots: u32, width: u32 }
+struct Params { slots: u32, width: u32, sums: u32 }
 @group(0) @binding(0) var<storage, read> partial: array<vec4<f32>>;
 //@ words dweight
 @group(0) @binding(1) var<storage, read_write> dweight: array<vec4<u32>>;
@@ -30,7 +31,7 @@ fn main(
   @builtin(local_invocation_index) t: u32,
 ) {
   let group = wid.x + groups.x * (wid.y + groups.y * wid.z);
-  let fours = p.width / 2u; // of dweight, then of dbias
+  let fours = p.width / 4u * p.sums; // of dweight, then of dbias
   if (group * 4u >= fours) { return; }
   let four = group * 4u + t % 4u;
   var total = vec4<f32>();
@@ -46,7 +47,7 @@ fn main(
     }
   }
   if (t >= 4u || four >= fours) { return; }
-  if (four < fours / 2u) {
+  if (four < p.width / 4u) {
     store4_dweight(four * 4u, total);
   } else {
     store4_dbias(four * 4u - p.width, total);

@@ -89,6 +89,11 @@ def norm(x: wg.Tensor, w: wg.Tensor, b: wg.Tensor) -> wg.Tensor:
     return wg.nn.functional.layer_norm(x, x.shape[-1:], w, b)
 
 
+def rms(x: wg.Tensor, w: wg.Tensor) -> wg.Tensor:
+    """RMS normalisation of rows."""
+    return wg.nn.functional.rms_norm(x, x.shape[-1:], w)
+
+
 def convolution(x: wg.Tensor, w: wg.Tensor) -> wg.Tensor:
     """Windows of 3 x 3 that keep the size of images."""
     return wg.nn.functional.conv2d(x, w, padding=1)
@@ -201,11 +206,15 @@ CASES: dict[str, Make] = {
     "layer_norm 64x768": forward(norm, (64, 768), (768,), (768,)),
     "layer_norm backward 64x768": backward(norm, (64, 768), (768,), (768,)),
     "layer_norm backward 2048x64": backward(norm, (2048, 64), (64,), (64,)),
+    "rms_norm 64x768": forward(rms, (64, 768), (768,)),
+    "rms_norm backward 64x768": backward(rms, (64, 768), (768,)),
     "cross_entropy 64x1000": forward(entropy, (64, 1000)),
     "cross_entropy backward 64x1000": backward(entropy, (64, 1000)),
     "softmax backward 2x65536": backward(lambda a: a.softmax(-1), (2, 65536)),
     "layer_norm 2x65536": forward(norm, (2, 65536), (65536,), (65536,)),
     "layer_norm backward 2x65536": backward(norm, (2, 65536), (65536,), (65536,)),
+    "rms_norm 2x65536": forward(rms, (2, 65536), (65536,)),
+    "rms_norm backward 2x65536": backward(rms, (2, 65536), (65536,)),
     "cross_entropy 2x65536": forward(entropy, (2, 65536)),
     "rows 512 of 1000x64": forward(lambda a: a[wg.arange(512, device="gpu")], (1000, 64)),
     "tril 64x256": forward(lambda a: a.tril(), (64, 256)),

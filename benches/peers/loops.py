@@ -244,6 +244,9 @@ def rows() -> Iterator[Row]:
             sizes = [shape, shape[1:], shape[1:]]
             yield row("layer_norm", dtype, sizes, norm)
             yield row("layer_norm, backward", dtype, sizes, there_and_back(norm))
+            rms = lambda m, x, w: m.nn.functional.rms_norm(x, (w.shape[0],), w)
+            yield row("rms_norm", dtype, sizes[:2], rms)
+            yield row("rms_norm, backward", dtype, sizes[:2], there_and_back(rms))
             loss = lambda m, x: m.nn.functional.cross_entropy(x, m.zeros(x.shape[0], dtype=m.int64))
             yield row("cross_entropy, backward", dtype, [shape], there_and_back(loss))
     n = 4 * MILLION

@@ -2037,6 +2037,8 @@ def _restore_inference(state: Any) -> Any:
     """Restores a state that `_set_inference` returned."""
 def _rfft(x: Any, axis: Any, inverse: Any, scale: Any) -> Any:
     """The first half of the Fourier transform of real numbers, as pairs."""
+def _rms_norm(x: Any, shape: Any, weight: Any, eps: Any) -> Any:
+    """RMS normalisation over the trailing axes of lengths `shape`."""
 def _saved_hooks_active() -> Any:
     """Whether such a region is in force on this thread."""
 def _saved_hooks_enter(pack: Any, unpack: Any) -> Any:

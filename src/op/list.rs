@@ -328,9 +328,9 @@ ops! {
     Softmax(ops::nn::norm::Softmax): General, F32, Undefined;
     /// The VJP (and JVP) of softmax in one pass.
     SoftmaxVjp(ops::nn::norm::SoftmaxVjp): Composite, F32, Undefined;
-    /// Layer normalisation over trailing axes.
+    /// Layer or RMS normalisation over trailing axes.
     LayerNorm(ops::nn::norm::LayerNorm): Composite, F32, Undefined -> Tensors;
-    /// The VJP of layer normalisation.
+    /// The VJP of layer or RMS normalisation.
     LayerNormVjp(ops::nn::norm::LayerNormVjp): Composite, F32, Undefined -> Tensors;
     /// Scaled dot product attention.
     Attention(ops::nn::attention::Attention): Composite, Low, Undefined -> Tensors;

@@ -90,6 +90,7 @@ X = (8, 16)  # float32: 512 bytes
         (lambda x: x.log(), [("input 0", X)]),
         (lambda x: F.gelu(x), [("input 0", X)]),
         (lambda x: F.layer_norm(x, (16,)), [("input 0", X), ("output 1", (8,)), ("output 2", (8,))]),
+        (lambda x: F.rms_norm(x, (16,)), [("input 0", X), ("output 1", (8,))]),
         (lambda x: x * wg.full(X, 2.0), [("input 1", X)]),
     ],
 )

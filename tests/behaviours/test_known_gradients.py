@@ -95,6 +95,17 @@ def test_layer_norm() -> None:
     np.testing.assert_allclose(tb.grad.numpy(), g.sum(0), **CLOSE)
 
 
+def test_rms_norm() -> None:
+    x, w, g, eps = RNG.normal(size=(3, 8)), RNG.normal(size=8), RNG.normal(size=(3, 8)), 1e-5
+    tx, tw = leaf(x), leaf(w)
+    F.rms_norm(tx, (8,), tw, eps).backward(wg.tensor(g))
+    rstd = 1 / np.sqrt((x**2).mean(-1, keepdims=True) + eps)
+    normal, scaled = x * rstd, g * w
+    dx = rstd * (scaled - normal * (scaled * normal).mean(-1, keepdims=True))
+    np.testing.assert_allclose(tx.grad.numpy(), dx, **CLOSE)
+    np.testing.assert_allclose(tw.grad.numpy(), (g * normal).sum(0), **CLOSE)
+
+
 def energy(x: wg.Tensor) -> wg.Tensor:
     """A scalar with a dense Hessian."""
     return (x.sin() * x.roll(1, 0).exp()).sum() + x.prod()

@@ -35,6 +35,7 @@ OF_A_NUMBER: dict[str, Callable[[wg.Tensor, float], wg.Tensor]] = {
     "logit": lambda x, a: (x / 4).logit(a / 10),
     "huber_loss": lambda x, a: F.huber_loss(x, x.detach() * 2, delta=a),
     "layer_norm": lambda x, a: F.layer_norm(x, (8,), eps=a),
+    "rms_norm": lambda x, a: F.rms_norm(x, (8,), eps=a),
     "cross_entropy": lambda x, a: F.cross_entropy(x, x.detach().softmax(-1), label_smoothing=a / 4),
     "where": lambda x, a: wg.where(x.detach() > a, x, a),
     "masked_fill": lambda x, a: x.masked_fill(x.detach() > a, a),

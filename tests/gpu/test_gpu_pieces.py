@@ -142,6 +142,14 @@ def test_rows(shape: tuple[int, ...]) -> None:
     d = g.astype("float64") * w
     rstd = 1 / np.sqrt(a.astype("float64").var(-1, keepdims=True) + 1e-5)
     near(x.grad, rstd * (d - d.mean(-1, keepdims=True) - h * (d * h).mean(-1, keepdims=True)), 1e-4)
+    x.grad, weight.grad = None, None
+    y = F.rms_norm(x, (shape[-1],), weight, 1e-5)
+    rstd = 1 / np.sqrt((a.astype("float64") ** 2).mean(-1, keepdims=True) + 1e-5)
+    h = a * rstd
+    near(y.detach(), h * w)
+    (y * gpu(g)).sum().backward()
+    near(weight.grad, (g.astype("float64") * h).sum(lead), 1e-4)
+    near(x.grad, rstd * (d - h * (d * h).mean(-1, keepdims=True)), 1e-4)
 
 
 def test_cross_entropy() -> None:

@@ -66,16 +66,25 @@ def test_rows_against_float64(columns: int) -> None:
         x, scale, shift, g = (wg.tensor(v, device=device).to(dtype) for v in (a, w, b, c))
         x, scale, shift = x.requires_grad_(), scale.requires_grad_(), shift.requires_grad_()
         norm = wg.nn.functional.layer_norm(x, (columns,), scale, shift, eps=0.1)
+        root = wg.nn.functional.rms_norm(x, (columns,), scale, eps=0.1)
+        bare = [wg.nn.functional.layer_norm(x, (columns,)), wg.nn.functional.rms_norm(x, (columns,), eps=0.1)]
         soft, log = x.softmax(-1), x.log_softmax(-1)
-        grads = [*wg.autograd.grad(norm, [x, scale, shift], g)]
-        grads += [wg.autograd.grad(y, [x], g)[0] for y in (soft, log)]
-        found.append([v.detach().cpu().numpy() for v in (norm, soft, log, *grads)])
+        grads = [*wg.autograd.grad(norm, [x, scale, shift], g), *wg.autograd.grad(root, [x, scale], g)]
+        grads += [wg.autograd.grad(y, [x], g)[0] for y in (soft, log, *bare)]
+        found.append([v.detach().cpu().numpy() for v in (norm, root, soft, log, *bare, *grads)])
     for expected, got in zip(*found, strict=True):
         np.testing.assert_allclose(got, expected, rtol=2e-5, atol=2e-6 * np.abs(expected).max())
 
 
 #: The longest rows that kernels hold in registers.
-HELD = {"softmax": 16_384, "layer_norm": 16_384, "softmax_vjp": 8192, "layer_norm_vjp": 4096}
+HELD = {
+    "softmax": 16_384,
+    "layer_norm": 16_384,
+    "rms_norm": 16_384,
+    "softmax_vjp": 8192,
+    "layer_norm_vjp": 4096,
+    "rms_norm_vjp": 4096,
+}
 
 
 @pytest.mark.parametrize("shape", [(2, 16_384), (3, 16_388), (1, 524_288), (600, 4_100), (2, 100_003)])
@@ -86,8 +95,10 @@ def test_long_rows_are_read_once_or_split(shape: tuple[int, int]) -> None:
     calls = {
         "softmax": lambda: [x.softmax(-1)],
         "layer_norm": lambda: [wg.nn.functional.layer_norm(x, shape[1:], w)],
+        "rms_norm": lambda: [wg.nn.functional.rms_norm(x, shape[1:], w)],
         "softmax_vjp": lambda: wg.autograd.grad(y.softmax(-1), [y], g),
         "layer_norm_vjp": lambda: wg.autograd.grad(wg.nn.functional.layer_norm(y, shape[1:], v), [y, v], g),
+        "rms_norm_vjp": lambda: wg.autograd.grad(wg.nn.functional.rms_norm(y, shape[1:], v), [y, v], g),
     }
     y, v = x.clone().requires_grad_(), w.clone().requires_grad_()
     for kernel, call in calls.items():
@@ -99,6 +110,19 @@ def test_long_rows_are_read_once_or_split(shape: tuple[int, int]) -> None:
             np.testing.assert_array_equal(one.detach().cpu().numpy(), two.detach().cpu().numpy())
     total = x.softmax(-1).sum(-1).cpu().numpy()
     np.testing.assert_allclose(total, 1, atol=2e-6)
+
+
+def test_launches_of_norms() -> None:
+    x, w, b = (wg.ones(*shape, device="gpu").requires_grad_() for shape in ((40, 30), (30,), (30,)))
+    norms = {
+        "layer_norm": lambda *affine: wg.nn.functional.layer_norm(x, (30,), *affine),
+        "rms_norm": lambda *affine: wg.nn.functional.rms_norm(x, (30,), *affine),
+    }
+    for kernel, affine in (("layer_norm", (w, b)), ("layer_norm", ()), ("rms_norm", (w,)), ("rms_norm", ())):
+        with wg.gpu.profile() as found:
+            wg.autograd.grad(norms[kernel](*affine), [x, *affine], wg.ones(40, 30, device="gpu"))
+        launches = [launch.kernel for launch in found.launches if "norm" in launch.kernel]
+        assert launches == [kernel, f"{kernel}_vjp", *["layer_norm_columns"] * bool(affine)]
 
 
 @pytest.mark.parametrize("columns", [1, 2, 4, 7, 8, 64, 1001, 9000, 70_001])

@@ -120,6 +120,7 @@ OPERATIONS: dict[str, Callable[[], Any]] = {
     "conv2d": lambda: F.conv2d(IMAGE, KERNEL),
     "max_pool2d": lambda: F.max_pool2d(IMAGE, 2),
     "layer_norm": lambda: F.layer_norm(TALL, (N // 2,)),
+    "rms_norm": lambda: F.rms_norm(TALL, (N // 2,)),
     "cross_entropy": lambda: F.cross_entropy(SQUARE, wg.zeros(256, dtype=wg.int64)),
     "attention": lambda: F.scaled_dot_product_attention(HEADS, HEADS, HEADS),
     "matmul": lambda: SQUARE @ SQUARE,

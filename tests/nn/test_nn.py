@@ -171,6 +171,36 @@ def test_rms_norm_and_group_norm():
         1e-10,
     )
     check_gradient(lambda x, w: F.rms_norm(x, (6,), w, 1e-6), x, w)
+    # A tensor for eps, or complex numbers.
+    eps, t = wg.tensor([0.1, 0.2], dtype=wg.float64), wg.tensor(x, dtype=wg.float64)
+    each = wg.vmap(lambda e: F.rms_norm(t, (6,), eps=e))(eps)
+    for got, e in zip(each, (0.1, 0.2), strict=True):
+        close(got, F.rms_norm(t, (6,), eps=e), 1e-14)
+    check_gradient(lambda x, e: F.rms_norm(x, (6,), None, e.exp()), x, np.array(0.3))
+    z = x + 1j * x[::-1]
+    close(F.rms_norm(wg.tensor(z), (6,), eps=0.1), z / np.sqrt((z * z).mean(-1, keepdims=True) + 0.1), 1e-6)
+
+
+@pytest.mark.parametrize("shape", [(40, 300), (3, 100_000), (5000, 7)])
+def test_rms_norm_is_as_accurate_as_its_sums(shape):
+    rng = np.random.default_rng(3)
+    # Positive numbers, whose partial sums grow.
+    x, g = (rng.uniform(0.5, 1.5, shape).astype("float32") for _ in range(2))
+    w = rng.uniform(0.5, 1.5, shape[1]).astype("float32")
+    found = []
+    for dtype in (wg.float32, wg.float64):
+        tx, tw = (wg.tensor(v).to(dtype).requires_grad_() for v in (x, w))
+        y = F.rms_norm(tx, shape[1:], tw, 1e-6)
+        grads = wg.autograd.grad(y, [tx, tw], wg.tensor(g).to(dtype))
+        found.append([v.detach().double().numpy() for v in (y, *grads)])
+    x, g, w = (v.astype("float64") for v in (x, g, w))
+    rstd = 1 / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-6)
+    normal, h = x * rstd, g * w
+    dx = rstd * (h - normal * (h * normal).mean(-1, keepdims=True))
+    exact = normal * w, dx, (g * normal).sum(0)
+    for single, double, want in zip(*found, exact, strict=True):
+        np.testing.assert_allclose(double, want, rtol=1e-12, atol=1e-12)
+        assert np.abs(single - want).max() <= 4e-7 * np.abs(want).max()
     x, w, b = array(2, 6, 3), array(6), array(6)
     groups = x.reshape(2, 3, -1)
     expected = (groups - groups.mean(-1, keepdims=True)) / np.sqrt(groups.var(-1, keepdims=True) + 1e-5)

@@ -48,6 +48,8 @@ def test_arithmetic_counts_one_per_element(name: str) -> None:
         (lambda x: x.softmax(1), 3 * (4 * 4 - 1)),
         (lambda x: x.log_softmax(1), 3 * 4 * 4),
         (lambda x: F.layer_norm(x, (4,)), 3 * (5 * 4 + 2)),
+        (lambda x: F.rms_norm(x, (4,)), 3 * (3 * 4 + 2)),
+        (lambda x: F.rms_norm(x, (4,), wg.ones(4)), 3 * (4 * 4 + 2)),
         (lambda x: F.cross_entropy(x, wg.tensor([0, 1, 2])), 3 * (3 * 4 + 2) + 3),
         (lambda x: wg.randn(5), 0),
     ],

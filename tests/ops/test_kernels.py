@@ -173,6 +173,7 @@ LARGE = {
     "softmax": lambda a, b, m, i: a.softmax(-1) * b,
     "log_softmax": lambda a, b, m, i: a.log_softmax(0) * b,
     "layer_norm": lambda a, b, m, i: wg.nn.functional.layer_norm(a, (a.shape[1],), b[0], b[1]),
+    "rms_norm": lambda a, b, m, i: wg.nn.functional.rms_norm(a, (a.shape[1],), b[0]),
     "matmul": lambda a, b, m, i: a @ b.mT,
     "matmul_batched": lambda a, b, m, i: a.reshape(6, -1, 768) @ b.reshape(6, -1, 768).mT,
     "where": lambda a, b, m, i: wg.where(m, a, b),

@@ -141,11 +141,11 @@ def test_a_custom_rule_runs_in_the_region_of_its_call() -> None:
     assert value.dtype == tangent.dtype == wg.bfloat16
 
 
-def test_layer_norm_of_halves_takes_its_weight_as_it_is() -> None:
+def test_norms_of_halves_take_their_weight_as_it_is() -> None:
     x, w = wg.tensor([[1.0, -1.0]], dtype=wg.bfloat16), wg.tensor([1.0 + 2.0**-12] * 2)
     with wg.autocast(dtype=wg.bfloat16):
-        out = F.layer_norm(x, (2,), w, eps=0.0)
-    assert out.tolist() == [[1.0 + 2.0**-12, -1.0 - 2.0**-12]]
+        layer, rms = F.layer_norm(x, (2,), w, eps=0.0), F.rms_norm(x, (2,), w, eps=0.0)
+    assert layer.tolist() == rms.tolist() == [[1.0 + 2.0**-12, -1.0 - 2.0**-12]]
 
 
 def test_regions_end_where_they_began() -> None:

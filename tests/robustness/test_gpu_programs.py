@@ -209,6 +209,7 @@ STEPS: dict[str, Callable[..., Any]] = {
     "diff": along(lambda x, axis: x.diff(dim=axis)),
     "sort": along(lambda x, axis: x.sort(axis, stable=True).values),
     "layer_norm": one(lambda x: F.layer_norm(x.float(), x.shape[-1:])),
+    "rms_norm": one(lambda x: F.rms_norm(x.float(), x.shape[-1:])),
     "max_pool": one(lambda x: F.max_pool1d(x.flatten(1).unsqueeze(0), 2)),
     "conv": lambda rng, x: F.conv1d(
         x.float().flatten(1).unsqueeze(1),

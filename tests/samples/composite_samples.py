@@ -244,20 +244,6 @@ add(
 # ---- norms and losses ----------------------------------------------------------------------------
 
 
-def rms_case(s: Source) -> Case:
-    shape = s.shape(1, 3, least=2)
-    return Case((Arg(shape), *[Arg(shape[-1:])] * s.integer(0, 1)), {"eps": 1e-3})
-
-
-def rms_norm(x: wg.Tensor, *weight: wg.Tensor, eps: float) -> wg.Tensor:
-    return F.rms_norm(x, x.shape[-1:], *weight, eps=eps)
-
-
-def rms_reference(x: Array, *weight: Array, eps: float) -> Array:
-    y = x / np.sqrt((x**2).mean(-1, keepdims=True) + eps)
-    return y * weight[0] if weight else y
-
-
 def length(x: Array, dim: int = -1, keepdims: bool = False) -> Array:
     return np.sqrt((x**2).sum(dim, keepdims=keepdims))
 
@@ -267,7 +253,6 @@ def two_rows(s: Source) -> Case:
     return Case((Arg(shape, Real(0.3, 2)), Arg(shape, Real(0.3, 2))))
 
 
-add("rms_norm", rms_norm, rms_reference, rms_case, empty=False)
 add("norm", lambda x: x.norm(dim=-1), length, shaped(Real(0.3, 2), 1, 3), empty=False)
 add(
     "normalize",

@@ -49,6 +49,33 @@ add(
 )
 
 
+def rms_case(s: Source) -> Case:
+    shape = s.shape(1, 3, least=2)
+    trailing = shape[len(shape) - s.integer(1, len(shape)) :]
+    weight = [Arg(trailing)] * s.integer(0, 1)
+    return Case((Arg(shape), *weight), {"shape": trailing, "eps": s.choice([1e-3, 1e-1])})
+
+
+def rms_norm(x: wg.Tensor, *weight: wg.Tensor, shape: tuple[int, ...], eps: float) -> wg.Tensor:
+    return wg.nn.functional.rms_norm(x, shape, *weight, eps=eps)
+
+
+def rms_reference(x: Array, *weight: Array, shape: tuple[int, ...], eps: float) -> Array:
+    y = x / np.sqrt((x**2).mean(tuple(range(-len(shape), 0)), keepdims=True) + eps)
+    return y * weight[0] if weight else y
+
+
+add(
+    "rms_norm",
+    rms_norm,
+    rms_reference,
+    rms_case,
+    rows=("LayerNorm", "LayerNormVjp"),
+    scale=8,
+    empty=False,
+)
+
+
 def cross_entropy_case(s: Source) -> Case:
     classes, rest = s.integer(2, 5), s.shape(0, 2, least=1)
     shape = (rest[0], classes, *rest[1:]) if rest else (classes,)

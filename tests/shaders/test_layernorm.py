@@ -3,14 +3,18 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from shaders.host import BF16, by_fours, close, rng, run, types
+from shaders.host import BF16, POISON, by_fours, close, rng, run, types
 from shaders.test_softmax import FORCED, SHAPES, Rows, even
 from shaders.views import few
 
 
-def forward(x, w, b, flags, eps=1e-5, dtype=np.float32, forced=None):
+def rms_flag(rms):
+    return {"const RMS": f"const RMS: bool = {str(rms).lower()};"}
+
+
+def forward(x, w, b, flags, eps=1e-5, dtype=np.float32, forced=None, rms=False):
     rows = Rows(*x.shape, forced)
-    replace = types(out=("out", dtype), x=x.dtype, weight=w.dtype, bias=b.dtype)
+    replace = types(out=("out", dtype), x=x.dtype, weight=w.dtype, bias=b.dtype) | rms_flag(rms)
     width = even(rows.cols, dtype)
     outs = [((rows.rows, width), dtype), ((rows.rows,), np.float32), ((rows.rows,), np.float32)]
     params = [rows.rows, rows.cols, rows.parts, rows.cols, width, flags, eps]
@@ -19,12 +23,13 @@ def forward(x, w, b, flags, eps=1e-5, dtype=np.float32, forced=None):
     return y[:, : rows.cols], mean, rstd
 
 
-def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32, forced=None):
+def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32, forced=None, rms=False):
     rows = Rows(*x.shape, forced)
-    replace = types(out=("out", dtype), x=x.dtype, g=g.dtype, weight=w.dtype)
+    replace = types(out=("out", dtype), x=x.dtype, g=g.dtype, weight=w.dtype) | rms_flag(rms)
     width, cols = even(rows.cols, dtype), even(rows.cols, np.float32) + -rows.cols % 4
     slots = min(count, -(-rows.rows // (256 // rows.lanes)))
-    outs = [((rows.rows, width), dtype), ((slots, 2, cols), np.float32)]
+    sums = 1 if rms else 2
+    outs = [((rows.rows, width), dtype), ((slots, sums, cols), np.float32)]
     params = [rows.rows, rows.cols, rows.parts, rows.cols, rows.cols, width, flags, slots]
     fours = dict(x=(0, x.dtype), g=(1, g.dtype), weight=(2, w.dtype), out=(5, dtype))
     ins, groups = [x, g, w, mean, rstd], slots * rows.parts
@@ -36,10 +41,8 @@ def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32, forced=None):
         replace["store4 dbias"].replace("word(", "bias_word(").replace("bf16_word", "bf16_bias_word")
     )
     outs = [((rows.cols,), dtype), ((rows.cols,), dtype)]
-    params = [slots, cols]
-    dw, db = run(
-        "layernorm_columns.wgsl", [partial], outs, params, -(-cols // 8), replace, limit=2, fours=True
-    )
+    params, groups = [slots, cols, sums], -(-sums * cols // 16)
+    dw, db = run("layernorm_columns.wgsl", [partial], outs, params, groups, replace, limit=2, fours=True)
     return dx[:, : rows.cols], dw, db
 
 
@@ -60,14 +63,15 @@ def test_f32(shape, forced, rms):
     r = rng(sum(shape))
     x, g = ((r.standard_normal(shape) + 3).astype(np.float32) for _ in range(2))
     w, b = (r.standard_normal(shape[1]).astype(np.float32) for _ in range(2))
-    y, mean, rstd = forward(x, w, b, 3 + 4 * rms, forced=forced)
+    y, mean, rstd = forward(x, w, b, 3, forced=forced, rms=rms)
     want = reference(x, g, w, b, rms=rms)
     tight = 1 if shape[1] > 1 else 400  # one column: x - mean is rounding, divided by sqrt(eps)
     close(y, want[0], scale=20 * tight)
-    close(mean, want[1], scale=4)
+    if not rms:
+        close(mean, want[1], scale=4)
     close(rstd, want[2], rtol=1e-5)
-    found = backward(x, g, w, mean, rstd, 1 + 4 * rms, 2, forced=forced)
-    for got, exact in zip(found, want[3:], strict=True):
+    found = backward(x, g, w, mean, rstd, 1, 2, forced=forced, rms=rms)
+    for got, exact in zip(found[: 3 - rms], want[3:]):
         close(got, exact, scale=40 * tight * shape[0])
 
 
@@ -77,16 +81,19 @@ def test_f32(shape, forced, rms):
     cols=st.integers(512, 20_000) | st.sampled_from([65_536, 262_147]),
     forced=st.sampled_from(FORCED),
     count=st.integers(1, 3),
+    rms=st.booleans(),
 )
-def test_rows_of_any_length_in_every_layout(rows, cols, forced, count):
+def test_rows_of_any_length_in_every_layout(rows, cols, forced, count, rms):
     rows = min(rows, 1 + 100_000 // cols)
     r = rng(cols)
     x, g = ((r.standard_normal((rows, cols)) + 3).astype(np.float32) for _ in range(2))
     w, b = (r.standard_normal(cols).astype(np.float32) for _ in range(2))
-    y, mean, rstd = forward(x, w, b, 3, forced=forced)
-    want = reference(x, g, w, b)
-    found = [y, mean, rstd, *backward(x, g, w, mean, rstd, 1, count, forced=forced)]
-    for got, exact in zip(found, want, strict=True):
+    y, mean, rstd = forward(x, w, b, 3, forced=forced, rms=rms)
+    want = reference(x, g, w, b, rms=rms)
+    found = [y, mean, rstd, *backward(x, g, w, mean, rstd, 1, count, forced=forced, rms=rms)]
+    for i, (got, exact) in enumerate(zip(found, want, strict=True)):
+        if rms and i in (1, 5):
+            continue  # no mean, no bias
         assert ((got - exact) ** 2).sum() <= 1e-10 * (exact**2).sum()
 
 
@@ -125,5 +132,8 @@ def test_bitwise_repeatable():
 def test_columns_of_many_slots(slots):
     partial = rng(slots).integers(-9, 9, (slots, 2, 12)).astype(np.float32)
     outs = [((12,), np.float32)] * 2
-    found = run("layernorm_columns.wgsl", [partial], outs, [slots, 12], 2)
+    found = run("layernorm_columns.wgsl", [partial], outs, [slots, 12, 2], 2)
     np.testing.assert_array_equal(found, partial.sum(0))
+    dweight, dbias = run("layernorm_columns.wgsl", [partial[:, :1]], outs, [slots, 12, 1], 2)
+    np.testing.assert_array_equal(dweight, partial[:, 0].sum(0))
+    assert (dbias.view(np.uint32) == POISON).all()

@@ -39,6 +39,16 @@ VALUES: Situations = {
         wg.ShapeError,
         "layer_norm: weight has shape (2,), expected (3,)",
     ),
+    "rms_norm_shape": (
+        lambda: F.rms_norm(ones(2, 3), (4,)),
+        wg.ShapeError,
+        "rms_norm: a tensor of shape (2, 3) does not end in the normalised shape (4,)",
+    ),
+    "rms_norm_weight": (
+        lambda: F.rms_norm(ones(2, 3), (3,), ones(2)),
+        wg.ShapeError,
+        "rms_norm: weight has shape (2,), expected (3,)",
+    ),
     "class_out_of_range": (
         lambda: F.cross_entropy(ones(2, 3), i(0, 3)),
         IndexError,

@@ -82,6 +82,8 @@ def test_what_follows_a_norm_and_its_gradients() -> None:
 
     found = kernels(f, x, w, r)
     assert IS_SMALL or any("layer_norm_vjp" in kernel and len(kernel) > 1 for kernel in found)
+    found = kernels(lambda x, w, r: [F.rms_norm(x, (32,), w) + r], x, w, r)
+    assert IS_SMALL or any("rms_norm" in kernel and len(kernel) > 1 for kernel in found)
 
 
 def test_numbers_follow_a_sum() -> None:
@@ -198,6 +200,7 @@ def random_program(seed: int) -> int:
     unary: list[Callable[[Tensor], Tensor]] = [
         lambda x: F.softmax(x, -1),
         lambda x: F.layer_norm(x, (x.shape[-1],)),
+        lambda x: F.rms_norm(x, (x.shape[-1],), x[0], 0.1),
         lambda x: x.tanh(),
         lambda x: F.gelu(x),
         lambda x: x.T.contiguous(),

@@ -197,9 +197,16 @@ macro_rules! across {
 pub(super) use across;
 
 /// `total!(L, n, i, v => term)` sums a cheap term over a row. Four sums run side by side, because an addition
-/// waits for the one before.
+/// waits for the one before. `total!(@zero ...)` is for a term that is zero where its operands are, as those
+/// that are loaded after the row's end; a short row waits for no [`Access::keep`] then.
 macro_rules! total {
-    ($lane:ty, $n:expr, $i:ident, $v:ident => $term:expr) => {{
+    ($lane:ty, $n:expr, $i:ident, $v:ident => $term:expr) => {
+        total!(@all $lane, $n, $i, $v, $term, $v.keep($term))
+    };
+    (@zero $lane:ty, $n:expr, $i:ident, $v:ident => $term:expr) => {
+        total!(@all $lane, $n, $i, $v, $term, $term)
+    };
+    (@all $lane:ty, $n:expr, $i:ident, $v:ident, $term:expr, $last:expr) => {{
         let (n, step) = ($n, <$lane>::WIDTH);
         let zero = <$lane>::lit(0.0);
         let (mut a, mut b, mut c, mut d) = (zero, zero, zero, zero);
@@ -217,7 +224,7 @@ macro_rules! total {
         }
         if at < n {
             let ($i, $v) = (at, Access(Some(n - at)));
-            b = b + $v.keep($term);
+            b = b + $last;
         }
         sum_of((a + b) + (c + d))
     }};

@@ -1,4 +1,5 @@
-//! Softmax, layer normalisation and cross entropy on the GPU; the counterpart of `src/cpu/rows/norm.rs`.
+//! Softmax, layer and RMS normalisation and cross entropy on the GPU; the counterpart of
+//! `src/cpu/rows/norm.rs`.
 //!
 //! A row is kept in the registers of 4 to 256 threads and read once. Wider ones are split into parts, which a
 //! first dispatch reduces; a second reads them again and knows what all parts come to.
@@ -159,96 +160,103 @@ pub fn softmax_vjp(g: &Array, y: &Array, log: bool) -> Result<Array> {
     cast(&out, y.dtype())
 }
 
-/// Normalises the last `axes` axes to mean 0 and variance 1, then scales and shifts. Returns the result and,
-/// in float32, the mean and the reciprocal standard deviation of each row.
+/// Normalises the last `axes` axes to mean 0 (if `centered`) and variance 1, then scales and shifts. Returns
+/// the result and, in float32, the mean (if `centered`) and the reciprocal standard deviation of each row.
 pub fn layer_norm(
-    x: &Array, weight: Option<&Array>, bias: Option<&Array>, axes: usize, eps: f64,
-) -> Result<(Array, Array, Array)> {
+    x: &Array, weight: Option<&Array>, bias: Option<&Array>, axes: usize, centered: bool, eps: f64,
+) -> Result<Vec<Array>> {
+    let name = if centered { "layer_norm" } else { "rms_norm" };
     if !fit([x])? {
         let axis = longest(x, row(x, axes));
-        let run = |x: &[&Array]| {
-            layer_norm(x[0], weight, bias, axes, eps).map(|(y, mean, rstd)| smallvec![y, mean, rstd])
-        };
-        return triple(in_halves("layer_norm", &[x], axis, &run, &|_, a, b| behind(axis, a, b))?);
+        let run = |x: &[&Array]| layer_norm(x[0], weight, bias, axes, centered, eps).map(Arrays::from_vec);
+        return Ok(in_halves(name, &[x], axis, &run, &|_, a, b| behind(axis, a, b))?.into_vec());
     }
     let x = from_start(x)?;
     let rows = Rows::of(&x, axes, 16);
     let out = rows.output(&x)?;
     let terms = rows.terms(&out, 2)?;
     let lead = x.shape().part(0, x.rank() - axes);
-    let mean = Array::empty(lead, DType::F32, x.device())?;
-    let rstd = Array::empty(lead, DType::F32, x.device())?;
-    // Placeholders for absent buffers; the flags tell that they are not read.
+    let statistic = || Array::empty(lead, DType::F32, x.device());
+    let (mean, rstd) = (centered.then(statistic).transpose()?, statistic()?);
+    // Placeholders for absent buffers; the flags tell that they are not read, RMS that no mean is written.
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
     let shift = bias.map_or(Ok(x.clone()), from_start)?;
     let flags = usize::from(weight.is_some()) | usize::from(bias.is_some()) << 1;
-    let shader = ("layer_norm", shader!("lib/rows", "lib/row_out", "layernorm"));
+    let shader = (name, shader!("lib/rows", "lib/row_out", "layernorm"));
     rows.launch(shader, &terms, [rows.groups(); 2], |run| {
         for (name, x) in [("x", &x), ("weight", &scale), ("bias", &shift)] {
             rows.input(run, name, x);
         }
         rows.result(run, "out", &out);
-        run.writes(&mean).writes(&rstd);
+        run.writes(mean.as_ref().unwrap_or(&rstd)).writes(&rstd).flag("RMS", !centered);
         run.words([rows.rows, rows.cols, rows.parts, rows.cols, rows.cols, flags]).floats([eps]);
     })?;
-    Ok((cast(&out, x.dtype())?, mean, rstd))
-}
-
-/// Three results by name.
-fn triple(mut all: Arrays) -> Result<(Array, Array, Array)> {
-    match (all.pop(), all.pop(), all.pop()) {
-        (Some(c), Some(b), Some(a)) => Ok((a, b, c)),
-        _ => Err(Error::shape("internal: an operation of three results")),
-    }
+    Ok([Some(cast(&out, x.dtype())?), mean, Some(rstd)].into_iter().flatten().collect())
 }
 
 /// The most workgroups that keep sums of the weight's gradient.
 const SLOTS: usize = 256;
 
-/// The VJP of [`layer_norm`]: the cotangents of `x`, weight and bias (the last two in the shape of the
-/// normalised axes, and in the weight's dtype, or that of `x` without a weight).
+/// The VJP of [`layer_norm`]: the cotangents of `x`, of the weight if there is one and, if there is a mean,
+/// too, of the bias (the last two in the shape of the normalised axes, and in the weight's dtype).
 pub fn layer_norm_vjp(
-    g: &Array, x: &Array, weight: Option<&Array>, mean: &Array, rstd: &Array, axes: usize,
-) -> Result<(Array, Array, Array)> {
+    g: &Array, x: &Array, weight: Option<&Array>, mean: Option<&Array>, rstd: &Array, axes: usize,
+) -> Result<Vec<Array>> {
+    let (name, kernel) = match mean {
+        Some(_) => ("layer_norm", "layer_norm_vjp"),
+        None => ("rms_norm", "rms_norm_vjp"),
+    };
     if !fit([g, x])? {
         let axis = longest(x, row(x, axes));
         let run = |x: &[&Array]| {
-            layer_norm_vjp(x[0], x[1], weight, x[2], x[3], axes).map(|(dx, dw, db)| smallvec![dx, dw, db])
+            layer_norm_vjp(x[0], x[1], weight, x.get(3).copied(), x[2], axes).map(Arrays::from_vec)
         };
         let join = |i: usize, a: &Array, b: &Array| match i {
             0 => behind(axis, a, b),
             _ => Fold::Sum.combine(a, b),
         };
-        return triple(in_halves("layer_norm", &[g, x, mean, rstd], axis, &run, &join)?);
+        let all: Vec<&Array> = [g, x, rstd].into_iter().chain(mean).collect();
+        return Ok(in_halves(name, &all, axis, &run, &join)?.into_vec());
     }
-    let (g, x, mean, rstd) = (from_start(g)?, from_start(x)?, from_start(mean)?, from_start(rstd)?);
+    let (g, x, rstd) = (from_start(g)?, from_start(x)?, from_start(rstd)?);
+    let mean = mean.map(from_start).transpose()?;
     let rows = Rows::of(&x, axes, 4);
     let out = rows.output(&x)?;
     let terms = rows.terms(&out, 2)?;
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
-    // Even without rows, one workgroup writes the sums, which are zero.
-    let width = rows.cols.next_multiple_of(4);
-    let most = SLOTS.min(limit(&x)? / (8 * width).max(1));
-    let slots = rows.rows.div_ceil(256 / rows.lanes).min(most / rows.parts.max(1)).max(1);
-    let partial = Array::empty(Shape::new(&[slots, 2, width])?, DType::F32, x.device())?;
-    let shader = ("layer_norm_vjp", shader!("lib/rows", "lib/row_out", "layernorm_backward"));
+    // Sums over rows, of the weight and of the bias, which a second kernel adds up. Even without rows, one
+    // workgroup writes them, which are zero.
+    let (width, sums) = (rows.cols.next_multiple_of(4), 1 + usize::from(mean.is_some()));
+    let most = match weight {
+        Some(_) => SLOTS.min(limit(&x)? / (4 * sums * width).max(1)) / rows.parts.max(1),
+        None => usize::MAX,
+    };
+    let slots = rows.rows.div_ceil(256 / rows.lanes).min(most).max(1);
+    let partial = match weight {
+        Some(_) => Array::empty(Shape::new(&[slots, sums, width])?, DType::F32, x.device())?,
+        None => out.clone(),
+    };
+    let shader = (kernel, shader!("lib/rows", "lib/row_out", "layernorm_backward"));
     rows.launch(shader, &terms, [slots * rows.parts; 2], |run| {
         for (name, x) in [("x", &x), ("g", &g), ("weight", &scale)] {
             rows.input(run, name, x);
         }
-        run.reads(&mean).reads(&rstd);
+        run.reads(mean.as_ref().unwrap_or(&rstd)).reads(&rstd).flag("RMS", mean.is_none());
         rows.result(run, "out", &out);
         run.writes(&partial).words([rows.rows, rows.cols, rows.parts]).words([rows.cols; 3]);
         run.words([usize::from(weight.is_some()), slots]);
     })?;
+    let mut all = vec![cast(&out, x.dtype())?];
+    let Some(weight) = weight else { return Ok(all) };
     let tail = x.shape().part(x.rank() - axes, x.rank());
-    let dweight = Array::empty(tail, scale.dtype(), x.device())?;
-    let dbias = Array::empty(tail, scale.dtype(), x.device())?;
+    for _ in 0..sums {
+        all.push(Array::empty(tail, weight.dtype(), x.device())?);
+    }
     let mut run = Dispatch::new("layer_norm_columns", shader!("layernorm_columns"), DType::F32);
-    run.text.store_fours("dweight", dweight.dtype()).store_fours("dbias", dbias.dtype());
-    run.reads(&partial).writes(&dweight).writes(&dbias).words([slots, width]);
-    run.launch(width.div_ceil(8))?;
-    Ok((cast(&out, x.dtype())?, dweight, dbias))
+    run.text.store_fours("dweight", weight.dtype()).store_fours("dbias", weight.dtype());
+    run.reads(&partial).writes(&all[1]).writes(&all[sums]).words([slots, width, sums]);
+    run.launch((sums * width).div_ceil(16))?;
+    Ok(all)
 }
 
 /// The classes as int32 from the start of a buffer.

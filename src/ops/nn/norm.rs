@@ -1,4 +1,5 @@
-//! Softmax, log-softmax and layer normalisation: one pass over the rows each, with fused backward kernels.
+//! Softmax, log-softmax, layer and RMS normalisation: one pass over the rows each, with fused backward
+//! kernels.
 
 use crate::array::shape::normalize_axis;
 use crate::op::align;
@@ -85,13 +86,17 @@ impl Composite for SoftmaxVjp {
     batch!(in_front: |self| *self);
 }
 
-/// Layer normalisation (Ba, Kiros and Hinton 2016) over the last `axes` axes: `(x - mean) * rstd * weight +
-/// bias`. Inputs: x, then weight and bias if `affine`. Outputs: y, and mean, rstd of the leading axes.
+/// Layer normalisation (Ba, Kiros and Hinton 2016) over the last `axes` axes, `(x - mean) * rstd * weight +
+/// bias`, or, not `centered`, RMS normalisation (Zhang and Sennrich 2019), `x * rstd * weight`, which has no
+/// mean and no bias. Inputs: x, then, if `affine`, weight and bias. Outputs: y, then mean and rstd of the
+/// leading axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LayerNorm {
     /// The number of trailing axes that are normalised.
     pub axes: u8,
-    /// Whether weight and bias are given.
+    /// Whether the mean is subtracted.
+    pub centered: bool,
+    /// Whether weight and, if centered, bias are given.
     pub affine: bool,
     /// The first number is `eps`, added to the variance; the second is unused.
     pub eps: Params,
@@ -102,37 +107,52 @@ fn trailing(axes: u8) -> Vec<i64> {
     (1..=axes as i64).map(|i| -i).collect()
 }
 
+/// Returns `x` without its mean over `axes`, and the mean, or `x` itself where it is not `centered`.
+fn without_mean(x: &Tensor, axes: &[i64], centered: bool) -> Result<(Tensor, Option<Tensor>)> {
+    if !centered {
+        return Ok((x.clone(), None));
+    }
+    let mean = x.mean(Some(axes), true)?;
+    Ok((x.sub(&mean)?, Some(mean)))
+}
+
 kernel! {
-    LayerNorm, "layer_norm", |self, x| -> Arrays {
+    LayerNorm, if self.centered { "layer_norm" } else { "rms_norm" }, |self, x| -> Arrays {
         let (weight, bias) = (x.get(1).copied(), x.get(2).copied());
         let (axes, eps) = (self.axes as usize, self.eps.get()[0]);
-        let (y, mean, rstd) = on_device!(x[0], norm::layer_norm(x[0], weight, bias, axes, eps))?;
-        Ok(smallvec![y, mean, rstd])
+        on_device!(x[0], norm::layer_norm(x[0], weight, bias, axes, self.centered, eps))
+            .map(Arrays::from_iter)
     },
-    /// 5 n + 2 per row of n, 7 n + 2 with weight and bias.
+    /// 5 n + 2 per row of n, 7 n + 2 with weight and bias; RMS: 3 n + 2, 4 n + 2 with weight.
     flops |x, y| {
-        let rows = y[1].numel() as u64;
-        cost::each(x, if self.affine { 7 } else { 5 }) + 2 * rows
+        let each = if self.centered { 5 } else { 3 } + (x.len() as u64 - 1);
+        cost::each(x, each) + 2 * y[1].numel() as u64
     }
 }
 
 impl Composite for LayerNorm {
     const VJP: &'static str = "rstd * (h - mean(h) - n * mean(h * n)) with h = g * weight, n = (x - mean) \
-                               * rstd; sum(g * n), sum(g) for weight and bias";
+                               * rstd; sum(g * n), sum(g) for weight and bias; RMS: without mean(h), mean";
     const OWN: Own = Own { vjp: true, batch: true, ..Own::NONE };
 
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let axes = trailing(self.axes);
         let wide = x[0].cast(x[0].dtype().compute())?;
-        let mean = wide.mean(Some(&axes), true)?;
-        let centred = wide.sub(&mean)?;
+        let (centred, mean) = without_mean(&wide, &axes, self.centered)?;
         let rstd = centred.square()?.mean(Some(&axes), true)?.add(self.eps.get()[0])?.rsqrt()?;
         let mut y = centred.mul(&rstd)?;
-        if self.affine {
-            y = y.mul(x[1])?.add(x[2])?;
+        if let Some(weight) = x.get(1) {
+            y = y.mul(*weight)?;
+        }
+        if let Some(bias) = x.get(2) {
+            y = y.add(*bias)?;
         }
         let leading = wide.shape().part(0, wide.rank() - self.axes as usize);
-        Ok(smallvec![y.cast(x[0].dtype())?, mean.reshape(&leading)?, rstd.reshape(&leading)?])
+        let mut out: Tensors = smallvec![y.cast(x[0].dtype())?];
+        for statistic in mean.iter().chain([&rstd]) {
+            out.push(statistic.reshape(&leading)?);
+        }
+        Ok(out)
     }
     fn saves(&self, _needs: Needs, inputs: usize) -> Saves {
         Saves::input(0).and(Saves::input(1).when(inputs > 1)).and(Saves::STATISTICS)
@@ -140,73 +160,88 @@ impl Composite for LayerNorm {
     fn vjp(&self, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         // The statistics are outputs only for the sake of this rule and get no cotangent of their own.
         let Some(Some(g)) = g.first() else { return Ok(Grads::new()) };
-        let op = LayerNormVjp { axes: self.axes, affine: self.affine };
-        let (mean, rstd) = (c.output(1)?, c.output(2)?);
-        let mut inputs = vec![g, c.input(0)?, mean, rstd];
+        let op = LayerNormVjp { axes: self.axes, centered: self.centered, affine: self.affine };
+        let mut inputs = vec![g, c.input(0)?, c.output(1 + usize::from(self.centered))?];
+        if self.centered {
+            inputs.push(c.output(1)?);
+        }
         if self.affine {
             inputs.push(c.input(1)?);
         }
         Ok(bind(op, &inputs)?.into_iter().map(Some).collect())
     }
     fn batch(&self, x: &[Batched], size: usize) -> Result<BatchedOutputs> {
-        let batched = |operand: Option<&Batched>| operand.is_some_and(|l| l.axis.is_some());
-        if !batched(x.get(1)) && !batched(x.get(2)) {
+        if x[1..].iter().all(|affine| affine.axis.is_none()) {
             return first_in_front(*self, x, size);
         }
         // Each element of the batch has its own weight or bias: normalise all together, then scale.
         let plain = LayerNorm { affine: false, ..*self };
         let mut out = bind(plain, &[&x[0].materialized(size)?])?;
         let scaled = Batched { value: out[0].clone(), axis: Some(0) };
-        let operands = align(&[scaled, x[1].clone(), x[2].clone()])?;
-        out[0] = operands[0].mul(&operands[1])?.add(&operands[2])?;
+        let operands = align(&[&[scaled], &x[1..]].concat())?;
+        out[0] = operands[0].mul(&operands[1])?;
+        if let Some(bias) = operands.get(2) {
+            out[0] = out[0].add(bias)?;
+        }
         Ok(out.into_iter().map(|y| (y, Some(0))).collect())
     }
 }
 
-/// The VJP of layer normalisation. Inputs: g, x, mean, rstd, then weight if `affine`.
-/// Outputs: dx, then dweight and dbias if `affine`.
+/// The VJP of layer or RMS normalisation. Inputs: g, x, rstd, then mean if `centered`, then weight if
+/// `affine`. Outputs: dx, then dweight if `affine`, and dbias if also `centered`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LayerNormVjp {
     /// The number of trailing axes that are normalised.
     pub axes: u8,
+    /// Whether the mean was subtracted.
+    pub centered: bool,
     /// Whether there is a weight.
     pub affine: bool,
 }
 
+impl LayerNormVjp {
+    /// Returns mean and weight, as far as there are any, of the inputs.
+    fn optional<'a, T>(&self, x: &[&'a T]) -> (Option<&'a T>, Option<&'a T>) {
+        (self.centered.then(|| x[3]), self.affine.then(|| x[x.len() - 1]))
+    }
+}
+
 kernel! {
-    LayerNormVjp, "layer_norm", |self, x| -> Arrays {
-        let weight = x.get(4).copied();
-        let (dx, dweight, dbias) =
-            on_device!(x[0], norm::layer_norm_vjp(x[0], x[1], weight, x[2], x[3], self.axes as usize))?;
-        Ok(if self.affine { smallvec![dx, dweight, dbias] } else { smallvec![dx] })
+    LayerNormVjp, if self.centered { "layer_norm" } else { "rms_norm" }, |self, x| -> Arrays {
+        let (mean, weight) = self.optional(x);
+        on_device!(x[0], norm::layer_norm_vjp(x[0], x[1], weight, mean, x[2], self.axes as usize))
+            .map(Arrays::from_iter)
     },
-    /// 9 n per row of n, 13 n with weight and bias.
-    flops |x, _y| cost::each(x, if self.affine { 13 } else { 9 })
+    /// 9 n per row of n, 13 n with weight and bias; RMS: 6 n, 9 n with weight.
+    flops |x, _y| cost::each(x, [[6, 9], [9, 13]][usize::from(self.centered)][usize::from(self.affine)])
 }
 
 impl Composite for LayerNormVjp {
     fn decompose(&self, x: &[&Tensor]) -> Result<Tensors> {
         let (g, value) = (x[0], x[1].cast(x[1].dtype().compute())?);
+        let (_, weight) = self.optional(x);
         let axes = trailing(self.axes);
         // The statistics are functions of x. Recompute them so that derivatives of this rule include it.
-        let mean = value.mean(Some(&axes), true)?;
-        let centred = value.sub(&mean)?;
-        let kept = value.shape().reduced(value.shape().axes(Some(&axes), "layer_norm")?, true);
+        let (centred, _) = without_mean(&value, &axes, self.centered)?;
+        let kept = value.shape().reduced(value.shape().axes(Some(&axes), self.name())?, true);
         let variance = centred.square()?.mean(Some(&axes), true)?;
         // The epsilon is recovered from the statistic.
-        let eps = x[3].detach().reshape(&kept)?.pow(-2.0)?.sub(&variance.detach())?;
+        let eps = x[2].detach().reshape(&kept)?.pow(-2.0)?.sub(&variance.detach())?;
         let rstd = variance.add(&eps)?.rsqrt()?;
         let normal = centred.mul(&rstd)?;
         let wide = g.cast(value.dtype())?;
-        let scaled = if self.affine { wide.mul(x[4])? } else { wide.clone() };
+        let scaled = weight.map_or_else(|| Ok(wide.clone()), |weight| wide.mul(weight))?;
         let projected = scaled.mul(&normal)?.mean(Some(&axes), true)?;
-        let centred_g = scaled.sub(&scaled.mean(Some(&axes), true)?)?;
-        let dx = rstd.mul(&centred_g.sub(&normal.mul(&projected)?)?)?.cast(x[1].dtype())?;
-        if !self.affine {
-            return Ok(smallvec![dx]);
+        let (centred_g, _) = without_mean(&scaled, &axes, self.centered)?;
+        let mut out: Tensors =
+            smallvec![rstd.mul(&centred_g.sub(&normal.mul(&projected)?)?)?.cast(x[1].dtype())?];
+        if let Some(weight) = weight {
+            out.push(wide.mul(&normal)?.sum_to(&weight.shape())?);
+            if self.centered {
+                out.push(wide.sum_to(&weight.shape())?);
+            }
         }
-        let shape = x[4].shape();
-        Ok(smallvec![dx, wide.mul(&normal)?.sum_to(&shape)?, wide.sum_to(&shape)?])
+        Ok(out)
     }
 }
 
@@ -241,37 +276,56 @@ impl Tensor {
     pub fn layer_norm(
         &self, shape: &[usize], weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64,
     ) -> Result<Tensor> {
-        let own = self.shape();
+        self.normalized(true, shape, weight, bias, eps)
+    }
+
+    /// Divides by the root of the mean square over the last axes, whose lengths are `shape`, as `weight` has
+    /// them.
+    pub fn rms_norm(&self, shape: &[usize], weight: Option<&Tensor>, eps: f64) -> Result<Tensor> {
+        self.normalized(false, shape, weight, None, eps)
+    }
+
+    /// Layer or RMS normalisation.
+    fn normalized(
+        &self, centered: bool, shape: &[usize], weight: Option<&Tensor>, bias: Option<&Tensor>, eps: f64,
+    ) -> Result<Tensor> {
+        let affine = weight.is_some() || bias.is_some();
+        let op = LayerNorm { axes: shape.len() as u8, centered, affine, eps: [eps, 0.0].into() };
+        let (name, own) = (op.name(), self.shape());
         let rank = own.rank();
         let trailing = rank.checked_sub(shape.len()).map(|from| own.part(from, rank));
         let wanted = Shape::new(shape)?;
         if shape.is_empty() || trailing != Some(wanted) {
             return Err(Error::shape(format!(
-                "layer_norm: a tensor of shape {own} does not end in the normalised shape {wanted}"
+                "{name}: a tensor of shape {own} does not end in the normalised shape {wanted}"
             )));
         }
-        for (name, t) in [("weight", weight), ("bias", bias)] {
+        for (what, t) in [("weight", weight), ("bias", bias)] {
             if let Some(t) = t.filter(|t| t.shape() != wanted) {
                 return Err(Error::shape(format!(
-                    "layer_norm: {name} has shape {}, expected {wanted}",
+                    "{name}: {what} has shape {}, expected {wanted}",
                     t.shape()
                 )));
             }
         }
         let x = self.cast(self.dtype().to_float())?;
-        let affine = weight.is_some() || bias.is_some();
-        let op = LayerNorm { axes: shape.len() as u8, affine, eps: [eps, 0.0].into() };
         if !affine {
             return first(bind(op, &[&x])?);
         }
         let given = |t: Option<&Tensor>, value: f64| {
             t.cloned().map_or_else(|| Tensor::full(wanted, value, x.dtype(), x.device()), Ok)
         };
-        let (w, b) = (given(weight, 1.0)?, given(bias, 0.0)?);
+        let mut all: SmallVec<[Tensor; 3]> = smallvec![x.clone(), given(weight, 1.0)?];
+        if centered {
+            all.push(given(bias, 0.0)?);
+        }
         // Under autocast it runs in float32: the weight must not be rounded to a half dtype first.
-        let wide = crate::interp::autocasting() && [&x, &w, &b].into_iter().all(|t| t.dtype() != DType::F64);
-        let dtype = if wide { DType::F32 } else { promote(&x, &w) };
-        let y = first(bind(op, &[&x.cast(dtype)?, &w.cast(dtype)?, &b.cast(dtype)?])?)?;
+        let wide = crate::interp::autocasting() && all.iter().all(|t| t.dtype() != DType::F64);
+        let dtype = if wide { DType::F32 } else { promote(&x, &all[1]) };
+        for t in &mut all {
+            *t = t.cast(dtype)?;
+        }
+        let y = first(bind(op, &all.iter().collect::<SmallVec<[&Tensor; 3]>>())?)?;
         if wide { Ok(y) } else { y.cast(x.dtype()) }
     }
 }

@@ -1,6 +1,6 @@
-//! Fused functions behind `wengert.nn.functional`: affine map, layer normalisation, attention, recurrent
-//! cells, dropout and the classification losses. The Python functions of the same names document them and
-//! check arguments.
+//! Fused functions behind `wengert.nn.functional`: affine map, layer and RMS normalisation, attention,
+//! recurrent cells, dropout and the classification losses. The Python functions of the same names document
+//! them and check arguments.
 
 pub(crate) mod conv;
 pub(crate) mod ops;
@@ -66,6 +66,15 @@ fn _layer_norm(
 ) -> PyResult<Tensor> {
     let shape: Vec<usize> = listed(shape)?;
     run(py, x.numel(), || x.layer_norm(&shape, weight.as_ref(), bias.as_ref(), eps))
+}
+
+/// RMS normalisation over the trailing axes of lengths `shape`.
+#[pyfunction]
+fn _rms_norm(
+    py: Python<'_>, x: Tensor, shape: &Bound<'_, PyAny>, weight: Option<Tensor>, eps: f64,
+) -> PyResult<Tensor> {
+    let shape: Vec<usize> = listed(shape)?;
+    run(py, x.numel(), || x.rms_norm(&shape, weight.as_ref(), eps))
 }
 
 /// `softmax(scale Q K' + mask) V`.
@@ -172,6 +181,6 @@ fn _bce_with_logits(
 }
 
 exports! {
-    functions: _linear, _layer_norm, _attention, _lstm_cell, _gru_cell, _recurrent, _dropout, _cross_entropy,
-        _nll_loss, _bce_with_logits
+    functions: _linear, _layer_norm, _rms_norm, _attention, _lstm_cell, _gru_cell, _recurrent, _dropout,
+        _cross_entropy, _nll_loss, _bce_with_logits
 }

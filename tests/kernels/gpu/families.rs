@@ -186,14 +186,23 @@ gpu_test!(layer_norm_and_its_vjp, {
     {
         let (x, g) = (noisy(&[rows, cols], 9, dtype)?, noisy(&[rows, cols], 10, dtype)?);
         let (w, b) = (noisy(&[cols], 11, dtype)?, noisy(&[cols], 12, dtype)?);
-        let (y, mean, rstd) = norm::layer_norm(&x, Some(&w), Some(&b), 1, 1e-5)?;
-        let (dx, dw, db) = norm::layer_norm_vjp(&g, &x, Some(&w), &mean, &rstd, 1)?;
-        let (x, g, w, b) = (exact(&x)?, exact(&g)?, exact(&w)?, exact(&b)?);
-        let (want_y, mean, rstd) = cpu::norm::layer_norm(&x, Some(&w), Some(&b), 1, 1e-5)?;
-        let (want_dx, want_dw, want_db) = cpu::norm::layer_norm_vjp(&g, &x, Some(&w), &mean, &rstd, 1)?;
-        let pairs = [(y, want_y, "y"), (dx, want_dx, "dx"), (dw, want_dw, "dw"), (db, want_db, "db")];
-        for (got, expected, what) in pairs {
-            assert_same(&got, &expected, tolerance(dtype) * 3.0, what)?;
+        for centered in [true, false] {
+            // Mean, if there is one, and reciprocal deviation.
+            let statistics = |y: &[Array]| (y.get(2).map(|_| y[1].clone()), y[y.len() - 1].clone());
+            let bias = centered.then_some(&b);
+            let mut got = norm::layer_norm(&x, Some(&w), bias, 1, centered, 1e-5)?;
+            let (mean, rstd) = statistics(&got);
+            got.extend(norm::layer_norm_vjp(&g, &x, Some(&w), mean.as_ref(), &rstd, 1)?);
+            let (x, g, w, b) = (exact(&x)?, exact(&g)?, exact(&w)?, exact(&b)?);
+            let bias = centered.then_some(&b);
+            let mut want = cpu::norm::layer_norm(&x, Some(&w), bias, 1, centered, 1e-5)?;
+            let (mean, rstd) = statistics(&want);
+            want.extend(cpu::norm::layer_norm_vjp(&g, &x, Some(&w), mean.as_ref(), &rstd, 1)?);
+            assert_eq!((got.len(), want.len()), if centered { (6, 6) } else { (4, 4) });
+            for (i, (got, expected)) in got.iter().zip(&want).enumerate() {
+                let what = format!("{dtype} {rows} {cols} {centered} {i}");
+                assert_same(got, expected, tolerance(dtype) * 3.0, &what)?;
+            }
         }
     }
 });

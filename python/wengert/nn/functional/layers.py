@@ -161,25 +161,32 @@ def layer_norm(
 
 @of_tensors
 def rms_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None = None, eps: float | None = None
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None = None,
+    eps: float | Tensor | None = None,
 ) -> Tensor:
     """Returns `x / sqrt(mean(x^2) + eps)` over the trailing axes `normalized_shape`, then `* weight` (Zhang
     and Sennrich 2019).
 
-    `eps` is the machine epsilon of the input's dtype if None. The dtype is that of the input.
+    `weight` has that shape; `eps` is the machine epsilon of the input's dtype if None. The dtype is that of
+    the input. One fused pass; saves the input and one inverse root per row. Complex inputs, which are squared
+    as they are, and an `eps` that is a tensor take several operations.
 
     Example:
         >>> wg.nn.functional.rms_norm(wg.tensor([3.0, 3.0]), (2,))
         tensor([1., 1.])
     """
+    eps = wg.finfo(_float_of(input)).eps if eps is None else eps
+    if not (input.dtype.is_complex or isinstance(eps, Tensor)):
+        return _core._rms_norm(input, normalized_shape, weight, eps)
     shape = tuple(normalized_shape)
     if not shape or tuple(input.shape)[-len(shape) :] != shape:
         raise wg.ShapeError(
-            f"rms_norm: input of shape {tuple(input.shape)} does not end in the normalised shape {shape}"
+            f"rms_norm: a tensor of shape {tuple(input.shape)} does not end in the normalised shape {shape}"
         )
-    axes = tuple(range(-len(shape), 0))
-    eps = wg.finfo(input.dtype).eps if eps is None else eps
     wide = input.to(wg.float32) if input.dtype.itemsize < 4 else input
+    axes = tuple(range(-len(shape), 0))
     out = wide * ((wide * wide).mean(axes, keepdim=True) + eps).rsqrt()
     return rounded(out if weight is None else out * weight, _float_of(input))
 

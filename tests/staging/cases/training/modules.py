@@ -80,6 +80,7 @@ trained(
     "a_transformer", lambda: nn.TransformerEncoderLayer(4, 2, 8, batch_first=True), lambda: wg.randn(2, 3, 4)
 )
 trained("layer_norm", lambda: nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4)), lambda: wg.randn(5, 4))
+trained("rms_norm", lambda: nn.Sequential(nn.Linear(4, 4), nn.RMSNorm(4)), lambda: wg.randn(5, 4))
 trained("a_recurrent_layer", lambda: nn.LSTM(4, 5, 2, dropout=0.2), lambda: wg.randn(3, 2, 4))
 trained(
     "a_gated_layer", lambda: nn.GRU(4, 4, batch_first=True, bidirectional=True), lambda: wg.randn(2, 3, 4)
