@@ -307,7 +307,7 @@ fn lists_of_inputs_and_outputs_are_valid() -> Outcome {
             template.lists(inputs, outputs).number("AXES", 3).number("ATTRIBUTES", 2);
             for (k, dtype) in [DType::F32, DType::F16, DType::BF16, DType::Bool].into_iter().enumerate() {
                 if k < inputs {
-                    template.load(wgsl::LISTS[0][k], dtype).number(wgsl::LISTS[0][k], k as u32 % 3);
+                    template.load(wgsl::LISTS[0][k], dtype).number(wgsl::LISTS[0][k], k as u32 % 4);
                 }
                 if k < outputs && !reads {
                     template.store_fours(wgsl::LISTS[1][k], dtype);

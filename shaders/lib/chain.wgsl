@@ -3,12 +3,36 @@
 // fused.wgsl or, in place of an input, reduce.wgsl; the parameters of that, `p`, have `chain` in them.
 //
 // The host repeats what `lists` marks for each input and output, and replaces `op` by the generated body of
-// the chain. inputs[k]: the first element of input k, its first row in `axes`, how many rows it has there,
-// and whether the places of four elements are found one by one. A row of `axes` is the length of an axis
-// and the stride of the input. An input that lies in order has no rows, and SPREAD_ is 0 for it. One that
-// fills only a part (SPREAD_ 2) has there the first index along the axis too, and the number of its elements;
-// the others are 0, or -0 where inputs[k] has the bit 2: what is added to them stays as it is. Four that are
-// adjacent may be bound by vectors, or one stands for all.
+// the chain, and says how each input lies. Four elements that are adjacent may be bound by vectors, or one
+// stands for all.
+
+// One after another, as those of the chain; such an input has no axes.
+const IN_ORDER: u32 = 0u;
+// By strides: four adjacent elements of the chain are adjacent there, or one of them stands for all;
+const ADJACENT: u32 = 1u;
+// or they lie apart.
+const APART: u32 = 2u;
+// By strides, and only in a part of the chain, perhaps in none of it: elsewhere stands `outside`.
+const PART: u32 = 3u;
+
+struct Input {
+  // Its first element.
+  start: u32,
+  // Its first axis in `axes`, and how many it has.
+  axis: u32,
+  rank: u32,
+  // -0 where a part is added to something, which stays as it is elsewhere, else 0.
+  outside: f32,
+}
+// An axis of the chain as an input has it.
+struct Axis {
+  length: u32,
+  stride: u32,
+  // The indices of a part.
+  first: u32,
+  count: u32,
+}
+
 //@ const INPUTS
 const INPUTS: u32 = 1u;
 //@ const AXES
@@ -16,8 +40,8 @@ const AXES: u32 = 1u;
 //@ const ATTRIBUTES
 const ATTRIBUTES: u32 = 1u;
 struct Chain {
-  inputs: array<vec4<u32>, INPUTS>,
-  axes: array<vec4<u32>, AXES>,
+  inputs: array<Input, INPUTS>,
+  axes: array<Axis, AXES>,
   attributes: array<vec4<f32>, ATTRIBUTES>,
 }
 //@ words x0
@@ -29,7 +53,7 @@ fn load_x0(i: u32) -> f32 { return bitcast<f32>(x0[i]); }
 fn load4_x0(i: vec4u) -> vec4f { return vec4f(load_x0(i.x), load_x0(i.y), load_x0(i.z), load_x0(i.w)); }
 
 //@ const x0
-const SPREAD_x0: u32 = 1u; // 0 in order, 2 a part
+const LIES_x0: u32 = APART;
 
 struct In {
   //@ lists x0
@@ -45,38 +69,37 @@ fn op(x: In) -> Out { return Out(x.x0); }
 // The place of element i of input k.
 fn place(k: u32, i: u32) -> u32 {
   let input = p.chain.inputs[k];
-  var at = input.x;
+  var at = input.start;
   var rest = i;
-  for (var d = input.y + input.z - 1u; d > input.y; d -= 1u) {
+  for (var d = input.axis + input.rank - 1u; d > input.axis; d -= 1u) {
     let axis = p.chain.axes[d];
-    let next = rest / axis.x;
-    at += (rest - next * axis.x) * axis.y;
+    let next = rest / axis.length;
+    at += (rest - next * axis.length) * axis.stride;
     rest = next;
   }
-  return at + rest * p.chain.axes[input.y].y;
+  return at + rest * p.chain.axes[input.axis].stride;
 }
 
 // Those of four elements.
+fn four_places(k: u32, i: vec4<u32>) -> vec4<u32> { return place(k, i.x) + vec4<u32>(0u, 1u, 2u, 3u); }
 fn places(k: u32, i: vec4<u32>) -> vec4<u32> {
-  let a = place(k, i.x);
-  if ((p.chain.inputs[k].w & 1u) == 0u) { return a + vec4<u32>(0u, 1u, 2u, 3u); }
-  return vec4<u32>(a, place(k, i.y), place(k, i.z), place(k, i.w));
+  return vec4<u32>(place(k, i.x), place(k, i.y), place(k, i.z), place(k, i.w));
 }
 
-// The place of element i of input k, which fills a part, or one near it; and whether there is one.
+// The place of element i of input k, a part, and whether it is there; else that of the first word.
 fn part_place(k: u32, i: u32) -> vec2<u32> {
   let input = p.chain.inputs[k];
-  var found = vec2<u32>(input.x, 1u);
+  var found = vec2<u32>(input.start, 1u);
   var rest = i;
-  for (var d = input.y + input.z; d > input.y; d -= 1u) {
+  for (var d = input.axis + input.rank; d > input.axis; d -= 1u) {
     let axis = p.chain.axes[d - 1u];
-    let next = rest / axis.x;
-    let at = rest - next * axis.x - axis.z;
-    found += vec2<u32>(min(at, axis.w - 1u) * axis.y, 0u);
-    found.y = select(0u, found.y, at < axis.w);
+    let next = rest / axis.length;
+    let at = rest - next * axis.length - axis.first;
+    found.x += at * axis.stride;
+    found.y = select(0u, found.y, at < axis.count);
     rest = next;
   }
-  return found;
+  return found * found.y;
 }
 
 // Those of four elements: places, and which of them there are.
@@ -88,10 +111,9 @@ fn part_places(k: u32, i: vec4<u32>) -> array<vec4<u32>, 2> {
   return array<vec4<u32>, 2>(vec4<u32>(a.x, b.x, c.x, d.x), vec4<u32>(a.y, b.y, c.y, d.y));
 }
 
-// What stands elsewhere.
-fn outside(k: u32) -> f32 { return bitcast<f32>((p.chain.inputs[k].w & 2u) << 30u); }
+fn outside(k: u32) -> f32 { return p.chain.inputs[k].outside; }
 
-fn start_of(k: u32) -> u32 { return p.chain.inputs[k].x; }
+fn start_of(k: u32) -> u32 { return p.chain.inputs[k].start; }
 
 // The outputs of four elements.
 fn outputs(i: vec4<u32>) -> array<Out, 4> {
@@ -99,11 +121,13 @@ fn outputs(i: vec4<u32>) -> array<Out, 4> {
   //@ lists x0
   var at_x0 = start_of(0u) + i;
   //@ lists x0
-  if (SPREAD_x0 == 1u) { at_x0 = places(0u, i); }
+  if (LIES_x0 == ADJACENT) { at_x0 = four_places(0u, i); }
+  //@ lists x0
+  if (LIES_x0 == APART) { at_x0 = places(0u, i); }
   //@ lists x0
   var there_x0 = vec4<bool>(true);
   //@ lists x0
-  if (SPREAD_x0 == 2u) { let a = part_places(0u, i); at_x0 = a[0]; there_x0 = a[1] != vec4<u32>(); }
+  if (LIES_x0 == PART) { let a = part_places(0u, i); at_x0 = a[0]; there_x0 = a[1] != vec4<u32>(); }
   //@ lists x0
   let v_x0 = select(vec4<f32>(outside(0u)), load4_x0(at_x0), there_x0);
   //@ lists x0

@@ -28,8 +28,32 @@ pub enum Feed {
     Dense,
     /// One element, for all.
     Single,
-    /// Where this nest of the chain says.
-    Gathered(u32),
+    /// Where this nest of the chain says: it broadcasts.
+    Nest(u32),
+    /// Only in this part of the chain, on a GPU.
+    Part(u32),
+}
+
+/// Which of the elements of a chain, taken as those of a dense array, an operand has: perhaps none.
+#[derive(Clone, PartialEq)]
+pub struct Part {
+    /// Where it lies along each axis of the array.
+    pub axes: SmallVec<[Span; 4]>,
+    /// Whether it is added to something, which stays as it is elsewhere: -0 is added there. Else 0 is there.
+    pub adds: bool,
+}
+
+/// Where a part lies along an axis.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Span {
+    /// The length of the axis.
+    pub length: usize,
+    /// The first index of the part.
+    pub start: usize,
+    /// How many it has.
+    pub count: usize,
+    /// The stride of the operand.
+    pub stride: isize,
 }
 
 /// One operation of a chain: it reads and writes slots.
@@ -51,10 +75,10 @@ pub struct Chain {
     pub n: usize,
     /// How the operands lie in memory, and their dtypes.
     pub operands: Vec<(Feed, DType)>,
-    /// Where operands that are gathered lie. Of one that fills a part of the chain, on a GPU, a nest has
-    /// beside its strides the first index along each axis, the number of elements, and whether it is added
-    /// there: all other elements are then -0, and 0 if it is not.
+    /// Where operands lie that broadcast.
     pub nests: Vec<Nest>,
+    /// Those that are parts.
+    pub parts: Vec<Part>,
     /// The dtypes of the outputs.
     pub outputs: Vec<DType>,
     /// The operations, in order.

@@ -149,6 +149,61 @@ def test_reductions_of_chains_are_computed_as_they_are_read(shape: tuple[int, ..
             assert dispatches(staged, x, row) <= dispatches(f, x, row) - 3
 
 
+def region(rng: np.random.Generator, shape: tuple[int, ...], is_empty: int) -> tuple[slice, ...]:
+    """A part of a shape, which has no elements along the axes of which `is_empty` has the bit."""
+    ends = [sorted(int(k) for k in rng.integers(0, n + 1, size=2)) for n in shape]
+    return tuple(slice(a, a if is_empty >> k & 1 else b) for k, (a, b) in enumerate(ends))
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+@pytest.mark.parametrize("shape", [(8,), (1,), (100,), (4, 7), (1, 5), (3, 4, 8), (2, 1, 3, 5)])
+def test_parts_of_values_perhaps_empty(shape: tuple[int, ...], device: str) -> None:
+    rng = np.random.default_rng(len(shape))
+    every = 2 ** len(shape)
+    for is_empty in (0, 0, 1, every - 1):
+        # Zeros too, of which -2 makes -0.
+        x, v = (rng.integers(-2, 3, size=shape).astype(np.float32) for _ in range(2))
+        a, b = region(rng, shape, is_empty), region(rng, shape, int(rng.integers(every)))
+
+        def f(x: Tensor, v: Tensor, a: Any = a, b: Any = b, shape: Any = shape) -> list[Tensor]:
+            widths = [
+                n for s, d in zip(reversed(a), reversed(shape), strict=True) for n in (s.start, d - s.stop)
+            ]
+            y = x * -2
+            y[a].add_(v[a])
+            y[b].add_(v[b])
+            gradient = wg.func.grad(lambda x: (x[a] * 3).sum() + (x * x).sum() + (x[b] * x[b]).sum())(x)
+            return [y, F.pad(x[a], widths) + 1, gradient * 1]
+
+        summed, padded, gradient = x * np.float32(-2), np.ones_like(x), 2 * x
+        for part in (a, b):
+            summed[part] += v[part]
+        padded[a] += x[a]
+        gradient[a] += 3
+        gradient[b] += 2 * x[b]
+        given = lambda x=x, v=v: (wg.tensor(array).to(device) for array in (x, v))
+        f(*given())
+        staged = wg.jit(f)
+        for _ in range(3):
+            made = staged(*given())
+            for found, wanted in zip(made, (summed, padded, gradient), strict=True):
+                # The signs of zeros too.
+                bits = found.cpu().numpy().view(np.int32)
+                np.testing.assert_array_equal(bits, wanted.view(np.int32), err_msg=f"{shape} {a} {b}")
+        assert staged.traces == 1, staged.why()
+
+
+def test_an_empty_part_behind_the_end_of_its_memory() -> None:
+    """Nothing of it is read, though its place is that of the element behind the last one."""
+    x = wg.full((64,), 7.0, device="gpu")
+    staged = wg.jit(lambda x: [F.pad(x[64:], (2, 3)) + 1, F.pad(x[:0], (64, 0)) * 2])
+    for _ in range(3):
+        ones, zeros = staged(x)
+        assert ones.tolist() == [1.0] * 5
+        assert zeros.tolist() == [0.0] * 64
+    assert any("pad" in name for group in staged.fused(x) for name in group)
+
+
 def test_what_others_read_is_stored_too() -> None:
     f = wg.jit(lambda x: ((y := wg.exp(x) * x), y.sum(0)))
     x = wg.randn(50, 6, device="gpu")

@@ -187,7 +187,7 @@ pub struct Chain {
 }
 
 impl Chain {
-    /// A chain over `n` elements without loops, with these operands (and `nests` of those that are gathered)
+    /// A chain over `n` elements without loops, with these operands (and `nests` of those that broadcast)
     /// and outputs, the last of which is folded instead of stored if that `folds`.
     pub fn new(
         n: usize, operands: Vec<(Feed, DType)>, nests: Vec<Nest>, outputs: Vec<DType>, folds: bool,
@@ -228,8 +228,9 @@ impl Chain {
         self.links.push(Link { run, from, to });
     }
 
-    /// What it computes, for a kernel of another machine; `None` if that cannot be read.
-    pub fn described(&self) -> Option<chain::Chain> {
+    /// What it computes, for a kernel of another machine, of operands with these parts; `None` if that
+    /// cannot be read.
+    pub fn described(&self, parts: Vec<chain::Part>) -> Option<chain::Chain> {
         let link = |link: &Link| {
             Some(chain::Link {
                 rule: link.run.read()?,
@@ -242,6 +243,7 @@ impl Chain {
             n: self.n,
             operands: self.operands.clone(),
             nests: self.nests.clone(),
+            parts,
             outputs: self.outputs.clone(),
             links: self.links.iter().map(link).collect::<Option<_>>()?,
         })
@@ -257,7 +259,7 @@ impl Chain {
     ///
     /// # Safety
     /// The operands and stored outputs have the dtypes and layouts of this chain, on the host; outputs are
-    /// contiguous, and overlap neither each other nor an operand. None is folded.
+    /// contiguous, and overlap neither each other nor an operand. None is folded, no operand is a part.
     pub unsafe fn run(&self, operands: &[&Array], outputs: &[&Array]) -> Result<()> {
         let places = Places::new(self, operands, outputs);
         let grain = (GRAIN / self.links.len().max(1)).next_multiple_of(TILE);
@@ -282,7 +284,7 @@ impl Chain {
     ///
     /// # Safety
     /// The operand at `from` has the elements of this nest, and the tile has room.
-    unsafe fn gather(&self, nest: u32, dtype: DType, from: *const u8, at: usize, n: usize, tile: *mut u8) {
+    unsafe fn copy(&self, nest: u32, dtype: DType, from: *const u8, at: usize, n: usize, tile: *mut u8) {
         let nest = &self.nests[nest as usize];
         let step = nest.strides[0][nest.rank - 1];
         dispatch_width!(dtype.size(), T => {
@@ -330,8 +332,8 @@ impl Chain {
                 match feed {
                     Feed::Dense => slots[k] = from.get().wrapping_add(at * dtype.size()),
                     // SAFETY: the operand has the elements of its nest, the tile room for `n`.
-                    Feed::Gathered(nest) => unsafe { self.gather(nest, dtype, from.get(), at, n, slots[k]) },
-                    Feed::Single => {}
+                    Feed::Nest(nest) => unsafe { self.copy(nest, dtype, from.get(), at, n, slots[k]) },
+                    Feed::Single | Feed::Part(_) => {}
                 }
             }
             let places = || self.outputs.iter().zip(to).map(|(d, to)| to.get().wrapping_add(at * d.size()));

@@ -7,8 +7,8 @@
 
 mod build;
 mod fold;
-mod gather;
 mod loops;
+mod operands;
 
 use super::act::{Act, Planned};
 use super::{Source, Value};
@@ -20,7 +20,7 @@ use crate::device::Fused;
 use crate::error::Result;
 use crate::op::Op;
 use crate::watch::script::View;
-use gather::Gathered;
+use operands::Operand;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::cell::RefCell;
@@ -115,8 +115,8 @@ struct Fusion<'a> {
     sizes: Vec<usize>,
     /// The device of each piece of memory.
     devices: &'a [Device],
-    /// Values that loops read as they lie otherwise, which have numbers of their own behind those of values.
-    gathers: RefCell<Vec<Gathered>>,
+    /// Values that loops do not read in order, which have numbers of their own behind those of values.
+    operands: RefCell<Vec<Operand>>,
 }
 
 /// Fuses what can be in these steps, whose memory is on these devices: as much as does not need more memory
@@ -130,7 +130,7 @@ pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32], devices: &[D
         loops: Vec::new(),
         sizes: Vec::new(),
         devices,
-        gathers: RefCell::default(),
+        operands: RefCell::default(),
     };
     for value in steps.iter().flat_map(|step| step.act.reads()).chain(outputs.iter().copied()) {
         let root = fusion.root(value);
@@ -162,7 +162,7 @@ pub fn fuse(steps: Vec<Planned>, values: &[Value], outputs: &[u32], devices: &[D
 impl Fusion<'_> {
     /// The value whose memory a value lies in.
     fn root(&self, value: u32) -> u32 {
-        let value = self.gathered(value).unwrap_or(value);
+        let value = self.value(value);
         match self.values[value as usize].source {
             Source::Within(base) => base,
             _ => value,
@@ -170,7 +170,7 @@ impl Fusion<'_> {
     }
 
     fn view(&self, value: u32) -> &View {
-        let value = self.gathered(value).unwrap_or(value);
+        let value = self.value(value);
         &self.values[value as usize].view
     }
 

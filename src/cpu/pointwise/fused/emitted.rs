@@ -117,8 +117,8 @@ impl Chain {
         }
         let mut frame = Scratch::<u8>::new(code.frame)?;
         let sizes = || self.outputs.iter().map(|dtype| dtype.size());
-        let gathered = |&k: &usize| matches!(self.operands[k].0, Feed::Gathered(_));
-        let room: usize = self.pointers().filter(gathered).map(|k| self.operands[k].1.size()).sum();
+        let copied = |&k: &usize| matches!(self.operands[k].0, Feed::Nest(_));
+        let room: usize = self.pointers().filter(copied).map(|k| self.operands[k].1.size()).sum();
         let streams = if streamed { sizes().sum::<usize>() } else { 0 };
         let mut tiles = Scratch::<u8>::new((room + streams) * TILE)?;
         let most = if streamed || room > 0 { TILE } else { end - start };
@@ -132,10 +132,10 @@ impl Chain {
             for k in self.pointers() {
                 let (feed, dtype) = self.operands[k];
                 pointers.push(match feed {
-                    Feed::Gathered(nest) => {
+                    Feed::Nest(nest) => {
                         let to = tile;
                         // SAFETY: the operand has the elements of its nest, the tile room for `n`.
-                        unsafe { self.gather(nest, dtype, from[k].get(), at, n, to) };
+                        unsafe { self.copy(nest, dtype, from[k].get(), at, n, to) };
                         tile = tile.wrapping_add(dtype.size() * TILE);
                         to
                     }

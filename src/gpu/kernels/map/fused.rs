@@ -3,7 +3,7 @@
 //! The operations are read one after another with expressions that write WGSL: the result is the body of
 //! `shaders/fused.wgsl`. Between two of them a value is rounded to its dtype, as memory would do.
 
-use crate::arguments::chain::{Chain, ChainLimits, ElementRule, Feed, Folding, How, Link};
+use crate::arguments::chain::{Chain, ChainLimits, ElementRule, Feed, Folding, How, Link, Part};
 use crate::arguments::logic::Logic;
 use crate::gpu::kernels::logic::of_floats;
 use crate::gpu::kernels::prelude::*;
@@ -24,6 +24,44 @@ pub fn limits(index: u8) -> Result<ChainLimits> {
     // Those of a reduction stand before those of a chain.
     let (words, bytes) = (UNIFORM_WINDOW / 4 - 40, bindable(&gpu(index)?.limits) as usize);
     Ok(ChainLimits { arrays: max_buffers(index)?, lists: LISTS[0].len(), words, bytes })
+}
+
+/// How an input lies, as `shaders/lib/chain.wgsl` says.
+#[derive(Clone, Copy, PartialEq)]
+enum Lies {
+    InOrder,
+    Adjacent,
+    Apart,
+    Part,
+}
+
+/// Says how input `name` lies by this nest, and adds its axes, if it has any. Fours are adjacent elements if
+/// they are taken `in_fours`. The second result says whether they are vectors.
+fn strided(
+    run: &mut Dispatch, (name, x, dtype): (&'static str, &Array, DType), nest: &Nest, in_fours: bool,
+    axes: &mut Vec<usize>,
+) -> (Lies, bool) {
+    let (last, strides) = (nest.rank - 1, &nest.strides[0]);
+    let is_whole = nest.inner().is_multiple_of(4);
+    let in_fours = in_fours && (is_whole || last == 0);
+    let is_one = in_fours && strides[last] == 0;
+    let is_vector = in_fours
+        && strides[last] == 1
+        && x.offset().is_multiple_of(4)
+        && strides[..last].iter().all(|stride| stride % 4 == 0);
+    match (is_one, is_vector) {
+        (true, _) => run.text.load_ones(name, dtype),
+        (_, true) => run.text.load_fours(name, dtype),
+        _ => run.text.load(name, dtype),
+    };
+    if last == 0 && strides[0] == 1 {
+        return (Lies::InOrder, is_vector);
+    }
+    for axis in 0..nest.rank {
+        axes.extend([nest.dims[axis], strides[axis] as usize, 0, 0]);
+    }
+    let is_near = is_one || is_vector || (in_fours && is_whole && strides[last] == 1);
+    (if is_near { Lies::Adjacent } else { Lies::Apart }, is_vector)
 }
 
 /// What writes a text.
@@ -89,43 +127,33 @@ impl Fused {
     /// Binds the inputs `x`, of which fours are adjacent elements if they are taken `in_fours`. Returns the
     /// parameters.
     pub fn bind<'a>(&'a self, run: &mut Dispatch<'a>, x: &[&'a Array], in_fours: bool) -> Vec<usize> {
-        let Chain { n, operands, nests, outputs, .. } = &*self.chain;
+        let Chain { n, operands, nests, parts, outputs, .. } = &*self.chain;
         run.text.lists(x.len(), outputs.len());
         run.op(&*self.body, [self.serial, 0]);
         let (mut words, mut axes) = (Vec::new(), Vec::new());
         for ((&x, &(feed, dtype)), name) in x.iter().zip(operands).zip(LISTS[0]) {
-            let (mut nest, first) = (Nest::empty(), axes.len() / 4);
-            match feed {
-                Feed::Gathered(k) => nest = nests[k as usize],
-                Feed::Single => nest.push(*n, &[0]),
-                Feed::Dense => nest.push(*n, &[1]),
-            }
-            let (last, inner, strides) = (nest.rank - 1, nest.inner(), &nest.strides[0]);
-            let is_whole = inner.is_multiple_of(4);
-            // It fills a part of the chain.
-            let is_part = nest.strides[2][..nest.rank].iter().any(|&count| count != 0);
-            let is_vector = strides[last] == 1
-                && !is_part
-                && x.offset().is_multiple_of(4)
-                && strides[..last].iter().all(|stride| stride % 4 == 0);
-            let (together, is_one) = (in_fours && !is_part && (is_whole || last == 0), strides[last] == 0);
-            match together || feed == Feed::Single {
-                true if is_one => run.text.load_ones(name, dtype),
-                true if is_vector => run.text.load_fours(name, dtype),
-                _ => run.text.load(name, dtype),
+            let (first, mut outside) = (axes.len() / 4, 0.0_f32);
+            let (lies, is_vector) = match feed {
+                Feed::Part(k) => {
+                    let Part { axes: spans, adds } = &parts[k as usize];
+                    for span in spans {
+                        axes.extend([span.length, span.stride as usize, span.start, span.count]);
+                    }
+                    outside = if *adds { -0.0 } else { 0.0 };
+                    run.text.load(name, dtype);
+                    (Lies::Part, false)
+                }
+                Feed::Nest(k) => strided(run, (name, x, dtype), &nests[k as usize], in_fours, &mut axes),
+                Feed::Dense | Feed::Single => {
+                    let mut nest = Nest::empty();
+                    nest.push(*n, &[isize::from(feed == Feed::Dense)]);
+                    strided(run, (name, x, dtype), &nest, in_fours || feed == Feed::Single, &mut axes)
+                }
             };
-            let apart = !(together && (is_one || is_vector || (is_whole && strides[last] == 1)));
-            let in_order = last == 0 && strides[0] == 1 && !is_part;
-            let rows = if in_order { 0 } else { nest.rank };
-            run.number(name, if is_part { 2 } else { usize::from(!in_order) });
-            for axis in 0..rows {
-                axes.push(nest.dims[axis]);
-                axes.extend(nest.strides[..3].iter().map(|strides| strides[axis] as usize));
-            }
-            let adds = nest.strides[3][0] != 0;
-            words.extend([x.offset(), first, rows, usize::from(apart) + 2 * usize::from(adds)]);
+            run.number(name, lies as usize);
+            words.extend([x.offset(), first, axes.len() / 4 - first, outside.to_bits() as usize]);
             run.reads(x);
-            if x.numel() == *n && (*n == 1 || (together && is_vector && in_order)) {
+            if x.numel() == *n && (*n == 1 || (lies == Lies::InOrder && is_vector)) {
                 run.flows();
             }
         }

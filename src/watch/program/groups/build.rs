@@ -1,5 +1,6 @@
 //! From the members of a group to its chain: operands, results, and tiles for what lies between.
 
+use super::operands::Lie;
 use super::{FoldStep, Fusion, Group, Member};
 use crate::arguments::chain::Feed;
 use crate::array::buffer::Device;
@@ -116,12 +117,16 @@ impl Fusion<'_> {
                 }
             }
         }
-        let mut nests = Vec::new();
+        let (mut nests, mut parts) = (Vec::new(), Vec::new());
         let operands = inputs.iter().map(|&value| {
-            let feed = match self.nest(value) {
-                Some(nest) => {
-                    nests.push(nest);
-                    Feed::Gathered((nests.len() - 1) as u32)
+            let feed = match self.lie(value) {
+                Some(Lie::Nest(nest)) => {
+                    nests.push(*nest);
+                    Feed::Nest((nests.len() - 1) as u32)
+                }
+                Some(Lie::Part(part)) => {
+                    parts.push(part);
+                    Feed::Part((parts.len() - 1) as u32)
                 }
                 None => self.feed(value, n).unwrap_or(Feed::Single),
             };
@@ -172,7 +177,7 @@ impl Fusion<'_> {
                 chain.prepare();
                 None
             }
-            _ => chain.described().and_then(|chain| {
+            _ => chain.described(parts).and_then(|chain| {
                 let folds = fold.map(|fold| &self.steps[fold.step].act);
                 let folds = folds.and_then(|act| match act {
                     Act::Run { op, .. } => Some(op.name()),
@@ -182,7 +187,7 @@ impl Fusion<'_> {
                 Fused::new(chain, &names)
             }),
         };
-        inputs.iter_mut().for_each(|value| *value = self.gathered(*value).unwrap_or(*value));
+        inputs.iter_mut().for_each(|value| *value = self.value(*value));
         let fold = fold.and_then(|fold| match &self.steps[fold.step].act {
             Act::Run { op, inputs, outputs, .. } => {
                 Some((op, self.view(*inputs.first()?).shape, (*outputs.first()?)?))

@@ -98,9 +98,9 @@ impl Fusion<'_> {
         let read = members.iter().flat_map(|member| &member.from).copied();
         let inputs: FxHashSet<u32> = read.filter(|value| !made.contains(value)).collect();
         let outputs = self.shown(&members).len();
-        let rows = |&value: &u32| self.nest(value).map_or(1, |nest| nest.rank);
         // Each input takes four words, and as many for each axis; each operation two, in fours.
-        let words = 8 + inputs.iter().map(|value| 4 + 4 * rows(value)).sum::<usize>() + 2 * members.len();
+        let words =
+            8 + inputs.iter().map(|&value| 4 + 4 * self.axes(value)).sum::<usize>() + 2 * members.len();
         let is_small = words <= limits.words
             && inputs.len().max(outputs) <= limits.lists
             && inputs.len() + outputs <= limits.arrays;
@@ -132,7 +132,7 @@ impl Fusion<'_> {
         if alike { root } else { value }
     }
 
-    /// How a value is read by a loop over `n` elements, if it is not gathered.
+    /// How a value is read by a loop over `n` elements, if it does so in order.
     pub fn feed(&self, value: u32, n: usize) -> Option<Feed> {
         let view = self.view(value);
         match view.shape.numel() {
@@ -173,7 +173,7 @@ impl Fusion<'_> {
         let run = run.filter(|run| run.out == view.dtype)?;
         let read = |&value: &u32| {
             let whole = self.whole(value);
-            self.feed(whole, count).map(|_| whole).or_else(|| self.gather(value, &view.shape))
+            self.feed(whole, count).map(|_| whole).or_else(|| self.broadcast(value, &view.shape))
         };
         let from: SmallVec<[u32; 4]> = inputs.iter().map(read).collect::<Option<_>>()?;
         Some((run, from, to))

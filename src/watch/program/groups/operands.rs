@@ -3,7 +3,7 @@
 
 use super::loops::{is_contiguous, on_gpu};
 use super::{Fusion, Loop};
-use crate::arguments::chain::ElementRule;
+use crate::arguments::chain::{ElementRule, Part, Span};
 use crate::array::buffer::Device;
 use crate::array::nest::Nest;
 use crate::array::shape::Shape;
@@ -14,7 +14,7 @@ use crate::watch::program::act::Act;
 use crate::watch::script::View;
 use smallvec::SmallVec;
 
-/// What broadcasts is gathered on the host where its runs are at least so long.
+/// What broadcasts is read on the host where its runs are at least so long.
 const RUN: usize = 16;
 
 /// The loop over a shape that an array broadcasts to, if it does.
@@ -51,51 +51,63 @@ fn placed(view: &View, offset: usize, shape: &Shape) -> Option<Place> {
     (own.next().is_none() && rest == 0).then_some(axes)
 }
 
-/// The loop over a dense array of a shape of which an array fills the part at this place
-/// ([`crate::arguments::chain::Chain::nests`]).
-fn window(view: &View, place: &[(usize, Option<usize>)], shape: &Shape, adds: bool) -> Nest {
-    let mut nest = Nest::empty();
-    for (i, &(start, axis)) in place.iter().enumerate() {
+/// The part of a dense array of a shape that an array at this place fills.
+fn part(view: &View, place: &[(usize, Option<usize>)], shape: &Shape, adds: bool) -> Part {
+    let span = |(i, &(start, axis)): (usize, &(usize, Option<usize>))| {
         let (count, stride) = axis.map_or((1, 0), |k| (view.shape.at(k), view.strides[k]));
-        nest.dims[i] = shape.at(i);
-        (nest.strides[0][i], nest.strides[1][i], nest.strides[2][i]) =
-            (stride, start as isize, count as isize);
-        nest.strides[3][i] = isize::from(adds);
-    }
-    nest.rank = place.len();
-    nest
+        Span { length: shape.at(i), start, count, stride }
+    };
+    Part { axes: place.iter().enumerate().map(span).collect(), adds }
 }
 
-/// A value as a loop reads it that lies otherwise: it broadcasts to a shape, or fills a part of it.
-#[derive(Clone, Copy, PartialEq)]
-pub struct Gathered {
-    /// The value.
-    pub value: u32,
-    shape: Shape,
-    /// The loop over the shape where it fills a part.
-    part: Option<Nest>,
+/// How a value lies that a loop does not read in order.
+#[derive(Clone, PartialEq)]
+pub enum Lie {
+    /// It broadcasts.
+    Nest(Box<Nest>),
+    /// It is a part.
+    Part(Part),
+}
+
+/// Such a value.
+#[derive(PartialEq)]
+pub struct Operand {
+    value: u32,
+    lie: Lie,
 }
 
 impl Fusion<'_> {
-    /// The value that a number behind those of values stands for.
-    pub fn gathered(&self, number: u32) -> Option<u32> {
+    /// What a number behind those of values stands for.
+    fn operand<T>(&self, number: u32, f: impl FnOnce(&Operand) -> T) -> Option<T> {
         let behind = (number as usize).checked_sub(self.values.len())?;
-        Some(self.gathers.borrow().get(behind)?.value)
+        self.operands.borrow().get(behind).map(f)
     }
 
-    /// How it is read.
-    pub fn nest(&self, number: u32) -> Option<Nest> {
-        let behind = (number as usize).checked_sub(self.values.len())?;
-        let found = *self.gathers.borrow().get(behind)?;
-        found.part.or_else(|| broadcast(self.view(found.value), &found.shape))
+    /// The value that a number stands for.
+    pub fn value(&self, number: u32) -> u32 {
+        self.operand(number, |operand| operand.value).unwrap_or(number)
+    }
+
+    /// How it lies, unless in order.
+    pub fn lie(&self, number: u32) -> Option<Lie> {
+        self.operand(number, |operand| operand.lie.clone())
+    }
+
+    /// How many axes the kernel of a GPU is told of it.
+    pub fn axes(&self, number: u32) -> usize {
+        let axes = |operand: &Operand| match &operand.lie {
+            Lie::Nest(nest) => nest.rank,
+            Lie::Part(part) => part.axes.len(),
+        };
+        self.operand(number, axes).unwrap_or(1)
     }
 
     /// The number for a value that is read so.
-    fn number(&self, found: Gathered) -> u32 {
-        let mut all = self.gathers.borrow_mut();
-        let known = all.iter().position(|one| *one == found).unwrap_or(all.len());
+    fn number(&self, value: u32, lie: Lie) -> u32 {
+        let (mut all, operand) = (self.operands.borrow_mut(), Operand { value, lie });
+        let known = all.iter().position(|one| *one == operand).unwrap_or(all.len());
         if known == all.len() {
-            all.push(found);
+            all.push(operand);
         }
         (self.values.len() + known) as u32
     }
@@ -137,19 +149,18 @@ impl Fusion<'_> {
             return None;
         }
         let adds = matches!(act, Act::Write { .. });
-        let part = Some(window(view, &place, &whole.shape, adds));
-        let number = self.number(Gathered { value, shape: whole.shape, part });
+        let number = self.number(value, Lie::Part(part(view, &place, &whole.shape, adds)));
         Some((run, [to].into_iter().take(usize::from(adds)).chain([number]).collect(), to))
     }
 
     /// The number of a value as a loop of this shape reads it, if it broadcasts in runs.
-    pub fn gather(&self, value: u32, shape: &Shape) -> Option<u32> {
+    pub fn broadcast(&self, value: u32, shape: &Shape) -> Option<u32> {
         let nest = broadcast(self.view(value), shape)?;
         let last = nest.rank - 1;
         let in_runs = nest.dims[last] >= RUN && matches!(nest.strides[0][last], 0 | 1);
         if !in_runs && self.device(value) == Device::Cpu {
             return None;
         }
-        Some(self.number(Gathered { value, shape: *shape, part: None }))
+        Some(self.number(value, Lie::Nest(Box::new(nest))))
     }
 }
