@@ -258,6 +258,70 @@ def decisions(jit: Any) -> Iterator[Any]:
         yield x.grad
 
 
+@scenario(1)
+def derivatives_that_are_zero(jit: Any) -> Iterator[Any]:
+    """A zero that arises behind the edge to a tensor reaches it, where eager mode's does."""
+    f = jit(lambda a, b: ((a * 2).sign(), b.sin()))
+    for chosen in ((1, 1), (1, 0), (0, 1)):
+        a, b = (sample(2, requires_grad=True, seed=i) for i in range(2))
+        seen: list[Any] = []
+        a.register_hook(seen.append)
+        optimizer = wg.optim.SGD([a, b], lr=0.1, weight_decay=0.5)
+        parts = [y.sum() for y, is_chosen in zip(f(a, b), chosen) if is_chosen]
+        sum(parts).backward()
+        optimizer.step()
+        yield seen, a, b, a.grad, b.grad
+
+
+@scenario(1)
+def results_without_a_slope(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x: (x * 2).floor())
+    for i in range(3):
+        x = sample(3, requires_grad=True, seed=i)
+        y = f(x)
+        y.sum().backward()
+        # A zero is not added: it would change the sign of another one.
+        z = x * 1
+        (z * -0.0 + f(z)).sum().backward()
+        yield y, y.requires_grad, y.is_leaf, x.grad, wg.autograd.grad(f(x).sum(), x)
+
+
+@scenario(1)
+def zeros_beside_other_gradients(jit: Any) -> Iterator[Any]:
+    f = jit(lambda a, b: (a * 2).sign() * b + b)
+    for _ in range(3):
+        a, b = (sample(2, requires_grad=True, seed=i) for i in range(2))
+        yield wg.autograd.grad(f(a, b).sum(), [a, b]), wg.autograd.grad(f(a, b).sum(), [a])
+        f(a, b).sum().backward()
+        yield a.grad, b.grad
+
+
+@scenario(1)
+def rounded_weights(jit: Any) -> Iterator[Any]:
+    wg.manual_seed(0)
+    linear, scale = nn.Linear(3, 1), nn.Parameter(wg.ones(3))
+    f = jit(lambda x: linear((x * scale * 4).round()))
+    optimizer = wg.optim.AdamW([*linear.parameters(), scale], lr=0.1, weight_decay=0.1)
+    for i in range(3):
+        optimizer.zero_grad()
+        f(sample(4, 3, seed=i)).square().mean().backward()
+        optimizer.step()
+        yield scale, scale.grad
+
+
+@scenario(1)
+def inputs_that_a_rule_leaves_out(jit: Any) -> Iterator[Any]:
+    """Nothing reaches them, though the result is on the tape."""
+    keeps = wg.custom_vjp(lambda x, y: x * y)
+    keeps.defvjp(lambda x, y: (x * y, y), lambda y, g: (g * y, None))
+    f = jit(lambda x, y: keeps(x * 2, y * 2))
+    for _ in range(3):
+        x, y = (sample(3, requires_grad=True, seed=i) for i in range(2))
+        z = f(x, y)
+        z.sum().backward()
+        yield z.requires_grad, x.grad, y.grad
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_is_the_same_with_and_without(name: str) -> None:
     body, traces = SCENARIOS[name]

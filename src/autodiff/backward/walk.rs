@@ -159,7 +159,11 @@ impl Walk<'_> {
         if is_target || node.is_leaf() || node.hooks().is_some() {
             return self.visit_value(node, smallvec![Some(zeros(&node.outputs[0])?)]);
         }
-        node.edges.iter().flatten().try_for_each(|edge| self.send_none(edge, true))
+        let edges = node.edges.iter().enumerate();
+        edges.filter_map(|(i, edge)| Some((i, edge.as_ref()?))).try_for_each(|(i, edge)| {
+            let is_apart = self.apart.is_some() && self.keep_apart((node.seq, i), edge, &mut None)?;
+            if is_apart { Ok(()) } else { self.send_none(edge, true) }
+        })
     }
 
     #[inline]
@@ -270,19 +274,24 @@ impl Walk<'_> {
         if let Some(hooks) = node.hooks() {
             grads = self.after(node, hooks, grads, &g)?;
         }
+        let given: SmallVec<[bool; 4]> =
+            if is_custom { g.iter().map(Option::is_some).collect() } else { SmallVec::new() };
         // If a rule passes its cotangent through, this leaves the gradient with a single owner.
         drop(g);
         for (i, edge) in node.edges.iter().enumerate() {
             let Some(edge) = edge else { continue };
             let mut g = grads.get_mut(i).and_then(Option::take);
-            if self.apart.is_some() && self.keep_apart((node.seq, i), edge, &mut g)? {
+            // A rule of the core returns `None` where the derivative is zero everywhere. An input that a
+            // custom function leaves out is not reached, unless it says so.
+            let is_zero = || if let Op::Custom(custom) = op { custom.is_zero(i, &given) } else { true };
+            let is_zero = g.is_none() && is_zero();
+            let is_reached = g.is_some() || is_zero;
+            if self.apart.is_some() && is_reached && self.keep_apart((node.seq, i), edge, &mut g)? {
                 continue;
             }
             match g {
                 Some(g) => self.send(edge, g)?,
-                // A rule of the core returns `None` where the derivative is zero everywhere. An input that a
-                // custom function leaves out is not reached.
-                None => self.send_none(edge, !is_custom)?,
+                None => self.send_none(edge, is_zero)?,
             }
         }
         Ok(())

@@ -18,11 +18,14 @@ use crate::tape::saving;
 use crate::tensor::Tensors;
 use crate::watch::debug::{Modes, modes, suspend};
 use crate::watch::program::{Outcome, Recorded};
-use crate::watch::script;
+use crate::watch::script::{self, Along};
 use pyo3::exceptions::PyRuntimeError;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::sync::Mutex;
+
+/// An edge: the number of the node that it comes from, and its number there.
+type From = (u64, usize);
 
 /// So many results with a history may each have a cotangent alone.
 const ALONE: usize = 4;
@@ -105,34 +108,29 @@ fn lies_in_order(x: &Array) -> bool {
 }
 
 impl Call {
-    /// The array of a tensor, `t` detached or not, which no transform follows: one that is around, or was.
-    fn value<'a>(&self, detached: &'a Tensor, t: &Tensor) -> Option<&'a Array> {
-        detached.concrete().filter(|_| !self.inside || t.traced().is_none())
-    }
-
     /// The gradients by a program; `None` if there is none for such cotangents.
     fn pull(&self, saved: &[Tensor], g: &[Option<Tensor>]) -> Result<Option<Grads>> {
         let found = &self.history.found;
         let given: Vec<bool> = g.iter().map(Option::is_some).collect();
-        let Some(i) = found.pulls.iter().position(|(known, _)| *known == given) else { return Ok(None) };
+        let Some(pull) = found.pulls.iter().find(|pull| pull.given == given) else { return Ok(None) };
         let mut x = Vec::new();
         for t in &saved[..found.kept + found.arguments.len()] {
-            match self.value(&t.detach(), t) {
+            // Inside of a transform one that is around, or was, follows what has a history.
+            match t.detach().concrete().filter(|_| !self.inside || t.traced().is_none()) {
                 Some(array) => x.push(array.clone()),
                 None => return Ok(None),
             }
         }
         for g in g.iter().flatten() {
-            match self.value(g, g).filter(|g| lies_in_order(g)) {
+            match g.concrete().filter(|g| lies_in_order(g)) {
                 Some(_) => x.push(g.contiguous()?.array("backward")?.clone()),
                 None => return Ok(None),
             }
         }
-        let Outcome::Done(outputs) = found.pulls[i].1.run(&x, &mut |_| Ok(()))? else { return Ok(None) };
+        let Outcome::Done(outputs) = pull.program.run(&x, &mut |_| Ok(()))? else { return Ok(None) };
         let mut outputs = outputs.into_iter().map(Tensor::Array);
-        Ok(Some(
-            found.reached[i].iter().map(|&reached| if reached { outputs.next() } else { None }).collect(),
-        ))
+        let gradient = |along: &Along<()>| along.gradient().and_then(|()| outputs.next());
+        Ok(Some(pull.along.iter().map(gradient).collect()))
     }
 
     /// The gradients by the function, run again as Python: all of a tensor along its first edge.
@@ -180,6 +178,11 @@ impl CustomRule for Call {
     /// In eager mode each result has a history of its own: one without a cotangent may get one later.
     fn keeps_saved(&self, g: &[Option<Tensor>]) -> bool {
         g.iter().zip(&self.history.facts.constant).any(|(g, constant)| !constant && g.is_none())
+    }
+    fn is_zero(&self, i: usize, given: &[bool]) -> bool {
+        let visible = given.get(..self.history.facts.visible);
+        let pull = self.history.found.pulls.iter().find(|pull| Some(&pull.given[..]) == visible);
+        pull.is_some_and(|pull| pull.along.get(i) == Some(&Along::Zero))
     }
     fn jvp(&self, _x: &[Tensor], _saved: &[Tensor], _t: &[Option<Tensor>]) -> Result<Grads> {
         Err(self.internal())
@@ -229,13 +232,13 @@ fn pull(arguments: &[Tensor], state: &[Tensor], outputs: &[Tensor]) -> Result<()
         all.iter().enumerate().filter_map(|(i, x)| Some((i, x.edge()?))).unzip();
     let live: Vec<&Tensor> =
         outputs.iter().zip(&is_live).filter(|(_, live)| **live).map(|(y, _)| y).collect();
-    check(outputs, &live, &edges)?;
+    let all_edges = check(outputs, &live, &edges)?;
     let count = live.len();
     let mut choices = vec![vec![true; count]];
     if (2..=ALONE).contains(&count) {
         choices.extend((0..count).map(|i| (0..count).map(|k| k == i).collect()));
     }
-    let mut known: Vec<((u64, usize), usize)> = Vec::new();
+    let mut known: Vec<(From, usize)> = Vec::new();
     for choice in choices {
         let chosen: Vec<Tensor> =
             live.iter().zip(&choice).filter(|(_, chosen)| **chosen).map(|(y, _)| (*y).clone()).collect();
@@ -250,7 +253,10 @@ fn pull(arguments: &[Tensor], state: &[Tensor], outputs: &[Tensor]) -> Result<()
         let cotangents: Vec<Option<Tensor>> = cotangents.iter().cloned().map(Some).collect();
         let found = backward::apart(&chosen, &cotangents, &edges)?;
         if known.is_empty() {
+            // In the order in which a walk adds what they bring; behind them those that bring nothing.
             known = found.iter().map(|g| (g.from, numbers[g.target])).collect();
+            let others = all_edges.iter().map(|&(from, target)| (from, numbers[target]));
+            known.extend(others.filter(|(from, _)| found.iter().all(|g| g.from != *from)));
         }
         let targets: Vec<usize> = known.iter().map(|(_, target)| *target).collect();
         script::end_part(&gradients(&known, found)?, &targets);
@@ -258,41 +264,31 @@ fn pull(arguments: &[Tensor], state: &[Tensor], outputs: &[Tensor]) -> Result<()
     Ok(())
 }
 
-/// The gradient along each known edge.
-fn gradients(known: &[((u64, usize), usize)], found: Vec<Contribution>) -> Result<Vec<Option<Array>>> {
-    let mut along: FxHashMap<(u64, usize), Option<Tensor>> =
+/// What goes along each known edge.
+fn gradients(known: &[(From, usize)], found: Vec<Contribution>) -> Result<Vec<Along<Array>>> {
+    let mut along: FxHashMap<From, Option<Tensor>> =
         found.into_iter().map(|g| (g.from, g.gradient)).collect();
-    let mut gradients = Vec::new();
-    let mut zero = FxHashSet::default();
-    let mut moved = FxHashSet::default();
-    for (from, target) in known {
-        gradients.push(match along.remove(from) {
-            Some(Some(g)) => {
-                moved.insert(*target);
-                Some(g.array("jit")?.clone())
-            }
-            Some(None) => {
-                zero.insert(*target);
-                None
-            }
-            None => None,
-        });
-    }
-    match along.is_empty() && zero.is_subset(&moved) {
-        true => Ok(gradients),
-        false => refused("a derivative is zero everywhere"),
-    }
+    let gradient = |(from, _): &(From, usize)| match along.remove(from) {
+        Some(Some(g)) => Ok(Along::Gradient(g.array("jit")?.clone())),
+        Some(None) => Ok(Along::Zero),
+        None => Ok(Along::Nothing),
+    };
+    known.iter().map(gradient).collect()
 }
 
+/// A cotangent such as a program is made for.
 fn ones(y: &Tensor) -> Result<Tensor> {
     Tensor::scalar(1.0, y.dtype(), y.device())?.expand(&y.shape())?.contiguous()
 }
 
 /// Raises unless all that the results were computed from is the function's or one of the tensors at `edges`,
-/// the walks back show nothing to hooks, and nobody but the tape keeps what the function made.
-fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<()> {
-    let targets: FxHashSet<(*const Node, u32)> =
-        edges.iter().map(|edge| (Arc::as_ptr(&edge.node), edge.index)).collect();
+/// the walks back show nothing to hooks, and nobody but the tape keeps what the function made. Returns all
+/// edges that lead to these tensors, each with the number of its tensor, youngest first.
+fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<Vec<(From, usize)>> {
+    let place = |(i, edge): (usize, &Edge)| ((Arc::as_ptr(&edge.node), edge.index), i);
+    // Of several tensors at one edge, that which a walk names.
+    let targets: FxHashMap<(*const Node, u32), usize> = edges.iter().enumerate().rev().map(place).collect();
+    let mut found = Vec::new();
     let (first, tape) = (script::first_node(), interp::program_tape());
     let mut held: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
     let mut seen = FxHashSet::default();
@@ -301,7 +297,7 @@ fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<()> {
     // that is there one by one.
     let mut uses: FxHashMap<(*const Node, u32), (usize, bool)> = FxHashMap::default();
     while let Some(Edge { node, index }) = waiting.pop() {
-        if targets.contains(&(Arc::as_ptr(&node), index)) {
+        if targets.contains_key(&(Arc::as_ptr(&node), index)) {
             continue;
         }
         if !seen.insert(node.seq) {
@@ -314,11 +310,15 @@ fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<()> {
             return refused("hooks in the function see its gradients");
         }
         let picks = matches!(node.op(), Some(Op::Take(_)));
-        for edge in node.edges.iter().flatten() {
-            let (count, picked) = uses.entry((Arc::as_ptr(&edge.node), edge.index)).or_default();
+        for (i, edge) in node.edges.iter().enumerate() {
+            let Some(edge) = edge else { continue };
+            let place = (Arc::as_ptr(&edge.node), edge.index);
+            let Some(&target) = targets.get(&place) else { continue };
+            found.push(((node.seq, i), target));
+            let (count, picked) = uses.entry(place).or_default();
             *count += 1;
             *picked |= picks;
-            if *picked && *count > 1 && targets.contains(&(Arc::as_ptr(&edge.node), edge.index)) {
+            if *picked && *count > 1 {
                 return refused("rows of a tensor are taken by index, which is used in other ways too");
             }
         }
@@ -332,7 +332,10 @@ fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<()> {
     let outputs: Vec<Array> = outputs.iter().filter_map(|y| y.detach().concrete().cloned()).collect();
     match script::is_kept_elsewhere(&held, &outputs) {
         true => refused("a tensor is kept elsewhere than in the result"),
-        false => Ok(()),
+        false => {
+            found.sort_unstable_by(|a, b| b.cmp(a));
+            Ok(found)
+        }
     }
 }
 

@@ -18,8 +18,35 @@ pub struct Part {
     pub memory: usize,
     /// The cotangents.
     pub cotangents: Vec<View>,
-    /// The gradient along each edge to a tensor of outside.
-    pub gradients: Vec<Option<View>>,
+    /// What goes along each edge to a tensor of outside.
+    pub gradients: Vec<Along<View>>,
+}
+
+/// What a walk sends along an edge.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Along<T> {
+    /// Nothing: the edge leads from what it does not reach.
+    Nothing,
+    /// A gradient that is zero everywhere, which nobody computes.
+    Zero,
+    /// This gradient.
+    Gradient(T),
+}
+
+impl<T> Along<T> {
+    /// The gradient, if there is one.
+    pub fn gradient(&self) -> Option<&T> {
+        if let Along::Gradient(g) = self { Some(g) } else { None }
+    }
+
+    /// The same with another gradient.
+    pub fn map<U>(&self, f: impl FnOnce(&T) -> U) -> Along<U> {
+        match self {
+            Along::Nothing => Along::Nothing,
+            Along::Zero => Along::Zero,
+            Along::Gradient(g) => Along::Gradient(f(g)),
+        }
+    }
 }
 
 /// The backward of the results of a region.
@@ -46,10 +73,10 @@ pub fn begin_part(given: Vec<bool>, cotangents: &[&Array]) {
     });
 }
 
-/// Ends it, with the gradients along the edges to the tensors `targets`.
-pub fn end_part(gradients: &[Option<Array>], targets: &[usize]) {
+/// Ends it, with what goes along the edges to the tensors `targets`.
+pub fn end_part(gradients: &[Along<Array>], targets: &[usize]) {
     with(|script| {
-        let views = gradients.iter().map(|g| g.as_ref().map(|g| script.view(g))).collect();
+        let views = gradients.iter().map(|g| g.map(|g| script.view(g))).collect();
         if let Some(pulled) = &mut script.pulled {
             pulled.targets = targets.to_vec();
             if let Some(part) = pulled.parts.last_mut() {
