@@ -101,9 +101,9 @@ fn lies_in_order(x: &Array) -> bool {
     let mut expected = 1;
     lengths.iter().enumerate().rev().all(|(i, &length)| {
         let stride = x.stride(i);
-        let fits = length == 1 || stride == 0 || stride == expected;
+        let fits = length <= 1 || stride == 0 || stride == expected;
         expected *= length as isize;
-        fits
+        fits || x.numel() == 0
     })
 }
 
@@ -113,17 +113,18 @@ impl Call {
         let found = &self.history.found;
         let given: Vec<bool> = g.iter().map(Option::is_some).collect();
         let Some(pull) = found.pulls.iter().find(|pull| pull.given == given) else { return Ok(None) };
+        // A transform that is around the call, or was, follows it.
+        let is_followed = |t: &Tensor| self.inside && t.traced().is_some();
         let mut x = Vec::new();
         for t in &saved[..found.kept + found.arguments.len()] {
-            // Inside of a transform one that is around, or was, follows what has a history.
-            match t.detach().concrete().filter(|_| !self.inside || t.traced().is_none()) {
+            match t.detach().concrete().filter(|_| !is_followed(t)) {
                 Some(array) => x.push(array.clone()),
                 None => return Ok(None),
             }
         }
         for g in g.iter().flatten() {
-            match g.concrete().filter(|g| lies_in_order(g)) {
-                Some(_) => x.push(g.contiguous()?.array("backward")?.clone()),
+            match g.concrete().filter(|array| !is_followed(g) && lies_in_order(array)) {
+                Some(_) => x.push(g.contiguous()?.array("backward")?.viewed(g.shape())?),
                 None => return Ok(None),
             }
         }
@@ -278,7 +279,9 @@ fn gradients(known: &[(From, usize)], found: Vec<Contribution>) -> Result<Vec<Al
 
 /// A cotangent such as a program is made for.
 fn ones(y: &Tensor) -> Result<Tensor> {
-    Tensor::scalar(1.0, y.dtype(), y.device())?.expand(&y.shape())?.contiguous()
+    let ones = Tensor::scalar(1.0, y.dtype(), y.device())?.expand(&y.shape())?;
+    // Axes of length 1 have the strides of a new array, too.
+    ones.contiguous()?.array("jit")?.viewed(y.shape()).map(Tensor::Array)
 }
 
 /// Raises unless all that the results were computed from is the function's or one of the tensors at `edges`,
