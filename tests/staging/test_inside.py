@@ -114,6 +114,19 @@ def derivatives_that_are_zero(jit: Any) -> Iterator[Any]:
 
 
 @scenario(1)
+def rows_by_index(jit: Any) -> Iterator[Any]:
+    """Of what is used outside, too: each row is added to the sum that is there."""
+    rows, index = jit(lambda x, index: x[index]), wg.tensor([0, 2, 2, 1, 0, 0])
+    wg.manual_seed(0)
+    for _ in range(6):
+        x, weights = wg.randn(3, 4), wg.randn(6, 4)
+        yield wg.grad(lambda x: (rows(x, index) * weights).sum() + x.square().sum() * 0.1)(x)  # noqa: B023
+        yield wg.grad(lambda x: (rows(x * 1, index) * weights).sum() + (x * x).sum())(x)  # noqa: B023
+        yield wg.vjp(lambda x: rows(x, index), x)[1](weights)
+    yield rows
+
+
+@scenario(1)
 def several_results(jit: Any) -> Iterator[Any]:
     f = jit(lambda x, y: {"a": (x * y).sin(), "b": [x.exp(), (x > 0).sum()]})
     for scale in SCALES:
@@ -215,7 +228,7 @@ def backwards_inside(jit: Any) -> Iterator[Any]:
     yield f
 
 
-@scenario(1)
+@scenario(1, again=9)
 def pullbacks_inside_of_transforms(jit: Any) -> Iterator[Any]:
     f = jit(chain)
 

@@ -4,31 +4,26 @@
 //! and from each alone. A gradient is kept apart for every edge to a tensor of outside, so that sums which
 //! other uses of that tensor join have their order. Where a backward is recorded itself, or has other
 //! cotangents than these, the function runs again as Python.
+//! Read next: `src/py/autograd/recorded/walks.rs`, how the backward is written down.
+
+mod walks;
 
 use crate::array::random;
-use crate::autodiff::backward::{self, Contribution};
-use crate::op::{Grads, Op};
+use crate::interp::tape;
+use crate::op::Grads;
 use crate::ops::custom::{self, CustomRule, ForwardFacts, RuleInput};
 use crate::process::names::interned;
 use crate::process::sync::lock;
 use crate::py::prelude::*;
 use crate::tape::host_ref::{HeldPart, Holder, HostRef};
-use crate::tape::node::{Edge, Node};
-use crate::tape::saving;
 use crate::tensor::Tensors;
-use crate::watch::debug::{Modes, modes, suspend};
+use crate::watch::debug::{Modes, modes};
 use crate::watch::program::{Outcome, Recorded};
 use crate::watch::script::{self, Along};
 use pyo3::exceptions::PyRuntimeError;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Mutex;
-
-/// An edge: the number of the node that it comes from, and its number there.
-type From = (u64, usize);
-
-/// So many results with a history may each have a cotangent alone.
-const ALONE: usize = 4;
 
 /// What a node of such a program needs.
 pub struct History {
@@ -72,7 +67,9 @@ impl History {
         again: Py<PyAny>,
     ) -> Result<Tensors> {
         let again = Arc::new(again);
-        let outputs = outputs.into_iter().map(Tensor::Array).collect();
+        let mut outputs: Tensors = outputs.into_iter().map(Tensor::Array).collect();
+        let indices = outputs.drain(self.facts.visible + self.found.kept..);
+        let selected = self.selected(arguments, indices)?;
         let call = Call {
             history: self.clone(),
             outputs: Mutex::new(Some(outputs)),
@@ -82,15 +79,35 @@ impl History {
             inside: !interp::is_plain(),
         };
         let mut inputs = Vec::with_capacity(self.found.targets.len() + self.found.arguments.len());
-        for &target in &self.found.targets {
-            inputs.push(match arguments.get(target) {
-                Some(argument) => argument.clone(),
-                None => self.state[target - self.arguments].clone(),
-            });
-        }
+        inputs.extend(
+            self.found.targets.iter().map(|&target| self.tensor(target, arguments, &selected).clone()),
+        );
         inputs.extend(self.found.arguments.iter().map(|&k| arguments[k].detach()));
         inputs.extend(self.found.outside.iter().cloned().map(Tensor::Array));
         custom::call(Arc::new(call), &inputs)
+    }
+
+    /// The tensor with this number: an argument, one of outside, or what is `selected` of such.
+    fn tensor<'a>(&'a self, number: usize, arguments: &'a [Tensor], selected: &'a [Tensor]) -> &'a Tensor {
+        let state = self.arguments + self.state.len();
+        match number {
+            _ if number < self.arguments => &arguments[number],
+            _ if number < state => &self.state[number - self.arguments],
+            _ => &selected[number - state],
+        }
+    }
+
+    /// Records what is selected of tensors of outside by these indices.
+    fn selected(
+        &self, arguments: &[Tensor], indices: impl Iterator<Item = Tensor>,
+    ) -> Result<SmallVec<[Tensor; 1]>> {
+        let mut selected = SmallVec::new();
+        for (rows, index) in self.found.rows.iter().zip(indices) {
+            let inputs = [self.tensor(rows.of, arguments, &selected), &index];
+            let value = tape::unrun(rows.op.clone(), &inputs, rows.value.clone().into())?;
+            selected.push(value);
+        }
+        Ok(selected)
     }
 }
 
@@ -134,16 +151,21 @@ impl Call {
         Ok(Some(pull.along.iter().map(gradient).collect()))
     }
 
-    /// The gradients by the function, run again as Python: all of a tensor along its first edge.
+    /// The gradients by the function, run again as Python: all of a tensor along its first edge, and none by
+    /// way of what is selected.
     fn pull_again(&self, g: &[Option<Tensor>], recorded: bool) -> Result<Grads> {
-        let targets = &self.history.found.targets;
+        let History { found: Recorded { targets, .. }, state, arguments, .. } = &*self.history;
+        let mut numbers: Vec<usize> =
+            targets.iter().copied().filter(|&i| i < arguments + state.len()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
         let _random = random::replay(self.random);
         let found: Vec<Option<Tensor>> = attached(|py| {
             let g = g.to_vec();
-            self.again.bind(py).run((targets.clone(), g, recorded), None)?.extract()
+            self.again.bind(py).run((numbers.clone(), g, recorded), None)?.extract()
         })?;
-        let mut seen = FxHashSet::default();
-        Ok(targets.iter().zip(found).map(|(target, g)| g.filter(|_| seen.insert(*target))).collect())
+        let mut gradients: FxHashMap<usize, Option<Tensor>> = numbers.into_iter().zip(found).collect();
+        Ok(targets.iter().map(|target| gradients.remove(target).flatten()).collect())
     }
 }
 
@@ -213,132 +235,9 @@ pub fn is_without_history(outputs: &[Tensor]) -> bool {
 fn _stage_pull(arguments: Vec<Tensor>, state: Vec<Tensor>, outputs: Vec<Tensor>) {
     if script::is_on()
         && !is_without_history(&outputs)
-        && let Err(error) = pull(&arguments, &state, &outputs)
+        && let Err(error) = walks::pull(&arguments, &state, &outputs, &live(&outputs))
     {
         script::refuse(|| format!("a result with a history: {error}"));
-    }
-}
-
-fn refused<T>(what: &str) -> Result<T> {
-    Err(Error::value(what.to_string()))
-}
-
-fn pull(arguments: &[Tensor], state: &[Tensor], outputs: &[Tensor]) -> Result<()> {
-    if saving::is_packing() {
-        return refused("hooks see what is saved");
-    }
-    let is_live = live(outputs);
-    let all: Vec<&Tensor> = arguments.iter().chain(state).collect();
-    let (numbers, edges): (Vec<usize>, Vec<Edge>) =
-        all.iter().enumerate().filter_map(|(i, x)| Some((i, x.edge()?))).unzip();
-    let live: Vec<&Tensor> =
-        outputs.iter().zip(&is_live).filter(|(_, live)| **live).map(|(y, _)| y).collect();
-    let all_edges = check(outputs, &live, &edges)?;
-    let count = live.len();
-    let mut choices = vec![vec![true; count]];
-    if (2..=ALONE).contains(&count) {
-        choices.extend((0..count).map(|i| (0..count).map(|k| k == i).collect()));
-    }
-    let mut known: Vec<(From, usize)> = Vec::new();
-    for choice in choices {
-        let chosen: Vec<Tensor> =
-            live.iter().zip(&choice).filter(|(_, chosen)| **chosen).map(|(y, _)| (*y).clone()).collect();
-        let cotangents = {
-            let _quiet = suspend(Modes::SCRIPT);
-            chosen.iter().map(ones).collect::<Result<Vec<Tensor>>>()?
-        };
-        let arrays = cotangents.iter().map(|g| g.array("jit")).collect::<Result<Vec<&Array>>>()?;
-        let mut chosen_of_live = choice.iter();
-        let given = is_live.iter().map(|live| *live && chosen_of_live.next() == Some(&true)).collect();
-        script::begin_part(given, &arrays);
-        let cotangents: Vec<Option<Tensor>> = cotangents.iter().cloned().map(Some).collect();
-        let found = backward::apart(&chosen, &cotangents, &edges)?;
-        if known.is_empty() {
-            // In the order in which a walk adds what they bring; behind them those that bring nothing.
-            known = found.iter().map(|g| (g.from, numbers[g.target])).collect();
-            let others = all_edges.iter().map(|&(from, target)| (from, numbers[target]));
-            known.extend(others.filter(|(from, _)| found.iter().all(|g| g.from != *from)));
-        }
-        let targets: Vec<usize> = known.iter().map(|(_, target)| *target).collect();
-        script::end_part(&gradients(&known, found)?, &targets);
-    }
-    Ok(())
-}
-
-/// What goes along each known edge.
-fn gradients(known: &[(From, usize)], found: Vec<Contribution>) -> Result<Vec<Along<Array>>> {
-    let mut along: FxHashMap<From, Option<Tensor>> =
-        found.into_iter().map(|g| (g.from, g.gradient)).collect();
-    let gradient = |(from, _): &(From, usize)| match along.remove(from) {
-        Some(Some(g)) => Ok(Along::Gradient(g.array("jit")?.clone())),
-        Some(None) => Ok(Along::Zero),
-        None => Ok(Along::Nothing),
-    };
-    known.iter().map(gradient).collect()
-}
-
-/// A cotangent such as a program is made for.
-fn ones(y: &Tensor) -> Result<Tensor> {
-    let ones = Tensor::scalar(1.0, y.dtype(), y.device())?.expand(&y.shape())?;
-    // Axes of length 1 have the strides of a new array, too.
-    ones.contiguous()?.array("jit")?.viewed(y.shape()).map(Tensor::Array)
-}
-
-/// Raises unless all that the results were computed from is the function's or one of the tensors at `edges`,
-/// the walks back show nothing to hooks, and nobody but the tape keeps what the function made. Returns all
-/// edges that lead to these tensors, each with the number of its tensor, youngest first.
-fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<Vec<(From, usize)>> {
-    let place = |(i, edge): (usize, &Edge)| ((Arc::as_ptr(&edge.node), edge.index), i);
-    // Of several tensors at one edge, that which a walk names.
-    let targets: FxHashMap<(*const Node, u32), usize> = edges.iter().enumerate().rev().map(place).collect();
-    let mut found = Vec::new();
-    let (first, tape) = (script::first_node(), interp::program_tape());
-    let mut held: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
-    let mut seen = FxHashSet::default();
-    let mut waiting: Vec<Edge> = live.iter().filter_map(|y| y.edge()).collect();
-    // How many edges lead to each, and whether one is of rows by index: their gradients are added to a sum
-    // that is there one by one.
-    let mut uses: FxHashMap<(*const Node, u32), (usize, bool)> = FxHashMap::default();
-    while let Some(Edge { node, index }) = waiting.pop() {
-        if targets.contains_key(&(Arc::as_ptr(&node), index)) {
-            continue;
-        }
-        if !seen.insert(node.seq) {
-            continue;
-        }
-        if node.seq < first || node.is_leaf() || Some(node.tag) != tape {
-            return refused("it was computed from a tensor with a history that is no argument");
-        }
-        if node.hooks().is_some() {
-            return refused("hooks in the function see its gradients");
-        }
-        let picks = matches!(node.op(), Some(Op::Take(_)));
-        for (i, edge) in node.edges.iter().enumerate() {
-            let Some(edge) = edge else { continue };
-            let place = (Arc::as_ptr(&edge.node), edge.index);
-            let Some(&target) = targets.get(&place) else { continue };
-            found.push(((node.seq, i), target));
-            let (count, picked) = uses.entry(place).or_default();
-            *count += 1;
-            *picked |= picks;
-            if *picked && *count > 1 {
-                return refused("rows of a tensor are taken by index, which is used in other ways too");
-            }
-        }
-        node.each_saved(|x| {
-            if let Some(x) = x.concrete() {
-                held.entry(x.buffer().id()).or_insert((0, x.buffer().handles())).0 += 1;
-            }
-        });
-        waiting.extend(node.edges.iter().flatten().cloned());
-    }
-    let outputs: Vec<Array> = outputs.iter().filter_map(|y| y.detach().concrete().cloned()).collect();
-    match script::is_kept_elsewhere(&held, &outputs) {
-        true => refused("a tensor is kept elsewhere than in the result"),
-        false => {
-            found.sort_unstable_by(|a, b| b.cmp(a));
-            Ok(found)
-        }
     }
 }
 

@@ -5,7 +5,7 @@ use super::needs::is_inner;
 use super::{Program, Refusal, random_state};
 use crate::array::Array;
 use crate::array::buffer::Device;
-use crate::watch::script::{Along, Origin, Part, Script, Step, View};
+use crate::watch::script::{Along, Origin, Part, Pulled, Rows, Script, Step, View};
 
 /// The backward of such a region.
 pub struct Recorded {
@@ -17,8 +17,10 @@ pub struct Recorded {
     pub arguments: Vec<usize>,
     /// The memory of outside that it reads.
     pub outside: Vec<Array>,
-    /// The tensor of outside to which each edge leads.
+    /// The tensor to which each edge leads.
     pub targets: Vec<usize>,
+    /// What is selected of tensors of outside; the forward returns the indices last.
+    pub rows: Vec<Rows>,
 }
 
 /// The backward of the results that are `given` cotangents.
@@ -113,6 +115,7 @@ pub fn recorded(
     }
     let kept = made.len();
     outputs.extend(made);
+    outputs.extend(pulled.rows.iter().map(|rows| rows.index.clone()));
     // What is still there belongs to the tape.
     let origin = |_: usize, known: &Origin| match known {
         Origin::Made(_) => Origin::Made(false),
@@ -120,7 +123,8 @@ pub fn recorded(
     };
     let forward = Program::planned(script.section(0..first.step, origin), arguments, outputs, catches)?;
     let outside = outside.into_iter().map(|(_, array)| array).collect();
-    Ok((forward, Recorded { pulls, kept, arguments: read, outside, targets: pulled.targets }))
+    let Pulled { targets, rows, .. } = pulled;
+    Ok((forward, Recorded { pulls, kept, arguments: read, outside, targets, rows }))
 }
 
 impl Reads {

@@ -4,6 +4,7 @@
 use super::notes::with;
 use super::{Origin, Script, View};
 use crate::array::Array;
+use crate::op::Op;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -54,8 +55,24 @@ impl<T> Along<T> {
 pub struct Pulled {
     /// Its walks; the first one from all results with a history.
     pub parts: Vec<Part>,
-    /// The tensor of outside to which each edge leads, by its number.
+    /// The tensor to which each edge leads, by its number.
     pub targets: Vec<usize>,
+    /// What is selected of tensors of outside.
+    pub rows: Vec<Rows>,
+}
+
+/// Rows of a tensor of outside, by index. Their gradient is added row by row to a sum that is there already,
+/// of other uses outside: the tape itself does that, so that for a walk they are a tensor of outside, too.
+#[derive(Clone)]
+pub struct Rows {
+    /// The operation.
+    pub op: Op,
+    /// The number of the tensor. Rows have numbers behind those of tensors.
+    pub of: usize,
+    /// The indices, as the operation saved them.
+    pub index: View,
+    /// In the place of what is selected.
+    pub value: Array,
 }
 
 /// Begins the part of a walk from the results that are `given` these cotangents.
@@ -71,6 +88,24 @@ pub fn begin_part(given: Vec<bool>, cotangents: &[&Array]) {
         let part = Part { given, step, memory, cotangents: views, gradients: Vec::new() };
         script.pulled.get_or_insert_default().parts.push(part);
     });
+}
+
+/// Takes note of rows by index of the tensor `of`; see [`Rows`].
+pub fn selected(op: &Op, of: usize, index: &Array, value: Array) {
+    with(|script| {
+        let rows = Rows { op: op.clone(), of, index: script.view(index), value };
+        script.pulled.get_or_insert_default().rows.push(rows);
+    });
+}
+
+/// Whether an array lies in the memory of a cotangent.
+pub fn is_cotangent(x: &Array) -> bool {
+    let mut is_one = false;
+    with(|script| {
+        let memory = script.view(x).memory;
+        is_one = matches!(script.memory[memory], Origin::Argument(usize::MAX));
+    });
+    is_one
 }
 
 /// Ends it, with what goes along the edges to the tensors `targets`.
