@@ -1952,7 +1952,7 @@ def _gradients(params: Any) -> Any:
 def _gru_cell(gates: Any, hidden: Any, weight: Any, bias: Any) -> Any:
     """A step of a GRU, from the product of its input and its state."""
 def _in_transform() -> Any:
-    """Whether a call is inside of a transform: 1 where its tape records programs, 2 where there are none."""
+    """Whether a call is inside of a transform."""
 def _inv(x: Any) -> Any:
     """The inverse."""
 def _irfft(x: Any, axis: Any, n: Any, inverse: Any, scale: Any) -> Any:
@@ -2025,6 +2025,8 @@ def _qr(x: Any, complete: Any) -> Any:
     """`Q` and `R`."""
 def _rebuild(*args: Any, **kwargs: Any) -> Any:
     """A tensor from what `state` stored."""
+def _records_programs() -> Any:
+    """Whether calls of programs are recorded here: with no transform or autocast around, or with one tape alone."""
 def _recurrent(kind: Any, gates: Any, states: Any, weight: Any, bias: Any, backwards: Any) -> Any:
     """All steps of a recurrent layer in one direction, from the products of its input and its first states: the hidden states of all times, and the last states. The kind of its cells is "LSTM", "GRU", "tanh" or "relu"."""
 def _replaces_values() -> Any:

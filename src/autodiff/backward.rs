@@ -21,8 +21,8 @@ use crate::watch::script;
 use rustc_hash::FxHashSet;
 use smallvec::SmallVec;
 use std::sync::Arc;
-pub use walk::Contribution;
 use walk::Walk;
+pub use walk::{Contribution, ROOTS, adds_rows};
 
 /// Options of a backward walk.
 #[derive(Clone, Copy, Default)]

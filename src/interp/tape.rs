@@ -81,6 +81,22 @@ pub fn record<Y: Outputs>(
     Ok(out.on_tape(at, node))
 }
 
+/// Records `op` without running it: `value` is one in the place of its output, which nobody reads. The
+/// first of `inputs`, and no other, is on a tape; arrays are those below it.
+pub fn unrun(op: Op, inputs: &[&Tensor], value: Tensor) -> Result<Tensor> {
+    let mut at = interp::current();
+    while inputs.iter().all(|x| taped(at.tag, x).is_none()) {
+        at = at.below().clone();
+    }
+    let mark = anomaly::mark();
+    let mut needs = Needs::default();
+    needs.add(0);
+    let primal = |i: usize| taped(at.tag, inputs[i]).map_or(inputs[i], |(primal, ..)| primal).clone();
+    let node = node_of(&at, op, inputs, needs, primal, std::slice::from_ref(&value))?;
+    debug::recorded(&node, mark);
+    Ok(output(&at, value, node, 0))
+}
+
 /// The node of `op`, with what its reverse rule will read: inputs, as `primal` gives them, and outputs.
 #[inline(always)]
 fn node_of(

@@ -18,7 +18,10 @@ pub use notes::{
     before_write, begin, called, cleared, end, idled, is_on, left, ran, refuse, returned, touched, whole,
     wrote,
 };
-pub use parts::{Part, Pulled, begin_part, end_part, first_node, is_kept_elsewhere, pulled};
+pub use parts::{
+    Along, Part, Pulled, Rows, begin_part, end_part, first_node, is_cotangent, is_kept_elsewhere, pulled,
+    selected,
+};
 
 use crate::array::Array;
 use crate::array::buffer::{Buffer, Device, released};

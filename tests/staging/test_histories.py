@@ -258,6 +258,138 @@ def decisions(jit: Any) -> Iterator[Any]:
         yield x.grad
 
 
+@scenario(1)
+def derivatives_that_are_zero(jit: Any) -> Iterator[Any]:
+    """A zero that arises behind the edge to a tensor reaches it, where eager mode's does."""
+    f = jit(lambda a, b: ((a * 2).sign(), b.sin()))
+    seen: list[Any] = []
+    note = lambda g: seen.append(g.clone())
+    for chosen in ((1, 1), (1, 0), (0, 1)):
+        a, b = (sample(2, requires_grad=True, seed=i) for i in range(2))
+        a.register_hook(note)
+        optimizer = wg.optim.SGD([a, b], lr=0.1, weight_decay=0.5)
+        parts = [y.sum() for y, is_chosen in zip(f(a * 1, b), chosen) if is_chosen]
+        sum(parts).backward()
+        optimizer.step()
+        yield list(seen), a, b, a.grad, b.grad
+
+
+@scenario(1)
+def results_without_a_slope(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x: (x * 2).floor())
+    for i in range(3):
+        x = sample(3, requires_grad=True, seed=i)
+        y = f(x)
+        y.sum().backward()
+        # A zero is not added: it would change the sign of another one.
+        z = x * 1
+        (z * -0.0 + f(z)).sum().backward()
+        yield y, y.requires_grad, y.is_leaf, x.grad, wg.autograd.grad(f(x).sum(), x)
+
+
+@scenario(1)
+def zeros_beside_other_gradients(jit: Any) -> Iterator[Any]:
+    f = jit(lambda a, b: (a * 2).sign() * b + b)
+    for _ in range(3):
+        a, b = (sample(2, requires_grad=True, seed=i) for i in range(2))
+        yield wg.autograd.grad(f(a, b).sum(), [a, b]), wg.autograd.grad(f(a, b).sum(), [a])
+        f(a, b).sum().backward()
+        yield a.grad, b.grad
+
+
+@scenario(1)
+def rounded_weights(jit: Any) -> Iterator[Any]:
+    wg.manual_seed(0)
+    linear, scale = nn.Linear(3, 1), nn.Parameter(wg.ones(3))
+    f = jit(lambda x: linear((x * scale * 4).round()))
+    optimizer = wg.optim.AdamW([*linear.parameters(), scale], lr=0.1, weight_decay=0.1)
+    for i in range(3):
+        optimizer.zero_grad()
+        f(sample(4, 3, seed=i)).square().mean().backward()
+        optimizer.step()
+        yield scale, scale.grad
+
+
+@scenario(1)
+def inputs_that_a_rule_leaves_out(jit: Any) -> Iterator[Any]:
+    """Nothing reaches them, though the result is on the tape."""
+    keeps = wg.custom_vjp(lambda x, y: x * y)
+    keeps.defvjp(lambda x, y: (x * y, y), lambda y, g: (g * y, None))
+    f = jit(lambda x, y: keeps(x * 2, y * 2))
+    for _ in range(3):
+        x, y = (sample(3, requires_grad=True, seed=i) for i in range(2))
+        z = f(x, y)
+        z.sum().backward()
+        yield z.requires_grad, x.grad, y.grad
+
+
+ROWS = wg.tensor([0, 2, 2, 1, 0, 0])
+
+
+@scenario(1)
+def rows_by_index_of_what_is_used_outside(jit: Any) -> Iterator[Any]:
+    """Each row is added to the sum that is there."""
+    wg.manual_seed(0)
+    table = nn.Embedding(3, 4)
+    f = jit(lambda index: table(index))
+    for i in range(6):
+        table.zero_grad()
+        weights, penalty = sample(6, 4, seed=i), lambda: table.weight.square().sum() * 0.1
+        before = penalty()
+        loss = (f(ROWS) * weights).sum()
+        (loss + penalty() if i % 2 else before + loss).backward()
+        yield table.weight.grad
+        loss = (f(ROWS) * weights).sum()
+        loss.backward()
+        yield table.weight.grad
+
+
+@scenario(1)
+def tied_rows(jit: Any) -> Iterator[Any]:
+    """What takes rows first may do anything with the tensor then."""
+    f = jit(lambda w, rows: ((w[rows].tanh() + w[rows[:1]]) @ w.t(), w.sin()))
+    for i in range(5):
+        w = sample(3, 4, requires_grad=True, seed=i)
+        h = w * 1
+        y, z = f(h, ROWS)
+        if i < 4:
+            (y * sample(6, 3, seed=i + 9)).sum().backward(retain_graph=True)
+            yield y, w.grad.clone()
+        ((y * sample(6, 3, seed=i + 8)).sum() + (z + h.exp()).sum()).backward()
+        yield z, w.grad
+
+
+@scenario(1)
+def rows_of_rows(jit: Any) -> Iterator[Any]:
+    """By an index that the function computes, too."""
+    f = jit(lambda w, x: w[x.argsort(0)][wg.tensor([0, 0, 1])].sin())
+    for i in range(4):
+        w, x = sample(3, 4, requires_grad=True, seed=i), sample(3, seed=i)
+        y = f(w, x)
+        (y.exp().sum() + w.square().sum()).backward()
+        yield y, w.grad
+
+
+@scenario(1)
+def rows_by_an_index_that_is_written(jit: Any) -> Iterator[Any]:
+    f = jit(lambda w, rows: w[rows].sin())
+    for i in range(4):
+        w, rows = sample(3, 4, requires_grad=True, seed=i), ROWS.clone()
+        y = f(w, rows)
+        if i % 2:
+            rows.fill_(0)
+        yield type(raised(y.sum().backward)), w.grad, type(raised(y.sum().backward))
+
+
+@scenario(1)
+def derivatives_of_derivatives_of_rows(jit: Any) -> Iterator[Any]:
+    f = jit(lambda w, rows: w[rows].sin())
+    for i in range(4):
+        w = sample(3, 4, requires_grad=True, seed=i)
+        (g,) = wg.autograd.grad(f(w, ROWS).sum(), w, create_graph=True)
+        yield g, wg.autograd.grad(g.square().sum(), w)
+
+
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_is_the_same_with_and_without(name: str) -> None:
     body, traces = SCENARIOS[name]
@@ -385,6 +517,25 @@ def results_in_one_memory() -> Any:
     return f
 
 
+@refused("rows of a tensor are taken by index, which was used in other ways before")
+def rows_of_what_was_used_before() -> Any:
+    return lambda x: x.sin().sum() + x[wg.tensor([0, 0, 1])].exp().sum()
+
+
+@refused("rows by index of what is a result, or has the gradient of one")
+def rows_of_a_result() -> Any:
+    def f(x: Any) -> Any:
+        y = x.tanh()
+        return y, y[wg.tensor([0, 0, 1])].sin()
+
+    return f
+
+
+@refused("rows by index of what is a result, or has the gradient of one")
+def rows_of_what_is_added() -> Any:
+    return lambda x: (x[wg.tensor([0, 0, 1])].sin(), x + 1)
+
+
 @refused("a tensor is kept elsewhere than in the result")
 def an_attribute() -> Any:
     model = network()
@@ -454,16 +605,12 @@ def test_results_may_go_back_one_after_the_other():
         assert all(a.equal(b) for a, b in zip(found, gradients[-1], strict=True))
 
 
-def test_rows_by_index_of_what_is_used_otherwise_run_as_python():
-    index, weight = wg.tensor([0, 0, 1]), wg.randn(2, 50)
-    gradients = []
-    for wrap in (wg.jit, lambda f: f):
-        p = weight.clone().requires_grad_()
-        f = wrap(lambda: (p + p[index].sum(0)).sin())  # noqa: B023
-        for _ in range(3):
-            f().sum().backward()
-        gradients.append(p.grad)
-    assert gradients[0].equal(gradients[1])
+def test_rows_by_index_are_a_node_of_their_own():
+    """Beside an edge to the tensor for what the function computes, run again."""
+    f = wg.jit(lambda x: x[ROWS].sin() * 2)
+    for _ in range(2):
+        y = f(sample(3, 4, requires_grad=True))
+    assert [node.op for node, _ in y.grad_fn.next_functions if node] == ["take", "leaf"]
 
 
 def test_where_optree_is_loaded_its_registry_is_no_part_of_the_function():

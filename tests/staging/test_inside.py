@@ -9,20 +9,23 @@ from typing import Any
 import pytest
 import wengert as wg
 from staging.comparing import raised, recorded
+from wengert.jit._results import Variant
 
 Scenario = Callable[[Callable[..., Any]], Iterator[Any]]
 
 X = wg.tensor([[0.5, -1.25, 2.0], [1.5, 0.25, -0.75]])
 Y = wg.tensor([[1.0, 2.0, -0.5], [-2.0, 0.5, 0.25]])
 SCALES = (1.0, 0.5, -2.0, 3.0)
-SCENARIOS: dict[str, tuple[Scenario, int]] = {}
+SCENARIOS: dict[str, tuple[Scenario, int, int]] = {}
 
 
-def scenario(traces: int) -> Callable[[Scenario], Scenario]:
-    """Adds a scenario, whose function makes so many programs; it must do the same with `jit` and without."""
+def scenario(traces: int, again: int = 0) -> Callable[[Scenario], Scenario]:
+    """Adds a scenario, whose function makes so many programs, and whose backward runs the function `again` so
+    often; it must do the same with `jit` and without.
+    """
 
     def add(body: Scenario) -> Scenario:
-        SCENARIOS[body.__name__] = body, traces
+        SCENARIOS[body.__name__] = body, traces, again
         return body
 
     return add
@@ -50,13 +53,77 @@ def uses_before_behind_and_beside(jit: Any) -> Iterator[Any]:
     yield f
 
 
-@scenario(1)
+@scenario(1, again=3)
 def pullbacks(jit: Any) -> Iterator[Any]:
     f = jit(chain)
     for scale in SCALES:
         y, pull = wg.vjp(f, X * scale)
         yield y, pull(Y), pull(X), pull(wg.ones(3).expand(2, 3)), pull(Y.t().contiguous().t())
     yield f
+
+
+@scenario(2, again=3)
+def results_with_axes_of_length_1(jit: Any) -> Iterator[Any]:
+    """The strides of such axes tell nothing of where elements lie."""
+    f = jit(lambda x: (chain(x), chain(x).sum(1, keepdim=True), chain(x).sum()))
+    one = wg.tensor(2.0)
+    for scale in SCALES:
+        x = X[:1] * scale
+        _, pull = wg.vjp(f, x)
+        rows = Y[:1], Y.t().contiguous().t()[1:], Y.t()[:, 1].reshape(3, 1).t(), one.expand(1, 3)
+        columns = Y[:1, :1], one.expand(1, 1), wg.ones(4, 4)[1:2, 3:], wg.ones(1)[None]
+        for row, column in zip(rows, columns, strict=True):
+            yield [g.contiguous().tolist() for g in pull((row, column, one))]
+        yield wg.grad(lambda x: (f(x)[1] * 2).sum())(x), wg.grad(lambda x: f(x)[0].sum())(x)
+        leaf = x.clone().requires_grad_()
+        sum(y.sum() for y in f(leaf)).backward()
+        yield leaf.grad
+    yield f
+
+
+@scenario(1)
+def results_of_one_element(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x: chain(x).sum(1))
+    for scale in SCALES:
+        y, pull = wg.vjp(f, X[:1] * scale)
+        for g in (wg.ones(1), wg.ones(()).expand(1), wg.arange(6.0)[3:4], wg.arange(6.0)[::4][1:]):
+            yield y, pull(g)
+    yield f
+
+
+@scenario(1)
+def results_without_elements(jit: Any) -> Iterator[Any]:
+    f = jit(chain)
+    for _ in SCALES:
+        y, pull = wg.vjp(f, X[:0])
+        yield y, pull(wg.ones(0, 3)), pull(wg.ones(3, 0).t())
+    yield f
+
+
+@scenario(3)
+def derivatives_that_are_zero(jit: Any) -> Iterator[Any]:
+    f = jit(lambda x, y: ((x * 2).sign() * y, (x * 3).floor()))
+    for scale in SCALES:
+        for k in range(2):
+            yield wg.grad(lambda x, y: f(x, y)[k].sum(), (0, 1))(X * scale, Y)  # noqa: B023
+        yield wg.grad(lambda x, y: (f(x, y)[0] * f(x, y)[1]).sum(), (0, 1))(X * scale, Y)
+        yield wg.grad(lambda x: (x * -0.0 + f(x, Y)[1]).sum())(X * scale)
+        yield wg.grad(lambda x: f(x, x)[0].sum())(X * scale)
+        yield wg.vjp(f, X * scale, Y)[1]((X, Y))
+    yield f
+
+
+@scenario(1)
+def rows_by_index(jit: Any) -> Iterator[Any]:
+    """Of what is used outside, too: each row is added to the sum that is there."""
+    rows, index = jit(lambda x, index: x[index]), wg.tensor([0, 2, 2, 1, 0, 0])
+    wg.manual_seed(0)
+    for _ in range(6):
+        x, weights = wg.randn(3, 4), wg.randn(6, 4)
+        yield wg.grad(lambda x: (rows(x, index) * weights).sum() + x.square().sum() * 0.1)(x)  # noqa: B023
+        yield wg.grad(lambda x: (rows(x * 1, index) * weights).sum() + (x * x).sum())(x)  # noqa: B023
+        yield wg.vjp(lambda x: rows(x, index), x)[1](weights)
+    yield rows
 
 
 @scenario(1)
@@ -138,7 +205,7 @@ def hooks_of_results(jit: Any) -> Iterator[Any]:
     yield f
 
 
-@scenario(2)
+@scenario(2, again=4)
 def backwards_inside(jit: Any) -> Iterator[Any]:
     f = jit(chain)
 
@@ -161,7 +228,7 @@ def backwards_inside(jit: Any) -> Iterator[Any]:
     yield f
 
 
-@scenario(1)
+@scenario(1, again=9)
 def pullbacks_inside_of_transforms(jit: Any) -> Iterator[Any]:
     f = jit(chain)
 
@@ -204,8 +271,11 @@ def histories_of_outside(jit: Any) -> Iterator[Any]:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_bits_of_eager_mode(name: str) -> None:
-    body, traces = SCENARIOS[name]
+def test_bits_of_eager_mode(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    body, traces, again = SCENARIOS[name]
+    calls: list[Any] = []
+    pull = Variant._pull
+    monkeypatch.setattr(Variant, "_pull", lambda *args: (calls.append(args), pull(*args))[1])
 
     def run(jit: Callable[..., Any]) -> tuple[list[Any], Any]:
         wg.manual_seed(0)
@@ -218,7 +288,7 @@ def test_bits_of_eager_mode(name: str) -> None:
     assert len(found) == len(expected)
     for i, (a, b) in enumerate(zip(found, expected, strict=True)):
         assert a == b, i
-    assert function.traces == traces, function.why()
+    assert (function.traces, len(calls)) == (traces, again), function.why()
 
 
 def test_is_one_node() -> None:

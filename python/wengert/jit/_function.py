@@ -147,8 +147,7 @@ class Staged(_core._FastPath, Generic[P, R]):
         # Inside of another program it is part of that; what watches operations wants to see them run.
         if _core._get_debug_modes():
             return self._function(*args, **kwargs)
-        inside = _core._in_transform()
-        if inside == 2 or (inside and self._check):
+        if _core._in_transform() and (self._check or not _core._records_programs()):
             self._note(_INSIDE)
             return self._function(*args, **kwargs)
         key, leaves, tensors = self._key(args, kwargs)
@@ -383,7 +382,8 @@ def _reason() -> str:
         return "an autocast region around the call; enter it inside of the function"
     if _core._in_transform():
         return (
-            "a transform around the call, and tensors that require gradients outside of it, or are read twice"
+            "a transform around the call, and an argument or a variable of the function that requires "
+            "gradients outside of it, or an argument that the function also reads as a variable"
         )
     return "an argument that requires gradients or that the function also reads as a variable"
 

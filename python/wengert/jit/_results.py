@@ -46,9 +46,7 @@ class Variant:
         cotangents: list[Tensor | None],
         create_graph: bool,
     ) -> list[Tensor | None]:
-        """The gradients of tensors, by the function itself: one of the arguments or of the state for each
-        number.
-        """
+        """The gradients of the arguments and of the state with these numbers, by the function itself."""
         if not self.state.is_as_it_was():
             raise RuntimeError(
                 "jit: what the function reads has changed since its call, and this backward needs it as it "
@@ -60,16 +58,14 @@ class Variant:
         made = Results(leaves, tensors, self.state).outputs
         outputs = [(y, g) for y, g in zip(made, cotangents) if g is not None and y.requires_grad]
         known = [*tensors, *self.state.tensors]
-        numbers = list(dict.fromkeys(targets))
         found = grad(
             [y for y, _ in outputs],
-            [known[i] for i in numbers],
+            [known[i] for i in targets],
             [g for _, g in outputs],
             create_graph=create_graph,
             allow_unused=True,
         )
-        gradients = dict(zip(numbers, found))
-        return [gradients[i] for i in targets]
+        return list(found)
 
     def result(self, tensors: list[Tensor], outputs: list[Tensor]) -> Any:
         """The result of the function, of arguments that it returns and tensors that it made."""

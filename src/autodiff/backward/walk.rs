@@ -20,11 +20,14 @@ use smallvec::{SmallVec, smallvec};
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// In the place of a node: the cotangents that a walk begins with.
+pub const ROOTS: u64 = u64::MAX;
+
 /// A gradient on its way to a target.
 pub struct Contribution {
     /// The number of the target.
     pub target: usize,
-    /// The node that it comes from, and the number of the edge there.
+    /// The node that it comes from, and the number of the edge there; [`ROOTS`], and which of them.
     pub from: (u64, usize),
     /// The gradient, fitted to the target; `None` where it is zero everywhere.
     pub gradient: Option<Tensor>,
@@ -92,8 +95,11 @@ impl Walk<'_> {
             interrupts: InterruptBudget::default(),
             first: if script::is_on() { script::first_node() } else { 0 },
         };
-        for (edge, g) in roots {
-            walk.send(&edge, g)?;
+        for (i, (edge, g)) in roots.into_iter().enumerate() {
+            let mut g = Some(g);
+            if walk.apart.is_none() || !walk.keep_apart((ROOTS, i), &edge, &mut g)? {
+                g.into_iter().try_for_each(|g| walk.send(&edge, g))?;
+            }
         }
         while let Some((node, g)) = walk.queue.pop() {
             walk.visit(&node, g)?;
@@ -159,7 +165,11 @@ impl Walk<'_> {
         if is_target || node.is_leaf() || node.hooks().is_some() {
             return self.visit_value(node, smallvec![Some(zeros(&node.outputs[0])?)]);
         }
-        node.edges.iter().flatten().try_for_each(|edge| self.send_none(edge, true))
+        let edges = node.edges.iter().enumerate();
+        edges.filter_map(|(i, edge)| Some((i, edge.as_ref()?))).try_for_each(|(i, edge)| {
+            let is_apart = self.apart.is_some() && self.keep_apart((node.seq, i), edge, &mut None)?;
+            if is_apart { Ok(()) } else { self.send_none(edge, true) }
+        })
     }
 
     #[inline]
@@ -270,19 +280,24 @@ impl Walk<'_> {
         if let Some(hooks) = node.hooks() {
             grads = self.after(node, hooks, grads, &g)?;
         }
+        let given: SmallVec<[bool; 4]> =
+            if is_custom { g.iter().map(Option::is_some).collect() } else { SmallVec::new() };
         // If a rule passes its cotangent through, this leaves the gradient with a single owner.
         drop(g);
         for (i, edge) in node.edges.iter().enumerate() {
             let Some(edge) = edge else { continue };
             let mut g = grads.get_mut(i).and_then(Option::take);
-            if self.apart.is_some() && self.keep_apart((node.seq, i), edge, &mut g)? {
+            // A rule of the core returns `None` where the derivative is zero everywhere. An input that a
+            // custom function leaves out is not reached, unless it says so.
+            let is_zero = || if let Op::Custom(custom) = op { custom.is_zero(i, &given) } else { true };
+            let is_zero = g.is_none() && is_zero();
+            let is_reached = g.is_some() || is_zero;
+            if self.apart.is_some() && is_reached && self.keep_apart((node.seq, i), edge, &mut g)? {
                 continue;
             }
             match g {
                 Some(g) => self.send(edge, g)?,
-                // A rule of the core returns `None` where the derivative is zero everywhere. An input that a
-                // custom function leaves out is not reached.
-                None => self.send_none(edge, !is_custom)?,
+                None => self.send_none(edge, is_zero)?,
             }
         }
         Ok(())
@@ -319,6 +334,10 @@ impl Walk<'_> {
             self.queue.slots(&edge.node)[edge.index as usize].as_ref()
         };
         let Some(Tensor::Array(total)) = total else { return Ok(false) };
+        if self.apart.is_some() && adds_rows(op) && script::is_cotangent(total) {
+            // Another run may find it in memory that nobody else has.
+            script::refuse(|| "rows by index of what is a result, or has the gradient of one".into());
+        }
         let fits = total.is_exclusive() && total.dtype() == g.dtype() && !g.dtype().is_complex();
         if !fits || !op.add_transpose(total, g, context)? {
             return Ok(false);
@@ -348,6 +367,12 @@ impl Walk<'_> {
         };
         Ok(self.all_unrecorded(context.node, grads))
     }
+}
+
+/// Whether the gradient of an operation that selects elements may meet one of them several times, so that the
+/// sum depends on what it is added to.
+pub fn adds_rows(op: &Op) -> bool {
+    matches!(op, Op::Take(take) if take.axis == 0)
 }
 
 /// A zero gradient: an expanded scalar.

@@ -266,6 +266,11 @@ impl Custom {
         self.rule.keeps_saved(g)
     }
 
+    /// Whether the gradient of input `i`, which the rule left out, is zero everywhere.
+    pub fn is_zero(&self, i: usize, given: &[bool]) -> bool {
+        self.rule.is_zero(i, given)
+    }
+
     /// Computes the inputs' cotangents from those of the hidden outputs by tracing the forward again.
     fn traced_vjp(&self, plan: &ForwardFacts, c: &Vjp, g: &[Option<Tensor>]) -> Result<Grads> {
         let x = (0..c.inputs()).map(|i| c.input(i).cloned()).collect::<Result<Vec<Tensor>>>()?;

@@ -47,6 +47,11 @@ pub trait CustomRule: Holder {
     fn keeps_saved(&self, _g: &[Option<Tensor>]) -> bool {
         false
     }
+    /// Whether the cotangent of input `i` is zero everywhere where [`CustomRule::vjp`] leaves it out and these
+    /// outputs are `given` one; else nothing reaches the input.
+    fn is_zero(&self, _i: usize, _given: &[bool]) -> bool {
+        false
+    }
     /// Returns the tangent of each output.
     fn jvp(&self, x: &[Tensor], saved: &[Tensor], t: &[Option<Tensor>]) -> Result<Grads>;
     /// [`CustomRule::jvp`]; also returns the outputs if the rule computes them as well.

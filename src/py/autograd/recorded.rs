@@ -4,28 +4,26 @@
 //! and from each alone. A gradient is kept apart for every edge to a tensor of outside, so that sums which
 //! other uses of that tensor join have their order. Where a backward is recorded itself, or has other
 //! cotangents than these, the function runs again as Python.
+//! Read next: `src/py/autograd/recorded/walks.rs`, how the backward is written down.
+
+mod walks;
 
 use crate::array::random;
-use crate::autodiff::backward::{self, Contribution};
-use crate::op::{Grads, Op};
+use crate::interp::tape;
+use crate::op::Grads;
 use crate::ops::custom::{self, CustomRule, ForwardFacts, RuleInput};
 use crate::process::names::interned;
 use crate::process::sync::lock;
 use crate::py::prelude::*;
 use crate::tape::host_ref::{HeldPart, Holder, HostRef};
-use crate::tape::node::{Edge, Node};
-use crate::tape::saving;
 use crate::tensor::Tensors;
-use crate::watch::debug::{Modes, modes, suspend};
+use crate::watch::debug::{Modes, modes};
 use crate::watch::program::{Outcome, Recorded};
-use crate::watch::script;
+use crate::watch::script::{self, Along};
 use pyo3::exceptions::PyRuntimeError;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::sync::Mutex;
-
-/// So many results with a history may each have a cotangent alone.
-const ALONE: usize = 4;
 
 /// What a node of such a program needs.
 pub struct History {
@@ -69,7 +67,9 @@ impl History {
         again: Py<PyAny>,
     ) -> Result<Tensors> {
         let again = Arc::new(again);
-        let outputs = outputs.into_iter().map(Tensor::Array).collect();
+        let mut outputs: Tensors = outputs.into_iter().map(Tensor::Array).collect();
+        let indices = outputs.drain(self.facts.visible + self.found.kept..);
+        let selected = self.selected(arguments, indices)?;
         let call = Call {
             history: self.clone(),
             outputs: Mutex::new(Some(outputs)),
@@ -79,15 +79,35 @@ impl History {
             inside: !interp::is_plain(),
         };
         let mut inputs = Vec::with_capacity(self.found.targets.len() + self.found.arguments.len());
-        for &target in &self.found.targets {
-            inputs.push(match arguments.get(target) {
-                Some(argument) => argument.clone(),
-                None => self.state[target - self.arguments].clone(),
-            });
-        }
+        inputs.extend(
+            self.found.targets.iter().map(|&target| self.tensor(target, arguments, &selected).clone()),
+        );
         inputs.extend(self.found.arguments.iter().map(|&k| arguments[k].detach()));
         inputs.extend(self.found.outside.iter().cloned().map(Tensor::Array));
         custom::call(Arc::new(call), &inputs)
+    }
+
+    /// The tensor with this number: an argument, one of outside, or what is `selected` of such.
+    fn tensor<'a>(&'a self, number: usize, arguments: &'a [Tensor], selected: &'a [Tensor]) -> &'a Tensor {
+        let state = self.arguments + self.state.len();
+        match number {
+            _ if number < self.arguments => &arguments[number],
+            _ if number < state => &self.state[number - self.arguments],
+            _ => &selected[number - state],
+        }
+    }
+
+    /// Records what is selected of tensors of outside by these indices.
+    fn selected(
+        &self, arguments: &[Tensor], indices: impl Iterator<Item = Tensor>,
+    ) -> Result<SmallVec<[Tensor; 1]>> {
+        let mut selected = SmallVec::new();
+        for (rows, index) in self.found.rows.iter().zip(indices) {
+            let inputs = [self.tensor(rows.of, arguments, &selected), &index];
+            let value = tape::unrun(rows.op.clone(), &inputs, rows.value.clone().into())?;
+            selected.push(value);
+        }
+        Ok(selected)
     }
 }
 
@@ -98,53 +118,54 @@ fn lies_in_order(x: &Array) -> bool {
     let mut expected = 1;
     lengths.iter().enumerate().rev().all(|(i, &length)| {
         let stride = x.stride(i);
-        let fits = length == 1 || stride == 0 || stride == expected;
+        let fits = length <= 1 || stride == 0 || stride == expected;
         expected *= length as isize;
-        fits
+        fits || x.numel() == 0
     })
 }
 
 impl Call {
-    /// The array of a tensor, `t` detached or not, which no transform follows: one that is around, or was.
-    fn value<'a>(&self, detached: &'a Tensor, t: &Tensor) -> Option<&'a Array> {
-        detached.concrete().filter(|_| !self.inside || t.traced().is_none())
-    }
-
     /// The gradients by a program; `None` if there is none for such cotangents.
     fn pull(&self, saved: &[Tensor], g: &[Option<Tensor>]) -> Result<Option<Grads>> {
         let found = &self.history.found;
         let given: Vec<bool> = g.iter().map(Option::is_some).collect();
-        let Some(i) = found.pulls.iter().position(|(known, _)| *known == given) else { return Ok(None) };
+        let Some(pull) = found.pulls.iter().find(|pull| pull.given == given) else { return Ok(None) };
+        // A transform that is around the call, or was, follows it.
+        let is_followed = |t: &Tensor| self.inside && t.traced().is_some();
         let mut x = Vec::new();
         for t in &saved[..found.kept + found.arguments.len()] {
-            match self.value(&t.detach(), t) {
+            match t.detach().concrete().filter(|_| !is_followed(t)) {
                 Some(array) => x.push(array.clone()),
                 None => return Ok(None),
             }
         }
         for g in g.iter().flatten() {
-            match self.value(g, g).filter(|g| lies_in_order(g)) {
-                Some(_) => x.push(g.contiguous()?.array("backward")?.clone()),
+            match g.concrete().filter(|array| !is_followed(g) && lies_in_order(array)) {
+                Some(_) => x.push(g.contiguous()?.array("backward")?.viewed(g.shape())?),
                 None => return Ok(None),
             }
         }
-        let Outcome::Done(outputs) = found.pulls[i].1.run(&x, &mut |_| Ok(()))? else { return Ok(None) };
+        let Outcome::Done(outputs) = pull.program.run(&x, &mut |_| Ok(()))? else { return Ok(None) };
         let mut outputs = outputs.into_iter().map(Tensor::Array);
-        Ok(Some(
-            found.reached[i].iter().map(|&reached| if reached { outputs.next() } else { None }).collect(),
-        ))
+        let gradient = |along: &Along<()>| along.gradient().and_then(|()| outputs.next());
+        Ok(Some(pull.along.iter().map(gradient).collect()))
     }
 
-    /// The gradients by the function, run again as Python: all of a tensor along its first edge.
+    /// The gradients by the function, run again as Python: all of a tensor along its first edge, and none by
+    /// way of what is selected.
     fn pull_again(&self, g: &[Option<Tensor>], recorded: bool) -> Result<Grads> {
-        let targets = &self.history.found.targets;
+        let History { found: Recorded { targets, .. }, state, arguments, .. } = &*self.history;
+        let mut numbers: Vec<usize> =
+            targets.iter().copied().filter(|&i| i < arguments + state.len()).collect();
+        numbers.sort_unstable();
+        numbers.dedup();
         let _random = random::replay(self.random);
         let found: Vec<Option<Tensor>> = attached(|py| {
             let g = g.to_vec();
-            self.again.bind(py).run((targets.clone(), g, recorded), None)?.extract()
+            self.again.bind(py).run((numbers.clone(), g, recorded), None)?.extract()
         })?;
-        let mut seen = FxHashSet::default();
-        Ok(targets.iter().zip(found).map(|(target, g)| g.filter(|_| seen.insert(*target))).collect())
+        let mut gradients: FxHashMap<usize, Option<Tensor>> = numbers.into_iter().zip(found).collect();
+        Ok(targets.iter().map(|target| gradients.remove(target).flatten()).collect())
     }
 }
 
@@ -181,6 +202,11 @@ impl CustomRule for Call {
     fn keeps_saved(&self, g: &[Option<Tensor>]) -> bool {
         g.iter().zip(&self.history.facts.constant).any(|(g, constant)| !constant && g.is_none())
     }
+    fn is_zero(&self, i: usize, given: &[bool]) -> bool {
+        let visible = given.get(..self.history.facts.visible);
+        let pull = self.history.found.pulls.iter().find(|pull| Some(&pull.given[..]) == visible);
+        pull.is_some_and(|pull| pull.along.get(i) == Some(&Along::Zero))
+    }
     fn jvp(&self, _x: &[Tensor], _saved: &[Tensor], _t: &[Option<Tensor>]) -> Result<Grads> {
         Err(self.internal())
     }
@@ -209,130 +235,9 @@ pub fn is_without_history(outputs: &[Tensor]) -> bool {
 fn _stage_pull(arguments: Vec<Tensor>, state: Vec<Tensor>, outputs: Vec<Tensor>) {
     if script::is_on()
         && !is_without_history(&outputs)
-        && let Err(error) = pull(&arguments, &state, &outputs)
+        && let Err(error) = walks::pull(&arguments, &state, &outputs, &live(&outputs))
     {
         script::refuse(|| format!("a result with a history: {error}"));
-    }
-}
-
-fn refused<T>(what: &str) -> Result<T> {
-    Err(Error::value(what.to_string()))
-}
-
-fn pull(arguments: &[Tensor], state: &[Tensor], outputs: &[Tensor]) -> Result<()> {
-    if saving::is_packing() {
-        return refused("hooks see what is saved");
-    }
-    let is_live = live(outputs);
-    let all: Vec<&Tensor> = arguments.iter().chain(state).collect();
-    let (numbers, edges): (Vec<usize>, Vec<Edge>) =
-        all.iter().enumerate().filter_map(|(i, x)| Some((i, x.edge()?))).unzip();
-    let live: Vec<&Tensor> =
-        outputs.iter().zip(&is_live).filter(|(_, live)| **live).map(|(y, _)| y).collect();
-    check(outputs, &live, &edges)?;
-    let count = live.len();
-    let mut choices = vec![vec![true; count]];
-    if (2..=ALONE).contains(&count) {
-        choices.extend((0..count).map(|i| (0..count).map(|k| k == i).collect()));
-    }
-    let mut known: Vec<((u64, usize), usize)> = Vec::new();
-    for choice in choices {
-        let chosen: Vec<Tensor> =
-            live.iter().zip(&choice).filter(|(_, chosen)| **chosen).map(|(y, _)| (*y).clone()).collect();
-        let cotangents = {
-            let _quiet = suspend(Modes::SCRIPT);
-            chosen.iter().map(ones).collect::<Result<Vec<Tensor>>>()?
-        };
-        let arrays = cotangents.iter().map(|g| g.array("jit")).collect::<Result<Vec<&Array>>>()?;
-        let mut chosen_of_live = choice.iter();
-        let given = is_live.iter().map(|live| *live && chosen_of_live.next() == Some(&true)).collect();
-        script::begin_part(given, &arrays);
-        let cotangents: Vec<Option<Tensor>> = cotangents.iter().cloned().map(Some).collect();
-        let found = backward::apart(&chosen, &cotangents, &edges)?;
-        if known.is_empty() {
-            known = found.iter().map(|g| (g.from, numbers[g.target])).collect();
-        }
-        let targets: Vec<usize> = known.iter().map(|(_, target)| *target).collect();
-        script::end_part(&gradients(&known, found)?, &targets);
-    }
-    Ok(())
-}
-
-/// The gradient along each known edge.
-fn gradients(known: &[((u64, usize), usize)], found: Vec<Contribution>) -> Result<Vec<Option<Array>>> {
-    let mut along: FxHashMap<(u64, usize), Option<Tensor>> =
-        found.into_iter().map(|g| (g.from, g.gradient)).collect();
-    let mut gradients = Vec::new();
-    let mut zero = FxHashSet::default();
-    let mut moved = FxHashSet::default();
-    for (from, target) in known {
-        gradients.push(match along.remove(from) {
-            Some(Some(g)) => {
-                moved.insert(*target);
-                Some(g.array("jit")?.clone())
-            }
-            Some(None) => {
-                zero.insert(*target);
-                None
-            }
-            None => None,
-        });
-    }
-    match along.is_empty() && zero.is_subset(&moved) {
-        true => Ok(gradients),
-        false => refused("a derivative is zero everywhere"),
-    }
-}
-
-fn ones(y: &Tensor) -> Result<Tensor> {
-    Tensor::scalar(1.0, y.dtype(), y.device())?.expand(&y.shape())?.contiguous()
-}
-
-/// Raises unless all that the results were computed from is the function's or one of the tensors at `edges`,
-/// the walks back show nothing to hooks, and nobody but the tape keeps what the function made.
-fn check(outputs: &[Tensor], live: &[&Tensor], edges: &[Edge]) -> Result<()> {
-    let targets: FxHashSet<(*const Node, u32)> =
-        edges.iter().map(|edge| (Arc::as_ptr(&edge.node), edge.index)).collect();
-    let (first, tape) = (script::first_node(), interp::program_tape());
-    let mut held: FxHashMap<usize, (usize, usize)> = FxHashMap::default();
-    let mut seen = FxHashSet::default();
-    let mut waiting: Vec<Edge> = live.iter().filter_map(|y| y.edge()).collect();
-    // How many edges lead to each, and whether one is of rows by index: their gradients are added to a sum
-    // that is there one by one.
-    let mut uses: FxHashMap<(*const Node, u32), (usize, bool)> = FxHashMap::default();
-    while let Some(Edge { node, index }) = waiting.pop() {
-        if targets.contains(&(Arc::as_ptr(&node), index)) {
-            continue;
-        }
-        if !seen.insert(node.seq) {
-            continue;
-        }
-        if node.seq < first || node.is_leaf() || Some(node.tag) != tape {
-            return refused("it was computed from a tensor with a history that is no argument");
-        }
-        if node.hooks().is_some() {
-            return refused("hooks in the function see its gradients");
-        }
-        let picks = matches!(node.op(), Some(Op::Take(_)));
-        for edge in node.edges.iter().flatten() {
-            let (count, picked) = uses.entry((Arc::as_ptr(&edge.node), edge.index)).or_default();
-            *count += 1;
-            *picked |= picks;
-            if *picked && *count > 1 && targets.contains(&(Arc::as_ptr(&edge.node), edge.index)) {
-                return refused("rows of a tensor are taken by index, which is used in other ways too");
-            }
-        }
-        node.each_saved(|x| {
-            if let Some(x) = x.concrete() {
-                held.entry(x.buffer().id()).or_insert((0, x.buffer().handles())).0 += 1;
-            }
-        });
-        waiting.extend(node.edges.iter().flatten().cloned());
-    }
-    let outputs: Vec<Array> = outputs.iter().filter_map(|y| y.detach().concrete().cloned()).collect();
-    match script::is_kept_elsewhere(&held, &outputs) {
-        true => refused("a tensor is kept elsewhere than in the result"),
-        false => Ok(()),
     }
 }
 

@@ -194,14 +194,16 @@ fn _is_staging() -> bool {
     script::is_on()
 }
 
-/// Whether a call is inside of a transform: 1 where its tape records programs, 2 where there are none.
+/// Whether a call is inside of a transform.
 #[pyfunction]
-fn _in_transform() -> usize {
-    match interp::program_tape() {
-        _ if !interp::in_transform() => 0,
-        Some(_) => 1,
-        None => 2,
-    }
+fn _in_transform() -> bool {
+    interp::in_transform()
+}
+
+/// Whether calls of programs are recorded here: with no transform or autocast around, or with one tape alone.
+#[pyfunction]
+fn _records_programs() -> bool {
+    interp::program_tape().is_some()
 }
 
 /// Says that the region cannot be run again, and why.
@@ -361,6 +363,6 @@ impl PyProgram {
 
 exports! {
     classes: PyProgram;
-    functions: _stage_begin, _stage_end, _stage_hooks, _stage_undo, _is_staging, _in_transform, _absent,
-        _without_values, _stage_refuse, _stage_call, _stage_idle, _stage_unwritten
+    functions: _stage_begin, _stage_end, _stage_hooks, _stage_undo, _is_staging, _in_transform,
+        _records_programs, _absent, _without_values, _stage_refuse, _stage_call, _stage_idle, _stage_unwritten
 }

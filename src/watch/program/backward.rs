@@ -5,22 +5,31 @@ use super::needs::is_inner;
 use super::{Program, Refusal, random_state};
 use crate::array::Array;
 use crate::array::buffer::Device;
-use crate::watch::script::{Origin, Part, Script, Step, View};
+use crate::watch::script::{Along, Origin, Part, Pulled, Rows, Script, Step, View};
 
 /// The backward of such a region.
 pub struct Recorded {
-    /// Of what the backward reads, of these arguments and of cotangents; returns a gradient for each edge.
-    pub pulls: Vec<(Vec<bool>, Program)>,
-    /// Which edges have a gradient, in each of these.
-    pub reached: Vec<Vec<bool>>,
+    /// One for each choice of results that have cotangents.
+    pub pulls: Vec<Pull>,
     /// How much the forward computes for the backward.
     pub kept: usize,
     /// Which arguments the backward reads.
     pub arguments: Vec<usize>,
     /// The memory of outside that it reads.
     pub outside: Vec<Array>,
-    /// The tensor of outside to which each edge leads.
+    /// The tensor to which each edge leads.
     pub targets: Vec<usize>,
+    /// What is selected of tensors of outside; the forward returns the indices last.
+    pub rows: Vec<Rows>,
+}
+
+/// The backward of the results that are `given` cotangents.
+pub struct Pull {
+    pub given: Vec<bool>,
+    /// Of what the backward reads, of these arguments and of cotangents; returns the gradients.
+    pub program: Program,
+    /// What goes along each edge.
+    pub along: Vec<Along<()>>,
 }
 
 /// What the steps of the backward read of what was there before.
@@ -74,7 +83,7 @@ pub fn recorded(
         for step in &script.steps[range.clone()] {
             reads.add(&script, step, first, part)?;
         }
-        for view in part.gradients.iter().flatten() {
+        for view in part.gradients.iter().filter_map(Along::gradient) {
             let is_given = part.cotangents.iter().any(|g| g.memory == view.memory);
             if view.memory < part.memory
                 || !is_given && !matches!(script.memory[view.memory], Origin::Made(_))
@@ -85,7 +94,6 @@ pub fn recorded(
     }
     let Reads { made, arguments: read, outside } = reads;
     let mut pulls = Vec::new();
-    let mut reached = Vec::new();
     for (part, range) in pulled.parts.iter().zip(ranges) {
         let given: Vec<View> = made.iter().chain(read.iter().map(|&k| &arguments[k])).cloned().collect();
         let given: Vec<View> = given.into_iter().chain(part.cotangents.iter().cloned()).collect();
@@ -100,12 +108,14 @@ pub fn recorded(
         let mut section = script.section(range, origin);
         section.forget_later(part, &pulled.parts);
         section.random = crate::array::random::state();
-        reached.push(part.gradients.iter().map(Option::is_some).collect());
-        let gradients = part.gradients.iter().flatten().cloned().collect();
-        pulls.push((part.given.clone(), Program::planned(section, given, gradients, catches)?));
+        let gradients = part.gradients.iter().filter_map(Along::gradient).cloned().collect();
+        let program = Program::planned(section, given, gradients, catches)?;
+        let along = part.gradients.iter().map(|g| g.map(|_| ())).collect();
+        pulls.push(Pull { given: part.given.clone(), program, along });
     }
     let kept = made.len();
     outputs.extend(made);
+    outputs.extend(pulled.rows.iter().map(|rows| rows.index.clone()));
     // What is still there belongs to the tape.
     let origin = |_: usize, known: &Origin| match known {
         Origin::Made(_) => Origin::Made(false),
@@ -113,7 +123,8 @@ pub fn recorded(
     };
     let forward = Program::planned(script.section(0..first.step, origin), arguments, outputs, catches)?;
     let outside = outside.into_iter().map(|(_, array)| array).collect();
-    Ok((forward, Recorded { pulls, reached, kept, arguments: read, outside, targets: pulled.targets }))
+    let Pulled { targets, rows, .. } = pulled;
+    Ok((forward, Recorded { pulls, kept, arguments: read, outside, targets, rows }))
 }
 
 impl Reads {

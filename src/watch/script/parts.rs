@@ -4,6 +4,7 @@
 use super::notes::with;
 use super::{Origin, Script, View};
 use crate::array::Array;
+use crate::op::Op;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -18,8 +19,35 @@ pub struct Part {
     pub memory: usize,
     /// The cotangents.
     pub cotangents: Vec<View>,
-    /// The gradient along each edge to a tensor of outside.
-    pub gradients: Vec<Option<View>>,
+    /// What goes along each edge to a tensor of outside.
+    pub gradients: Vec<Along<View>>,
+}
+
+/// What a walk sends along an edge.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Along<T> {
+    /// Nothing: the edge leads from what it does not reach.
+    Nothing,
+    /// A gradient that is zero everywhere, which nobody computes.
+    Zero,
+    /// This gradient.
+    Gradient(T),
+}
+
+impl<T> Along<T> {
+    /// The gradient, if there is one.
+    pub fn gradient(&self) -> Option<&T> {
+        if let Along::Gradient(g) = self { Some(g) } else { None }
+    }
+
+    /// The same with another gradient.
+    pub fn map<U>(&self, f: impl FnOnce(&T) -> U) -> Along<U> {
+        match self {
+            Along::Nothing => Along::Nothing,
+            Along::Zero => Along::Zero,
+            Along::Gradient(g) => Along::Gradient(f(g)),
+        }
+    }
 }
 
 /// The backward of the results of a region.
@@ -27,8 +55,24 @@ pub struct Part {
 pub struct Pulled {
     /// Its walks; the first one from all results with a history.
     pub parts: Vec<Part>,
-    /// The tensor of outside to which each edge leads, by its number.
+    /// The tensor to which each edge leads, by its number.
     pub targets: Vec<usize>,
+    /// What is selected of tensors of outside.
+    pub rows: Vec<Rows>,
+}
+
+/// Rows of a tensor of outside, by index. Their gradient is added row by row to a sum that is there already,
+/// of other uses outside: the tape itself does that, so that for a walk they are a tensor of outside, too.
+#[derive(Clone)]
+pub struct Rows {
+    /// The operation.
+    pub op: Op,
+    /// The number of the tensor. Rows have numbers behind those of tensors.
+    pub of: usize,
+    /// The indices, as the operation saved them.
+    pub index: View,
+    /// In the place of what is selected.
+    pub value: Array,
 }
 
 /// Begins the part of a walk from the results that are `given` these cotangents.
@@ -46,10 +90,28 @@ pub fn begin_part(given: Vec<bool>, cotangents: &[&Array]) {
     });
 }
 
-/// Ends it, with the gradients along the edges to the tensors `targets`.
-pub fn end_part(gradients: &[Option<Array>], targets: &[usize]) {
+/// Takes note of rows by index of the tensor `of`; see [`Rows`].
+pub fn selected(op: &Op, of: usize, index: &Array, value: Array) {
     with(|script| {
-        let views = gradients.iter().map(|g| g.as_ref().map(|g| script.view(g))).collect();
+        let rows = Rows { op: op.clone(), of, index: script.view(index), value };
+        script.pulled.get_or_insert_default().rows.push(rows);
+    });
+}
+
+/// Whether an array lies in the memory of a cotangent.
+pub fn is_cotangent(x: &Array) -> bool {
+    let mut is_one = false;
+    with(|script| {
+        let memory = script.view(x).memory;
+        is_one = matches!(script.memory[memory], Origin::Argument(usize::MAX));
+    });
+    is_one
+}
+
+/// Ends it, with what goes along the edges to the tensors `targets`.
+pub fn end_part(gradients: &[Along<Array>], targets: &[usize]) {
+    with(|script| {
+        let views = gradients.iter().map(|g| g.map(|g| script.view(g))).collect();
         if let Some(pulled) = &mut script.pulled {
             pulled.targets = targets.to_vec();
             if let Some(part) = pulled.parts.last_mut() {
