@@ -163,8 +163,8 @@ impl Call<'_> {
         self.group.size() <= 2 || self.group.size() * n * dtype.size() <= SENT_WHOLE
     }
 
-    /// What `of_rows` makes of `n` elements of each rank, which are its rows, where all ranks see them; `pieces`
-    /// are those of this rank.
+    /// What `of_rows` makes of `n` elements of each rank, which are its rows, where all ranks see them;
+    /// `pieces` are those of this rank.
     fn shared(
         &self, pieces: &[&[u8]], n: usize, dtype: DType, of_rows: &dyn Fn(&Array) -> Result<Array>,
     ) -> Result<Option<Array>> {

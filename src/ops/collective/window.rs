@@ -1,8 +1,9 @@
 //! Memory that the processes of one host share: there they meet, compare what they are about to do, and read
 //! each other's bytes, without a call of the operating system.
 //!
-//! Meetings use the two halves of the memory in turn. A process that enters a meeting has left the one before,
-//! which all others had entered by then; so they have left the one before that, and read this half no more.
+//! Meetings use the two halves of the memory in turn. A process that enters a meeting has left the one
+//! before, which all others had entered by then; so they have left the one before that, and read this half
+//! no more.
 
 use crate::error::{Error, Result};
 use std::any::Any;
@@ -134,8 +135,8 @@ impl Window {
         Ok(())
     }
 
-    /// Enters the next meeting, about to do `operation`: to send to the first of `partners` and to get from the
-    /// second, if the operation has such, and showing all others these bytes, one piece after the other.
+    /// Enters the next meeting, about to do `operation`: to send to the first of `partners` and to get from
+    /// the second, if the operation has such, and showing all others these bytes, one piece after the other.
     pub fn enter(&self, operation: u64, partners: [i32; 2], shown: &[&[u8]]) -> Result<()> {
         let memory = self.memory()?;
         if shown.iter().map(|piece| piece.len()).sum::<usize>() > memory.room {

@@ -244,6 +244,7 @@ fn cartesian_prod(py: Python<'_>, tensors: Given<'_, '_>) -> PyResult<PyTensor> 
 }
 
 exports! {
-    functions: _flatten_tensors, _unflatten_tensors, meshgrid, broadcast_tensors, broadcast_shapes, vstack, hstack, dstack, column_stack,
+    functions: _flatten_tensors, _unflatten_tensors, meshgrid, broadcast_tensors, broadcast_shapes, vstack,
+        hstack, dstack, column_stack,
         atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod
 }
