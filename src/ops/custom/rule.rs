@@ -47,8 +47,8 @@ pub trait CustomRule: Holder {
     fn keeps_saved(&self, _g: &[Option<Tensor>]) -> bool {
         false
     }
-    /// Whether the cotangent of input `i` is zero everywhere where [`CustomRule::vjp`] leaves it out and these
-    /// outputs are `given` one; else nothing reaches the input.
+    /// Whether the cotangent of input `i`, which [`CustomRule::vjp`] leaves out where these outputs are
+    /// `given` one, is zero everywhere; else nothing reaches the input.
     fn is_zero(&self, _i: usize, _given: &[bool]) -> bool {
         false
     }

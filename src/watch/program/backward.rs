@@ -23,8 +23,9 @@ pub struct Recorded {
     pub rows: Vec<Rows>,
 }
 
-/// The backward of the results that are `given` cotangents.
+/// The backward of the results that are given cotangents.
 pub struct Pull {
+    /// Which of all results.
     pub given: Vec<bool>,
     /// Of what the backward reads, of these arguments and of cotangents; returns the gradients.
     pub program: Program,

@@ -1,4 +1,4 @@
-//! How the backward of results with a history is written down: walks from them back to the tensors of outside.
+//! How the backward of results with a history is written down: walks back to the tensors of outside.
 
 use crate::autodiff::backward::{self, Contribution, ROOTS, adds_rows};
 use crate::py::prelude::*;
