@@ -6,8 +6,6 @@
 
 use super::device::{Gpu, gpu};
 use super::disk::DiskCache;
-use super::pool::allocation;
-use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::gpu::shader::merge::{self, Link, Member, Needs};
 use crate::process::sync::lock;
@@ -24,8 +22,6 @@ pub struct Pipeline {
     text: String,
     pub(crate) layout: Arc<Layout>,
     pub(crate) pipeline: wgpu::ComputePipeline,
-    /// The twin whose buffers are all writable, for in-place launches.
-    aliased: OnceLock<Arc<Pipeline>>,
     /// What it needs of a kernel that stands for several, if it can be in one.
     needs: OnceLock<Option<Needs>>,
 }
@@ -39,16 +35,6 @@ pub struct Layout {
     pub(crate) parameters: Parameters,
     pub(crate) raw: wgpu::BindGroupLayout,
     pipeline: wgpu::PipelineLayout,
-}
-
-impl Layout {
-    /// Whether some buffer is bound both as writable and as read-only.
-    pub(crate) fn mixes(&self, buffers: &[&Buffer]) -> bool {
-        let ids: SmallVec<[u64; 64]> =
-            buffers.iter().map(|b| allocation(b).map_or(0, |a| a.block.id)).collect();
-        let of = |writable: bool| ids.iter().zip(&self.writable).filter(move |(_, w)| **w == writable);
-        of(true).any(|(written, _)| of(false).any(|(read, _)| read == written))
-    }
 }
 
 /// How a kernel gets its parameters. The texts have them in a uniform buffer behind the other bindings; that
@@ -90,6 +76,8 @@ pub struct Variant {
     pub entry: &'static str,
     /// Dtypes, flags and sizes.
     pub parts: SmallVec<[u64; 16]>,
+    /// The inputs that are bound as writable.
+    pub aliased: SmallVec<[usize; 2]>,
 }
 
 /// What a kernel is called with.
@@ -171,18 +159,6 @@ impl Pipeline {
     pub(crate) fn member(&self, link: Option<Link>) -> Option<Member<'_>> {
         let (needs, bindings) = (self.needs()?, self.layout.writable.len());
         Some(Member { text: &self.text, entry: self.entry, needs, bindings, link, unread: 0 })
-    }
-
-    /// The twin of this pipeline whose buffers are all writable.
-    pub(crate) fn aliased(&self, gpu: &Gpu) -> Result<Arc<Pipeline>> {
-        if let Some(found) = self.aliased.get() {
-            return Ok(found.clone());
-        }
-        let text = self.text.replace("var<storage, read>", "var<storage, read_write>");
-        let writable = vec![true; self.layout.writable.len()];
-        let parameters = self.layout.parameters;
-        let made = Arc::new(compile(gpu, &self.name, self.entry, &writable, parameters, text)?);
-        Ok(self.aliased.get_or_init(|| made).clone())
     }
 }
 
@@ -308,10 +284,9 @@ fn compile(
             clears,
         )
     });
-    let (aliased, needs) = (OnceLock::new(), OnceLock::new());
     match error {
         Some(e) => Err(failed(&e.to_string())),
-        None => Ok(Pipeline { name: name.into(), entry, text, layout, pipeline, aliased, needs }),
+        None => Ok(Pipeline { name: name.into(), entry, text, layout, pipeline, needs: OnceLock::new() }),
     }
 }
 

@@ -101,6 +101,8 @@ pub struct Flow {
     pub elements: u64,
     /// Those that it may write while others do.
     pub reports: u64,
+    /// Those that are only read, and bound as writable, as their memory is that of one that is written.
+    pub aliased: u64,
 }
 
 /// A launch.
@@ -115,7 +117,7 @@ pub(crate) struct Launch {
 
 impl Launch {
     fn writes(&self, binding: usize) -> bool {
-        self.kernel.layout.writable[binding] && self.flow.reports & bit(binding) == 0
+        self.kernel.layout.writable[binding] && (self.flow.reports | self.flow.aliased) & bit(binding) == 0
     }
 
     fn flows(&self, binding: usize) -> bool {
@@ -219,7 +221,9 @@ impl Waiting {
             let takes = launch.takes(bound.id)?;
             let unit = self.levels.get(maker.level.checked_sub(self.first)?)?.get(maker.unit)?;
             let link = Link { member: maker.member, binding: maker.binding, takes };
+            let gives = unit.launches.get(maker.member)?.kernel.needs()?.gives;
             let fits = self.level(launch, Some(bound.id)) <= maker.level
+                && gives & bit(maker.binding) != 0
                 && unit.merges()
                 && launch.kernel.needs().is_some_and(|needs| needs.follows)
                 && fit(gpu, unit.parts().chain([(launch, Some(link), 0)]));

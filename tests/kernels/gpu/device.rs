@@ -27,7 +27,7 @@ gpu_test!(a_tensor_beyond_the_limit_names_it, {
 gpu_test!(a_broken_kernel_is_an_error_and_leaves_the_device_usable, {
     let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n\
                 @compute @workgroup_size(64) fn main() { nonsense(); }";
-    let variant = Variant { entry: "main", parts: Default::default() };
+    let variant = Variant { entry: "main", parts: Default::default(), aliased: Default::default() };
     let signature = Signature { writable: &[true], words: 1 };
     let (kind, text) = failure(kernel(gpu(0)?, "broken", variant, signature, || Ok(text.to_string())));
     assert_eq!(kind, Some(Kind::Device));
