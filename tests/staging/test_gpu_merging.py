@@ -187,6 +187,33 @@ def test_additions_in_place_are_in_the_launch_of_others() -> None:
     assert found == [["matmul", "combine", "mul+exp"], ["matmul"]]
 
 
+def test_memory_that_nobody_needs_is_used_again() -> None:
+    """The product is not written, as only what follows reads it: its memory serves the next call."""
+    rng = np.random.default_rng(14)
+    x, w = draws(rng, 32, 32), draws(rng, 32, 32)
+    f = wg.jit(lambda x, w: wg.exp(x @ w) * 2)
+    for _ in range(5):
+        f(x, w)
+    made = gpu.memory_stats()["buffers_created"]
+    for _ in range(10):
+        f(x, w)
+    assert gpu.memory_stats()["buffers_created"] == made
+
+
+def test_more_launches_than_wait_at_once() -> None:
+    x = draws(np.random.default_rng(15), 4, 8)
+
+    def f(x: Tensor) -> list[Tensor]:
+        first, kept = x * 2, []
+        for k in range(150):
+            x = x.cumsum(0).flip(1).tanh()
+            if k % 40 == 0:
+                kept.append(x + first)
+        return [x, *kept, first]
+
+    assert len(kernels(f, x)) > 256
+
+
 def test_memory_that_is_used_again() -> None:
     rng = np.random.default_rng(7)
     x = draws(rng, 64, 64)

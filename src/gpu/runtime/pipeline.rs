@@ -9,10 +9,9 @@ use super::disk::DiskCache;
 use crate::error::{Error, Result};
 use crate::gpu::shader::merge::{self, Link, Member, Needs};
 use crate::process::sync::lock;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::collections::hash_map::Entry;
 use std::sync::{Arc, OnceLock};
 
 /// A compiled shader entry point.
@@ -89,16 +88,22 @@ pub struct Signature<'a> {
     pub words: usize,
 }
 
-/// What tells kernels that stand for several apart: the addresses of these, and how they follow each other.
+/// What tells kernels that stand for several apart: the addresses of these, which stay, as no pipeline is
+/// dropped before its GPU is closed; and how they follow each other.
 type MergedKey = SmallVec<[u64; 20]>;
+
+/// So many sets of kernels that met once are known at most; then all are forgotten.
+const MET: usize = 4096;
 
 /// The pipelines of a GPU, by name and variant, and the layouts that they share.
 #[derive(Default)]
 pub struct Pipelines {
     by_name: FxHashMap<Box<str>, FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: Vec<Arc<Layout>>,
-    /// Kernels that stand for several: none of what is met once.
-    merged: FxHashMap<MergedKey, Option<Option<Arc<Pipeline>>>>,
+    /// Sets of kernels that met once.
+    met: FxHashSet<MergedKey>,
+    /// The kernels that stand for several; `None` where the driver takes none.
+    merged: FxHashMap<MergedKey, Option<Arc<Pipeline>>>,
     /// The number of pipelines compiled.
     pub(crate) compiled: u64,
 }
@@ -171,19 +176,20 @@ pub(crate) fn merged(gpu: &Gpu, all: &[(&Arc<Pipeline>, Member)]) -> Option<Arc<
         key.extend([Arc::as_ptr(kernel) as u64, *unread]);
         key.extend(link);
     }
-    match lock(&gpu.pipelines).merged.entry(key.clone()) {
-        Entry::Vacant(new) => {
-            new.insert(None);
-            return None;
-        }
-        Entry::Occupied(known) => {
-            if let Some(made) = known.get() {
-                return made.clone();
-            }
-        }
+    let mut pipelines = lock(&gpu.pipelines);
+    if let Some(known) = pipelines.merged.get(&key) {
+        return known.clone();
     }
+    if !pipelines.met.remove(&key) {
+        if pipelines.met.len() >= MET {
+            pipelines.met.clear();
+        }
+        pipelines.met.insert(key);
+        return None;
+    }
+    drop(pipelines);
     let made = merge_all(gpu, all);
-    lock(&gpu.pipelines).merged.insert(key, Some(made.clone()));
+    lock(&gpu.pipelines).merged.insert(key, made.clone());
     made
 }
 

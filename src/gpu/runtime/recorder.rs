@@ -2,7 +2,7 @@
 
 use super::device::Gpu;
 use super::pipeline::{Parameters, Pipeline, merged};
-use super::pool::Stats;
+use super::pool::{Stats, WAITS};
 use super::profile::{Profile, Work};
 use super::queue::fold;
 use super::transfer::Staging;
@@ -188,7 +188,7 @@ impl Recorder {
     fn record(&mut self, gpu: &Gpu) {
         let level = {
             let pool = lock(&gpu.pool);
-            self.waiting.pop(|id| pool.holds(id)).unwrap_or_default()
+            self.waiting.pop(self.epoch, |id| pool.holds(id)).unwrap_or_default()
         };
         for set in sets(gpu, level) {
             let kernel = members(&set).filter(|all| all.len() > 1).and_then(|all| merged(gpu, &all));
@@ -199,13 +199,15 @@ impl Recorder {
             for launch in all {
                 let most = gpu.limits.max_compute_workgroups_per_dimension;
                 let bound: SmallVec<[Bound; 8]> = launch.bound.iter().map(Kept::bound).collect();
-                if let Some(grid) = fold(launch.groups, most) {
-                    self.dispatch(gpu, &launch.kernel, &bound, &launch.params, grid, launch.work);
+                match fold(launch.groups, most) {
+                    Some(grid) => {
+                        self.dispatch(gpu, &launch.kernel, &bound, &launch.params, grid, launch.work);
+                    }
+                    None => gpu.fault.raise(format!("internal: {}: too large", launch.kernel.name), false),
                 }
             }
         }
-        self.waiting.mark();
-        lock(&gpu.pool).release();
+        lock(&gpu.pool).release(self.waiting.done());
     }
 
     /// Records a launch; submits the batch if it is large enough.
@@ -243,9 +245,11 @@ impl Recorder {
         Ok(())
     }
 
-    /// Notes that the batch uses memory.
+    /// Notes that the batch uses memory, if no launch that waits does.
     fn touch(&mut self, bound: &Bound) {
-        bound.epoch.store(self.epoch, Ordering::Relaxed);
+        if bound.epoch.load(Ordering::Relaxed) != WAITS {
+            bound.epoch.store(self.epoch, Ordering::Relaxed);
+        }
         self.touched += bound.raw.size();
     }
 
