@@ -68,9 +68,9 @@ pub(crate) fn on_host(x: &[&Array], kernel: impl FnOnce(&[&Array]) -> Result<Arr
 
 /// Calls a function whose launches on GPUs become one where they need nothing of each other.
 #[cfg(feature = "gpu")]
-pub(crate) use gpu::gathered;
+pub(crate) use gpu::merging;
 #[cfg(not(feature = "gpu"))]
-pub(crate) fn gathered<T>(call: impl FnOnce() -> T) -> T {
+pub(crate) fn merging<T>(call: impl FnOnce() -> T) -> T {
     call()
 }
 

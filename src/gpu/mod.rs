@@ -42,4 +42,4 @@ pub use crate::gpu::runtime::pool::{alloc, empty_cache, reset_peak, stats, stora
 pub use crate::gpu::runtime::queue::{flush, launch, synchronize};
 pub use crate::gpu::runtime::status::status;
 pub use crate::gpu::runtime::transfer::{Constant, constant, download, scalar, upload};
-pub use crate::gpu::runtime::waiting::{Flow, gathered};
+pub use crate::gpu::runtime::waiting::{Flow, merging};

@@ -5,7 +5,7 @@ use super::prelude::*;
 use crate::array::buffer::Buffer;
 use crate::array::shape::MAX_RANK;
 use crate::gpu::runtime::pipeline::Signature;
-use crate::gpu::runtime::pool::gpu_of;
+use crate::gpu::runtime::pool::{allocation, gpu_of};
 use crate::gpu::runtime::profile::{self, Work};
 use crate::gpu::shader::merge::bit;
 use crate::gpu::shader::template::Template;
@@ -234,8 +234,19 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// Records the dispatch of `groups` workgroups.
-    pub fn launch(self, groups: usize) -> Result<()> {
+    /// The buffers that are read, and written by another binding: these are bound as writable too, since no
+    /// buffer can be both in one dispatch.
+    fn aliased(&self) -> Result<SmallVec<[usize; 2]>> {
+        let id = |buffer: &&Buffer| Ok(allocation(buffer)?.block.id);
+        let ids: SmallVec<[u64; 16]> = self.buffers.iter().map(id).collect::<Result<_>>()?;
+        let is_written =
+            |id| ids.iter().zip(&self.writable).any(|(other, &writable)| writable && *other == id);
+        Ok((0..ids.len()).filter(|&k| !self.writable[k] && is_written(ids[k])).collect())
+    }
+
+    /// Records the dispatch of `groups` workgroups. An output may be one of the inputs only if every
+    /// invocation reads only the elements that it writes.
+    pub fn launch(mut self, groups: usize) -> Result<()> {
         let Some(first) = self.operands.first() else {
             return Err(Error::device("internal: a gpu kernel without operands"));
         };
@@ -243,16 +254,31 @@ impl<'a> Dispatch<'a> {
         if groups == 0 {
             return Ok(());
         }
-        let parts = self.text.key().chain(self.key).collect();
-        let variant = Variant { entry: self.entry, parts };
+        let (parts, aliased) = (self.text.key().chain(self.key).collect(), self.aliased()?);
+        for &k in &aliased {
+            self.writable[k] = true;
+            self.flow.aliased |= bit(k);
+        }
+        let build = || aliased.iter().try_fold(self.text.build()?, |text, &k| writable(&text, k));
+        let variant = Variant { entry: self.entry, parts, aliased: aliased.clone() };
         let signature = Signature { writable: &self.writable, words: self.params.len() };
-        let kernel = kernel(gpu, self.name, variant, signature, || self.text.build())?;
+        let kernel = kernel(gpu, self.name, variant, signature, build)?;
         if self.text.has_matrices() && gpu.halves.get().is_none() {
             // A text that the driver refuses is an answer while matrices are tested.
             kernel.compiled().map_err(Error::clone)?;
         }
         let work = if profile::is_on() { self.work(gpu.index) } else { Work::default() };
         launch(gpu, &kernel, &self.buffers, &self.params, groups as u64, self.flow, work)
+    }
+}
+
+/// A text whose binding `k` is writable.
+fn writable(text: &str, k: usize) -> Result<String> {
+    let binding = |access| format!("@binding({k}) var<storage, {access}>");
+    let (read, write) = (binding("read"), binding("read_write"));
+    match text.contains(&read) {
+        true => Ok(text.replacen(&read, &write, 1)),
+        false => Err(Error::value(format!("internal: a shader does not read a binding {k}"))),
     }
 }
 

@@ -8,15 +8,12 @@
 use super::compiler::Compiler;
 use super::device::{Gpu, gpu};
 use super::fault::guarded;
-use super::pool::allocation;
-use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::gpu::shader::merge::{self, Link, Member, Needs};
 use crate::process::sync::lock;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use std::borrow::Cow;
-use std::collections::hash_map::Entry;
 use std::sync::{Arc, OnceLock};
 
 /// A shader entry point, compiled or about to be.
@@ -27,8 +24,6 @@ pub struct Pipeline {
     pub(crate) layout: Arc<Layout>,
     compiler: Arc<Compiler>,
     compiled: OnceLock<Result<wgpu::ComputePipeline>>,
-    /// The twin whose buffers are all writable, for in-place launches.
-    aliased: OnceLock<Arc<Pipeline>>,
     /// What it needs of a kernel that stands for several, if it can be in one.
     needs: OnceLock<Option<Needs>>,
 }
@@ -42,16 +37,6 @@ pub struct Layout {
     pub(crate) parameters: Parameters,
     pub(crate) raw: wgpu::BindGroupLayout,
     pipeline: wgpu::PipelineLayout,
-}
-
-impl Layout {
-    /// Whether some buffer is bound both as writable and as read-only.
-    pub(crate) fn mixes(&self, buffers: &[&Buffer]) -> bool {
-        let ids: SmallVec<[u64; 64]> =
-            buffers.iter().map(|b| allocation(b).map_or(0, |a| a.block.id)).collect();
-        let of = |writable: bool| ids.iter().zip(&self.writable).filter(move |(_, w)| **w == writable);
-        of(true).any(|(written, _)| of(false).any(|(read, _)| read == written))
-    }
 }
 
 /// How a kernel gets its parameters. The texts have them in a uniform buffer behind the other bindings; that
@@ -93,6 +78,8 @@ pub struct Variant {
     pub entry: &'static str,
     /// Dtypes, flags and sizes.
     pub parts: SmallVec<[u64; 16]>,
+    /// The inputs that are bound as writable.
+    pub aliased: SmallVec<[usize; 2]>,
 }
 
 /// What a kernel is called with.
@@ -104,16 +91,22 @@ pub struct Signature<'a> {
     pub words: usize,
 }
 
-/// What tells kernels that stand for several apart: the addresses of these, and how they follow each other.
+/// What tells kernels that stand for several apart: the addresses of these, which stay, as no pipeline is
+/// dropped before its GPU is closed; and how they follow each other.
 type MergedKey = SmallVec<[u64; 20]>;
+
+/// So many sets of kernels that met once are known at most; then all are forgotten.
+const MET: usize = 4096;
 
 /// The pipelines of a GPU, by name and variant, and the layouts that they share.
 #[derive(Default)]
 pub struct Pipelines {
     by_name: FxHashMap<Box<str>, FxHashMap<Variant, Arc<Pipeline>>>,
     layouts: Vec<Arc<Layout>>,
-    /// Kernels that stand for several: none of what is met once.
-    merged: FxHashMap<MergedKey, Option<Option<Arc<Pipeline>>>>,
+    /// Sets of kernels that met once.
+    met: FxHashSet<MergedKey>,
+    /// The kernels that stand for several; `None` where the driver takes none.
+    merged: FxHashMap<MergedKey, Option<Arc<Pipeline>>>,
     /// The number of pipelines made.
     pub(crate) made: u64,
 }
@@ -149,7 +142,6 @@ impl Pipelines {
             layout: self.layout(gpu, writable, parameters),
             compiler: gpu.compiler.clone(),
             compiled: OnceLock::new(),
-            aliased: OnceLock::new(),
             needs: OnceLock::new(),
         });
         let job = made.clone();
@@ -247,23 +239,6 @@ impl Pipeline {
         let (needs, bindings) = (self.needs()?, self.layout.writable.len());
         Some(Member { text: &self.text, entry: self.entry, needs, bindings, link, unread: 0 })
     }
-
-    /// The twin of this pipeline whose buffers are all writable.
-    pub(crate) fn aliased(&self, gpu: &Gpu) -> Result<Arc<Pipeline>> {
-        if let Some(found) = self.aliased.get() {
-            return found.unless_failed();
-        }
-        let mut pipelines = lock(&gpu.pipelines);
-        // Another thread may have made it meanwhile.
-        if let Some(found) = self.aliased.get() {
-            return found.unless_failed();
-        }
-        let text = self.text.replace("var<storage, read>", "var<storage, read_write>");
-        let writable = vec![true; self.layout.writable.len()];
-        let parameters = self.layout.parameters;
-        let made = pipelines.make(gpu, &self.name, self.entry, &writable, parameters, text)?;
-        Ok(self.aliased.get_or_init(|| made).clone())
-    }
 }
 
 /// The kernel that stands for several, whose bindings follow one another. It is made when they meet for the
@@ -275,19 +250,20 @@ pub(crate) fn merged(gpu: &Gpu, all: &[(&Arc<Pipeline>, Member)]) -> Option<Arc<
         key.extend([Arc::as_ptr(kernel) as u64, *unread]);
         key.extend(link);
     }
-    match lock(&gpu.pipelines).merged.entry(key.clone()) {
-        Entry::Vacant(new) => {
-            new.insert(None);
-            return None;
-        }
-        Entry::Occupied(known) => {
-            if let Some(made) = known.get() {
-                return made.clone();
-            }
-        }
+    let mut pipelines = lock(&gpu.pipelines);
+    if let Some(known) = pipelines.merged.get(&key) {
+        return known.clone();
     }
+    if !pipelines.met.remove(&key) {
+        if pipelines.met.len() >= MET {
+            pipelines.met.clear();
+        }
+        pipelines.met.insert(key);
+        return None;
+    }
+    drop(pipelines);
     let made = merge_all(gpu, all);
-    lock(&gpu.pipelines).merged.insert(key, Some(made.clone()));
+    lock(&gpu.pipelines).merged.insert(key, made.clone());
     made
 }
 

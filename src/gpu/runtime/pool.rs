@@ -13,6 +13,7 @@ use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
+use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -96,8 +97,8 @@ pub struct Stats {
 /// The free buffers of a GPU.
 pub struct Pool {
     free: BTreeMap<u64, VecDeque<(u64, Block)>>,
-    /// What launches that wait use, and its bytes.
-    held: Vec<Block>,
+    /// What launches that wait use, by id, and its bytes.
+    held: FxHashMap<u64, Block>,
     held_bytes: u64,
     clock: u64,
     next_id: u64,
@@ -116,7 +117,8 @@ impl Pool {
     pub(crate) fn new(limits: &wgpu::Limits) -> Pool {
         let (limit, bindable) = (limits.max_buffer_size & !31, bindable(limits));
         let (free, stats, dead) = (BTreeMap::new(), Stats::default(), Vec::new());
-        Pool { free, held: Vec::new(), held_bytes: 0, clock: 0, next_id: 0, limit, bindable, stats, dead }
+        let held = FxHashMap::default();
+        Pool { free, held, held_bytes: 0, clock: 0, next_id: 0, limit, bindable, stats, dead }
     }
 
     /// Returns the size of the class that holds `bytes`; there are eight classes per doubling.
@@ -146,7 +148,7 @@ impl Pool {
         self.stats.cached_bytes += block.size();
         if block.epoch.load(Ordering::Relaxed) == WAITS && self.held_bytes + block.size() <= HELD {
             self.held_bytes += block.size();
-            self.held.push(block);
+            self.held.insert(block.id, block);
             return Vec::new();
         }
         self.put(block);
@@ -162,25 +164,21 @@ impl Pool {
 
     /// Frees all buffers, on whose launches nobody waits any more.
     pub(crate) fn empty(&mut self) -> Vec<Block> {
-        std::mem::take(&mut self.held).into_iter().for_each(|block| self.put(block));
+        std::mem::take(&mut self.held).into_values().for_each(|block| self.put(block));
         self.held_bytes = 0;
         self.trim(0)
     }
 
     /// Whether this memory was given back and launches wait that use it.
     pub(crate) fn holds(&self, id: u64) -> bool {
-        self.held.iter().any(|block| block.id == id)
+        self.held.contains_key(&id)
     }
 
-    /// Lets what no launch waits for be used anew.
-    pub(crate) fn release(&mut self) {
-        let held = std::mem::take(&mut self.held);
-        self.held_bytes = 0;
-        for block in held {
-            if block.epoch.load(Ordering::Relaxed) == WAITS {
-                self.held_bytes += block.size();
-                self.held.push(block);
-            } else {
+    /// Lets memory that no launch which waits uses any more be used anew, if it was given back.
+    pub(crate) fn release(&mut self, ids: impl Iterator<Item = u64>) {
+        for id in ids {
+            if let Some(block) = self.held.remove(&id) {
+                self.held_bytes -= block.size();
                 self.put(block);
             }
         }

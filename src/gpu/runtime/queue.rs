@@ -11,7 +11,7 @@ use super::pipeline::Pipeline;
 use super::pool::{bindable, too_large};
 use super::profile::Work;
 use super::recorder::UNIFORM_WINDOW;
-use super::waiting::{Bound, Flow, Kept, Launch, gathers};
+use super::waiting::{Bound, Flow, Kept, Launch, merges};
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
@@ -25,10 +25,8 @@ pub(crate) const TIMEOUT: Duration = Duration::from_secs(300);
 /// Records one run of `kernel` over `buffers` (in the order of its bindings) with `groups` workgroups.
 ///
 /// `params` are the words of the kernel's structure of parameters. Workgroups beyond the grid limit are
-/// folded into y and z; kernels compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore the excess. An
-/// output may be one of the inputs only if every invocation reads only the elements that it writes. Such a
-/// launch binds a variant with all buffers writable, since no buffer can be both read-only and writable in
-/// one dispatch. `work` is for a profile, if one is being taken.
+/// folded into y and z; kernels compute `wid.x + n.x * (wid.y + n.y * wid.z)` and ignore the excess. `work`
+/// is for a profile, if one is being taken.
 pub fn launch(
     gpu: &Gpu, kernel: &Arc<Pipeline>, buffers: &[&Buffer], params: &[u32], groups: u64, flow: Flow,
     work: Work,
@@ -37,9 +35,6 @@ pub fn launch(
     let grid = fold(groups, gpu.limits.max_compute_workgroups_per_dimension).ok_or_else(|| {
         Error::memory(format!("gpu:{}: {}: too large for one launch", gpu.index, kernel.name))
     })?;
-    let aliased = kernel.layout.mixes(buffers);
-    let variant = if aliased { Some(kernel.aliased(gpu)?) } else { None };
-    let kernel = variant.as_ref().unwrap_or(kernel);
     let bound: SmallVec<[Bound; 16]> = buffers.iter().map(|x| Bound::new(x)).collect::<Result<_>>()?;
     let bytes = |bound: &Bound| bound.window.map_or(bound.raw.size(), |(_, bytes)| bytes);
     if let Some(i) = bound.iter().position(|bound| bytes(bound) > bindable(&gpu.limits)) {
@@ -47,7 +42,7 @@ pub fn launch(
     }
     let wait = {
         let mut recorder = lock(&gpu.recorder);
-        if gathers() {
+        if merges() {
             let (kernel, bound) = (kernel.clone(), bound.iter().map(Kept::new).collect());
             recorder.wait(gpu, Launch { kernel, bound, params: params.into(), groups, work, flow });
         } else {

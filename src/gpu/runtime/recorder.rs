@@ -3,7 +3,7 @@
 use super::device::Gpu;
 use super::fault::Fault;
 use super::pipeline::{Parameters, Pipeline, merged};
-use super::pool::Stats;
+use super::pool::{Stats, WAITS};
 use super::profile::{Profile, Work};
 use super::queue::fold;
 use super::transfer::Staging;
@@ -196,7 +196,7 @@ impl Recorder {
     fn record(&mut self, gpu: &Gpu, most: usize) {
         let levels: Vec<Vec<Unit>> = {
             let pool = lock(&gpu.pool);
-            std::iter::from_fn(|| self.waiting.pop(|id| pool.holds(id))).take(most).collect()
+            std::iter::from_fn(|| self.waiting.pop(self.epoch, |id| pool.holds(id))).take(most).collect()
         };
         // All kernels that stand for several begin to be compiled before the first is needed.
         let merge = |set: Vec<Unit>| {
@@ -210,15 +210,15 @@ impl Recorder {
                 None => set.into_iter().flatten().collect(),
             };
             for launch in all {
-                let most = gpu.limits.max_compute_workgroups_per_dimension;
                 let bound: SmallVec<[Bound; 8]> = launch.bound.iter().map(Kept::bound).collect();
-                if let Some(grid) = fold(launch.groups, most) {
-                    self.dispatch(gpu, &launch.kernel, &bound, &launch.params, grid, launch.work);
-                }
+                let Some(grid) = fold(launch.groups, gpu.limits.max_compute_workgroups_per_dimension) else {
+                    gpu.fault.raise(format!("internal: {}: too large", launch.kernel.name), false);
+                    continue;
+                };
+                self.dispatch(gpu, &launch.kernel, &bound, &launch.params, grid, launch.work);
             }
         }
-        self.waiting.mark();
-        lock(&gpu.pool).release();
+        lock(&gpu.pool).release(self.waiting.done());
     }
 
     /// Records a launch; submits the batch if it is large enough.
@@ -256,9 +256,11 @@ impl Recorder {
         Ok(())
     }
 
-    /// Notes that the batch uses memory.
+    /// Notes that the batch uses memory, if no launch that waits does.
     fn touch(&mut self, bound: &Bound) {
-        bound.epoch.store(self.epoch, Ordering::Relaxed);
+        if bound.epoch.load(Ordering::Relaxed) != WAITS {
+            bound.epoch.store(self.epoch, Ordering::Relaxed);
+        }
         self.touched += bound.raw.size();
     }
 

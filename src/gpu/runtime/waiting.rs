@@ -1,6 +1,6 @@
 //! Launches that wait, so that several become one.
 //!
-//! While a thread [`gathers`], its launches are sorted into levels: a launch comes one level behind the last
+//! While a thread [`merges`], its launches are sorted into levels: a launch comes one level behind the last
 //! that writes what it reads or writes, or reads what it writes. Those of a level are one dispatch, as far as
 //! bindings, parameters and workgroup memory suffice and as each alone would leave most of the GPU idle. A
 //! launch that reads, element by element, what another one stores so joins that one, and memory that only it
@@ -28,29 +28,29 @@ const BUSY: u64 = 256;
 const MOST: usize = 256;
 
 thread_local! {
-    static GATHERS: Cell<bool> = const { Cell::new(false) };
+    static MERGES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Calls a function whose launches wait for each other, and records them.
-pub fn gathered<T>(call: impl FnOnce() -> T) -> T {
+/// Calls a function whose launches become one where they can, and records them.
+pub fn merging<T>(call: impl FnOnce() -> T) -> T {
     /// Sets the flag back, also after a panic.
     struct Before(bool);
     impl Drop for Before {
         fn drop(&mut self) {
-            GATHERS.set(self.0);
+            MERGES.set(self.0);
             if !self.0 {
                 settle_all();
             }
         }
     }
-    let _before = Before(GATHERS.replace(true));
+    let _before = Before(MERGES.replace(true));
     call()
 }
 
 /// Whether launches of this thread wait.
 #[inline]
-pub(crate) fn gathers() -> bool {
-    GATHERS.get()
+pub(crate) fn merges() -> bool {
+    MERGES.get()
 }
 
 /// Memory that a launch binds.
@@ -101,6 +101,8 @@ pub struct Flow {
     pub elements: u64,
     /// Those that it may write while others do.
     pub reports: u64,
+    /// Those that are only read, and bound as writable, as their memory is that of one that is written.
+    pub aliased: u64,
 }
 
 /// A launch.
@@ -115,7 +117,7 @@ pub(crate) struct Launch {
 
 impl Launch {
     fn writes(&self, binding: usize) -> bool {
-        self.kernel.layout.writable[binding] && self.flow.reports & bit(binding) == 0
+        self.kernel.layout.writable[binding] && (self.flow.reports | self.flow.aliased) & bit(binding) == 0
     }
 
     fn flows(&self, binding: usize) -> bool {
@@ -181,8 +183,11 @@ pub(crate) struct Waiting {
     first: usize,
     count: usize,
     bytes: u64,
-    /// Of each memory, the level behind the last that writes it, and behind the last that reads it.
+    /// Of each memory that launches which wait use, the level behind the last that writes it, and behind the
+    /// last that reads it.
     used: FxHashMap<u64, [usize; 2]>,
+    /// The memory of launches that were taken which no others use.
+    done: Vec<u64>,
     /// What the last launch that writes a memory stores there element by element.
     makers: FxHashMap<u64, Maker>,
 }
@@ -219,7 +224,9 @@ impl Waiting {
             let takes = launch.takes(bound.id)?;
             let unit = self.levels.get(maker.level.checked_sub(self.first)?)?.get(maker.unit)?;
             let link = Link { member: maker.member, binding: maker.binding, takes };
+            let gives = unit.launches.get(maker.member)?.kernel.needs()?.gives;
             let fits = self.level(launch, Some(bound.id)) <= maker.level
+                && gives & bit(maker.binding) != 0
                 && unit.merges()
                 && launch.kernel.needs().is_some_and(|needs| needs.follows)
                 && fit(gpu, unit.parts().chain([(launch, Some(link), 0)]));
@@ -260,33 +267,36 @@ impl Waiting {
         self.count += 1;
     }
 
-    /// Marks the memory of all launches that wait, after others were recorded that use some of it.
-    pub(crate) fn mark(&self) {
-        let launches = self.levels.iter().flatten().flat_map(|unit| &unit.launches);
-        launches
-            .flat_map(|launch| &launch.bound)
-            .for_each(|bound| bound.epoch.store(WAITS, Ordering::Relaxed));
-    }
-
     /// Takes the first level, in which is noted what nobody reads: `dead` tells the memory that was given
-    /// back.
-    pub(crate) fn pop(&mut self, dead: impl Fn(u64) -> bool) -> Option<Vec<Unit>> {
+    /// back. What only this level uses belongs to the batch of commands `epoch` from now on.
+    pub(crate) fn pop(&mut self, epoch: u64, dead: impl Fn(u64) -> bool) -> Option<Vec<Unit>> {
         let mut level = self.levels.pop_front()?;
         self.first += 1;
+        for bound in level.iter().flat_map(|unit| &unit.launches).flat_map(|launch| &launch.bound) {
+            self.bytes -= bound.raw.size();
+            if self.used.get(&bound.id).is_some_and(|used| used.iter().all(|&at| at <= self.first)) {
+                bound.epoch.store(epoch, Ordering::Relaxed);
+                self.used.remove(&bound.id);
+                self.makers.remove(&bound.id);
+                self.done.push(bound.id);
+            }
+        }
         for unit in &mut level {
             unit.unread.resize(unit.launches.len(), 0);
             for link in &unit.links {
                 let id = unit.launches[link.member].bound[link.binding].id;
-                if dead(id) && self.used.get(&id).is_none_or(|used| used.iter().all(|&at| at <= self.first)) {
+                if dead(id) && !self.used.contains_key(&id) {
                     unit.unread[link.member] |= bit(link.binding);
                 }
             }
             self.count -= unit.launches.len();
         }
-        if self.count == 0 {
-            *self = Waiting::default();
-        }
         Some(level)
+    }
+
+    /// Takes the memory that no launch which waits uses any more.
+    pub(crate) fn done(&mut self) -> impl Iterator<Item = u64> + '_ {
+        self.done.drain(..)
     }
 }
 

@@ -22,6 +22,8 @@ pub struct Needs {
     parameters: u32,
     /// Whether it can follow others.
     pub follows: bool,
+    /// The bindings whose elements others can take as they are stored, one bit each.
+    pub gives: u64,
 }
 
 /// The bit of a binding; none of those for which there is no bit.
@@ -109,7 +111,9 @@ impl Needs {
                 _ => return None,
             }
         }
-        Some(Needs { shared, parameters, follows: items.has("make_four") })
+        let gives = items.all.iter().filter(|item| items.store_of(&reached, item.name).is_some());
+        let gives = gives.filter_map(Item::binding).fold(0, |bits, k| bits | bit(k));
+        Some(Needs { shared, parameters, follows: items.find("make_four").is_some(), gives })
     }
 
     /// The arrays that several need: type, number of elements, and bytes of one.
@@ -197,8 +201,8 @@ struct Text {
 }
 
 /// A function that stores elements which other members take.
-struct Giver {
-    name: String,
+struct Giver<'a> {
+    name: &'a str,
     /// Whether it still stores them.
     stores: bool,
     takers: Vec<usize>,
@@ -215,7 +219,7 @@ struct Part<'a> {
     names: FxHashMap<&'a str, String>,
     /// The bindings in whose place elements of others stand, and whether these are vectors of four.
     taken: Vec<(&'a str, bool)>,
-    givers: Vec<Giver>,
+    givers: Vec<Giver<'a>>,
 }
 
 impl<'a> Part<'a> {
@@ -247,8 +251,7 @@ impl<'a> Part<'a> {
             };
             let takers: Vec<usize> = members.iter().enumerate().filter(follows).map(|(i, _)| i).collect();
             if !takers.is_empty() {
-                let mut names = ["store4", "store"].map(|verb| format!("{verb}_{}", item.name)).into_iter();
-                let name = names.find(|name| reached.contains(name.as_str()))?;
+                let name = items.store_of(&reached, item.name)?;
                 givers.push(Giver { name, stores: member.unread & bit(k) == 0, takers });
             }
         }
@@ -301,7 +304,7 @@ impl<'a> Part<'a> {
         Some(())
     }
 
-    /// Writes a function `fn NAME(i: u32, v: vec4<T>) { OUT[i >> 2u] = WORDS; }` whose words others take.
+    /// Writes a function that only stores words, which others take.
     fn give(&self, item: &Item<'a>, giver: &Giver, out: &mut String) -> Option<()> {
         let at = |mark: &str| item.tokens.iter().position(|token| token.text == mark);
         let index = item.tokens[at("(")?..].iter().find(|token| token.is_name)?.text;

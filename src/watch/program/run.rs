@@ -5,7 +5,7 @@ use super::{Leaf, Outcome, Program, Source, Value, random_state};
 use crate::array::Array;
 use crate::array::buffer::Device;
 use crate::array::random::{self, State};
-use crate::device::{gathered, on_device};
+use crate::device::{merging, on_device};
 use crate::error::{Error, Kind, Result};
 use crate::interp::eval;
 use crate::op::{Kernel, Op};
@@ -23,7 +23,7 @@ impl Program {
     /// # Errors
     /// Those of the operations (memory that cannot be had, an interrupt) and of the functions.
     pub fn run(&self, arguments: &[Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
-        gathered(|| self.run_steps(arguments, call))
+        merging(|| self.run_steps(arguments, call))
     }
 
     fn run_steps(&self, arguments: &[Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {

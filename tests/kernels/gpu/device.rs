@@ -4,7 +4,7 @@ use super::kernels::tests::{up, values};
 use super::runtime::device::gpu;
 use super::runtime::pipeline::Signature;
 use super::runtime::profile::Work;
-use super::{Flow, Variant, alloc, empty_cache, gathered, kernel, launch, scalar, stats, synchronize, texts};
+use super::{Flow, Variant, alloc, empty_cache, kernel, launch, merging, scalar, stats, synchronize, texts};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
 use crate::error::{Error, Kind, Result};
@@ -30,7 +30,7 @@ gpu_test!(a_broken_kernel_is_an_error_and_leaves_the_device_usable, {
     let text = "@group(0) @binding(0) var<storage, read_write> x: array<u32>;\n\
                 @compute @workgroup_size(64) fn main() { nonsense(); }";
     let broken = || {
-        let variant = Variant { entry: "main", parts: Default::default() };
+        let variant = Variant { entry: "main", parts: Default::default(), aliased: Default::default() };
         let signature = Signature { writable: &[true], words: 1 };
         kernel(gpu(0)?, "broken", variant, signature, || Ok(text.to_string()))
     };
@@ -66,14 +66,18 @@ gpu_test!(kernels_that_do_not_compile_as_one_run_apart, {
              @compute @workgroup_size(256) fn main(@builtin(global_invocation_id) id: vec3<u32>) {{ \
              if (id.x < 2u) {{ x[id.x] = {value}.5; }} }}"
         );
-        let variant = Variant { entry: "main", parts: [u64::from(value)].into_iter().collect() };
+        let variant = Variant {
+            entry: "main",
+            parts: [u64::from(value)].into_iter().collect(),
+            aliased: Default::default(),
+        };
         let signature = Signature { writable: &[true], words: 1 };
         kernel(gpu(0)?, "numbered", variant, signature, || Ok(text))
     };
     for made in [2, 1, 0] {
         let [x, y] = [up(&[0.0f32; 2], &[2])?, up(&[0.0f32; 2], &[2])?];
         let before = stats(0)?;
-        gathered(|| {
+        merging(|| {
             [(&x, 1), (&y, 2)].into_iter().try_for_each(|(x, value)| {
                 let (flow, work) = (Flow::default(), Work::default());
                 launch(gpu(0)?, &named(value)?, &[x.buffer()], &[0], 1, flow, work)
@@ -91,7 +95,7 @@ gpu_test!(threads_that_ask_for_a_kernel_get_one, {
                 @compute @workgroup_size(64) fn main() { x[0] = 1u; }";
     let (made, start) = (stats(0)?.pipelines_created, std::sync::Barrier::new(4));
     let ask = || {
-        let variant = Variant { entry: "main", parts: Default::default() };
+        let variant = Variant { entry: "main", parts: Default::default(), aliased: Default::default() };
         let signature = Signature { writable: &[true], words: 1 };
         // All have found that there is none before one makes it.
         let build = || {

@@ -100,6 +100,13 @@ impl<'a> Item<'a> {
         self.tokens.windows(2).any(|pair| pair[0].text == name && pair[1].text == "[")
     }
 
+    /// Whether it is a function `fn NAME(i: u32, v: V) { OUT[i] = WORDS; }`.
+    pub fn only_stores_to(&self, out: &str) -> bool {
+        let body = self.tokens.iter().skip_while(|token| token.text != "{").skip(1);
+        let words: Vec<&str> = body.filter(|token| !token.is_space()).map(|token| token.text).collect();
+        words.first() == Some(&out) && words.iter().filter(|word| **word == ";").count() == 1
+    }
+
     /// The text from a token on, with other names.
     pub fn renamed(&self, from: usize, new: impl Fn(&str) -> Option<String>) -> String {
         let mut names = self.names().filter(|(i, _)| *i >= from).peekable();
@@ -137,9 +144,17 @@ impl<'a> Items<'a> {
         Items { all, by_name }
     }
 
-    /// Whether something of this name is declared.
-    pub fn has(&self, name: &str) -> bool {
-        self.by_name.contains_key(name)
+    /// What is declared under a name.
+    pub fn find(&self, name: &str) -> Option<&Item<'a>> {
+        self.by_name.get(name).map(|&i| &self.all[i])
+    }
+
+    /// The function that stores the elements of a binding, if one does among what is reached, and in a way
+    /// that others can take them.
+    pub fn store_of(&self, reached: &FxHashSet<&str>, binding: &str) -> Option<&'a str> {
+        let mut names = ["store4", "store"].map(|verb| format!("{verb}_{binding}")).into_iter();
+        let store = self.find(&names.find(|name| reached.contains(name.as_str()))?)?;
+        store.only_stores_to(binding).then_some(store.name)
     }
 
     /// The names that an entry point needs.

@@ -30,6 +30,20 @@ fn main(@builtin(workgroup_id) wid: vec3<u32>, @builtin(local_invocation_index) 
 }
 ";
 
+/// What is stored otherwise than by one assignment is not given to others, which would take it wrongly.
+#[test]
+fn stores_of_one_statement_are_given() {
+    let gives = |text: &str| Needs::of(text, "main").map(|needs| needs.gives);
+    assert_eq!((gives(SUM), gives(NEGATIVE)), (Some(2), Some(2)));
+    let two = NEGATIVE.replace("out[i >> 2u] =", "out[0] = vec4<u32>(); out[i >> 2u] =");
+    let in_loop = NEGATIVE.replace(
+        "{ out[i >> 2u] = bitcast<vec4<u32>>(v); }",
+        "{ for (var k = 0u; k < 1u; k += 1u) { out[i >> 2u] = bitcast<vec4<u32>>(v); } }",
+    );
+    let no_store = NEGATIVE.replace("store4_out", "put");
+    assert_eq!([two, in_loop, no_store].map(|text| gives(&text)), [Some(0); 3]);
+}
+
 /// A kernel beside itself and one that follows it: what is there once, twice, and not any more.
 #[test]
 fn texts_become_one() {
