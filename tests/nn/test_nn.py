@@ -181,7 +181,7 @@ def test_rms_norm_and_group_norm():
     close(F.rms_norm(wg.tensor(z), (6,), eps=0.1), z / np.sqrt((z * z).mean(-1, keepdims=True) + 0.1), 1e-6)
 
 
-@pytest.mark.parametrize("shape", [(40, 300), (3, 100_000), (5000, 7)])
+@pytest.mark.parametrize("shape", [(40, 300), (1, 1 << 20), (5000, 7)])
 def test_rms_norm_is_as_accurate_as_its_sums(shape):
     rng = np.random.default_rng(3)
     # Positive numbers, whose partial sums grow.
@@ -200,7 +200,7 @@ def test_rms_norm_is_as_accurate_as_its_sums(shape):
     exact = normal * w, dx, (g * normal).sum(0)
     for single, double, want in zip(*found, exact, strict=True):
         np.testing.assert_allclose(double, want, rtol=1e-12, atol=1e-12)
-        assert np.abs(single - want).max() <= 4e-7 * np.abs(want).max()
+        assert ((single - want) ** 2).sum() <= (2.8e-7) ** 2 * (want**2).sum()
     x, w, b = array(2, 6, 3), array(6), array(6)
     groups = x.reshape(2, 3, -1)
     expected = (groups - groups.mean(-1, keepdims=True)) / np.sqrt(groups.var(-1, keepdims=True) + 1e-5)
