@@ -220,7 +220,7 @@ def test_scans_of_a_line_that_is_a_view() -> None:
     same(gpu(a).flip(0).cumsum(0), a[::-1].cumsum(dtype="int32"))
 
 
-@pytest.mark.parametrize(("shape", "axis"), [((5, 130_001), 1), ((1030, 1031), 0), ((2, 700, 3, 211), 1)])
+@pytest.mark.parametrize(("shape", "axis"), [((3, 130_001), 1), ((600, 501), 0), ((2, 200, 3, 251), 1)])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "int64"])
 def test_order(dtype: str, shape: tuple[int, ...], axis: int) -> None:
     a = RNG.integers(-999, 999, shape).astype(dtype)
@@ -230,10 +230,7 @@ def test_order(dtype: str, shape: tuple[int, ...], axis: int) -> None:
     same(order, want.astype("int32"))
     same(values, np.take_along_axis(a, want, axis))
     down = np.argsort(-a.astype("float64"), axis, kind="stable")
-    same(
-        x.topk(2 if shape[axis] > 9999 else 600, axis).indices,
-        down.take(range(2 if shape[axis] > 9999 else 600), axis).astype("int32"),
-    )
+    same(x.topk(150, axis).indices, down.take(range(150), axis).astype("int32"))
     if dtype != "int64":
         same(x.cummax(axis).values, np.maximum.accumulate(a, axis))
         same(x.cummin(axis).values, np.minimum.accumulate(a, axis))
@@ -291,25 +288,25 @@ def test_adding_by_index(dtype: str) -> None:
         np.add.at(out, at, source)
         return out.astype(dtype)
 
-    line, at = noise(900_001, dtype="int32") % 4, RNG.integers(-1_200_001, 1_200_001, 900_001).astype("int32")
+    line, at = noise(300_001, dtype="int32") % 4, RNG.integers(-700_001, 700_001, 300_001).astype("int32")
     source = line.astype(dtype)
-    zeros = wg.zeros(1_200_001, dtype=getattr(wg, dtype), device="gpu")
-    same(zeros.scatter_add(0, gpu(at), gpu(source)), added((1_200_001,), (at,), source))
+    zeros = wg.zeros(700_001, dtype=getattr(wg, dtype), device="gpu")
+    same(zeros.scatter_add(0, gpu(at), gpu(source)), added((700_001,), (at,), source))
     few, near_by = source[:40_000], at[:40_000] % 7
     same(zeros[:9].scatter_add(0, gpu(near_by), gpu(few)), added((9,), (near_by,), few))
-    rows, table = RNG.integers(-9001, 9001, 7003), np.zeros((9001, 67), dtype)
-    own = (noise(7003, 67, dtype="int32") % 4).astype(dtype)
-    there = gpu(table).index_add(0, gpu(rows % 9001), gpu(own))
+    rows, table = RNG.integers(-5001, 5001, 4603), np.zeros((5001, 67), dtype)
+    own = (noise(4603, 67, dtype="int32") % 4).astype(dtype)
+    there = gpu(table).index_add(0, gpu(rows % 5001), gpu(own))
     same(there, added(table.shape, (rows,), own))
-    at = RNG.integers(0, 9001, (7003, 60)).astype("int32")
+    at = RNG.integers(0, 5001, (4603, 60)).astype("int32")
     columns = np.broadcast_to(np.arange(60), at.shape)
     there = gpu(table).scatter_add(0, gpu(at), gpu(own[:, :60].copy()))
     same(there, added(table.shape, (at, columns), own[:, :60]))
 
 
 def test_gradients_of_reading_by_index() -> None:
-    table, rows = noise(9001, 67), RNG.integers(-9001, 9001, 7003)
-    upstream = (noise(7003, 67, dtype="int32") % 5).astype("float32")
+    table, rows = noise(5001, 67), RNG.integers(-5001, 5001, 4603)
+    upstream = (noise(4603, 67, dtype="int32") % 5).astype("float32")
     want = np.zeros_like(table)
     np.add.at(want, rows, upstream)
     x = gpu(table).requires_grad_()

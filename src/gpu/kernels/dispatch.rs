@@ -118,7 +118,7 @@ impl<'a> Dispatch<'a> {
         }
     }
 
-    /// Binds `x` where the shader has an input that it does not read.
+    /// Binds `x` where the shader has a binding that the entry point does not use.
     pub fn fills(&mut self, x: &'a Array) -> &mut Self {
         self.bind(x.buffer(), false, None)
     }

@@ -46,7 +46,13 @@ pub fn running_extreme(x: &Array, axis: usize, largest: bool) -> Result<Array> {
             let (lines, length, [count, each, first]) = (kept.numel(), x.dim(axis), cut);
             let own = length.div_ceil(each);
             let mut run = Dispatch::new("argscan", shader!("lib/order", "lib/lines", "argscan"), DType::I32);
-            run.entry(entry).reads(x).writes(out).writes(blocks);
+            run.entry(entry).reads(x);
+            if entry == "best" {
+                run.fills(out)
+            } else {
+                run.writes(out)
+            };
+            run.writes(blocks);
             run.number("KIND", kind_of(x.dtype()).0).flag("SMALLEST", !largest).nest(&kept, 2);
             run.words([kept.rank, lines, length, x.offset(), x.stride(axis) as usize]);
             run.words([out.offset(), out.stride(axis) as usize, count, each, first, own]);

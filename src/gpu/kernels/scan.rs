@@ -103,10 +103,14 @@ impl Scan {
         let (lines, length) = (kept.numel(), x.dim(self.axis));
         let (compute, own) = (out.dtype(), length.div_ceil(each));
         let mut run = Dispatch::new(self.name, shader!("lib/products", "lib/lines", "scan"), compute);
-        run.entry(entry)
-            .input("x", x)
-            .output("out", out)
-            .writes(blocks)
+        run.text.store("out", compute);
+        run.entry(entry).input("x", x);
+        if entry == "ends" {
+            run.fills(out)
+        } else {
+            run.writes(out)
+        };
+        run.writes(blocks)
             .number("FOLD", self.fold as usize)
             // Errors of a chain of rounded products accumulate, so it is compensated; those of sums in a tree
             // stay small.
