@@ -57,8 +57,8 @@ fn strided(
     if last == 0 && strides[0] == 1 {
         return (Lies::InOrder, is_vector);
     }
-    for axis in 0..nest.rank {
-        axes.extend([nest.dims[axis], strides[axis] as usize, 0, 0]);
+    for (&length, &stride) in nest.dims[..nest.rank].iter().zip(strides) {
+        axes.extend([length, stride as usize, 0, 0]);
     }
     let is_near = is_one || is_vector || (in_fours && is_whole && strides[last] == 1);
     (if is_near { Lies::Adjacent } else { Lies::Apart }, is_vector)
