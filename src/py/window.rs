@@ -106,9 +106,9 @@ impl PyWindow {
     fn enter(
         &self, what: &str, kind: &str, size: i64, to: i32, source: i32, shown: Option<PyBuffer<u8>>,
     ) -> PyResult<()> {
-        // SAFETY: held while it is read.
-        let bytes = shown.as_ref().map_or(Ok(&mut [][..]), |shown| unsafe { memory(shown) })?;
-        Ok(self.0.window.enter(number(what, kind, size), [to, source], &[bytes])?)
+        let bytes = shown.as_ref().map_or(Ok(&mut [] as *mut [u8]), memory)?;
+        // SAFETY: alive, and written by nobody, while it is read.
+        Ok(self.0.window.enter(number(what, kind, size), [to, source], &[unsafe { &*bytes }])?)
     }
 
     /// Whether all ranks have entered, after a short look.
@@ -124,21 +124,21 @@ impl PyWindow {
 
     /// Fills a buffer with what a rank shows, from byte `start` on.
     fn read(&self, rank: usize, start: usize, into: PyBuffer<u8>) -> PyResult<()> {
-        // SAFETY: held while it is written; a buffer of the caller, who has the only view of it.
-        Ok(self.0.window.read(rank, start, unsafe { memory(&into) }?)?)
+        if into.readonly() {
+            return Err(value_error("internal: bytes are read into memory that can be written".to_owned()));
+        }
+        let bytes = memory(&into)?;
+        // SAFETY: alive while it is written, of a caller who has the only view of it.
+        Ok(self.0.window.read(rank, start, unsafe { &mut *bytes })?)
     }
 }
 
-/// The bytes of a buffer, without a gap.
-///
-/// # Safety
-/// They are written by nobody else, and only if the buffer may be written.
-unsafe fn memory(buffer: &PyBuffer<u8>) -> PyResult<&mut [u8]> {
+/// The bytes of a buffer, without a gap; they live as long as it.
+fn memory(buffer: &PyBuffer<u8>) -> PyResult<*mut [u8]> {
     match (buffer.is_c_contiguous(), buffer.len_bytes()) {
         (false, _) => Err(value_error("internal: a buffer with gaps".to_owned())),
-        (true, 0) => Ok(&mut []),
-        // SAFETY: contiguous memory, alive while the buffer is borrowed.
-        (true, length) => Ok(unsafe { std::slice::from_raw_parts_mut(buffer.buf_ptr().cast(), length) }),
+        (true, 0) => Ok(&mut [] as *mut [u8]),
+        (true, length) => Ok(std::ptr::slice_from_raw_parts_mut(buffer.buf_ptr().cast(), length)),
     }
 }
 

@@ -205,53 +205,61 @@ mod tests {
     use std::sync::Arc;
 
     /// The windows of so many processes, which are threads here, with rows of `room` bytes.
-    fn windows(size: usize, room: usize) -> Vec<Window> {
+    fn windows(size: usize, room: usize) -> Result<Vec<Window>> {
         let bytes = 2 * size * (ALIGN + room);
-        let owner = Arc::new(vec![0_u128; (bytes + ALIGN) / 16]);
+        let zeros = (0..(bytes + ALIGN) / 8).map(|_| AtomicU64::new(0));
+        let owner: Arc<[AtomicU64]> = zeros.collect();
         let start = owner.as_ptr().cast_mut().cast::<u8>();
         let base = start.wrapping_add(start.align_offset(ALIGN));
         let open = |rank| {
             let window = Window::new(rank, size);
             // SAFETY: the owner has that many bytes.
-            unsafe { window.open(base, bytes, Box::new(owner.clone())) }.unwrap();
-            window
+            unsafe { window.open(base, bytes, Box::new(owner.clone())) }?;
+            Ok(window)
         };
         (0..size).map(open).collect()
     }
 
-    fn until_all(window: &Window) {
-        while !window.wait(Duration::from_secs(1)).unwrap() {}
+    fn wait_for_all(window: &Window) -> Result<()> {
+        while !window.wait(Duration::from_secs(1))? {}
+        Ok(())
     }
 
-    #[test]
-    fn everyone_reads_what_everyone_shows() {
-        for size in [1, 2, 3, 5] {
-            let all = windows(size, 256);
-            assert_eq!(all[0].room(), 256);
-            std::thread::scope(|scope| {
-                for (rank, window) in all.iter().enumerate() {
-                    scope.spawn(move || {
-                        for round in 0..200_u8 {
-                            let shown = vec![round.wrapping_mul(rank as u8 + 1); usize::from(round)];
-                            let (front, back) = shown.split_at(shown.len() / 3);
-                            window.enter(u64::from(round), [-1, -1], &[front, back]).unwrap();
-                            until_all(window);
-                            assert!(window.agree().unwrap());
-                            for other in 0..size {
-                                let mut read = vec![1; shown.len()];
-                                window.read(other, 0, &mut read).unwrap();
-                                let expected = round.wrapping_mul(other as u8 + 1);
-                                assert!(read.iter().all(|&byte| byte == expected));
-                            }
-                        }
-                    });
-                }
-            });
+    /// What process `rank` does: it shows bytes that grow, and reads those of all.
+    fn show_and_read(window: &Window, rank: usize, size: usize) -> Result<()> {
+        for round in 0..200_u8 {
+            let of = |rank: usize| vec![round.wrapping_mul(rank as u8 + 1); usize::from(round)];
+            let own = of(rank);
+            let (front, back) = own.split_at(own.len() / 3);
+            window.enter(u64::from(round), [-1, -1], &[front, back])?;
+            wait_for_all(window)?;
+            assert!(window.agree()?);
+            for other in 0..size {
+                let mut read = vec![1; own.len()];
+                window.read(other, 0, &mut read)?;
+                assert_eq!(read, of(other));
+            }
         }
+        Ok(())
     }
 
     #[test]
-    fn who_disagrees_is_found() {
+    fn everyone_reads_what_everyone_shows() -> Result<()> {
+        for size in [1, 2, 3, 5] {
+            let all = windows(size, 256)?;
+            assert_eq!(all[0].room(), 256);
+            let failed = std::thread::scope(|scope| {
+                let run = |(rank, window)| scope.spawn(move || show_and_read(window, rank, size));
+                let threads: Vec<_> = all.iter().enumerate().map(run).collect();
+                threads.into_iter().any(|thread| !matches!(thread.join(), Ok(Ok(()))))
+            });
+            assert!(!failed);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn who_disagrees_is_found() -> Result<()> {
         let cases = [
             ([1, 1], [[-1, -1], [-1, -1]], true),
             ([1, 2], [[-1, -1], [-1, -1]], false),
@@ -261,27 +269,29 @@ mod tests {
             ([1, 1], [[2, -1], [-1, 0]], false),
         ];
         for (operations, partners, agree) in cases {
-            let all = windows(2, 128);
+            let all = windows(2, 128)?;
             for (i, window) in all.iter().enumerate() {
-                window.enter(operations[i], partners[i], &[]).unwrap();
-                assert_eq!(window.wait(Duration::ZERO).unwrap(), i == 1);
+                window.enter(operations[i], partners[i], &[])?;
+                assert_eq!(window.wait(Duration::ZERO)?, i == 1);
             }
             for window in &all {
-                until_all(window);
-                assert_eq!(window.agree().unwrap(), agree, "{operations:?} {partners:?}");
+                wait_for_all(window)?;
+                assert_eq!(window.agree()?, agree, "{operations:?} {partners:?}");
             }
         }
+        Ok(())
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
-        let window = &windows(2, 128)[0];
+    fn what_does_not_fit_is_refused() -> Result<()> {
+        let window = &windows(2, 128)?[0];
         assert!(window.enter(0, [-1, -1], &[&[0; 100], &[0; 29]]).is_err());
         assert!(window.read(2, 0, &mut [0]).is_err() && window.read(0, 128, &mut [0]).is_err());
         assert!(Window::new(0, 2).enter(0, [-1, -1], &[]).is_err());
-        let turn = window.take().unwrap();
-        assert!(window.take().is_none());
+        let turn = window.take();
+        assert!(turn.is_some() && window.take().is_none());
         drop(turn);
         assert!(window.take().is_some());
+        Ok(())
     }
 }
