@@ -1728,8 +1728,8 @@ class _Window:
         """Takes the group for an operation of this thread; false if another thread has it."""
     def agree(self, /) -> Any:
         """Whether all ranks are about to do the same."""
-    def close(self, /) -> Any:
-        """Lets no operation begin without Python any more."""
+    def allow_direct(self, /, allowed: Any) -> Any:
+        """Whether operations may begin without Python from now on."""
     @property
     def count(self) -> Any:
         """How many operations have begun that Python does not know of."""

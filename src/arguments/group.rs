@@ -18,9 +18,9 @@ pub trait Group: Send + Sync {
     /// Fills `received` with the bytes `sent` by all ranks, one after the other.
     fn all_gather(&self, what: &str, sent: &[u8], received: &mut [u8]) -> Result<()>;
     /// As `all_gather`, for few bytes, in pieces, of ranks that share memory: calls `read` with where those
-    /// of rank 0 begin and the bytes from one rank's to the next's, which stay until it returns. False if
-    /// nothing was done.
-    fn share(&self, what: &str, sent: &[&[u8]], read: Read) -> Result<bool>;
+    /// of rank 0 begin and the bytes from one rank's to the next's, which stay until it returns. Does nothing
+    /// where bytes have to travel.
+    fn share(&self, what: &str, sent: &[&[u8]], read: Read) -> Result<()>;
     /// Sends part `i` of `sent` to rank `i`, and fills part `i` of `received` from there; parts are equal.
     fn all_to_all(&self, what: &str, sent: &[u8], received: &mut [u8]) -> Result<()>;
     /// Sends `sent` to the rank `to`, and fills `received` from the rank `from`, where there are such.

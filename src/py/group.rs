@@ -7,7 +7,7 @@ use crate::ops::collective::window::number;
 use crate::ops::collective::{self, Exchange, Members};
 use crate::py::args::Tensors;
 use crate::py::prelude::*;
-use crate::py::window::{Direct, PyWindow, SHORT};
+use crate::py::window::{DirectWindow, PyWindow, SHORT};
 use pyo3::ffi;
 
 /// A group of processes as an attribute of operations.
@@ -26,7 +26,7 @@ impl PyRanks {
 /// Ranks that a Python object reaches.
 struct PyGroup {
     group: Py<PyAny>,
-    window: Arc<Direct>,
+    window: Arc<DirectWindow>,
 }
 
 impl PyGroup {
@@ -63,9 +63,9 @@ impl Group for PyGroup {
     fn size(&self) -> usize {
         self.window.size
     }
-    fn share(&self, what: &str, sent: &[&[u8]], read: Read) -> Result<bool> {
+    fn share(&self, what: &str, sent: &[&[u8]], read: Read) -> Result<()> {
         let own: usize = sent.iter().map(|piece| piece.len()).sum();
-        let Some(_turn) = self.window.begin(own) else { return Ok(false) };
+        let Some(_turn) = self.window.begin(own) else { return Ok(()) };
         let window = &self.window.window;
         let bytes = own * self.window.size;
         window.enter(number(what, "allgather", bytes as i64), [-1, -1], sent)?;
@@ -77,8 +77,7 @@ impl Group for PyGroup {
             self.call("_compare", |_| Ok((what, bytes)))?;
         }
         let (first, step) = window.rows()?;
-        read(first, step)?;
-        Ok(true)
+        read(first, step)
     }
     fn all_gather(&self, what: &str, sent: &[u8], received: &mut [u8]) -> Result<()> {
         self.call("all_gather", |py| Ok((read_view(py, sent)?, write_view(py, received)?, what)))

@@ -16,7 +16,7 @@ const LOOK: Duration = Duration::from_micros(20);
 static OBSERVERS: AtomicUsize = AtomicUsize::new(0);
 
 /// A window, and whether operations may use it without asking Python.
-pub struct Direct {
+pub struct DirectWindow {
     pub window: Window,
     pub rank: usize,
     pub size: usize,
@@ -26,7 +26,7 @@ pub struct Direct {
     count: AtomicU64,
 }
 
-impl Direct {
+impl DirectWindow {
     /// Begins an operation in which this rank shows so many bytes, if it may.
     pub fn begin(&self, bytes: usize) -> Option<Turn<'_>> {
         let fits = self.allowed.load(Ordering::Relaxed) && bytes <= self.window.room();
@@ -41,7 +41,7 @@ impl Direct {
 
 /// The window of a rank in a group.
 #[pyclass(name = "_Window", module = "wengert._core", frozen)]
-pub struct PyWindow(pub Arc<Direct>);
+pub struct PyWindow(pub Arc<DirectWindow>);
 
 #[pymethods]
 impl PyWindow {
@@ -53,7 +53,7 @@ impl PyWindow {
         }
         let (allowed, count) = (AtomicBool::new(false), AtomicU64::new(0));
         let process = std::process::id();
-        Ok(PyWindow(Arc::new(Direct {
+        Ok(PyWindow(Arc::new(DirectWindow {
             window: Window::new(rank, size),
             rank,
             size,
@@ -70,14 +70,12 @@ impl PyWindow {
             return Err(value_error("a window of ranks has memory that can be written".to_owned()));
         }
         // SAFETY: the buffer is writable, so long, and held by the window.
-        unsafe { self.0.window.open(base, bytes, Box::new(memory)) }?;
-        self.0.allowed.store(true, Ordering::Relaxed);
-        Ok(())
+        Ok(unsafe { self.0.window.open(base, bytes, Box::new(memory)) }?)
     }
 
-    /// Lets no operation begin without Python any more.
-    fn close(&self) {
-        self.0.allowed.store(false, Ordering::Relaxed);
+    /// Whether operations may begin without Python from now on.
+    fn allow_direct(&self, allowed: bool) {
+        self.0.allowed.store(allowed, Ordering::Relaxed);
     }
 
     /// How many bytes a rank can show the others; 0 without memory.

@@ -37,35 +37,60 @@ def test_sums_and_gathers(tmp_path: Path) -> None:
 
 
 MEMORY = """
+import contextlib, tempfile
 from wengert.distributed import _window
-room, files = [], _window._FOLDER
-real = os.posix_fallocate, os.open
+from wengert.distributed._tensors import sum_tensors
+
+real, made = (os.posix_fallocate, os.open, tempfile.mkstemp, _window._FOLDER), []
 
 def fallocate(*args):
     raise OSError("no room")
 
 def refuse(path, *args):
-    if path.startswith(files):
+    if str(path).startswith(real[3]):
         raise OSError("of another host")
     return real[1](path, *args)
 
-# With the third operation: memory for all, no room on the host, a rank of another host.
+def noted(**kwargs):
+    found = real[2](**kwargs)
+    made.append(found[1])
+    return found
+
+# In the third operation: memory for all, no room on the host, a rank of another host, no such folder.
 _group._OFTEN = 3
-for where in ("one host", "full", "two hosts"):
+tempfile.mkstemp = noted
+for where in ("one host", "full", "two hosts", "no folder"):
     os.posix_fallocate = fallocate if where == "full" else real[0]
-    os.open = refuse if where == "two hosts" and rank == 1 else real[1]
+    _window._FOLDER = "/none" if where == "no folder" else real[3]
     ranks = group.split(0, rank)
-    before = set(os.listdir(files))
     for n in (1, 1, 1, 1, 1000, 30_000, 200_000):
+        os.open = refuse if where == "two hosts" and rank == 1 else real[1]
         x = wg.arange(n, dtype=wg.float32) * (rank + 1)
-        total = wg.distributed._tensors.sum_tensors(x, ranks)
+        total = sum_tensors(x, ranks)
+        os.open = real[1]
         assert total.equal(wg.arange(n, dtype=wg.float32) * (size * (size + 1) // 2)), (where, n)
-    assert not [name for name in set(os.listdir(files)) - before if name.startswith("wengert-")]
+    assert not any(os.path.exists(name) for name in made)
     print(where, ranks._window.room > 0, ranks.count, ranks._window.count)
-    os.posix_fallocate, os.open = real
+# Of the first three, and of the world that was split.
+assert len(made) == 4 * (rank == 0)
+
+# One of the ranks is looked at, so that its operations go through Python.
+_window._FOLDER = real[3]
+shared = group.split(0, rank)
+for dtype in (wg.float32, wg.float16, wg.complex64, wg.int64):
+    for x in (wg.ones(5, dtype=dtype), wg.ones((2, 3), dtype=dtype).T, wg.ones(0, dtype=dtype)):
+        for looked_at in (False, True):
+            with distributed.count_traffic() if looked_at and rank == 1 else contextlib.nullcontext():
+                assert sum_tensors(x, shared).equal(x * size), (dtype, x.shape)
+                joined = wg._core._sum_joined([x, x], shared.members)
+                assert joined.equal(wg.cat([x.flatten(), x.flatten()]) * size), (dtype, x.shape)
+                everyone = wg.distributed._tensors.gather_tensors(x, shared)
+                assert everyone.equal(wg.stack([x] * size))
+print(shared._window.count > (20 if rank == 1 else 40))
 """
 
 
 def test_few_bytes_go_through_memory_where_ranks_share_it(tmp_path: Path) -> None:
     out = run(3, MEMORY, tmp_path)
-    assert out == ["one host True 9 2\nfull False 9 0\ntwo hosts False 9 0\n"] * 3
+    lines = ["one host True 9 2", "full False 9 0", "two hosts False 9 0", "no folder False 9 0", "True", ""]
+    assert out == ["\n".join(lines)] * 3

@@ -14,7 +14,7 @@ from typing import Any
 
 from wengert import _core
 
-__all__ = ["Frames", "SharedFrames"]
+__all__ = ["Frames", "MessageFrames", "SharedFrames"]
 
 # In front: a hash of 8 bytes and two partners of 4 each; what fits is behind them.
 _HEAD = 16
@@ -34,39 +34,39 @@ def _bytes_of(buffer: Any) -> Any:
     return memoryview(buffer).cast("B")
 
 
-class SharedFrames:
-    """The frames of ranks that share memory.
+class Frames:
+    """The frames of an operation: those that all ranks show."""
 
-    Args:
-        window: where they meet.
-        rank, ranks: which this one is, of how many.
-    """
-
-    def __init__(self, window: _core._Window, rank: int, ranks: int) -> None:
-        self.rank, self.ranks, self.room = rank, ranks, window.room
-        self._window = window
-        #: Whether all ranks have entered, and whether they are about to do the same.
-        self.Test, self.agree = window.Test, window.agree
+    def __init__(self, rank: int, ranks: int, room: int) -> None:
+        #: Which rank this one is, of how many; the bytes that a frame carries.
+        self.rank, self.ranks, self.room = rank, ranks, room
 
     def enter(
         self, what: str, name: str, size: int, partners: tuple[int, int] | None, args: Sequence[Any]
     ) -> None:
         """Says what this rank is about to do: an operation of MPI with these arguments, of which the first is
         what it sends."""
-        to, source = partners or (-1, -1)
-        sent = _bytes_of(args[0]) if self._carries(name, args) else None
-        self._window.enter(what, name, size, to, source, sent)
+        raise NotImplementedError
 
-    def _carries(self, name: str, args: Sequence[Any]) -> bool:
-        return name in ("allgather", "alltoall", "bcast") and memoryview(args[0]).nbytes <= self.room
+    def Test(self) -> bool:
+        """Whether all ranks have entered, as a request of MPI says it."""
+        raise NotImplementedError
+
+    def agree(self) -> bool:
+        """Whether all ranks are about to do the same, and those that send and get expect each other."""
+        raise NotImplementedError
 
     def read(self, rank: int, start: int, into: Any) -> None:
-        """Fills `into` with what a rank sends, from byte `start` on."""
-        self._window.read(rank, start, into)
+        """Fills `into` with what the frame of a rank carries, from byte `start` on."""
+        raise NotImplementedError
+
+    def carries(self, name: str, args: Sequence[Any]) -> bool:
+        """Whether a frame carries what an operation sends."""
+        return name in ("allgather", "alltoall", "bcast") and memoryview(args[0]).nbytes <= self.room
 
     def take(self, name: str, args: Sequence[Any]) -> bool:
         """Writes what the frames of all ranks carry; false if it did not fit into them."""
-        if not self._carries(name, args):
+        if not self.carries(name, args):
             return name == "barrier"
         if name == "bcast":
             self.read(args[1], 0, _bytes_of(args[0]))
@@ -78,36 +78,74 @@ class SharedFrames:
         return True
 
 
-class Frames(SharedFrames):
-    """The frames of ranks that talk by MPI.
+class SharedFrames(Frames):
+    """Frames in memory that all ranks share.
 
     Args:
-        communicator: their communicator.
+        window: where they meet.
     """
 
-    def __init__(self, communicator: Any) -> None:
-        self.rank, self.ranks = communicator.Get_rank(), communicator.Get_size()
-        self._length = _length(self.ranks)
-        self.room = self._length - _HEAD
-        self._communicator = communicator
-        self._frames = memoryview(b"")
+    def __init__(self, window: _core._Window, rank: int, ranks: int) -> None:
+        super().__init__(rank, ranks, window.room)
+        self._window = window
 
     def enter(
         self, what: str, name: str, size: int, partners: tuple[int, int] | None, args: Sequence[Any]
     ) -> None:
-        """As `SharedFrames.enter`."""
-        frame = _hashed(what, name, size) + struct.pack("ii", *(partners or (-1, -1)))
-        if self._carries(name, args):
-            frame += _bytes_of(args[0])
-        self._frame = frame.ljust(self._length, b"\0")
-        self._frames = memoryview(bytearray(self._length * self.ranks))
-        self.Test = self._communicator.Iallgather(self._frame, self._frames).Test
+        """As `Frames.enter`."""
+        to, source = partners or (-1, -1)
+        shows = self.carries(name, args) and (name != "bcast" or args[1] == self.rank)
+        self._window.enter(what, name, size, to, source, _bytes_of(args[0]) if shows else None)
+
+    def Test(self) -> bool:
+        """As `Frames.Test`."""
+        return self._window.Test()
 
     def agree(self) -> bool:
-        """Whether all ranks are about to do the same, and those that send and get expect each other."""
+        """As `Frames.agree`."""
+        return self._window.agree()
+
+    def read(self, rank: int, start: int, into: Any) -> None:
+        """As `Frames.read`."""
+        self._window.read(rank, start, into)
+
+
+class MessageFrames(Frames):
+    """Frames of one length that travel by MPI.
+
+    Args:
+        communicator: that of the ranks.
+    """
+
+    def __init__(self, communicator: Any) -> None:
+        ranks = communicator.Get_size()
+        self._length = _length(ranks)
+        super().__init__(communicator.Get_rank(), ranks, self._length - _HEAD)
+        self._communicator = communicator
+
+    def enter(
+        self, what: str, name: str, size: int, partners: tuple[int, int] | None, args: Sequence[Any]
+    ) -> None:
+        """As `Frames.enter`."""
+        frame = _hashed(what, name, size) + struct.pack("ii", *(partners or (-1, -1)))
+        if self.carries(name, args):
+            frame += _bytes_of(args[0])
+        self._partners = partners
+        self._frame = frame.ljust(self._length, b"\0")
+        self._frames = memoryview(bytearray(self._length * self.ranks))
+        self._request = self._communicator.Iallgather(self._frame, self._frames)
+
+    def Test(self) -> bool:
+        """As `Frames.Test`."""
+        return bool(self._request.Test())
+
+    def agree(self) -> bool:
+        """As `Frames.agree`."""
         words = self._frames.cast("Q")[:: self._length // 8].tolist()
         if words.count(words[0]) < len(words):
             return False
+        if self._partners is None:
+            return True
         numbers = self._frames.cast("i")
         pairs = list(zip(*(numbers[i :: self._length // 4].tolist() for i in (2, 3)), strict=True))
         return all(
@@ -116,6 +154,6 @@ class Frames(SharedFrames):
         )
 
     def read(self, rank: int, start: int, into: Any) -> None:
-        """As `SharedFrames.read`."""
+        """As `Frames.read`."""
         begin = rank * self._length + _HEAD + start
         into[:] = self._frames[begin : begin + len(into)]

@@ -12,20 +12,20 @@ few bytes need no Python at all (`src/py/group.rs`), unless somebody has to wait
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import itertools
 import os
-import sys
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from wengert import _core
 from wengert.distributed import _lines, _mpi, _signatures
-from wengert.distributed._frames import Frames, SharedFrames
+from wengert.distributed._frames import Frames, MessageFrames, SharedFrames
 from wengert.distributed._mpi import TIMEOUT, mpi
 from wengert.distributed._reports import describe_exit, describe_timeout
 from wengert.distributed._watch import Watch
@@ -34,7 +34,7 @@ from wengert.distributed.traffic import record_exchange
 
 __all__ = ["TIMEOUT", "Group", "mpi", "world"]
 
-# With this operation ranks try to share memory: many groups have fewer, and need none.
+# In this operation of a group its ranks try to share memory: many groups have fewer, and need none.
 _OFTEN = 8
 # Of so many groups made from one, ranks look which are still held.
 _MANY = 64
@@ -95,7 +95,7 @@ class Group:
         ranks = MPI.Group.Translate_ranks(communicator.Get_group(), None, MPI.COMM_WORLD.Get_group())
         self._begin(communicator.Get_rank(), list(ranks), name, timeout)
         self._communicator = communicator
-        self._frames: SharedFrames = Frames(communicator)
+        self._frames: Frames = MessageFrames(communicator)
         self._watch: Watch | None = _WATCH[0] if _WATCH else None
         if self._watch is not None:
             self._watch.groups[name] = self
@@ -115,6 +115,7 @@ class Group:
         self._many = _MANY
         #: The operation at work and the line that called it, if any; since when bytes move.
         self.inside, self.line, self.moving = "", _lines.NOWHERE, 0.0
+        #: In how many operations ranks try to share memory.
         self._count, self._often = 0, _OFTEN
         self._window = _core._Window(rank, self.size)
         self._broken = ""
@@ -232,8 +233,8 @@ class Group:
             )
         if not self._window.acquire():
             raise RuntimeError(
-                f"{what}: another thread is in {self.inside} of the same group; the order would be a matter "
-                "of luck. Give each thread a group of its own: group.split(0, group.rank)"
+                f"{what}: another thread is in {self.inside or 'an operation'} of the same group; the order "
+                "would be a matter of luck. Give each thread a group of its own: group.split(0, group.rank)"
             )
         self._count += 1
         record_exchange(what, name, size, self.size)
@@ -266,41 +267,51 @@ class Group:
         self._wait(frames, what)
         if not frames.agree():
             self._compare(what, size, partners)
-        done = frames.take(name, args)
-        if self.count >= self._often:
+        self._often -= 1
+        if self._often == 0:
             self._share_memory()
-        return done
+        return frames.take(name, args)
 
     def _share_memory(self) -> None:
         """Lets ranks of one host meet in memory from the next operation on."""
-        self._often = sys.maxsize
+        # The ranks are all here; what they say to each other now is left to MPI, as a transfer.
+        self.moving = time.monotonic()
         if memory := share_memory(self._communicator):
             self._window.open(memory)
             self._frames = SharedFrames(self._window, self.rank, self.size)
+            self._window.allow_direct(True)
 
     def _compare(self, what: str, size: int, partners: tuple[int, int] | None = None) -> None:
         """Raises if the ranks, whose hashes differ, are about to do different things."""
-        own = _signatures.encode_signature(what, size, _lines.caller_line(), partners)
-        everyone = bytearray(_signatures.SIZE * self.size)
-        self._wait(self._communicator.Iallgather(own, everyone), what)
+        with self._waiting_in(what):
+            own = _signatures.encode_signature(what, size, self.line, partners)
+            everyone = bytearray(_signatures.SIZE * self.size)
+            self._wait(self._communicator.Iallgather(own, everyone), what)
         if wrong := _signatures.describe_disagreement(bytes(everyone), self.ranks, self.count):
             raise RuntimeError(wrong)
 
+    @contextlib.contextmanager
+    def _waiting_in(self, what: str) -> Iterator[None]:
+        """For reports, while it lasts: the operation at work and its line, if it went without Python so far."""
+        before = self.inside, self.line
+        if not self.inside:
+            self.inside, self.line = what, _lines.caller_line()
+        try:
+            yield
+        finally:
+            self.inside, self.line = before
+
     def _wait_on(self, what: str) -> None:
         """Waits for the other ranks in an operation that went without Python so far."""
-        self.inside, self.line = what, _lines.caller_line()
-        try:
+        with self._waiting_in(what):
             self._wait(self._frames, what)
-        finally:
-            self.inside, self.line = "", _lines.NOWHERE
 
     def _wait(self, request: Any, what: str) -> None:
         """Returns when the request is done: at once after a short wait, without haste after a long one."""
-        if request.Test():
-            return
-        began = time.monotonic()
+        began = 0.0
         try:
             while not request.Test():
+                began = began or time.monotonic()
                 waited = time.monotonic() - began
                 if waited < 0.002:
                     _pause()
@@ -314,7 +325,7 @@ class Group:
     def _give_up(self, why: str, held: Any) -> None:
         """Lets no operation begin any more; others may still write to what is held."""
         self._broken = why
-        self._window.close()
+        self._window.allow_direct(False)
         _GIVEN_UP.append(held)
 
     def _look(self, waited: float, what: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import mmap
 import os
 import tempfile
@@ -12,7 +11,7 @@ __all__ = ["share_memory"]
 
 # Where files are memory.
 _FOLDER = "/dev/shm"
-# Bytes of the memory of a group, and the most that a rank shows the others.
+# The most bytes of the memory of a group, and of what a rank shows the others.
 _ALL, _ROOM = 1 << 22, 1 << 18
 # What the memory has beside the rows, for each rank twice.
 _HEAD = 128
@@ -21,22 +20,50 @@ _HEAD = 128
 def share_memory(communicator: Any) -> mmap.mmap | None:
     """Returns memory, zeros as yet, that all ranks of a communicator share; None where they cannot, for they
     are on several hosts or the host has no room. All of them call it."""
-    ranks, name, file = communicator.Get_size(), "", -1
+    ranks, first = communicator.Get_size(), communicator.Get_rank() == 0
     room = min(_ROOM, _ALL // 2 // ranks) // _HEAD * _HEAD
+    if room == 0:
+        return None
     size = 2 * ranks * (_HEAD + room)
-    if communicator.Get_rank() == 0 and hasattr(os, "posix_fallocate"):
-        with contextlib.suppress(OSError):
-            file, name = tempfile.mkstemp(prefix="wengert-", dir=_FOLDER)
-            # Memory that is not there would end a rank when it writes, without an error.
-            os.posix_fallocate(file, 0, size)
-    found = None
-    name = communicator.bcast(name)
-    with contextlib.suppress(OSError, ValueError):
-        file = file if file >= 0 or not name else os.open(name, os.O_RDWR)
-        found = mmap.mmap(file, size)
-    if file >= 0:
-        os.close(file)
-    everyone = all(communicator.allgather(found is not None))
-    if name and communicator.Get_rank() == 0:
-        os.unlink(name)
+    own = _make_file(size) if first else ""
+    try:
+        name = communicator.bcast(own)
+        found = _map_file(name, size) if name else None
+        everyone = all(communicator.allgather(found is not None))
+    finally:
+        if own:
+            os.unlink(own)
     return found if everyone else None
+
+
+def _make_file(size: int) -> str:
+    """The name of a new file of so many zeros; "" where there is no memory for it."""
+    if not hasattr(os, "posix_fallocate"):
+        return ""
+    try:
+        file, name = tempfile.mkstemp(prefix="wengert-", dir=_FOLDER)
+    except OSError:
+        return ""
+    try:
+        # Memory that is not there would end a rank when it writes, without an error.
+        os.posix_fallocate(file, 0, size)
+    except OSError:
+        os.unlink(name)
+        return ""
+    finally:
+        os.close(file)
+    return name
+
+
+def _map_file(name: str, size: int) -> mmap.mmap | None:
+    """The memory of a file; None if this host does not have it."""
+    try:
+        file = os.open(name, os.O_RDWR)
+    except OSError:
+        return None
+    try:
+        return mmap.mmap(file, size)
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(file)

@@ -73,9 +73,10 @@ def count_traffic() -> Iterator[Traffic]:
     traffic = Traffic()
     _COUNTING.append(traffic)
     _core._observe_exchanges(True)
-    memory.reset_peak()
-    before = memory.live_bytes()
+    before = 0
     try:
+        memory.reset_peak()
+        before = memory.live_bytes()
         yield traffic
     finally:
         _core._observe_exchanges(False)

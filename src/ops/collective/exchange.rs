@@ -9,6 +9,7 @@ use crate::interp;
 use crate::op::Kernel;
 use crate::ops::prelude::*;
 use crate::ops::reduce::Extremum;
+use crate::watch::debug::{Modes, modes};
 
 /// So many bytes of all ranks together are sent to all, who add them up each; of more each adds up a part.
 /// Between two ranks the volume is the same, in one exchange instead of two.
@@ -27,8 +28,12 @@ pub(super) fn extremum(name: &str, largest: bool, group: &dyn Group, x: &Array) 
     on_host(group, (name, ""), x, |call, x| call.reduced(x, &of_rows))
 }
 
-/// The sum among processes of tensors of one dtype as one vector, where it is made of the tensors themselves.
+/// The sum among processes of tensors of one dtype as one vector; `None` where they must be joined first, or
+/// somebody looks at each operation.
 pub(super) fn sum_joined(group: &dyn Group, parts: &[Tensor]) -> Result<Option<Array>> {
+    if modes().touches(Modes::WATCHED) || !interp::is_plain() {
+        return Ok(None);
+    }
     let arrays: Option<Vec<&Array>> = parts.iter().map(Tensor::concrete).collect();
     let Some(arrays) =
         arrays.filter(|all| all.iter().all(|x| x.is_contiguous() && x.device() == Device::Cpu))
@@ -39,7 +44,8 @@ pub(super) fn sum_joined(group: &dyn Group, parts: &[Tensor]) -> Result<Option<A
         return Ok(None);
     };
     let call = Call { group, what: &format!("psum of {dtype}[{n}]") };
-    if !call.is_sent_whole(n, dtype) || arrays.iter().any(|x| x.dtype() != dtype) {
+    // Complex numbers travel as pairs of numbers.
+    if !call.is_sent_whole(n, dtype) || dtype.is_complex() || arrays.iter().any(|x| x.dtype() != dtype) {
         return Ok(None);
     }
     let bytes = arrays.iter().map(|x| x.bytes()).collect::<Result<Vec<_>>>()?;
@@ -158,7 +164,7 @@ impl Call<'_> {
         })
     }
 
-    /// Whether each rank gets as many elements as this of all others.
+    /// Whether all of so many elements of each rank go to every rank.
     fn is_sent_whole(&self, n: usize, dtype: DType) -> bool {
         self.group.size() <= 2 || self.group.size() * n * dtype.size() <= SENT_WHOLE
     }

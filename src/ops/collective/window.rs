@@ -40,7 +40,9 @@ pub struct Window {
     memory: OnceLock<Memory>,
     /// Whether a thread of this process is in an operation.
     taken: AtomicBool,
+    /// The meeting at hand, and the last one that all processes are known to have entered.
     meetings: AtomicU64,
+    met: AtomicU64,
 }
 
 struct Memory {
@@ -68,8 +70,8 @@ impl Drop for Turn<'_> {
 impl Window {
     /// The window of process `rank` of so many.
     pub fn new(rank: usize, size: usize) -> Window {
-        let (taken, meetings) = (AtomicBool::new(false), AtomicU64::new(0));
-        Window { rank, size, memory: OnceLock::new(), taken, meetings }
+        let (taken, meetings, met) = (AtomicBool::new(false), AtomicU64::new(0), AtomicU64::new(0));
+        Window { rank, size, memory: OnceLock::new(), taken, meetings, met }
     }
 
     /// Gives the window its memory: `bytes` zeros that all processes share, alive as long as `owner`. Does
@@ -142,6 +144,13 @@ impl Window {
         if shown.iter().map(|piece| piece.len()).sum::<usize>() > memory.room {
             return Err(Error::value("internal: more bytes than a row of a window has"));
         }
+        if self.met.load(Ordering::Relaxed) != self.meetings.load(Ordering::Relaxed) {
+            // The other half may still be read.
+            return Err(Error::autodiff(
+                "an operation of this group was interrupted, so its ranks no longer agree; end the program, or \
+                 go on without this group",
+            ));
+        }
         let meeting = self.meetings.fetch_add(1, Ordering::Relaxed) + 1;
         let (first, room) = self.rows()?;
         let mut end = self.rank * room;
@@ -166,6 +175,7 @@ impl Window {
         let began = Instant::now();
         for look in 0_u32.. {
             if (0..self.size).all(is_here) {
+                self.met.store(meeting, Ordering::Relaxed);
                 return Ok(true);
             }
             if look < SPINS {
@@ -288,6 +298,9 @@ mod tests {
         assert!(window.enter(0, [-1, -1], &[&[0; 100], &[0; 29]]).is_err());
         assert!(window.read(2, 0, &mut [0]).is_err() && window.read(0, 128, &mut [0]).is_err());
         assert!(Window::new(0, 2).enter(0, [-1, -1], &[]).is_err());
+        // Nor may a process that has not waited for the others go on.
+        window.enter(0, [-1, -1], &[])?;
+        assert!(!window.wait(Duration::ZERO)? && window.enter(0, [-1, -1], &[]).is_err());
         let turn = window.take();
         assert!(turn.is_some() && window.take().is_none());
         drop(turn);
