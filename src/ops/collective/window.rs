@@ -147,8 +147,8 @@ impl Window {
         if self.met.load(Ordering::Relaxed) != self.meetings.load(Ordering::Relaxed) {
             // The other half may still be read.
             return Err(Error::autodiff(
-                "an operation of this group was interrupted, so its ranks no longer agree; end the program, or \
-                 go on without this group",
+                "an operation of this group was interrupted, so its ranks no longer agree; end the program, \
+                 or go on without this group",
             ));
         }
         let meeting = self.meetings.fetch_add(1, Ordering::Relaxed) + 1;
