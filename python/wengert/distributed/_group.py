@@ -6,8 +6,8 @@ these methods with flat buffers. So every dtype travels, and sums have the order
 Every operation begins with one small exchange, the same whatever the operation is: each rank says a hash of
 what it is about to do, so that ranks that disagree find out before anything else is sent, and the bytes
 themselves where they are few. It has a deadline, and Ctrl-C and errors of other ranks interrupt it; a
-transfer, once all are there, is left to MPI. Ranks of one host say it in memory that they share, where sums of
-few bytes need no Python at all (`src/py/group.rs`), unless somebody has to wait.
+transfer, once all are there, is left to MPI. Ranks of one host say it in memory that they share, where sums
+of few bytes need no Python at all (`src/py/group.rs`), unless somebody has to wait.
 """
 
 from __future__ import annotations
@@ -292,7 +292,7 @@ class Group:
 
     @contextlib.contextmanager
     def _waiting_in(self, what: str) -> Iterator[None]:
-        """For reports, while it lasts: the operation at work and its line, if it went without Python so far."""
+        """For reports, while it lasts: the operation at work and its line, if Python did not know them."""
         before = self.inside, self.line
         if not self.inside:
             self.inside, self.line = what, _lines.caller_line()

@@ -148,7 +148,7 @@ class Reducer:
         return self._average(parts, caller_line())
 
     def _average(self, parts: list[Tensor], line: Line) -> Tensor:
-        """The average of one vector of all parts; `line` is where the program called backward, for messages."""
+        """The average of all parts as one vector; `line` is where backward was called, for messages."""
         with wg.no_grad(), on_behalf_of(line):
             if parts[0].itemsize == 2:
                 # The sum may be beyond the range of halves where the average is not.
