@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import functools
+import gc
 import types
 
 import numpy as np
@@ -35,6 +36,8 @@ def test_large_constants_take_no_memory_between_calls():
     step = wg.jit(lambda x: wg.eye(200) + x)
     x = wg.tensor(1.0)
     step(x)
+    # What other tests left behind would be let go of at any time.
+    gc.collect()
     before = wg.memory.live_bytes()
     y = step(x)
     np.testing.assert_array_equal(y.numpy(), np.eye(200, dtype=np.float32) + 1)
