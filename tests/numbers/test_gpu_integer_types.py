@@ -397,7 +397,8 @@ def test_long_lines_are_scanned_in_blocks(dtype: str, shape: tuple[int, ...]) ->
     with wg.gpu.profile() as seen:
         found = gx.cumsum(axis)
     launches = sum(row.calls for row in seen.kernels)
-    assert 3 <= launches <= 12, seen
+    # The ends of blocks, and then each block; halves are converted first.
+    assert 2 <= launches <= 4, seen
     if dtype in INTEGERS:
         same(x.cumsum(axis), found, "sum")
         same(x.cumprod(axis), gx.cumprod(axis), "product")
