@@ -442,8 +442,8 @@ WHOLE = {
 @pytest.mark.parametrize("name", WHOLE)
 def test_what_cannot_work_in_pieces_says_so(name: str) -> None:
     x = gpu(noise(600_000))
-    text = rf"{name} takes a tensor of 2400000 bytes whole, and a kernel here binds at most 1048576 bytes of one "
-    text += r"\(max_storage_buffer_binding_size\); compute it in parts"
+    text = rf"{name} takes a tensor of 2400000 bytes whole, and a kernel here binds at most 1048576 bytes "
+    text += r"of one \(max_storage_buffer_binding_size\); compute it in parts"
     with pytest.raises(MemoryError, match=text):
         WHOLE[name](x)
     same(x[:5], x.cpu().numpy()[:5])
