@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 DOCS_VENV ?= .venv-docs
-JOBS ?= 4
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 4)
 CARGO_TARGET_DIR ?= $(CURDIR)/target
 export CARGO_TARGET_DIR
 
@@ -62,7 +62,7 @@ test-python: $(VENV)/.test ## the Python tests that need no GPU adapter and one 
 
 test-ranks: $(VENV)/.test ## the Python tests that start several processes with mpirun, one at a time
 	@echo "==> pytest on several ranks"
-	@$(BIN)/python -m pytest $(PYTEST) -m "ranks and not gpu"
+	@$(BIN)/python -m pytest $(PYTEST) -m "ranks and not gpu" tests/distributed
 
 test-gpu: $(VENV)/.test ## the GPU tests, one at a time, on the adapter that there is; without one they are skipped
 	@echo "==> pytest on the GPU"

@@ -91,7 +91,8 @@ def build(folder: Path) -> None:
     """Builds the extension of the copy and puts it beside its Python files."""
     # As the wheel is built, whose dependencies are compiled already; the crate itself with less care.
     library = ["--release", "--lib", "--crate-type", "cdylib", "--features", "python"]
-    careless = ["--config", "profile.release.package.wengert.opt-level=1"]
+    own = "profile.release.package.wengert"
+    careless = ["--config", f"{own}.opt-level=1", "--config", f"{own}.codegen-units=16"]
     command = ["cargo", "rustc", "--locked", *library, *careless, "--message-format", "json"]
     environment = {**os.environ, "CARGO_TARGET_DIR": str(TARGET), "PYO3_PYTHON": sys.executable}
     done = subprocess.run(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True, check=True)

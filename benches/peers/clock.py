@@ -35,7 +35,8 @@ class Row:
     target: Target
     makers: dict[str, Callable[[], Work]]
     per_call: int = 1  # operations in one call of the work; times are given per operation
-    limit: str = ""  # what keeps wengert from the target, said where the target is missed
+    # What keeps wengert from the target, said where the target is missed; a function measures it first.
+    limit: str | Callable[[], str] = ""
 
 
 @dataclass

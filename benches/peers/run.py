@@ -91,7 +91,8 @@ def table(name: str, rounds: int, only: str) -> str:
         others = "  ".join(f"{head} {cell}" for head, cell in zip(heads[4:], line[4:], strict=True) if cell)
         print(f"{line[0]:<55} wengert {line[1]:>13}  target {line[2]:<12} {line[3]:<4} {others}", flush=True)
         if result.met() == "no":
-            short.append(f"- {row.name}: {row.limit or 'not looked into yet'}.")
+            limit = row.limit() if callable(row.limit) else row.limit
+            short.append(f"- {row.name}: {limit or 'not looked into yet'}.")
         for library, reason in result.absent.items():
             installed = versions().get(library.split()[0], "") != "not installed"
             if installed:

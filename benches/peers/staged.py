@@ -4,6 +4,7 @@ time of the first call, in which a function is traced (and by JAX and PyTorch co
 
 import importlib
 import shutil
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -169,16 +170,59 @@ def gated_jax() -> Work:
     return jax_ready(slope, jnp.asarray(numbers(GATED)), jnp.asarray(numbers(GATED)))
 
 
-def call(m: Any) -> Work:
-    """Four arguments and four captured tensors, one addition of four numbers: what a call costs."""
+def call(m: Any, reads_all: bool) -> Work:
+    """Four arguments and four captured tensors of four numbers, and their sum; or a single addition, of the
+    same tensors given and compared, in which there is next to nothing but what a call costs.
+    """
     captured = [m.tensor(small.FOUR) for _ in range(4)]
     given = [m.tensor(small.FOUR) for _ in range(4)]
 
     def function(a: Any, b: Any, c: Any, d: Any) -> Any:
         p, q, r, s = captured
-        return a + b + c + d + p + q + r + s
+        return a + b + c + d + p + q + r + s if reads_all else a + p
 
     return partial(m.jit(function), *given)
+
+
+def fastest(work: Work, times: int = 20) -> float:
+    """Seconds of a call, at best."""
+    found = []
+    for _ in range(times):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def by_products(flops: float) -> str:
+    """How long products with so many floating point operations take at the rate of a large one."""
+    a, b = numbers(1024, 1024), numbers(1024, 1024)
+    out = np.empty_like(a)
+    rate = 2 * 1024**3 / fastest(partial(np.matmul, a, b, out=out))
+    return (
+        f"{flops / 1e6:.3g} MFLOP of products take {flops / rate * 1e6:.3g} us at the {rate / 1e9:.3g} GFLOP/s "
+        "of NumPy's product of 1024 x 1024"
+    )
+
+
+def by_memory(read: float, written: float) -> str:
+    """How long it takes to move so many bytes at the rate of a copy."""
+    a = np.ones(1 << 25, np.float32)
+    b = np.empty_like(a)
+    rate = 2 * a.nbytes / fastest(partial(np.copyto, b, a))
+    moved = read + written
+    return (
+        f"{moved / 1e6:.3g} MB read and written take {moved / rate * 1e6:.3g} us at the {rate / 1e9:.3g} GB/s "
+        "of a copy"
+    )
+
+
+def lstm_limit(batch: int) -> str:
+    """What the gradient of an LSTM's weights takes at least: per step two products forward, one back to the
+    state and two to the weights.
+    """
+    products = by_products(5 * STEPS * 2 * batch * WIDTH * 4 * WIDTH)
+    return f"{products}, and the gates take {5 * STEPS * batch * WIDTH} exponentials"
 
 
 ROWS = [
@@ -211,7 +255,7 @@ ROWS = [
             f"gradient of an LSTM, T = 100, d = 32, batch {batch}",
             Target(ratio=ratio, of="jax"),
             beside(lambda m, batch=batch: lstm(m, batch), partial(lstm_jax, batch)),
-            limit="the products, and the functions of the gates",
+            limit=partial(lstm_limit, batch),
         )
         for batch, ratio in ((1, 0.17 / 0.52), (16, 0.8 / 3.9))
     ),
@@ -228,12 +272,17 @@ ROWS = [
         "gelu(x) sigmoid(y) + x, sum, backward, 4 M",
         Target(ratio=6 / 72, of="jax"),
         beside(gated, gated_jax),
-        limit="error functions and exponentials: 1.6 ns an element even in cache",
+        limit=lambda: f"{by_memory(8 * GATED, 8 * GATED)}, before any function is computed",
     ),
     Row(
-        "a call with 4 arguments and 4 captures",
+        "a call with 4 arguments and 4 captures, beside its kernels",
         Target(us=0.8),
-        {"wengert": partial(prepared, "wengert", call)},
+        {"wengert": partial(prepared, "wengert", partial(call, reads_all=False))},
         limit="what a function reads is compared at every call, place by place",
+    ),
+    Row(
+        "such a call with the sum of all eight",
+        Target(),
+        {"wengert": partial(prepared, "wengert", partial(call, reads_all=True))},
     ),
 ]

@@ -11,7 +11,7 @@ use super::pipeline::Pipeline;
 use super::pool::{bindable, too_large};
 use super::profile::Work;
 use super::recorder::UNIFORM_WINDOW;
-use super::waiting::{Bound, Flow, Kept, Launch, merges};
+use super::waiting::{Bound, Flow, Kept, Launch, waits};
 use crate::array::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::process::sync::lock;
@@ -42,7 +42,7 @@ pub fn launch(
     }
     let wait = {
         let mut recorder = lock(&gpu.recorder);
-        if merges() {
+        if waits() {
             let (kernel, bound) = (kernel.clone(), bound.iter().map(Kept::new).collect());
             recorder.wait(gpu, Launch { kernel, bound, params: params.into(), groups, work, flow });
         } else {

@@ -1,6 +1,6 @@
 //! Launches that wait, so that several become one.
 //!
-//! While a thread [`merges`], its launches are sorted into levels: a launch comes one level behind the last
+//! While a thread is [`merging`], its launches are sorted into levels: a launch comes one level behind the last
 //! that writes what it reads or writes, or reads what it writes. Those of a level are one dispatch, as far as
 //! bindings, parameters and workgroup memory suffice and as each alone would leave most of the GPU idle. A
 //! launch that reads, element by element, what another one stores so joins that one, and memory that only it
@@ -29,6 +29,8 @@ const MOST: usize = 256;
 
 thread_local! {
     static MERGES: Cell<bool> = const { Cell::new(false) };
+    /// Whether launches of this thread wait.
+    static WAITING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Calls a function whose launches become one where they can, and records them.
@@ -38,7 +40,7 @@ pub fn merging<T>(call: impl FnOnce() -> T) -> T {
     impl Drop for Before {
         fn drop(&mut self) {
             MERGES.set(self.0);
-            if !self.0 {
+            if !self.0 && WAITING.take() {
                 settle_all();
             }
         }
@@ -47,10 +49,14 @@ pub fn merging<T>(call: impl FnOnce() -> T) -> T {
     call()
 }
 
-/// Whether launches of this thread wait.
+/// Whether a launch of this thread waits for others, until [`merging`] ends.
 #[inline]
-pub(crate) fn merges() -> bool {
-    MERGES.get()
+pub(crate) fn waits() -> bool {
+    let waits = MERGES.get();
+    if waits {
+        WAITING.set(true);
+    }
+    waits
 }
 
 /// Memory that a launch binds.

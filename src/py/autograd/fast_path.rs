@@ -110,7 +110,12 @@ impl PyFastPath {
             }
             let (program, random) = (known.program.get(), random::state());
             let Outcome::Done(outputs) = program.outcome_of(py, &arrays)? else { continue };
-            let again = match program.has_history() {
+            let has_history = program.has_history();
+            if let Some(one) = known.one.filter(|_| !has_history) {
+                let output = outputs.into_iter().nth(one).map(|y| PyTensor::from(Tensor::Array(y)));
+                return output.map(|y| y.into_pyobject(py).map(Bound::into_any)).transpose();
+            }
+            let again = match has_history {
                 true => Some(known.again.bind(py).call1((args,))?.unbind()),
                 false => None,
             };
