@@ -26,7 +26,7 @@ class Encoder:
     def flush(self) -> bytes:
         """Returns the stream without the header and the checksum of zlib."""
         # As many blocks as pay: the module has more than the default of 15 a megabyte.
-        settings = {"numiterations": 10, "blocksplittingmax": 0}
+        settings = {"numiterations": 4, "blocksplittingmax": 0}
         return bytes(zopfli.zlib.compress(b"".join(self._parts), **settings)[2:-4])
 
 
