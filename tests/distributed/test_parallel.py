@@ -1,6 +1,7 @@
 """`DataParallel` against one model that sees the data of all ranks: gradients bit for bit, in buckets."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from distributed.running import failing
@@ -12,12 +13,19 @@ def test_gradients_are_averages(tmp_path: Path, count: int) -> None:
     assert ran(count, "averages", tmp_path) == ["averaged module.0.bias\n"] * count
 
 
-def test_gradients_travel_during_backward(tmp_path: Path) -> None:
+def check_overlap(count: int, folder: Path, **environment: Any) -> None:
+    """Fails unless all messages but the last leave during backward, and the first arrives."""
     layer = 4 * (400 * 400 + 400)
     sizes = [4 * 2005 + 2 * layer - 1600, 2 * layer, 2 * layer, 1600]
     expected = f"[9, 5, 1, 0] {[(size, size == 1600) for size in sizes]}\n"
-    for text in ran(2, "overlap", tmp_path):
-        assert text == expected
+    # With shards the last message has the loss and 14 counts, too.
+    sizes = [4 * 2005 + 2 * layer, 2 * layer, layer, layer + 4 * 15]
+    expected += f"{[(size, size == sizes[-1]) for size in sizes]}\n"
+    assert ran(count, "overlap", folder, **environment) == [expected] * count
+
+
+def test_gradients_travel_during_backward(tmp_path: Path) -> None:
+    check_overlap(2, tmp_path)
 
 
 def test_unused_parameters(tmp_path: Path) -> None:

@@ -77,10 +77,11 @@ class DataParallel(Module):
         if self.group.size > 1:
             self._compare()
             broadcast([*module.parameters(), *module.buffers()], self.group)
-        self.shards = None if grain is None else Shards(module, self.group, grain)
+        limit = int(bucket_cap_mb * 2**20)
+        self.shards = None if grain is None else Shards(module, self.group, grain, limit)
         self.reducer = None
         if self.group.size > 1 and grain is None:
-            self.reducer = Reducer(named, self.group, int(bucket_cap_mb * 2**20), find_unused_parameters)
+            self.reducer = Reducer(named, self.group, limit, find_unused_parameters)
         self.is_joining, self.divides_by_all, self.root = False, True, 0
         # After how many backwards a forward inside of `join` has asked the other ranks.
         self.asked = -1

@@ -10,7 +10,7 @@ to be hidden behind, is summed by the thread that runs backward.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -25,10 +25,32 @@ from ._lines import Line, caller_line, on_behalf_of
 from ._tensors import sum_tensors
 from ._values import broadcast_value
 
-__all__ = ["Reducer"]
+__all__ = ["Reducer", "divide"]
 
 # The bytes of the first and of the last bucket.
 _SMALL = 1 << 20
+
+
+def divide(params: Sequence[Tensor], order: Iterable[int], limit: int) -> list[list[int]]:
+    """Buckets of parameters, in this order: of one dtype and device, the first and the last one small, so that
+    the first message leaves soon and little is left for the end."""
+    small = min(limit, _SMALL)
+    buckets, sizes = list[list[int]](), list[int]()
+    filling: dict[Any, int] = {}
+    for i in order:
+        kind = str(params[i].dtype), str(params[i].device)
+        at = filling.get(kind)
+        if at is None or sizes[at] >= (limit if at else small):
+            at = filling[kind] = len(buckets)
+            buckets.append([])
+            sizes.append(0)
+        buckets[at].append(i)
+        sizes[at] += params[i].nbytes
+    last, tail, room = buckets[-1], list[int](), small
+    if sizes[-1] > small:
+        while len(last) > 1 and (room := room - params[last[-1]].nbytes) >= 0:
+            tail.insert(0, last.pop())
+    return [*buckets, tail] if tail else buckets
 
 
 class Reducer:
@@ -65,26 +87,8 @@ class Reducer:
         return Reducer(copies, self.group, self.limit, self.find_unused)
 
     def _lay_out(self, order: list[int]) -> None:
-        """Divides the parameters into buckets, in this order: of one dtype and device, the first and the last
-        one small, so that the first message leaves soon and little is left for the end."""
-        small = min(self.limit, _SMALL)
-        size_of = lambda bucket: sum(self.params[i].nbytes for i in bucket)
-        self.buckets: list[list[int]] = []
-        filling: dict[Any, list[int]] = {}
-        for i in order:
-            kind = str(self.params[i].dtype), str(self.params[i].device)
-            bucket = filling.get(kind)
-            is_first = bool(self.buckets) and bucket is self.buckets[0]
-            if bucket is None or size_of(bucket) >= (small if is_first else self.limit):
-                bucket = filling[kind] = []
-                self.buckets.append(bucket)
-            bucket.append(i)
-        last, tail = self.buckets[-1], list[int]()
-        if size_of(last) > small:
-            while len(last) > 1 and size_of([last[-1], *tail]) <= small:
-                tail.insert(0, last.pop())
-        if tail:
-            self.buckets.append(tail)
+        """Divides the parameters into buckets, in this order."""
+        self.buckets = divide(self.params, order, self.limit)
         self._bucket_of = {i: b for b, bucket in enumerate(self.buckets) for i in bucket}
 
     def _on_complete(self, i: int, _: Tensor) -> None:
