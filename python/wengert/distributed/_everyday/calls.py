@@ -14,7 +14,7 @@ from wengert.autograd.modes import is_grad_enabled, no_grad
 from wengert.distributed._everyday.groups import GroupMember, as_member, get_group_rank
 from wengert.distributed._everyday.work import Work, run_in_background, twin
 from wengert.distributed._group import Group
-from wengert.distributed._tensors import as_bytes, describe, flatten_on_host, gather_tensors
+from wengert.distributed._tensors import as_bytes, describe, flatten_on_host, gather_tensors, sum_tensors
 
 __all__ = ["ReduceOp"]
 
@@ -51,7 +51,7 @@ def reduce_all(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
     if op in (ReduceOp.MIN, ReduceOp.MAX):
         return _core._collective(x, op.value, None, group.members)
     if op not in _REDUCTIONS:
-        return _add_pairwise(x, group, op, lambda x: _core._collective(x, "sum", None, group.members))
+        return _add_pairwise(x, group, op, lambda x: sum_tensors(x, group))
     # Each rank makes a part.
     share = -(-x.numel() // group.size)
     padded = _core.zeros(share * group.size, dtype=x.dtype, device=x.device)
