@@ -1,4 +1,6 @@
-"""`DataParallel` against one model that sees the data of all ranks: gradients bit for bit, in buckets."""
+"""Training on several ranks against one that sees the data of all: `DataParallel`, gradients bit for bit, in
+buckets; `SyncBatchNorm`; `ZeroRedundancyOptimizer`.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -75,3 +77,13 @@ def test_a_rank_that_fails_ends_those_that_wait_for_its_gradients(tmp_path: Path
     assert ended.seconds < 30
     assert ended.err.count("Traceback") == 1
     assert ended.err.rstrip().endswith("ValueError: no more of it"), ended.err
+
+
+def test_statistics_of_batches_are_those_of_all_ranks(tmp_path: Path) -> None:
+    assert [round(float(text), 3) for text in ran(3, "norms", tmp_path)] == [-1.225, 0.0, 1.225]
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_divided_steps_are_those_of_the_optimiser(tmp_path: Path, count: int) -> None:
+    # All ranks together hold two moments of four bytes for each of 13010 elements.
+    assert sum(map(int, ran(count, "steps", tmp_path))) == 8 * 13010
