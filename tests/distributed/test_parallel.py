@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from distributed.running import failing
+from distributed.running import failing, run
 from distributed.training import ran
 
 
@@ -57,6 +57,36 @@ def test_dropout_averages_and_halves(tmp_path: Path) -> None:
     pickled = "DataParallel: save model.module or model.state_dict(); ranks cannot be pickled\n"
     shards = "DataParallel: with grain= the gradients of ranks are averaged by model.backward(function\n"
     assert ran(2, "habits", tmp_path) == [pickled + shards + pickled + "agreed 2\n"] * 2
+
+
+CAUGHT = """
+import time
+from wengert import nn
+
+for grain in (None, size):
+    net = nn.Sequential(*[nn.Linear(400, 400) for _ in range(3)], nn.BatchNorm1d(400))
+    model = distributed.DataParallel(net, grain=grain, bucket_cap_mb=0.5)
+    # One rank sends late; the other one waits for it in a thread.
+    owner, name = (model.shards, "_mean") if grain else (model.reducer, "_average")
+    plain = getattr(owner, name)
+    setattr(owner, name, lambda *args: (time.sleep(0.3 * rank * (step == 1)), plain(*args))[1])
+    def fail(grad):
+        if step == 1:
+            raise ValueError("in the middle of backward")
+    net[0].weight.register_hook(fail)
+    loss = lambda x: model(x).square().mean()
+    for step in range(3):
+        model.zero_grad()
+        x = wg.ones(2, 400) * rank
+        try:
+            model.backward(loss, x) if grain else loss(x).backward()
+        except ValueError as error:
+            print(error)
+"""
+
+
+def test_a_backward_that_fails_on_all_ranks_can_be_left(tmp_path: Path) -> None:
+    assert run(2, CAUGHT, tmp_path) == ["in the middle of backward\n" * 2] * 2
 
 
 FAILS = """

@@ -15,7 +15,7 @@ import hashlib
 import struct
 import weakref
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
@@ -120,6 +120,7 @@ class Shards:
         self._departure: Departure | None = None
         self._layout: tuple[list[int], list[list[int]]] = [], []
         self._thread = ThreadPoolExecutor(1, "wengert.distributed")
+        self._last: Future[Tensor] | None = None
         self.own = range(group.rank * own, (group.rank + 1) * own)
         self._agree_on_instructions()
         self._compare()
@@ -182,6 +183,9 @@ class Shards:
     def backward(self, function: Callable[..., Tensor], batch: Sequence[Tensor]) -> Tensor:
         """Computes the average loss of all shards; adds its gradients to those of the parameters."""
         parts = self._parts(batch)
+        if self._last is not None:
+            # A backward that raised may have left it.
+            wait([self._last])
         params = [param for param in self.module.parameters() if param.requires_grad]
         is_averaged = lambda buffer: buffer.is_floating_point() or buffer.is_complex()
         buffers = [buffer for buffer in self.module.buffers() if is_averaged(buffer)]
@@ -264,7 +268,8 @@ class Shards:
             with wg.no_grad(), on_behalf_of(line):
                 return self._mean(vector)
 
-        return self._thread.submit(run)
+        self._last = self._thread.submit(run)
+        return self._last
 
 
 def _gradient(param: Tensor) -> Tensor:

@@ -104,6 +104,7 @@ class DataParallel(Module):
         self.group.check_current("DataParallel")
         reducer = self.reducer
         if reducer is not None and reducer.enabled and self.training and wg.is_grad_enabled():
+            reducer.settle()
             # Ranks without data take part in steps, not in every forward.
             begins = not self.is_joining or self.asked != reducer.count
             if begins and self.is_joining:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
@@ -75,6 +75,7 @@ class Reducer:
         # The order in which gradients are complete, until the layout follows it.
         self._arrived: list[int] | None = []
         self._walk: int | None = None
+        self._started: list[Future[Tensor] | Tensor] = []
         self._thread: ThreadPoolExecutor | None = None
         self._handles = [
             param.register_post_accumulate_grad_hook(partial(self._on_complete, i))
@@ -101,11 +102,16 @@ class Reducer:
         if i in self._waiting:
             self._mark(i)
 
+    def settle(self) -> None:
+        """Waits for what a backward that raised has sent, so that others may talk in the group."""
+        wait([sent for sent in self._started if isinstance(sent, Future)])
+
     def _begin(self, walk: int) -> None:
         """Prepares for the gradients of a backward."""
+        self.settle()
         self._walk, self._next = walk, 0
         self._left = [len(bucket) for bucket in self.buckets]
-        self._started: list[Future[Tensor] | Tensor] = []
+        self._started = []
         self._waiting = dict.fromkeys(range(len(self.params)))
         _core._at_end_of_backward(self._finish)
         absent = [i for i, handle in enumerate(self._handles) if not handle._is_reached()]
