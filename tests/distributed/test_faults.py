@@ -243,7 +243,8 @@ with open("/proc/self/maps") as file:
     names = [line for line in file if "mpich_shm" in line]
 print(names != [], all("(deleted)" in name for name in names))
 """
-    assert run(2, text, tmp_path) == ["True True\n"] * 2
+    for count in (2, 1):
+        assert run(count, text, tmp_path)[:count] == ["True True\n"] * count
 
 
 def test_ctrl_c_ends_all_ranks(tmp_path: Path) -> None:

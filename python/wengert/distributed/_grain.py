@@ -80,7 +80,7 @@ class Departure:
         self.sent: list[Future[Tensor]] = []
 
     def complete(self, param: int) -> None:
-        """Takes note that the parameter with this id has its gradient; sends the buckets that are complete."""
+        """Takes note that the parameter with this id has its gradient; sends buckets that are complete."""
         place = self.places.get(param)
         for missing in self.missing:
             missing.discard(place)
@@ -94,7 +94,7 @@ class Departure:
             self.sent.append(self.send(flatten_tensors(sums)))
 
     def arrive(self) -> dict[int, Tensor]:
-        """Waits for the averages, and sends before what backward did not reach; by number of the parameter."""
+        """Sends what backward did not reach, and waits for the averages, by number of the parameter."""
         while len(self.sent) < len(self.buckets):
             self._send_next()
         found: dict[int, Tensor] = {}

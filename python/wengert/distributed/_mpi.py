@@ -132,8 +132,8 @@ def _leave() -> None:
 
 
 def unname_memory() -> None:
-    """Removes the name of the memory in which MPICH's ranks of a host meet, once all have found it: so it goes
-    with them, also when they are killed."""
+    """Removes the name of the memory in which MPICH's ranks of a host meet, once all have found it: so it
+    goes with them, also when they are killed."""
     with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
         for name in {line.split(maxsplit=5)[-1].strip() for line in maps if "/dev/shm/mpich_shm_" in line}:
             with contextlib.suppress(OSError):

@@ -32,8 +32,8 @@ _SMALL = 1 << 20
 
 
 def divide(params: Sequence[Tensor], order: Iterable[int], limit: int) -> list[list[int]]:
-    """Buckets of parameters, in this order: of one dtype and device, the first and the last one small, so that
-    the first message leaves soon and little is left for the end."""
+    """Buckets of parameters, in this order: of one dtype and device, the first and the last one small, so
+    that the first message leaves soon and little is left for the end."""
     small = min(limit, _SMALL)
     buckets, sizes = list[list[int]](), list[int]()
     filling: dict[Any, int] = {}
