@@ -39,10 +39,11 @@ for op, of in dict(SUM=np.add, PRODUCT=np.multiply, MIN=np.minimum, MAX=np.maxim
         t = x(dtype)
         assert dist.all_reduce(t, op=getattr(dist.ReduceOp, op)) is None
         assert same(t, functools.reduce(of, [own(r, dtype=dtype) for r in range(size)])), op
-for op, of in dict(BAND=np.bitwise_and, BOR=np.bitwise_or, BXOR=np.bitwise_xor).items():
-    t = x(np.int32)
-    dist.all_reduce(t, getattr(dist.ReduceOp, op))
-    assert same(t, functools.reduce(of, [own(r, dtype=np.int32) for r in range(size)])), op
+for op, of in dict(BAND=np.bitwise_and, BOR=np.bitwise_or, BXOR=np.bitwise_xor, MAX=np.maximum).items():
+    for shape in ((2, 3), (7,), (), (0,), (30_001,)):
+        t = wg.tensor(own(rank, shape, np.int32))
+        dist.all_reduce(t, getattr(dist.ReduceOp, op))
+        assert same(t, functools.reduce(of, [own(r, shape, np.int32) for r in range(size)])), (op, shape)
 t = x()
 dist.all_reduce(t, dist.ReduceOp.AVG)
 assert np.allclose(t.numpy(), sum(every) / size, rtol=1e-6)

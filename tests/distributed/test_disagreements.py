@@ -22,6 +22,14 @@ with distributed.axis("i") as group:
     differ(lambda: wg.psum(x, "i"), lambda: wg.all_gather(x, "i"))
     differ(lambda: wg.psum(x, "i"), lambda: wg.psum(x.double(), "i"))
     differ(lambda: wg.psum(x, "i"), lambda: wg.psum(x.T, "i"))
+    square = wg.ones(2, 2, 1)
+    differ(lambda: wg.all_to_all(square, "i", 0, 1), lambda: wg.all_to_all(square, "i", 1, 1))
+    along = lambda axis: lambda: wg.psum_scatter(square, "i", scatter_dimension=axis)
+    differ(along(0), along(1))
+    group.barrier()
+differ(distributed.axis("a").__enter__, distributed.axis("b").__enter__)
+two = lambda *names: distributed.mesh(dict(zip(names, (2, 1)))).__enter__
+differ(two("a", "b"), two("b", "a"))
 differ(lambda: group.broadcast(one, 0), lambda: group.broadcast(one, 1))
 differ(group.barrier, lambda: group.split(0, 0))
 differ(group.barrier, lambda: group.all_gather(bytearray(100_000), bytearray(100_000 * size)))
@@ -44,18 +52,30 @@ the ranks disagree about their collective operation 4:
   rank 0: psum of float32[2, 3], at it, line 16, in <lambda>
   rank 1: psum of float32[3, 2], at it, line 16, in <lambda>
 the ranks disagree about their collective operation 5:
-  rank 0: broadcast of 8 bytes from rank 0, at it, line 17, in <lambda>
-  rank 1: broadcast of 8 bytes from rank 1, at it, line 17, in <lambda>
+  rank 0: all_to_all of float32[2, 2, 1] from axis 0 to axis 1, at it, line 18, in <lambda>
+  rank 1: all_to_all of float32[2, 2, 1] from axis 1 to axis 1, at it, line 18, in <lambda>
 the ranks disagree about their collective operation 6:
+  rank 0: psum_scatter of float32[2, 2, 1], at it, line 19, in <lambda>
+  rank 1: psum_scatter of float32[2, 2, 1] along axis 1, at it, line 19, in <lambda>
+the ranks disagree about their collective operation 2:
+  rank 0: axis 'a' of mesh({'a': 2}), at it, line 5, in differ
+  rank 1: axis 'b' of mesh({'b': 2}), at it, line 5, in differ
+the ranks disagree about their collective operation 3:
+  rank 0: axis 'a' of mesh({'a': 2, 'b': 1}), at it, line 5, in differ
+  rank 1: axis 'b' of mesh({'b': 2, 'a': 1}), at it, line 5, in differ
+the ranks disagree about their collective operation 8:
+  rank 0: broadcast of 8 bytes from rank 0, at it, line 25, in <lambda>
+  rank 1: broadcast of 8 bytes from rank 1, at it, line 25, in <lambda>
+the ranks disagree about their collective operation 9:
   rank 0: barrier, at it, line 5, in differ
-  rank 1: split, at it, line 18, in <lambda>
-the ranks disagree about their collective operation 7:
+  rank 1: split, at it, line 26, in <lambda>
+the ranks disagree about their collective operation 10:
   rank 0: barrier, at it, line 5, in differ
-  rank 1: all_gather of 200000 bytes, at it, line 19, in <lambda>
+  rank 1: all_gather of 200000 bytes, at it, line 27, in <lambda>
 rank 0 sends to rank 1, which does not expect it:
-  ranks 0, 1: exchange of 8 bytes, at it, line 20, in <lambda>
+  ranks 0, 1: exchange of 8 bytes, at it, line 28, in <lambda>
 rank 1 expects something of rank 0, which sends it nothing:
-  ranks 0, 1: exchange of 8 bytes, at it, line 21, in <lambda>
+  ranks 0, 1: exchange of 8 bytes, at it, line 29, in <lambda>
 nothing
 nothing
 """

@@ -236,6 +236,17 @@ group.barrier()
     assert "Killed (signal 9)" in ran.err
 
 
+def test_memory_of_the_ranks_goes_with_them(tmp_path: Path) -> None:
+    """MPICH's has no name any more, which would stay behind when a rank is killed."""
+    text = """group.barrier()
+with open("/proc/self/maps") as file:
+    names = [line for line in file if "mpich_shm" in line]
+print(names != [], all("(deleted)" in name for name in names))
+"""
+    for count in (2, 1):
+        assert run(count, text, tmp_path)[:count] == ["True True\n"] * count
+
+
 def test_ctrl_c_ends_all_ranks(tmp_path: Path) -> None:
     text = """import time
 group.barrier()

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from distributed.running import MESSAGES, run
+from wengert.distributed import _group
 
 SUMS = """
 import numpy as np
@@ -94,3 +95,67 @@ def test_few_bytes_go_through_memory_where_ranks_share_it(tmp_path: Path) -> Non
     out = run(3, MEMORY, tmp_path)
     lines = ["one host True 9 2", "full False 9 0", "two hosts False 9 0", "no folder False 9 0", "True", ""]
     assert out == ["\n".join(lines)] * 3
+
+
+SWITCH = """
+import numpy as np
+from functools import reduce
+
+def own(r, n):
+    return np.arange(size * n).reshape(size, n) % 97 - 40.0 * r
+
+def collective(kind, at=None):
+    return lambda ranks, x: wg._core._collective(x, kind, at, ranks.members)
+
+def gathered(ranks, x):
+    found = bytearray(x.nbytes * size)
+    ranks.all_gather(x.numpy().tobytes(), found)
+    return wg.tensor(np.frombuffer(found).reshape(size, *x.shape))
+
+def parted(ranks, x):
+    # A part of this group, whose members speak in turn.
+    return wg._core._collective(x, "sum", None, ranks.split(0, -rank).members)
+
+operations = {
+    "sum": (collective("sum"), lambda every: sum(every)),
+    "max": (collective("max"), lambda every: reduce(np.maximum, every)),
+    "gather": (collective("gather", 0), np.stack),
+    "scatter": (collective("sum_scatter", 0), lambda every: sum(every)[rank]),
+    "all to all": (collective("all_to_all", (0, 0)), lambda every: np.stack([x[rank] for x in every])),
+    "permute": (collective("permute", [(0, 1), (1, 0)]), lambda every: every[1 - rank] if rank < 2 else 0 * every[0]),
+    "broadcast": (collective("broadcast", 1), lambda every: every[1]),
+    "joined": (lambda ranks, x: wg._core._sum_joined([x], ranks.members).reshape(x.shape), sum),
+    "bytes": (gathered, np.stack),
+    "split": (parted, sum),
+}
+for name, (operation, meaning) in operations.items():
+    for n in (0, 1, 700, 20_000):
+        every = [own(r, n) for r in range(size)]
+        ranks = group.split(0, rank)
+        for _ in range(OFTEN - 1):
+            ranks.barrier()
+        for i in range(3):
+            shares = ranks._window.room > 0
+            assert shares == (i > 0), (name, n, i)
+            assert np.array_equal(operation(ranks, wg.tensor(every[rank])).numpy(), meaning(every)), (name, n, i)
+# Ranks that disagree stay with messages, and agree later.
+ranks = group.split(0, rank)
+for _ in range(OFTEN - 1):
+    ranks.barrier()
+try:
+    ranks.barrier(f"of {rank}")
+except RuntimeError:
+    print(ranks._window.room, end=" ")
+ranks.barrier()
+print(ranks._window.room > 0)
+"""
+
+
+def test_from_messages_to_memory(tmp_path: Path) -> None:
+    """Whatever the operation is in which ranks begin to share memory, it has its result, and so have the next."""
+    often = str(_group._OFTEN)
+    for count in (2, 3):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        out = run(count, SWITCH.replace("OFTEN", often), folder, SHARING_FROM=often)
+        assert out == ["0 True\n"] * count

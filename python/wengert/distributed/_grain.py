@@ -3,7 +3,9 @@
 What a shard computes does not depend on where: it starts from the same buffers, draws random numbers of its
 own, and has the same part of the batch. Losses, gradients and buffers of all shards are added by one tree:
 neighbours in pairs, and neighbours of these. A rank has shards that are next to each other and whose sum is a
-node of the tree, so that it makes no difference which additions happen on one rank and which between ranks.
+node of the tree, so that it makes no difference which additions happen on one rank and which between ranks,
+nor which of the elements travel in one message. So sums of gradients travel while the backward of the last
+shard of the rank computes others.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import hashlib
 import struct
 import weakref
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 import wengert as wg
@@ -20,8 +24,10 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.nn import Module
 
-from ._flat import apply_flat
+from ._flat import apply_flat, flatten_tensors, unflatten_tensors
 from ._group import Group
+from ._lines import caller_line, on_behalf_of
+from ._reducer import divide
 from ._tensors import gather_tensors, sum_tensors
 
 __all__ = ["Shards", "Tree"]
@@ -40,16 +46,61 @@ class Tree:
             tensors, level = _add_pairwise(self.sums.pop()[1], tensors), level + 1
         self.sums.append((level, tensors))
 
-    def total(self) -> list[Tensor]:
-        """The sum of all leaves."""
-        (_, total), *rest = reversed(self.sums)
-        for _, tensors in rest:
-            total = _add_pairwise(tensors, total)
-        return total
+    def total(self, i: int, last: Tensor) -> Tensor:
+        """The sum of tensor `i` of all leaves, of which `last` is that of the last one."""
+        for _, tensors in reversed(self.sums):
+            last = tensors[i] + last
+        return last
 
 
 def _add_pairwise(left: list[Tensor], right: list[Tensor]) -> list[Tensor]:
     return [x + y for x, y in zip(left, right)]
+
+
+class Departure:
+    """Sends the sums of gradients while the backward of this rank's last shard computes others.
+
+    Args:
+        params: the parameters.
+        buckets: which of them travel in one message, in the order of messages.
+        total: the sum of the gradients of a parameter, by its number.
+        send: what makes averages over ranks of a vector of such sums.
+    """
+
+    def __init__(
+        self,
+        params: Sequence[Tensor],
+        buckets: Sequence[Sequence[int]],
+        total: Callable[[int], Tensor],
+        send: Callable[[Tensor], Future[Tensor]],
+    ) -> None:
+        self.params, self.buckets, self.total, self.send = params, buckets, total, send
+        self.places = {id(param): i for i, param in enumerate(params)}
+        self.missing = [set(bucket) for bucket in self.buckets]
+        self.sent: list[Future[Tensor]] = []
+
+    def complete(self, param: int) -> None:
+        """Takes note that the parameter with this id has its gradient; sends buckets that are complete."""
+        place = self.places.get(param)
+        for missing in self.missing:
+            missing.discard(place)
+        while len(self.sent) < len(self.buckets) and not self.missing[len(self.sent)]:
+            self._send_next()
+
+    def _send_next(self) -> None:
+        with wg.no_grad():
+            sums = [self.total(i) for i in self.buckets[len(self.sent)]]
+            # Backward may add to gradients that are its own until they are copied.
+            self.sent.append(self.send(flatten_tensors(sums)))
+
+    def arrive(self) -> dict[int, Tensor]:
+        """Sends what backward did not reach, and waits for the averages, by number of the parameter."""
+        while len(self.sent) < len(self.buckets):
+            self._send_next()
+        found: dict[int, Tensor] = {}
+        for bucket, sent in zip(self.buckets, self.sent):
+            found |= zip(bucket, unflatten_tensors(sent.result(), [self.params[i] for i in bucket]))
+        return found
 
 
 class Shards:
@@ -58,14 +109,18 @@ class Shards:
     #: How many calls of `backward` are at work.
     _running = 0
 
-    def __init__(self, module: Module, group: Group, grain: int) -> None:
+    def __init__(self, module: Module, group: Group, grain: int, limit: int) -> None:
         own, rest = divmod(grain, group.size)
         if rest or own < 1 or (group.size > 1 and own & (own - 1)):
             raise ValueError(
                 f"DataParallel: grain={grain} on {group.size} ranks; each rank needs 1, 2, 4, 8, ... shards, "
                 "the same number on all"
             )
-        self.module, self.group, self.grain = module, group, grain
+        self.module, self.group, self.grain, self.limit = module, group, grain, limit
+        self._departure: Departure | None = None
+        self._layout: tuple[list[int], list[list[int]]] = [], []
+        self._thread = ThreadPoolExecutor(1, "wengert.distributed")
+        self._last: Future[Tensor] | None = None
         self.own = range(group.rank * own, (group.rank + 1) * own)
         self._agree_on_instructions()
         self._compare()
@@ -84,16 +139,19 @@ class Shards:
         nothing."""
         shards = weakref.ref(self)
 
-        def check(_: Tensor) -> None:
-            if not Shards._running and shards() is not None:
+        def on_complete(param: int, _: Tensor) -> None:
+            own = shards()
+            if not Shards._running and own is not None:
                 raise RuntimeError(
                     "DataParallel: with grain= the gradients of ranks are averaged by model.backward("
                     "function, *batch), not by loss.backward(), which leaves them as they are"
                 )
+            if own is not None and own._departure is not None:
+                own._departure.complete(param)
 
         for param in self.module.parameters():
             if param.requires_grad:
-                param.register_post_accumulate_grad_hook(check)
+                param.register_post_accumulate_grad_hook(partial(on_complete, id(param)))
 
     def _first_state(self) -> tuple[int, int]:
         """Where the random numbers of rank 0 stand."""
@@ -125,6 +183,9 @@ class Shards:
     def backward(self, function: Callable[..., Tensor], batch: Sequence[Tensor]) -> Tensor:
         """Computes the average loss of all shards; adds its gradients to those of the parameters."""
         parts = self._parts(batch)
+        if self._last is not None:
+            # A backward that raised may have left it.
+            wait([self._last])
         params = [param for param in self.module.parameters() if param.requires_grad]
         is_averaged = lambda buffer: buffer.is_floating_point() or buffer.is_complex()
         buffers = [buffer for buffer in self.module.buffers() if is_averaged(buffer)]
@@ -133,7 +194,9 @@ class Shards:
         held = [param.grad for param in params]
         # Ranks may draw data of their own between steps; shards draw from where rank 0 is.
         own_state, state = wg.get_rng_state(), self._first_state()
-        tree = Tree()
+        tree, arrived = Tree(), dict[int, Tensor]()
+        # In a leaf of the tree the gradients are behind the loss and the counts.
+        total = lambda i: tree.total(i + 2, _widened(_gradient(params[i])))
         Shards._running += 1
         try:
             for shard, part in zip(self.own, parts):
@@ -144,17 +207,29 @@ class Shards:
                 for param in params:
                     param.grad = None
                 loss = function(*part)
+                is_last = shard == self.own[-1]
+                if is_last and self.group.size > 1:
+                    self._departure = Departure(params, self._buckets(params), total, self._send)
                 loss.backward()
-                leaf = [loss.detach(), *_with_counts(params), *(buffer.clone() for buffer in buffers)]
-                tree.add([x.float() if x.itemsize == 2 else x for x in leaf])
+                counts = [float(param.grad is not None) for param in params]
+                leaf = [loss.detach(), wg.tensor(counts, device=loss.device), *map(_gradient, params)]
+                leaf = [_widened(x) for x in (*leaf, *(buffer.clone() for buffer in buffers))]
+                if not is_last:
+                    tree.add(leaf)
+            if self._departure is not None:
+                arrived = self._departure.arrive()
         finally:
+            self._departure = None
             Shards._running -= 1
             for param, grad in zip(params, held):
                 param.grad = grad
             wg.set_rng_state((own_state[0], own_state[1] + 1))
         with wg.no_grad():
-            loss, present, *means = apply_flat(self._mean, tree.total())
-            grads, values = means[: len(params)], means[len(params) :]
+            means = {i + 2: mean for i, mean in arrived.items()}
+            rest = [i for i in range(len(leaf)) if i not in means]
+            means |= zip(rest, apply_flat(self._mean, [tree.total(i, leaf[i]) for i in rest]))
+            loss, present, *grads = (means[i] for i in range(len(leaf)))
+            values = grads[len(params) :]
             for param, grad, is_used in zip(params, grads, present.tolist()):
                 if is_used:
                     grad = grad.to(param.dtype)
@@ -174,16 +249,37 @@ class Shards:
                 )
         return list(zip(*(x.chunk(count) for x in batch))) if batch else [()] * count
 
+    def _buckets(self, params: Sequence[Tensor]) -> list[list[int]]:
+        """Which gradients travel during backward, in one message each; the others travel with the loss."""
+        own = [id(param) for param in params]
+        if self._layout[0] != own:
+            self._layout = own, divide(params, reversed(range(len(params))), self.limit)[:-1]
+        return self._layout[1]
+
     def _mean(self, vector: Tensor) -> Tensor:
         """The average over all shards of a vector that holds the sums of this rank."""
         return sum_tensors(vector, self.group) / self.grain
 
+    def _send(self, vector: Tensor) -> Future[Tensor]:
+        """The same, computed beside the program."""
+        line = caller_line()
 
-def _with_counts(params: Sequence[Tensor]) -> list[Tensor]:
-    """How many of the shards have each gradient, and the gradients."""
-    grads = [param.grad for param in params]
-    counts = wg.tensor([float(grad is not None) for grad in grads])
-    return [counts, *(wg.zeros_like(p) if g is None else g for p, g in zip(params, grads))]
+        def run() -> Tensor:
+            with wg.no_grad(), on_behalf_of(line):
+                return self._mean(vector)
+
+        self._last = self._thread.submit(run)
+        return self._last
+
+
+def _gradient(param: Tensor) -> Tensor:
+    """The gradient of a parameter, zeros where it has none."""
+    return wg.zeros_like(param) if param.grad is None else param.grad
+
+
+def _widened(x: Tensor) -> Tensor:
+    """The tensor, of float32 at least."""
+    return x.float() if x.itemsize == 2 else x
 
 
 def _seed(seed: int, count: int, shard: int) -> int:

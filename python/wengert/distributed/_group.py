@@ -362,6 +362,7 @@ def world() -> Group:
         everyone = mpi().COMM_WORLD
         if everyone.Get_size() > 1:
             _wait_for_all(everyone)
+        _mpi.unname_memory()
         if everyone.Get_size() > 1 and mpi().Query_thread() == mpi().THREAD_MULTIPLE:
             _WATCH.append(Watch(everyone.Dup()))
         now.everyone = Group(everyone.Dup())

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["TIMEOUT", "abort", "check_process", "guard", "in_child", "mpi", "on_exit"]
+__all__ = ["TIMEOUT", "abort", "check_process", "guard", "in_child", "mpi", "on_exit", "unname_memory"]
 
 # What starters of several processes tell each of them.
 _STARTERS = {
@@ -129,6 +129,15 @@ def on_exit(action: Any) -> None:
 def _leave() -> None:
     while _LEAVING and not _CHILD:
         _LEAVING.pop()()
+
+
+def unname_memory() -> None:
+    """Removes the name of the memory in which MPICH's ranks of a host meet, once all have found it: so it
+    goes with them, also when they are killed."""
+    with contextlib.suppress(OSError), open("/proc/self/maps", encoding="utf-8") as maps:
+        for name in {line.split(maxsplit=5)[-1].strip() for line in maps if "/dev/shm/mpich_shm_" in line}:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
 
 
 def in_child() -> bool:

@@ -77,10 +77,11 @@ class DataParallel(Module):
         if self.group.size > 1:
             self._compare()
             broadcast([*module.parameters(), *module.buffers()], self.group)
-        self.shards = None if grain is None else Shards(module, self.group, grain)
+        limit = int(bucket_cap_mb * 2**20)
+        self.shards = None if grain is None else Shards(module, self.group, grain, limit)
         self.reducer = None
         if self.group.size > 1 and grain is None:
-            self.reducer = Reducer(named, self.group, int(bucket_cap_mb * 2**20), find_unused_parameters)
+            self.reducer = Reducer(named, self.group, limit, find_unused_parameters)
         self.is_joining, self.divides_by_all, self.root = False, True, 0
         # After how many backwards a forward inside of `join` has asked the other ranks.
         self.asked = -1
@@ -103,6 +104,7 @@ class DataParallel(Module):
         self.group.check_current("DataParallel")
         reducer = self.reducer
         if reducer is not None and reducer.enabled and self.training and wg.is_grad_enabled():
+            reducer.settle()
             # Ranks without data take part in steps, not in every forward.
             begins = not self.is_joining or self.asked != reducer.count
             if begins and self.is_joining:

@@ -10,8 +10,8 @@ to be hidden behind, is summed by the thread that runs backward.
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import Any
 
@@ -25,10 +25,32 @@ from ._lines import Line, caller_line, on_behalf_of
 from ._tensors import sum_tensors
 from ._values import broadcast_value
 
-__all__ = ["Reducer"]
+__all__ = ["Reducer", "divide"]
 
 # The bytes of the first and of the last bucket.
 _SMALL = 1 << 20
+
+
+def divide(params: Sequence[Tensor], order: Iterable[int], limit: int) -> list[list[int]]:
+    """Buckets of parameters, in this order: of one dtype and device, the first and the last one small, so
+    that the first message leaves soon and little is left for the end."""
+    small = min(limit, _SMALL)
+    buckets, sizes = list[list[int]](), list[int]()
+    filling: dict[Any, int] = {}
+    for i in order:
+        kind = str(params[i].dtype), str(params[i].device)
+        at = filling.get(kind)
+        if at is None or sizes[at] >= (limit if at else small):
+            at = filling[kind] = len(buckets)
+            buckets.append([])
+            sizes.append(0)
+        buckets[at].append(i)
+        sizes[at] += params[i].nbytes
+    last, tail, room = buckets[-1], list[int](), small
+    if sizes[-1] > small:
+        while len(last) > 1 and (room := room - params[last[-1]].nbytes) >= 0:
+            tail.insert(0, last.pop())
+    return [*buckets, tail] if tail else buckets
 
 
 class Reducer:
@@ -53,6 +75,7 @@ class Reducer:
         # The order in which gradients are complete, until the layout follows it.
         self._arrived: list[int] | None = []
         self._walk: int | None = None
+        self._started: list[Future[Tensor] | Tensor] = []
         self._thread: ThreadPoolExecutor | None = None
         self._handles = [
             param.register_post_accumulate_grad_hook(partial(self._on_complete, i))
@@ -65,26 +88,8 @@ class Reducer:
         return Reducer(copies, self.group, self.limit, self.find_unused)
 
     def _lay_out(self, order: list[int]) -> None:
-        """Divides the parameters into buckets, in this order: of one dtype and device, the first and the last
-        one small, so that the first message leaves soon and little is left for the end."""
-        small = min(self.limit, _SMALL)
-        size_of = lambda bucket: sum(self.params[i].nbytes for i in bucket)
-        self.buckets: list[list[int]] = []
-        filling: dict[Any, list[int]] = {}
-        for i in order:
-            kind = str(self.params[i].dtype), str(self.params[i].device)
-            bucket = filling.get(kind)
-            is_first = bool(self.buckets) and bucket is self.buckets[0]
-            if bucket is None or size_of(bucket) >= (small if is_first else self.limit):
-                bucket = filling[kind] = []
-                self.buckets.append(bucket)
-            bucket.append(i)
-        last, tail = self.buckets[-1], list[int]()
-        if size_of(last) > small:
-            while len(last) > 1 and size_of([last[-1], *tail]) <= small:
-                tail.insert(0, last.pop())
-        if tail:
-            self.buckets.append(tail)
+        """Divides the parameters into buckets, in this order."""
+        self.buckets = divide(self.params, order, self.limit)
         self._bucket_of = {i: b for b, bucket in enumerate(self.buckets) for i in bucket}
 
     def _on_complete(self, i: int, _: Tensor) -> None:
@@ -97,11 +102,16 @@ class Reducer:
         if i in self._waiting:
             self._mark(i)
 
+    def settle(self) -> None:
+        """Waits for what a backward that raised has sent, so that others may talk in the group."""
+        wait([sent for sent in self._started if isinstance(sent, Future)])
+
     def _begin(self, walk: int) -> None:
         """Prepares for the gradients of a backward."""
+        self.settle()
         self._walk, self._next = walk, 0
         self._left = [len(bucket) for bucket in self.buckets]
-        self._started: list[Future[Tensor] | Tensor] = []
+        self._started = []
         self._waiting = dict.fromkeys(range(len(self.params)))
         _core._at_end_of_backward(self._finish)
         absent = [i for i, handle in enumerate(self._handles) if not handle._is_reached()]

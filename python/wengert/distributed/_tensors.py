@@ -13,10 +13,7 @@ from wengert import _core
 from wengert._core import Tensor
 from wengert.distributed._group import Group
 
-__all__ = ["gather_tensors", "reduce_tensors", "sum_tensors"]
-
-# Up to how many bytes of all ranks together every rank adds up everything.
-SMALL = 1 << 18
+__all__ = ["gather_tensors", "sum_tensors"]
 
 
 def describe(name: str, x: Tensor) -> str:
@@ -46,26 +43,3 @@ def gather_tensors(x: Tensor, group: Group, what: str | None = None) -> Tensor:
 def sum_tensors(x: Tensor, group: Group) -> Tensor:
     """Returns the sum of the tensors of all ranks, the same on each; without derivatives."""
     return _core._collective(x.detach(), "sum", None, group.members)
-
-
-def reduce_tensors(x: Tensor, group: Group, of: Any, what: str) -> Tensor:
-    """Returns what `of` makes of the tensors of all ranks, which it gets stacked along axis 0: whole, or a
-    part on each rank."""
-    if group.size == 1:
-        return of(x.detach().unsqueeze(0))
-    count = x.numel()
-    sent = flatten_on_host(x)
-    if group.size == 2 or group.size * x.nbytes <= SMALL:
-        # One message instead of two; between two ranks the volume is the same.
-        parts = _core.empty((group.size, count), dtype=x.dtype)
-        group.all_gather(as_bytes(sent), as_bytes(parts.reshape(-1)), what)
-        return of(parts).reshape(x.shape).to(x.device)
-    share = -(-count // group.size)
-    if share * group.size != count:
-        sent = _core.cat([sent, _core.zeros(share * group.size - count, dtype=x.dtype)])
-    parts = _core.empty(group.size * share, dtype=x.dtype)
-    group.all_to_all(as_bytes(sent), as_bytes(parts), what)
-    own = of(parts.reshape(group.size, share))
-    found = _core.empty(group.size * share, dtype=x.dtype)
-    group.all_gather(as_bytes(flatten_on_host(own)), as_bytes(found), what)
-    return found[:count].reshape(x.shape).to(x.device)

@@ -48,7 +48,8 @@ def mesh(axes: Mapping[str, int]) -> Iterator[dict[str, Group]]:
         for name, size in key:
             step //= size
             at = everyone.rank // step % size
-            group = everyone.subgroup([everyone.rank + (i - at) * step for i in range(size)])
+            ranks = [everyone.rank + (i - at) * step for i in range(size)]
+            group = everyone.subgroup(ranks, f"axis {name!r} of mesh({dict(key)})")
             groups[name] = group
             members[name] = Axis(size, at, group.members, group.number)
         everyone.meshes[key] = groups, members

@@ -18,7 +18,15 @@ const SENT_WHOLE: usize = 1 << 16;
 /// Runs the operation of `x` among the processes of a group.
 pub(super) fn run(op: &Collective, group: &dyn Group, x: &Array) -> Result<Array> {
     let direction = if op.transposed { " in backward" } else { "" };
-    on_host(group, (op.name(), direction), x, |call, x| call.run(&op.exchange, x))
+    let place = match &op.exchange {
+        Exchange::SumScatter { axis: 0 } | Exchange::Gather { axis: 0 } => String::new(),
+        Exchange::SumScatter { axis } | Exchange::Gather { axis } => format!(" along axis {axis}"),
+        Exchange::AllToAll { split, concat } if split + concat > 0 => {
+            format!(" from axis {split} to axis {concat}")
+        }
+        _ => String::new(),
+    };
+    on_host(group, (op.name(), &format!("{place}{direction}")), x, |call, x| call.run(&op.exchange, x))
 }
 
 /// The largest or smallest of the elements of all processes.

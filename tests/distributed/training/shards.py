@@ -23,7 +23,8 @@ class Net(nn.Module):
 
 
 wg.manual_seed(rank)  # rank 0 decides
-model = DataParallel(Net(), grain=int(os.environ["GRAIN"]))
+# On several ranks gradients travel in many messages.
+model = DataParallel(Net(), grain=int(os.environ["GRAIN"]), bucket_cap_mb=1e-4)
 adam = wg.optim.Adam(model.parameters(), lr=0.01)
 scaler = wg.amp.GradScaler(init_scale=8.0, growth_interval=2)
 drawn = np.random.default_rng(0)

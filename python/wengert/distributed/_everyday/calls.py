@@ -14,7 +14,7 @@ from wengert.autograd.modes import is_grad_enabled, no_grad
 from wengert.distributed._everyday.groups import GroupMember, as_member, get_group_rank
 from wengert.distributed._everyday.work import Work, run_in_background, twin
 from wengert.distributed._group import Group
-from wengert.distributed._tensors import as_bytes, describe, flatten_on_host, reduce_tensors
+from wengert.distributed._tensors import as_bytes, describe, flatten_on_host, gather_tensors, sum_tensors
 
 __all__ = ["ReduceOp"]
 
@@ -34,7 +34,7 @@ class ReduceOp(enum.Enum):
     BXOR = "bxor"
 
 
-# Of the tensors of all ranks, stacked; sums are those of the core, which have the bits of `psum`.
+# Of the tensors of all ranks, stacked; the core has the others.
 _REDUCTIONS: dict[ReduceOp, Callable[[Tensor], Tensor]] = {
     ReduceOp.PRODUCT: lambda parts: parts.prod(0, dtype=parts.dtype),
     ReduceOp.MIN: lambda parts: parts.amin(0),
@@ -47,9 +47,17 @@ _REDUCTIONS: dict[ReduceOp, Callable[[Tensor], Tensor]] = {
 
 def reduce_all(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
     """What `op` makes of the tensors of all ranks, on each."""
-    if op in _REDUCTIONS:
-        return reduce_tensors(x, group, _REDUCTIONS[op], describe(f"{what} ({op.value})", x))
-    return _add_pairwise(x.detach(), group, op, lambda x: _core._collective(x, "sum", None, group.members))
+    x = x.detach()
+    if op in (ReduceOp.MIN, ReduceOp.MAX):
+        return _core._collective(x, op.value, None, group.members)
+    if op not in _REDUCTIONS:
+        return _add_pairwise(x, group, op, lambda x: sum_tensors(x, group))
+    # Each rank makes a part.
+    share = -(-x.numel() // group.size)
+    padded = _core.zeros(share * group.size, dtype=x.dtype, device=x.device)
+    padded[: x.numel()] = x.reshape(-1)
+    rows = exchange_rows(padded, group, describe(f"{what} ({op.value})", x))
+    return gather_tensors(_REDUCTIONS[op](rows), group).reshape(-1)[: x.numel()].reshape(x.shape)
 
 
 def reduce_rows(x: Tensor, group: Group, op: ReduceOp, what: str) -> Tensor:
