@@ -1,4 +1,5 @@
-//! Comparisons, selection and truth values on the GPU; the counterpart of `src/cpu/pointwise/logic.rs`.
+//! Comparisons, selection, truth values and next numbers on the GPU; the counterpart of
+//! `src/cpu/pointwise/logic.rs`.
 
 use super::map::{MapKernel, run};
 use super::prelude::*;
@@ -78,4 +79,28 @@ pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
         _ => int_expr::text(compute, &["m", "a", "b"], &|x| x[0].select(x[1], x[2])),
     };
     run_as(("select", 0), a.dtype(), compute, &[mask, a, b], &body)
+}
+
+/// The next number after each of `x` towards `y`, by the bits of the numbers, as the CPU has it.
+pub fn next_after(x: &Array, y: &Array) -> Result<Array> {
+    let dtype = x.dtype();
+    let (bits_of, number, infinity) = match dtype {
+        DType::F16 => ("to_f16(", "unpack2x16float(next).x", 0x7c00_u32),
+        DType::BF16 => ("to_bf16(", "bitcast<f32>(next << 16u)", 0x7f80),
+        _ => ("bitcast<u32>(", "bitcast<f32>(next)", f32::INFINITY.to_bits()),
+    };
+    let sign = if dtype == DType::F32 { 1_u32 << 31 } else { 1 << 15 };
+    let body = || {
+        format!(
+            "fn op(x: T, y: T) -> T {{ let a = {bits_of}x); let b = {bits_of}y); \
+             let m = a & {}u; let n = b & {}u; \
+             var next = select(a - 1u, a + 1u, ((a ^ b) & {sign}u) == 0u && n > m); \
+             next = select(next, (b & {sign}u) | 1u, m == 0u); \
+             next = select(next, b, n > {infinity}u || a == b || (m | n) == 0u); \
+             next = select(next, a, m > {infinity}u); return {number}; }}",
+            sign - 1,
+            sign - 1
+        )
+    };
+    run_as(("nextafter", 0), dtype, DType::F32, &[x, y], &body)
 }
