@@ -83,24 +83,11 @@ pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
 
 /// The next number after each of `x` towards `y`, by the bits of the numbers, as the CPU has it.
 pub fn next_after(x: &Array, y: &Array) -> Result<Array> {
-    let dtype = x.dtype();
-    let (bits_of, number, infinity) = match dtype {
-        DType::F16 => ("to_f16(", "unpack2x16float(next).x", 0x7c00_u32),
-        DType::BF16 => ("to_bf16(", "bitcast<f32>(next << 16u)", 0x7f80),
-        _ => ("bitcast<u32>(", "bitcast<f32>(next)", f32::INFINITY.to_bits()),
+    let own = match x.dtype() {
+        DType::F16 => "next_f16(",
+        DType::BF16 => "next_bf16(",
+        _ => "next_f32(",
     };
-    let sign = if dtype == DType::F32 { 1_u32 << 31 } else { 1 << 15 };
-    let body = || {
-        format!(
-            "fn op(x: T, y: T) -> T {{ let a = {bits_of}x); let b = {bits_of}y); \
-             let m = a & {}u; let n = b & {}u; \
-             var next = select(a - 1u, a + 1u, ((a ^ b) & {sign}u) == 0u && n > m); \
-             next = select(next, (b & {sign}u) | 1u, m == 0u); \
-             next = select(next, b, n > {infinity}u || a == b || (m | n) == 0u); \
-             next = select(next, a, m > {infinity}u); return {number}; }}",
-            sign - 1,
-            sign - 1
-        )
-    };
-    run_as(("nextafter", 0), dtype, DType::F32, &[x, y], &body)
+    let body = || shader!("lib/next_after").replace(own, "op(");
+    run_as(("nextafter", 0), x.dtype(), DType::F32, &[x, y], &body)
 }
