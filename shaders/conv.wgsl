@@ -1,7 +1,7 @@
 // Convolution, its transpose by the input and its transpose by the weight, as products of matrices:
 // out[row, column] = sum over k of a[row, k] * x[window of column and k], for every group of channels.
 //
-// bindings  0 a (read), 1 x (read), 2 out (write), 3 params
+// bindings  0 a (read), 1 x (read), 2 bias (read), 3 out (write), 4 params
 // grid      main: one workgroup per tile of a product, products ordered by (group, phase, part); direct and
 //           direct_parts: one thread per quad of columns, ordered by (group, phase, row, quad, part), in
 //           direct with one part; linear fold over x, y, z
@@ -17,7 +17,8 @@
 // first element of the window, the others follow in steps of `terms[0]`.
 //
 // A sum is cut into parts, which lie out_part apart in out: stretches of part_k in main, a multiple of DEPTH,
-// and every parts-th k in direct_parts.
+// and every parts-th k in direct_parts. BIAS: the first part of each row has a number added, one for every
+// row of every group. FOURS: four columns are adjacent in out, at a multiple of four.
 //@ use tile
 //@ use tile_threads
 struct Params {
@@ -29,14 +30,17 @@ struct Params {
   window: array<vec4<u32>, 2>,  // PHASED: lengths of the window; distances in it
   stride: array<vec4<u32>, 2>,  // PHASED: distances of the places of a phase
   count: u32, tiles_m: u32, tiles_n: u32, parts: u32, part_k: u32,
-  a_off: u32, x_off: u32, x_group: u32, out_row: u32, out_group: u32, out_part: u32,
+  a_off: u32, x_off: u32, x_group: u32, out_row: u32, out_group: u32, out_part: u32, bias_off: u32,
 }
 //@ words a
 @group(0) @binding(0) var<storage, read> a: array<u32>;
 //@ words x
 @group(0) @binding(1) var<storage, read> x: array<u32>;
-@group(0) @binding(2) var<storage, read_write> out: array<u32>;
-@group(0) @binding(3) var<uniform> p: Params;
+//@ words bias
+@group(0) @binding(2) var<storage, read> bias: array<u32>;
+//@ words out
+@group(0) @binding(3) var<storage, read_write> out: array<u32>;
+@group(0) @binding(4) var<uniform> p: Params;
 
 //@ alias T
 alias T = f32;
@@ -48,8 +52,16 @@ fn load_a(i: u32) -> T { return bitcast<f32>(a[i]); }
 fn load4_a(i: vec4<u32>) -> vec4<S> { return vec4<S>(load_a(i.x), load_a(i.y), load_a(i.z), load_a(i.w)); }
 //@ load x
 fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
+//@ load bias
+fn load_bias(i: u32) -> T { return bitcast<f32>(bias[i]); }
 //@ store out
 fn store_out(w: u32, v: vec2<T>) { out[w] = bitcast<u32>(v.x); }
+//@ store4 out
+fn store4_out(i: u32, v: vec4<T>) { store_out(i, v.xy); }
+//@ const BIAS
+const BIAS: bool = false;
+//@ const FOURS
+const FOURS: bool = false;
 //@ const PHASED
 const PHASED: bool = false;
 
@@ -58,7 +70,8 @@ const NONE: u32 = 0x80000000u; // a position that no step leads back from
 
 // A product, and the windows of four of its columns.
 struct Place {
-  a: u32, x: u32, out: u32, // where group and part begin
+  a: u32, x: u32, out: u32, bias: u32, // where group and part begin
+  part: u32,
   terms: vec3<u32>, k: u32, // lengths of the digits of k; the number of k
   start: vec3<u32>,         // the position of the window of column 0 at k 0
   phase: vec3<u32>,         // the first place
@@ -121,7 +134,7 @@ fn phase_of(i: u32, r: u32) -> vec3<u32> {
 // The product of this number, without windows.
 fn place_of(product: u32) -> Place {
   var at = Place();
-  let part = product % p.parts;
+  at.part = product % p.parts;
   var group = product / p.parts;
   at.terms = p.terms[0].xyz;
   at.k = p.terms[0].w;
@@ -142,7 +155,8 @@ fn place_of(product: u32) -> Place {
   }
   at.a += p.a_off + group * p.rows[1].y;
   at.x = p.x_off + group * p.x_group;
-  at.out = part * p.out_part + group * p.out_group;
+  at.out = at.part * p.out_part + group * p.out_group;
+  at.bias = p.bias_off + group * p.rows[1].z;
   return at;
 }
 
@@ -212,9 +226,16 @@ fn targets(at: Place, column: u32, d: Four) -> Targets {
 }
 
 // Stores the columns of a row. Those of a word lie beside each other.
-fn store_row(at: Place, row: u32, to: Targets, v: vec4<T>) {
+fn store_row(at: Place, row: u32, to: Targets, sum: vec4<T>) {
   if (row >= p.rows[1].z) { return; }
-  let i = (at.out + row * p.out_row + to.i) / EPW;
+  var v = sum;
+  if (BIAS && at.part == 0u) { v += T(load_bias(at.bias + row)); }
+  let first = at.out + row * p.out_row + to.i;
+  if (FOURS) {
+    if (to.there.x) { store4_out(first.x, v); }
+    return;
+  }
+  let i = first / EPW;
   if (EPW == 2u) {
     if (to.there.x) { store_out(i.x, v.xy); }
     if (to.there.z) { store_out(i.z, v.zw); }

@@ -7,6 +7,7 @@ use crate::arguments::chain::{Chain, Folding};
 use crate::array::buffer::{Buffer, Device};
 use crate::array::dtype::DType;
 use crate::array::shape::Shape;
+use crate::array::window::Window;
 use crate::array::{Array, checked_bytes};
 use crate::cpu;
 use crate::cpu::product::epilogue::{Activation, Epilogue};
@@ -17,7 +18,6 @@ use crate::error::Result;
 use crate::gpu;
 use crate::math::real::{Pointwise, PointwiseInt};
 use crate::math::terms::Terms;
-use smallvec::SmallVec;
 
 /// What every use of a GPU raises in a build without them.
 #[cfg(not(feature = "gpu"))]
@@ -55,16 +55,6 @@ macro_rules! create_on {
     };
 }
 pub(crate) use create_on;
-
-/// Runs a kernel that only the CPU has, for a GPU by transfers both ways.
-pub(crate) fn on_host(x: &[&Array], kernel: impl FnOnce(&[&Array]) -> Result<Array>) -> Result<Array> {
-    let device = x[0].device();
-    if device == Device::Cpu {
-        return kernel(x);
-    }
-    let host: SmallVec<[Array; 4]> = x.iter().map(|x| x.to_device(Device::Cpu)).collect::<Result<_>>()?;
-    kernel(&host.iter().collect::<SmallVec<[&Array; 4]>>())?.to_device(device)
-}
 
 /// Calls a function whose launches on GPUs become one where they need nothing of each other.
 #[cfg(feature = "gpu")]
@@ -239,6 +229,21 @@ pub(crate) fn layer(
             let (out, sum) = gpu::kernels::matmul::matmul_with(x, w, &epilogue)?;
             Ok((out, sum, act.is_some()))
         }
+        #[cfg(not(feature = "gpu"))]
+        Device::Gpu(_) => absent(),
+    }
+}
+
+/// The convolution of `x` with `w`, neither of which is empty, plus `bias`, a number for each output channel;
+/// nothing where no kernel does both.
+#[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
+pub(crate) fn biased_convolution(
+    x: &Array, w: &Array, bias: &Array, window: &Window, groups: usize,
+) -> Result<Option<Array>> {
+    match x.device() {
+        Device::Cpu => cpu::conv::biased(x, w, Some(bias), window, groups).map(Some),
+        #[cfg(feature = "gpu")]
+        Device::Gpu(_) => gpu::kernels::conv::biased(x, w, bias, window, groups),
         #[cfg(not(feature = "gpu"))]
         Device::Gpu(_) => absent(),
     }

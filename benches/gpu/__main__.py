@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import wengert as wg
 
-from . import gradients, host
+from . import gradients, host, structured
 from .rows import ROWS, Row, Sizes
 
 COLUMNS = ("kernel", "us", "rate", "ceiling", "of the ceiling", "gate", "goal", "error")
@@ -74,24 +74,24 @@ def ceilings(sizes: Sizes, runs: int) -> dict[str, float]:
     return {"copy": 2 * sizes.bytes / per_call(x.clone, wg.gpu.synchronize, runs), "multiply": float("inf")}
 
 
-def error_of(row: Row) -> float:
-    """The largest error of a small instance, relative to the largest element of the reference."""
+def compared(row: Row) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The results of a small instance, each beside its reference."""
     arrays, reference = row.check()
-    own = [a.astype(row.dtype) if a.dtype == np.float64 else a for a in arrays]
-    got = row.ready(wg, [wg.tensor(a, device="gpu") for a in own])()
+    got = row.ready(wg, [wg.tensor(a, device="gpu") for a in row.given(arrays)])()
     got = got if isinstance(got, tuple) else (got,)
     expected = reference if isinstance(reference, tuple) else (reference,)
-    worst = 0.0
-    for a, b in zip(got, expected, strict=True):
-        found = a.detach().cpu().numpy().astype(np.float64)
-        worst = max(worst, float(np.abs(found - b).max() / max(np.abs(b).max(), 1e-30)))
-    return worst
+    return [(a.detach().cpu().double().numpy(), b) for a, b in zip(got, expected, strict=True)]
+
+
+def error_of(row: Row) -> float:
+    """The largest error of a small instance, relative to the largest element of the reference."""
+    return max(float(np.abs(a - b).max() / max(np.abs(b).max(), 1e-30)) for a, b in compared(row))
 
 
 def inputs_of(row: Row, sizes: Sizes) -> tuple[list[np.ndarray], float]:
     """The inputs in the dtype of the row, and the work."""
     arrays, work = row.inputs(sizes)
-    return [a.astype(row.dtype) if a.dtype == np.float32 else a for a in arrays], work
+    return row.given(arrays), work
 
 
 def measured(row: Row, sizes: Sizes, runs: int, ceiling: dict[str, float]) -> list[str]:
@@ -213,7 +213,8 @@ def main() -> int:
         return 1
     small = options.small or (wg.gpu.info()["device_type"] == "software" and not options.large)
     wanted = options.only.lower()
-    rows = [row for row in [*ROWS, *gradients.ROWS] if wanted in row.name.lower()]
+    everything = [*ROWS, *structured.ROWS, *gradients.ROWS]
+    rows = [row for row in everything if wanted in row.name.lower()]
     costs = [cost for cost in host.COSTS if wanted in cost.name.lower()]
     if not rows and not costs:
         parser.error(f"--only: no row has {options.only!r} in its name")

@@ -99,6 +99,11 @@ def convolution(x: wg.Tensor, w: wg.Tensor) -> wg.Tensor:
     return wg.nn.functional.conv2d(x, w, padding=1)
 
 
+def biased(x: wg.Tensor, w: wg.Tensor, bias: wg.Tensor) -> wg.Tensor:
+    """The same with a bias."""
+    return wg.nn.functional.conv2d(x, w, bias, padding=1)
+
+
 def strided(x: wg.Tensor, w: wg.Tensor) -> wg.Tensor:
     """Every other of these windows."""
     return wg.nn.functional.conv2d(x, w, stride=2, padding=1)
@@ -235,6 +240,7 @@ CASES: dict[str, Make] = {
     "matmul float16 8x2048x256": forward(lambda a, b: a @ b, (8, 2048), (2048, 256), dtype="float16"),
     "matmul backward 64x64x64": backward(lambda a, b: a @ b, (64, 64), (64, 64)),
     "conv2d 8x32x16x16 by 64x32x3x3": forward(convolution, (8, 32, 16, 16), (64, 32, 3, 3)),
+    "conv2d with a bias 8x32x16x16 by 64x32x3x3": forward(biased, (8, 32, 16, 16), (64, 32, 3, 3), (64,)),
     "conv2d 48x8x16x16 by 128x8x3x3": forward(convolution, (48, 8, 16, 16), (128, 8, 3, 3)),
     "conv2d float16 8x32x16x16 by 64x32x3x3": forward(
         convolution, (8, 32, 16, 16), (64, 32, 3, 3), dtype="float16"

@@ -296,14 +296,18 @@ ROWS = [
         gate="60%",
         goal="80%",
     ),
-    gradient(
-        "attention float32, three gradients",
-        heads,
-        lambda m, q, k, v: m.nn.functional.scaled_dot_product_attention(q, k, v),
-        (0, 1, 2),
-        attention_check,
-        unit="flop",
-        gate="27%",
-        goal="42%",
+    *(
+        gradient(
+            f"attention {dtype}, three gradients",
+            heads,
+            lambda m, q, k, v: m.nn.functional.scaled_dot_product_attention(q, k, v),
+            (0, 1, 2),
+            attention_check,
+            unit="flop",
+            gate=gate,
+            goal=goal,
+            dtype=dtype,
+        )
+        for dtype, gate, goal in (("float32", "27%", "42%"), ("float16", "90%", "179%"))
     ),
 ]

@@ -54,14 +54,15 @@ def trained(model: nn.Module, loss: Callable[[], Tensor], clip: bool = False) ->
     return step
 
 
-def gpt(spelled_out: bool, dropout: float) -> Step:
-    """The small GPT of the examples."""
+def gpt(spelled_out: bool, dropout: float, texts: int = 2, **sizes: int) -> Step:
+    """The GPT of the examples on so many texts, small but for `sizes`."""
     sys.path.insert(0, str(ROOT / "examples"))
     import gpt as example
 
-    config = example.Config(layers=2, heads=2, width=32, block=32, dropout=dropout, fused=not spelled_out)
+    sizes = {"layers": 2, "heads": 2, "width": 32, "block": 32, **sizes}
+    config = example.Config(**sizes, dropout=dropout, fused=not spelled_out)
     model = example.GPT(config).to("gpu")
-    index = np.random.default_rng(0).integers(0, 256, (2, 2, config.block))
+    index = np.random.default_rng(0).integers(0, 256, (2, texts, config.block))
     x, y = (wg.tensor(part.astype(np.int32)).to("gpu") for part in index)
     return trained(model, lambda: model(x, y)[1], clip=True)
 
@@ -73,6 +74,16 @@ def perceptron() -> Step:
     )
     x, y = data(128, 16), data(128, 1)
     return trained(net, lambda: F.mse_loss(net(x), y))
+
+
+def convolutions() -> Step:
+    """Three convolutions, functions behind them, and a classifier."""
+    net = nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2)
+    )
+    net = nn.Sequential(net, nn.Conv2d(16, 32, 1), nn.GELU(), nn.Flatten(), nn.Linear(2048, 10)).to("gpu")
+    x, y = data(4, 3, 16, 16), wg.arange(4, dtype=wg.int32, device="gpu")
+    return trained(net, lambda: F.cross_entropy(net(x), y))
 
 
 def equation() -> Step:
@@ -120,6 +131,7 @@ STEPS: dict[str, Callable[[], Step]] = {
     "the same with dropout": lambda: gpt(False, 0.1),
     "the same with attention spelled out": lambda: gpt(True, 0.1),
     "network of 3 layers, AdamW": perceptron,
+    "network of 3 convolutions, AdamW": convolutions,
     "second derivatives of a network, AdamW": equation,
     "dropout and momentum written out": written_out,
     "gradient of gelu(x) * sigmoid(y) + x": chain,

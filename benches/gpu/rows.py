@@ -54,8 +54,15 @@ class Row:
     #: The dtype of the inputs that are floats.
     dtype: str = "float32"
 
+    def given(self, arrays: Arrays) -> Arrays:
+        """Inputs in the dtype of the row; NumPy has no bfloat16."""
+        dtype = np.dtype("float32" if self.dtype == "bfloat16" else self.dtype)
+        return [a.astype(dtype) if a.dtype.kind == "f" else a for a in arrays]
+
     def ready(self, m: Any, tensors: list[Any]) -> Callable[[], Any]:
         """The call with its arguments."""
+        if self.dtype == "bfloat16":
+            tensors = [x.to(m.bfloat16) if x.is_floating_point() else x for x in tensors]
         arguments = tensors if self.before is None else self.before(m, *tensors)
         return lambda: self.call(m, *arguments)
 
@@ -115,6 +122,11 @@ def softmax(x: np.ndarray) -> np.ndarray:
 def normalised(x: np.ndarray, w: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Layer normalisation along the last axis."""
     return (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5) * w + b
+
+
+def of_unit_square(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """RMS normalisation along the last axis."""
+    return x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-5) * w
 
 
 def heads(sizes: Sizes) -> tuple[Arrays, float]:
@@ -178,6 +190,30 @@ def table_check() -> tuple[Arrays, Any]:
     return [x, i], x[i]
 
 
+def few(sizes: Sizes) -> tuple[Arrays, float]:
+    """Sixteen rows by a large matrix: the bytes of the matrix."""
+    (a, _), moved = thin(sizes)
+    return [normal(16, a.shape[0]), a], moved
+
+
+def few_check() -> tuple[Arrays, Any]:
+    """A small one."""
+    a, b = exact(16, 65), exact(65, 130)
+    return [a, b], a @ b
+
+
+def by_heads(sizes: Sizes) -> tuple[Arrays, float]:
+    """Positions, heads of width 64: read and written."""
+    rows = sizes.rows(1024)
+    return [normal(1, rows, 16, 64)], 8.0 * rows * 1024
+
+
+def by_heads_check() -> tuple[Arrays, Any]:
+    """Two short sequences."""
+    x = exact(2, 33, 4, 64)
+    return [x], x.transpose(0, 2, 1, 3)
+
+
 def of_matrix(f: Callable[..., Any], *vectors: int) -> Callable[[], tuple[Arrays, Any]]:
     """A reference for a matrix of 37 x 300, and vectors of 300."""
 
@@ -216,23 +252,45 @@ ROWS = [
     multiplied("matmul float32, a quarter of the side", 4, "NN", "36%", "48%"),
     multiplied("matmul float16, large, NN", 1, "NN", "373%", "522%", "float16"),
     multiplied("matmul float16, large, NT", 1, "NT", "373%", "522%", "float16"),
+    multiplied("matmul bfloat16, large, NN", 1, "NN", "448%", "746%", "bfloat16"),
     Row("matmul of 64 x 64, a batch", batches, FORMS["NN"], batches_check, "flop", "27%", "45%"),
     Row("matrix by vector", thin, FORMS["NN"], thin_check, "bytes", "80%", "90%"),
+    Row("16 rows by a matrix", few, FORMS["NN"], few_check, "bytes", "80%", "90%"),
     Row("add", pairs, lambda m, a, b: a + b, pairs_check, "bytes", "90%", "96%"),
     over("tanh", 1024, 8, lambda m, x: m.tanh(x), np.tanh, "90%", "96%"),
     over("sum of all", 1024, 4, lambda m, x: x.sum(), np.sum, "88%", "95%"),
     over("sum of rows of 256", 256, 4, lambda m, x: x.sum(1), lambda x: x.sum(1), "88%", "95%"),
     over("sum of rows of 65,536", 65_536, 4, lambda m, x: x.sum(1), lambda x: x.sum(1), "88%", "95%"),
     over("sum of columns", 1024, 4, lambda m, x: x.sum(0), lambda x: x.sum(0), "75%", "90%"),
+    over("maximum of rows of 1,024", 1024, 4, lambda m, x: x.amax(1), lambda x: x.max(1), "88%", "95%"),
     over("argmax of rows", 1024, 4, lambda m, x: x.argmax(1), lambda x: x.argmax(1), "75%", "90%"),
     over("transpose", 1024, 8, lambda m, x: x.T.contiguous(), np.transpose, "70%", "85%"),
+    Row(
+        "permutation of 4 axes",
+        by_heads,
+        lambda m, x: x.transpose(1, 2).contiguous(),
+        by_heads_check,
+        "bytes",
+        "70%",
+        "85%",
+    ),
     over("softmax of rows of 1,024", 1024, 8, lambda m, x: x.softmax(-1), softmax, "88%", "95%"),
+    over("softmax of rows of 16,384", 16_384, 8, lambda m, x: x.softmax(-1), softmax, "88%", "95%"),
     over("softmax of rows of 65,536", 65_536, 12, lambda m, x: x.softmax(-1), softmax, "70%", "85%"),
     Row(
         "layer norm",
         matrix(1024, 8, normal, normal),
         lambda m, x, w, b: m.nn.functional.layer_norm(x, (x.shape[-1],), w, b),
         of_matrix(normalised, 1, 2),
+        "bytes",
+        "85%",
+        "95%",
+    ),
+    Row(
+        "RMS norm",
+        matrix(1024, 8, normal),
+        lambda m, x, w: m.nn.functional.rms_norm(x, (x.shape[-1],), w, 1e-5),
+        of_matrix(of_unit_square, 1),
         "bytes",
         "85%",
         "95%",

@@ -5,7 +5,7 @@ pub(crate) use crate::array::buffer::Device;
 pub(crate) use crate::array::dtype::DType;
 pub(crate) use crate::array::shape::Shape;
 pub(crate) use crate::bind::bind;
-pub(crate) use crate::device::{on_device, on_host};
+pub(crate) use crate::device::on_device;
 pub(crate) use crate::error::{Error, Result};
 pub(crate) use crate::op::{
     Arrays, Batched, BatchedOutputs, Bilinear, Composite, Discrete, General, Grads, Kernel, Linear, Needs,

@@ -10,14 +10,18 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 bench = importlib.import_module("benches.gpu.__main__")
 sys.path.pop(0)
-ROWS = [*bench.ROWS, *bench.gradients.ROWS]
+ROWS = [*bench.ROWS, *bench.structured.ROWS, *bench.gradients.ROWS]
 #: Relative to the largest element, with inputs that are rounded before.
-TOLERANCE = {"float32": 2e-6, "float16": 2e-3}
+TOLERANCE = {"float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+#: The squares of all errors, relative to those of all elements.
+SQUARES = {"float32": 1e-12, "float16": 1e-6, "bfloat16": 6.4e-5}
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_a_row_is_right(row: Any) -> None:
     assert bench.error_of(row) < TOLERANCE[row.dtype]
+    for found, expected in bench.compared(row):
+        assert ((found - expected) ** 2).sum() <= SQUARES[row.dtype] * (expected**2).sum()
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

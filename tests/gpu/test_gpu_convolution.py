@@ -77,6 +77,62 @@ def test_convolutions_and_their_transposes(name: str, dtype: wg.dtype, unit: flo
         assert f.cpu().float().numpy().tobytes() == again.cpu().float().numpy().tobytes()
 
 
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+@pytest.mark.parametrize(
+    ("dtype", "unit"), [(wg.float32, 2e-6), (wg.float16, 2e-3), (wg.bfloat16, 1.6e-2)], ids=str
+)
+def test_a_bias_is_added_in_the_launch_of_the_convolution(name: str, dtype: wg.dtype, unit: float) -> None:
+    shape, weight, options = CONVOLUTIONS[name]
+    x, w, b = (wg.tensor(noise(*s)).to(dtype) for s in (shape, weight, weight[:1]))
+    with wg.gpu.profile() as without:
+        plain = convolve(x.gpu(), w.gpu(), **options)
+    with wg.gpu.profile() as found:
+        y = convolve(x.gpu(), w.gpu(), bias=b.gpu(), **options)
+    # Windows of one element and several groups are products with a bias for each group.
+    more = 1 if name == "one element" else 0
+    assert len(found.launches) == len(without.launches) + more
+    wide = [v.double() for v in (x, w, b)]
+    want, size = (convolve(*v[:2], bias=v[2], **options) for v in (wide, [v.abs() for v in wide]))
+    assert y.dtype is dtype
+    close(y, want, size, unit)
+    if dtype is wg.float32 and "parts" not in name:  # a sum in one piece, to which the bias is added
+        sums = plain.cpu().numpy() + b.numpy().reshape(-1, *[1] * (x.ndim - 2))
+        assert y.cpu().numpy().tobytes() == sums.tobytes()
+    again = convolve(x.gpu(), w.gpu(), bias=b.gpu(), **options)
+    assert y.cpu().float().numpy().tobytes() == again.cpu().float().numpy().tobytes()
+
+
+@pytest.mark.parametrize("name", ["128 x 32", "64 x 128", "groups", "one element, few places"])
+def test_gradients_with_a_bias(name: str) -> None:
+    shape, weight, options = CONVOLUTIONS[name]
+
+    def gradients(*given: wg.Tensor) -> tuple[wg.Tensor, ...]:
+        x, w, b = (v.detach().requires_grad_() for v in given)
+        y = convolve(x, w, bias=b, **options)
+        return wg.autograd.grad((y * y * y).sum(), (x, w, b))
+
+    given = [noise(*shape), noise(*weight) / 4, noise(weight[0])]
+    found = gradients(*[wg.tensor(v, device="gpu") for v in given])
+    want = gradients(*[wg.tensor(v.astype(np.float64)) for v in given])
+    for f, expected in zip(found, want):
+        assert np.abs(f.cpu().double().numpy() - expected.numpy()).max() <= 1e-5 * float(expected.abs().max())
+
+
+@pytest.mark.parametrize("kernel", [1, 3])
+def test_what_follows_a_convolution_in_a_program_is_in_its_launch(kernel: int) -> None:
+    x, w, b = (wg.tensor(noise(*s), device="gpu") for s in ((2, 4, 8, 8), (8, 4, kernel, kernel), (8,)))
+    skip = wg.tensor(noise(2, 8, 8, 8), device="gpu")
+    f = lambda: F.relu(F.conv2d(x, w, b, padding=kernel // 2)) + skip
+    staged = wg.jit(f)
+    want = f()
+    for _ in range(3):
+        y = staged()
+    with wg.gpu.profile() as found:
+        staged()
+    assert len(found.launches) == 1
+    np.testing.assert_array_equal(y.cpu().numpy(), want.cpu().numpy())
+
+
 @pytest.mark.parametrize("name", ["64 x 64", "strides and dilations", "groups", "depthwise", "one element"])
 def test_second_derivatives_of_convolutions(name: str) -> None:
     shape, weight, options = CONVOLUTIONS[name]

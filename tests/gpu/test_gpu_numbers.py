@@ -50,6 +50,22 @@ OF_A_NUMBER: dict[str, Callable[[wg.Tensor, float], wg.Tensor]] = {
 }
 
 
+@pytest.mark.parametrize("dtype", [wg.float32, wg.float16, wg.bfloat16], ids=str)
+def test_the_next_number_has_the_bits_of_the_cpu(dtype: wg.dtype) -> None:
+    hard = [0.0, 1.0, 65504.0, 6e-8, 1e-40, 3.4e38, float("inf")]
+    every = np.append([*hard, *(-x for x in hard), float("nan")], RNG.standard_normal(10))
+    x, y = (wg.tensor(v.ravel().astype("float32")).to(dtype) for v in np.meshgrid(every, every))
+    on = x.gpu(), y.gpu()
+    with wg.gpu.profile() as found:
+        got = wg.nextafter(*on)
+    assert [launch.kernel for launch in found.launches] == ["nextafter"]
+    assert got.dtype is dtype
+    want = wg.nextafter(x, y).float().numpy()
+    np.testing.assert_array_equal(got.cpu().float().numpy(), want)
+    np.testing.assert_array_equal(np.signbit(got.cpu().float().numpy()), np.signbit(want))
+    assert wg.nextafter(on[0][:3], 2.0).shape == (3,)
+
+
 def compiled() -> int:
     return wg.gpu.memory_stats()["pipelines_created"]
 

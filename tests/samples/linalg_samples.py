@@ -22,7 +22,7 @@ LINALG = Table()
 SMALL = Real(-0.4, 0.4)
 L = wg.linalg
 # Rows of the list that have kernels on GPUs; second derivatives of determinants need singular values.
-ON_GPUS = {"Cholesky", "Lu", "Solve", "TriangularSolve", "Matmul", "Sum"}
+ON_GPUS = {"Cholesky", "Lu", "Solve", "TriangularSolve", "Matmul", "Sum", "CumProd", "Diagonal"}
 
 
 def add(

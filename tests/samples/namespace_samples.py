@@ -106,9 +106,11 @@ add(
 add(
     "gradient_of_coordinates",
     lambda x, edge_order: wg.gradient(
-        x, spacing=[wg.tensor(COORDINATES[: x.shape[0]], device="cpu")], dim=0, edge_order=edge_order
+        x,
+        spacing=[wg.tensor(COORDINATES[: x.shape[0]], dtype=x.dtype, device=x.device)],
+        dim=0,
+        edge_order=edge_order,
     )[0],
     uneven,
     gradient_case,
-    gpu=False,
 )

@@ -163,13 +163,14 @@ def quantile(x: Array, q: Any, dim: int | None, keepdim: bool, interpolation: st
 
 def call_quantile(name: str) -> Callable[..., Any]:
     def call(x: Any, q: Any, **kwargs: Any) -> Any:
-        return getattr(x, name)(wg.tensor(q, dtype=x.dtype) if isinstance(q, list) else q, **kwargs)
+        of_x = {"dtype": x.dtype, "device": x.device}
+        return getattr(x, name)(wg.tensor(q, **of_x) if isinstance(q, list) else q, **kwargs)
 
     return call
 
 
-add("quantile", call_quantile("quantile"), quantile, quantile_case, gpu=False)
-add("nanquantile", call_quantile("nanquantile"), quantile, quantile_case, gpu=False)
+add("quantile", call_quantile("quantile"), quantile, quantile_case)
+add("nanquantile", call_quantile("nanquantile"), quantile, quantile_case)
 
 # ---- distinct elements, searching, counting ----
 

@@ -60,6 +60,26 @@ def subgroups():
     return sorted({1, 4, int(np.frombuffer(device().queue.read_buffer(buffer), np.uint32)[0])})
 
 
+#: What another thread of a subgroup has, by workgroup memory: subgroups of any size on any adapter.
+BY_MEMORY = """
+var<private> lane_of_all: u32;
+var<workgroup> of_all: array<f32, 256>;
+fn other(v: f32, step: u32) -> f32 {
+  workgroupBarrier();
+  of_all[lane_of_all] = v;
+  workgroupBarrier();
+  return of_all[lane_of_all ^ step];
+}"""
+
+
+def shuffles(size):
+    """The replacement with which subgroups have `size` threads."""
+    if size == 1:
+        return {}
+    of_hardware = "fn other(v: f32, step: u32) -> f32 { return subgroupShuffleXor(v, step); }"
+    return {"shuffle SUBGROUP": of_hardware if size in subgroups() else BY_MEMORY}
+
+
 def load(name, dtype, compute="f32"):
     """The WGSL load function of binding `name` for elements of `dtype`, converted to the compute type."""
     dtype = np.dtype(dtype)
@@ -206,6 +226,9 @@ def expand(file, replace, lists=None):
         key = line.strip()[4:].strip() if line.strip().startswith("//@ ") else None
         out.append(line)
     assert not unused, f"{file} has no markers {sorted(unused)}"
+    if BY_MEMORY in out:
+        known = r"(@builtin\(local_invocation_index\) (\w+): u32,\n\) \{)"
+        return re.sub(known, r"\1 lane_of_all = \2;", "\n".join(out))
     return "\n".join(["enable f16;"] * ("halves S" in replace) + out)
 
 

@@ -82,6 +82,7 @@ class Product:
     phased: bool = False
     fours: bool = False  # whether a is read by fours
     whole: bool = True  # whether results share no words
+    bias: np.ndarray | None = None  # a number for each row of each group
 
     @property
     def k(self):
@@ -89,25 +90,35 @@ class Product:
         return int(np.prod(self.window[0] if self.phased else self.terms[0])) * self.terms[1]
 
     def check(self, a, x, dtype, how, parts, want):
-        """Compares with what is expected; rounding errors grow with the root of the length of sums."""
+        """Compares with what is expected; rounding errors grow with the root of the length of sums. Columns
+        are stored one by one or, where they can, by fours, with the same bits."""
+        if self.bias is not None:
+            want = want + self.bias.astype(np.float64).reshape(-1, *[1] * len(self.shape[2:]))
         got = self.run(a, x, dtype, how, parts)
+        if not self.phased and self.to[1] % 4 == 0:
+            np.testing.assert_array_equal(self.run(a, x, dtype, how, parts, stores_fours=True), got)
         close(got, want, dtype, scale=max(1.0, self.k**0.5))
         if dtype == np.float16 and has_halves():
             np.testing.assert_array_equal(self.run(a, x, dtype, how, parts, halves=True), got)
 
-    def run(self, a, x, dtype, how, parts, halves=False):
+    def run(self, a, x, dtype, how, parts, halves=False, stores_fours=False):
         """The result by tiles of these sizes, or directly, its sums cut into parts; operands as f16."""
         count = int(np.prod(three(self.columns[0], 1))) * self.columns[1]
         products = self.groups * int(np.prod(self.spread)) * parts
         size = int(np.prod(self.shape))
         made = dtype if self.whole and parts == 1 and not self.phased else np.float32
-        table = types(out=("out", made), a=dtype, x=dtype)
+        table = types(out=("out", made), a=dtype, x=dtype, bias=dtype)
+        table["const BIAS"] = f"const BIAS: bool = {str(self.bias is not None).lower()};"
+        if stores_fours:
+            table["store out"] = "fn store_out(w: u32, v: vec2<T>) { store4_out(w, v.xyxy); } // never"
+            table["const FOURS"] = "const FOURS: bool = true;"
+            table |= by_fours("out", "read_write 3", made)
         table["const PHASED"] = f"const PHASED: bool = {str(self.phased).lower()};"
         if self.fours:
             del table["load a"]
             table |= by_fours("a", "read 0", dtype)
         if halves:
-            table |= as_halves(("a", 0, self.fours), ("x", 1, False))
+            table |= as_halves(("a", 0, self.fours), ("x", 1, False), ("bias", 2, False))
         tiles, part_k = (0, 0), 0
         if how in ("direct", "direct_parts"):
             entry = how
@@ -127,10 +138,12 @@ class Product:
             eight(self.to_lengths, self.to[0], three(self.spread, 1), 0),
             eight(self.window[0], 0, three(self.window[1], 1), 0),
             eight(self.stride, 0, [0, 0, 0], 0),
-            *(products, *tiles, parts, part_k, 0, 0, self.x_group, self.to[1], self.to[2], size),
+            *(products, *tiles, parts, part_k, 0, 0, self.x_group, self.to[1], self.to[2], size, 0),
         ]
         outs = [((parts, *self.shape), made)]
-        (got,) = run("conv.wgsl", [a.reshape(-1), x.reshape(-1)], outs, params, grid, table, entry)
+        bias = np.zeros(1, dtype) if self.bias is None else self.bias
+        ins = [a.reshape(-1), x.reshape(-1), bias]
+        (got,) = run("conv.wgsl", ins, outs, params, grid, table, entry, fours=stores_fours)
         return got.sum(0)
 
 
@@ -177,6 +190,7 @@ def test_conv(seed, dtype, variant):
     kwargs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     want = reference.conv(x.astype(np.float64), w.astype(np.float64), **kwargs)
     product.whole = halves_fit(dtype, places)
+    product.bias = values(seed + 3, (groups * outer,), dtype) if seed % 2 else None
     product.check(w, x, dtype, *variant, want)
 
 
@@ -224,6 +238,7 @@ def test_conv_transposed(seed, dtype, variant):
         (image * y.astype(np.float64)).sum(), (want * probe).sum(), rtol=1e-9, atol=1e-9
     )
     product.whole = halves_fit(dtype, plane)
+    product.bias = values(seed + 3, (groups * inner,), dtype) if seed % 2 else None
     product.check(w, y, dtype, *variant, want)
 
 

@@ -1,5 +1,5 @@
-"""matmul.wgsl and linear.wgsl against NumPy: every tile, layouts, batches, ragged edges, dtypes, parts of k,
-few rows, what follows a product."""
+"""matmul.wgsl, linear.wgsl and dot.wgsl against NumPy: every tile, layouts, batches, ragged edges, dtypes,
+parts of k, few rows, what follows a product."""
 
 import re
 from dataclasses import dataclass, replace
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from shaders.host import BF16, as_halves, by_fours, close, epw, has_halves, load, rng, run, types
+from shaders.host import BF16, as_halves, axes, by_fours, close, epw, has_halves, load, rng, run, types
 from shaders.views import few
 
 #: TILE_M, TILE_N, DEPTH, BUFFERS.
@@ -18,7 +18,7 @@ SIZE = st.integers(1, 70)
 ROWS = SIZE | st.sampled_from([64, 128])
 DTYPES = [np.float32, np.float16, BF16]
 #: What may follow a product: the sums of the rows of x.
-ROW_SUMS = (None, "return x;")
+ROW_SUMS = (None, "return x;", False)
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,10 @@ def product(
     entry, groups = "thin" if way.slices else "main", count * tiles[0] * tiles[1] * parts
     row, wide, limit = -(-n // epw(dtype)) * epw(dtype), -(-n // 4) * 4, 3 if m % 2 else 65535
 
-    def params(width, bias_step=0):
+    def params(width, bias_steps=(0, 0)):
         operands = [offsets[0], *x_strides, offsets[1], *y_strides]
         behind = -(-m // 4) * 4 if finish is ROW_SUMS else 0
-        apart = [count * m * wide + behind, m * width, width, 1, 0, 0, bias_step]
+        apart = [count * m * wide + behind, m * width, width, 1, 0, *bias_steps]
         return [m, n, k, count, batch[1], *tiles, parts, part, *operands, *apart]
 
     if finish is ROW_SUMS:
@@ -115,21 +115,24 @@ def product(
     if finish is None:
         last |= result("out", 2, dtype, in_fours, compute)
         return run("matmul.wgsl", [x, y], outs, params(row), groups, last, entry, limit)[0][:, :, :n]
-    bias, body = finish
+    bias, body, by_rows = finish
     last |= result("out", 3, dtype, in_fours, compute)
     last |= result("sum", 4, dtype, in_fours or finish is ROW_SUMS, compute)
     last |= {"fn op": f"fn op(x: T) -> T {{ {body} }}"}
     last |= constants(MORE=bias is not None, SUM=finish is not ROW_SUMS)
     if bias is not None:
         typed = {"load more": load("more", bias.dtype)}
-        last |= by_fours("more", "read 2", bias.dtype) if way.fours else typed
-        last |= as_halves(("more", 2, way.fours)) if "halves S" in last else {}
+        fours = way.fours and not by_rows
+        last |= by_fours("more", "read 2", bias.dtype) if fours else typed
+        last |= as_halves(("more", 2, fours)) if "halves S" in last else {}
     ins = [x, y, np.zeros(1, np.float32) if bias is None else bias]
     if finish is ROW_SUMS:
         outs = [*outs, ((m,), dtype)]
         found = run("linear.wgsl", ins, outs, params(row), groups, last, entry, limit, fours=True)
         return found[0][:, :, :n], found[1]
-    found = run("linear.wgsl", ins, outs * 2, params(row, 1), groups, last, entry, limit)
+    found = run(
+        "linear.wgsl", ins, outs * 2, params(row, (1, 0) if by_rows else (0, 1)), groups, last, entry, limit
+    )
     return [y[:, :, :n] for y in found]
 
 
@@ -278,13 +281,17 @@ def test_bands_of_tiles(tile_rows):
     "way", [Way(), Way(TILES[2], parts=2), Way(slices=32), Way(slices=8, parts=2, fours=False)]
 )
 @pytest.mark.parametrize("has_bias", [True, False])
+@pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("n", [12, 17])
-def test_what_follows(dtype, way, has_bias, n):
+def test_what_follows(dtype, way, has_bias, by_rows, n):
     g, m, k = rng(n), 14, 40
     given_, (x, y) = operands(g, 1, m, n, k, (False, way.slices > 8), dtype)
-    bias = g.standard_normal(n).astype(dtype) if has_bias else None
-    out, sums = product(*given_, (1, 1), (m, n, k), way, dtype, finish=(bias, "return max(x, T()) * 2.0;"))
-    want = x @ y + (bias.astype(np.float64) if has_bias else 0.0)
+    bias = g.standard_normal(m if by_rows else n).astype(dtype) if has_bias else None
+    finish = (bias, "return max(x, T()) * 2.0;", by_rows)
+    out, sums = product(*given_, (1, 1), (m, n, k), way, dtype, finish=finish)
+    want = x @ y
+    if bias is not None:
+        want = want + (bias[:, None] if by_rows else bias).astype(np.float64)
     close(sums, want, dtype, scale=k**0.5)
     close(out, np.maximum(want, 0.0) * 2.0, dtype, scale=2 * k**0.5)
 
@@ -297,3 +304,19 @@ def test_sums_of_rows(dtype, way, m, n, k, turned):
     got, sums = product(*given_, (1, 1), (m, n, k), way, dtype, finish=ROW_SUMS)
     within(got, x, y, dtype)
     within(sums[None, :, None], x, np.ones((1, k, 1)), dtype)
+
+
+@few
+@given(st.lists(st.integers(1, 40), min_size=4, max_size=4), st.booleans(), st.integers(0, 10**6))
+def test_dot(sizes, turned, seed):
+    """Products of integers, whose sums wrap."""
+    b, m, k, n = sizes
+    x, y = (
+        rng(seed + i).integers(-(2**31), 2**31, s, np.int32) for i, s in enumerate([(b, m, k), (b, k, n)])
+    )
+    given_ = np.swapaxes(y, 1, 2).copy() if turned else y
+    step, across = (1, k) if turned else (n, 1)
+    params = [axes((b, m, n)), axes((m * k, k, 0)), axes((k * n, 0, across)), 3, b * m * n, 0, 0, k, 1, step]
+    outs = [((b, m, n), np.int32)]
+    (got,) = run("dot.wgsl", [x, given_], outs, params, -(-b * m * n // 256), limit=2)
+    np.testing.assert_array_equal(got, np.matmul(x, y))

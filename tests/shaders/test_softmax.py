@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
-from shaders.host import BF16, by_fours, close, epw, rng, run, subgroups, types
+from shaders.host import BF16, by_fours, close, epw, rng, run, shuffles, subgroups, types
 from shaders.views import few
 
 SHAPES = [
@@ -39,19 +39,16 @@ class Rows:
     def constants(self, split, size):
         """The replacements for one dispatch, with subgroups of at least `size` threads."""
         numbers = dict(LANES=self.lanes, SLOTS=self.slots, SPLIT=split, SUBGROUP=size)
-        more = {f"const {name}": f"const {name}: u32 = {n}u;" for name, n in numbers.items()}
-        if size > 1:
-            shuffle = "fn other(v: f32, step: u32) -> f32 { return subgroupShuffleXor(v, step); }"
-            more["shuffle SUBGROUP"] = shuffle
-        return more
+        return {f"const {name}": f"const {name}: u32 = {n}u;" for name, n in numbers.items()} | shuffles(size)
 
     def run(self, file, ins, outs, params, replace, terms=2, limit=65535, groups=None, last=None, **rows):
-        """Run a file in one or two dispatches: with and without subgroups and, where rows are multiples of
-        four, by vectors too: the same bits each time.
+        """Run a file in one or two dispatches: with subgroups of 4 to 64 threads and without and, where rows
+        are multiples of four, by vectors too: the same bits each time.
 
         `rows` are the bindings of rows by name, with their number and dtype; `out` is an output by its number.
         `terms` is the number of words that a part comes to, `last` the groups of a second dispatch."""
-        versions = [(size, False) for size in subgroups()] + [(subgroups()[-1], True)] * (self.cols % 4 == 0)
+        sizes = [*subgroups(), (16, 32, 64)[self.cols % 3]]
+        versions = [(size, False) for size in sizes] + [(sizes[-2], True)] * (self.cols % 4 == 0)
         found = None
         for size, fours in versions:
             own = dict(replace)

@@ -8,6 +8,8 @@ use crate::arguments::chain::ElementRule;
 use crate::arguments::logic::{Logic, Relation};
 use crate::cpu::prelude::*;
 
+pub use super::neighbour::next_after;
+
 /// Returns where `x` stands in `relation` to `y`, for operands of one dtype (any); NaN as in IEEE 754.
 pub fn compare(x: &Array, y: &Array, relation: Relation) -> Result<Array> {
     let kernel = compare_kernel_of(common_dtype(&[x, y])?)?;

@@ -1,20 +1,20 @@
-//! Convolution and its transposes on the GPU, as products of matrices (`shaders/conv.wgsl`), and max pooling;
-//! the counterpart of `src/cpu/conv/`.
+//! Convolution and its transposes on the GPU, as products of matrices (`shaders/conv.wgsl`), and max pooling
+//! (`conv/pool.rs`); the counterpart of `src/cpu/conv/`.
 //!
 //! Which kernel computes a product, and how its sums are cut, depends only on the shapes.
 
 mod pieces;
+mod pool;
 
-use super::matmul::{buffers, matmul, ways};
-use super::parts::check_rounds;
-use super::pieces::{by_lines, fit_wide, in_a_piece, in_halves, joined, limit, longest};
+pub use pool::{max_pool, max_pool_add};
+
+use super::matmul::{Epilogue, buffers, matmul_with, ways};
+use super::pieces::{fit, in_a_piece, limit};
 use super::prelude::*;
 use super::reduce::sum;
 use crate::array::shape::Axes;
 use crate::array::window::{AXES, Window};
-use crate::gpu::scalar;
 use pieces::Wanted;
-use smallvec::smallvec;
 
 /// Numbers of columns, or of terms of a sum: digits along the spatial axes, then one of channels or images.
 struct Side {
@@ -46,6 +46,8 @@ struct Products<'a> {
     phases: Option<&'a Window>,
     /// Whether `a` has four steps of k from a multiple of four on as such four adjacent elements.
     fours: bool,
+    /// Added to the rows of all groups.
+    bias: Option<&'a Array>,
     flops: usize,
 }
 
@@ -106,6 +108,7 @@ impl Products<'_> {
         let out = Array::empty(Shape::new(&[parts, size])?, made, self.x.device())?;
 
         let (a, x) = (contiguous(self.a)?, contiguous(self.x)?);
+        let bias = self.bias.map(contiguous).transpose()?;
         let mut run = Dispatch::new(self.op, shader!("lib/tile", "lib/tile_threads", "conv"), dtype);
         run.text.halves(way);
         if self.fours && by_tiles && a.offset().is_multiple_of(4) {
@@ -113,7 +116,18 @@ impl Products<'_> {
         } else {
             run.text.load("a", dtype);
         }
-        run.reads(&a).input("x", &x).output("out", &out).flag("PHASED", self.phases.is_some());
+        run.reads(&a).input("x", &x).flag("BIAS", bias.is_some()).flag("PHASED", self.phases.is_some());
+        match &bias {
+            Some(bias) => run.input("bias", bias),
+            None => run.fills(&x),
+        };
+        // A row is whole images, or all columns.
+        let in_fours = self.phases.is_none() && row.is_multiple_of(4);
+        run.flag("FOURS", in_fours);
+        match in_fours {
+            true => run.fours(&out),
+            false => run.output("out", &out),
+        };
         let mut eight = |first: [usize; AXES], at: usize, second: [isize; AXES], then: usize| {
             let four = |three: [isize; AXES], more: usize| three.into_iter().chain([more as isize]);
             run.eight(four(signed(first), at).chain(four(second, then)));
@@ -130,7 +144,7 @@ impl Products<'_> {
         eight(window.kernel, 0, signed(window.dilation), 0);
         eight(window.stride, 0, [0; AXES], 0);
         run.words([products * parts, tiles[0], tiles[1], parts, each, a.offset(), x.offset(), x_group]);
-        run.words([row, group, size]).flops(self.flops);
+        run.words([row, group, size, bias.as_ref().map_or(0, Array::offset)]).flops(self.flops);
         if by_tiles {
             run.number("TILE_M", tile_m).number("TILE_N", tile_n).number("DEPTH", depth);
             run.number("BUFFERS", buffers(way, [tile_m, tile_n]));
@@ -178,14 +192,32 @@ fn signed(numbers: [usize; AXES]) -> [isize; AXES] {
 
 /// Computes `y` from `x` and `w`.
 pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<Array> {
+    let shape = window.shape(&[x.dim(0), w.dim(0)], &window.output)?;
+    let of_parts = |x: &Array, w: &Array, groups| forward(x, w, window, groups);
+    if !is_point(window)
+        && let Some(y) = Wanted::Output.in_pieces([x, w], &shape, groups, &of_parts)?
+    {
+        return Ok(y);
+    }
+    outputs(x, w, None, window, groups)
+}
+
+/// [`forward`] plus a number per output channel; nothing where one kernel does not do both.
+pub fn biased(x: &Array, w: &Array, bias: &Array, window: &Window, groups: usize) -> Result<Option<Array>> {
+    let (shape, most) = (window.shape(&[x.dim(0), w.dim(0)], &window.output)?, in_a_piece(x)?);
+    let can = match is_point(window) {
+        true => groups == 1,
+        false => [x.numel(), w.numel(), shape.numel()].iter().all(|&n| n <= most) && fit([x, w])?,
+    };
+    can.then(|| outputs(x, w, Some(bias), window, groups)).transpose()
+}
+
+/// [`forward`] of what kernels can bind.
+fn outputs(x: &Array, w: &Array, bias: Option<&Array>, window: &Window, groups: usize) -> Result<Array> {
     let s = Sizes::of(x.dim(0), groups, w.dim(1), w.dim(0) / groups.max(1), window);
     let shape = window.shape(&[s.images, groups * s.made], &window.output)?;
     if is_point(window) {
-        return pointwise(x, w, &s, shape, false);
-    }
-    let of_parts = |x: &Array, w: &Array, groups| forward(x, w, window, groups);
-    if let Some(y) = Wanted::Output.in_pieces([x, w], &shape, groups, &of_parts)? {
-        return Ok(y);
+        return pointwise(x, w, bias, &s, shape, false);
     }
     let [z, y, x_step] = dense(window.kernel);
     Products {
@@ -207,6 +239,7 @@ pub fn forward(x: &Array, w: &Array, window: &Window, groups: usize) -> Result<A
         to: (window.output, [groups * s.made * s.places, s.places, s.made * s.places]),
         phases: None,
         fours: (s.inner * s.taps).is_multiple_of(4),
+        bias,
         flops: 2 * shape.numel() * s.inner * s.taps,
     }
     .run()
@@ -217,7 +250,7 @@ pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Arr
     let s = Sizes::of(y.dim(0), groups, w.dim(1), w.dim(0) / groups.max(1), window);
     let shape = window.shape(&[s.images, groups * s.inner], &window.input)?;
     if is_point(window) {
-        return pointwise(y, w, &s, shape, true);
+        return pointwise(y, w, None, &s, shape, true);
     }
     let of_parts = |y: &Array, w: &Array, groups| input(y, w, window, groups);
     if let Some(x) = Wanted::Input.in_pieces([y, w], &shape, groups, &of_parts)? {
@@ -256,6 +289,7 @@ pub fn input(y: &Array, w: &Array, window: &Window, groups: usize) -> Result<Arr
         to: (window.input, [groups * s.inner * s.plane, s.plane, s.inner * s.plane]),
         phases,
         fours: false,
+        bias: None,
         flops: 2 * y.numel() * s.inner * s.taps,
     }
     .run()
@@ -290,6 +324,7 @@ pub fn weight(x: &Array, y: &Array, window: &Window, groups: usize) -> Result<Ar
         to: (window.kernel, [s.taps, inner * s.taps, made * inner * s.taps]),
         phases: None,
         fours: s.places.is_multiple_of(4),
+        bias: None,
         flops: 2 * y.numel() * inner * s.taps,
     }
     .run()
@@ -306,82 +341,19 @@ fn is_point(window: &Window) -> bool {
     plain && window.input == window.output && places >= 64 && places.is_multiple_of(4)
 }
 
-/// The convolution with windows of one element, or its transpose: products with the weights of each group.
-fn pointwise(x: &Array, w: &Array, s: &Sizes, shape: Shape, transposed: bool) -> Result<Array> {
+/// The convolution with windows of one element, or its transpose: products with the weights of each group; a
+/// bias is for one group.
+fn pointwise(
+    x: &Array, w: &Array, bias: Option<&Array>, s: &Sizes, shape: Shape, transposed: bool,
+) -> Result<Array> {
     let view = |x: &Array, dims: [usize; 4]| -> Result<Array> {
         let (x, shape) = (contiguous(x)?, Shape::new(&dims)?);
         x.with_layout(shape, &shape.strides()[..4], x.offset())
     };
     let w = view(w, [1, s.groups, s.made, s.inner])?;
     let (w, channels) = if transposed { (w.transposed(2, 3)?, s.made) } else { (w, s.inner) };
-    let out = contiguous(&matmul(&w, &view(x, [s.images, s.groups, channels, s.plane])?)?)?;
+    let x = view(x, [s.images, s.groups, channels, s.plane])?;
+    let out = contiguous(&matmul_with(&w, &x, &bias.map_or_else(Epilogue::default, Epilogue::rows))?.0)?;
     let strides = shape.strides();
     out.with_layout(shape, &strides[..shape.rank()], out.offset())
-}
-
-/// Adds the spatial axes to the parameters; `from` are the lengths read, `to` those written.
-fn geometry(run: &mut Dispatch, window: &Window, from: [usize; AXES], to: [usize; AXES]) {
-    for lengths in [from, window.kernel, to, window.stride, window.dilation, window.padding] {
-        run.eight(lengths.map(|n| n as isize));
-    }
-}
-
-/// The largest element of every window over the last axes, and its int32 index in its plane.
-pub fn max_pool(x: &Array, window: &Window) -> Result<(Array, Array)> {
-    let planes = x.rank() - window.rank..x.rank();
-    let front: Vec<usize> = x.shape().iter().take(planes.start).collect();
-    let shape = window.shape(&front, &window.output)?;
-    if !fit_wide(&[x])? || shape.numel() > in_a_piece(x)? {
-        let (axis, large) = (longest(x, planes), room(x, &shape)?);
-        let run = |x: &[&Array]| max_pool(x[0], window).map(|(y, at)| smallvec![y, at]);
-        let join = |_: usize, a: &Array, b: &Array| joined(a, b, axis.unwrap_or(0));
-        let mut found = in_halves("max_pool", &[x, &large], axis, &run, &join)?;
-        return Ok((found.remove(0), found.remove(0)));
-    }
-    let x = contiguous(x)?;
-    let out = Array::empty(shape, x.dtype(), x.device())?;
-    let at = Array::empty(shape, DType::I32, x.device())?;
-    if out.numel() == 0 {
-        return Ok((out, at));
-    }
-    let rounds = window.kernel.iter().rev().fold(0, |inner, length| length * (inner + 1));
-    check_rounds(index_of(&x)?, "max_pool", rounds * per_word(x.dtype()))?;
-    let mut run = Dispatch::new("max_pool", shader!("max_pool"), x.dtype());
-    run.input("x", &x).output("out", &out).writes(&at);
-    run.flag("IS_FLOAT", x.dtype().is_float());
-    geometry(&mut run, window, window.input, window.output);
-    run.words([out.numel(), x.offset()]);
-    run.launch(words_of(&out).div_ceil(256))?;
-    Ok((out, at))
-}
-
-/// An array in the place of a result of this shape, of which nothing is stored.
-fn room(x: &Array, shape: &Shape) -> Result<Array> {
-    scalar(index_of(x)?, 0.0, DType::I32)?.expand(shape)
-}
-
-/// Adds an element per window to zeros at the index of its maximum, in the order of the windows.
-pub fn max_pool_add(g: &Array, index: &Array, window: &Window) -> Result<Array> {
-    let front: Vec<usize> = g.shape().iter().take(g.rank() - window.rank).collect();
-    let (rows, width) = (window.input[0] * window.input[1], window.input[2]);
-    let dtype = dtype_of_rows(g.dtype(), &[width]);
-    let shape = window.shape(&front, &window.input)?;
-    if !fit_wide(&[g, index])? || shape.numel() > in_a_piece(g)? {
-        let run = |x: &[&Array]| max_pool_add(x[0], x[1], window);
-        return by_lines("max_pool", &[g, index, &room(g, &shape)?], front.len()..g.rank(), &run);
-    }
-    let out = Array::empty(shape, dtype, g.device())?;
-    let quads = front.iter().product::<usize>() * rows * width.div_ceil(4);
-    // A thread walks the windows over four elements of a row.
-    let over = |axis: usize, of: usize| {
-        (of + (window.kernel[axis] - 1) * window.dilation[axis]).div_ceil(window.stride[axis]) + 1
-    };
-    check_rounds(index_of(g)?, "max_pool", over(0, 1) * (over(1, 1) * (over(2, 4) + 1) + 1))?;
-    let (g, index) = (contiguous(g)?, contiguous(index)?);
-    let mut run = Dispatch::new("max_pool_add", shader!("max_pool_add"), g.dtype());
-    run.input("g", &g).reads(&index).output("out", &out);
-    geometry(&mut run, window, window.input, window.output);
-    run.words([quads, g.offset(), index.offset()]);
-    run.launch(quads.div_ceil(256))?;
-    cast(&out, g.dtype())
 }

@@ -1,4 +1,5 @@
-//! Comparisons, selection and truth values on the GPU; the counterpart of `src/cpu/pointwise/logic.rs`.
+//! Comparisons, selection, truth values and next numbers on the GPU; the counterpart of
+//! `src/cpu/pointwise/logic.rs`.
 
 use super::map::{MapKernel, run};
 use super::prelude::*;
@@ -78,4 +79,15 @@ pub fn select(mask: &Array, a: &Array, b: &Array) -> Result<Array> {
         _ => int_expr::text(compute, &["m", "a", "b"], &|x| x[0].select(x[1], x[2])),
     };
     run_as(("select", 0), a.dtype(), compute, &[mask, a, b], &body)
+}
+
+/// The next number after each of `x` towards `y`, by the bits of the numbers, as the CPU has it.
+pub fn next_after(x: &Array, y: &Array) -> Result<Array> {
+    let own = match x.dtype() {
+        DType::F16 => "next_f16(",
+        DType::BF16 => "next_bf16(",
+        _ => "next_f32(",
+    };
+    let body = || shader!("lib/next_after").replace(own, "op(");
+    run_as(("nextafter", 0), x.dtype(), DType::F32, &[x, y], &body)
 }

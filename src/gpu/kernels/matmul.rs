@@ -27,11 +27,12 @@ const THIN: usize = 16;
 /// A function of one number: its name and its rule.
 pub type ActivationRule<'a> = (&'a str, &'a dyn Fn() -> Terms);
 
-/// What follows a product of floats: the bias is added to every row, then the function applied.
+/// What follows a product of floats: the bias is added, then the function applied.
 #[derive(Default)]
 pub struct Epilogue<'a> {
-    /// One number per column.
+    /// One number per column, or per row if it `is_by_rows`.
     bias: Option<&'a Array>,
+    is_by_rows: bool,
     act: Option<ActivationRule<'a>>,
     /// Whether the sum to which the function is applied is wanted too.
     keeps_sum: bool,
@@ -42,7 +43,12 @@ pub struct Epilogue<'a> {
 impl<'a> Epilogue<'a> {
     /// What a layer does with a product.
     pub fn layer(bias: Option<&'a Array>, act: Option<ActivationRule<'a>>, keeps_sum: bool) -> Epilogue<'a> {
-        Epilogue { bias, act, keeps_sum, sums_rows: false }
+        Epilogue { bias, act, keeps_sum, ..Epilogue::default() }
+    }
+
+    /// A bias of one number per row.
+    pub fn rows(bias: &'a Array) -> Epilogue<'a> {
+        Epilogue { bias: Some(bias), is_by_rows: true, ..Epilogue::default() }
     }
 
     fn is_none(&self) -> bool {
@@ -219,7 +225,7 @@ fn by_halves(
     };
     let [first, second] = halves(length, 1).map(|part| {
         let bias = match epilogue.bias {
-            Some(bias) if axis == r - 1 => Some(part_of(bias, 0, part)?),
+            Some(bias) if axis == r - 1 - usize::from(epilogue.is_by_rows) => Some(part_of(bias, 0, part)?),
             bias => bias.cloned(),
         };
         let epilogue = Epilogue { bias: bias.as_ref(), ..*epilogue };
@@ -339,7 +345,8 @@ impl Job<'_> {
                 Some(bias) => {
                     let step = bias.stride(0) as usize;
                     // Where rows are adjacent, the kernel's rows are the columns of the result.
-                    more = if rows == 1 { [bias.offset(), step, 0] } else { [bias.offset(), 0, step] };
+                    let is_by_rows = (rows == 1) != self.epilogue.is_by_rows;
+                    more = if is_by_rows { [bias.offset(), step, 0] } else { [bias.offset(), 0, step] };
                     match more[2] == 1 && more[0].is_multiple_of(4) {
                         true => run.text.load_fours("more", bias.dtype()),
                         false => run.text.load("more", bias.dtype()),

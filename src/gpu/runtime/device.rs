@@ -25,6 +25,7 @@ use rustc_hash::FxHashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 /// The number of GPUs that can be addressed.
 const MAX_DEVICES: usize = 16;
@@ -222,11 +223,14 @@ pub fn resets() -> u64 {
     RESETS.load(Ordering::Relaxed)
 }
 
-/// Writes the compiled pipelines of all GPUs to disk, at the end of the process.
+/// Writes the compiled pipelines of all GPUs to disk, at the end of the process, once what was submitted has
+/// run: a driver in software compiles what it runs, with libraries that are then taken down.
 pub fn save_pipelines() {
     stop_compiling();
     for gpu in (0..MAX_DEVICES as u8).filter_map(opened) {
         if gpu.check().is_ok() {
+            let timeout = Some(Duration::from_secs(10));
+            let _ = gpu.device.poll(wgpu::PollType::Wait { submission_index: None, timeout });
             gpu.compiler.disk.iter().for_each(DiskCache::save);
         }
     }

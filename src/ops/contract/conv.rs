@@ -7,6 +7,7 @@
 //! channels do not mix. Read next: `src/ops/contract/convolve.rs`, the functions that users call.
 
 use crate::array::window::Window;
+use crate::device::biased_convolution;
 use crate::ops::pointwise::elementwise::by_parts;
 use crate::ops::prelude::*;
 use std::sync::Arc;
@@ -133,7 +134,7 @@ impl Bilinear for Conv {
     }
 }
 
-/// Convolution plus one number per output channel, with which the kernel starts its sums. Inputs: x, w, bias.
+/// Convolution plus one number per output channel, in the same kernel. Inputs: x, w, bias.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ConvBias {
     /// The convolution.
@@ -143,8 +144,10 @@ pub struct ConvBias {
 kernel! {
     ConvBias, "conv", |self, x| {
         let (window, groups) = (&*self.conv.window, self.conv.groups as usize);
-        if x[0].device() == Device::Cpu && x[0].numel() * x[1].numel() > 0 {
-            return crate::cpu::conv::biased(x[0], x[1], Some(x[2]), window, groups);
+        if x[0].numel() * x[1].numel() > 0
+            && let Some(y) = biased_convolution(x[0], x[1], x[2], window, groups)?
+        {
+            return Ok(y);
         }
         by_parts(self, x)?.pop().ok_or_else(no_output)
     },

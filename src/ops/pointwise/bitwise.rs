@@ -107,7 +107,7 @@ pub struct NextAfter;
 
 kernel! {
     NextAfter, "nextafter", |self, x| {
-        on_host(x, |x| crate::cpu::pointwise::neighbour::next_after(x[0], x[1]))
+        on_device!(x[0], logic::next_after(x[0], x[1]))
     }
 }
 

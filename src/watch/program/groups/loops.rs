@@ -94,21 +94,25 @@ impl Fusion<'_> {
     pub fn parted(&self, members: Vec<Member>) -> Vec<Vec<Member>> {
         let Some(first) = members.first() else { return Vec::new() };
         let Some(limits) = chain_limits(self.device(first.to)) else { return vec![members] };
-        let made: FxHashSet<u32> = members.iter().map(|member| member.to).collect();
-        let read = members.iter().flat_map(|member| &member.from).copied();
-        let inputs: FxHashSet<u32> = read.filter(|value| !made.contains(value)).collect();
-        let outputs = self.shown(&members).len();
-        // Each input takes four words, and as many for each axis; each operation two, in fours.
-        let words =
-            8 + inputs.iter().map(|&value| 4 + 4 * self.axes(value)).sum::<usize>() + 2 * members.len();
-        let is_small = words <= limits.words
-            && inputs.len().max(outputs) <= limits.lists
-            && inputs.len() + outputs <= limits.arrays;
-        if is_small || members.len() < 2 {
+        let fit = |members: &[Member]| {
+            let made: FxHashSet<u32> = members.iter().map(|member| member.to).collect();
+            let read = members.iter().flat_map(|member| &member.from).copied();
+            let inputs: FxHashSet<u32> = read.filter(|value| !made.contains(value)).collect();
+            let outputs = self.shown(members).len();
+            // Each input takes four words, and as many for each axis; each operation two, in fours.
+            let words =
+                8 + inputs.iter().map(|&value| 4 + 4 * self.axes(value)).sum::<usize>() + 2 * members.len();
+            words <= limits.words
+                && inputs.len().max(outputs) <= limits.lists
+                && inputs.len() + outputs <= limits.arrays
+        };
+        if members.len() < 2 || fit(&members) {
             return vec![members];
         }
+        // As many as fit, at least one.
+        let count = (2..members.len()).take_while(|&n| fit(&members[..n])).last().unwrap_or(1);
         let mut members = members;
-        let second = members.split_off(members.len() / 2);
+        let second = members.split_off(count);
         if members.iter().chain(&second).any(|member| self.writes(member)) {
             // What changes a value may be apart from what makes it, and then is no part of a group.
             let mut parts = self.parted(members);
