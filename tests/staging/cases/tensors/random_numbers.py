@@ -26,13 +26,13 @@ calls("randn", lambda x: wg.randn(5) * x, ramps, traces=1)
 calls("randint", lambda x: wg.randint(0, 10, (5,)), ramps, traces=1)
 calls("rand_like", lambda x: wg.rand_like(x) + wg.randn_like(x), ramps, traces=1)
 calls("dropout", lambda x: F.dropout(x) + F.alpha_dropout(x), ramps, traces=1)
-calls("randperm", lambda x: wg.randperm(5), ramps)
-calls("randperm_as_an_index", lambda x: x[wg.randperm(5)], ramps)
-calls("randperm_cut", lambda x: x[wg.randperm(len(x))[:3]], ramps)
-calls("randperm_between_others", lambda x: (wg.rand(2), wg.randperm(4), wg.rand(2)), ramps)
-calls("multinomial", lambda x: wg.multinomial(wg.ones(5), 2), ramps)
-calls("bernoulli", lambda x: wg.bernoulli(wg.full((5,), 0.5)), ramps)
-calls("bernoulli_of_an_argument", lambda x: wg.bernoulli(x / 5), ramps)
+calls("randperm", lambda x: wg.randperm(5), ramps, traces=1)
+calls("randperm_as_an_index", lambda x: x[wg.randperm(5)], ramps, traces=1)
+calls("randperm_cut", lambda x: x[wg.randperm(len(x))[:3]], ramps, traces=1)
+calls("randperm_between_others", lambda x: (wg.rand(2), wg.randperm(4), wg.rand(2)), ramps, traces=1)
+calls("multinomial", lambda x: wg.multinomial(wg.ones(5), 2), ramps, traces=1)
+calls("bernoulli", lambda x: wg.bernoulli(wg.full((5,), 0.5)), ramps, traces=1)
+calls("bernoulli_of_an_argument", lambda x: wg.bernoulli(x / 5), ramps, traces=1)
 calls("normal", lambda x: wg.normal(0.0, 1.0, (5,)), ramps, traces=1)
 calls("poisson", lambda x: wg.poisson(x), ramps)
 calls("exponential_", lambda x: x.clone().exponential_(), ramps, traces=1)
@@ -212,7 +212,7 @@ def a_rate_of_dropout(jit):
     yield f(x)
 
 
-@case
+@case(traces=1)
 def tokens_that_are_drawn(jit):
     embedding = nn.Embedding(5, 5)
 
