@@ -201,3 +201,21 @@ def test_a_module_that_is_compiled_is_a_module():
     assert model(x).tolist() == (plain(x) * 2).tolist()
     assert wg.compile(plain, disable=True) is plain
     assert "forward" not in vars(plain)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, grid: nn.functional.grid_sample(x * 2, grid * 0.5, align_corners=False),
+        lambda x, grid: wg.chain_matmul(x[0, 0] * 2, x[0, 0] * 3, grid[0, :, 0].mT * 4),
+        lambda x, grid: wg.linalg.multi_dot([x[0, 0] * 2, x[0, 0] * 3, x[0, 0] * 4]),
+        lambda x, grid: wg.numpy.block([[x[0, 0] * 2, x[0, 0] * 3], [x[0, 0] * 4, x[0, 0] * 5]]),
+    ],
+)
+def test_what_calls_itself_keeps_nothing(f):
+    wg.manual_seed(0)
+    x, grid = wg.randn(1, 1, 2, 2), wg.rand(1, 2, 2, 2)
+    step, expected = wg.jit(f), f(x, grid).tolist()
+    for _ in range(3):
+        assert step(x, grid).tolist() == expected
+    assert (step.traces, step.why()) == (1, [])
