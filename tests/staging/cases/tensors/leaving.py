@@ -123,6 +123,8 @@ calls("unique", lambda x: (wg.unique_consecutive(x), wg.unique(x, return_counts=
 calls("bincount", lambda x: wg.bincount(x.long()), scaled)
 calls("one_hot", lambda x: F.one_hot(x.long()), scaled)
 calls("repeat_interleave", lambda x: wg.repeat_interleave(x, x.long()), scaled, traces=3)
+calls("unravel_index", lambda x: wg.unravel_index(x.long(), (3, 4)), scaled, traces=1)
+calls("unravelled_out_of_range", lambda x: wg.unravel_index(x.long(), (1, 2)), scaled)
 calls("histc", lambda x: wg.histc(x, 3), pairs)
 calls("tensor_split", lambda x: wg.tensor_split(wg.arange(6.0), x.long())[0], scaled)
 calls("split", lambda x: wg.split(wg.arange(6.0), [int(x[0]), 6 - int(x[0])])[0], scaled)
