@@ -157,6 +157,7 @@ pub(crate) fn constant(value: f64, dtype: DType, device: Device) -> Result<Array
 /// `rule` for every element of arrays of floats. `key` tells the rule from others of one name,
 /// which a GPU compiles once whatever the attributes are.
 #[inline(always)]
+#[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
 pub(crate) fn pointwise<const N: usize, P: Pointwise<N>>(
     name: &'static str, key: impl FnOnce() -> [u64; 2], x: [&Array; N], rule: P,
 ) -> Result<Array> {
@@ -187,6 +188,7 @@ pub(crate) unsafe fn add_into(sum: &Array, x: &Array) -> Result<bool> {
 }
 
 /// `rule`, of this name, for every element of arrays of integers.
+#[cfg_attr(not(feature = "gpu"), allow(unused_variables))]
 pub(crate) fn pointwise_int<const N: usize, P: PointwiseInt<N>>(
     name: &'static str, x: [&Array; N], rule: P,
 ) -> Result<Array> {

@@ -1706,6 +1706,8 @@ class _Watched:
         """Watches what a function of no arguments returns."""
     def attribute(self, /, object: Any, name: builtins.str) -> Any:
         """Watches an attribute of an object, or that it has none of that name. Returns what there is."""
+    def changed(self, /) -> Any:
+        """What is not as it was, in words."""
     def is_as_it_was(self, /) -> Any:
         """Whether everything is as it was."""
     def item(self, /, mapping: Any, key: Any) -> Any:
@@ -1833,6 +1835,8 @@ def _at_end_of_backward(callback: Any) -> Any:
     """Calls `callback()` at the end of the backward that this thread is in, unless that fails."""
 def _attention(query: Any, key: Any, value: Any, mask: Any, dropout: Any, causal: Any, scale: Any, grouped: Any) -> Any:
     """`softmax(scale Q K' + mask) V`."""
+def _autocast_around() -> Any:
+    """What the autocast region around casts to, None where it turns casting off; nothing outside of a region."""
 def _autocast_enter(dtype: Any) -> Any:
     """Enters an autocast region; None turns casting off. Returns the number of the region."""
 def _autocast_exit(number: Any) -> Any:
@@ -2075,8 +2079,8 @@ def _stage_places(tensors: Any) -> Any:
     """The memory of each tensor, and the sequence number of its node."""
 def _stage_pull(arguments: Any, state: Any, outputs: Any) -> Any:
     """Writes down the backward of results that have a history, behind the function; see `_stage_begin`."""
-def _stage_refuse(what: Any) -> Any:
-    """Says that the region cannot be run again, and why."""
+def _stage_refuse(what: Any, function: Any = None) -> Any:
+    """Says that the region cannot be run again, and why: by the line that runs, or by this function."""
 def _stage_undo() -> Any:
     """Ends it without a result, and takes back what was done before a function of the host was called."""
 def _stage_unwritten(t: Any, version: Any) -> Any:
@@ -2103,6 +2107,8 @@ def _vmap_of_tensors(function: Any, args: Any, kwargs: Any, in_axes: Any, random
     """Runs a function of tensors for a batch, with the batch axes of its results in front; None unless all arguments are tensors, and their axes integers that fit together."""
 def _watch(tensor: Any, hook: Any) -> Any:
     """Calls `hook(gradient)` when backward reaches this tensor; inside `vmap` with that of all examples at once."""
+def _without_autocast(function: Any) -> Any:
+    """Calls a function outside of the autocast region around."""
 def _without_values(function: Any) -> Any:
     """Calls a function while operations make shapes without values."""
 def abs(input: _Input, *, out: Tensor | None = None) -> Tensor:

@@ -46,8 +46,8 @@ class Row:
     seconds: float
 
 
-class _Modules(threading.local):
-    """The modules that run in this thread, by name; the numbers are what the core knows of them."""
+class Modules:
+    """The modules that run, by name; the numbers are what the core knows of them."""
 
     def __init__(self) -> None:
         self.names: list[str] = [GLOBAL]
@@ -79,7 +79,11 @@ class _Modules(threading.local):
             _core._flops_scope(self.open.pop()[1])
 
 
-_modules = _Modules()
+class _Here(Modules, threading.local):
+    """Those of this thread."""
+
+
+_modules = _Here()
 
 
 class _Following:

@@ -55,19 +55,12 @@ macro_rules! precision {
 }
 
 /// What an operation does with complex inputs.
+#[rustfmt::skip]
 macro_rules! lower {
-    (Direct, $op:ident, $x:ident) => {
-        Ok(None)
-    };
-    (Parts, $op:ident, $x:ident) => {
-        complex::paired($op.clone(), $x).map(|y| Some(smallvec![y]))
-    };
-    (Lowered, $op:ident, $x:ident) => {
-        complex::Lower::lower($op, $x).map(|y| Some(smallvec![y]))
-    };
-    (Undefined, $op:ident, $x:ident) => {
-        Err(complex::undefined($op.name(), $x))
-    };
+    (Direct, $op:ident, $x:ident) => { Ok(None) };
+    (Parts, $op:ident, $x:ident) => { complex::paired($op.clone(), $x).map(|y| Some(smallvec![y])) };
+    (Lowered, $op:ident, $x:ident) => { complex::Lower::lower($op, $x).map(|y| Some(smallvec![y])) };
+    (Undefined, $op:ident, $x:ident) => { Err(complex::undefined($op.name(), $x)) };
 }
 
 /// The type of what an operation returns.
@@ -256,6 +249,8 @@ ops! {
     Extremum(ops::reduce::Extremum): General, Any, Undefined;
     /// Number of elements that are not zero over axes.
     CountNonzero(ops::reduce::truth::CountNonzero): Discrete, Any, Direct;
+    /// The places of elements that are not zero.
+    Nonzero(ops::indexing::Nonzero): Discrete, Any, Undefined;
     /// Index of the first maximum or minimum along an axis.
     ArgExtremum(ops::reduce::ArgExtremum): Discrete, Any, Undefined;
     /// The order of the elements along an axis.

@@ -22,6 +22,8 @@ pub enum Distribution {
         /// One above the largest value.
         high: i64,
     },
+    /// The integers below the length in random order, on the CPU.
+    Permutation,
 }
 
 impl Distribution {
@@ -31,6 +33,7 @@ impl Distribution {
             Distribution::Uniform => "rand",
             Distribution::Normal => "randn",
             Distribution::Integer { .. } => "randint",
+            Distribution::Permutation => "randperm",
         }
     }
 }
@@ -58,6 +61,7 @@ kernel! {
             Distribution::Normal => create_on!(device, random::normal(shape, dtype, seed, offset)),
             Distribution::Integer { low, high } =>
                 create_on!(device, random::randint(shape, dtype, low, high, seed, offset)),
+            Distribution::Permutation => crate::cpu::random::permutation(shape.numel(), seed, offset),
         }
     }
 }
@@ -201,23 +205,26 @@ impl Tensor {
         uniform.lt(&self.detach().cast(DType::F32)?)?.cast(self.dtype())?.depending_on(self)
     }
 
-    /// The values with the lowest and the highest of them, if they can be read without a transfer.
-    fn readable(&self) -> Result<Option<(Tensor, f64, f64)>> {
-        let Some(x) = self.concrete().filter(|x| x.device() == Device::Cpu && x.numel() > 0) else {
+    /// The values, if they can be read without a transfer.
+    fn readable(&self) -> Option<Tensor> {
+        let x = self.concrete().filter(|x| x.device() == Device::Cpu && x.numel() > 0);
+        x.map(|x| Tensor::from(x.clone()))
+    }
+
+    /// A value below 0 or above `most`. That there is none is a truth value, which a program can look at.
+    fn outside(&self, most: f64) -> Result<Option<f64>> {
+        let (low, high) = (self.amin(None, false)?, self.amax(None, false)?);
+        if low.ge(0.0)?.item()? != 0.0 && high.le(most)?.item()? != 0.0 {
             return Ok(None);
-        };
-        let x = Tensor::from(x.clone());
-        let (low, high) = (x.amin(None, false)?.item()?, x.amax(None, false)?.item()?);
-        Ok(Some((x, low, high)))
+        }
+        let low = low.item()?;
+        Ok(Some(if low >= 0.0 { high.item()? } else { low }))
     }
 
     /// Raises for a value outside `[0, 1]`, if the values can be read without a transfer.
     fn check_probabilities(&self) -> Result<()> {
-        let Some((_, low, high)) = self.readable()? else { return Ok(()) };
-        if low >= 0.0 && high <= 1.0 {
-            return Ok(());
-        }
-        let bad = if low >= 0.0 { high } else { low };
+        let Some(x) = self.readable() else { return Ok(()) };
+        let Some(bad) = x.outside(1.0)? else { return Ok(()) };
         Err(Error::value(format!("bernoulli: probabilities between 0 and 1 expected, got {bad}")))
     }
 
@@ -264,18 +271,18 @@ impl Tensor {
     /// Raises unless every row has only finite weights of at least 0, `least` of them above 0. Skips the
     /// check if it would cost a transfer.
     fn check_weights(&self, least: usize) -> Result<()> {
-        let Some((weights, low, high)) = self.readable()? else { return Ok(()) };
-        if !(low >= 0.0 && high.is_finite()) {
-            let bad = if low >= 0.0 { high } else { low };
+        let Some(weights) = self.readable() else { return Ok(()) };
+        if let Some(bad) = weights.outside(f64::MAX)? {
             return Err(Error::value(format!(
                 "multinomial: finite weights of at least 0 expected, got {bad}; softmax makes weights of \
                  any scores"
             )));
         }
-        let fewest = weights.gt(0.0)?.sum(Some(&[-1]), false)?.amin(None, false)?.item()?;
-        if fewest >= least as f64 {
+        let fewest = weights.gt(0.0)?.sum(Some(&[-1]), false)?.amin(None, false)?;
+        if fewest.ge(least as i64)?.item()? != 0.0 {
             return Ok(());
         }
+        let fewest = fewest.item()?;
         Err(Error::value(format!(
             "multinomial: {least} categories with a weight above 0 needed in every row, got {fewest}"
         )))
@@ -283,14 +290,17 @@ impl Tensor {
 
     /// The numbers `0..n` in random order, from the default generator: int64 on the CPU, int32 on GPUs.
     pub fn permutation(n: usize, device: Device) -> Result<Tensor> {
-        script::refuse(|| "randperm, whose numbers the host makes".into());
+        if device != Device::Cpu {
+            script::refuse(|| "randperm on a GPU, whose numbers the host makes; draw them on the CPU".into());
+        }
         let levels = own_numbers("randperm")?;
-        let shape = batched(&Shape::new(&[n])?, &levels)?;
+        let (distribution, own) = (Distribution::Permutation, Shape::new(&[n])?);
+        let shape = batched(&own, &levels)?;
         let count: usize = levels.iter().map(|(_, size)| size).product();
         let mut rows = Vec::with_capacity(count);
         for _ in 0..count {
             let state = random::take((n as u64 * 2).div_ceil(4));
-            rows.push(Tensor::Array(crate::cpu::random::permutation(n, state.seed, state.offset)?));
+            rows.push(drawn(distribution, own, DType::I64, Device::Cpu, state, &Levels::new())?);
         }
         let order = match &rows[..] {
             [only] if levels.is_empty() => only.clone(),

@@ -79,6 +79,20 @@ pub fn set_scope(scope: u32) -> u32 {
     HERE.with_borrow_mut(|here| std::mem::replace(&mut here.scope, scope))
 }
 
+/// The running module.
+pub fn scope() -> u32 {
+    HERE.with_borrow(|here| here.scope)
+}
+
+/// Forgets which module recorded which node, unless operations are counted.
+pub fn forget() {
+    HERE.with_borrow_mut(|here| {
+        if here.tallies.is_empty() {
+            here.recorded.clear();
+        }
+    });
+}
+
 fn add(to: &mut Sums, sums: Sums) {
     *to = (to.0 + sums.0, to.1 + sums.1, to.2 + sums.2);
 }

@@ -193,7 +193,7 @@ fn note_recorded(node: &Node, mark: usize) {
     if modes.has(Modes::ANOMALY) {
         anomaly::attach(node.seq, mark);
     }
-    if modes.has(Modes::COUNT) {
+    if modes.touches(Modes::COUNT.and(Modes::SCRIPT)) {
         cost::recorded(node.seq);
     }
     if let Some(log) = log().filter(|_| modes.has(Modes::LOG)) {

@@ -210,7 +210,8 @@ impl Program {
                 }
                 Step::Looked { at, value } => {
                     if called {
-                        let what = "a value that is looked at after a call such as the step of an optimiser";
+                        let what = "a value that is looked at after a call such as the step of an optimiser; \
+                                    look before it";
                         return Err((what.into(), fact.place));
                     }
                     Act::Look { at: plan.value(&at), value }

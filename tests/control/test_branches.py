@@ -1,5 +1,6 @@
 """`cond` and `switch`: the branch that is taken, one for each example of a batch, and what is not taken."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -94,6 +95,45 @@ def test_what_is_not_taken_leaks_nothing(name: str) -> None:
         for inner in (wg.grad, wg.jacfwd):
             assert_near(wg.vmap(outer(inner(f)))(x), second, 1e-13)
     assert_near(wg.hessian(lambda x: each(x).sum())(x), np.diag(second), 1e-13)
+
+
+TWICE_BAD: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    # What is not taken is a product of two that are not finite, or a function of what is not.
+    "product": (lambda x: x.log() * x.sqrt(), lambda x: x > 0),
+    "square": (lambda x: (1 / x) * (1 / x), lambda x: x != 0),
+    "chain": (lambda x: x.log().cos(), lambda x: x > 0),
+}
+
+
+@pytest.mark.parametrize("name", TWICE_BAD)
+def test_no_order_leaks_what_is_not_taken(name: str) -> None:
+    inside, test = TWICE_BAD[name]
+    cube = lambda x: x * x * x
+    branches = {
+        "cond": lambda x: wg.cond(test(x), inside, cube, x),
+        "switch": lambda x: wg.switch(test(x).int(), [cube, inside], x),
+        "while_loop": lambda x: wg.while_loop(
+            lambda c: (c[1] < 1) & test(c[0]), lambda c: (inside(c[0]), c[1] + 1), (x, 0)
+        )[0],
+        "fori_loop": lambda x: wg.fori_loop(0, test(x).int(), lambda i, c: inside(c), x),
+    }
+    x = tensor([0.0, 0.5, 4.0])
+    for form, f in branches.items():
+        for first, second, third in itertools.product((wg.grad, wg.jacfwd), repeat=3):
+            slope = first(second(third(f)))
+            alone = [slope(row).item() for row in x]
+            assert alone[0] == (6.0 if form in ("cond", "switch") else 0.0)
+            assert_near(wg.vmap(slope)(x), alone, 1e-12)
+            assert_near(wg.jit(wg.vmap(slope))(x), alone, 1e-12)
+
+
+def test_one_branch_has_its_derivative_for_all_examples() -> None:
+    f = lambda k, x: wg.switch(k, [lambda x: x * x], x)
+    assert wg.vmap(wg.grad(f, argnums=1))(wg.tensor([-1, 0, 3]), tensor([1.0, 2.0, 3.0])).tolist() == [
+        2,
+        4,
+        6,
+    ]
 
 
 def test_both_branches_of_a_batch_are_trees() -> None:

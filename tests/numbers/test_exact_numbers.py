@@ -233,3 +233,34 @@ def test_integers_are_found_among_any_numbers() -> None:
     assert wg.searchsorted(wg.tensor([1, 2, 44], dtype=wg.int8), 300).item() == 3
     assert wg.bucketize(2.5, wg.tensor([1, 2, 3])).item() == 2
     assert wg.bucketize(wg.tensor([2**24 + 1]), wg.tensor([2.0**24])).item() == 1
+
+
+@pytest.mark.parametrize("dtype", [wg.float64, wg.float32, wg.float16])
+@pytest.mark.parametrize("place", [0, 1500, 2999])
+def test_a_product_with_a_zero_is_zero(dtype: wg.dtype, place: int) -> None:
+    values = np.full(3000, -3.0)
+    values[place] = 0.0
+    x = wg.tensor(values, dtype=dtype)
+    assert x.prod().tolist() == 0.0
+    assert str(x.prod().item()) == "-0.0"  # of 2,999 negative factors
+    assert wg.stack([x, -x, x + 1]).prod(1).tolist()[:2] == [0.0, 0.0]
+    assert wg.stack([x, -x], 1).prod(0).tolist() == [0.0, 0.0]
+    for bad in (float("inf"), float("nan")):
+        spoiled = x.clone()
+        spoiled[7] = bad
+        assert np.isnan(spoiled.prod().item())
+
+
+@pytest.mark.parametrize("dtype", [wg.float64, wg.float32, wg.int64, wg.float16])
+@pytest.mark.parametrize("rows", [1, 2, 3, 7, 63, 64, 65, 200])
+def test_few_rows_of_many_columns_have_their_sums(dtype: wg.dtype, rows: int) -> None:
+    draws = np.random.default_rng(rows)
+    values = draws.integers(-50, 50, (rows, 2600)).astype(np.float64)
+    x = wg.tensor(values, dtype=dtype)
+    assert x.sum(0).tolist() == values.sum(0).tolist()
+    assert x[:, 3:2100].sum(0).tolist() == values[:, 3:2100].sum(0).tolist()
+    assert x.mT.contiguous().mT.sum(0).tolist() == values.sum(0).tolist()
+    assert x.amax(0).tolist() == values.max(0).tolist()
+    assert wg.stack([x, 2 * x]).sum(1).tolist() == [values.sum(0).tolist(), (2 * values).sum(0).tolist()]
+    zeros = wg.full((rows, 2600), -0.0, dtype=wg.float32).sum(0)
+    assert not zeros.signbit().any()

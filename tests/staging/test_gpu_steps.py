@@ -112,3 +112,30 @@ def test_sums_in_place_take_one_launch(dtype):
     assert made.count("add_into") == (2 if dtype == wg.float32 else 0)
     expected = np.e * np.repeat([1.0, 2.0, 3.0], 3)[None].repeat(4, 0)
     np.testing.assert_allclose(q.grad.float().cpu(), expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize("name", ["layer", "products", "halves", "two results"])
+def test_results_have_a_history(name):
+    wg.manual_seed(0)
+    layer = nn.Linear(5, 3).to("gpu")
+    f = {
+        "layer": lambda x: layer(x).tanh(),
+        "products": lambda x: (x @ layer.weight.T).softmax(-1) @ layer.weight,
+        "halves": lambda x: (x.half() @ layer.weight.half().T).float().relu(),
+        "two results": lambda x: (layer(x).exp(), (x * x).sum()),
+    }[name]
+    step, draws = wg.jit(f), np.random.default_rng(0)
+    for _ in range(4):
+        found = []
+        data = wg.tensor(draws.standard_normal((6, 5)), dtype=wg.float32).to("gpu")
+        for function in (f, step):
+            layer.zero_grad()
+            x = data.clone().requires_grad_()
+            out = function(x)
+            out = out if isinstance(out, tuple) else (out,)
+            sum((y * y).sum() for y in out).backward()
+            values = [*out, x.grad, layer.weight.grad, layer.bias.grad]
+            found.append([v.detach().cpu().numpy() for v in values if v is not None])
+        for x, y in zip(*found, strict=True):
+            np.testing.assert_allclose(y, x, rtol=1e-5, atol=1e-6)
+    assert (step.traces, step.why()) == (1, [])

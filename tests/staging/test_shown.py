@@ -219,3 +219,47 @@ def test_a_rate_is_a_positive_number() -> None:
         for number in (0, -1.0, float("nan")):
             with pytest.raises(ValueError, match=f"^cost: {name} is positive, got {number!r}$"):
                 program.cost(**{name: number})
+
+
+def test_costs_are_told_by_module() -> None:
+    class Block(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = nn.Linear(8, 4), nn.Linear(4, 2)
+
+        def forward(self, x: wg.Tensor) -> wg.Tensor:
+            return self.second(self.first(x).tanh())
+
+    model = nn.Sequential(Block(), nn.Linear(2, 1))
+
+    def step(x: wg.Tensor) -> wg.Tensor:
+        loss = model(x).square().sum()
+        loss.backward()
+        return loss.detach()
+
+    staged, x = wg.jit(step), wg.ones(5, 8)
+    with wg.FlopCounter() as counter:
+        step(x)
+    model.zero_grad()
+    staged(x)
+    model.zero_grad()
+    program = staged.program(x)
+    found = program.cost().by_module
+    # In the first layer backward makes no gradient of `x`.
+    products = {"Sequential.0.first": 2, "Sequential.0.second": 3, "Sequential.1": 3}
+    sizes = {"Sequential.0.first": 5 * 8 * 4, "Sequential.0.second": 5 * 4 * 2, "Sequential.1": 5 * 2}
+    for name, count in products.items():
+        inside = [s for s in program.steps if s.module == name]
+        assert {s.module.count("linear") for s in inside} == {0}
+        assert found[name].flops >= 2 * count * sizes[name]
+        assert found[name].flops == sum(s.flops for s in inside)
+        assert found[name].calls == len(inside)
+    assert found["Sequential"].flops == sum(s.flops for s in program.steps if s.module != "Global")
+    assert (
+        found["Sequential.0"].flops > found["Sequential.0.first"].flops + found["Sequential.0.second"].flops
+    )
+    whole = counter.by_module()["Sequential"].flops
+    assert found["Sequential"].flops == pytest.approx(whole, rel=0.05)
+    assert found["Sequential"].flops + found["Global"].flops == program.cost().total.flops
+    assert "Sequential.0.second" in str(program.cost())
+    assert set(wg.make_graph(lambda x: x * 2)(x).cost().by_module) == {"Global"}

@@ -4,6 +4,7 @@ import collections
 import concurrent.futures
 import dataclasses
 import fractions
+import functools
 import gc
 import re
 import warnings
@@ -464,11 +465,35 @@ def test_numbers_that_change_at_each_call_end_in_a_warning():
     ]
 
 
-def test_what_is_around_the_call_is_told():
+def test_an_autocast_region_around_the_call_is_a_part_of_the_program():
+    model = nn.Linear(4, 4)
+    f = wg.jit(lambda x: model(x).exp())
+    x, autocast = wg.randn(3, 4), functools.partial(wg.autocast, "cpu")
+    regions = [{"dtype": wg.bfloat16}, {"dtype": wg.float16}, {"enabled": False}]
+    for region in regions * 3:
+        eager, staged = (x.clone().requires_grad_() for _ in range(2))
+        with autocast(**region):
+            found, expected = f(staged), model(eager).exp()
+        assert (found.dtype, found.tolist()) == (expected.dtype, expected.tolist())
+        for y in (expected, found):
+            y.float().sum().backward()
+        assert staged.grad.tolist() == eager.grad.tolist()
+    assert (f.traces, f.why()) == (3, [])
+    with autocast(dtype=wg.bfloat16):
+        assert "cast" in f.program(x.requires_grad_()).names
+        assert wg.jit(lambda x: x @ x).lower(wg.ones(2, 2)).compile
+    f(x)
+    assert f.traces == 4
+    assert "cast" not in f.program(x).names
+    leaves = wg.jit(lambda x: x * (x @ x).sum().item())
+    with autocast():
+        leaves(wg.ones(2, 2))
+    assert leaves.traces == 1
+    assert "item()" in leaves.why()[0]
+
+
+def test_settings_of_jit_are_checked():
     f = wg.jit(lambda x: x * 2)
-    with wg.autocast("cpu", dtype=wg.bfloat16):
-        f(wg.ones(2))
-    assert f.why() == ["an autocast region around the call; enter it inside of the function"]
     for value, error in ((0, ValueError), ("a", TypeError)):
         with pytest.raises(error, match="jit: max_traces is"):
             wg.jit(f, max_traces=value)
@@ -485,8 +510,12 @@ def test_what_of_optimisers_and_scalers_stays_python_is_told():
 
     louder = Louder()
     for told, f in {
-        "LBFGS.step with a closure, which is called as often as the step wants": lambda: search.step(closure),
-        "GradScaler.get_scale, whose values are not compared": lambda: scaler.get_scale(),
+        "LBFGS.step with a closure, which is called as often as the step wants; jit the closure": (
+            lambda: search.step(closure)
+        ),
+        "GradScaler.get_scale, whose values are not compared; give it as a tensor": lambda: (
+            scaler.get_scale()
+        ),
         "Louder.scale, which is not that of GradScaler": lambda: louder.scale(weight.detach()),
         "GradScaler.update with arguments": lambda: scaler.update(wg.ones(())),
     }.items():

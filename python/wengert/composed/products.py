@@ -60,8 +60,12 @@ def chain_matmul(*matrices: TensorLike) -> Tensor:
                 (cost[i, k][0] + cost[k + 1, j][0] + lengths[i] * lengths[k + 1] * lengths[j + 1], k)
                 for k in range(i, j)
             )
+    return _product(factors, cost, 0, len(factors) - 1)
 
-    def product(i: int, j: int) -> Tensor:
-        return factors[i] if i == j else product(i, cost[i, j][1]) @ product(cost[i, j][1] + 1, j)
 
-    return product(0, len(factors) - 1)
+def _product(factors: list[Tensor], cost: dict[tuple[int, int], tuple[int, int]], i: int, j: int) -> Tensor:
+    """The product of the matrices `i` to `j`, which are parted as the costs say."""
+    if i == j:
+        return factors[i]
+    k = cost[i, j][1]
+    return _product(factors, cost, i, k) @ _product(factors, cost, k + 1, j)

@@ -8,8 +8,9 @@ import numpy as np
 from wengert import _core
 from wengert._core import Tensor
 from wengert.autograd.function import Function, VmapInfo
+from wengert.tree import tree_map
 
-__all__ = ["anywhere", "chosen", "position", "truth"]
+__all__ = ["anywhere", "chosen", "entered", "position", "truth"]
 
 _SIGNED = (_core.int8, _core.int16, _core.int32, _core.int64)
 _UNSIGNED = (_core.uint8, _core.uint16, _core.uint32, _core.uint64)
@@ -107,6 +108,19 @@ def _read(kind: Callable[[Any], Any], x: Tensor) -> Any:
         return kind(x)
     except TypeError:
         return x
+
+
+def entered(flag: Tensor, values: Any) -> Any:
+    """What a function is given that counts only where the flag holds: elsewhere tensors have no derivative,
+    as one that is not finite may not become 0 in all orders.
+    """
+
+    def enter(x: Any) -> Any:
+        if not isinstance(x, Tensor) or (not x.dtype.is_floating_point and not x.dtype.is_complex):
+            return x
+        return _core.where(flag, x, x.detach())
+
+    return tree_map(enter, values)
 
 
 def chosen(flag: Tensor, first: Tensor, second: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar, TypeVarTuple, overload
 
 from wengert._core import Tensor
 from wengert.control._carry import alike
-from wengert.control._choices import chosen, position, truth
+from wengert.control._choices import chosen, entered, position, truth
 from wengert.control._spelling import also, noted
 from wengert.transforms._flat import check_function, leaves_of
 from wengert.transforms.axes import has_ranks
@@ -84,7 +84,7 @@ def cond(
     if isinstance(flag, bool):
         return _of_one("cond", true_fun if flag else false_fun, args)
     with noted("cond", args, "operands"):
-        results = [true_fun(*args), false_fun(*args)]
+        results = [true_fun(*entered(flag, args)), false_fun(*entered(~flag, args))]
     (first, second), structure = alike("cond", results, ["the true branch", "the false branch"])
     return tree_unflatten(structure, [chosen(flag, x, y) for x, y in zip(first, second)])
 
@@ -127,14 +127,14 @@ def switch(
         check_function(function, "switch")
     last = len(functions) - 1
     at: Any = position("switch", "the index", index, not has_ranks())
-    if isinstance(at, int):
-        return _of_one("switch", functions[min(max(at, 0), last)], operands)
-    results = [function(*operands) for function in functions]
+    if isinstance(at, int) or not last:
+        return _of_one("switch", functions[min(max(at, 0), last) if last else 0], operands)
+    flags = [at <= 0, *(at == i for i in range(1, last)), at >= last]
+    results = [function(*entered(flag, operands)) for flag, function in zip(flags, functions)]
     made, structure = alike("switch", results, [f"branch {i}" for i in range(len(functions))])
     leaves = made[last]
-    for i in reversed(range(last)):
-        flag = at <= i
-        leaves = [chosen(flag, x, y) for x, y in zip(made[i], leaves)]
+    for flag, branch in zip(flags[-2::-1], made[-2::-1]):
+        leaves = [chosen(flag, x, y) for x, y in zip(branch, leaves)]
     return tree_unflatten(structure, leaves)
 
 

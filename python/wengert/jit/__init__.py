@@ -4,6 +4,7 @@ The module itself is the decorator: `wengert.jit(f)` is `wengert.jit.stage(f)`.
 """
 
 import builtins
+import functools
 import sys
 import types
 from collections.abc import Callable, Iterable
@@ -14,6 +15,7 @@ from wengert.nn.module import Module
 from . import scripts
 from ._function import Staged
 from ._lowered import Compiled, Lowered, ShapeDtypeStruct, eval_shape, make_graph
+from ._named import named
 from ._shown import Cost, CostRow, Memory, Program, ProgramStep
 from .scripts import *
 
@@ -46,14 +48,17 @@ def compile(model: F, **settings: Any) -> F: ...
 @overload
 def compile(model: None = None, **settings: Any) -> Callable[[F], F]: ...
 def compile(model: Any = None, **settings: Any) -> Any:
-    """Returns the function, staged as by `wengert.jit`; a module as it is.
+    """Returns the function, staged as by `wengert.jit`; a module itself, whose `forward` is staged.
+
+    A whole step, with the module's backward and the optimiser in it, gains more than the module alone.
 
     Args:
         model: a function or a module; without one, a decorator is returned.
-        settings: PyTorch's (`mode`, `backend`, `fullgraph`, …), which change nothing.
+        settings: those of `wengert.jit`; PyTorch's (`mode`, `backend`, `fullgraph`, `dynamic`, `options`)
+            change nothing, but for `disable=True`, which returns the function as it is.
 
     Raises:
-        TypeError: for what cannot be called.
+        TypeError: for what cannot be called, and for other settings.
 
     Example:
         >>> @wg.compile
@@ -62,9 +67,16 @@ def compile(model: Any = None, **settings: Any) -> Any:
         >>> double(wg.ones(2))
         tensor([2., 2.])
     """
+    own = {name: x for name, x in settings.items() if name not in _OF_PYTORCH}
+    _check(own)
     if model is None:
-        return compile
-    return model if builtins.isinstance(model, Module) else stage(model)
+        return functools.partial(compile, **settings)
+    if settings.get("disable"):
+        return model
+    if builtins.isinstance(model, Module):
+        model.forward = stage(model.forward, **own)  # type: ignore[method-assign]
+        return model
+    return stage(model, **own)
 
 
 def stage(
@@ -88,8 +100,9 @@ def stage(
 
     Args:
         function: takes and returns trees of tensors and other values.
-        static_argnums, static_argnames: accepted, as JAX has them: all arguments that are no tensors are
-            compared by value anyway.
+        static_argnums, static_argnames: arguments, by number or name, whose objects say themselves which are
+            equal (by `__eq__` and `__hash__`): equal ones have one program. All other arguments that are no
+            tensors are compared by value or by identity, so numbers, texts and functions need no mention.
         donate_argnums: arguments whose memory may be written over; accepted, and left as it is.
         max_traces: so often the function is written down for arguments of one kind, before it stays Python:
             8 times, or as often as a function that is jitted already says.
@@ -101,9 +114,9 @@ def stage(
             as a list to which a hook appends, is not taken back.
 
     Raises:
-        TypeError: for what cannot be called, for a `max_traces` that is no integer, and for a `check` that is
-            no bool.
-        ValueError: for a `max_traces` below 1.
+        TypeError: for what cannot be called, for a `max_traces` that is no integer, a `check` that is no
+            bool, and numbers or names of arguments that are none.
+        ValueError: for a `max_traces` below 1, and for arguments that the function does not have.
 
     Example:
         >>> @wg.jit
@@ -123,13 +136,20 @@ def stage(
             raise ValueError(f"jit: max_traces is at least 1, got {max_traces}")
     if not builtins.isinstance(check, bool):
         raise TypeError(f"jit: check is True or False, got {check!r}")
+    static = named(function, "static_argnums", static_argnums)
+    static |= named(function, "static_argnames", static_argnames)
+    named(function, "donate_argnums", donate_argnums)
     if builtins.isinstance(function, Staged):
         most, checks = max_traces or function._max_traces, check or function._check
         is_same = (most, checks) == (function._max_traces, function._check)
-        return function if is_same else Staged(function._function, most, checks)
-    return Staged(function, max_traces or _MOST_TRACES, check)
+        static |= function._static
+        is_same = is_same and static == function._static
+        return function if is_same else Staged(function._function, most, checks, static)
+    return Staged(function, max_traces or _MOST_TRACES, check, static)
 
 
+# What `torch.compile` has, too.
+_OF_PYTORCH = {"mode", "backend", "fullgraph", "dynamic", "options", "disable"}
 _SETTINGS = {"static_argnums", "static_argnames", "donate_argnums", "max_traces", "check"}
 
 
@@ -137,13 +157,15 @@ class _Decorator(types.ModuleType):
     """A module that can be called, as `jax.jit` is."""
 
     def __call__(self, function: Any = None, **settings: Any) -> Any:
-        if unknown := sorted(settings.keys() - _SETTINGS):
-            raise TypeError(
-                f"jit: unexpected argument {unknown[0]!r}; expected {', '.join(sorted(_SETTINGS))}"
-            )
+        _check(settings)
         if function is None:
-            return lambda function: stage(function, **settings)
+            return functools.partial(stage, **settings)
         return stage(function, **settings)
+
+
+def _check(settings: dict[str, Any]) -> None:
+    if unknown := sorted(settings.keys() - _SETTINGS):
+        raise TypeError(f"jit: unexpected argument {unknown[0]!r}; expected {', '.join(sorted(_SETTINGS))}")
 
 
 sys.modules[__name__].__class__ = _Decorator

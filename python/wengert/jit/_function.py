@@ -6,12 +6,14 @@ import enum
 import functools
 import sys
 import threading
+import types
 import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from wengert import _core
 from wengert._core import Tensor
+from wengert.autograd.autocast import autocast
 from wengert.nn.hooks import EVERYWHERE
 from wengert.tree import _REGISTRY, _way, tree_flatten
 
@@ -46,6 +48,9 @@ _TOO_MANY = f"more than {_MOST} kinds of arguments; give numbers that change at 
 # Held while a function is written down.
 _TRACING = threading.Lock()
 
+# What is equal to nothing else that could be an argument; what a method belongs to is watched.
+_NAMED = (type, enum.Enum, types.BuiltinFunctionType, types.MethodType)
+
 # An argument whose whole state is not known.
 _STRANGE = object()
 
@@ -60,12 +65,16 @@ class Staged(_core._FastPath, Generic[P, R]):
     # What wraps another function takes over its dictionary: nothing of a program lies there.
     __slots__ = (
         *("__dict__", "__weakref__", "_bound", "_check", "_function", "_has_given_up", "_is_kept"),
-        "_max_traces",
+        *("_max_traces", "_static"),
         *("_place", "_reasons", "_told", "_transforms", "_tries", "_variants", "traces"),
     )
 
-    def __init__(self, function: Callable[P, R], max_traces: int, check: bool) -> None:
+    def __init__(
+        self, function: Callable[P, R], max_traces: int, check: bool, static: frozenset[int | str]
+    ) -> None:
         functools.update_wrapper(self, function)
+        # Numbers and names of arguments that are compared as they compare themselves.
+        self._static = static
         self._function = function
         self._max_traces = max_traces
         self._check = check
@@ -106,7 +115,17 @@ class Staged(_core._FastPath, Generic[P, R]):
         return bound
 
     def _copy(self, function: Callable[..., Any]) -> "Staged[Any, Any]":
-        return Staged(function, self._max_traces, self._check)
+        static = self._static
+        if isinstance(function, types.MethodType) and not isinstance(self._function, types.MethodType):
+            # Arguments are counted without the object.
+            static = frozenset(x - 1 if isinstance(x, int) and x > 0 else x for x in static if x != 0)
+        return Staged(function, self._max_traces, self._check, static)
+
+    def _is_static(self, value: Any, args: Any, kwargs: Any) -> bool:
+        """Whether this argument was said to be static, and has a hash."""
+        given = [x for i, x in enumerate(args) if {i, i - len(args)} & self._static]
+        given += [x for name, x in kwargs.items() if name in self._static]
+        return any(value is x for x in given) and type(value).__hash__ is not None
 
     def _derived(self, transform: Callable[..., Any], settings: Any, named: Any) -> "Staged[Any, Any]":
         """This function transformed; the same one for the same settings."""
@@ -117,6 +136,11 @@ class Staged(_core._FastPath, Generic[P, R]):
             found = self._copy(transform(self._function, *settings, **named))
             found = self._transforms.setdefault(key, found)
         return found
+
+    def _cast(self) -> "Staged[Any, Any] | None":
+        """This function with the autocast region around the call inside of it, if there is a region."""
+        around = _core._autocast_around()
+        return self._derived(_within, around, {}) if around else None
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "Staged[P, R]":
         """A function is itself; a method is that of the copied object. Programs are made anew."""
@@ -147,6 +171,14 @@ class Staged(_core._FastPath, Generic[P, R]):
         # Inside of another program it is part of that; what watches operations wants to see them run.
         if _core._get_debug_modes():
             return self._function(*args, **kwargs)
+        if cast := self._cast():
+            known = cast.traces
+            try:
+                return _core._without_autocast(functools.partial(cast, *args, **kwargs))
+            finally:
+                self.traces += cast.traces - known
+                for reason in cast._reasons:
+                    self._note(reason)
         if _core._in_transform() and (self._check or not _core._records_programs()):
             self._note(_INSIDE)
             return self._function(*args, **kwargs)
@@ -190,9 +222,9 @@ class Staged(_core._FastPath, Generic[P, R]):
             return True
         return False
 
-    def _give_up(self, what: str) -> None:
+    def _give_up(self, what: str, level: int = 4) -> None:
         """Warns that calls run as Python from now on, unless it is known. Inside of a transform it is no
-        surprise.
+        surprise. `level` is how far up the call of the function is.
         """
         if _core._in_transform():
             self._note(what)
@@ -200,7 +232,7 @@ class Staged(_core._FastPath, Generic[P, R]):
             self._has_given_up = True
             self._note(what)
             name = getattr(self._function, "__name__", "the function")
-            warnings.warn(f"jit: {name} runs as Python from now on: {what}", stacklevel=4)
+            warnings.warn(f"jit: {name} runs as Python from now on: {what}", stacklevel=level)
 
     def _key(
         self, args: Any, kwargs: Any, told: list[str] | None = None
@@ -229,7 +261,7 @@ class Staged(_core._FastPath, Generic[P, R]):
                     return None, leaves, []
                 tensors.append(x)
                 key.append(type(x))
-            elif isinstance(x, type | enum.Enum) or _is_itself(type(x)):
+            elif isinstance(x, _NAMED) or _is_itself(type(x)) or self._is_static(x, args, kwargs):
                 key.append(x)
             elif isinstance(x, CONSTANTS) and package(type(x)) in ("builtins", "numpy", "wengert"):
                 # The string tells 0.0 from -0.0, and is the same for every NaN.
@@ -261,7 +293,7 @@ class Staged(_core._FastPath, Generic[P, R]):
         self._tries[key] = self._tries.get(key, 0) + 1
         try:
             shadows = Shadows(state.objects, state.tensors, state.watched, state.holds)
-            with shadows, Witness(state.codes):
+            with shadows, Witness(state.codes) as witness:
                 result = self._function(*args, **kwargs)
                 shadows.end()
             # Apart, as classes registered elsewhere may be looked up.
@@ -275,15 +307,19 @@ class Staged(_core._FastPath, Generic[P, R]):
             self._tries[key] -= 1
             _core._stage_undo()
             raise
+        code = getattr(getattr(self._function, "__wrapped__", self._function), "__code__", None)
+        place = (code.co_filename, code.co_firstlineno, code.co_name) if code else None
         if results.strange or is_held(result, state):
-            _core._stage_refuse(f"a result of type {results.strange or type(result).__name__}")
+            what = f"a result of type {results.strange or type(result).__name__}"
+            _core._stage_refuse(f"{what}; return tensors, numbers, texts, and new containers of them", place)
         after, same, _ = self._key(args, kwargs)
         if after != key or any(x is not y for x, y in zip(leaves, same)):
-            _core._stage_refuse("arguments or settings that the function changes")
+            _core._stage_refuse("arguments or settings that the function changes; return new ones", place)
         if not state.is_as_it_was():
-            _core._stage_refuse("Python values that the function reads and changes")
+            what = f"{state.watched.changed()}, which the function reads and changes"
+            _core._stage_refuse(f"{what}; return the new value, or keep it as a tensor", place)
         if any(x.is_inference() for x in results.outputs) and not _core.is_inference_mode_enabled():
-            _core._stage_refuse("a result of inference mode")
+            _core._stage_refuse("a result of inference mode; enter the mode around the call", place)
         name = getattr(self._function, "__name__", "jit")
         made = _core._stage_end(
             tensors, state.tensors, results.outputs, shadows.calls, state.catches, state.watched, name
@@ -291,7 +327,7 @@ class Staged(_core._FastPath, Generic[P, R]):
         if isinstance(made, tuple):
             self._refused(key, *made)
             return result
-        variant = Variant(made, state, tree, results)
+        variant = Variant(made, state, tree, results, witness.modules)
         self._variants.setdefault(key, []).insert(0, variant)
         if not kwargs and not self._check:
             one = variant.made[0][1] if tree._is_leaf and variant.made else None
@@ -308,7 +344,7 @@ class Staged(_core._FastPath, Generic[P, R]):
         self._note(reason)
         self._told[key] = reason
         if self._tries[key] >= self._max_traces:
-            self._give_up(reason)
+            self._give_up(reason, 5)
 
     def _note(self, reason: str) -> None:
         if reason not in self._reasons:
@@ -354,6 +390,8 @@ class Staged(_core._FastPath, Generic[P, R]):
         """
         from ._lowered import Lowered
 
+        if cast := self._cast():
+            return _core._without_autocast(functools.partial(cast.lower, *args, **kwargs))
         key, _, _ = self._key(args, kwargs)
         if not any(variant.state.is_as_it_was() for variant in self._variants.get(key, ())):
             self(*args, **kwargs)
@@ -361,6 +399,9 @@ class Staged(_core._FastPath, Generic[P, R]):
 
     def _found(self, args: Any, kwargs: Any) -> Variant:
         """The program that a call with such arguments would try first, or the newest one for them."""
+        if cast := self._cast():
+            found: Variant = _core._without_autocast(functools.partial(cast._found, args, kwargs))
+            return found
         told: list[str] = []
         key, _, _ = self._key(args, kwargs, told)
         known = self._variants.get(key, [])
@@ -376,10 +417,19 @@ class Staged(_core._FastPath, Generic[P, R]):
         raise ValueError(": ".join([_NO_PROGRAM, *told]))
 
 
+def _within(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:
+    """The function in an autocast region."""
+
+    @functools.wraps(function, updated=())
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with autocast(dtype=dtype, enabled=dtype is not None):
+            return function(*args, **kwargs)
+
+    return run
+
+
 def _reason() -> str:
     """Why nothing can be written down for such arguments."""
-    if _core.is_autocast_enabled():
-        return "an autocast region around the call; enter it inside of the function"
     if _core._in_transform():
         return (
             "a transform around the call, and an argument or a variable of the function that requires "

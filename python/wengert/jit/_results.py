@@ -21,10 +21,12 @@ CONSTANTS = (*VALUES, type(None), type(...), _core.dtype, _core.device, range, s
 class Variant:
     """A program, what it found when it was made, and how its results are put together."""
 
-    __slots__ = ("fixed", "given", "has_history", "made", "program", "state", "tree")
+    __slots__ = ("fixed", "given", "has_history", "made", "modules", "program", "state", "tree")
 
-    def __init__(self, program: Any, state: State, tree: TreeDef, results: "Results") -> None:
-        self.program, self.state, self.tree = program, state, tree
+    def __init__(
+        self, program: Any, state: State, tree: TreeDef, results: "Results", modules: list[str]
+    ) -> None:
+        self.program, self.state, self.tree, self.modules = program, state, tree, modules
         self.fixed, self.given, self.made = results.fixed, results.given, results.made
         self.has_history = program.has_history
 

@@ -26,6 +26,8 @@ class ProgramStep(NamedTuple):
         value: what a look must find.
         draws: whether random numbers are drawn.
         place: file, line and function of the program, where they are known.
+        module: the module that ran it, or whose backward it is, by its place in the outermost module that is
+            called; `Global` outside of any. That of a group is the module of its first operation.
         flops, read, written: floating point operations, and bytes of distinct elements.
     """
 
@@ -37,6 +39,7 @@ class ProgramStep(NamedTuple):
     value: float
     draws: bool
     place: tuple[str, int, str] | None
+    module: str
     flops: int
     read: int
     written: int
@@ -86,17 +89,24 @@ class Cost:
         steps: a row for each step, in order.
         by_name: a row for each operation; groups of elementwise ones are `fused`, calls of the host are
             `call`, and their bytes are not known.
+        by_module: a row for each module, forward and backward, those of its submodules included; `Global` is
+            what runs outside of any.
         total: the sum.
     """
 
     steps: list[CostRow]
     by_name: dict[str, CostRow]
+    by_module: dict[str, CostRow]
     total: CostRow
 
     def __str__(self) -> str:
-        """A table, the operation that takes longest first."""
+        """A table, the operation that takes longest first, then so the modules, if there are any."""
         lines = [f"{'operation':<24}{'calls':>7}{'flops':>16}{'bytes':>16}{'flops/byte':>12}  bound"]
-        rows = sorted(self.by_name.items(), key=lambda item: -item[1].seconds)
+        rows = [
+            item
+            for found in (self.by_name, self.by_module if len(self.by_module) > 1 else {})
+            for item in sorted(found.items(), key=lambda item: -item[1].seconds)
+        ]
         for name, row in [*rows, ("total", self.total)]:
             moved = row.read + row.written
             lines.append(
@@ -140,11 +150,16 @@ class Program:
         12
     """
 
-    def __init__(self, program: Any, title: str, names: tuple[dict[int, str], dict[int, str]]) -> None:
+    def __init__(
+        self, program: Any, title: str, names: tuple[dict[int, str], dict[int, str]], modules: list[str]
+    ) -> None:
         self._program, self._title = program, title
         self._memories, self._leaves = names
         self._values = program.shown_values()
-        self.steps = [ProgramStep(*step) for step in program.shown_steps()]
+        self.steps = [
+            ProgramStep._make([*what, *values, *facts, place, modules[scope], *moved])
+            for what, values, facts, (place, scope), moved in program.shown_steps()
+        ]
         self._results, self._touched = program.shown_ends()
 
     @property
@@ -218,7 +233,7 @@ class Program:
         return f"{left or '_'} = {step.name}({inputs}){drawn}"
 
     def cost(self, flops_per_second: float = 1e11, bytes_per_second: float = 2e10) -> Cost:
-        """Returns floating point operations and bytes, by step, by operation and in sum.
+        """Returns floating point operations and bytes, by step, by operation, by module and in sum.
 
         Operations are counted as `wengert.FlopCounter` counts them, also inside calls of the host; those
         whose results nothing reads, or that repeat others, are no part of the program. Bytes are those of the
@@ -248,10 +263,17 @@ class Program:
                 raise ValueError(f"cost: {name} is positive, got {rate!r}")
         steps = [_row([step], flops_per_second, bytes_per_second) for step in self.steps]
         groups: dict[str, list[ProgramStep]] = {}
+        modules: dict[str, list[ProgramStep]] = {}
         for step in self.steps:
             groups.setdefault(step.name or step.kind, []).append(step)
-        by_name = {k: _row(group, flops_per_second, bytes_per_second) for k, group in groups.items()}
-        return Cost(steps, by_name, _row(self.steps, flops_per_second, bytes_per_second))
+            parts = step.module.split(".")
+            for end in range(len(parts)):
+                modules.setdefault(".".join(parts[: end + 1]), []).append(step)
+        by_name, by_module = (
+            {k: _row(found, flops_per_second, bytes_per_second) for k, found in rows.items()}
+            for rows in (groups, modules)
+        )
+        return Cost(steps, by_name, by_module, _row(self.steps, flops_per_second, bytes_per_second))
 
     def memory(self) -> Memory:
         """Returns the host memory that a run takes beyond what is held before it, without running it.
@@ -360,5 +382,8 @@ def shown(function: Any, variant: Any) -> Program:
         if leaf is not None:
             leaves.setdefault(leaf, name)
     return Program(
-        variant.program, getattr(function, "__name__", type(function).__name__), (memories, leaves)
+        variant.program,
+        getattr(function, "__name__", type(function).__name__),
+        (memories, leaves),
+        variant.modules,
     )

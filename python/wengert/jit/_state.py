@@ -159,7 +159,9 @@ class State:
         elif isinstance(value, types.MappingProxyType):
             yield from self._all(value)
         elif hasattr(kind, "__next__"):
-            self.refusal = f"an iterator of type {kind.__name__}, which moves on at each call"
+            self.refusal = (
+                f"an iterator of type {kind.__name__}, which moves on at each call; give what it yields"
+            )
         elif hasattr(kind, "_called_by_programs") and not isinstance(value, Module):
             yield from self._caller(value)
         elif isinstance(value, enum.Enum):
@@ -239,7 +241,7 @@ class State:
     def _array(self, value: Any) -> Iterator[Any]:
         """An array of NumPy is a value, too; so are its numbers and dtypes."""
         if type(value).__module__.startswith("numpy.random"):
-            self.refusal = "a generator of NumPy, which moves on at each call"
+            self.refusal = "a generator of NumPy, which moves on at each call; draw by wg.rand, or outside"
         elif hasattr(value, "tobytes") and hasattr(value, "shape"):
             if value.nbytes > 1 << 16 or value.dtype.hasobject:
                 self.refusal = f"an array of {value.nbytes} bytes; make it a tensor"
@@ -315,7 +317,10 @@ class State:
             return
         moving = [value.__name__, *(f"{value.__name__}.{name}" for name in names)]
         if found := _MOVING.intersection(moving):
-            self.refusal = f"the module {min(found)}, whose functions may give something else at each call"
+            self.refusal = (
+                f"the module {min(found)}, whose functions may give something else at each call; give what "
+                "they return as a tensor"
+            )
         for name in names:
             if value is wg and name in wg._LAZY_NAMES:
                 # What is imported at first use is, before the program is made.

@@ -11,6 +11,7 @@ from typing import Any
 from wengert import _core
 from wengert._core import Tensor
 from wengert.autograd.modes import enable_grad
+from wengert.counting import Modules
 from wengert.nn.module import Module
 
 __all__ = ["Shadows", "Witness", "package", "root"]
@@ -39,6 +40,9 @@ _OUTSIDE = tuple(
 )
 
 
+_CALL = Module.__call__.__code__
+
+
 def root(name: str) -> str:
     """The package that a dotted name begins with."""
     return name.partition(".")[0]
@@ -61,46 +65,72 @@ class Witness:
     def __init__(self, codes: set[types.CodeType]) -> None:
         self._codes = codes
         self._collects = False
+        # Where the function is called.
+        self._around: types.FrameType | None = None
+        self._modules = Modules()
+        # The names of the modules that run, by the number that steps have.
+        self.modules = self._modules.names
 
     def __enter__(self) -> "Witness":
         # What runs as garbage is collected is none of the function's.
         self._collects = gc.isenabled()
         gc.disable()
+        self._around = sys._getframe(1)
         sys.setprofile(self._see)
         return self
 
     def __exit__(self, *error: object) -> None:
         sys.setprofile(None)
+        self._around = None
+        _core._flops_scope(0)
         if self._collects:
             gc.enable()
 
     def _see(self, frame: types.FrameType, event: str, arg: Any) -> None:
         if event == "call":
             self._call(frame)
+        elif event == "return" and frame.f_code is _CALL:
+            self._modules.leave(frame.f_locals["self"])
         elif event == "c_call" and not self._is_quiet(frame):
             name, owner = getattr(arg, "__name__", "?"), getattr(arg, "__self__", None)
             if owner is None or isinstance(owner, types.ModuleType):
                 where = getattr(arg, "__module__", None) or package(getattr(arg, "__objclass__", None))
             else:
                 where = package(owner if isinstance(owner, type) else type(owner))
-            if root(where or "") not in _STEADY or name in _UNSTEADY:
-                _core._stage_refuse(f"{name}(), which a program would not call again")
+            is_steady = root(where or "") in _STEADY and name not in _UNSTEADY
+            if not is_steady and not self._is_import(frame):
+                _core._stage_refuse(f"{name}(), which a program would not call again; call it outside")
 
     def _call(self, frame: types.FrameType) -> None:
         code = frame.f_code
-        if code not in self._codes and not self._is_quiet(frame):
-            _core._stage_refuse(f"a call of {code.co_qualname}(), whose values are not compared")
+        if code is _CALL:
+            self._modules.enter(frame.f_locals["self"])
+        if code not in self._codes and not self._is_quiet(frame) and not self._is_import(frame):
+            _core._stage_refuse(
+                f"a call of {code.co_qualname}(), whose values are not compared; call it outside"
+            )
 
     def _is_quiet(self, frame: types.FrameType) -> bool:
         """Whether a function reads nothing but its arguments."""
         module = frame.f_globals.get("__name__", "")
         first = root(module)
-        if first == "importlib" and frame.f_back:
-            # Names of this package that are imported when they are first used.
-            return root(frame.f_back.f_globals.get("__name__", "")) in ("wengert", "importlib")
         # The constructors of named tuples are made as modules of their own.
         known = first == "wengert" or first in _PURE or first.startswith("namedtuple_")
         return known or (first == "numpy" and not module.startswith(_OUTSIDE))
+
+    def _is_import(self, frame: types.FrameType) -> bool:
+        """Whether it runs because a name of this package is imported when it is first used."""
+        at: types.FrameType | None = frame
+        while at and (back := at.f_back) and at is not self._around:
+            if _name(at) == "importlib" and _name(back) == "wengert":
+                return True
+            at = back
+        return False
+
+
+def _name(frame: types.FrameType) -> str:
+    """The package that a frame belongs to."""
+    return root(frame.f_globals.get("__name__", ""))
 
 
 class Shadows:
@@ -160,12 +190,14 @@ class Shadows:
                 return self._recorded(value, kind, name, found)
             inside = root(sys._getframe(1).f_globals.get("__name__", "")) == "wengert"
             if not is_compared and not inside and name != "__class__":
-                _core._stage_refuse(f"{kind.__name__}.{name}, whose values are not compared")
+                _core._stage_refuse(
+                    f"{kind.__name__}.{name}, whose values are not compared; give it as a tensor"
+                )
             return found
 
         def put(value: Any, name: str, new: Any) -> None:
             if not is_compared and _core._is_staging():
-                _core._stage_refuse(f"{kind.__name__}.{name}, which is set")
+                _core._stage_refuse(f"{kind.__name__}.{name}, which is set; set it outside")
             kind.__setattr__(value, name, new)
 
         methods = {"__getattribute__": look, "__setattr__": put}
@@ -198,7 +230,7 @@ class Shadows:
             writes = name.endswith(".step") and not hasattr(value, "optimizer")
             found = self._call(functools.partial(method, *args, **kwargs) if given else method, writes)
             if found is not None:
-                _core._stage_refuse(f"{name}, whose result is used")
+                _core._stage_refuse(f"{name}, whose result is used; read it outside")
             return found
 
         return call
@@ -207,7 +239,9 @@ class Shadows:
         """A step with a closure, where that is the closure and then a step."""
         is_simple = getattr(value, "_begins_with_closure", None)
         if is_simple is None or not is_simple():
-            _core._stage_refuse(f"{name} with a closure, which is called as often as the step wants")
+            _core._stage_refuse(
+                f"{name} with a closure, which is called as often as the step wants; jit the closure"
+            )
             return method(closure)
         for hooks in (value._pre_hooks, value._post_hooks):
             self._watched.members(hooks)

@@ -291,7 +291,7 @@ class Module(Hookable, Walking, StateDict):
         _core._clear_gradients(self.parameters(), set_to_none)
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        """Warns once, as `wengert.compile`: operations run as they are called."""
+        """Stages `forward`, as `wengert.compile` does."""
         wg.compile(self, **kwargs)
 
     def share_memory(self) -> Self:

@@ -114,14 +114,14 @@ def block(arrays: Any) -> Tensor:
     depth, inner = 0, arrays
     while isinstance(inner, list):
         depth, inner = depth + 1, inner[0]
+    return _joined(arrays, depth, -depth)
 
-    def joined(part: Any, axis: int) -> Tensor:
-        if not isinstance(part, list):
-            part = operand("block", part)
-            return part.reshape((1,) * (depth - part.ndim) + tuple(part.shape)) if part.ndim < depth else part
-        return concat([joined(p, axis + 1) for p in part], axis)
 
-    return joined(arrays, -depth)
+def _joined(part: Any, depth: int, axis: int) -> Tensor:
+    if not isinstance(part, list):
+        part = operand("block", part)
+        return part.reshape((1,) * (depth - part.ndim) + tuple(part.shape)) if part.ndim < depth else part
+    return concat([_joined(p, depth, axis + 1) for p in part], axis)
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Tensor:

@@ -14,7 +14,7 @@ use crate::process::interrupt::InterruptBudget;
 use crate::tape::hooks::Hooks;
 use crate::tape::node::{Edge, Node, Origin, Saved, Vjp};
 use crate::tensor::{Aval, Tensor};
-use crate::watch::{debug, script};
+use crate::watch::{cost, debug, script};
 use rustc_hash::FxHashMap;
 use smallvec::{SmallVec, smallvec};
 use std::rc::Rc;
@@ -51,6 +51,8 @@ pub(super) struct Walk<'a> {
     /// The debugging tools, if any mode is on.
     tools: Option<debug::Backward>,
     interrupts: InterruptBudget,
+    /// Where a script is written, whose backward runs.
+    scopes: Option<cost::Backward>,
     /// Where a script is written, the first node of its region: another run does not find those before it.
     first: u64,
 }
@@ -93,6 +95,7 @@ impl Walk<'_> {
             apart,
             tools: debug::Backward::begin(&roots, options.accumulate, options.create_graph)?,
             interrupts: InterruptBudget::default(),
+            scopes: script::is_on().then(cost::Backward::begin),
             first: if script::is_on() { script::first_node() } else { 0 },
         };
         for (i, (edge, g)) in roots.into_iter().enumerate() {
@@ -261,6 +264,9 @@ impl Walk<'_> {
         }
         if node.seq < self.first {
             script::refuse(|| "a backward through what was computed before the call".into());
+        }
+        if let Some(scopes) = &self.scopes {
+            scopes.at(node.seq);
         }
         self.before(node, &mut g)?;
         let retain = self.options.retain_graph || self.options.create_graph;

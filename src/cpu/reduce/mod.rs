@@ -71,9 +71,30 @@ pub fn prod(x: &Array, axes: Axes, keepdim: bool) -> Result<Array> {
         DType::U64 => as_int64(x, |x| prod(x, axes, keepdim)),
         dtype => match to_int64(dtype) {
             Some(convert) => converted::<i64, Prod>(x, convert, axes, keepdim),
-            None => numeric::<Prod>(x, axes, keepdim),
+            None => zeroed(x, numeric::<Prod>(x, axes, keepdim)?, axes, keepdim),
         },
     }
+}
+
+/// Products of floats, 0 where all factors are finite and one is 0, though a part of them is too large.
+fn zeroed(x: &Array, found: Array, axes: Axes, keepdim: bool) -> Result<Array> {
+    let dtype = found.dtype();
+    let is_nan = dispatch!(dtype, T => found.slice::<T>()?.iter().any(|p| p.to_f64().is_nan()));
+    if !is_nan {
+        return Ok(found);
+    }
+    let mut products = duplicate(&cast(&found, DType::F64)?)?;
+    let mut signs = duplicate(&cast(x, DType::F64)?)?;
+    for v in signs.slice_mut::<f64>()?.iter_mut().filter(|v| v.is_finite() && **v != 0.0) {
+        *v = v.signum();
+    }
+    let signs = numeric::<Prod>(&signs, axes, keepdim)?;
+    for (p, &sign) in products.slice_mut::<f64>()?.iter_mut().zip(signs.slice::<f64>()?) {
+        if p.is_nan() && sign == 0.0 {
+            *p = sign;
+        }
+    }
+    cast(&products, dtype)
 }
 
 /// Applies `f` to integers in int32 or int64, where sums and products have the same low bits; casts back.

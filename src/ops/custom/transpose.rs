@@ -2,6 +2,7 @@
 
 use crate::autodiff::{accumulate, transform};
 use crate::interp::{self, Tag};
+use crate::ops::pointwise::compare::Logic;
 use crate::ops::prelude::*;
 use crate::process::on_drop::OnDrop;
 use crate::tensor::Aval;
@@ -64,9 +65,14 @@ fn check(image: &Tensor) -> Result<()> {
     };
     let image = Tensor::from(array.clone());
     let image = if image.dtype().is_complex() { image.abs()? } else { image };
-    let largest = interp::no_grad(|| image.abs()?.amax(None, false)?.item())?;
-    // A coefficient that is not finite maps zero to NaN.
-    if largest > 0.0 && largest.is_finite() {
+    // A coefficient that is not finite maps zero to NaN. A program looks at the answer alone.
+    let (largest, is_linear) = interp::no_grad(|| {
+        let largest = image.abs()?.amax(None, false)?;
+        let wrong = largest.gt(0.0)?.logical(&largest.lt(f64::INFINITY)?, Logic::And)?;
+        Ok((largest, wrong.item()? == 0.0))
+    })?;
+    if !is_linear {
+        let largest = largest.item()?;
         return Err(Error::autodiff(format!(
             "the rule is not linear, so it has no transpose: zeros give elements up to {largest}; what it \
              returns must be a multiple of what it is given, such as t * f(x)"

@@ -253,9 +253,30 @@ pub fn nonzero(x: &Tensor) -> Result<Tensor> {
     if x.dtype().is_complex() {
         return nonzero(&x.detach().ne(0i64)?);
     }
-    script::refuse(|| "a result whose length depends on values (nonzero)".into());
     let array = x.array("nonzero")?;
     absent::check("a result whose length depends on values", array)?;
-    let mask = on_device!(array, copy::cast(&array, DType::Bool))?;
-    Ok(Tensor::Array(on_device!(mask, gather::nonzero(&mask))?))
+    let mask = Tensor::Array(array.clone());
+    // A program is made for a number of rows.
+    let count = if script::is_on() { mask.count_nonzero(None, false)?.item()? as usize } else { usize::MAX };
+    bind(Nonzero { count }, &[&mask])
+}
+
+/// The places of true elements, of which there are `count`.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Nonzero {
+    /// How many; `usize::MAX` for any number.
+    pub count: usize,
+}
+
+kernel! {
+    Nonzero, "nonzero", |self, x| {
+        let mask = on_device!(x[0], copy::cast(&x[0], DType::Bool))?;
+        on_device!(mask, gather::nonzero(&mask))
+    }
+}
+
+impl Discrete for Nonzero {
+    fn batch(&self, _x: &[Batched], _size: usize) -> Result<BatchedOutputs> {
+        Err(Error::autodiff("nonzero: its examples would have results of different lengths"))
+    }
 }

@@ -10,14 +10,20 @@ type PyValue = (&'static str, usize, Vec<usize>, &'static str);
 /// File, line and function.
 type Place = Option<(String, u32, String)>;
 /// Kind, operations, inputs, outputs, number, value of a look, whether random numbers are drawn, place,
-/// floating point operations, bytes read, bytes written.
-type PyStep =
-    (&'static str, Vec<&'static str>, Vec<u32>, Vec<Option<u32>>, usize, f64, bool, Place, u64, u64, u64);
+/// number of the module, floating point operations, bytes read and written.
+type PyStep = (
+    (&'static str, Vec<&'static str>),
+    (Vec<u32>, Vec<Option<u32>>),
+    (usize, f64, bool),
+    (Place, u32),
+    (u64, u64, u64),
+);
 
 fn step(step: ShownStep) -> PyStep {
-    let ShownStep { kind, names, inputs, outputs, number, value, draws, place, flops, traffic } = step;
+    let ShownStep { kind, names, inputs, outputs, number, value, draws, place, scope, flops, traffic } = step;
     let place = place.map(Location::parts);
-    (kind, names, inputs, outputs, number, value, draws, place, flops, traffic.0, traffic.1)
+    let moved = (flops, traffic.0, traffic.1);
+    ((kind, names), (inputs, outputs), (number, value, draws), (place, scope), moved)
 }
 
 #[pymethods]

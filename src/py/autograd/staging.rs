@@ -6,7 +6,7 @@ use crate::py::autograd::recorded::{self, History};
 use crate::py::autograd::watched::PyWatched;
 use crate::py::data::dtype::dtype_of;
 use crate::py::prelude::*;
-use crate::tape::location::Location;
+use crate::tape::location::{self, Location};
 use crate::tape::saving;
 use crate::tensor::{Aval, Payload};
 use crate::watch::debug::{Modes, modes};
@@ -58,7 +58,7 @@ fn note_left(name: &str, t: &Tensor) -> Result<()> {
     match plain(&t.detach()) {
         Some(x) => absent::check(name, x).and_then(|()| script::left(name, x)),
         None => {
-            script::refuse(|| format!("{name}, which takes a value out of the program"));
+            script::refuse(|| format!("{name}, which takes values out of the program; {}", script::INSTEAD));
             Ok(())
         }
     }
@@ -66,7 +66,7 @@ fn note_left(name: &str, t: &Tensor) -> Result<()> {
 
 /// The number of writes to a tensor, which says something else in each run.
 pub fn version(t: &Tensor) -> u32 {
-    script::refuse(|| "the number of writes to a tensor".into());
+    script::refuse(|| "the number of writes to a tensor; ask for it after the call".into());
     saving::version(t)
 }
 
@@ -206,10 +206,12 @@ fn _records_programs() -> bool {
     interp::program_tape().is_some()
 }
 
-/// Says that the region cannot be run again, and why.
+/// Says that the region cannot be run again, and why: by the line that runs, or by this function.
 #[pyfunction]
-fn _stage_refuse(what: String) {
-    script::refuse(|| what);
+#[pyo3(signature = (what, function=None))]
+fn _stage_refuse(what: String, function: Option<(String, u32, String)>) {
+    let place = function.map(|(file, line, name)| Location::new(location::site(&file, &name), line));
+    script::refuse_at(|| what, || place.or_else(location::now));
 }
 
 /// Calls a function of the host, which every run calls: nothing that it does is written down.

@@ -164,8 +164,22 @@ fn get_autocast_dtype(py: Python<'_>, device_type: Option<&str>) -> PyResult<Opt
     dtype.map(|d| dtype_object(py, d)).transpose()
 }
 
+/// What the autocast region around casts to, None where it turns casting off; nothing outside of a region.
+#[pyfunction]
+fn _autocast_around(py: Python<'_>) -> PyResult<Vec<Option<Py<PyDType>>>> {
+    let around = interp::autocast_of(&interp::current());
+    around.into_iter().map(|low| low.map(|d| dtype_object(py, d)).transpose()).collect()
+}
+
+/// Calls a function outside of the autocast region around.
+#[pyfunction]
+fn _without_autocast<'py>(function: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let _region = interp::leave_autocast();
+    function.call0()
+}
+
 exports! {
     classes: PyPullback, PyLinear;
     functions: _linearize, _vjp, _jvp, _vmap, _replaces_values, _autocast_enter, _autocast_exit,
-        is_autocast_enabled, get_autocast_dtype
+        _autocast_around, _without_autocast, is_autocast_enabled, get_autocast_dtype
 }

@@ -71,6 +71,29 @@ impl Place {
         }
     }
 
+    /// What is kept there, in words.
+    fn described(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(match self {
+            Place::Items(dict, items) => {
+                let dict = dict.bind(py);
+                let changed = |(key, was): &&(Object, Object)| {
+                    !dict.get_item(key).is_ok_and(|x| x.is_some_and(|x| same(&x, was).unwrap_or(false)))
+                };
+                let old = items.iter().find(changed).map(|(key, _)| key.bind(py).clone());
+                let is_new = |key: &Bound<'_, PyAny>| !items.iter().any(|(known, _)| known.is(key));
+                match old.or_else(|| dict.keys().iter().find(is_new)) {
+                    Some(key) => key.str()?.to_string(),
+                    None => "the order of a dictionary".to_string(),
+                }
+            }
+            Place::Item(_, key, _) => key.bind(py).str()?.to_string(),
+            Place::Attribute(_, name, _) => name.bind(py).to_string(),
+            Place::Members(x, _) | Place::Kind(x, _) | Place::Answer(x, _) => {
+                format!("an object of type {}", x.bind(py).get_type().name()?)
+            }
+        })
+    }
+
     fn visit(&self, visit: &PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {
         match self {
             Place::Items(dict, items) => {
@@ -251,6 +274,16 @@ impl PyWatched {
             }
         }
         Ok(is_packing() == self.packing)
+    }
+
+    /// What is not as it was, in words.
+    fn changed(&self, py: Python<'_>) -> PyResult<String> {
+        for place in &self.places {
+            if !place.is_as_it_was(py)? {
+                return place.described(py);
+            }
+        }
+        Ok("the memory of a tensor".to_string())
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> std::result::Result<(), PyTraverseError> {

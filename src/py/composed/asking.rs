@@ -172,8 +172,9 @@ fn unravel_index<'py>(indices: &Bound<'py, PyAny>, shape: Dims) -> PyResult<Boun
     let whole = args::shape(&lengths)?;
     let count = lengths.iter().product::<i64>();
     if left.numel() > 0 {
-        let (least, most) = (left.amin(None, false)?.item()?, left.amax(None, false)?.item()?);
-        if least < 0.0 || most >= count as f64 {
+        let (least, most) = (left.amin(None, false)?, left.amax(None, false)?);
+        if least.lt(0i64)?.item()? != 0.0 || most.ge(count)?.item()? != 0.0 {
+            let (least, most) = (least.item()?, most.item()?);
             return Err(Error::index(format!(
                 "unravel_index: indices from {least} to {most} for {count} elements of shape {whole}"
             ))

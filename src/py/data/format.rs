@@ -180,7 +180,7 @@ fn number(v: f64, style: &Style) -> String {
 
 /// Formats the elements of a concrete tensor in brackets; `indent` is the column of the first bracket.
 fn values(t: &Tensor, indent: usize) -> Result<String> {
-    script::refuse(|| "a tensor as a string".into());
+    script::refuse(|| "a tensor as a string; return it and print it after the call".into());
     let t = Tensor::Array(t.array("print")?.to_device(Device::Cpu)?);
     if t.numel() == 0 {
         return Ok("[]".into());

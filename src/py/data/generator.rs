@@ -154,7 +154,9 @@ extracted!(Stream, |obj| {
         Ok(generator) => {
             let own = generator.get().own.clone();
             if own.is_some() {
-                script::refuse(|| "a generator of the program's own".into());
+                script::refuse(|| {
+                    "a generator of the program's own; draw without generator=, from wg.manual_seed".into()
+                });
             }
             Ok(Stream(own))
         }
@@ -188,7 +190,7 @@ fn manual_seed(seed: &Bound<'_, PyAny>) -> PyResult<Generator> {
 
 /// A program goes on with the numbers where they are.
 fn seeded() {
-    script::refuse(|| "a new seed of the random numbers".into());
+    script::refuse(|| "a new seed of the random numbers; set it before the call".into());
 }
 
 functions! {

@@ -166,7 +166,7 @@ pub fn exportable<'a>(t: &'a Tensor, what: &str) -> PyResult<&'a Array> {
         )));
     }
     absent::check(what, array)?;
-    script::refuse(|| format!("{what}, which takes values out of the program"));
+    script::refuse(|| format!("{what}(), which takes values out of the program; {}", script::INSTEAD));
     Ok(array)
 }
 

@@ -53,7 +53,7 @@ impl PyTensor {
 
 /// Returns the pickled state: bytes, shape, dtype, and the device unless it is the CPU.
 pub fn state<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyTuple>> {
-    script::refuse(|| "pickling, which takes values out of the program".into());
+    script::refuse(|| "pickling, which takes values out of the program; save after the call".into());
     let host = t.array("pickling")?.to_device(Device::Cpu)?;
     absent::check("pickling", &host)?;
     let host = crate::cpu::pointwise::copy::contiguous(&host)?;

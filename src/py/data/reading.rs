@@ -19,9 +19,14 @@ pub fn item<'py>(py: Python<'py>, t: &Tensor) -> PyResult<Bound<'py, PyAny>> {
     let array = t.array("item")?;
     absent::check("item()", array)?;
     script::left("item()", array)?;
+    number(py, array)
+}
+
+/// The one element of an array.
+fn number<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<'py, PyAny>> {
     let value = py.detached(|| array.to_device(Device::Cpu))?;
     let value = copy::contiguous(&value)?;
-    Ok(match t.dtype() {
+    Ok(match array.dtype() {
         DType::Bool => PyBool::new(py, value.item()? != 0.0).to_owned().into_any(),
         DType::U64 => PyInt::new(py, value.slice::<u64>()?[0]).into_any(),
         dtype if dtype.is_integer() => {
@@ -96,7 +101,9 @@ impl PyTensor {
     }
 
     fn __int__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        py.get_type::<PyInt>().call1((item(py, &self.leaving("int()")?)?,))
+        let t = self.leaving("int()")?;
+        let found = if t.numel() == 1 { number(py, t.array("int")?)? } else { item(py, &t)? };
+        py.get_type::<PyInt>().call1((found,))
     }
 
     fn __float__(&self, py: Python<'_>) -> PyResult<f64> {

@@ -296,7 +296,7 @@ impl PyTensor {
 
     /// Returns the position of the first element in the shared memory, in elements.
     fn storage_offset(&self) -> PyResult<usize> {
-        crate::watch::script::refuse(|| "storage_offset(), which is another number in each run".into());
+        crate::watch::script::refuse(|| "storage_offset(), another in each run; ask after the call".into());
         Ok(self.value()?.array("storage_offset")?.offset())
     }
 
@@ -305,7 +305,7 @@ impl PyTensor {
     fn data_ptr(&self) -> PyResult<usize> {
         /// Ids of buffers are at least this far apart.
         const ALIGNED: usize = 16;
-        crate::watch::script::refuse(|| "data_ptr(), which is another address in each run".into());
+        crate::watch::script::refuse(|| "data_ptr(), another in each run; ask after the call".into());
         let array = self.value()?.array("data_ptr")?.clone();
         let base = match array.buffer().ptr() as usize {
             0 => (array.buffer().id() / ALIGNED) << 20,

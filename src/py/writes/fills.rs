@@ -9,6 +9,7 @@ use crate::py::data::random::check_deviation;
 use crate::py::prelude::*;
 use crate::py::tensor::options::renamed;
 use crate::py::writes::assign::{This, assigned, assignments};
+use crate::watch::debug::{Modes, suspend};
 
 /// Uniform numbers of the shape of `x`, in float64 for float64 and else in float32.
 fn uniform(x: &Tensor) -> Result<Tensor> {
@@ -164,7 +165,11 @@ assignments! {
         if let Operand::Tensor(p) = p.operand() {
             return p.detach().expand(&x.shape())?.bernoulli()?.cast(x.dtype());
         }
-        let p = p.tensor_with(x)?.cast(DType::F64)?.item()?;
+        let p = {
+            // A number, which is the same in every run of a program.
+            let _quiet = suspend(Modes::SCRIPT);
+            p.tensor_with(x)?.cast(DType::F64)?.item()?
+        };
         if !(0.0..=1.0).contains(&p) {
             return Err(Error::value(format!("bernoulli_: p is a probability between 0 and 1, got {p}")));
         }

@@ -111,7 +111,9 @@ fn memory(x: &Tensor, bytes: bool) -> Result<Tensor> {
 
 /// The storage of a tensor, counted in its elements or in bytes.
 fn storage_of(x: &PyTensor, py: Python<'_>, bytes: bool) -> PyResult<UntypedStorage> {
-    crate::watch::script::refuse(|| "the storage of a tensor, which may be another in each run".into());
+    crate::watch::script::refuse(|| {
+        "the storage of a tensor, which may be another in each run; ask after the call".into()
+    });
     let memory = PyTensor::from(memory(&*x.value()?, bytes)?);
     Ok(UntypedStorage { memory: Py::new(py, memory)? })
 }

@@ -4,7 +4,6 @@
 use super::needs::is_inner;
 use super::{Program, Refusal, random_state};
 use crate::array::Array;
-use crate::array::buffer::Device;
 use crate::watch::script::{Along, Origin, Part, Pulled, Rows, Script, Step, View};
 
 /// The backward of such a region.
@@ -58,10 +57,9 @@ pub fn recorded(
     if let Some(refusal) = script.refusal.take() {
         return Err(refusal);
     }
-    let elsewhere = script.devices.iter().any(|&device| device != Device::Cpu);
-    if elsewhere || !script.calls.is_empty() || !script.leaves.is_empty() {
+    if !script.calls.is_empty() || !script.leaves.is_empty() {
         return refused(
-            "a result with a history, of a function on a GPU or with a backward or a step inside",
+            "a result with a history, of a function with a backward or a step inside; detach the result",
         );
     }
     for (i, y) in outputs.iter().enumerate() {

@@ -40,7 +40,7 @@ pub fn survivors(script: &Script, outlasts: &[bool], own: &[usize]) -> std::resu
         matches!(origin, Origin::Made(true)) && !outlasts[memory] && !own.contains(&memory)
     };
     match script.memory.iter().enumerate().any(kept) {
-        true => Err(("a tensor that is kept elsewhere than in the result".into(), None)),
+        true => Err(("a tensor that is kept elsewhere than in the result; return it".into(), None)),
         false => Ok(()),
     }
 }

@@ -51,6 +51,8 @@ pub struct ShownStep {
     pub draws: bool,
     /// The line of the user's program.
     pub place: Option<Location>,
+    /// The number of the module that ran it, or whose backward it is.
+    pub scope: u32,
     /// Floating point operations.
     pub flops: u64,
     /// Bytes of the distinct elements that it reads and writes.
@@ -117,6 +119,7 @@ impl Program {
             value: 0.0,
             draws: false,
             place: fact.place,
+            scope: fact.scope,
             flops: fact.flops,
             traffic: (0, 0),
         };

@@ -6,6 +6,7 @@ use super::notes::with;
 use crate::array::Array;
 use crate::array::buffer::{live_bytes, peak_bytes, reset_peak, restore_peak};
 use crate::tape::location::{self, Location};
+use crate::watch::cost;
 use smallvec::SmallVec;
 
 /// What is known of a step.
@@ -13,6 +14,8 @@ use smallvec::SmallVec;
 pub struct Fact {
     /// The line of the user's program that ran it.
     pub place: Option<Location>,
+    /// The module that ran it, or whose backward it is, by the number that `src/watch/cost.rs` has.
+    pub scope: u32,
     /// Floating point operations (`src/watch/cost.rs`).
     pub flops: u64,
     /// The most bytes of host memory that tensors held while it ran, less those before.
@@ -24,7 +27,7 @@ pub struct Fact {
 impl Script {
     /// Takes note of the line that runs, as that of the last step.
     pub(super) fn place(&mut self) {
-        let fact = Fact { place: location::now(), ..Fact::default() };
+        let fact = Fact { place: location::now(), scope: cost::scope(), ..Fact::default() };
         self.facts.insert(self.steps.len().wrapping_sub(1), fact);
     }
 }
@@ -76,7 +79,8 @@ impl Measured {
         let made = outputs.iter().enumerate().map(bytes).collect();
         with(|script| {
             if script.steps.len() > self.steps {
-                let fact = Fact { place: location::now(), flops, above: self.above, made };
+                let (place, scope) = (location::now(), cost::scope());
+                let fact = Fact { place, scope, flops, above: self.above, made };
                 script.facts.insert(script.steps.len() - 1, fact);
             }
         });

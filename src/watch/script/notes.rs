@@ -9,15 +9,22 @@ use crate::array::shape::Shape;
 use crate::error::Result;
 use crate::interp::eval;
 use crate::op::Op;
-use crate::tape::location;
+use crate::tape::location::{self, Location};
 use crate::tape::node::Node;
 use crate::tensor::Tensor;
+use crate::watch::cost;
 use crate::watch::debug::{Modes, modes, set_modes, suspend};
 use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Below it, integers are numbers of float64.
 const EXACT: f64 = 9_007_199_254_740_992.0;
+
+/// So many integers a program looks at one by one.
+const MANY: usize = 256;
+
+/// What to write where a value is taken out.
+pub const INSTEAD: &str = "compute with the tensor, or return it and read it after the call";
 
 thread_local! {
     static SCRIPT: RefCell<Option<Script>> = const { RefCell::new(None) };
@@ -55,6 +62,7 @@ pub fn end() -> Option<Script> {
 pub(super) fn taken() -> Option<Script> {
     set_modes(modes().without(Modes::SCRIPT));
     let mut script = SCRIPT.take();
+    cost::forget();
     if let Some(script) = &mut script {
         script.forget_released();
     }
@@ -70,10 +78,15 @@ pub fn is_on() -> bool {
 
 /// Takes note that the region cannot be run again, and why: `what` is the subject of a sentence.
 pub fn refuse(what: impl FnOnce() -> String) {
+    refuse_at(what, location::now);
+}
+
+/// [`refuse`], with the place of what cannot be run again.
+pub fn refuse_at(what: impl FnOnce() -> String, place: impl FnOnce() -> Option<Location>) {
     if is_on() {
         with(|script| {
             if script.refusal.is_none() {
-                script.refusal = Some((what(), location::now()));
+                script.refusal = Some((what(), place()));
             }
         });
     }
@@ -88,8 +101,26 @@ pub fn left(name: &str, x: &Array) -> Result<()> {
 
 #[cold]
 fn note_left(name: &str, x: &Array) -> Result<()> {
-    if x.numel() != 1 || x.dtype().is_float() || x.dtype().is_complex() {
-        refuse(|| format!("{name}, which takes a value out of the program"));
+    let is_whole = !x.dtype().is_float() && !x.dtype().is_complex();
+    if is_whole && x.numel() != 1 && x.numel() <= MANY && x.device() == Device::Cpu {
+        let shape = x.shape();
+        for i in 0..shape.numel() {
+            let at = shape.coordinates(i);
+            let steps: isize =
+                at.iter().take(x.rank()).enumerate().map(|(axis, &k)| k as isize * x.stride(axis)).sum();
+            let offset = x.offset().wrapping_add_signed(steps);
+            note_left(name, &Array::strided(x.buffer().clone(), Shape::SCALAR, &[], offset, x.dtype())?)?;
+        }
+        return Ok(());
+    }
+    if name == "int()" && x.numel() == 1 && x.dtype().is_float() {
+        let x = Tensor::Array(x.clone());
+        let is_finite = x.sub(&x)?.eq(0.0)?;
+        note_left(name, is_finite.array(name)?)?;
+        return note_left(name, x.cast(DType::I64)?.array(name)?);
+    }
+    if x.numel() != 1 || !is_whole {
+        refuse(|| format!("{name}, which takes values out of the program; {INSTEAD}"));
         return Ok(());
     }
     let value = {

@@ -67,6 +67,22 @@ def _taps(at: list[Tensor], mode: str) -> list[list[tuple[Tensor, Tensor]]]:
     return taps
 
 
+def _total(
+    input: Tensor, chosen: list[Tensor], weight: Tensor | None, left: list[list[tuple[Tensor, Tensor]]]
+) -> Tensor:
+    """The sum over the taps of the axes that are left, with those chosen of the axes before them."""
+    if not left:
+        assert weight is not None
+        return _picked(input, chosen) * weight.unsqueeze(1)
+    parts = [
+        _total(input, [*chosen, place], w if weight is None else weight * w, left[1:]) for place, w in left[0]
+    ]
+    out = parts[0]
+    for part in parts[1:]:
+        out = out + part
+    return out
+
+
 @of_tensors
 def grid_sample(
     input: Tensor,
@@ -129,20 +145,9 @@ def grid_sample(
     if mode == "bicubic":
         taps = [[(border(a, n), w) for a, w in axis] for axis, n in zip(taps, sizes)]
 
-    def total(chosen: list[Tensor], weight: Tensor | None, left: list[list[tuple[Tensor, Tensor]]]) -> Tensor:
-        if not left:
-            assert weight is not None
-            return _picked(input, chosen) * weight.unsqueeze(1)
-        parts = [
-            total([*chosen, place], w if weight is None else weight * w, left[1:]) for place, w in left[0]
-        ]
-        out = parts[0]
-        for part in parts[1:]:
-            out = out + part
-        return out
-
     # The nearest element stays the same where the grid moves a little.
-    return beside(total([], None, taps), grid) if mode == "nearest" else total([], None, taps)
+    out = _total(input, [], None, taps)
+    return beside(out, grid) if mode == "nearest" else out
 
 
 @of_tensors

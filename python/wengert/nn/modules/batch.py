@@ -90,14 +90,15 @@ class _Channels(_Affine):
                 return
             raise wg.ShapeError(text)
 
-    def _weight_of_batch(self) -> float:
+    def _weight_of_batch(self) -> Any:
         """Counts one more batch in training, and returns its weight in the running statistics."""
-        momentum = self.momentum if self.momentum is not None else 0.0
+        momentum: Any = self.momentum if self.momentum is not None else 0.0
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
             with wg.no_grad():
                 self.num_batches_tracked.add_(1)
             if self.momentum is None:
-                momentum = 1.0 / float(self.num_batches_tracked)
+                # No number of Python's, for which `jit` would make another program.
+                momentum = 1.0 / self.num_batches_tracked.double()
         return momentum
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *rest: Any) -> None:
@@ -239,7 +240,7 @@ class SyncBatchNorm(_BatchNorm):
 
         self._check(input, 1)
         statistics = (self.running_mean, self.running_var) if self.track_running_stats else (None, None)
-        momentum = self._weight_of_batch()
+        momentum = float(self._weight_of_batch())
         return batch_norm(input, *statistics, self.weight, self.bias, momentum, self.eps, group)
 
     @classmethod

@@ -103,10 +103,14 @@ class _SpectralNorm(Module):
                     self.register_buffer(name, start)
                 self._iterate(matrix, 15)
 
-    def _iterate(self, matrix: Tensor, steps: int) -> None:
+    def _iterate(self, matrix: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+        u, v = self._u, self._v
         for _ in range(steps):
-            self._u = normalize(matrix @ self._v, dim=0, eps=self.eps)
-            self._v = normalize(matrix.T @ self._u, dim=0, eps=self.eps)
+            u = normalize(matrix @ v, dim=0, eps=self.eps)
+            v = normalize(matrix.T @ u, dim=0, eps=self.eps)
+        self._u.copy_(u)
+        self._v.copy_(v)
+        return u, v
 
     def forward(self, weight: Tensor) -> Tensor:
         """Returns the weight over its largest singular value."""
@@ -115,8 +119,11 @@ class _SpectralNorm(Module):
         matrix = _as_matrix(weight, self.dim)
         if self.training:
             with wg.no_grad():
-                self._iterate(matrix.detach(), self.n_power_iterations)
-        return weight / (self._u @ (matrix @ self._v))
+                u, v = self._iterate(matrix.detach(), self.n_power_iterations)
+        else:
+            # A backward may come after the next step.
+            u, v = self._u.clone(), self._v.clone()
+        return weight / (u @ (matrix @ v))
 
     def right_inverse(self, value: Tensor) -> Tensor:
         """Returns the value itself: it is divided by its own largest singular value."""

@@ -196,7 +196,7 @@ fn check(outputs: &[Tensor], live: &[&Tensor], targets: &Targets) -> Result<Vec<
     }
     let outputs: Vec<Array> = outputs.iter().filter_map(|y| y.detach().concrete().cloned()).collect();
     if script::is_kept_elsewhere(&held, &outputs) {
-        return refused("a tensor is kept elsewhere than in the result");
+        return refused("a tensor is kept elsewhere than in the result; return it");
     }
     nodes.sort_unstable_by_key(|node| node.seq);
     Ok(nodes)

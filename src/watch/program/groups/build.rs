@@ -85,6 +85,7 @@ impl Fusion<'_> {
         all.extend(fold.and_then(|fact| fact.made.first().copied()));
         Fact {
             place: members.first().and_then(|member| of(member).place),
+            scope: members.first().map_or(0, |member| of(member).scope),
             flops: members.iter().map(|member| of(member).flops).chain(fold.map(|fact| fact.flops)).sum(),
             above: 0,
             made: all,

@@ -12,6 +12,19 @@ def ones():
 
 calls("a_place_in_a_list", lambda i: list(range(10))[i], lambda: [wg.tensor(i) for i in (1, 3, 1)], traces=2)
 calls("a_part_of_a_list", lambda i: [1, 2, 3][:i], lambda: [wg.tensor(i) for i in (1, 3, 1)], traces=2)
+calls(
+    "integers_of_a_list",
+    lambda x: [x * k for row in (x[:, None] > x).long().tolist() for k in row],
+    lambda: [wg.tensor([1.0, k, 2.0]) for k in (0, 3, -1)],
+    traces=2,
+)
+calls("no_integers", lambda x: (x[x > 5].long().tolist(), x + 1), lambda: [ones()] * 3, traces=1)
+calls(
+    "the_integer_of_a_float",
+    lambda x: x * int(x[0]),
+    lambda: [wg.tensor([k, 1.0]) for k in (1.0, 1.9, -1.9, 0.0, -0.5, float("nan"), 1.2, float("inf"), 0.1)],
+    traces=5,
+)
 calls("an_empty_truth_value", lambda x: bool(x), lambda: [wg.zeros(0), wg.ones(2), wg.tensor([1])] * 2)
 calls(
     "a_huge_integer",

@@ -1,7 +1,7 @@
 """Transforms inside of programs, programs inside of transforms, and what they close over."""
 
 import wengert as wg
-from staging.comparing import case
+from staging.comparing import calls, case
 from wengert import nn
 from wengert.autograd import forward_ad
 from wengert.func import functional_call, stack_module_state
@@ -310,3 +310,25 @@ def derivatives_by_the_functional_interface(jit):
     for k in (1, 2, 3):
         yield f(ones() * k)
         yield g(ones() * k)
+
+
+class Doubled(wg.autograd.Function):
+    """A function without a forward rule, which is the transpose of its backward."""
+
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp() * 2
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+
+calls(
+    "a_rule_that_is_transposed",
+    lambda x: (wg.jvp(Doubled.apply, (x,), (x,)), wg.hessian(lambda x: Doubled.apply(x).sum())(x)),
+    lambda: [wg.arange(3.0) * k for k in (1, -1, 200, 0.5)],
+    traces=1,
+)

@@ -113,7 +113,7 @@ def inference_mode_inside(jit):
         yield y, y.is_inference(), y.requires_grad
 
 
-@case
+@case(traces=3)
 def autocast_around(jit):
     model = nn.Linear(4, 2)
     x = wg.randn(3, 4)
@@ -126,7 +126,7 @@ def autocast_around(jit):
             yield f(x)
 
 
-@case
+@case(traces=2)
 def autocast_around_training(jit):
     model = nn.Sequential(nn.Linear(4, 4), nn.LayerNorm(4), nn.Linear(4, 1))
     optimizer = optim.Adam(model.parameters())

@@ -68,8 +68,8 @@ def weight_normed():
 
 
 trained("a_convolutional_network", convolutions, lambda: wg.randn(2, 1, 4, 4))
-trained("normalised_layers", normalised, lambda: wg.randn(5, 4), traces=None)
-trained("parametrized_layers", weight_normed, lambda: wg.randn(5, 4), traces=None)
+trained("normalised_layers", normalised, lambda: wg.randn(5, 4))
+trained("parametrized_layers", weight_normed, lambda: wg.randn(5, 4))
 trained(
     "attention",
     lambda: nn.MultiheadAttention(4, 2, dropout=0.1, batch_first=True),

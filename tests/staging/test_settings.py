@@ -1,0 +1,221 @@
+"""Settings of `jit`, arguments that are no tensors, and what `why()` says."""
+
+import copy
+import functools
+import pickle
+import re
+import sys
+
+import pytest
+import wengert as wg
+from wengert import nn
+
+
+def test_static_arguments_say_themselves_which_are_equal():
+    class Settings:
+        def __init__(self, scale):
+            self.scale = scale
+
+        def __eq__(self, other):
+            return isinstance(other, Settings) and self.scale == other.scale
+
+        def __hash__(self):
+            return hash(self.scale)
+
+    def f(settings, x, /, y=1.0, *, mode="a"):
+        return x * settings.scale * y
+
+    for names in ({"static_argnums": 0}, {"static_argnums": (-3,)}, {"static_argnums": [0, 1]}):
+        step = wg.jit(f, **names)
+        for scale in (2.0, 2.0, 3.0, 2.0):
+            assert step(Settings(scale), wg.ones(1)).tolist() == [scale]
+        assert (step.traces, step.why()) == (2, [])
+    named = wg.jit(lambda x, settings: x * settings.scale, static_argnames="settings")
+    for settings in (Settings(2.0), Settings(2.0)):
+        assert named(wg.ones(1), settings).tolist() == named(wg.ones(1), settings=settings).tolist() == [2.0]
+    assert (named.traces, named.why()) == (2, [])
+
+    class Model:
+        @functools.partial(wg.jit, static_argnums=(0, 1))
+        def step(self, settings, x):
+            return x * settings.scale
+
+    model = Model()
+    assert [model.step(Settings(2.0), wg.ones(1)).item() for _ in range(3)] == [2.0] * 3
+    assert (model.step.traces, model.step.why()) == (1, [])
+    unnamed = wg.jit(f)
+    assert unnamed(Settings(2.0), wg.ones(1)).tolist() == [2.0]
+    assert "an argument of type Settings may change unnoticed" in unnamed.why()[0]
+
+
+def test_an_object_that_is_static_is_looked_at():
+    class Settings:
+        scale = 2.0
+
+        def __eq__(self, other):
+            return self is other
+
+        def __hash__(self):
+            return id(self)
+
+    step, settings = wg.jit(lambda s, x: x * s.scale, static_argnums=0), Settings()
+    assert step(settings, wg.ones(1)).item() == 2.0
+    settings.scale = 5.0
+    assert [step(settings, wg.ones(1)).item() for _ in range(2)] == [5.0, 5.0]
+    assert (step.traces, step.why()) == (2, [])
+
+
+def test_functions_of_c_and_methods_are_arguments():
+    step = wg.jit(lambda f, x: f(x))
+    layer, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    x = wg.ones(1, 2)
+    with wg.no_grad():
+        for f in (wg.sin, wg.cos, wg.sin, layer.forward, other.forward, layer.forward):
+            assert step(f, x).tolist() == f(x).tolist()
+        layer.weight.fill_(3.0)
+        assert step(layer.forward, x).tolist() == layer(x).tolist()
+    assert (step.traces, step.why()) == (4, [])
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "text"),
+    [
+        (
+            {"static_argnums": "x"},
+            TypeError,
+            "static_argnums is the number of an argument, or several, got 'x'",
+        ),
+        (
+            {"static_argnums": 1.0},
+            TypeError,
+            "static_argnums is the number of an argument, or several, got 1.0",
+        ),
+        ({"static_argnames": 0}, TypeError, "static_argnames is the name of an argument, or several, got 0"),
+        ({"donate_argnums": True}, TypeError, "donate_argnums is the number of an argument"),
+        (
+            {"static_argnums": 2},
+            ValueError,
+            "static_argnums=2, and the function has no argument 2; it has x, n",
+        ),
+        ({"static_argnames": "k"}, ValueError, "static_argnames='k', and the function has no argument 'k'"),
+        (
+            {"donate_argnums": (0, 5)},
+            ValueError,
+            r"donate_argnums=\(0, 5\), and the function has no argument 5",
+        ),
+    ],
+)
+def test_settings_name_arguments_that_there_are(settings, kind, text):
+    with pytest.raises(kind, match=f"jit: {text}"):
+        wg.jit(lambda x, n: x, **settings)
+    takes_all = lambda *args, **kwargs: args[0]
+    wg.jit(takes_all, static_argnums=9, static_argnames="anything", donate_argnums=3)
+
+
+def test_compile_is_jit_with_the_settings_of_pytorch():
+    f = lambda x, k: x * k.real
+    assert wg.compile(f, disable=True) is f
+    step = wg.compile(
+        f, fullgraph=True, dynamic=None, options={}, backend="eager", static_argnums=1, check=True
+    )
+    assert (step(wg.ones(1), 2.0).item(), step._check) == (2.0, True)
+    assert wg.compile(mode="default", max_traces=2)(f)._max_traces == 2
+    with pytest.raises(TypeError, match="jit: unexpected argument 'staitc'"):
+        wg.compile(f, staitc=1)
+    with pytest.raises(TypeError, match="jit: unexpected argument 'staitc'"):
+        wg.jit(staitc=1)
+
+
+def changed():
+    class Counter:
+        calls = 0
+
+        def step(self, x):
+            self.calls += 1
+            return x
+
+    return Counter().step
+
+
+def grown():
+    seen = []
+    return lambda x: seen.append(1) or x
+
+
+@pytest.mark.parametrize(
+    ("f", "texts"),
+    [
+        (lambda x: x * x.sum().item(), ["item(), which takes values out", "compute with the tensor"]),
+        (lambda x: wg.tensor(x.numpy()), ["numpy(), which takes values out", "compute with the tensor"]),
+        (lambda x: print(end="") or x, ["print(), which a program would not call again; call it outside"]),
+        (lambda x: f"{x}" and x, ["a tensor as a string; return it and print it after the call"]),
+        (changed(), ["calls, which the function reads and changes; return the new value"]),
+        (grown(), ["an object of type list, which the function reads and changes"]),
+        (lambda x: wg.rand(2, generator=wg.Generator()), ["a generator of the program's own; draw without"]),
+        (lambda x: wg.manual_seed(0) and x, ["a new seed of the random numbers; set it before the call"]),
+        (lambda x: [iter([x])], ["a result of type list_iterator; return tensors"]),
+    ],
+)
+def test_a_reason_names_the_line_and_what_to_write(f, texts):
+    step = wg.jit(f)
+    step(wg.ones(2))
+    (reason,) = step.why()
+    assert all(text in reason for text in texts), reason
+    code = getattr(f, "__code__", None)
+    first = code.co_firstlineno
+    line = int(re.search(r"test_settings.py:(\d+)\)$", reason)[1])
+    assert first <= line <= first + 2, (reason, first)
+
+
+def test_what_is_imported_meanwhile_is_no_part_of_the_program(tmp_path, monkeypatch):
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            return None
+
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "wengert.fft", raising=False)
+    monkeypatch.delitem(vars(wg), "fft", raising=False)
+    step = wg.jit(lambda x: wg.fft.fft(x).real)
+    step(wg.ones(4))
+    assert (step.traces, step.why()) == (1, [])
+
+
+def test_a_module_that_is_compiled_is_a_module():
+    wg.manual_seed(0)
+    plain = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+    model, x = copy.deepcopy(plain), wg.randn(5, 3)
+    assert wg.compile(model, mode="reduce-overhead") is model
+    model.compile()
+    for k in range(3):
+        for each in (plain, model):
+            each.zero_grad()
+            each(x * k).square().sum().backward()
+        assert model[0].weight.grad.tolist() == plain[0].weight.grad.tolist()
+    assert (model.forward.traces, model.forward.why()) == (1, [])
+    assert list(model.state_dict()) == list(plain.state_dict())
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+        with wg.no_grad():
+            other[0].weight.zero_()
+        assert model(x).tolist() == plain(x).tolist() != other(x).tolist()
+    model.register_forward_hook(lambda module, args, out: out * 2)
+    assert model(x).tolist() == (plain(x) * 2).tolist()
+    assert wg.compile(plain, disable=True) is plain
+    assert "forward" not in vars(plain)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, grid: nn.functional.grid_sample(x * 2, grid * 0.5, align_corners=False),
+        lambda x, grid: wg.chain_matmul(x[0, 0] * 2, x[0, 0] * 3, grid[0, :, 0].mT * 4),
+        lambda x, grid: wg.linalg.multi_dot([x[0, 0] * 2, x[0, 0] * 3, x[0, 0] * 4]),
+        lambda x, grid: wg.numpy.block([[x[0, 0] * 2, x[0, 0] * 3], [x[0, 0] * 4, x[0, 0] * 5]]),
+    ],
+)
+def test_what_calls_itself_keeps_nothing(f):
+    wg.manual_seed(0)
+    x, grid = wg.randn(1, 1, 2, 2), wg.rand(1, 2, 2, 2)
+    step, expected = wg.jit(f), f(x, grid).tolist()
+    for _ in range(3):
+        assert step(x, grid).tolist() == expected
+    assert (step.traces, step.why()) == (1, [])
