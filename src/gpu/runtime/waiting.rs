@@ -1,6 +1,6 @@
 //! Launches that wait, so that several become one.
 //!
-//! While a thread is [`merging`], its launches are sorted into levels: a launch comes one level behind the last
+//! While a thread is [`merging`], its launches have levels: one comes one level behind the last
 //! that writes what it reads or writes, or reads what it writes. Those of a level are one dispatch, as far as
 //! bindings, parameters and workgroup memory suffice and as each alone would leave most of the GPU idle. A
 //! launch that reads, element by element, what another one stores so joins that one, and memory that only it
