@@ -78,3 +78,11 @@ def test_shapes_need_no_exchange() -> None:
         assert found.shape == (4, 3)
 
     assert distributed.cost(step, axis_size=4).exchanges == []
+
+
+def test_a_step_of_data_parallel_says_why_it_is_no_program() -> None:
+    model = distributed.DataParallel(wg.nn.Linear(3, 1))
+    staged = wg.jit(lambda x: model(x).sum())
+    staged(wg.ones(2, 3))
+    [reason] = staged.why()
+    assert reason.startswith("a group of ranks, such as DataParallel has")

@@ -90,6 +90,12 @@ class Group:
     disagree.
     """
 
+    # See `wengert.jit`.
+    _refused_by_programs = (
+        "a group of ranks, such as DataParallel has: its messages are no part of a program; collectives of "
+        "distributed.axis are"
+    )
+
     def __init__(self, communicator: Any, name: str = "world", timeout: float = TIMEOUT) -> None:
         MPI = mpi()
         ranks = MPI.Group.Translate_ranks(communicator.Get_group(), None, MPI.COMM_WORLD.Get_group())

@@ -183,6 +183,9 @@ class State:
             if not isinstance(value, tuple | frozenset):
                 self.watched.members(value)
             yield from value
+        if reason := getattr(kind, "_refused_by_programs", None):
+            self.refusal = reason
+            return
         if package(kind) == "logging":
             yield from self._looked(value, ("level", "disabled"))
         if kind in _CONTAINERS or package(kind) in _INERT:
