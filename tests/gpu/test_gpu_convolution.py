@@ -88,9 +88,11 @@ def test_a_bias_is_added_in_the_launch_of_the_convolution(name: str, dtype: wg.d
         plain = convolve(x.gpu(), w.gpu(), **options)
     with wg.gpu.profile() as found:
         y = convolve(x.gpu(), w.gpu(), bias=b.gpu(), **options)
-    # Windows of one element and several groups are products with a bias for each group.
+    # Windows of one element and several groups are products with a bias for each group. What is beyond a
+    # binding is computed in pieces.
     more = 1 if name == "one element" else 0
-    assert len(found.launches) == len(without.launches) + more
+    if 4 * y.numel() <= wg.gpu.info()["limits"]["max_storage_buffer_binding_size"]:
+        assert len(found.launches) == len(without.launches) + more
     wide = [v.double() for v in (x, w, b)]
     want, size = (convolve(*v[:2], bias=v[2], **options) for v in (wide, [v.abs() for v in wide]))
     assert y.dtype is dtype
