@@ -211,10 +211,11 @@ impl Tensor {
         x.map(|x| Tensor::from(x.clone()))
     }
 
-    /// A value below 0 or above `most`. That there is none is a truth value, which a program can look at.
-    fn outside(&self, most: f64) -> Result<Option<f64>> {
+    /// A value below 0 or, as `fits` tells of the largest, too large. That there is none is a truth value,
+    /// which a program can look at.
+    fn outside(&self, fits: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Option<f64>> {
         let (low, high) = (self.amin(None, false)?, self.amax(None, false)?);
-        if low.ge(0.0)?.item()? != 0.0 && high.le(most)?.item()? != 0.0 {
+        if low.ge(0.0)?.item()? != 0.0 && fits(&high)?.item()? != 0.0 {
             return Ok(None);
         }
         let low = low.item()?;
@@ -224,7 +225,7 @@ impl Tensor {
     /// Raises for a value outside `[0, 1]`, if the values can be read without a transfer.
     fn check_probabilities(&self) -> Result<()> {
         let Some(x) = self.readable() else { return Ok(()) };
-        let Some(bad) = x.outside(1.0)? else { return Ok(()) };
+        let Some(bad) = x.outside(|x| x.le(1.0))? else { return Ok(()) };
         Err(Error::value(format!("bernoulli: probabilities between 0 and 1 expected, got {bad}")))
     }
 
@@ -272,7 +273,7 @@ impl Tensor {
     /// check if it would cost a transfer.
     fn check_weights(&self, least: usize) -> Result<()> {
         let Some(weights) = self.readable() else { return Ok(()) };
-        if let Some(bad) = weights.outside(f64::MAX)? {
+        if let Some(bad) = weights.outside(|x| x.lt(f64::INFINITY))? {
             return Err(Error::value(format!(
                 "multinomial: finite weights of at least 0 expected, got {bad}; softmax makes weights of \
                  any scores"

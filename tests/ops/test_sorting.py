@@ -1,6 +1,9 @@
 """Sorting, the largest few, and drawing by weights: what the records of operations do not say."""
 
+import math
+
 import numpy as np
+import pytest
 import wengert as wg
 from messages import Situations, message_tests
 from support import array
@@ -79,6 +82,14 @@ def test_draws_repeat_with_the_seed_and_have_no_gradient() -> None:
     assert first.shape == (3, 4)
     assert first.dtype == wg.int64
     assert not first.requires_grad
+
+
+@pytest.mark.parametrize("dtype", [wg.float16, wg.bfloat16, wg.float32, wg.float64])
+@pytest.mark.parametrize("bad", [math.inf, math.nan])
+def test_weights_of_draws_are_finite(dtype: wg.dtype, bad: float) -> None:
+    for weights in ([1.0, bad, 2.0], [[1.0, 2.0], [bad, 0.0]]):
+        with pytest.raises(ValueError, match="multinomial: finite weights of at least 0 expected"):
+            wg.tensor(weights, dtype=dtype).multinomial(1)
 
 
 ERRORS: Situations = {

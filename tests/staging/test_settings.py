@@ -1,10 +1,13 @@
 """Settings of `jit`, arguments that are no tensors, and what `why()` says."""
 
+import contextlib
 import copy
 import functools
+import math
 import pickle
 import re
 import sys
+from fractions import Fraction
 
 import pytest
 import wengert as wg
@@ -46,6 +49,18 @@ def test_static_arguments_say_themselves_which_are_equal():
     unnamed = wg.jit(f)
     assert unnamed(Settings(2.0), wg.ones(1)).tolist() == [2.0]
     assert "an argument of type Settings may change unnoticed" in unnamed.why()[0]
+
+
+def test_static_numbers_of_other_kinds_have_other_programs():
+    f = lambda x, n: x.int() * n if isinstance(n, int) else x * float(n)
+    staged = wg.jit(f, static_argnums=1)
+    x = wg.ones(2)
+    for n in (1, 1.0, True, 0.0, -0.0, Fraction(1), 1):
+        found, expected = staged(x, n), f(x, n)
+        assert found.dtype == expected.dtype
+        assert [math.copysign(1, v) for v in found.tolist()] == [
+            math.copysign(1, v) for v in expected.tolist()
+        ]
 
 
 def test_an_object_that_is_static_is_looked_at():
@@ -219,3 +234,41 @@ def test_what_calls_itself_keeps_nothing(f):
     for _ in range(3):
         assert step(x, grid).tolist() == expected
     assert (step.traces, step.why()) == (1, [])
+
+
+def test_a_shallow_copy_of_a_compiled_module_is_staged_for_itself():
+    class Scaled(nn.Module):
+        factor = 2.0
+
+        def forward(self, x):
+            return x * self.factor
+
+    model = wg.compile(Scaled())
+    copied = copy.copy(model)
+    copied.factor = 10.0
+    for _ in range(2):
+        assert (model(wg.ones(1)).item(), copied(wg.ones(1)).item()) == (2.0, 10.0)
+    assert copied.forward.traces == model.forward.traces == 1
+
+
+def test_a_program_of_an_autocast_region_runs_in_such_a_region():
+    staged = wg.jit(lambda x, w: x @ w)
+    x, w = wg.ones(2, 3), wg.ones(3, 2)
+    with wg.autocast("cpu", dtype=wg.bfloat16):
+        run = staged.lower(x, w).compile()
+        assert run(x, w).dtype == wg.bfloat16
+    assert run(x, w).dtype == wg.bfloat16
+    with wg.autocast("cpu", dtype=wg.float16), pytest.raises(TypeError, match="under other settings"):
+        run(x, w)
+    plain = staged.lower(x, w).compile()
+    with wg.autocast("cpu", dtype=wg.bfloat16), pytest.raises(TypeError, match="under other settings"):
+        plain(x, w)
+
+
+def test_the_warning_belongs_to_the_line_of_the_call():
+    calls = []
+    for region in (contextlib.nullcontext(), wg.autocast("cpu", dtype=wg.bfloat16)):
+        staged = wg.jit(lambda x: (calls.append(1), x)[1], max_traces=1)
+        with region, pytest.warns(UserWarning, match="runs as Python from now on") as found:
+            staged(wg.ones(1))
+        assert found[0].filename == __file__

@@ -121,6 +121,7 @@ class Shards:
         self._layout: tuple[list[int], list[list[int]]] = [], []
         self._thread = ThreadPoolExecutor(1, "wengert.distributed")
         self._last: Future[Tensor] | None = None
+        self._handles: list[Any] = []
         self.own = range(group.rank * own, (group.rank + 1) * own)
         self._agree_on_instructions()
         self._compare()
@@ -130,13 +131,15 @@ class Shards:
     def __deepcopy__(self, memo: dict[int, Any]) -> Shards:
         """The shards of a copy of the module, on the same ranks."""
         copied = copy.copy(self)
-        copied.module = copy.deepcopy(self.module, memo)
+        copied.module, copied._handles = copy.deepcopy(self.module, memo), []
         copied._guard()
         return copied
 
     def _guard(self) -> None:
         """Lets any other backward to the parameters raise while these shards are there: it would average
-        nothing."""
+        nothing. In theirs, gradients are complete behind all other hooks."""
+        for handle in self._handles:
+            handle.remove()
         shards = weakref.ref(self)
 
         def on_complete(param: int, _: Tensor) -> None:
@@ -149,9 +152,11 @@ class Shards:
             if own is not None and own._departure is not None:
                 own._departure.complete(param)
 
-        for param in self.module.parameters():
-            if param.requires_grad:
-                param.register_post_accumulate_grad_hook(partial(on_complete, id(param)))
+        self._handles = [
+            param.register_post_accumulate_grad_hook(partial(on_complete, id(param)))
+            for param in self.module.parameters()
+            if param.requires_grad
+        ]
 
     def _first_state(self) -> tuple[int, int]:
         """Where the random numbers of rank 0 stand."""
@@ -186,6 +191,7 @@ class Shards:
         if self._last is not None:
             # A backward that raised may have left it.
             wait([self._last])
+        self._guard()
         params = [param for param in self.module.parameters() if param.requires_grad]
         is_averaged = lambda buffer: buffer.is_floating_point() or buffer.is_complex()
         buffers = [buffer for buffer in self.module.buffers() if is_averaged(buffer)]
@@ -207,6 +213,11 @@ class Shards:
                 for param in params:
                     param.grad = None
                 loss = function(*part)
+                if not isinstance(loss, Tensor):
+                    raise TypeError(
+                        "DataParallel.backward: a function that returns the loss, a tensor, expected; it "
+                        f"returned {type(loss).__name__}"
+                    )
                 is_last = shard == self.own[-1]
                 if is_last and self.group.size > 1:
                     self._departure = Departure(params, self._buckets(params), total, self._send)

@@ -46,6 +46,8 @@ def divide(params: Sequence[Tensor], order: Iterable[int], limit: int) -> list[l
             sizes.append(0)
         buckets[at].append(i)
         sizes[at] += params[i].nbytes
+    if not buckets:
+        return []
     last, tail, room = buckets[-1], list[int](), small
     if sizes[-1] > small:
         while len(last) > 1 and (room := room - params[last[-1]].nbytes) >= 0:

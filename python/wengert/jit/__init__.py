@@ -50,7 +50,8 @@ def compile(model: None = None, **settings: Any) -> Callable[[F], F]: ...
 def compile(model: Any = None, **settings: Any) -> Any:
     """Returns the function, staged as by `wengert.jit`; a module itself, whose `forward` is staged.
 
-    A whole step, with the module's backward and the optimiser in it, gains more than the module alone.
+    A whole step, with the module's backward and the optimiser in it, gains more than the module alone. Copies
+    are staged, too; what is read from a pickle is not.
 
     Args:
         model: a function or a module; without one, a decorator is returned.
@@ -73,6 +74,8 @@ def compile(model: Any = None, **settings: Any) -> Any:
         return functools.partial(compile, **settings)
     if settings.get("disable"):
         return model
+    if not callable(model):
+        raise TypeError(f"compile: a function or a module expected, got {type(model).__name__}")
     if builtins.isinstance(model, Module):
         model.forward = stage(model.forward, **own)  # type: ignore[method-assign]
         return model

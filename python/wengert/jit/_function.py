@@ -7,11 +7,11 @@ import functools
 import sys
 import threading
 import types
-import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from wengert import _core
+from wengert._caller import warn
 from wengert._core import Tensor
 from wengert.autograd.autocast import autocast
 from wengert.nn.hooks import EVERYWHERE
@@ -222,9 +222,9 @@ class Staged(_core._FastPath, Generic[P, R]):
             return True
         return False
 
-    def _give_up(self, what: str, level: int = 4) -> None:
+    def _give_up(self, what: str) -> None:
         """Warns that calls run as Python from now on, unless it is known. Inside of a transform it is no
-        surprise. `level` is how far up the call of the function is.
+        surprise.
         """
         if _core._in_transform():
             self._note(what)
@@ -232,7 +232,7 @@ class Staged(_core._FastPath, Generic[P, R]):
             self._has_given_up = True
             self._note(what)
             name = getattr(self._function, "__name__", "the function")
-            warnings.warn(f"jit: {name} runs as Python from now on: {what}", stacklevel=level)
+            warn(f"jit: {name} runs as Python from now on: {what}")
 
     def _key(
         self, args: Any, kwargs: Any, told: list[str] | None = None
@@ -261,11 +261,13 @@ class Staged(_core._FastPath, Generic[P, R]):
                     return None, leaves, []
                 tensors.append(x)
                 key.append(type(x))
-            elif isinstance(x, _NAMED) or _is_itself(type(x)) or self._is_static(x, args, kwargs):
+            elif isinstance(x, _NAMED) or _is_itself(type(x)):
                 key.append(x)
             elif isinstance(x, CONSTANTS) and package(type(x)) in ("builtins", "numpy", "wengert"):
                 # The string tells 0.0 from -0.0, and is the same for every NaN.
                 key.append((type(x), repr(x)))
+            elif self._is_static(x, args, kwargs):
+                key.append((type(x), x))
             else:
                 note(
                     f"an argument of type {type(x).__name__} may change unnoticed; give tensors, numbers or "
@@ -344,7 +346,7 @@ class Staged(_core._FastPath, Generic[P, R]):
         self._note(reason)
         self._told[key] = reason
         if self._tries[key] >= self._max_traces:
-            self._give_up(reason, 5)
+            self._give_up(reason)
 
     def _note(self, reason: str) -> None:
         if reason not in self._reasons:
@@ -391,7 +393,8 @@ class Staged(_core._FastPath, Generic[P, R]):
         from ._lowered import Lowered
 
         if cast := self._cast():
-            return _core._without_autocast(functools.partial(cast.lower, *args, **kwargs))
+            lowered: Lowered = _core._without_autocast(functools.partial(cast.lower, *args, **kwargs))
+            return lowered._in_region(_core._autocast_around())
         key, _, _ = self._key(args, kwargs)
         if not any(variant.state.is_as_it_was() for variant in self._variants.get(key, ())):
             self(*args, **kwargs)

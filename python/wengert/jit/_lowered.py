@@ -57,8 +57,10 @@ class ShapeDtypeStruct(_Kind):
 class Compiled:
     """One program as a function: it runs that program and nothing else."""
 
-    def __init__(self, staged: Any, key: Any, variant: Any) -> None:
+    def __init__(self, staged: Any, key: Any, variant: Any, region: list[Any]) -> None:
         self._staged, self._key, self._variant = staged, key, variant
+        # The autocast region around the call that the program was made for.
+        self._region = region
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program. Inside of another jitted function, and where operations are watched, the function
@@ -69,6 +71,8 @@ class Compiled:
                 of a transform.
             RuntimeError: if what the function reads beside them is not what it was, or an operation fails.
         """
+        if self._region and self._region == _core._autocast_around():
+            return _core._without_autocast(functools.partial(self, *args, **kwargs))
         key, _, tensors = self._staged._key(args, kwargs)
         is_watched = _core._get_debug_modes()
         # What watches operations may have hooks of all modules, with which there is no key.
@@ -93,6 +97,7 @@ class Lowered:
 
     def __init__(self, staged: Any, key: Any, variant: Any) -> None:
         self._parts = staged, key, variant
+        self._region: list[Any] = []
         self._program = shown(staged._function, variant)
 
     def compile(self) -> Compiled:
@@ -103,7 +108,12 @@ class Lowered:
             >>> run(wg.zeros(2))
             tensor([1., 1.])
         """
-        return Compiled(*self._parts)
+        return Compiled(*self._parts, self._region)
+
+    def _in_region(self, around: list[Any]) -> "Lowered":
+        """The same, of a call in an autocast region."""
+        self._region = around
+        return self
 
     def as_text(self) -> str:
         """Returns the listing.

@@ -8,6 +8,7 @@ Read next: `walking.py` (the tree), `state.py` (saving and loading),
 
 import copy
 import functools
+import types
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, Self, TypeVar
 
@@ -175,6 +176,11 @@ class Module(Hookable, Walking, StateDict):
         """A module with the same parameters, buffers and modules, and with registries of its own."""
         made = type(self).__new__(type(self))
         made.__dict__.update(self.__dict__)
+        staged: Any = made.__dict__.get("forward")
+        method = getattr(staged, "_function", None)
+        if isinstance(method, types.MethodType) and method.__self__ is self:
+            # See `wengert.compile`.
+            made.__dict__["forward"] = staged._copy(method.__func__.__get__(made))
         for kind in _KINDS:
             made.__dict__[kind] = copy.copy(self.__dict__[kind])
         made.__dict__["_hooks"] = Registry()
