@@ -74,12 +74,16 @@ impl Fusion<'_> {
 
     /// Members on one element as groups of those that need each other; others are parts of one launch anyway.
     pub fn apart(&self, members: Vec<Member>) -> Vec<Vec<Member>> {
+        // All members have one device and one size.
         let is_number =
             |member: &Member| self.sizes[member.step] == 1 && self.device(member.to) != Device::Cpu;
+        if !members.first().is_some_and(is_number) {
+            return vec![members];
+        }
         let mut parts: Vec<Vec<Member>> = Vec::new();
         for member in members {
             let needs = |other: &Member| member.from.contains(&other.to) || member.to == other.to;
-            let own = |part: &Vec<Member>| !is_number(&member) || part.iter().any(needs);
+            let own = |part: &Vec<Member>| part.iter().any(needs);
             let (found, others) = parts.into_iter().partition::<Vec<_>, _>(own);
             parts = others;
             let mut part: Vec<Member> = found.into_iter().flatten().collect();
