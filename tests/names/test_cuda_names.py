@@ -192,7 +192,7 @@ def test_what_can_be_answered_is() -> None:
 
 
 def test_compile_wants_a_function() -> None:
-    with pytest.raises(TypeError, match="jit: a function expected, got int"):
+    with pytest.raises(TypeError, match="compile: a function or a module expected, got int"):
         torch.compile(3)
     assert torch.compile(len)([1, 2]) == 2
     assert torch.compile(mode="max-autotune")(len)([1, 2]) == 2
