@@ -1,8 +1,9 @@
 // VJP of layer (or RMS) normalisation: dx, and partial sums of dweight and dbias, which
-// layernorm_columns.wgsl adds up.
+// layernorm_columns.wgsl adds up; or of rows that are split what their parts come to, with which
+// layernorm_strips.wgsl goes on.
 //
 // bindings  0 x, 1 g, 2 weight (read), 3 mean, 4 rstd (read, f32: the forward's), 5 out (write: dx), 6
-//           partial (write, f32), 7 terms (SPLIT 1 writes, 2 reads; f32), 8 params
+//           partial (write, f32), 7 params
 // grid      `slots` * parts workgroups, slots at most ceil(rows / ROWS); a few per multiprocessor are best
 // workgroup 256 threads, 8.25 KiB of workgroup memory
 //
@@ -10,75 +11,26 @@
 // for RMS. Rows live in registers, as lib/rows.wgsl has it. Slot s walks the ROWS rows from s * ROWS on, then
 // those from (s + slots) * ROWS on, .. in order, keeps sums of g * n and g of each in registers and adds them
 // up at the end, so the result depends on shapes alone. `partial` is [slots, 2, width], width being cols
-// rounded up to fours, and for RMS, which has no bias, [slots, 1, width]; terms holds the sums of h and h * n
-// of each part. Where nothing is split, any buffer is bound to it. RMS: the mean is 0, and not read. flags: 1
-// weight, without which partial is not written. Strides between rows are in elements; out_stride is a
-// multiple of EPW.
+// rounded up to fours, and for RMS, which has no bias, [slots, 1, width]. With SPLIT 1 it is [rows, parts,
+// 4]: the sums of h and h * n over a part, the mean and rstd of its row; dx is not written. RMS: the mean is
+// 0, and not read. flags: 1 weight, without which partial is not written. Strides between rows are in
+// elements; out_stride is a multiple of EPW.
 //@ use rows
 //@ use row_out
+//@ use norm_vjp
 struct Params {
   rows: u32, cols: u32, parts: u32, x_stride: u32, g_stride: u32, out_stride: u32, flags: u32, slots: u32,
 }
-//@ words x
-@group(0) @binding(0) var<storage, read> x: array<u32>;
-//@ words g
-@group(0) @binding(1) var<storage, read> g: array<u32>;
-//@ words weight
-@group(0) @binding(2) var<storage, read> weight: array<u32>;
 @group(0) @binding(3) var<storage, read> mean: array<f32>;
 @group(0) @binding(4) var<storage, read> rstd: array<f32>;
 //@ words out
 @group(0) @binding(5) var<storage, read_write> out: array<u32>;
 @group(0) @binding(6) var<storage, read_write> partial: array<vec4<f32>>;
-@group(0) @binding(7) var<storage, read_write> terms: array<vec2<f32>>;
-@group(0) @binding(8) var<uniform> p: Params;
-
-//@ load x
-fn load_x(i: u32) -> T { return bitcast<f32>(x[i]); }
-//@ load4 x
-fn load4_x(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_x(i.x), load_x(i.y), load_x(i.z), load_x(i.w)); }
-//@ load g
-fn load_g(i: u32) -> T { return bitcast<f32>(g[i]); }
-//@ load4 g
-fn load4_g(i: vec4<u32>) -> vec4<T> { return vec4<T>(load_g(i.x), load_g(i.y), load_g(i.z), load_g(i.w)); }
-//@ load weight
-fn load_weight(i: u32) -> T { return bitcast<f32>(weight[i]); }
-//@ load4 weight
-fn load4_weight(i: vec4<u32>) -> vec4<T> { return four_weights(i); }
-
-//@ const RMS
-const RMS: bool = false;
-
-fn four_weights(i: vec4<u32>) -> vec4<T> {
-  return vec4<T>(load_weight(i.x), load_weight(i.y), load_weight(i.z), load_weight(i.w));
-}
-
-fn load_g4(base: u32, c: vec4<u32>) -> vec4<f32> {
-  return select(vec4<f32>(), load4_g(base + inside4(c)), here4(c));
-}
-
-// weight, or ones.
-fn scale4(c: vec4<u32>) -> vec4<f32> {
-  if ((p.flags & 1u) != 0u) { return load4_weight(inside4(c)); }
-  return vec4<f32>(1.0);
-}
-
-// Normalised x, zero where there is no column.
-fn norm4(base: u32, m: f32, r: f32, c: vec4<u32>) -> vec4<f32> {
-  return select(vec4<f32>(), (load4_x(base + inside4(c)) - m) * r, here4(c));
-}
-
-var<workgroup> fours: array<vec4<f32>, 256>;
+@group(0) @binding(7) var<uniform> p: Params;
 
 // Write four sums of a slot, over its rows in order.
 fn put_part(at: u32, c: vec4<u32>, own: vec4<f32>, t: u32) {
-  var total = own;
-  if (ROWS > 1u) {
-    workgroupBarrier();
-    fours[t] = own;
-    workgroupBarrier();
-    for (var r = 1u; r < ROWS && t < LANES; r += 1u) { total += fours[r * LANES + t]; }
-  }
+  let total = down4(own, t);
   if (t < LANES && c.x < p.cols) { partial[(at + c.x) / 4u] = total; }
 }
 
@@ -113,16 +65,12 @@ fn main(
     //@ slots 0
     let g_0 = load_g4(row * p.g_stride, c_0);
     var sums = vec2<f32>();
-    if (SPLIT == 2u) {
-      for (var j = t; j < p.parts; j += 256u) { sums += terms[row * p.parts + j]; }
-    } else {
-      //@ slots 0
-      sums += vec2<f32>(sum4(g_0 * k_0), sum4(g_0 * k_0 * n_0));
-    }
+    //@ slots 0
+    sums += vec2<f32>(sum4(g_0 * k_0), sum4(g_0 * k_0 * n_0));
     sums = lane_sums(sums, t, turn);
     turn = 1u - turn;
     if (SPLIT == 1u) {
-      if (t == 0u) { terms[row * p.parts + part] = sums; }
+      if (t == 0u) { partial[row * p.parts + part] = vec4<f32>(sums, m, r); }
     } else if (row == start + t / LANES) {
       let b = sums.y * inverse;
       var a = sums.x * inverse;

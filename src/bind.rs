@@ -13,7 +13,7 @@ use crate::interp::{self, Interp, Kind, ROOT_TAG, autocast, batch, dual, staged,
 use crate::op::{Needs, Op, Operation, Outputs};
 use crate::ops::custom;
 use crate::tape::saving;
-use crate::tensor::{Payload, Tensor, Tensors};
+use crate::tensor::{Payload, Tensor, Tensors, donated};
 use crate::watch::debug::{self, Modes};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -128,6 +128,7 @@ fn concrete<'a>(op: &Op, inputs: &[&'a Tensor]) -> Result<Below<'a>> {
                 Payload::Dual { .. } => "jvp",
                 Payload::Batched { .. } => "vmap",
                 Payload::Staged { .. } => "linearize",
+                Payload::Donated { .. } => return donated(op.name(), &t.aval.shape),
             };
             Error::autodiff(format!(
                 "{}: an operand of shape {} was made inside a {transform} that has ended or runs on another \

@@ -12,8 +12,8 @@ use crate::array::buffer::Device;
 use crate::array::dtype::{DType, Element};
 use crate::array::shape::Shape;
 use crate::error::{Error, Result};
-use crate::interp::Tag;
 use crate::interp::staged::Program;
+use crate::interp::{DONATED_TAG, Tag};
 use crate::tape::node::{Edge, Handle, Node};
 use crate::watch::{absent, script};
 use smallvec::SmallVec;
@@ -84,6 +84,11 @@ pub enum Payload {
         /// The list.
         program: Arc<Program>,
     },
+    /// Given to a program that could take its memory over: nothing but its kind is left.
+    Donated {
+        /// An array without values.
+        shell: Tensor,
+    },
 }
 
 /// The outputs of an operation; nearly always one.
@@ -95,6 +100,7 @@ impl Traced {
         match &self.payload {
             Payload::Taped { primal, .. } | Payload::Dual { primal, .. } => primal,
             Payload::Batched { value, .. } | Payload::Staged { value, .. } => value,
+            Payload::Donated { shell } => shell,
         }
     }
 
@@ -109,6 +115,7 @@ impl Traced {
             Payload::Staged { var, program, .. } => {
                 Payload::Staged { value: inner, var: *var, program: program.clone() }
             }
+            Payload::Donated { .. } => Payload::Donated { shell: inner },
         };
         Tensor::Traced(Arc::new(Traced { tag: self.tag, aval: self.aval, payload }))
     }
@@ -266,9 +273,24 @@ impl Tensor {
         }
     }
 
+    /// What is left of a tensor like this one that was given to a program, with its memory.
+    pub fn to_donated(&self) -> Result<Tensor> {
+        let aval = self.aval();
+        let payload = Payload::Donated { shell: absent::absent(aval.shape, aval.dtype)?.into() };
+        Ok(Tensor::Traced(Arc::new(Traced { tag: DONATED_TAG, aval, payload })))
+    }
+
+    /// Whether this was given to a program, with its memory.
+    pub fn is_donated(&self) -> bool {
+        self.belongs_to(DONATED_TAG)
+    }
+
     /// The concrete array, or an error that says which transform hides it.
     pub fn array(&self, op: &str) -> Result<&Array> {
         self.concrete().ok_or_else(|| {
+            if self.is_donated() {
+                return donated(op, &self.shape());
+            }
             Error::dtype(format!(
                 "{op}: the value of this tensor depends on the batch element or tangent of an enclosing \
                  vmap or jvp; move {op} out of the transformed function, or use where() instead of a branch"
@@ -337,11 +359,21 @@ impl std::fmt::Debug for Tensor {
                     Payload::Dual { .. } => "dual",
                     Payload::Batched { .. } => "batched",
                     Payload::Staged { .. } => "staged",
+                    Payload::Donated { .. } => "donated",
                 };
                 write!(f, "{kind} {}{} over [{:?}]", t.aval.dtype, t.aval.shape, t.inner())
             }
         }
     }
+}
+
+/// The error of the operation `op` on a tensor of this shape that was given to a program.
+#[cold]
+pub fn donated(op: &str, shape: &Shape) -> Error {
+    Error::autodiff(format!(
+        "{op}: a tensor of shape {shape} was donated to a jitted call (donate_argnums), which took its \
+         memory; use what the call returned, or do not donate it"
+    ))
 }
 
 /// `t` over other memory: the concrete array at its bottom is replaced, its history at every level is kept.

@@ -1879,6 +1879,8 @@ def _default_generator() -> Generator:
     """The default stream as a generator."""
 def _det(x: Any) -> Any:
     """The determinant."""
+def _donate(tensors: Any) -> Any:
+    """Takes the memory of these tensors, which a call was given that ran as Python."""
 def _dropout(x: Any, p: Any) -> Any:
     """Zeroes each element with probability `p` and scales the others."""
 def _dual_enter() -> Any:
@@ -2067,7 +2069,7 @@ def _stage_begin(arguments: Any, state: Any) -> Any:
     """Writes down what this thread runs on these tensors, and finds the memory of `state` again at each run. False if one of them is a value of a transform, but for arguments that its tape alone records; if another transform is around that; or if the function also finds the memory of an argument elsewhere."""
 def _stage_call(function: Any) -> Any:
     """Calls a function of the host, which every run calls: nothing that it does is written down."""
-def _stage_end(arguments: Any, state: Any, outputs: Any, calls: Any, catches: Any, watched: Any, name: Any) -> Any:
+def _stage_end(arguments: Any, state: Any, outputs: Any, calls: Any, catches: Any, watched: Any, name: Any, donated: Any) -> Any:
     """Ends it. `arguments` and `state` are those of the beginning, `outputs` the results of the region, `calls` the functions of the host that it called, `catches` whether it handles errors itself, and `watched` what it reads beside its arguments; `name` is its name. Returns the program, or why there is none."""
 def _stage_hooks(tensors: Any) -> Any:
     """The Python objects that the hooks of tensors hold."""

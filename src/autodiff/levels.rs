@@ -34,6 +34,7 @@ pub fn behind(t: &Tensor) -> Option<(Edge, Levels)> {
                 levels.push(Level { tag: traced.tag, axis: *axis, size: value.shape().at(*axis) });
                 at = value;
             }
+            Payload::Donated { .. } => return None,
         }
     }
 }

@@ -48,7 +48,9 @@ impl HolderWalk<'_> {
                 self.tensor(primal);
                 tangent.iter().for_each(|t| self.tensor(t));
             }
-            Payload::Batched { value, .. } | Payload::Staged { value, .. } => self.tensor(value),
+            Payload::Batched { .. } | Payload::Staged { .. } | Payload::Donated { .. } => {
+                self.tensor(traced.inner());
+            }
         }
     }
 

@@ -22,7 +22,7 @@ pub fn on_tape(y: &Tensor, tag: Tag) -> Option<Edge> {
         match &traced.payload {
             Payload::Taped { .. } if traced.tag == tag => return at.edge(),
             Payload::Taped { primal, .. } => at = primal,
-            Payload::Dual { .. } | Payload::Batched { .. } | Payload::Staged { .. } => return None,
+            _ => return None,
         }
     }
 }

@@ -92,7 +92,9 @@ pub struct Interp {
 
 /// The tag of the outermost tape. It exists before that tape, so that `no_grad` covers it.
 pub const ROOT_TAG: Tag = 1;
-static TAGS: AtomicU64 = AtomicU64::new(ROOT_TAG + 1);
+/// The tag of what was given to a program, which no interpreter owns.
+pub const DONATED_TAG: Tag = 2;
+static TAGS: AtomicU64 = AtomicU64::new(DONATED_TAG + 1);
 static ROOT: LazyLock<Arc<Interp>> = LazyLock::new(|| {
     let eval = Arc::new(Interp { kind: Kind::Eval, tag: 0, parent: None, plain: true });
     Arc::new(Interp { kind: Kind::Tape { ambient: true }, tag: ROOT_TAG, parent: Some(eval), plain: true })

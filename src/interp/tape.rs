@@ -61,7 +61,7 @@ pub fn taped(tag: Tag, x: &Tensor) -> Option<(&Tensor, &Handle, u32)> {
     match x {
         Tensor::Traced(t) if t.tag == tag => match &t.payload {
             Payload::Taped { primal, node, index } => Some((primal, node, *index)),
-            Payload::Dual { .. } | Payload::Batched { .. } | Payload::Staged { .. } => None,
+            _ => None,
         },
         _ => None,
     }

@@ -60,9 +60,9 @@ fn _core(m: &Bound<'_, PyModule>) -> PyResult<()> {
         data::dtype, data::create, data::ranges, data::random, data::generator, data::layout, data::device,
         data::format,
         nn, nn::conv, nn::ops, nn::optim, autograd, autograd::checkpoint, autograd::collect, autograd::custom,
-        autograd::debug, autograd::direct, autograd::forward, autograd::hooks, autograd::marks,
-        autograd::node, autograd::fast_path, autograd::recorded, autograd::saving, autograd::shown,
-        autograd::staging, autograd::transform, autograd::watched, group, tree, window,
+        autograd::debug, autograd::direct, autograd::donating, autograd::forward, autograd::hooks,
+        autograd::marks, autograd::node, autograd::fast_path, autograd::recorded, autograd::saving,
+        autograd::shown, autograd::staging, autograd::transform, autograd::watched, group, tree, window,
     }
     #[cfg(feature = "gpu")]
     {

@@ -8,6 +8,7 @@
 mod act;
 mod backward;
 mod calls;
+mod donation;
 mod groups;
 mod needs;
 mod plan;
@@ -93,6 +94,8 @@ pub struct Program {
     draws: Vec<u64>,
     /// What calls of the host left, in order.
     calls: Vec<AfterCall>,
+    /// The numbers of the arguments whose memory a run gives up when it has read them last.
+    pub donated: Vec<usize>,
 }
 
 /// Why there is no program, and where.
@@ -229,8 +232,8 @@ impl Program {
             _ => None,
         };
         let found = values.iter().filter_map(fixed).collect();
-        let (undone, stops, calls) = (0, 0, Vec::new());
-        let program = Program { steps, values, outputs, leaves, found, undone, stops, draws, calls };
+        let (undone, stops, calls, donated) = (0, 0, Vec::new(), Vec::new());
+        let program = Program { steps, values, outputs, leaves, found, undone, stops, draws, calls, donated };
         // A step that may fail keeps its place where the function handles errors.
         let devices = (!catches).then_some(script.devices);
         let mut program = program.simplified(|program| program.arranged(devices.as_deref()));

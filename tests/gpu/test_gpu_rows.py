@@ -104,8 +104,10 @@ def test_long_rows_are_read_once_or_split(shape: tuple[int, int]) -> None:
     for kernel, call in calls.items():
         with wg.gpu.profile() as found:
             first = call()
-        count = sum(launch.kernel == kernel for launch in found.launches)
-        assert count == (1 if shape[1] <= HELD[kernel] else 2)
+        names = {kernel, "layer_norm_columns", "layer_norm_strips"}
+        count = sum(launch.kernel in names for launch in found.launches)
+        is_once = shape[1] <= HELD[kernel] and kernel not in ("layer_norm_vjp", "rms_norm_vjp")
+        assert count == (1 if is_once else 2)
         for one, two in zip(first, call(), strict=True):
             np.testing.assert_array_equal(one.detach().cpu().numpy(), two.detach().cpu().numpy())
     total = x.softmax(-1).sum(-1).cpu().numpy()

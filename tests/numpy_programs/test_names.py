@@ -169,7 +169,6 @@ def test_jit_is_a_decorator_and_a_module() -> None:
     static = wg.jit(f, static_argnums=(0,))
     assert wg.jit(static, static_argnums=(0,)) is static
     assert functools.partial(jit, static_argnames=("x",))(static) is static
-    assert jit(donate_argnums=0)(f) is f
     assert f(2.0) == static(2.0) == 4.0
     assert not jit.is_scripting()
     assert repr(jit).startswith("<module 'wengert.jit'")

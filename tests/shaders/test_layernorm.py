@@ -23,26 +23,46 @@ def forward(x, w, b, flags, eps=1e-5, dtype=np.float32, forced=None, rms=False):
     return y[:, : rows.cols], mean, rstd
 
 
-def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32, forced=None, rms=False):
+def parameters(dtype):
+    """The replacements for outputs dweight and dbias, as bindings of these numbers."""
+
+    def of(weight, bias):
+        replace = by_fours("dweight", f"read_write {weight}", dtype)
+        replace |= by_fours("dbias", f"read_write {bias}", dtype)
+        replace["store4 dbias"] = (
+            replace["store4 dbias"].replace("word(", "bias_word(").replace("bf16_word", "bf16_bias_word")
+        )
+        return replace
+
+    return of
+
+
+def backward(x, g, w, mean, rstd, flags, count, dtype=np.float32, forced=None, rms=False, strip=None):
     rows = Rows(*x.shape, forced)
     replace = types(out=("out", dtype), x=x.dtype, g=g.dtype, weight=w.dtype) | rms_flag(rms)
     width, cols = even(rows.cols, dtype), even(rows.cols, np.float32) + -rows.cols % 4
-    slots = min(count, -(-rows.rows // (256 // rows.lanes)))
-    sums = 1 if rms else 2
-    outs = [((rows.rows, width), dtype), ((slots, sums, cols), np.float32)]
+    is_split, sums = rows.parts > 1, 1 if rms else 2
+    slots = rows.rows if is_split else min(count, -(-rows.rows // (256 // rows.lanes)))
+    shape = (rows.rows, rows.parts, 4) if is_split else (slots, sums, cols)
+    outs = [((rows.rows, width), dtype), (shape, np.float32)]
     params = [rows.rows, rows.cols, rows.parts, rows.cols, rows.cols, width, flags, slots]
-    fours = dict(x=(0, x.dtype), g=(1, g.dtype), weight=(2, w.dtype), out=(5, dtype))
+    bound = dict(x=(0, x.dtype), g=(1, g.dtype), weight=(2, w.dtype), out=(5, dtype))
     ins, groups = [x, g, w, mean, rstd], slots * rows.parts
     file = "layernorm_backward.wgsl"
-    dx, partial = rows.run(file, ins, outs, params, replace, limit=2, groups=groups, **fours)
+    first = rows.once(file, ins, outs, params, replace, groups, int(is_split), **bound)
+    of, outs = parameters(dtype), [((rows.cols,), dtype), ((rows.cols,), dtype)]
+    if is_split:
+        rows.lanes, rows.slots = strip or (4, 16, 64, 256)[rows.cols % 4], 1
+        ins, params = [x, g, w, first[1]], params[:-1]
+        outs, groups = [((rows.rows, width), dtype), *outs], -(-rows.cols // (4 * rows.lanes))
+        bound["out"] = (4, dtype)
+        file, replace = "layernorm_strips.wgsl", replace | of(5, 6)
+        dx, dw, db = rows.once(file, ins, outs, params, replace, groups, fours=True, **bound)
+        return dx[:, : rows.cols], dw, db
+    dx, partial = first
     partial[:, :, rows.cols :] = np.nan
-    replace = by_fours("dweight", "read_write 1", dtype) | by_fours("dbias", "read_write 2", dtype)
-    replace["store4 dbias"] = (
-        replace["store4 dbias"].replace("word(", "bias_word(").replace("bf16_word", "bf16_bias_word")
-    )
-    outs = [((rows.cols,), dtype), ((rows.cols,), dtype)]
     params, groups = [slots, cols, sums], -(-sums * cols // 16)
-    dw, db = run("layernorm_columns.wgsl", [partial], outs, params, groups, replace, limit=2, fours=True)
+    dw, db = run("layernorm_columns.wgsl", [partial], outs, params, groups, of(1, 2), limit=2, fours=True)
     return dx[:, : rows.cols], dw, db
 
 

@@ -41,34 +41,49 @@ class Rows:
         numbers = dict(LANES=self.lanes, SLOTS=self.slots, SPLIT=split, SUBGROUP=size)
         return {f"const {name}": f"const {name}: u32 = {n}u;" for name, n in numbers.items()} | shuffles(size)
 
-    def run(self, file, ins, outs, params, replace, terms=2, limit=65535, groups=None, last=None, **rows):
-        """Run a file in one or two dispatches: with subgroups of 4 to 64 threads and without and, where rows
-        are multiples of four, by vectors too: the same bits each time.
-
-        `rows` are the bindings of rows by name, with their number and dtype; `out` is an output by its number.
-        `terms` is the number of words that a part comes to, `last` the groups of a second dispatch."""
+    def variants(self, replace, **rows):
+        """The replacements with subgroups of 4 to 64 threads and without and, where rows are multiples of four,
+        by vectors too; `rows` are the bindings of rows by name, with number and dtype, `out` is an output."""
         sizes = [*subgroups(), (16, 32, 64)[self.cols % 3]]
-        versions = [(size, False) for size in sizes] + [(sizes[-2], True)] * (self.cols % 4 == 0)
+        for size in sizes:
+            yield size, replace
+        if self.cols % 4 == 0:
+            own = {k: v for k, v in replace.items() if k != "const EPW"}
+            own["const FOURS"] = "const FOURS: bool = true;"
+            for name, (number, dtype) in rows.items():
+                own |= by_fours(name, f"{'read_write' if name == 'out' else 'read'} {number}", dtype)
+            if "out" in rows:
+                own["store out"] = "fn store_out(w: u32, v: vec2<T>) { store4_out(w, v.xyxy); } // never"
+            yield sizes[-2], own
+
+    def once(self, file, ins, outs, params, replace, groups, split=0, fours=False, **rows):
+        """Run a file in one dispatch in every variant: the same bits each time."""
         found = None
-        for size, fours in versions:
-            own = dict(replace)
-            if fours:
-                own = {k: v for k, v in own.items() if k != "const EPW"}
-                own["const FOURS"] = "const FOURS: bool = true;"
-                for name, (number, dtype) in rows.items():
-                    own |= by_fours(name, f"{'read_write' if name == 'out' else 'read'} {number}", dtype)
-                if "out" in rows:
-                    own["store out"] = "fn store_out(w: u32, v: vec2<T>) { store4_out(w, v.xyxy); } // never"
+        for size, own in self.variants(replace, **rows):
+            own = own | self.constants(split, size)
+            found = same(found, run(file, ins, outs, params, groups, own, "main", 2, fours))
+        return found
+
+    def run(self, file, ins, outs, params, replace, terms=2, limit=65535, groups=None, last=None, **rows):
+        """Run a file in one or two dispatches in every variant.
+
+        `terms` is the number of words that a part comes to, `last` the groups of a second dispatch."""
+        found = None
+        for size, own in self.variants(replace, **rows):
             spare = ((self.rows * self.parts, terms), np.float32)
             for split in [1, 2] if self.parts > 1 else [0]:
                 count = last if split == 2 and last else groups or self.groups
                 constants = self.constants(split, size)
                 *got, spare = run(file, ins, [*outs, spare], params, count, own | constants, "main", limit)
-            if found is not None:
-                for a, b in zip(found, got, strict=True):
-                    np.testing.assert_array_equal(a, b)
-            found = got
+            found = same(found, got)
         return found
+
+
+def same(found, got):
+    """`got`, which has the bits of `found`, if there is that."""
+    for a, b in zip(got if found is None else found, got, strict=True):
+        np.testing.assert_array_equal(a.view(np.uint8), b.view(np.uint8))
+    return got
 
 
 def even(cols, dtype):

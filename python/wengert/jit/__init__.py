@@ -88,6 +88,7 @@ def stage(
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
     donate_argnums: int | Iterable[int] = (),
+    donate_argnames: str | Iterable[str] = (),
     max_traces: int | None = None,
     check: bool = False,
 ) -> Staged[P, R]:
@@ -106,7 +107,12 @@ def stage(
         static_argnums, static_argnames: arguments, by number or name, whose objects say themselves which are
             equal (by `__eq__` and `__hash__`): equal ones have one program. All other arguments that are no
             tensors are compared by value or by identity, so numbers, texts and functions need no mention.
-        donate_argnums: arguments whose memory may be written over; accepted, and left as it is.
+        donate_argnums, donate_argnames: arguments, by number or name, that the call may use up. The memory of
+            their tensors is free for results as soon as the program has read it for the last time (unless a
+            view or another object has it, too), and any later use of these tensors raises RuntimeError; an
+            error in the call may cost them, too. Tensors that require gradients are left alone, as are those
+            that the function returns, all of a call whose results have a history, and of calls inside of a
+            transform or of another jitted function.
         max_traces: so often the function is written down for arguments of one kind, before it stays Python:
             8 times, or as often as a function that is jitted already says.
         check: for debugging: every call of a program also runs the function as Python, on what the call
@@ -141,19 +147,22 @@ def stage(
         raise TypeError(f"jit: check is True or False, got {check!r}")
     static = named(function, "static_argnums", static_argnums)
     static |= named(function, "static_argnames", static_argnames)
-    named(function, "donate_argnums", donate_argnums)
+    donated = named(function, "donate_argnums", donate_argnums)
+    donated |= named(function, "donate_argnames", donate_argnames)
     if builtins.isinstance(function, Staged):
         most, checks = max_traces or function._max_traces, check or function._check
         is_same = (most, checks) == (function._max_traces, function._check)
-        static |= function._static
-        is_same = is_same and static == function._static
-        return function if is_same else Staged(function._function, most, checks, static)
-    return Staged(function, max_traces or _MOST_TRACES, check, static)
+        static, donated = static | function._static, donated | function._donated
+        is_same = is_same and (static, donated) == (function._static, function._donated)
+        return function if is_same else Staged(function._function, most, checks, static, donated)
+    return Staged(function, max_traces or _MOST_TRACES, check, static, donated)
 
 
 # What `torch.compile` has, too.
 _OF_PYTORCH = {"mode", "backend", "fullgraph", "dynamic", "options", "disable"}
-_SETTINGS = {"static_argnums", "static_argnames", "donate_argnums", "max_traces", "check"}
+_SETTINGS = {
+    *("static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "max_traces", "check"),
+}
 
 
 class _Decorator(types.ModuleType):

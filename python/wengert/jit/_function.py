@@ -64,17 +64,32 @@ class Staged(_core._FastPath, Generic[P, R]):
 
     # What wraps another function takes over its dictionary: nothing of a program lies there.
     __slots__ = (
-        *("__dict__", "__weakref__", "_bound", "_check", "_function", "_has_given_up", "_is_kept"),
+        *(
+            "__dict__",
+            "__weakref__",
+            "_bound",
+            "_check",
+            "_donated",
+            "_function",
+            "_has_given_up",
+            "_is_kept",
+        ),
         *("_max_traces", "_static"),
         *("_place", "_reasons", "_told", "_transforms", "_tries", "_variants", "traces"),
     )
 
     def __init__(
-        self, function: Callable[P, R], max_traces: int, check: bool, static: frozenset[int | str]
+        self,
+        function: Callable[P, R],
+        max_traces: int,
+        check: bool,
+        static: frozenset[int | str],
+        donated: frozenset[int | str],
     ) -> None:
         functools.update_wrapper(self, function)
-        # Numbers and names of arguments that are compared as they compare themselves.
-        self._static = static
+        # Numbers and names of arguments that are compared as they compare themselves, and of those whose
+        # memory is taken.
+        self._static, self._donated = static, donated
         self._function = function
         self._max_traces = max_traces
         self._check = check
@@ -115,17 +130,26 @@ class Staged(_core._FastPath, Generic[P, R]):
         return bound
 
     def _copy(self, function: Callable[..., Any]) -> "Staged[Any, Any]":
-        static = self._static
+        named = [self._static, self._donated]
         if isinstance(function, types.MethodType) and not isinstance(self._function, types.MethodType):
             # Arguments are counted without the object.
-            static = frozenset(x - 1 if isinstance(x, int) and x > 0 else x for x in static if x != 0)
-        return Staged(function, self._max_traces, self._check, static)
+            named = [
+                frozenset(x - 1 if isinstance(x, int) and x > 0 else x for x in found if x != 0)
+                for found in named
+            ]
+        return Staged(function, self._max_traces, self._check, *named)
 
     def _is_static(self, value: Any, args: Any, kwargs: Any) -> bool:
         """Whether this argument was said to be static, and has a hash."""
-        given = [x for i, x in enumerate(args) if {i, i - len(args)} & self._static]
-        given += [x for name, x in kwargs.items() if name in self._static]
+        given = _those(self._static, args, kwargs)
         return any(value is x for x in given) and type(value).__hash__ is not None
+
+    def _given(self, args: Any, kwargs: Any) -> list[Tensor]:
+        """The tensors whose memory this call may take."""
+        if not self._donated:
+            return []
+        leaves, _ = tree_flatten(_those(self._donated, args, kwargs))
+        return [x for x in leaves if isinstance(x, Tensor)]
 
     def _derived(self, transform: Callable[..., Any], settings: Any, named: Any) -> "Staged[Any, Any]":
         """This function transformed; the same one for the same settings."""
@@ -134,6 +158,9 @@ class Staged(_core._FastPath, Generic[P, R]):
         found = self._transforms.get(key)
         if found is None:
             found = self._copy(transform(self._function, *settings, **named))
+            if transform is not _within:
+                # A derivative reads its arguments once more.
+                found._donated = frozenset()
             found = self._transforms.setdefault(key, found)
         return found
 
@@ -168,6 +195,18 @@ class Staged(_core._FastPath, Generic[P, R]):
         """Runs the program for such arguments, or makes it; calls with tensors alone reach this if the core
         finds no program for them.
         """
+        if not self._donated or _core._get_debug_modes() or _core._in_transform():
+            return self._answer(args, kwargs)
+        given = self._given(args, kwargs)
+        result = self._answer(args, kwargs)
+        kept, _ = tree_flatten(result)
+        if not any(isinstance(x, Tensor) and x.requires_grad for x in kept):
+            # A program has taken it already.
+            _core._donate([x for x in given if all(x is not y for y in kept)])
+        return result
+
+    def _answer(self, args: Any, kwargs: Any) -> Any:
+        """What a call returns."""
         # Inside of another program it is part of that; what watches operations wants to see them run.
         if _core._get_debug_modes():
             return self._function(*args, **kwargs)
@@ -284,7 +323,7 @@ class Staged(_core._FastPath, Generic[P, R]):
             return None, leaves, []
         return (tree, *key, *order, *ambient(), _core._stage_key(tensors)), leaves, tensors
 
-    def _trace(self, key: Any, leaves: list[Any], tensors: list[Tensor], args: Any, kwargs: Any) -> R:
+    def _trace(self, key: Any, leaves: list[Any], tensors: list[Tensor], args: Any, kwargs: Any) -> Any:
         """Runs the function as Python and writes down what it does."""
         state = State([self._function, *(x for x in leaves if not isinstance(x, Tensor))], tensors)
         if state.refusal or not _core._stage_begin(tensors, state.tensors):
@@ -323,8 +362,18 @@ class Staged(_core._FastPath, Generic[P, R]):
         if any(x.is_inference() for x in results.outputs) and not _core.is_inference_mode_enabled():
             _core._stage_refuse("a result of inference mode; enter the mode around the call", place)
         name = getattr(self._function, "__name__", "jit")
+        taken = [] if self._check else self._given(args, kwargs)
+        returned = {k for _, k in results.given}
+        donated = [k for k, x in enumerate(tensors) if k not in returned and any(x is y for y in taken)]
         made = _core._stage_end(
-            tensors, state.tensors, results.outputs, shadows.calls, state.catches, state.watched, name
+            tensors,
+            state.tensors,
+            results.outputs,
+            shadows.calls,
+            state.catches,
+            state.watched,
+            name,
+            donated,
         )
         if isinstance(made, tuple):
             self._refused(key, *made)
@@ -397,7 +446,7 @@ class Staged(_core._FastPath, Generic[P, R]):
             return lowered._in_region(_core._autocast_around())
         key, _, _ = self._key(args, kwargs)
         if not any(variant.state.is_as_it_was() for variant in self._variants.get(key, ())):
-            self(*args, **kwargs)
+            self._answer(args, kwargs)
         return Lowered(self, key, self._found(args, kwargs))
 
     def _found(self, args: Any, kwargs: Any) -> Variant:
@@ -418,6 +467,12 @@ class Staged(_core._FastPath, Generic[P, R]):
         elif key is not None and key not in self._tries and len(self._tries) >= _MOST:
             told.append(_TOO_MANY)
         raise ValueError(": ".join([_NO_PROGRAM, *told]))
+
+
+def _those(names: frozenset[int | str], args: Any, kwargs: Any) -> list[Any]:
+    """The arguments with these numbers, from either end, and names."""
+    found = [x for i, x in enumerate(args) if {i, i - len(args)} & names]
+    return found + [x for name, x in kwargs.items() if name in names]
 
 
 def _within(function: Callable[..., Any], dtype: Any) -> Callable[..., Any]:

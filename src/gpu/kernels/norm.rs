@@ -104,12 +104,24 @@ impl Rows {
         for &split in splits {
             let mut run = Dispatch::new(name, source, DType::F32);
             fill(&mut run);
-            run.writes(terms).flag("FOURS", self.are_fours()).number("SPLIT", split);
-            run.number("LANES", self.lanes).number("SLOTS", self.slots);
-            run.number("SUBGROUP", subgroup(index_of(terms)?)?);
-            run.launch(groups[usize::from(split == 2)])?;
+            run.writes(terms).number("SPLIT", split);
+            self.finish(run, terms, groups[usize::from(split == 2)])?;
         }
         Ok(())
+    }
+
+    /// Launches `run` in `groups` workgroups, on the device of `x`, with the constants of these rows.
+    fn finish(&self, mut run: Dispatch, x: &Array, groups: usize) -> Result<()> {
+        run.flag("FOURS", self.are_fours()).number("LANES", self.lanes).number("SLOTS", self.slots);
+        run.number("SUBGROUP", subgroup(index_of(x)?)?);
+        run.launch(groups)
+    }
+
+    /// The same rows in strips of columns, enough workgroups, each of which goes through all rows.
+    fn strips(&self) -> Rows {
+        let is_wide = |lanes: &usize| 256 / lanes <= self.rows && self.cols.div_ceil(4 * lanes) < ENOUGH;
+        let lanes = [256, 64, 16].into_iter().find(|lanes| !is_wide(lanes)).unwrap_or(4);
+        Rows { lanes, slots: 1, ..*self }
     }
 }
 
@@ -222,40 +234,60 @@ pub fn layer_norm_vjp(
     let mean = mean.map(from_start).transpose()?;
     let rows = Rows::of(&x, axes, 4);
     let out = rows.output(&x)?;
-    let terms = rows.terms(&out, 2)?;
     let scale = weight.map_or(Ok(x.clone()), from_start)?;
+    let (is_split, sums) = (rows.parts > 1, 1 + usize::from(mean.is_some()));
     // Sums over rows, of the weight and of the bias, which a second kernel adds up. Even without rows, one
-    // workgroup writes them, which are zero.
-    let (width, sums) = (rows.cols.next_multiple_of(4), 1 + usize::from(mean.is_some()));
+    // workgroup writes them, which are zero. Of rows that are split, what the parts come to.
+    let width = rows.cols.next_multiple_of(4);
     let most = match weight {
-        Some(_) => SLOTS.min(limit(&x)? / (4 * sums * width).max(1)) / rows.parts.max(1),
+        Some(_) => SLOTS.min(limit(&x)? / (4 * sums * width).max(1)),
         None => usize::MAX,
     };
-    let slots = rows.rows.div_ceil(256 / rows.lanes).min(most).max(1);
+    let slots = if is_split { rows.rows } else { rows.rows.div_ceil(256 / rows.lanes).min(most).max(1) };
+    let shape = if is_split { [rows.rows, rows.parts, 4] } else { [slots, sums, width] };
     let partial = match weight {
-        Some(_) => Array::empty(Shape::new(&[slots, sums, width])?, DType::F32, x.device())?,
-        None => out.clone(),
+        None if !is_split => out.clone(),
+        _ => Array::empty(Shape::new(&shape)?, DType::F32, x.device())?,
     };
-    let shader = (kernel, shader!("lib/rows", "lib/row_out", "layernorm_backward"));
-    rows.launch(shader, &terms, [slots * rows.parts; 2], |run| {
+    let begin = |name, source| {
+        let mut run = Dispatch::new(name, source, DType::F32);
         for (name, x) in [("x", &x), ("g", &g), ("weight", &scale)] {
-            rows.input(run, name, x);
+            rows.input(&mut run, name, x);
         }
-        run.reads(mean.as_ref().unwrap_or(&rstd)).reads(&rstd).flag("RMS", mean.is_none());
-        rows.result(run, "out", &out);
-        run.writes(&partial).words([rows.rows, rows.cols, rows.parts]).words([rows.cols; 3]);
-        run.words([usize::from(weight.is_some()), slots]);
-    })?;
-    let mut all = vec![cast(&out, x.dtype())?];
-    let Some(weight) = weight else { return Ok(all) };
-    let tail = x.shape().part(x.rank() - axes, x.rank());
-    for _ in 0..sums {
-        all.push(Array::empty(tail, weight.dtype(), x.device())?);
+        run.flag("RMS", mean.is_none());
+        run
+    };
+    let params =
+        [rows.rows, rows.cols, rows.parts, rows.cols, rows.cols, rows.cols, usize::from(weight.is_some())];
+    let mut run = begin(kernel, shader!("lib/rows", "lib/row_out", "lib/norm_vjp", "layernorm_backward"));
+    run.reads(mean.as_ref().unwrap_or(&rstd)).reads(&rstd);
+    rows.result(&mut run, "out", &out);
+    run.writes(&partial).words(params).words([slots]).number("SPLIT", usize::from(is_split));
+    rows.finish(run, &x, slots * rows.parts)?;
+    let mut made = Vec::new();
+    if let Some(weight) = weight {
+        let tail = x.shape().part(x.rank() - axes, x.rank());
+        let parameter = || Array::empty(tail, weight.dtype(), x.device());
+        made = (0..sums).map(|_| parameter()).collect::<Result<Vec<Array>>>()?;
     }
-    let mut run = Dispatch::new("layer_norm_columns", shader!("layernorm_columns"), DType::F32);
-    run.text.store_fours("dweight", weight.dtype()).store_fours("dbias", weight.dtype());
-    run.reads(&partial).writes(&all[1]).writes(&all[sums]).words([slots, width, sums]);
-    run.launch((sums * width).div_ceil(16))?;
+    let (dweight, dbias) = (made.first().unwrap_or(&out), made.last().unwrap_or(&out));
+    if is_split {
+        let strips = rows.strips();
+        let source = shader!("lib/rows", "lib/row_out", "lib/norm_vjp", "layernorm_strips");
+        let mut run = begin("layer_norm_strips", source);
+        run.reads(&partial);
+        rows.result(&mut run, "out", &out);
+        run.text.store_fours("dweight", dweight.dtype()).store_fours("dbias", dbias.dtype());
+        run.writes(dweight).writes(dbias).words(params);
+        strips.finish(run, &x, rows.cols.div_ceil(4 * strips.lanes))?;
+    } else if weight.is_some() {
+        let mut run = Dispatch::new("layer_norm_columns", shader!("layernorm_columns"), DType::F32);
+        run.text.store_fours("dweight", dweight.dtype()).store_fours("dbias", dbias.dtype());
+        run.reads(&partial).writes(dweight).writes(dbias).words([slots, width, sums]);
+        run.launch((sums * width).div_ceil(16))?;
+    }
+    let mut all = vec![cast(&out, x.dtype())?];
+    all.append(&mut made);
     Ok(all)
 }
 

@@ -177,6 +177,7 @@ impl Tensor {
             at = match &t.payload {
                 Payload::Taped { primal, .. } | Payload::Dual { primal, .. } => primal.clone(),
                 Payload::Staged { var, program, .. } => return program.detach(&t, *var),
+                Payload::Donated { .. } => return at,
                 Payload::Batched { value, .. } => return t.with_inner(value.detach()),
             };
         }

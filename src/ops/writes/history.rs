@@ -91,7 +91,7 @@ fn lost(was: &Arc<Traced>, new: &Tensor, keep: Keep) -> Result<Tensor> {
             Ok(was.with_inner(kept(value, &each, keep)?))
         }
         Payload::Staged { value, .. } if keep == Keep::All => Ok(was.with_inner(kept(value, new, keep)?)),
-        Payload::Staged { .. } => merged(None, new, keep),
+        Payload::Staged { .. } | Payload::Donated { .. } => merged(None, new, keep),
     }
 }
 
@@ -116,7 +116,7 @@ fn gained(was: Option<Tensor>, is: &Arc<Traced>, keep: Keep) -> Result<Tensor> {
             };
             Ok(is.with_inner(merged(each.as_ref(), value, keep)?))
         }
-        Payload::Staged { .. } => Ok(Tensor::Traced(is.clone())),
+        Payload::Staged { .. } | Payload::Donated { .. } => Ok(Tensor::Traced(is.clone())),
     }
 }
 

@@ -90,7 +90,7 @@ impl PyFastPath {
         }
         let py = args.py();
         let (Some(tensors), Some(settings)) = (tensors(args), Settings::now()) else { return Ok(None) };
-        let Some(arrays) = arrays_of(&tensors)? else { return Ok(None) };
+        let Some(mut arrays) = arrays_of(&tensors)? else { return Ok(None) };
         let mut recorded = SmallVec::<[bool; 8]>::new();
         for x in &tensors {
             recorded.push(x.get().value()?.node().is_some());
@@ -109,7 +109,7 @@ impl PyFastPath {
                 continue;
             }
             let (program, random) = (known.program.get(), random::state());
-            let Outcome::Done(outputs) = program.outcome_of(py, &arrays)? else { continue };
+            let Outcome::Done(outputs) = program.outcome_of(py, &mut arrays, &tensors)? else { continue };
             let has_history = program.has_history();
             if let Some(one) = known.one.filter(|_| !has_history) {
                 let output = outputs.into_iter().nth(one).map(|y| PyTensor::from(Tensor::Array(y)));

@@ -3,6 +3,7 @@
 use crate::array::Layout;
 use crate::py::prelude::*;
 use crate::tape::hooks::Hooks;
+use crate::tensor::donated;
 use pyo3::types::PyBytes;
 use smallvec::SmallVec;
 
@@ -139,6 +140,11 @@ pub fn are_such<'a>(
 /// What tells arguments apart, as bytes.
 #[pyfunction]
 fn _stage_key<'py>(py: Python<'py>, tensors: Vec<Bound<'py, PyTensor>>) -> PyResult<Bound<'py, PyBytes>> {
+    for object in &tensors {
+        if object.read().t.is_donated() {
+            return Err(donated("jit", &object.read().t.shape()).into());
+        }
+    }
     let around = u64::from(crate::tape::saving::is_packing()) | u64::from(!interp::is_plain()) << 1;
     let marks = marks_of(&tensors)?;
     // Programs keep memory of a GPU, which a reset ends.

@@ -6,6 +6,7 @@ pub(crate) mod collect;
 pub(crate) mod custom;
 pub(crate) mod debug;
 pub(crate) mod direct;
+pub(crate) mod donating;
 pub(crate) mod fast_path;
 pub(crate) mod forward;
 pub(crate) mod hooks;

@@ -145,7 +145,7 @@ impl Call {
                 None => return Ok(None),
             }
         }
-        let Outcome::Done(outputs) = pull.program.run(&x, &mut |_| Ok(()))? else { return Ok(None) };
+        let Outcome::Done(outputs) = pull.program.run(&mut x, &mut |_| Ok(()))? else { return Ok(None) };
         let mut outputs = outputs.into_iter().map(Tensor::Array);
         let gradient = |along: &Along<()>| along.gradient().and_then(|()| outputs.next());
         Ok(Some(pull.along.iter().map(gradient).collect()))

@@ -2,6 +2,7 @@
 
 use crate::array::random;
 use crate::interp::{ROOT_TAG, Tag};
+use crate::py::autograd::donating::donating;
 use crate::py::autograd::recorded::{self, History};
 use crate::py::autograd::watched::PyWatched;
 use crate::py::data::dtype::dtype_of;
@@ -113,7 +114,7 @@ fn gradient_place(t: &Tensor) -> Option<usize> {
 #[expect(clippy::too_many_arguments, reason = "these are what a program is made of")]
 fn _stage_end<'py>(
     py: Python<'py>, arguments: Vec<Tensor>, state: Vec<Tensor>, outputs: Vec<Tensor>, calls: Vec<Py<PyAny>>,
-    catches: bool, watched: Py<PyWatched>, name: &str,
+    catches: bool, watched: Py<PyWatched>, name: &str, donated: Vec<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let pulled = script::pulled();
     let Some(script) = script::end() else { return Err(value_error("internal: no region was begun")) };
@@ -149,7 +150,10 @@ fn _stage_end<'py>(
     };
     match made {
         Ok((program, history)) => {
-            let program = PyProgram { program, history, arguments: avals, places, calls, watched };
+            // A backward may need all of them.
+            let donated = if history.is_none() { donated } else { Vec::new() };
+            let mut program = PyProgram { program, history, arguments: avals, places, calls, watched };
+            program.program.donated = donated;
             Ok(program.into_pyobject(py)?.into_any())
         }
         Err(refusal) => refused(refusal),
@@ -239,23 +243,29 @@ impl PyProgram {
     /// Runs it on these tensors; nothing has changed if they are not such as the first ones.
     fn outcome(&self, py: Python<'_>, arguments: &[Bound<'_, PyTensor>]) -> PyResult<Outcome> {
         match arrays_of(arguments)? {
-            Some(arrays) if arrays.iter().zip(&self.arguments).all(|(x, aval)| is_such(x, aval)) => {
-                self.outcome_of(py, &arrays)
+            Some(mut arrays) if arrays.iter().zip(&self.arguments).all(|(x, aval)| is_such(x, aval)) => {
+                self.outcome_of(py, &mut arrays, arguments)
             }
             _ => Ok(Outcome::Changed),
         }
     }
 
-    /// Runs it on these arrays, which are such as the first ones.
-    pub fn outcome_of(&self, py: Python<'_>, arguments: &[Array]) -> PyResult<Outcome> {
+    /// Runs it on these arrays, of these objects, which are such as the first ones.
+    pub fn outcome_of(
+        &self, py: Python<'_>, arguments: &mut [Array], objects: &[Bound<'_, PyTensor>],
+    ) -> PyResult<Outcome> {
         let is_found = |x: &Array| self.places.contains(&x.buffer().id());
-        let is_here = interp::program_tape().is_some();
-        if arguments.len() != self.arguments.len() || arguments.iter().any(is_found) || !is_here {
+        let Some(tape) = interp::program_tape() else { return Ok(Outcome::Changed) };
+        if arguments.len() != self.arguments.len() || arguments.iter().any(is_found) {
             return Ok(Outcome::Changed);
         }
         let mut call = |number: usize| attached(|py| self.call(py, number));
         let elements = arguments.iter().map(Array::numel).sum();
-        run(py, elements, || self.program.run(arguments, &mut call))
+        let mut run = |arguments: &mut [Array]| run(py, elements, || self.program.run(arguments, &mut call));
+        match tape == ROOT_TAG && !self.program.donated.is_empty() {
+            true => donating(objects, &self.program.donated, arguments, run),
+            false => run(arguments),
+        }
     }
 
     /// The results of a run on these tensors, which began at this state of the random numbers.

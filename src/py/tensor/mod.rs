@@ -26,8 +26,7 @@ use crate::array::defaults;
 use crate::py::autograd::staging;
 use crate::py::data::dtype::{PyDType, PyDevice, dtype_object, is_cuda_gpu, optional_device};
 use crate::py::data::format;
-use crate::py::data::layout::Format;
-use crate::py::data::reading::item;
+use crate::py::data::{layout::Format, reading::item};
 use crate::py::prelude::*;
 pub use crate::py::tensor::object::{PyTensor, ReadState};
 use crate::py::tensor::{constructor::of_kind, object::State};
@@ -129,6 +128,7 @@ pub fn tracer(t: &Tensor) -> Option<&'static str> {
             Payload::Dual { .. } => return Some("Dual"),
             Payload::Batched { .. } => return Some("Batched"),
             Payload::Staged { .. } => return Some("Staged"),
+            Payload::Donated { .. } => return Some("Donated"),
             Payload::Taped { .. } => at = traced.inner(),
         }
     }

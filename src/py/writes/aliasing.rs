@@ -98,7 +98,7 @@ fn _is_differentiated(tensor: Tensor) -> bool {
             Payload::Taped { .. } | Payload::Staged { .. } | Payload::Dual { tangent: Some(_), .. } => {
                 return true;
             }
-            Payload::Dual { .. } | Payload::Batched { .. } => at = traced.inner(),
+            Payload::Dual { .. } | Payload::Batched { .. } | Payload::Donated { .. } => at = traced.inner(),
         }
     }
     false

@@ -7,7 +7,7 @@ use crate::interp::{ROOT_TAG, Tag};
 use crate::py::prelude::*;
 use crate::py::tensor::view::numbers;
 use crate::tape::saving;
-use crate::tensor::Payload;
+use crate::tensor::{Payload, donated};
 
 /// The innermost level of a value.
 fn level(t: &Tensor) -> Tag {
@@ -71,6 +71,7 @@ fn outside(op: &str, old: &Tensor, payload: &Payload) -> Error {
         Payload::Dual { .. } => differentiated("jvp"),
         Payload::Staged { .. } => differentiated("linearize"),
         Payload::Taped { .. } => differentiated("grad"),
+        Payload::Donated { .. } => return donated(op, &old.shape()),
     };
     Error::autodiff(format!("{name}: a tensor of shape {} from outside of {what}", old.shape()))
 }

@@ -18,20 +18,32 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl Program {
-    /// Runs all steps. `call` calls a function of the host.
+    /// Runs all steps. `call` calls a function of the host. Of the arguments that the program owns, those are
+    /// empty afterwards that it has given up: all that it reads if it is done, maybe some after an error.
     ///
     /// # Errors
     /// Those of the operations (memory that cannot be had, an interrupt) and of the functions.
-    pub fn run(&self, arguments: &[Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
+    pub fn run(&self, arguments: &mut [Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
         merging(|| self.run_steps(arguments, call))
     }
 
-    fn run_steps(&self, arguments: &[Array], call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
+    fn run_steps(
+        &self, arguments: &mut [Array], call: &mut dyn FnMut(usize) -> Result<()>,
+    ) -> Result<Outcome> {
         let slots = vec![None; self.values.len()];
         let mut run = Run { program: self, arguments, slots, nodes: SmallVec::new(), undo: Vec::new() };
         if !run.begins()? {
             return Ok(Outcome::Changed);
         }
+        run.take_donated()?;
+        let outcome = self.run_begun(&mut run, call);
+        if !matches!(outcome, Ok(Outcome::Done(_))) {
+            run.return_donated();
+        }
+        outcome
+    }
+
+    fn run_begun(&self, run: &mut Run, call: &mut dyn FnMut(usize) -> Result<()>) -> Result<Outcome> {
         let take = |draws: u64| if draws > 0 { random::take(draws) } else { State { seed: 0, offset: 0 } };
         let mut draws = self.draws.iter().copied();
         let before = take(draws.next().unwrap_or(0));
@@ -58,11 +70,16 @@ impl Program {
             }
             if i + 1 == self.stops {
                 run.undo.clear();
+                run.drop_kept(i);
             }
             if let Act::Call(_) = step.act {
                 starts.push(take(draws.next().unwrap_or(0)));
             }
-            step.done.iter().for_each(|&value| run.slots[value as usize] = None);
+            for &value in &step.done {
+                if self.is_dropped(i, value) {
+                    run.slots[value as usize] = None;
+                }
+            }
         }
         let mut outputs = Vec::with_capacity(self.outputs.len());
         for &value in &self.outputs {
@@ -95,10 +112,10 @@ enum Undo {
 }
 
 /// A run of a program.
-struct Run<'a> {
-    program: &'a Program,
-    arguments: &'a [Array],
-    slots: Vec<Option<Array>>,
+pub(super) struct Run<'a> {
+    pub(super) program: &'a Program,
+    pub(super) arguments: &'a mut [Array],
+    pub(super) slots: Vec<Option<Array>>,
     /// The leaves, until the host is called: walks count the references to them.
     nodes: SmallVec<[Arc<Node>; 16]>,
     /// What was changed before the last step that may stop the run.
@@ -299,9 +316,8 @@ impl Run<'_> {
 
     fn get(&self, value: u32) -> Result<&Array> {
         match (&self.program.values[value as usize].source, &self.slots[value as usize]) {
-            (Source::Fixed(array) | Source::Constant(array), _) => Ok(array),
-            (Source::Argument(i), _) => self.arguments.get(*i).ok_or_else(absent),
-            (_, Some(array)) => Ok(array),
+            (Source::Fixed(array) | Source::Constant(array), _) | (_, Some(array)) => Ok(array),
+            (Source::Argument(i), None) => self.arguments.get(*i).ok_or_else(absent),
             _ => Err(absent()),
         }
     }

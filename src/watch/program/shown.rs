@@ -220,6 +220,12 @@ impl Walk<'_> {
                 walk.held[held].holders += 1;
                 walk.of_value[i] = Some(held);
             }
+            if program.donation(i as u32).is_some() {
+                // It counts as held before the run.
+                let bytes = (value.view.shape.numel() * value.view.dtype.size()) as i64;
+                walk.make(i as u32, bytes);
+                walk.live -= bytes;
+            }
         }
         walk
     }
@@ -282,12 +288,19 @@ impl Walk<'_> {
         high = high.max(self.live);
         if i + 1 == program.stops {
             std::mem::take(&mut self.cleared).into_iter().for_each(|held| self.release(held));
+            let done = program.steps[..i].iter().flat_map(|step| &step.done);
+            done.for_each(|&value| self.drop_last_read(value));
         }
-        for &value in &program.steps[i].done {
-            if let Some(held) = self.of_value[value as usize].take() {
-                self.release(held);
-            }
+        for &value in program.steps[i].done.iter().filter(|&&value| program.is_dropped(i, value)) {
+            self.drop_last_read(value);
         }
         high
+    }
+
+    /// Drops a value after its last reader.
+    fn drop_last_read(&mut self, value: u32) {
+        if let Some(held) = self.of_value[value as usize].take() {
+            self.release(held);
+        }
     }
 }

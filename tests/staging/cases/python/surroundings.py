@@ -312,7 +312,7 @@ def another_thread_that_computes(jit):
 @case
 def settings_of_jit(jit):
     f = jit(lambda x, k, mode="a": x * k if mode == "a" else x, static_argnums=1, static_argnames="mode")
-    g = jit(lambda x: x.add_(1) * 2, donate_argnums=0)
+    g = jit(lambda x: x.add_(1) * 2)
     h = jit(lambda x: x * 2 if x.sum() > 3 else x, max_traces=1)
     for k in (1, 2, 1, 2):
         yield f(ones(), k)
